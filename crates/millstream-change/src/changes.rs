@@ -5,11 +5,11 @@ use crate::kind::{Kind, Lasting, Reach, find};
 use crate::lasting;
 use crate::limits::CHANGE_START_SECONDS;
 use crate::place::Place;
-use crate::refusal::{Refusal, WayOut};
 use crate::sides::Sides;
+use crate::way_out::WayOut;
 use millstream_failpoint as failpoint;
 use millstream_host::setting::same;
-use millstream_model::Change;
+use millstream_model::{Change, Refusal};
 use millstream_pg::ConnInfo;
 use std::time::Duration;
 
@@ -72,7 +72,7 @@ impl<'a> Changes<'a> {
         let kind = self.kind(&change.kind)?;
         if !kind.is_measurable(change) {
             return Err(Refusal::new("this change has no experiment: the transactions of pgbench do not show it")
-                .or(WayOut::CompareByHand));
+                .or_hint(WayOut::CompareByHand.to_string()));
         }
         let before = kind.read(self.place, &change.target).await?;
         kind.sides(self.place, change, before.as_deref()).await
@@ -110,7 +110,7 @@ impl<'a> Changes<'a> {
             open.iter().find(|one| (&one.kind, &one.target, &one.identity) == (&change.kind, &change.target, &identity))
         {
             let why = format!("change {number} of {target} is neither confirmed nor undone");
-            return Err(Refusal::new(why).or(WayOut::End(*number)));
+            return Err(Refusal::new(why).or_hint(WayOut::End(*number).to_string()));
         }
         let old = kind.whole(self.place, &change.target).await?;
         let new = match &change.value {
@@ -201,12 +201,12 @@ impl<'a> Changes<'a> {
         }
         if self.is_gone(kind, &entry).await? {
             let why = format!("a restart of the machine has undone change {number}");
-            return Err(Refusal::new(why).or(WayOut::Undo(number)));
+            return Err(Refusal::new(why).or_hint(WayOut::Undo(number).to_string()));
         }
         kind.is_free(self.place, Some(&entry.target))?;
         self.is_thing(kind, &entry).await?;
         let value = self.value_of(kind, &entry).await?;
-        is_value(&entry, value.as_deref()).map_err(|why| why.or(WayOut::Keep(number)))?;
+        is_value(&entry, value.as_deref()).map_err(|why| why.or_hint(WayOut::Keep(number).to_string()))?;
         if matches!(lasting, Lasting::Line { .. } | Lasting::Files(_)) {
             let _lock = self.journal.lock(None).await?;
             lasting::note(&lasting, self.journal, &mut entry)?;
@@ -405,7 +405,7 @@ fn is_taken_back(entry: &Entry) -> bool {
 
 /// A refusal of the target itself, with what helps if it never answers again.
 fn perhaps_gone(why: Refusal, entry: &Entry) -> Refusal {
-    why.or(WayOut::KeepIfGone(entry.number))
+    why.or_hint(WayOut::KeepIfGone(entry.number).to_string())
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The journal: a file for each change, written before anything is touched.
 
 use crate::limits::{CHANGE_BYTES_MAX, CHANGE_LOCK_LOOK, CHANGE_LOCK_WAIT_MAX, CHANGES_MAX};
-use crate::refusal::Refusal;
 use millstream_host::kernel::file;
 use millstream_host::{FileLock, wait_until, write_whole};
+use millstream_model::Refusal;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::ErrorKind;
@@ -160,7 +160,7 @@ impl Journal {
         let taken = wait_until(CHANGE_LOCK_WAIT_MAX, CHANGE_LOCK_LOOK, || FileLock::try_take(&path).transpose()).await;
         match taken {
             Some(lock) => lock.map_err(|error| Refusal::file("lock", &path, &error)),
-            None => Err(Refusal::new("another process makes or undoes a change; try again".to_owned())),
+            None => Err(Refusal::new("another process makes or undoes a change; try again")),
         }
     }
 

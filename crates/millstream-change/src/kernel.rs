@@ -1,8 +1,9 @@
 //! What the kinds of changes of the kernel share.
 
 use crate::place::Place;
-use crate::refusal::{Refusal, WayOut};
+use crate::way_out::WayOut;
 use millstream_host::HostChanges;
+use millstream_model::Refusal;
 use std::path::Path;
 
 /// The value for a target that always has one.
@@ -21,7 +22,7 @@ pub(super) fn is_free(place: &Place, setting: Option<&Path>) -> Result<(), Refus
         return Ok(());
     }
     let why = "an experiment of the lab has changed kernel settings of this machine, and gives them back when it ends";
-    Err(Refusal::new(why).or(WayOut::WaitForLab))
+    Err(Refusal::new(why).or_hint(WayOut::WaitForLab.to_string()))
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! Kinds of changes: how a value is read and written, how it lasts, and what would decide about it.
 
 use crate::place::Place;
-use crate::refusal::Refusal;
 use crate::sides::Sides;
-use millstream_model::Change;
+use millstream_model::{Change, Refusal};
 use std::fmt::Debug;
 use std::future::Future;
 use std::path::PathBuf;

@@ -4,8 +4,8 @@
 
 use crate::journal::{Entry, Journal, LastingFile, LastingLine};
 use crate::kind::Lasting;
-use crate::refusal::Refusal;
 use millstream_host::{remove_whole, write_whole};
+use millstream_model::Refusal;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;

@@ -16,16 +16,16 @@ mod kind;
 mod lasting;
 pub mod limits;
 mod place;
-mod refusal;
 mod sides;
 mod sysctl;
 mod sysfs_attribute;
+mod way_out;
 
 pub use changes::{Changes, Undone};
 pub use journal::{Entry, Journal, LastingFile, LastingLine, State};
 pub use kind::{Answer, Kind, Lasting, Reach, find};
 pub use place::Place;
-pub use refusal::{Refusal, WayOut};
 pub use sides::Sides;
 pub use sysctl::Sysctl;
 pub use sysfs_attribute::SysfsAttribute;
+pub use way_out::WayOut;

@@ -1,6 +1,6 @@
 //! Where the targets of changes are.
 
-use crate::refusal::Refusal;
+use millstream_model::Refusal;
 use millstream_pg::ConnInfo;
 use std::path::{Path, PathBuf};
 

@@ -3,10 +3,9 @@
 use crate::kernel::{is_free, own};
 use crate::kind::{Answer, Kind, Lasting, Reach};
 use crate::place::Place;
-use crate::refusal::Refusal;
 use crate::sides::Sides;
 use millstream_host::setting::{origin, pair_of, sysctl_file, write};
-use millstream_model::Change;
+use millstream_model::{Change, Refusal};
 use std::path::{Path, PathBuf};
 
 /// Settings by the name that `sysctl` gives them. They last by a file below `/etc/sysctl.d`.

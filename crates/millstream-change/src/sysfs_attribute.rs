@@ -3,11 +3,11 @@
 use crate::kernel::{is_free, own};
 use crate::kind::{Answer, Kind, Lasting, Reach};
 use crate::place::Place;
-use crate::refusal::{Refusal, WayOut};
 use crate::sides::Sides;
+use crate::way_out::WayOut;
 use millstream_host::kernel::{device, file};
 use millstream_host::setting::{read, write};
-use millstream_model::Change;
+use millstream_model::{Change, Refusal};
 use std::path::{Path, PathBuf};
 
 /// Attributes of block devices, by their path: `/sys/block/sda/queue/rotational`. They last by a rule of udev, which
@@ -89,7 +89,7 @@ fn sides(change: &Change, value: &str, queues: &[PathBuf]) -> Result<Sides, Refu
     let (device, attribute) = parts(&change.target)?;
     if !queues.iter().any(|queue| *queue == Path::new("/sys/block").join(device).join("queue")) {
         let why = format!("the lab measures the disk of its own data, and that is not {device}");
-        return Err(Refusal::new(why).or(WayOut::MoveLab(device.to_owned())));
+        return Err(Refusal::new(why).or_hint(WayOut::MoveLab(device.to_owned()).to_string()));
     }
     Ok(Sides::of(change, value, |value| Sides::entry("host", &format!("disk.{attribute}"), value)))
 }
@@ -163,6 +163,6 @@ mod tests {
         assert_eq!(sides.changed, "host = { \"disk.scheduler\" = \"none\" }\n");
         let other = of("sdb").unwrap_err();
         assert!(other.to_string().contains("that is not sdb"), "{other}");
-        assert_eq!(other.way_out(), Some(&WayOut::MoveLab("sdb".to_owned())));
+        assert_eq!(other.hint, Some(WayOut::MoveLab("sdb".to_owned()).to_string()));
     }
 }

@@ -1,7 +1,8 @@
 //! A kind of change in one file, as the recipe says: what a machine says to those who log in. Its texts are large, so that
 //! entries hold digests, and it lasts by a file.
 
-use millstream_change::{Answer, Kind, Lasting, Place, Reach, Refusal};
+use millstream_change::{Answer, Kind, Lasting, Place, Reach};
+use millstream_model::Refusal;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! A machine in a directory, with a kernel setting that is changed, made to last, and lost by a restart.
 
 use crate::greeting::Greeting;
-use millstream_change::{Changes, Journal, Kind, Place, Refusal, Sysctl, SysfsAttribute, Undone};
-use millstream_model::Change;
+use millstream_change::{Changes, Journal, Kind, Place, Sysctl, SysfsAttribute, Undone};
+use millstream_model::{Change, Refusal};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

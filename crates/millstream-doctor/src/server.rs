@@ -3,6 +3,7 @@
 use crate::limits::{LOCK_TIME_MAX_MS, STATEMENT_TIME_MAX_MS};
 use crate::partition::Roots;
 use crate::statement::Statements;
+use millstream_model::words::option;
 use millstream_model::{Change, Repair, Restart};
 use millstream_pg::{ConnInfo, Connection, Error, SessionSettings, connect, ensure_session_pooling, quote_literal};
 use std::path::PathBuf;
@@ -205,8 +206,8 @@ impl Database {
         };
         let powers: Option<String> = session.client.query_one(include_str!("powers.sql"), &[]).await?.get(0);
         if let Some(powers) = powers {
-            let role = &db.user;
-            return Ok(Err(format!("statements of others, because {role} is {powers}; --plan-as names another role")));
+            let (role, other) = (&db.user, option("plan-as"));
+            return Ok(Err(format!("statements of others, because {role} is {powers}; {other} names another role")));
         }
         // Otherwise a condition on the key of a partitioned table leaves no partition in a plan for any value.
         session.client.batch_execute(&format!("set enable_partition_pruning = off; {}", timeouts())).await?;

@@ -41,7 +41,7 @@ async fn statements_that_miss_an_index_are_proven_by_a_role_without_rights_over_
         )
         .await;
         let unproven = examine(&proof("")).await.unwrap();
-        assert!(unproven.skipped[0].why.contains("--plan-as names another role"), "{unproven:?}");
+        assert!(unproven.skipped[0].why.contains("; plan-as names another role"), "{unproven:?}");
         let nobody = examine(&proof("nobody_there")).await.unwrap();
         assert!(nobody.skipped[0].why.contains("statements that nobody_there may plan"), "{nobody:?}");
         let found = examine(&proof("shop:p")).await.unwrap();
@@ -241,7 +241,7 @@ async fn a_member_that_no_document_has_is_found_with_the_nearest_one() {
         )
         .await;
         let unread = examine(&blind()).await.unwrap();
-        assert!(unread.findings.is_empty() && unread.skipped[0].why.contains("--prove reads"), "{unread:?}");
+        assert!(unread.findings.is_empty() && unread.skipped[0].why.contains("; prove reads"), "{unread:?}");
         let found = examine(&proof()).await.unwrap();
         assert_eq!(subjects(&found), ["public.device_mca.mca", "public.wrong.offer.prise"]);
         let [index, view] = &found.findings[..] else { panic!("{found:?}") };

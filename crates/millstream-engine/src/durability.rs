@@ -1,7 +1,8 @@
 //! What a committed batch survives: the promises that a load can give, and what each needs from the server.
 
 use crate::error::Error;
-use millstream_model::CollectionName;
+use millstream_model::words::{command, set};
+use millstream_model::{CollectionName, Refusal};
 use millstream_pg::catalog::Table;
 use millstream_pg::{Connection, quote_qualified};
 use tokio_postgres::Client;
@@ -78,10 +79,11 @@ impl Durability {
     /// collection.
     pub(crate) fn misfit(&self, table: &Table, collection: Option<&CollectionName>) -> Option<(String, String)> {
         let name = quote_qualified(&table.schema, &table.name);
+        let unlogged = set("durability", "unlogged");
         if table.is_partitioned() && self.unlogged {
             return Some((
                 "it is partitioned, which is not unlogged as a whole".into(),
-                "leave out --durability unlogged".into(),
+                format!("leave out {unlogged}"),
             ));
         }
         if let Some(partition) = table.unlogged_partitions.first() {
@@ -94,15 +96,15 @@ impl Durability {
             (true, false) => Some((
                 "it is unlogged: a crash of the server empties it".into(),
                 match collection {
-                    Some(name) => format!("say so with --durability unlogged, or end that: millstream freeze {name}"),
-                    None => {
-                        format!("say so with --durability unlogged, or end that: alter table {name} set logged")
+                    Some(name) => {
+                        format!("say so with {unlogged}, or end that: {}", command(format!("freeze {name}")))
                     }
+                    None => format!("say so with {unlogged}, or end that: alter table {name} set logged"),
                 },
             )),
             (false, true) => Some((
                 "it is not unlogged".into(),
-                format!("leave out --durability unlogged, or make the table unlogged: alter table {name} set unlogged"),
+                format!("leave out {unlogged}, or make the table unlogged: alter table {name} set unlogged"),
             )),
             _ => None,
         }
@@ -111,7 +113,7 @@ impl Durability {
     /// Refuses a server that cannot keep the promise. Returns warnings about settings that weaken it.
     ///
     /// # Errors
-    /// [`Error::Request`] names the setting and what to do.
+    /// [`Error::Refused`] names the setting and what to do.
     pub(crate) async fn check(&self, control: &Connection) -> Result<Vec<String>, Error> {
         let mut warnings = Vec::new();
         if self.unlogged {
@@ -125,12 +127,10 @@ impl Durability {
             let problem =
                 format!("the server runs with {name} off: a crash of its machine can lose or damage all of it");
             if self.waits {
-                return Err(Error::Request {
-                    problem,
-                    hint: format!(
-                        "`alter system set {name} = on` and `select pg_reload_conf()`, or promise less: --durability async"
-                    ),
-                });
+                return Err(Error::Refused(Refusal::new(problem).hint(format!(
+                    "`alter system set {name} = on` and `select pg_reload_conf()`, or promise less: {}",
+                    set("durability", "async")
+                ))));
             }
             warnings.push(problem);
         }

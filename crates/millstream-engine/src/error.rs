@@ -2,8 +2,9 @@
 
 use crate::source::SourceError;
 use crate::stop::StopReason;
-use millstream_model::{CollectionName, NameError, Position};
-use millstream_pg::ErrorKind;
+use millstream_model::words::{command, option, set};
+use millstream_model::{CollectionName, NameError, Position, Refusal};
+use millstream_pg::{ErrorKind, Explained};
 
 /// Every failure of this crate.
 #[derive(Debug, thiserror::Error)]
@@ -73,13 +74,8 @@ pub enum Error {
         detail: String,
     },
     /// A request that contradicts itself or a limit.
-    #[error("{problem}")]
-    Request {
-        /// What is wrong.
-        problem: String,
-        /// What to do next.
-        hint: String,
-    },
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// Stopped before the load began.
     #[error("{0} before the load began")]
     Stopped(StopReason),
@@ -191,32 +187,6 @@ impl Error {
         Self::Rejected { position: *position, line: *line, fault: fault.to_string() }
     }
 
-    /// What the failure means for the program.
-    pub fn kind(&self) -> ErrorKind {
-        match self {
-            Self::Postgres(e) => e.kind(),
-            Self::RowsDropped { .. } | Self::Rejected { .. } => ErrorKind::DataRefused,
-            Self::Store(e) => e.kind(),
-            Self::TableDiffers => ErrorKind::Fenced,
-            Self::InUse { .. } => ErrorKind::Busy,
-            Self::StreamEnded(_) => ErrorKind::Cancelled,
-            Self::BrokenOff(_) => ErrorKind::Bug,
-            Self::CommitsLost { .. } | Self::Emptied { .. } | Self::PerhapsTruncated { .. } => ErrorKind::ServerFault,
-            _ => ErrorKind::Config,
-        }
-    }
-
-    /// The number of the load that the error is about, if it names one.
-    pub fn load_id(&self) -> Option<i64> {
-        match self {
-            Self::LoadChanged { load_id, .. }
-            | Self::PartitionEmptied { load_id, .. }
-            | Self::PerhapsTruncated { load_id, .. } => Some(*load_id),
-            Self::Store(e) => e.load_id(),
-            _ => None,
-        }
-    }
-
     /// Whether the server refused data while a batch was written, so that a retry row by row finds the documents.
     pub(crate) fn refuses_data(&self) -> bool {
         self.kind() == ErrorKind::DataRefused
@@ -233,17 +203,31 @@ impl Error {
     pub(crate) fn is_duplicate(&self) -> bool {
         matches!(self, Self::Postgres(e) if e.sqlstate() == Some("23505"))
     }
+}
 
-    /// What to do next, if we know it.
-    pub fn hint(&self) -> Option<String> {
+impl Explained for Error {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Postgres(e) => e.kind(),
+            Self::RowsDropped { .. } | Self::Rejected { .. } => ErrorKind::DataRefused,
+            Self::Store(e) => e.kind(),
+            Self::TableDiffers => ErrorKind::Fenced,
+            Self::InUse { .. } => ErrorKind::Busy,
+            Self::StreamEnded(_) => ErrorKind::Cancelled,
+            Self::BrokenOff(_) => ErrorKind::Bug,
+            Self::CommitsLost { .. } | Self::Emptied { .. } | Self::PerhapsTruncated { .. } => ErrorKind::ServerFault,
+            _ => ErrorKind::Config,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Postgres(e) => e.hint(),
             Self::Store(e) => e.hint(),
             Self::Source(e) => Some(e.hint()),
             Self::Key(_) => None,
-            Self::Collection { hint, .. } | Self::Unverifiable { hint, .. } | Self::Request { hint, .. } => {
-                Some(hint.clone())
-            }
+            Self::Refused(refusal) => refusal.hint.clone(),
+            Self::Collection { hint, .. } | Self::Unverifiable { hint, .. } => Some(hint.clone()),
             Self::InUse { .. } => {
                 Some("end the transactions that have it open (see pg_stat_activity), or wait for them".into())
             }
@@ -252,13 +236,15 @@ impl Error {
             ),
             Self::Damaged { .. } => Some("mend the file: what follows the damage cannot be compared".into()),
             Self::LoadChanged { load_id, adds_up, stages, .. } => Some(format!(
-                "finish it by its own command (see `millstream loads`{}), or start over: --resume off, or \
-                 `millstream loads forget {load_id}`{}",
+                "finish it by its own command (see `{}`{}), or start over: {}, or `{}`{}",
+                command("loads"),
                 match stages {
                     Some(stages) if stages.is_empty() => "; it has no stages".to_owned(),
                     Some(stages) => format!("; its stages: {}", stages.join("; ")),
                     None => String::new(),
                 },
+                set("resume", "off"),
+                command(format!("loads forget {load_id}")),
                 if *adds_up { "; what it has added of these sources is then added again" } else { "" }
             )),
             Self::CommitsLost { .. } => {
@@ -266,19 +252,22 @@ impl Error {
             }
             Self::TableMoved { collection } => Some(format!(
                 "no document went into another table; name the table {collection} again and run the same command to \
-                 resume, or add --adopt to start over in the table that has the name now"
+                 resume, or add {} to start over in the table that has the name now",
+                option("adopt")
             )),
             Self::TableDiffers | Self::TableChanged { .. } => {
                 Some("run the same command again: it looks at the table anew, and resumes".into())
             }
-            Self::PartitionEmptied { .. } => Some(
-                "truncate the whole table and run the same command again: it starts over; --resume off adds all of its \
-                 documents again, also those of the other partitions"
-                    .into(),
-            ),
+            Self::PartitionEmptied { .. } => Some(format!(
+                "truncate the whole table and run the same command again: it starts over; {} adds all of its documents \
+                 again, also those of the other partitions",
+                set("resume", "off")
+            )),
             Self::PerhapsTruncated { collection, .. } => Some(format!(
-                "after ALTER TABLE, run the same command again; after TRUNCATE and inserts, add --resume off: it loads \
-                 everything again. millstream verify {collection} SOURCE.. tells which"
+                "after ALTER TABLE, run the same command again; after TRUNCATE and inserts, add {}: it loads \
+                 everything again. {} tells which",
+                set("resume", "off"),
+                command(format!("verify {collection} SOURCE.."))
             )),
             Self::Emptied { .. } => {
                 Some("load everything again from its start; all that was in the collection is gone".into())
@@ -291,6 +280,16 @@ impl Error {
             | Self::Rejected { .. }
             | Self::RowsDropped { .. }
             | Self::BrokenOff(_) => None,
+        }
+    }
+
+    fn load_id(&self) -> Option<i64> {
+        match self {
+            Self::LoadChanged { load_id, .. }
+            | Self::PartitionEmptied { load_id, .. }
+            | Self::PerhapsTruncated { load_id, .. } => Some(*load_id),
+            Self::Store(e) => e.load_id(),
+            _ => None,
         }
     }
 }
@@ -307,7 +306,7 @@ impl From<millstream_store::Error> for Error {
         use millstream_store::Error as Store;
         match error {
             Store::Postgres(error) => Self::Postgres(error),
-            Store::Request { problem, hint } => Self::Request { problem, hint },
+            Store::Refused(refusal) => Self::Refused(refusal),
             Store::Collection { collection, problem, hint } => Self::Collection { collection, problem, hint },
             other => Self::Store(other),
         }

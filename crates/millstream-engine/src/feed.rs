@@ -9,8 +9,9 @@ use crate::request::LoadRequest;
 use crate::source::{self, SourceError, SourceOptions};
 use crate::transform::{self, Transform};
 use millstream_failpoint as failpoint;
-use millstream_model::Position;
 use millstream_model::Prefix;
+use millstream_model::words::option;
+use millstream_model::{Position, Refusal};
 use millstream_store::Error as StoreError;
 use std::collections::{HashSet, VecDeque};
 use std::fs::File;
@@ -72,13 +73,13 @@ impl Feed {
         for path in &sources {
             let file = regular_file(path)?;
             if file.is_none() && identity(path).is_some_and(|identity| !read_once.insert(identity)) {
-                return Err(Error::Request {
-                    problem: format!(
+                return Err(Error::Refused(
+                    Refusal::new(format!(
                         "{} is a stream that is named twice, and it can be read only once",
                         path.display()
-                    ),
-                    hint: "name it once".into(),
-                });
+                    ))
+                    .hint("name it once"),
+                ));
             }
             streams += usize::from(file.is_none());
             files.push(file.is_some());
@@ -87,10 +88,13 @@ impl Feed {
             names.push(file.map_or_else(given, |f| f.0));
         }
         if request.source_name.is_some() && streams != 1 {
-            return Err(Error::Request {
-                problem: format!("--source-name names the one source that is not a file, and there are {streams}"),
-                hint: "leave it out; files have names of their own".into(),
-            });
+            return Err(Error::Refused(
+                Refusal::new(format!(
+                    "{} names the one source that is not a file, and there are {streams}",
+                    option("source-name")
+                ))
+                .hint("leave it out; files have names of their own"),
+            ));
         }
         let document_bytes_max = request.document_bytes_max;
         // Each document of a chunk may grow in each stage.
@@ -142,7 +146,7 @@ impl Feed {
     /// that wait are no more than what an earlier run had in flight.
     ///
     /// # Errors
-    /// [`Error::Request`] when a stream has already been read, because it cannot be read again.
+    /// [`Error::Refused`] when a stream has already been read, because it cannot be read again.
     pub(crate) fn verify(&mut self, load: &OwnedLoad) -> Result<(), Error> {
         let Some((source, prefix)) = load.prefix else { return Ok(()) };
         self.compare_with(source, prefix)?;
@@ -154,10 +158,10 @@ impl Feed {
     /// Sets what the beginning of a source is compared with when it is read.
     fn compare_with(&mut self, source: u32, prefix: Prefix) -> Result<(), Error> {
         if self.running.is_some() {
-            return Err(Error::Request {
-                problem: "another run of this load created the collection while this run inferred its types".into(),
-                hint: "run the same command again".into(),
-            });
+            return Err(Error::Refused(
+                Refusal::new("another run of this load created the collection while this run inferred its types")
+                    .hint("run the same command again"),
+            ));
         }
         self.reading.prefix = Some((source, prefix));
         Ok(())

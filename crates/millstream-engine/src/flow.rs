@@ -12,7 +12,7 @@ use crate::run::{Begun, Run};
 use crate::source;
 use crate::stop::StopReason;
 use millstream_failpoint as failpoint;
-use millstream_pg::Failures;
+use millstream_pg::{Explained, Failures};
 use std::sync::Arc;
 
 /// Loads the sources of a request. If its sources are files, the load starts over when a crash of the server empties the

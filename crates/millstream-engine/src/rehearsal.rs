@@ -9,6 +9,7 @@ use crate::limits::{DRY_RUN_REJECTS, TRANSFORM_OUTCOMES_MAX};
 use crate::observe::Tally;
 use crate::request::LoadRequest;
 use crate::transform;
+use millstream_model::words::option;
 use millstream_model::{KeySpec, Position, StageCounts};
 use millstream_pg::{ConnInfo, SessionSettings};
 use millstream_store::Schema;
@@ -69,7 +70,8 @@ pub async fn dry_run(request: &LoadRequest, db: &ConnInfo) -> Result<DryRun, Err
     let plan = collection::plan(&control, &Schema::new(&request.schema), request, &mut feed).await?;
     warnings.extend(plan.warnings);
     if !plan.checks.is_empty() {
-        warnings.push("documents were not tried against --check: only the server can do that, during a load".into());
+        let check = option("check");
+        warnings.push(format!("documents were not tried against {check}: only the server can do that, during a load"));
     }
     let limits = DecodeLimits { document_bytes_max: request.document_bytes_max };
     let mut decoder = Decoder::for_mode(&plan.key, &plan.mode, limits);

@@ -12,7 +12,8 @@ use crate::merge::Mode;
 use crate::source::{self, Dialect};
 use crate::transform::Transform;
 use millstream_model::limits::DOCUMENT_BYTES_MAX;
-use millstream_model::{CollectionName, KeyRequest};
+use millstream_model::words::{option, set};
+use millstream_model::{CollectionName, KeyRequest, Refusal};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -141,7 +142,7 @@ impl LoadRequest {
     /// Checks numbers against their limits.
     ///
     /// # Errors
-    /// [`Error::Request`] names the option and its range.
+    /// [`Error::Refused`] names the option and its range.
     pub fn check(&self) -> Result<(), Error> {
         if self.sources.is_empty() {
             return refuse("there is nothing to load".into(), "name files, or - for standard input");
@@ -149,8 +150,8 @@ impl LoadRequest {
         if self.sources.iter().filter(|s| *s == "-").count() > 1 {
             return refuse("standard input can be read only once".into(), "name - once");
         }
-        if let Some((problem, hint)) = self.dialect.problem(&self.format) {
-            return refuse(problem, hint);
+        if let Some(refusal) = self.dialect.problem(&self.format) {
+            return Err(refusal.into());
         }
         self.check_options()
     }
@@ -194,34 +195,35 @@ impl LoadRequest {
             document_bytes_max: self.document_bytes_max,
             compares: self.skip_unchanged == SkipUnchanged::On,
         };
-        if let Some((problem, hint)) = (self.layout.refuses)(&wish) {
-            return refuse(problem, hint);
+        if let Some(refusal) = (self.layout.refuses)(&wish) {
+            return Err(refusal.into());
         }
         if let Some((path, key)) = self.mode.changed_key(&self.key) {
             return refuse(
                 format!(
-                    "--mode {} would change the key: {path} is, holds or lies within the key's path {key}",
-                    self.mode
+                    "{} would change the key: {path} is, holds or lies within the key's path {key}",
+                    set("mode", &self.mode)
                 ),
-                &format!("leave {path} out of --mode {}, or choose another --key", self.mode.name()),
+                &format!("leave {path} out of {}, or choose another {}", set("mode", self.mode.name()), option("key")),
             );
         }
         if self.skip_unchanged == SkipUnchanged::On && !self.mode.replaces() {
             return refuse(
-                format!("--skip-unchanged on does not go with --mode {}", self.mode),
+                format!("{} does not go with {}", set("skip-unchanged", "on"), set("mode", &self.mode)),
                 "leave it out: it is for documents that take the place of stored ones",
             );
         }
         if self.forget_deletes.is_some() && self.mode.version().is_none() {
             return refuse(
-                format!("--forget-deletes does not go with --mode {}", self.mode),
+                format!("{} does not go with {}", option("forget-deletes"), set("mode", &self.mode)),
                 "leave it out: only newest remembers what was deleted",
             );
         }
         let into = &self.collection.schema;
         if *into == self.schema || into.starts_with("pg_") || into == "information_schema" {
             let whose = if *into == self.schema { "Millstream's own tables" } else { "PostgreSQL itself" };
-            return refuse(format!("schema {into} is for {whose}"), "name another schema with --into SCHEMA.NAME");
+            let hint = format!("name another schema with {}", set("into", "SCHEMA.NAME"));
+            return refuse(format!("schema {into} is for {whose}"), &hint);
         }
         if !self.transforms.is_empty() && self.chunk_bytes > CHUNK_BYTES {
             return refuse(
@@ -236,7 +238,10 @@ impl LoadRequest {
             );
         }
         if self.lanes.is_some_and(|n| n == 0 || n > LANES_MAX) {
-            return refuse(format!("--lanes takes 1 to {LANES_MAX}"), "leave it out to let the server's size decide");
+            return refuse(
+                format!("{} takes 1 to {LANES_MAX}", option("lanes")),
+                "leave it out to let the server's size decide",
+            );
         }
         if self.chunk_bytes == 0 || self.chunk_bytes > CHUNK_BYTES_MAX {
             return refuse(
@@ -246,13 +251,13 @@ impl LoadRequest {
         }
         if self.batch_rows == 0 || self.batch_rows > BATCH_ROWS_MAX {
             return refuse(
-                format!("--batch-rows takes 1 to {BATCH_ROWS_MAX}"),
+                format!("{} takes 1 to {BATCH_ROWS_MAX}", option("batch-rows")),
                 "leave it out for the measured default",
             );
         }
         if self.memory_bytes < MEMORY_BYTES_MIN || u32::try_from(self.memory_bytes).is_err() {
             return refuse(
-                format!("--memory takes {} MiB to less than 4 GiB", MEMORY_BYTES_MIN >> 20),
+                format!("{} takes {} MiB to less than 4 GiB", option("memory"), MEMORY_BYTES_MIN >> 20),
                 "leave it out for the default of 128 MiB",
             );
         }
@@ -261,12 +266,13 @@ impl LoadRequest {
 }
 
 fn refuse(problem: String, hint: &str) -> Result<(), Error> {
-    Err(Error::Request { problem, hint: hint.into() })
+    Err(Error::Refused(Refusal::new(problem).hint(hint)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_pg::Explained as _;
 
     #[test]
     fn chunk_bytes_must_be_within_limits() {

@@ -22,8 +22,11 @@ use crate::transform;
 use crate::write::{LaneReport, LaneSetup, SegmentPlan, Target};
 use millstream_failpoint as failpoint;
 use millstream_model::limits::SLOTS;
-use millstream_model::{Counters, Receipt, StageCounts, WalScope};
-use millstream_pg::{ConnInfo, Connection, ErrorKind, Failures, Poll, SessionSettings, may_pass, quote_identifier};
+use millstream_model::words::{option, set};
+use millstream_model::{Counters, Receipt, Refusal, StageCounts, WalScope};
+use millstream_pg::{
+    ConnInfo, Connection, ErrorKind, Explained, Failures, Poll, SessionSettings, may_pass, quote_identifier,
+};
 use millstream_store::limits::LOAD_LOCK_POLL;
 use millstream_store::{Added, Identity, NamedVersion, Schema};
 use std::collections::BTreeMap;
@@ -126,8 +129,10 @@ impl Run {
         let lanes = if request.rejects_max == 0 { 1 } else { lane_count(control, around, request.lanes).await? };
         let identity = identity(request, &collection, feed);
         if collection.mode.adds_up() && !request.sources.is_empty() && !identity.resumable {
-            let warning = "repeating this command adds the same values again; pass --source-name to prevent that";
-            around.observer.event(Event::Warning(warning.into()));
+            let source_name = option("source-name");
+            let warning =
+                format!("repeating this command adds the same values again; pass {source_name} to prevent that");
+            around.observer.event(Event::Warning(warning));
         }
         let version = named_version(request);
         let opening = Opening {
@@ -302,8 +307,9 @@ async fn finished(added: Added, around: &Surroundings, feed: &mut Feed) -> Resul
         unchanged = feed.require_unchanged(receipt.load_id, prefix) => unchanged?,
     }
     around.observer.event(Event::Warning(format!(
-        "load {} has already added these sources, so nothing is added; --resume off adds them again",
-        receipt.load_id
+        "load {} has already added these sources, so nothing is added; {} adds them again",
+        receipt.load_id,
+        set("resume", "off")
     )));
     Ok(Begun::Finished(Box::new(receipt)))
 }
@@ -407,13 +413,13 @@ async fn require_plain(control: &Connection) -> Result<(), Error> {
     if !control.client.query_one(sql, &[]).await?.get::<_, bool>(0) {
         return Ok(());
     }
-    Err(Error::Request {
-        problem: format!(
+    Err(Error::Refused(
+        Refusal::new(format!(
             "database {} has the extension citus, which Millstream does not support yet",
             control.server.database
-        ),
-        hint: "load into a database without it, and copy the table from there".into(),
-    })
+        ))
+        .hint("load into a database without it, and copy the table from there"),
+    ))
 }
 
 /// Refuses a role or a database that is set to read only, because waiting does not change that.
@@ -427,10 +433,10 @@ async fn require_writes(control: &Connection) -> Result<(), Error> {
         "user" => format!("role {role}"),
         _ => format!("role {role} in database {database}"),
     };
-    Err(Error::Request {
-        problem: format!("default_transaction_read_only is on for {altered}, so that nothing can be written"),
-        hint: format!("alter {altered} set default_transaction_read_only = off; or load as another role"),
-    })
+    Err(Error::Refused(
+        Refusal::new(format!("default_transaction_read_only is on for {altered}, so that nothing can be written"))
+            .hint(format!("alter {altered} set default_transaction_read_only = off; or load as another role")),
+    ))
 }
 
 /// As many lanes as the server has cores, if we know them, but few connections in any case.

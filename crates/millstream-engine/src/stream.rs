@@ -11,7 +11,7 @@ use crate::run::{Begun, Run};
 use crate::source::frame_lines;
 use crate::stop::{Stop, StopReason};
 use bytes::Bytes;
-use millstream_model::Position;
+use millstream_model::{Position, Refusal};
 use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -179,7 +179,7 @@ impl Producer {
     /// sends resolve. A send that is dropped before it resolves has sent nothing.
     ///
     /// # Errors
-    /// [`Error::StreamEnded`] when the stream takes no more documents, [`Error::Request`] when there are more than
+    /// [`Error::StreamEnded`] when the stream takes no more documents, [`Error::Refused`] when there are more than
     /// [`SEND_BYTES_MAX`] bytes or [`SEND_LINES_MAX`] lines. Nothing is sent then. A bad document is not an error: it
     /// becomes a reject.
     pub async fn send(&self, documents: impl Into<Bytes> + Send) -> Result<Commit, Error> {
@@ -191,7 +191,7 @@ impl Producer {
                 "send at most {SEND_BYTES_MAX} bytes and {SEND_LINES_MAX} lines at once, cut after the end of a line"
             );
             let problem = format!("{} bytes in {lines} lines are too many for one send", bytes.len());
-            return Err(Error::Request { problem, hint });
+            return Err(Error::Refused(Refusal::new(problem).hint(hint)));
         }
         let mut chunk = frame(bytes);
         let room = tokio::select! {

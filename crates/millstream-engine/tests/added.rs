@@ -3,6 +3,7 @@
 use crate::resume::pipe;
 use crate::scene::{Files, request, run, schema, surroundings};
 use millstream_engine::{Error, LoadRequest, load};
+use millstream_pg::Explained;
 use millstream_store::Error as StoreError;
 use millstream_store::loads;
 use millstream_testkit::{TestDatabase, database, each_build};
@@ -18,7 +19,7 @@ fn sums(table: &str, sources: &[&String]) -> LoadRequest {
 async fn refused(db: &TestDatabase, wanted: &LoadRequest) -> String {
     let error = Box::pin(load(wanted, &surroundings(&db.url()).0)).await.expect_err("it would count twice");
     assert!(matches!(error, Error::Store(StoreError::AddedUp { .. })), "{error}");
-    assert!(error.hint().is_some_and(|hint| hint.contains("--resume off adds all")), "{error}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("resume off adds all")), "{error}");
     error.to_string()
 }
 

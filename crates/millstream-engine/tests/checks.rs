@@ -3,6 +3,7 @@
 use crate::scene::{Events, Files, request, run, surroundings};
 use fastrand::Rng;
 use millstream_engine::{Error, Event, LoadRequest, Mode, SkipUnchanged, dry_run, load};
+use millstream_pg::Explained;
 use millstream_testkit::{Cases, TestDatabase, each_build};
 use std::collections::BTreeSet;
 use std::fmt::Write;

@@ -2,6 +2,7 @@
 
 use crate::scene::{Files, appending, collection, compacted, execute, request, run, schema, stored, waiting};
 use millstream_engine::LoadRequest;
+use millstream_pg::Explained;
 use millstream_store::collections;
 use millstream_testkit::{Server, Settings, StopMode, TestDatabase, builds, each_build};
 use std::time::Duration;

@@ -3,7 +3,7 @@
 use crate::scene::{Files, Stream, appending, compacted, request, run, schema, stored, surroundings};
 use millstream_engine::{Error, Event, Layout, LoadRequest, StopReason, load};
 use millstream_model::KeyRequest;
-use millstream_pg::{ErrorKind, Poll};
+use millstream_pg::{ErrorKind, Explained, Poll};
 use millstream_store::Error as StoreError;
 use millstream_store::loads;
 use millstream_testkit::{Cases, Proxy, Server, Settings, StopMode, builds, connect, database, each_build};

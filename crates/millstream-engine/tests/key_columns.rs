@@ -3,7 +3,7 @@
 use crate::scene::{Files, adopting, appending, collection, equal, execute, request, run, schema, surroundings};
 use millstream_engine::{Mode, compact, load};
 use millstream_model::{CollectionName, KeyRequest};
-use millstream_pg::quote_qualified;
+use millstream_pg::{Explained, quote_qualified};
 use millstream_store::{collections, documents};
 use millstream_testkit::{TestDatabase, each_build};
 

@@ -3,6 +3,7 @@
 use crate::scene::{Files, Stream, request, run, stored, surroundings};
 use millstream_engine::{Error, Event, LoadRequest, SkipUnchanged, StopReason, load};
 use millstream_model::{KEY_TYPES, KeyType};
+use millstream_pg::Explained;
 use millstream_store::Error as StoreError;
 use millstream_store::{SCHEMA_VERSION, Schema};
 use millstream_testkit::{Cases, database, each_build};

@@ -2,7 +2,7 @@
 
 use crate::scene::{Files, Stream, request, surroundings};
 use millstream_engine::{Event, LoadRequest, Outcome, StopReason, Surroundings, load};
-use millstream_pg::ErrorKind;
+use millstream_pg::{ErrorKind, Explained};
 use millstream_testkit::{Server, Settings, SmallDisk, builds, connect, database, each_build};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -76,7 +76,7 @@ async fn a_full_disk_ends_a_load_which_resumes_later() {
         let url = server.url("postgres");
         let outcome = run_in(&surroundings(&url).0, &wanted).await;
         assert_eq!(outcome.stopped, Some(StopReason::Failed));
-        let kind = outcome.error.as_ref().map(millstream_engine::Error::kind);
+        let kind = outcome.error.as_ref().map(Explained::kind);
         assert_eq!(kind, Some(ErrorKind::DiskFull), "{outcome:?}");
         assert!(outcome.receipt.counters.read > 0, "it was full in mid-load");
         assert!(!outcome.receipt.writers.is_empty(), "what a lane wrote before it failed is told: {outcome:?}");
@@ -112,7 +112,7 @@ async fn a_revoked_right_ends_a_load_which_resumes_later() {
         };
         let (outcome, ()) = tokio::join!(run_in(&around, &wanted), revoking);
         assert_eq!(outcome.stopped, Some(StopReason::Failed));
-        let kind = outcome.error.as_ref().map(millstream_engine::Error::kind);
+        let kind = outcome.error.as_ref().map(Explained::kind);
         assert_eq!(kind, Some(ErrorKind::Rights), "{outcome:?}");
         assert_whole(&client, "revoked", &stream, &outcome).await;
         client.batch_execute(&format!("grant insert on revoked to {role}")).await.unwrap();

@@ -4,6 +4,7 @@ use crate::scene::{Files, request, run, schema, surroundings};
 use fastrand::Rng;
 use millstream_engine::{DURABILITIES, LAYOUTS, LoadRequest, Mode, SkipUnchanged, VerifyRequest, load, verify};
 use millstream_model::Counters;
+use millstream_pg::Explained;
 use millstream_store::collections;
 use millstream_testkit::{Cases, TestDatabase, each_build};
 use std::collections::BTreeSet;

@@ -3,6 +3,7 @@
 use crate::scene::{Events, request, stored, surroundings};
 use millstream_engine::limits::{FLUSH_AFTER, MEMORY_BYTES_MIN, SEND_BYTES_MAX, SEND_LINES_MAX};
 use millstream_engine::{Error, Event, LoadRequest, Outcome, Producer, Stop, StopReason, Stream, Surroundings};
+use millstream_pg::Explained;
 use millstream_testkit::{Cases, Server, Settings, StopMode, builds, database, each_build};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -440,7 +441,7 @@ async fn a_stream_needs_key_types_only_for_a_new_table() {
     assert!(error.to_string().contains("write id:TYPE"), "{error}");
     let named = request("typed", "id:text", &["a.ndjson".to_owned()]);
     let Err(error) = Box::pin(Stream::open(&named, &around)).await else { panic!("a stream of files") };
-    assert!(matches!(error, Error::Request { .. }), "{error}");
+    assert!(matches!(error, Error::Refused(_)), "{error}");
     let mut csv = streaming("typed");
     csv.format = "csv".into();
     assert!(Box::pin(Stream::open(&csv, &around)).await.is_err());

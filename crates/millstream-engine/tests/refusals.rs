@@ -2,7 +2,7 @@
 
 use crate::scene::{Files, Stream, request, run, stored, surroundings};
 use millstream_engine::{Error, Outcome, StopReason, dry_run, load};
-use millstream_pg::ErrorKind;
+use millstream_pg::{ErrorKind, Explained};
 use millstream_testkit::{TestDatabase, database, each_build};
 use std::io::Write;
 

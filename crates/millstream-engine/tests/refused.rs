@@ -4,7 +4,7 @@ use crate::scene::{Files, request, run, stopped, surroundings};
 use fastrand::Rng;
 use millstream_engine::limits::UNFOLDED_CHUNK_BYTES;
 use millstream_engine::{LoadRequest, Mode, StopReason, load};
-use millstream_pg::ErrorKind;
+use millstream_pg::{ErrorKind, Explained};
 use millstream_testkit::{Cases, TestDatabase, each_build};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

@@ -2,6 +2,7 @@
 
 use crate::scene::{Events, Files, request, run, schema, surroundings};
 use millstream_engine::{Error, Event, LoadRequest, Outcome, StopReason, load};
+use millstream_pg::Explained;
 use millstream_store::loads;
 use millstream_testkit::{TestDatabase, each_build};
 use std::sync::Arc;

@@ -80,3 +80,9 @@ impl Error {
         }
     }
 }
+
+impl From<Error> for millstream_model::Refusal {
+    fn from(error: Error) -> Self {
+        Self::new(error.to_string())
+    }
+}

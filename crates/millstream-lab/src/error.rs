@@ -2,15 +2,24 @@
 //!
 //! An error of a subject is a sample instead.
 
+use millstream_model::words::{command, option};
+use millstream_pg::{ErrorKind, Explained};
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// What to do about a full disk.
-const LARGER_DISK: &str = "ask for fewer --docs or rows, or name a larger disk by TMPDIR";
+fn larger_disk() -> String {
+    format!("ask for fewer {} or rows, or name a larger disk by TMPDIR", option("docs"))
+}
 
 /// What to do about a machine that others use too.
-const TOO_NOISY: &str = "stop what else runs here, or measure on another machine; if the hypervisor takes the time, \
-                         `lab run` accepts more with --steal-max";
+fn too_noisy() -> String {
+    format!(
+        "stop what else runs here, or measure on another machine; if the hypervisor takes the time, `lab run` accepts \
+         more with {}",
+        option("steal-max")
+    )
+}
 
 /// Why an experiment cannot run, or a record cannot be read. [`Error::hint`] says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -142,21 +151,29 @@ impl Error {
         }
         line
     }
+}
 
-    /// What to do about it, as a sentence for the user.
-    pub fn hint(&self) -> Option<String> {
+impl Explained for Error {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Database(error) => error.kind(),
+            _ => ErrorKind::Config,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Database(error) => error.hint(),
             Self::Local(error) => error.hint(),
             Self::Experiment { .. } => Some("docs/lab.md describes the words of an experiment".to_owned()),
-            Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => Some(LARGER_DISK.to_owned()),
-            Self::Full { .. } => Some(LARGER_DISK.to_owned()),
-            Self::Record { .. } => Some("millstream lab report PATH/record.json".to_owned()),
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => Some(larger_disk()),
+            Self::Full { .. } => Some(larger_disk()),
+            Self::Record { .. } => Some(command("lab report PATH/record.json").to_string()),
             Self::Missing { hint, .. } | Self::Guest { hint, .. } => Some(hint.clone()),
-            Self::Noisy(_) => Some(TOO_NOISY.to_owned()),
-            Self::Taken { .. } => Some("choose another --out; records are never overwritten".to_owned()),
+            Self::Noisy(_) => Some(too_noisy()),
+            Self::Taken { .. } => Some(format!("choose another {}; records are never overwritten", option("out"))),
             Self::Subject { subject: "pgbench" | "beside" | "the command", .. } => None,
-            Self::Subject { .. } => Some("--millstream-bin names another binary to measure".to_owned()),
+            Self::Subject { .. } => Some(format!("{} names another binary to measure", option("millstream-bin"))),
             Self::Io { .. } | Self::Range { .. } | Self::Recorder(_) | Self::Asked(_) | Self::Wrong(_) => None,
         }
     }

@@ -54,11 +54,11 @@ pub(crate) fn check_reach(account: &Account, dir: &Path) -> Result<(), Error> {
 /// Creates a system account without home or shell. Returns what was tried, and the answers.
 fn create(name: &str) -> String {
     let mut tried = Vec::new();
-    for (program, args) in [
-        ("useradd", format!("--system --user-group --no-create-home --home-dir {ROOT_HOME} --shell /usr/sbin/nologin")),
-        ("adduser", format!("-S -D -H -h {ROOT_HOME} -s /sbin/nologin")),
-    ] {
-        match Command::new(program).args(args.split(' ')).arg(name).run_blocking().and_then(Ended::succeeded) {
+    let useradd =
+        ["--system", "--user-group", "--no-create-home", "--home-dir", ROOT_HOME, "--shell", "/usr/sbin/nologin"];
+    let adduser = ["-S", "-D", "-H", "-h", ROOT_HOME, "-s", "/sbin/nologin"];
+    for (program, args) in [("useradd", useradd), ("adduser", adduser)] {
+        match Command::new(program).args(args).arg(name).run_blocking().and_then(Ended::succeeded) {
             Ok(_) => return String::new(),
             Err(error) => tried.push(error.to_string()),
         }

@@ -81,9 +81,12 @@ async fn fill(home: &Home, installation: &Installation, account: &Account, stagi
 /// can change it under an index. From version 17 on, PostgreSQL itself knows upper and lower case of all letters. Older
 /// versions with locale C know only that of the English ones.
 fn initdb_arguments(major: u32) -> String {
-    let ours = format!("--username {ROLE} --encoding UTF8 --locale C --data-checksums");
-    let unicode = if major >= 17 { " --locale-provider builtin --builtin-locale C.UTF-8" } else { "" };
-    format!("{ours}{unicode} --auth-local peer --auth-host scram-sha-256")
+    let mut arguments = vec!["--username", ROLE, "--encoding", "UTF8", "--locale", "C", "--data-checksums"];
+    if major >= 17 {
+        arguments.extend(["--locale-provider", "builtin", "--builtin-locale", "C.UTF-8"]);
+    }
+    arguments.extend(["--auth-local", "peer", "--auth-host", "scram-sha-256"]);
+    arguments.join(" ")
 }
 
 /// Who may connect, and how.

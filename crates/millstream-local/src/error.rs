@@ -1,6 +1,8 @@
 //! Errors of the local server, each with a hint what to do.
 
 use crate::limits::{MAJOR_DOWNLOADED, MAJOR_MIN};
+use millstream_model::words::{command, option, set};
+use millstream_pg::Explained;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -170,23 +172,26 @@ impl Error {
             _ => Self::Io { what, path, source },
         }
     }
+}
 
-    /// What to do about it, as a sentence for the user.
-    pub fn hint(&self) -> Option<String> {
+impl Explained for Error {
+    fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Binaries { .. } => format!(
-                "--postgres-bin takes the directory that holds postgres, initdb and pg_ctl of \
-                 PostgreSQL {MAJOR_MIN} or later, or the word download"
+                "{} takes the directory that holds postgres, initdb and pg_ctl of PostgreSQL {MAJOR_MIN} or later, or \
+                 the word download",
+                option("postgres-bin")
             ),
             Self::Download { .. } => format!(
-                "install PostgreSQL {MAJOR_MIN} or later (Debian, Ubuntu: apt-get install \
-                 postgresql), or name its programs with --postgres-bin DIR, or use another server \
-                 with --db URL; behind a proxy set HTTPS_PROXY"
+                "install PostgreSQL {MAJOR_MIN} or later (Debian, Ubuntu: apt-get install postgresql), or name its \
+                 programs with {}, or use another server with {}; behind a proxy set HTTPS_PROXY",
+                set("postgres-bin", "DIR"),
+                set("db", "URL")
             ),
             Self::OtherVersion { data_major, .. } => format!(
-                "run with --postgres-bin DIR of a PostgreSQL {data_major}, or begin a new server \
-                 beside it with MILLSTREAM_HOME=DIR; to move the data use pg_upgrade or pg_dump. \
-                 Nothing was changed"
+                "run with {} of a PostgreSQL {data_major}, or begin a new server beside it with MILLSTREAM_HOME=DIR; \
+                 to move the data use pg_upgrade or pg_dump. Nothing was changed",
+                set("postgres-bin", "DIR")
             ),
             Self::NotData { .. } => "move it away, or choose another place with MILLSTREAM_HOME=DIR".to_owned(),
             Self::NoRights { .. } => "choose a place you may write with MILLSTREAM_HOME=DIR".to_owned(),
@@ -198,27 +203,30 @@ impl Error {
                  place; as root the default is {}",
                 crate::limits::ROOT_HOME
             ),
-            Self::Account { .. } => "create one with: useradd --system millstream; or run as a \
-                                     normal user; or use another server with --db URL"
-                .to_owned(),
+            Self::Account { .. } => format!(
+                "create one with: useradd --system millstream; or run as a normal user; or use another server with {}",
+                set("db", "URL")
+            ),
             Self::Locked { .. } => "wait for it, or end that process".to_owned(),
             Self::Init { .. } | Self::Start { .. } => format!(
-                "the log says why; another PostgreSQL can be tried in a fresh place with \
-                 --postgres-bin DIR (or download, version {MAJOR_DOWNLOADED}) and \
-                 MILLSTREAM_HOME=DIR"
+                "the log says why; another PostgreSQL can be tried in a fresh place with {} (or download, version \
+                 {MAJOR_DOWNLOADED}) and MILLSTREAM_HOME=DIR",
+                set("postgres-bin", "DIR")
             ),
             Self::Slow { .. } => {
                 "after a crash the server replays its log first; run the command again in a while".to_owned()
             }
             Self::Stop { .. } => "sessions may be finishing a large transaction; run the command again".to_owned(),
             Self::Orphans { pids, .. } => format!("end them with: kill -9 {}", spaced(pids)),
-            Self::NotRunning { .. } => "start it with: millstream db start".to_owned(),
+            Self::NotRunning { .. } => format!("start it with: {}", command("db start")),
             Self::Password { .. } => "put the file back, or set a new password over the unix \
                                       socket (psql, \\password) and write it there, mode 0600"
                 .to_owned(),
-            Self::NoPsql => "install it (Debian, Ubuntu: apt-get install postgresql-client), or \
-                             use any other client with what millstream db url prints"
-                .to_owned(),
+            Self::NoPsql => format!(
+                "install it (Debian, Ubuntu: apt-get install postgresql-client), or use any other client with what {} \
+                 prints",
+                command("db url")
+            ),
             Self::NoHome => "set MILLSTREAM_HOME to a directory for it".to_owned(),
             Self::Io { .. } => return None,
         };

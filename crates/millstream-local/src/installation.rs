@@ -161,6 +161,7 @@ fn parse_version(text: &str) -> Option<(u32, u32)> {
 mod tests {
     use super::*;
     use crate::account::server_account;
+    use millstream_pg::Explained as _;
 
     #[test]
     fn versions_of_every_build_are_parsed() {
@@ -195,6 +196,6 @@ mod tests {
         let account = server_account().unwrap();
         let error = Installation::open(dir.path(), Origin::Installed, &account).unwrap_err();
         assert!(error.to_string().contains("postgres is missing"), "{error}");
-        assert!(error.hint().unwrap().contains("--postgres-bin"));
+        assert!(error.hint().unwrap().contains("postgres-bin takes"));
     }
 }

@@ -1,5 +1,6 @@
 //! Why a document cannot be stored.
 
+use crate::words::option;
 use std::borrow::Cow;
 
 /// What is wrong with one document. The code is stable: it is stored, and scripts match on it.
@@ -103,8 +104,8 @@ impl Reason {
     }
 
     /// What it means, as a sentence without a period.
-    pub fn about(self) -> &'static str {
-        match self {
+    pub fn about(self) -> String {
+        let about = match self {
             Self::NotJson => "it is not JSON",
             Self::NotObject => "it is JSON, but no object",
             Self::InvalidUtf8 => "it is not UTF-8",
@@ -122,13 +123,14 @@ impl Reason {
             Self::VersionType => "its version does not fit the version's type",
             Self::NotNumber => "a member that is added up is not a number (mode sum)",
             Self::TooLarge => "it is larger than 16 MiB",
-            Self::NotEnriched => "nothing is known about its address (load --enrich)",
+            Self::NotEnriched => return format!("nothing is known about its address (load {})", option("enrich")),
             Self::CsvFields => "the line has another number of fields than the header",
             Self::CsvSyntax => "the line breaks the rules of CSV",
             Self::DamagedSource => "the file is damaged here",
             Self::BreaksCheck => "it breaks a CHECK of the collection",
             Self::RefusedByServer => "PostgreSQL refused it, for instance by a trigger",
-        }
+        };
+        about.to_owned()
     }
 }
 

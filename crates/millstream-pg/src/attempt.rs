@@ -4,6 +4,7 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use millstream_model::words::command;
 use tokio_postgres::CancelToken;
 use tokio_postgres::config::{ChannelBinding as DriverBinding, SslMode as DriverMode, SslNegotiation};
 
@@ -13,7 +14,7 @@ use crate::error::{self, Error};
 use crate::kind::ErrorKind;
 use crate::roster::Cancel;
 use crate::session::SessionSettings;
-use crate::{sqlstate, tls};
+use crate::{Explained, sqlstate, tls};
 
 /// Opens a session on the first suitable host and sets the session's settings.
 ///
@@ -316,7 +317,7 @@ fn explain(error: &tokio_postgres::Error, info: &ConnInfo, host: &Host) -> Error
     if let Some(io) = error::io_cause(error) {
         let hint = match io.kind() {
             io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => {
-                format!("is a server listening on {host}? `millstream db start` starts a local one")
+                format!("is a server listening on {host}? `{}` starts a local one", command("db start"))
             }
             io::ErrorKind::PermissionDenied => "this user may not open the socket; connect by TCP".to_owned(),
             io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => {

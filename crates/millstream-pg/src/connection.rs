@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use millstream_model::words::command;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
 
@@ -91,7 +92,7 @@ impl Connection {
             return Err(Error::unusable(
                 ErrorKind::Config,
                 format!("the server at {host} is older than PostgreSQL {}", limits::SERVER_VERSION_MIN / 10_000),
-                "upgrade the server, or start a local one with `millstream db start`",
+                format!("upgrade the server, or start a local one with `{}`", command("db start")),
             ));
         }
         let sql = session.sql(major) + include_str!("session.sql");
@@ -227,6 +228,7 @@ fn unexpected(what: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Explained as _;
 
     #[test]
     fn the_major_version_is_read_from_any_build() {

@@ -3,6 +3,7 @@
 use std::error::Error as StdError;
 use std::io;
 
+use crate::explained::Explained;
 use crate::kind::ErrorKind;
 use crate::sqlstate;
 
@@ -94,16 +95,6 @@ impl Error {
         Error::Unusable { kind, message: message.into(), hint: Some(hint.into()) }
     }
 
-    /// What the failure means for the program.
-    pub fn kind(&self) -> ErrorKind {
-        match self {
-            Error::Settings { .. } | Error::Query { .. } => ErrorKind::Config,
-            Error::Connect { kind, .. } | Error::Server { kind, .. } | Error::Unusable { kind, .. } => *kind,
-            Error::Lost { .. } => ErrorKind::Transient,
-            Error::Driver { .. } => ErrorKind::Bug,
-        }
-    }
-
     /// The server's code, if a server answered.
     pub fn sqlstate(&self) -> Option<&str> {
         match self {
@@ -125,9 +116,19 @@ impl Error {
             _ => None,
         }
     }
+}
 
-    /// What to do next, if we know it.
-    pub fn hint(&self) -> Option<String> {
+impl Explained for Error {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Settings { .. } | Error::Query { .. } => ErrorKind::Config,
+            Error::Connect { kind, .. } | Error::Server { kind, .. } | Error::Unusable { kind, .. } => *kind,
+            Error::Lost { .. } => ErrorKind::Transient,
+            Error::Driver { .. } => ErrorKind::Bug,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
         match self {
             Error::Settings { hint, .. } | Error::Connect { hint, .. } | Error::Unusable { hint, .. } => hint.clone(),
             Error::Query { hint, .. } => Some(hint.clone()),

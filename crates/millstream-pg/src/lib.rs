@@ -7,6 +7,7 @@ mod connection;
 mod conninfo;
 pub mod copy;
 mod error;
+mod explained;
 mod hash;
 mod identifier;
 mod kind;
@@ -30,6 +31,7 @@ pub use conninfo::{
     TargetSession, TlsRoot, TlsSettings, TlsVersion,
 };
 pub use error::Error;
+pub use explained::Explained;
 pub use hash::hash_text;
 pub use identifier::{quote_identifier, quote_literal, quote_qualified, quote_setting};
 pub use kind::{ERROR_KINDS, ErrorKind};

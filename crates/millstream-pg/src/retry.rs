@@ -1,5 +1,6 @@
 //! The retry policy: which failures are retried, how often and after which wait.
 
+use crate::Explained;
 use std::time::Duration;
 
 use crate::error::Error;

@@ -1,6 +1,6 @@
 //! The kinds of the server's errors, and what their messages never reveal.
 
-use millstream_pg::{Error, ErrorKind};
+use millstream_pg::{Error, ErrorKind, Explained};
 use millstream_testkit as testkit;
 
 use crate::{connected, refused};

@@ -1,6 +1,6 @@
 //! Logins that succeed or fail: passwords, databases, addresses where nobody answers.
 
-use millstream_pg::{ConnInfo, ErrorKind, SessionSettings};
+use millstream_pg::{ConnInfo, ErrorKind, Explained, SessionSettings};
 use millstream_testkit as testkit;
 
 use crate::{connected, nowhere, refused};
@@ -36,7 +36,7 @@ async fn connection_errors_name_the_address() {
     let error = refused(&format!("host=127.0.0.1 port={port} user=u")).await;
     assert_eq!(error.kind(), ErrorKind::Unreachable);
     assert_eq!(error.to_string(), format!("cannot connect to 127.0.0.1:{port}: connection refused"));
-    assert!(error.hint().expect("a way out").contains("millstream db start"));
+    assert!(error.hint().expect("a way out").contains("`db start` starts"));
 
     let error = refused("host=/nowhere/at/all user=u").await;
     assert_eq!(error.kind(), ErrorKind::Unreachable);

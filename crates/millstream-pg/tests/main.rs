@@ -9,7 +9,7 @@ mod session;
 mod standstill;
 mod tls;
 
-use millstream_pg::{ConnInfo, Connection, Environment, Error, SessionSettings};
+use millstream_pg::{ConnInfo, Connection, Environment, Error, Explained, SessionSettings};
 
 /// An environment without variables.
 fn nowhere() -> Environment {

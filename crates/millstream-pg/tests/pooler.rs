@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use millstream_pg::{ErrorKind, ensure_session_pooling};
+use millstream_pg::{ErrorKind, Explained, ensure_session_pooling};
 use millstream_testkit as testkit;
 
 use crate::connected;

@@ -1,6 +1,6 @@
 //! The settings of a session, and what it knows about its server.
 
-use millstream_pg::{ConnInfo, ErrorKind, SessionSettings};
+use millstream_pg::{ConnInfo, ErrorKind, Explained, SessionSettings};
 use millstream_testkit as testkit;
 
 use crate::{connect, connected, nowhere, one, refused};

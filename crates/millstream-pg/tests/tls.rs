@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use millstream_pg::{Connection, ErrorKind};
+use millstream_pg::{Connection, ErrorKind, Explained};
 use millstream_testkit::{Build, Certificates, Feature, Server, Settings, build_with};
 
 use crate::{connected, one, refused};

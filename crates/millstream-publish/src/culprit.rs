@@ -2,7 +2,7 @@
 
 use crate::definition::Derivation;
 use crate::error::Error;
-use millstream_pg::ErrorKind;
+use millstream_pg::{ErrorKind, Explained};
 use tokio_postgres::Client;
 
 /// The key of the first document, in the order of the table, for which the rows cannot be derived; `None` if there is

@@ -3,6 +3,8 @@
 use crate::error::Error;
 use crate::limits::DISTINCT_SETTINGS;
 use futures_util::{Stream, StreamExt, TryStreamExt};
+use millstream_model::Refusal;
+use millstream_model::words::{option, set};
 use millstream_pg::{quote_identifier, quote_qualified};
 use millstream_store::DISTINCT_WALK;
 use millstream_store::collections::Collection;
@@ -29,7 +31,7 @@ pub struct DistinctRequest {
 /// value is its count, a tab and the value; as JSON it is an object of `value` and `count`.
 ///
 /// # Errors
-/// [`Error::Request`] when the column does not come right after the prefix; the server's, also when a value of the
+/// [`Error::Refused`] when the column does not come right after the prefix; the server's, also when a value of the
 /// prefix does not fit its type.
 pub async fn distinct(
     client: &mut Client,
@@ -92,7 +94,7 @@ fn filled(text: &str, arguments: &[&str]) -> String {
 fn check(collection: &Collection, request: &DistinctRequest) -> Result<(), Error> {
     let names: Vec<&str> = collection.key.iter().map(|column| column.name.as_str()).collect();
     let (key, given) = (names.join(", "), request.prefix.len());
-    let refused = |problem: String, hint: String| Err(Error::Request { problem, hint });
+    let refused = |problem: String, hint: String| Err(Error::Refused(Refusal::new(problem).hint(hint)));
     let Some(place) = names.iter().position(|name| *name == request.column) else {
         let problem = format!("{} is not a column of the key of {} ({key})", request.column, collection.name);
         let hint = match &names[1..] {
@@ -106,12 +108,13 @@ fn check(collection: &Collection, request: &DistinctRequest) -> Result<(), Error
     }
     if place == 0 {
         let problem = format!("{} comes first in the key ({key}), and {given} values are given before it", names[0]);
-        return refused(problem, "leave out --prefix".into());
+        return refused(problem, format!("leave out {}", option("prefix")));
     }
     let values = if place == 1 { "value" } else { "values" };
     let problem =
         format!("{} comes after {place} {values} in the key ({key}), of which {given} are given", names[place]);
-    let hint = format!("give them as --prefix {}, or choose {}", names[..place].join(","), names[given.min(place)]);
+    let prefix = set("prefix", names[..place].join(","));
+    let hint = format!("give them as {prefix}, or choose {}", names[given.min(place)]);
     refused(problem, hint)
 }
 
@@ -119,6 +122,7 @@ fn check(collection: &Collection, request: &DistinctRequest) -> Result<(), Error
 mod tests {
     use super::*;
     use millstream_model::{KeyColumn, KeyType};
+    use millstream_pg::Explained as _;
 
     #[test]
     fn the_column_is_the_one_after_the_prefix() {
@@ -142,26 +146,26 @@ mod tests {
                     "doc is not a column of the key of t (a, b, c)|choose a, or b, c with the values of the columns before it",
                 ),
             ),
-            ("a", 1, Some("a comes first in the key (a, b, c), and 1 values are given before it|leave out --prefix")),
+            ("a", 1, Some("a comes first in the key (a, b, c), and 1 values are given before it|leave out prefix")),
             (
                 "b",
                 0,
                 Some(
-                    "b comes after 1 value in the key (a, b, c), of which 0 are given|give them as --prefix a, or choose a",
+                    "b comes after 1 value in the key (a, b, c), of which 0 are given|give them as prefix a, or choose a",
                 ),
             ),
             (
                 "c",
                 1,
                 Some(
-                    "c comes after 2 values in the key (a, b, c), of which 1 are given|give them as --prefix a,b, or choose b",
+                    "c comes after 2 values in the key (a, b, c), of which 1 are given|give them as prefix a,b, or choose b",
                 ),
             ),
             (
                 "b",
                 2,
                 Some(
-                    "b comes after 1 value in the key (a, b, c), of which 2 are given|give them as --prefix a, or choose b",
+                    "b comes after 1 value in the key (a, b, c), of which 2 are given|give them as prefix a, or choose b",
                 ),
             ),
         ] {

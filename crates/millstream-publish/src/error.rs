@@ -1,7 +1,7 @@
 //! The errors of this crate, with their kinds and hints.
 
-use millstream_model::CollectionName;
-use millstream_pg::ErrorKind;
+use millstream_model::{CollectionName, Refusal};
+use millstream_pg::{ErrorKind, Explained};
 
 /// Every failure of this crate.
 #[derive(Debug, thiserror::Error)]
@@ -17,13 +17,8 @@ pub enum Error {
     #[error(transparent)]
     Engine(Box<millstream_engine::Error>),
     /// A request that contradicts itself or a limit.
-    #[error("{problem}")]
-    Request {
-        /// What is wrong.
-        problem: String,
-        /// What to do next.
-        hint: String,
-    },
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// A read model that does not exist, or cannot be used as asked.
     #[error("{model} {problem}")]
     Model {
@@ -56,40 +51,38 @@ pub enum Error {
     BrokenOff(&'static str),
 }
 
-impl Error {
-    /// What the failure means for the program.
-    pub fn kind(&self) -> ErrorKind {
+impl Explained for Error {
+    fn kind(&self) -> ErrorKind {
         match self {
             Self::Postgres(error) => error.kind(),
             Self::Store(error) => error.kind(),
             Self::Engine(error) => error.kind(),
             Self::ModelBusy { .. } | Self::PublishBusy | Self::InUse { .. } => ErrorKind::Busy,
             Self::BrokenOff(_) => ErrorKind::Bug,
-            Self::Request { .. } | Self::Model { .. } => ErrorKind::Config,
+            Self::Refused(_) | Self::Model { .. } => ErrorKind::Config,
         }
     }
 
-    /// The number of the load that the error names, if any.
-    pub fn load_id(&self) -> Option<i64> {
-        match self {
-            Self::Store(error) => error.load_id(),
-            Self::Engine(error) => error.load_id(),
-            _ => None,
-        }
-    }
-
-    /// What to do next, if we know it.
-    pub fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Postgres(error) => error.hint(),
             Self::Store(error) => error.hint(),
             Self::Engine(error) => error.hint(),
-            Self::Model { hint, .. } | Self::Request { hint, .. } => Some(hint.clone()),
+            Self::Refused(refusal) => refusal.hint.clone(),
+            Self::Model { hint, .. } => Some(hint.clone()),
             Self::ModelBusy { .. } | Self::PublishBusy => Some("wait for it, and run the same command again".into()),
             Self::InUse { .. } => {
                 Some("end the transactions that have it open (see pg_stat_activity), or wait for them".into())
             }
             Self::BrokenOff(_) => None,
+        }
+    }
+
+    fn load_id(&self) -> Option<i64> {
+        match self {
+            Self::Store(error) => error.load_id(),
+            Self::Engine(error) => error.load_id(),
+            _ => None,
         }
     }
 }
@@ -106,7 +99,7 @@ impl From<millstream_store::Error> for Error {
         use millstream_store::Error as Store;
         match error {
             Store::Postgres(error) => Self::Postgres(error),
-            Store::Request { problem, hint } => Self::Request { problem, hint },
+            Store::Refused(refusal) => Self::Refused(refusal),
             Store::Model { model, problem, hint } => Self::Model { model, problem, hint },
             other => Self::Store(other),
         }
@@ -120,7 +113,7 @@ impl From<millstream_engine::Error> for Error {
         match error {
             Engine::Postgres(error) => Self::Postgres(error),
             Engine::Store(error) => error.into(),
-            Engine::Request { problem, hint } => Self::Request { problem, hint },
+            Engine::Refused(refusal) => Self::Refused(refusal),
             Engine::InUse { collection, seconds } => Self::InUse { collection, seconds },
             other => Self::Engine(Box::new(other)),
         }

@@ -3,6 +3,8 @@
 use crate::derived::{derived_tables, hold_models};
 use crate::error::Error;
 use crate::limits::{FREEZE_BYTES_PER_SECOND, FREEZE_LOCK_WAIT};
+use millstream_model::Refusal;
+use millstream_model::words::command;
 use millstream_pg::quote_qualified;
 use millstream_store::collections::Collection;
 use millstream_store::{
@@ -41,7 +43,7 @@ pub struct Frozen {
 /// What [`freeze`] would write.
 ///
 /// # Errors
-/// [`Error::Request`] when the table is gone.
+/// [`Error::Refused`] when the table is gone.
 pub async fn freeze_estimate(
     client: &Client,
     schema: &Schema,
@@ -71,10 +73,10 @@ pub async fn freeze(client: &mut Client, schema: &Schema, collection: &Collectio
             Error::InUse { collection: collection.name.clone(), seconds: FREEZE_LOCK_WAIT.as_secs() }
         }
         // For example a foreign key to an unlogged table, which a logged table must not have.
-        Error::Postgres(refused) if refused.sqlstate() == Some("42P16") => Error::Request {
-            problem: format!("{} cannot survive crashes yet: {refused}", collection.name),
-            hint: "make the other table logged first: alter table .. set logged".into(),
-        },
+        Error::Postgres(refused) if refused.sqlstate() == Some("42P16") => Error::Refused(
+            Refusal::new(format!("{} cannot survive crashes yet: {refused}", collection.name))
+                .hint("make the other table logged first: alter table .. set logged"),
+        ),
         Error::Postgres(other) => segments::crowded(other.into()).into(),
         other => other,
     })
@@ -153,8 +155,8 @@ fn table(collection: &Collection) -> String {
 }
 
 fn gone(collection: &Collection) -> Error {
-    Error::Request {
-        problem: format!("the table of {} is gone, or has another name now", collection.name),
-        hint: "see `millstream collections`".into(),
-    }
+    Error::Refused(
+        Refusal::new(format!("the table of {} is gone, or has another name now", collection.name))
+            .hint(format!("see `{}`", command("collections"))),
+    )
 }

@@ -7,7 +7,8 @@ use futures_util::FutureExt;
 use millstream_failpoint as failpoint;
 use millstream_pg::{fill, own_plans, plans_by_key, quote_literal};
 
-pub(crate) static WAY: Way = Way { name: "incremental", apply };
+pub(crate) static WAY: Way =
+    Way { name: "incremental", is_for_materialized: false, swaps: false, needs_records: true, apply };
 
 fn apply<'a>(refresh: &'a Refresh<'a>) -> Working<'a> {
     async move { derive_again(refresh).await }.boxed()

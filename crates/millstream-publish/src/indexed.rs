@@ -3,7 +3,8 @@
 use crate::error::Error;
 use crate::materialized;
 use crate::storage::{GENERATIONS, Storage};
-use millstream_model::CollectionName;
+use millstream_model::words::command;
+use millstream_model::{CollectionName, Refusal};
 use millstream_pg::quote_qualified;
 use millstream_store::models::Model;
 use millstream_store::{Schema, collections, models};
@@ -31,7 +32,7 @@ impl IndexedTable {
     /// Finds the table that queries of a model or a collection read.
     ///
     /// # Errors
-    /// [`Error::Request`] when the name is neither's, [`Error::Model`] when the model is not built yet; the server's.
+    /// [`Error::Refused`] when the name is neither's, [`Error::Model`] when the model is not built yet; the server's.
     pub async fn find(client: &Client, schema: &Schema, name: &CollectionName) -> Result<Self, Error> {
         let is_ours = schema.exists(client).await?;
         let model = if is_ours { models::find(client, schema, name).await? } else { None };
@@ -40,7 +41,7 @@ impl IndexedTable {
             Some(model) if model.shows.is_none() => Err(Error::Model {
                 model: name.clone(),
                 problem: "has not been built yet".into(),
-                hint: format!("millstream refresh {name}"),
+                hint: command(format!("refresh {name}")).to_string(),
             }),
             Some(model) => Self::of_model(client, schema, model).await,
         }
@@ -67,10 +68,10 @@ impl IndexedTable {
                 hidden_column: None,
                 clauses: Vec::new(),
             }),
-            _ => Err(Error::Request {
-                problem: format!("{name} is neither a model nor a collection"),
-                hint: "see `millstream models` and `millstream collections`".into(),
-            }),
+            _ => {
+                let hint = format!("see `{}` and `{}`", command("models"), command("collections"));
+                Err(Error::Refused(Refusal::new(format!("{name} is neither a model nor a collection")).hint(hint)))
+            }
         }
     }
 

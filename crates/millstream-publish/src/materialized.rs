@@ -12,7 +12,8 @@ use millstream_model::CollectionName;
 use millstream_pg::quote_qualified;
 use tokio_postgres::GenericClient;
 
-pub(crate) static WAY: Way = Way { name: "materialized", apply };
+pub(crate) static WAY: Way =
+    Way { name: "materialized", is_for_materialized: true, swaps: false, needs_records: false, apply };
 
 /// The generation in the names of its indexes. It has no others.
 pub(crate) const GENERATION: i16 = 0;
@@ -50,7 +51,7 @@ async fn again(refresh: &Refresh<'_>) -> Result<Applied, Error> {
 /// Creates the materialized view without rows, to see whether the server accepts it. Returns the clause of each index.
 ///
 /// # Errors
-/// [`Error::Request`] names the index or says that the server refuses the definition.
+/// [`Error::Refused`] names the index or says that the server refuses the definition.
 pub(crate) async fn try_definition(
     client: &impl GenericClient,
     storage: &Storage<'_>,

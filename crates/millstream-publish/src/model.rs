@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use millstream_model::CollectionName;
+use millstream_model::words::{command, set};
 use millstream_store::Schema;
 use millstream_store::models::{self, Model};
 use tokio_postgres::{Client, GenericClient};
@@ -19,7 +20,11 @@ fn no_model(name: &CollectionName) -> Error {
     Error::Model {
         model: name.clone(),
         problem: "is not a model".into(),
-        hint: "see `millstream models`, or make it: millstream publish COLLECTION --as MODEL".into(),
+        hint: format!(
+            "see `{}`, or make it: {}",
+            command("models"),
+            command(format!("publish COLLECTION {}", set("as", "MODEL")))
+        ),
     }
 }
 

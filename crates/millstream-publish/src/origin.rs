@@ -4,7 +4,8 @@ use crate::definition::Derivation;
 use crate::error::Error;
 use crate::record::ChangeRecord;
 use crate::storage::Storage;
-use millstream_model::CollectionName;
+use millstream_model::words::command;
+use millstream_model::{CollectionName, Refusal};
 use millstream_pg::quote_qualified;
 use millstream_store::collections::Collection;
 use millstream_store::{Definition, Schema, collections};
@@ -12,9 +13,10 @@ use tokio_postgres::{Client, GenericClient};
 
 pub(crate) async fn collection(client: &Client, schema: &Schema, name: &CollectionName) -> Result<Collection, Error> {
     let found = collections::find(client, schema, name).await?.filter(|collection| collection.present);
-    found.ok_or_else(|| Error::Request {
-        problem: format!("there is no collection {name}"),
-        hint: "see `millstream collections`".into(),
+    found.ok_or_else(|| {
+        Error::Refused(
+            Refusal::new(format!("there is no collection {name}")).hint(format!("see `{}`", command("collections"))),
+        )
     })
 }
 
@@ -50,7 +52,7 @@ pub(crate) async fn refuse_unfit(client: &impl GenericClient, collection: &Colle
     let (problem, hint) = match doc.as_deref() {
         _ if inherits => (
             format!("{name} is a partition, or inherits: not all of its changes can be recorded"),
-            "publish a table that stands alone".into(),
+            "publish a table that stands alone",
         ),
         Some("jsonb") => return Ok(()),
         other => (
@@ -58,8 +60,8 @@ pub(crate) async fn refuse_unfit(client: &impl GenericClient, collection: &Colle
                 Some(other) => format!("the column doc of {name} is of type {other}, not jsonb"),
                 None => format!("{name} has no column doc"),
             },
-            "the documents must be in a column doc of type jsonb".into(),
+            "the documents must be in a column doc of type jsonb",
         ),
     };
-    Err(Error::Request { problem, hint })
+    Err(Error::Refused(Refusal::new(problem).hint(hint)))
 }

@@ -10,8 +10,9 @@ use crate::request::{PublishRequest, Published};
 use crate::storage::Storage;
 use crate::{lock, materialized, republish};
 use millstream_failpoint as failpoint;
-use millstream_model::CollectionName;
-use millstream_pg::{Connection, ErrorKind, quote_qualified};
+use millstream_model::words::{command, option, set};
+use millstream_model::{CollectionName, Refusal};
+use millstream_pg::{Connection, ErrorKind, Explained, quote_qualified};
 use millstream_store::models;
 use millstream_store::{Column, Definition, Schema};
 use tokio_postgres::GenericClient;
@@ -21,7 +22,7 @@ use tokio_postgres::GenericClient;
 /// refresh on.
 ///
 /// # Errors
-/// [`Error::Request`] when the definition is refused; [`Error::Model`] when the name is taken, or when the model
+/// [`Error::Refused`] when the definition is refused; [`Error::Model`] when the name is taken, or when the model
 /// belongs to another role or would lose a column; [`Error::PublishBusy`] when others publish.
 pub async fn publish(
     connection: &mut Connection,
@@ -32,7 +33,10 @@ pub async fn publish(
         return Err(Error::Model {
             model: request.model.clone(),
             problem: "would be in the schema of Millstream's own tables".into(),
-            hint: format!("choose a name in another schema, as in --as public.{}", request.model.table),
+            hint: format!(
+                "choose a name in another schema, as in {}",
+                set("as", format!("public.{}", request.model.table))
+            ),
         });
     }
     schema.ensure(&mut connection.client).await?;
@@ -80,7 +84,7 @@ pub async fn publish(
         return Err(Error::Model {
             model: request.model.clone(),
             problem: "exists already and is not a read model".into(),
-            hint: "choose another name with --as".into(),
+            hint: format!("choose another name with {}", option("as")),
         });
     }
     check_types(&transaction, &request.definition).await?;
@@ -168,10 +172,10 @@ async fn check_types(client: &impl GenericClient, definition: &Definition) -> Re
     for Column { name, type_name, .. } in &definition.columns {
         let known = client.query_one("select pg_catalog.to_regtype($1) is not null", &[type_name]).await;
         if !known.is_ok_and(|row| row.get(0)) {
-            return Err(Error::Request {
-                problem: format!("column {name}: there is no type {type_name}"),
-                hint: "name a type of the database, as in price:numeric=price".into(),
-            });
+            return Err(Error::Refused(
+                Refusal::new(format!("column {name}: there is no type {type_name}"))
+                    .hint("name a type of the database, as in price:numeric=price"),
+            ));
         }
     }
     Ok(())
@@ -181,6 +185,6 @@ fn taken(request: &PublishRequest, what: &str) -> Error {
     Error::Model {
         model: request.model.clone(),
         problem: what.into(),
-        hint: format!("choose another name, or remove it: millstream unpublish {}", request.model),
+        hint: format!("choose another name, or remove it: {}", command(format!("unpublish {}", request.model))),
     }
 }

@@ -13,12 +13,13 @@ use crate::republish::indexed;
 use crate::storage::{GENERATIONS, Storage};
 use crate::switch::Switch;
 use crate::uncast::{Uncast, uncast};
-use crate::way::{Applied, Refresh, refresh_session};
+use crate::way::{Applied, Refresh, Way, refresh_session};
 use crate::{lock, swap};
 use millstream_engine::{Compacted, compact};
 use millstream_failpoint as failpoint;
 use millstream_model::CollectionName;
-use millstream_pg::{ConnInfo, ErrorKind, Failures};
+use millstream_model::words::{command, option, set};
+use millstream_pg::{ConnInfo, ErrorKind, Explained, Failures};
 use millstream_store::collections::Collection;
 use millstream_store::limits::DROP_LOCK_WAIT;
 use millstream_store::{Schema, models, segments};
@@ -220,8 +221,10 @@ async fn with_key(client: &Client, targets: &[RefreshTarget<'_>], error: Error) 
                 model: target.model.name.clone(),
                 problem: format!("cannot be built from the document with key {key}: {error}"),
                 hint: format!(
-                    "see it with `millstream get {} KEY`; mend it, or publish again with another --select or --where",
-                    target.collection.name
+                    "see it with `{}`; mend it, or publish again with another {} or {}",
+                    command(format!("get {} KEY", target.collection.name)),
+                    option("select"),
+                    option("where")
                 ),
             };
         }
@@ -265,7 +268,10 @@ async fn compacted(
                 format!("segments were left to the next refresh: {busy}")
             }
             // This role owns the model. It need not own the segments.
-            Err(Error::Request { problem, hint }) => format!("segments were left: {problem}; {hint}"),
+            Err(Error::Refused(refusal)) => {
+                let hint = refusal.hint.as_ref().map_or_else(String::new, |hint| format!("; {hint}"));
+                format!("segments were left: {refusal}{hint}")
+            }
             Err(error) => return Err(error),
         };
         waiting.push((collection.table_oid, warning));
@@ -275,7 +281,7 @@ async fn compacted(
 
 /// What one try did to a model.
 struct Done {
-    way: &'static str,
+    way: &'static Way,
     /// Why it is another way than the one asked for.
     instead: Option<String>,
     applied: Applied,
@@ -297,7 +303,7 @@ async fn attempt(
         reasons.push(reason);
     }
     let storages: Vec<Storage<'_>> = targets.iter().map(RefreshTarget::storage).collect();
-    let swaps = |n: &usize| ways[*n].name == "swap";
+    let swaps = |n: &usize| ways[*n].swaps;
     let stale: Vec<(&Storage<'_>, i16)> =
         (0..targets.len()).filter(swaps).map(|n| (&storages[n], Storage::other(targets[n].model.serving))).collect();
     let swapped: Vec<&RefreshTarget<'_>> = (0..targets.len()).filter(swaps).map(|n| &targets[n]).collect();
@@ -315,7 +321,7 @@ async fn attempt(
     let snapshot: String = client.query_one("select pg_catalog.pg_export_snapshot()", &[]).await?.get(0);
     failpoint::hit("snapshot-exported").await?;
     for (target, way) in targets.iter().zip(&ways) {
-        if way.name == "incremental" && target.pending(client).await?.everything {
+        if way.needs_records && target.pending(client).await?.everything {
             client.batch_execute("rollback").await?;
             return Ok(None);
         }
@@ -337,7 +343,7 @@ async fn attempt(
         };
         let applied = (way.apply)(&refresh).await?;
         models::show(client, target.schema, target.model.model_id, applied.generation, way.name).await?;
-        if way.name == "swap" {
+        if way.swaps {
             switch.add(client, storage, &target.model, applied.generation).await?;
         }
         if !target.model.view_present && !target.model.definition.materialized {
@@ -345,7 +351,7 @@ async fn attempt(
         }
         let asked = request.way.as_deref().filter(|asked| *asked != way.name);
         let instead = asked.map(|asked| format!("{asked} was asked for, but {reason}: it was built anew"));
-        done.push(Done { way: way.name, instead, applied });
+        done.push(Done { way, instead, applied });
     }
     let _waiting = db.roster.waits_for("readers to release the model, to show them the new rows");
     if !switch.commit(client, request.patience).await? {
@@ -356,10 +362,10 @@ async fn attempt(
 }
 
 /// Cleans up as far as possible, and returns what was done.
-async fn tidied(client: &Client, target: &RefreshTarget<'_>, way: &'static str, applied: Applied) -> Refreshed {
+async fn tidied(client: &Client, target: &RefreshTarget<'_>, way: &'static Way, applied: Applied) -> Refreshed {
     let mut refreshed = Refreshed {
         model: target.model.name.clone(),
-        way,
+        way: way.name,
         rows: applied.rows,
         seconds: 0.0,
         lag_seconds: None,
@@ -371,7 +377,7 @@ async fn tidied(client: &Client, target: &RefreshTarget<'_>, way: &'static str, 
         let lost = "its view was gone and was created again, without the grants on it and the views over it";
         refreshed.warnings.push(lost.into());
     }
-    if let Err(error) = tidy(client, target, &mut refreshed).await {
+    if let Err(error) = tidy(client, target, way, &mut refreshed).await {
         refreshed.warnings.push(format!("it is up to date, but some of what it replaced was not removed: {error}"));
         // The other models are cleaned up on the same connection. If it is lost, they report it.
         let _ = client.batch_execute("rollback").await;
@@ -381,7 +387,7 @@ async fn tidied(client: &Client, target: &RefreshTarget<'_>, way: &'static str, 
 
 /// The cleanup after the commit: deletes recorded changes, removes the generation that is no longer shown, vacuums what
 /// was changed in place.
-async fn tidy(client: &Client, target: &RefreshTarget<'_>, refreshed: &mut Refreshed) -> Result<(), Error> {
+async fn tidy(client: &Client, target: &RefreshTarget<'_>, way: &Way, refreshed: &mut Refreshed) -> Result<(), Error> {
     let (storage, change_record) = (target.storage(), target.change_record());
     let model = found_again(client, target.schema, &target.model).await?;
     if !model.definition.materialized {
@@ -392,7 +398,7 @@ async fn tidy(client: &Client, target: &RefreshTarget<'_>, refreshed: &mut Refre
     let shown = indexed(&storage, &model).0;
     // Otherwise the statistics of this session are counted later, even for rows that a vacuum has removed by then.
     client.batch_execute("select pg_catalog.pg_stat_force_next_flush()").await?;
-    if refreshed.way == "swap" {
+    if way.swaps {
         let cleared = clear(client, &[(&storage, Storage::other(model.serving))], CLEAR_AFTER_PATIENCE).await?;
         // After the build, whose own snapshot keeps rows from being frozen.
         client.batch_execute(&format!("vacuum (freeze) {shown}")).await?;
@@ -432,8 +438,8 @@ async fn held(client: &Client, swapped: &[&RefreshTarget<'_>], waited: Duration)
         model: name.clone(),
         problem: format!("is in use all the time: its readers did not release it for {} s", waited.as_secs()),
         hint: format!(
-            "end the transactions that have it open (see pg_stat_activity), then refresh again; or wait longer: \
-             millstream refresh {name} --wait 10m"
+            "end the transactions that have it open (see pg_stat_activity), then refresh again; or wait longer: {}",
+            command(format!("refresh {name} {}", set("wait", "10m")))
         ),
     })
 }

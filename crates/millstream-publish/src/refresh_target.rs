@@ -11,7 +11,8 @@ use crate::row_wise::plan;
 use crate::storage::Storage;
 use crate::way::Way;
 use crate::{incremental, materialized, swap};
-use millstream_model::CollectionName;
+use millstream_model::words::{command, option};
+use millstream_model::{CollectionName, Refusal};
 use millstream_pg::quote_qualified;
 use millstream_store::collections::Collection;
 use millstream_store::models::Model;
@@ -72,18 +73,22 @@ impl<'a> RefreshTarget<'a> {
     /// The way that was asked for by name, if any.
     ///
     /// # Errors
-    /// [`Error::Request`] when there is no such way, [`Error::Model`] when it does not fit this kind of model.
+    /// [`Error::Refused`] when there is no such way, [`Error::Model`] when it does not fit this kind of model.
     pub(crate) fn asked(&self, name: Option<&str>) -> Result<Option<&'static Way>, Error> {
         let Some(asked) = name.map(way).transpose()? else { return Ok(None) };
         let materialized = self.model.definition.materialized;
-        if materialized == (asked.name == materialized::WAY.name) {
+        if materialized == asked.is_for_materialized {
             return Ok(Some(asked));
         }
         let kind = if materialized { "is a materialized view" } else { "is not a materialized view" };
         Err(Error::Model {
             model: self.model.name.clone(),
             problem: format!("{kind}: it cannot be refreshed by {}", asked.name),
-            hint: "leave --way out; the kind is chosen with `millstream publish --materialized`".into(),
+            hint: format!(
+                "leave {} out; the kind is chosen with `{}`",
+                option("way"),
+                command(format!("publish {}", option("materialized")))
+            ),
         })
     }
 
@@ -125,9 +130,11 @@ impl<'a> RefreshTarget<'a> {
 
 /// The way of a name.
 fn way(name: &str) -> Result<&'static Way, Error> {
-    WAYS.iter().copied().find(|way| way.name == name).ok_or_else(|| Error::Request {
-        problem: format!("there is no way {name} to refresh"),
-        hint: format!("one of {}", WAYS.iter().map(|way| way.name).collect::<Vec<_>>().join(", ")),
+    WAYS.iter().copied().find(|way| way.name == name).ok_or_else(|| {
+        Error::Refused(
+            Refusal::new(format!("there is no way {name} to refresh"))
+                .hint(format!("one of {}", WAYS.iter().map(|way| way.name).collect::<Vec<_>>().join(", "))),
+        )
     })
 }
 
@@ -148,7 +155,7 @@ pub(crate) async fn targets<'a>(
         let collection = all.filter(|collection| collection.present).ok_or_else(|| Error::Model {
             model: name.clone(),
             problem: "has lost its collection: the table is gone".into(),
-            hint: format!("remove it: millstream unpublish {name}"),
+            hint: format!("remove it: {}", command(format!("unpublish {name}"))),
         })?;
         let unlogged = is_unlogged(client, model.table_oid).await?;
         targets.push(RefreshTarget { model, collection, schema, unlogged, version_num });

@@ -7,6 +7,7 @@ use crate::request::{PublishRequest, Published};
 use crate::shape::Shape;
 use crate::storage::{Storage, TRIAL};
 use crate::{lock, materialized};
+use millstream_model::words::{command, option};
 use millstream_pg::quote_qualified;
 use millstream_store::Definition;
 use millstream_store::Schema;
@@ -17,7 +18,7 @@ use tokio_postgres::{Client, GenericClient};
 /// Changes the definition of a model that is shown, in a transaction that holds its lock.
 ///
 /// # Errors
-/// [`Error::Request`] when the definition is refused, [`Error::Model`] when the model cannot get it.
+/// [`Error::Refused`] when the definition is refused, [`Error::Model`] when the model cannot get it.
 pub(crate) async fn republish(
     client: &impl GenericClient,
     schema: &Schema,
@@ -37,7 +38,7 @@ pub(crate) async fn republish(
         return Err(Error::Model {
             model: model.name.clone(),
             problem: "is a materialized view, of which only the indexes can change".into(),
-            hint: format!("remove it first, with the grants on it: millstream unpublish {}", model.name),
+            hint: format!("remove it first, with the grants on it: {}", command(format!("unpublish {}", model.name))),
         });
     }
     let storage = Storage { schema, model_id: model.model_id, unlogged: false };
@@ -66,11 +67,15 @@ fn refuse_kind(model: &Model, is_other: bool) -> Result<(), Error> {
     if !is_other {
         return Ok(());
     }
+    let materialized = option("materialized");
     let (problem, hint) = match model.definition.materialized {
-        true => ("is a materialized view, and stays one", "give --materialized again to change its indexes"),
-        false => ("is not a materialized view, and cannot become one", "leave --materialized out to change it"),
+        true => ("is a materialized view, and stays one", format!("give {materialized} again to change its indexes")),
+        false => {
+            ("is not a materialized view, and cannot become one", format!("leave {materialized} out to change it"))
+        }
     };
-    let hint = format!("{hint}; or choose another name, or remove it: millstream unpublish {}", model.name);
+    let remove = command(format!("unpublish {}", model.name));
+    let hint = format!("{hint}; or choose another name, or remove it: {remove}");
     Err(Error::Model { model: model.name.clone(), problem: problem.into(), hint })
 }
 

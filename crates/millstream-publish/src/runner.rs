@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::model::find;
 use millstream_model::CollectionName;
+use millstream_model::words::option;
 use millstream_pg::Poll;
 use millstream_pg::advisory::RUNNER;
 use millstream_store::Schema;
@@ -25,7 +26,7 @@ pub async fn become_runner(client: &Client, schema: &Schema, name: &CollectionNa
             return Err(Error::Model {
                 model: name.clone(),
                 problem: format!("is kept up to date by another session: pid {} on the server", row.get::<_, i32>(0)),
-                hint: "stop that session first; for a single refresh, leave out --every".into(),
+                hint: format!("stop that session first; for a single refresh, leave out {}", option("every")),
             });
         }
         poll.again().await;

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::storage::Storage;
+use millstream_model::words::{command, option};
 use millstream_pg::quote_identifier;
 use millstream_store::models::Model;
 use tokio_postgres::GenericClient;
@@ -59,7 +60,10 @@ fn domain(model: &Model, column: &str, domain: &str) -> Error {
     Error::Model {
         model: model.name.clone(),
         problem: format!("cannot get the column {column} of the domain {domain} while it is in use"),
-        hint: "name the type below the domain and put its check into --where, or publish it under another name".into(),
+        hint: format!(
+            "name the type below the domain and put its check into {}, or publish it under another name",
+            option("where")
+        ),
     }
 }
 
@@ -70,9 +74,8 @@ fn lost(model: &Model, column: &str, declared: Option<String>, before: Option<St
         None => format!("keeps its column {column}: a view can only get more columns"),
     };
     let hint = format!(
-        "publish it under another name, or remove it first, with the grants on it and your views over it: \
-         millstream unpublish {}",
-        model.name
+        "publish it under another name, or remove it first, with the grants on it and your views over it: {}",
+        command(format!("unpublish {}", model.name))
     );
     Error::Model { model: model.name.clone(), problem, hint }
 }

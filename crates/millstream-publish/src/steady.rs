@@ -3,13 +3,15 @@
 use crate::definition::Derivation;
 use crate::error::Error;
 use crate::refusal::refused;
+use millstream_model::Refusal;
+use millstream_model::words::option;
 use tokio_postgres::GenericClient;
 
 /// Refuses a definition that calls a volatile function, or reads a table in a subselect: its rows could become wrong
 /// without a change of the collection. `view` is the name of a view that is created for the check and dropped again.
 ///
 /// # Errors
-/// [`Error::Request`] names the function or the table.
+/// [`Error::Refused`] names the function or the table.
 pub(crate) async fn check_steady(
     client: &impl GenericClient,
     derivation: &Derivation,
@@ -21,21 +23,26 @@ pub(crate) async fn check_steady(
     client.batch_execute(&format!("drop view {view}")).await?;
     let (function, table): (Option<String>, Option<String>) = (row.get(0), row.get(1));
     if let Some(function) = function {
-        return Err(Error::Request {
-            problem: format!(
+        return Err(Error::Refused(
+            Refusal::new(format!(
                 "each row of a model is derived once, and the volatile function {function} may change its answer"
-            ),
-            hint: format!(
-                "if it depends on its arguments alone, say so: alter function {function} immutable; or use --materialized"
-            ),
-        });
+            ))
+            .hint(format!(
+                "if it depends on its arguments alone, say so: alter function {function} immutable; or use {}",
+                option("materialized")
+            )),
+        ));
     }
     if let Some(table) = table {
-        return Err(Error::Request {
-            problem: format!("each row of a model is made of one row of the collection, and a subselect reads {table}"),
-            hint: "a refresh would not notice changes there; join the two in a view of your own, or use --materialized"
-                .into(),
-        });
+        return Err(Error::Refused(
+            Refusal::new(format!(
+                "each row of a model is made of one row of the collection, and a subselect reads {table}"
+            ))
+            .hint(format!(
+                "a refresh would not notice changes there; join the two in a view of your own, or use {}",
+                option("materialized")
+            )),
+        ));
     }
     Ok(())
 }

@@ -13,7 +13,8 @@ use crate::lock::set_lock_timeout;
 use crate::refusal::refused;
 use crate::row_wise::check_row_wise;
 use crate::steady::check_steady;
-use millstream_model::CollectionName;
+use millstream_model::words::command;
+use millstream_model::{CollectionName, Refusal};
 use millstream_pg::{fill, quote_identifier, quote_literal, quote_qualified};
 use millstream_store::Schema;
 use millstream_store::models::Model;
@@ -99,7 +100,7 @@ impl Storage<'_> {
     /// Creates the trial generation, empty, to find what is wrong with a definition. Returns the clause of each index.
     ///
     /// # Errors
-    /// [`Error::Request`] names the index or says that the server refuses the definition.
+    /// [`Error::Refused`] names the index or says that the server refuses the definition.
     pub(crate) async fn try_definition(
         &self,
         client: &impl GenericClient,
@@ -174,11 +175,7 @@ impl Storage<'_> {
                 Err(error) => {
                     client.batch_execute("rollback to index; release index").await?;
                     if error.code() == Some(&SqlState::DUPLICATE_TABLE) {
-                        return Err(Error::Request {
-                            problem: format!("index \"{index}\" could not be removed yet: others still use it"),
-                            hint: "end the transactions that have the model open (see pg_stat_activity), then publish again"
-                                .into(),
-                        });
+                        return Err(Error::Refused(Refusal::new(format!("index \"{index}\" could not be removed yet: others still use it")).hint("end the transactions that have the model open (see pg_stat_activity), then publish again")));
                     }
                     first_error = first_error.or(Some(error));
                 }
@@ -244,7 +241,7 @@ impl Storage<'_> {
             true => Error::Model {
                 model: name.clone(),
                 problem: "has lost its view, and something else has its name".into(),
-                hint: "rename that, or remove the model: millstream unpublish".into(),
+                hint: format!("rename that, or remove the model: {}", command("unpublish")),
             },
             false => Error::from(error),
         })?;
@@ -323,9 +320,9 @@ pub(crate) async fn check(client: &impl GenericClient, derivation: &Derivation) 
     let rows = client.prepare(&derivation.rows("")).await.map_err(|error| refused("the model", error))?;
     match rows.columns().iter().find(|column| column.name().starts_with("millstream_")) {
         None => Ok(()),
-        Some(column) => Err(Error::Request {
-            problem: format!("a column of the model is called {}", column.name()),
-            hint: "names that begin with millstream_ are our own; give it another one with `as`".into(),
-        }),
+        Some(column) => Err(Error::Refused(
+            Refusal::new(format!("a column of the model is called {}", column.name()))
+                .hint("names that begin with millstream_ are our own; give it another one with `as`"),
+        )),
     }
 }

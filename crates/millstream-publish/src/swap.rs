@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::task::JoinSet;
 use tokio_postgres::Client;
 
-pub(crate) static WAY: Way = Way { name: "swap", apply };
+pub(crate) static WAY: Way = Way { name: "swap", is_for_materialized: false, swaps: true, needs_records: false, apply };
 
 fn apply<'a>(refresh: &'a Refresh<'a>) -> Working<'a> {
     async move { build(refresh).await }.boxed()

@@ -14,6 +14,12 @@ use tokio_postgres::Client;
 /// A way to bring a model up to date.
 pub(crate) struct Way {
     pub(crate) name: &'static str,
+    /// Whether it is for materialized views, and no other model.
+    pub(crate) is_for_materialized: bool,
+    /// Whether it builds a generation beside the one that is shown, and then shows that.
+    pub(crate) swaps: bool,
+    /// Whether it looks only at recorded changes, so that it does not do when everything may have changed.
+    pub(crate) needs_records: bool,
     pub(crate) apply: for<'a> fn(&'a Refresh<'a>) -> Working<'a>,
 }
 

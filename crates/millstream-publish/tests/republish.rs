@@ -2,7 +2,7 @@
 
 use crate::publish::{asked, publish_on, refresh_on, wanted};
 use crate::scene::{Files, request, run, schema, surroundings};
-use millstream_pg::{ConnInfo, Connection, SessionSettings};
+use millstream_pg::{ConnInfo, Connection, Explained, SessionSettings};
 use millstream_publish::{Figures, PublishRequest, Published, estimate, figures, publish, refresh, unpublish};
 use millstream_store::{Schema, models};
 use millstream_testkit::{TestDatabase, each_build};

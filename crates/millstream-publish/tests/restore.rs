@@ -3,6 +3,7 @@
 use crate::publish::{publish_on, refresh_on, wanted};
 use crate::scene::{Files, appending, compacted, request, run, schema, stored, surroundings, waiting};
 use millstream_engine::{Error, LoadRequest, StopReason, load};
+use millstream_pg::Explained;
 use millstream_store::{Bound, collections};
 use millstream_testkit::{Build, Feature, Server, Settings, StopMode, TestDatabase, builds, connect, skip};
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 use crate::publish::{asked, wanted};
 use crate::republish::{materialized, number, things};
 use crate::scene::{Files, appending, run, schema, surroundings};
-use millstream_pg::SessionSettings;
+use millstream_pg::{Explained, SessionSettings};
 use millstream_publish::{Error, PublishRequest, Published, Refreshed, estimate, publish, refresh, unpublish};
 use millstream_testkit::{TestDatabase, each_build};
 use tokio_postgres::Client;

@@ -2,6 +2,7 @@
 
 use crate::publish::{publish_on, refresh_on, wanted};
 use crate::republish::{number, things};
+use millstream_pg::Explained;
 use millstream_publish::{PublishRequest, Published};
 use millstream_store::Definition;
 use millstream_testkit::each_build;

@@ -1,6 +1,9 @@
 //! Why a store cannot be built, opened or read.
 
 use crate::limits::{DEPTH_MAX, MAP_BYTES_MAX};
+use millstream_model::Refusal;
+use millstream_model::words::{command, option, set};
+use millstream_pg::{ErrorKind, Explained};
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -70,13 +73,8 @@ pub enum Error {
         path: PathBuf,
     },
     /// Something that was asked for is not possible.
-    #[error("{problem}")]
-    Request {
-        /// What is wrong.
-        problem: String,
-        /// The way out.
-        hint: String,
-    },
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// Ranges overlap, and they must not.
     #[error("{}: {}", overlapping(*count), named.join("; "))]
     Overlap {
@@ -92,7 +90,7 @@ pub enum Error {
         address: IpAddr,
     },
     /// Too many entries of the input were rejected.
-    #[error("{count} entries rejected, more than --max-rejects {most}")]
+    #[error("{count} entries rejected, more than {}", set("max-rejects", most))]
     Rejects {
         /// How many.
         count: u64,
@@ -126,32 +124,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// What to do about it.
-    pub fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::NoGeneration { .. } => "name another generation, or none for the current one".into(),
-            // A generation's file is named by its number.
-            Self::Damaged { path, .. } => match path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok()) {
-                Some(_) => {
-                    "build the store again; ranges stat lists its generations, and STORE@N reads another one".into()
-                }
-                None => "correct it with the program that wrote it".into(),
-            },
-            Self::Busy { .. } => "wait for it to end".into(),
-            Self::Memory { .. } => "choose members with pick, or make a store with fewer ranges".into(),
-            Self::TooDeep { .. } => "leave out some of the ranges that hold this address".into(),
-            Self::Request { hint, .. } | Self::NoStore { hint, .. } => hint.clone(),
-            Self::Overlap { .. } => {
-                "choose which one counts: --overlap narrowest, --overlap first or --overlap last".into()
-            }
-            Self::Rejects { .. } => "mend the input, or allow more with --max-rejects".into(),
-            Self::File { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                "free some space; the store is as it was".into()
-            }
-            _ => return None,
-        })
-    }
-
     pub(crate) fn file(what: &'static str, path: &std::path::Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::File { what, path, source }
@@ -163,6 +135,43 @@ impl Error {
             heed::Error::Io(source) => Self::File { what, path, source },
             source => Self::Lmdb { what, path, source },
         }
+    }
+}
+
+impl Explained for Error {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Postgres(error) => error.kind(),
+            _ => ErrorKind::Config,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NoGeneration { .. } => "name another generation, or none for the current one".into(),
+            // A generation's file is named by its number.
+            Self::Damaged { path, .. } => match path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok()) {
+                Some(_) => format!(
+                    "build the store again; {} lists its generations, and STORE@N reads another one",
+                    command("ranges stat")
+                ),
+                None => "correct it with the program that wrote it".into(),
+            },
+            Self::Busy { .. } => "wait for it to end".into(),
+            Self::Memory { .. } => "choose members with pick, or make a store with fewer ranges".into(),
+            Self::TooDeep { .. } => "leave out some of the ranges that hold this address".into(),
+            Self::Refused(refusal) => return refusal.hint.clone(),
+            Self::NoStore { hint, .. } => hint.clone(),
+            Self::Overlap { .. } => {
+                let [narrowest, first, last] = ["narrowest", "first", "last"].map(|which| set("overlap", which));
+                format!("choose which one counts: {narrowest}, {first} or {last}")
+            }
+            Self::Rejects { .. } => format!("mend the input, or allow more with {}", option("max-rejects")),
+            Self::File { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                "free some space; the store is as it was".into()
+            }
+            _ => return None,
+        })
     }
 }
 

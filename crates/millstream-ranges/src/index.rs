@@ -7,6 +7,8 @@ use crate::pick::Pick;
 use crate::range::Family;
 use crate::store::Generation;
 use crate::value::braced;
+use millstream_model::Refusal;
+use millstream_model::words::{command, set};
 use std::collections::HashMap;
 use std::collections::hash_map::{Entry, RandomState};
 use std::hash::BuildHasher;
@@ -120,10 +122,13 @@ impl Index {
         index.v6.divide();
         let unseen = pick.map(|pick| pick.unseen(&seen)).unwrap_or_default();
         if !unseen.is_empty() {
-            return Err(Error::Request {
-                problem: format!("no value of {} has a member {}", generation.path().display(), unseen.join(", ")),
-                hint: "see which members there are: millstream ranges export STORE --to ndjson | head".into(),
-            });
+            return Err(Error::Refused(
+                Refusal::new(format!("no value of {} has a member {}", generation.path().display(), unseen.join(", ")))
+                    .hint(format!(
+                        "see which members there are: {} | head",
+                        command(format!("ranges export STORE {}", set("to", "ndjson")))
+                    )),
+            ));
         }
         Ok(index)
     }

@@ -1,6 +1,7 @@
 //! Building, replacing and opening stores, also damaged ones.
 
 use crate::stored::{built, found, given, range};
+use millstream_pg::Explained;
 use millstream_ranges::input::{InputOptions, open};
 use millstream_ranges::{
     BuildRequest, Error, FAMILIES, Family, Generation, Layout, Observer, Overlap, Progress, Reject, Silent, build,

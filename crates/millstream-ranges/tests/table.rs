@@ -5,6 +5,7 @@
 use crate::stored::built;
 use fastrand::Rng;
 use millstream_model::CollectionName;
+use millstream_pg::Explained;
 use millstream_ranges::export::{TableOptions, lateral, to_table};
 use millstream_ranges::{Error, FAMILIES, Family, Generation, Range, Reading};
 use millstream_testkit::{cases, each_build};

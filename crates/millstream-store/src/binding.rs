@@ -2,10 +2,11 @@
 
 use crate::error::Error;
 use crate::schema::{SCHEMA_VERSION, Schema};
-use millstream_model::CollectionName;
-use millstream_pg::ErrorKind;
+use millstream_model::words::option;
+use millstream_model::{CollectionName, Refusal};
 use millstream_pg::advisory::SCHEMA;
 use millstream_pg::fill;
+use millstream_pg::{ErrorKind, Explained};
 use tokio_postgres::{Client, GenericClient, Row};
 
 /// The first OID that PostgreSQL gives to a user's table. A record that waits for its table has a smaller one, which no
@@ -56,7 +57,7 @@ impl Schema {
     /// `None` if there is nothing to bind.
     ///
     /// # Errors
-    /// [`Error::Request`] when a subscription fills our tables, or when the schema was renamed since its functions were
+    /// [`Error::Refused`] when a subscription fills our tables, or when the schema was renamed since its functions were
     /// made; the server's, for example when the role may not change our tables.
     pub async fn bind(&self, client: &mut Client) -> Result<Option<Bound>, Error> {
         match self.state(client).await? {
@@ -119,10 +120,13 @@ impl Schema {
     /// Our functions call each other by the schema name from when they were created.
     fn require_name(&self, state: &State) -> Result<(), Error> {
         match &state.schema_name {
-            Some(known) if known != self.name() => Err(Error::Request {
-                problem: format!("schema \"{}\" was \"{known}\" when its tables and functions were made", self.name()),
-                hint: format!("give it its name back: alter schema {self} rename to {}", Schema::new(known)),
-            }),
+            Some(known) if known != self.name() => Err(Error::Refused(
+                Refusal::new(format!(
+                    "schema \"{}\" was \"{known}\" when its tables and functions were made",
+                    self.name()
+                ))
+                .hint(format!("give it its name back: alter schema {self} rename to {}", Schema::new(known))),
+            )),
             _ => Ok(()),
         }
     }
@@ -141,14 +145,14 @@ impl Schema {
         let row = client.query_opt(include_str!("binding_subscribed.sql"), &[&self.name()]).await?;
         match row.filter(|_| state.foreign) {
             None => Ok(()),
-            Some(row) => Err(Error::Request {
-                problem: format!(
+            Some(row) => Err(Error::Refused(Refusal::new(format!(
                     "subscription {} fills the tables of schema \"{}\": their contents describe the publisher, not this database",
                     row.get::<_, &str>(0),
                     self.name()
-                ),
-                hint: "publish the collections without this schema; here, name another schema with --schema".into(),
-            }),
+                )).hint(format!(
+                    "publish the collections without this schema; here, name another schema with {}",
+                    option("schema")
+                )))),
         }
     }
 
@@ -158,10 +162,10 @@ impl Schema {
         let oids = |column: &str| rows.iter().map(|row| row.get(column)).collect::<Vec<Option<u32>>>();
         let (recorded, interim, target) = (oids("table_oid"), oids("interim"), oids("target"));
         if target.iter().chain(&interim).any(Option::is_none) {
-            return Err(Error::Request {
-                problem: format!("more than {FIRST_TABLE_OID} collections wait for their tables"),
-                hint: "restore the tables, then this schema".into(),
-            });
+            return Err(Error::Refused(
+                Refusal::new(format!("more than {FIRST_TABLE_OID} collections wait for their tables"))
+                    .hint("restore the tables, then this schema"),
+            ));
         }
         // In two steps, through unused OIDs: one table's new OID may be another table's old one.
         for (table, from, to) in [

@@ -10,7 +10,8 @@ use crate::loads::lock_unfinished;
 use crate::row::optional_count;
 use crate::schema::Schema;
 use crate::{gone, models, segments};
-use millstream_model::{CollectionName, KeyColumn};
+use millstream_model::words::{command, option};
+use millstream_model::{CollectionName, KeyColumn, Refusal};
 use millstream_pg::quote_qualified;
 use serde::Serialize;
 use tokio_postgres::Client;
@@ -89,7 +90,7 @@ pub async fn list(client: &Client, schema: &Schema) -> Result<Vec<CollectionSumm
 ///
 /// # Errors
 /// [`Error::LoadRunning`] while a load into it runs; `CompactionBusy` while its segments are merged; [`Error::Model`]
-/// when a read model is derived from it; [`Error::Request`] when documents wait in segments and the table stays, or
+/// when a read model is derived from it; [`Error::Refused`] when documents wait in segments and the table stays, or
 /// when the segments may belong to a restored table; the server's when something else depends on the table or uses it
 /// for longer than [`DROP_LOCK_WAIT`].
 pub async fn drop(
@@ -126,7 +127,7 @@ async fn drop_some(
     lock_unfinished(&transaction, schema, collection.table_oid).await?;
     let oid = collection.table_oid;
     if let Some(model) = models::list(&transaction, schema).await?.into_iter().find(|model| model.table_oid == oid) {
-        let hint = format!("remove it first: millstream unpublish {}", model.name);
+        let hint = format!("remove it first: {}", command(format!("unpublish {}", model.name)));
         return Err(Error::Model { model: model.name, problem: "is derived from it".into(), hint });
     }
     if !segments::try_lock(&transaction, oid, true).await? {
@@ -166,10 +167,16 @@ async fn drop_some(
 }
 
 fn waiting(name: &CollectionName, segments: usize) -> Error {
-    Error::Request {
-        problem: format!("documents of {name} wait in {segments} segments and would be lost, although its table stays"),
-        hint: format!("merge them first: millstream compact {name}; or drop the table with them: --table"),
-    }
+    Error::Refused(
+        Refusal::new(format!(
+            "documents of {name} wait in {segments} segments and would be lost, although its table stays"
+        ))
+        .hint(format!(
+            "merge them first: {}; or drop the table with them: {}",
+            command(format!("compact {name}")),
+            option("table")
+        )),
+    )
 }
 
 fn table(name: &CollectionName) -> String {

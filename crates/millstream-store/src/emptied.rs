@@ -11,6 +11,7 @@ use crate::loads::lock_idle;
 use crate::mark::TableMark;
 use crate::schema::Schema;
 use crate::unlogged::{any_row, void};
+use millstream_model::words::{command, set};
 use millstream_pg::quote_qualified;
 use tokio_postgres::{Client, GenericClient, Row, Transaction};
 
@@ -291,7 +292,9 @@ pub fn rewritten(mark: &TableMark) -> String {
     let name = &mark.name;
     format!(
         "{name} has another file than before, as after VACUUM FULL, CLUSTER or ALTER TABLE. If somebody truncated it and \
-         inserted rows since, documents are missing: millstream verify {name} finds them, --resume off loads them again"
+         inserted rows since, documents are missing: {} finds them, {} loads them again",
+        command(format!("verify {name}")),
+        set("resume", "off")
     )
 }
 
@@ -305,6 +308,7 @@ async fn deleted(client: &impl GenericClient, schema: &Schema, mark: &TableMark)
     let (load_id, documents): (i64, i64) = (load.get("load_id"), load.get("documents"));
     Ok(Some(format!(
         "the table is empty, although load {load_id} read {documents} documents into it: its rows were deleted. A load \
-         that resumes does not bring them back; --resume off reads everything again"
+         that resumes does not bring them back; {} reads everything again",
+        set("resume", "off")
     )))
 }

@@ -1,7 +1,8 @@
 //! The errors of this crate, with their kinds and hints.
 
-use millstream_model::CollectionName;
-use millstream_pg::ErrorKind;
+use millstream_model::words::{command, option, set};
+use millstream_model::{CollectionName, Refusal};
+use millstream_pg::{ErrorKind, Explained};
 
 /// Every failure of this crate.
 #[derive(Debug, thiserror::Error)]
@@ -11,13 +12,8 @@ pub enum Error {
     #[error(transparent)]
     Postgres(#[from] millstream_pg::Error),
     /// A request that contradicts itself, a limit or what is recorded.
-    #[error("{problem}")]
-    Request {
-        /// What is wrong.
-        problem: String,
-        /// What to do next.
-        hint: String,
-    },
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// The table does not fit this load.
     #[error("{collection} cannot be loaded into: {problem}")]
     Collection {
@@ -110,9 +106,8 @@ pub enum Error {
     Failpoint(#[from] millstream_failpoint::Failed),
 }
 
-impl Error {
-    /// What the failure means for the program.
-    pub fn kind(&self) -> ErrorKind {
+impl Explained for Error {
+    fn kind(&self) -> ErrorKind {
         match self {
             Self::Postgres(error) => error.kind(),
             Self::Fenced { .. } => ErrorKind::Fenced,
@@ -123,45 +118,49 @@ impl Error {
         }
     }
 
-    /// The number of the load that the error names, if any.
-    pub fn load_id(&self) -> Option<i64> {
-        match self {
-            Self::LoadRunning { load_id, .. } | Self::AddedUp { load_id, .. } | Self::Fenced { load_id } => {
-                Some(*load_id)
-            }
-            _ => None,
-        }
-    }
-
-    /// What to do next, if we know it.
-    pub fn hint(&self) -> Option<String> {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Postgres(error) => error.hint(),
-            Self::Collection { hint, .. } | Self::Model { hint, .. } | Self::Request { hint, .. } => Some(hint.clone()),
+            Self::Refused(refusal) => refusal.hint.clone(),
+            Self::Collection { hint, .. } | Self::Model { hint, .. } => Some(hint.clone()),
             Self::Appended { collection, .. } => {
-                Some(format!("merge them: millstream compact {collection}; or append to them: --layout log"))
+                let compact = command(format!("compact {collection}"));
+                Some(format!("merge them: {compact}; or append to them: {}", set("layout", "log")))
             }
             Self::CompactionBusy { .. } => Some("wait for it, and run the same command again".into()),
-            Self::Frozen { .. } => Some("load again when that is done, without --durability unlogged".into()),
+            Self::Frozen { .. } => {
+                Some(format!("load again when that is done, without {}", set("durability", "unlogged")))
+            }
             Self::SchemaVersion { found, known, .. } if found > known => {
-                Some("use a newer millstream, or another schema with --schema".into())
+                Some(format!("use a newer millstream, or another schema with {}", option("schema")))
             }
-            Self::SchemaVersion { .. } => Some("the next `millstream load` brings them up to date".into()),
-            Self::Unbound { .. } => Some("bind them by name, as a role that may write them: millstream collections".into()),
+            Self::SchemaVersion { .. } => Some(format!("the next `{}` brings them up to date", command("load"))),
+            Self::Unbound { .. } => {
+                Some(format!("bind them by name, as a role that may write them: {}", command("collections")))
+            }
             Self::LoadRunning { load_id, .. } => {
-                Some(format!("wait for it, or see `millstream loads` for load {load_id}"))
+                Some(format!("wait for it, or see `{}` for load {load_id}", command("loads")))
             }
-            Self::AddedUp { .. } => Some(
-                "load only the new documents, from a source with another name; --resume off adds all of these sources, \
-                 also what was added before"
-                    .into(),
-            ),
+            Self::AddedUp { .. } => Some(format!(
+                "load only the new documents, from a source with another name; {} adds all of these sources, also what \
+                 was added before",
+                set("resume", "off")
+            )),
             Self::Fenced { .. } => Some(
                 "only one run of a load can commit; if no other run is active, run the same command again: it resumes \
                  where this one stopped"
                     .into(),
             ),
             Self::Ledger(_) | Self::Failpoint(_) => None,
+        }
+    }
+
+    fn load_id(&self) -> Option<i64> {
+        match self {
+            Self::LoadRunning { load_id, .. } | Self::AddedUp { load_id, .. } | Self::Fenced { load_id } => {
+                Some(*load_id)
+            }
+            _ => None,
         }
     }
 }

@@ -5,6 +5,8 @@ use crate::error::Error;
 use crate::limits::{COMPACTION_SEGMENTS_MAX, DROP_LOCK_WAIT};
 use crate::schema::Schema;
 use crate::segments::{self, Segment};
+use millstream_model::Refusal;
+use millstream_model::words::{command, option};
 use millstream_pg::{quote_literal, quote_qualified};
 use tokio_postgres::{Client, Row};
 
@@ -78,13 +80,13 @@ fn kept(schema: &Schema, name: &str, rows: &[Row]) -> String {
 /// The error for dropping segments while another table has their collection's name.
 pub(crate) fn strange(schema: &Schema, collection: &Collection, segments: usize) -> Error {
     let name = &collection.name;
-    Error::Request {
-        problem: format!(
+    Error::Refused(
+        Refusal::new(format!(
             "documents wait in {segments} segments for {name}, which has another OID than the table that they were \
              loaded for"
-        ),
-        hint: ways(schema, &quote_qualified(&name.schema, &name.table), collection.table_oid),
-    }
+        ))
+        .hint(ways(schema, &quote_qualified(&name.schema, &name.table), collection.table_oid)),
+    )
 }
 
 /// What to do with segments of a table whose name another one has now.
@@ -92,7 +94,9 @@ fn ways(schema: &Schema, name: &str, oid: u32) -> String {
     let table = quote_literal(name);
     format!(
         "If it was restored: update {schema}.segment set table_oid = {table}::regclass where table_oid = {oid}; \
-         then load into it with --adopt, and millstream compact. To discard them: \
-         delete from {schema}.collection where table_oid = {oid}; the next load removes them"
+         then load into it with {}, and {}. To discard them: \
+         delete from {schema}.collection where table_oid = {oid}; the next load removes them",
+        option("adopt"),
+        command("compact")
     )
 }

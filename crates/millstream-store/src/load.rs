@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::lock::{at_work, load_lock};
 use crate::schema::Schema;
 use millstream_model::limits::SLOTS;
-use millstream_model::{COUNTERS, Counters, KeySpec, Position, Prefix, SLOT_HASH_VERSION};
+use millstream_model::{COUNTERS, Counters, KeySpec, Position, Prefix, Refusal, SLOT_HASH_VERSION};
 use millstream_pg::advisory::OPEN;
 use tokio_postgres::{Client, GenericClient, Row, Transaction};
 
@@ -74,16 +74,16 @@ pub async fn lock_openings(transaction: &Transaction<'_>) -> Result<(), Error> {
 /// Requires that the table still exists. Another load that created it and read nothing may have dropped it again.
 ///
 /// # Errors
-/// [`Error::Request`].
+/// [`Error::Refused`].
 pub async fn require_table(client: &Client, identity: &Identity) -> Result<(), Error> {
     let sql = "select exists (select from pg_catalog.pg_class where oid = $1)";
     if client.query_one(sql, &[&identity.table_oid]).await?.get(0) {
         return Ok(());
     }
-    Err(Error::Request {
-        problem: format!("the table {} was dropped while the load began", identity.collection),
-        hint: "run the same command again".into(),
-    })
+    Err(Error::Refused(
+        Refusal::new(format!("the table {} was dropped while the load began", identity.collection))
+            .hint("run the same command again"),
+    ))
 }
 
 /// Waits for every session that is opening a load. A session that opens one later sees what this transaction has locked
@@ -175,7 +175,7 @@ pub async fn find_unfinished(
         (row.get::<_, &str>("layout") != identity.layout, "in another layout"),
         (transforms != identity.transforms, "with other stages"),
         (!identity.sources.starts_with(&sources), "together with other sources or in another order"),
-        (!identity.resumable, "together with a stream that has no --source-name"),
+        (!identity.resumable, "together with a stream that has no name"),
         (row.get::<_, i16>("slot_hash_version") != SLOT_HASH_VERSION, "with another version of millstream"),
     ];
     let mut found = differences.into_iter().filter(|(differs, _)| *differs).map(|(_, difference)| difference);

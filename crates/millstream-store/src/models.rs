@@ -4,6 +4,7 @@ use crate::definition::Definition;
 use crate::error::Error;
 use crate::schema::Schema;
 use millstream_model::CollectionName;
+use millstream_model::words::command;
 use serde::Serialize;
 use tokio_postgres::{GenericClient, Row};
 
@@ -68,7 +69,10 @@ impl Model {
             ),
             None => (
                 "has lost its table".to_owned(),
-                format!("remove it and publish it again, with the grants on it: millstream unpublish {}", self.name),
+                format!(
+                    "remove it and publish it again, with the grants on it: {}",
+                    command(format!("unpublish {}", self.name))
+                ),
             ),
         };
         Err(Error::Model { model: self.name.clone(), problem, hint })

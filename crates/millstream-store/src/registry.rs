@@ -5,7 +5,8 @@ use crate::error::Error;
 use crate::load::key_json;
 use crate::schema::Schema;
 use crate::segments;
-use millstream_model::{CollectionName, KeyColumn, KeySpec};
+use millstream_model::words::{command, option};
+use millstream_model::{CollectionName, KeyColumn, KeySpec, Refusal};
 use tokio_postgres::{Client, GenericClient, Transaction};
 
 /// The key of a table that a load made or adopted, `None` for any other table.
@@ -46,7 +47,7 @@ pub async fn remember_collection(
 /// the table anew.
 ///
 /// # Errors
-/// [`Error::Request`] when documents wait in its segments.
+/// [`Error::Refused`] when documents wait in its segments.
 pub async fn forget_waiting(
     transaction: &Transaction<'_>,
     schema: &Schema,
@@ -59,10 +60,13 @@ pub async fn forget_waiting(
         let table_oid: u32 = row.get(0);
         let segments = segments::list(transaction, schema, table_oid).await?.len();
         if segments > 0 {
-            return Err(Error::Request {
-                problem: format!("{segments} segments hold documents of {name}, whose table was not restored yet"),
-                hint: format!("restore the table first, or discard these documents: millstream drop {name} --yes"),
-            });
+            return Err(Error::Refused(
+                Refusal::new(format!("{segments} segments hold documents of {name}, whose table was not restored yet"))
+                    .hint(format!(
+                        "restore the table first, or discard these documents: {}",
+                        command(format!("drop {name} {}", option("yes")))
+                    )),
+            ));
         }
         for table in ["load", "tombstone", "collection"] {
             let sql = format!("delete from {schema}.{table} where table_oid = $1");

@@ -9,6 +9,8 @@ use crate::load::{Identity, consolidate_lanes, record_end};
 use crate::loads::lock_idle;
 use crate::recorded_mode::compares_versions;
 use crate::schema::Schema;
+use millstream_model::Refusal;
+use millstream_model::words::option;
 use millstream_pg::Poll;
 use millstream_pg::fill;
 use tokio_postgres::{Client, GenericClient, Row, Transaction};
@@ -60,7 +62,7 @@ pub async fn is_deleting(client: &Client, schema: &Schema, table_oid: u32) -> Re
 /// that this run resumes.
 ///
 /// # Errors
-/// [`Error::Request`] names the running load.
+/// [`Error::Refused`] names the running load.
 pub async fn refuse_unchecked_deletes(
     client: &Client,
     schema: &Schema,
@@ -79,17 +81,18 @@ pub async fn refuse_unchecked_deletes(
     let mut others = others.iter().filter(|run| run.at_work && Some(run.load_id) != own);
     match others.find(|run| compares_versions(&run.mode) == (true, !deletes)) {
         None => Ok(()),
-        Some(run) if deletes => Err(Error::Request {
-            problem: format!(
-                "load {} runs in mode newest without --delete-when, and does not check for what this load deletes",
-                run.load_id
-            ),
-            hint: "wait until it has ended; only the first load that deletes must wait".into(),
-        }),
-        Some(run) => Err(Error::Request {
-            problem: format!("load {} began at the same time, and deletes documents", run.load_id),
-            hint: "run the same command again".into(),
-        }),
+        Some(run) if deletes => Err(Error::Refused(
+            Refusal::new(format!(
+                "load {} runs in mode newest without {}, and does not check for what this load deletes",
+                run.load_id,
+                option("delete-when")
+            ))
+            .hint("wait until it has ended; only the first load that deletes must wait"),
+        )),
+        Some(run) => Err(Error::Refused(
+            Refusal::new(format!("load {} began at the same time, and deletes documents", run.load_id))
+                .hint("run the same command again"),
+        )),
     }
 }
 

@@ -4,9 +4,10 @@ use crate::collection::Collection;
 use crate::error::Error;
 use crate::limits::SEGMENT_HOLD_TRIES_MAX;
 use crate::schema::Schema;
-use millstream_model::CollectionName;
+use millstream_model::words::command;
+use millstream_model::{CollectionName, Refusal};
 use millstream_pg::advisory::COMPACTION;
-use millstream_pg::{ErrorKind, quote_identifier, quote_qualified};
+use millstream_pg::{ErrorKind, Explained, quote_identifier, quote_qualified};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, GenericClient, Row};
 
@@ -156,10 +157,10 @@ async fn refuse_row_security(client: &Client, table_oid: u32, name: &CollectionN
     if !client.query_one(active, &[&table_oid]).await?.get::<_, bool>(0) {
         return Ok(());
     }
-    Err(Error::Request {
-        problem: format!("documents of {name} wait in segments, to which its row-level security does not apply"),
-        hint: format!("have them merged: millstream compact {name}"),
-    })
+    Err(Error::Refused(
+        Refusal::new(format!("documents of {name} wait in segments, to which its row-level security does not apply"))
+            .hint(format!("have them merged: {}", command(format!("compact {name}")))),
+    ))
 }
 
 /// What to do if a role may read the list of segments, but not all segments.
@@ -167,24 +168,26 @@ fn unreadable(error: Error, schema: &Schema, name: &CollectionName) -> Error {
     if error.kind() != ErrorKind::Rights {
         return error;
     }
-    Error::Request {
-        problem: format!("documents of {name} wait in segments, and {error}"),
-        hint: format!(
-            "have them merged: millstream compact {name}; or: grant select on all tables in schema {schema} to this role"
-        ),
-    }
+    Error::Refused(Refusal::new(format!("documents of {name} wait in segments, and {error}")).hint(format!(
+        "have them merged: {}; or: grant select on all tables in schema {schema} to this role",
+        command(format!("compact {name}"))
+    )))
 }
 
 /// What to do if the server has no room for the locks of so many segments. A compaction works all the same: it locks
 /// fewer at once.
 pub fn crowded(error: Error) -> Error {
     match error {
-        Error::Postgres(full) if full.is_out_of_memory() => Error::Request {
-            problem: format!("the segments of the collection cannot all be locked: {full}"),
-            hint: "merge them first: millstream compact, which locks only a few at a time; or raise \
-                   max_locks_per_transaction on the server"
-                .into(),
-        },
+        Error::Postgres(full) if full.is_out_of_memory() => {
+            let hint = format!(
+                "merge them first: {}, which locks only a few at a time; or raise max_locks_per_transaction on the \
+                 server",
+                command("compact")
+            );
+            Error::Refused(
+                Refusal::new(format!("the segments of the collection cannot all be locked: {full}")).hint(hint),
+            )
+        }
         other => other,
     }
 }
@@ -266,22 +269,23 @@ pub async fn halve(client: &Client, schema: &Schema, group: &[Segment]) -> Resul
 /// Refuses to merge segments that this role could not drop afterwards.
 ///
 /// # Errors
-/// [`Error::Request`] names their owner.
+/// [`Error::Refused`] names their owner.
 pub async fn require_own(client: &Client, schema: &Schema, collection: &Collection) -> Result<(), Error> {
     let sql = schema.sql(include_str!("segments_foreign.sql"));
     let rows = client.query(&sql, &[&collection.table_oid, &schema.name()]).await?;
     let owners: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
     let name = &collection.name;
+    let compact = command(format!("compact {name}"));
     match owners.as_slice() {
         [] => Ok(()),
-        [owner] => Err(Error::Request {
-            problem: format!("segments of {name} belong to role {owner}, and only that role may drop them"),
-            hint: format!("millstream compact {name} as {owner}, or: grant {} to this role", quote_identifier(owner)),
-        }),
-        several => Err(Error::Request {
-            problem: format!("segments of {name} belong to several roles: {}", several.join(", ")),
-            hint: format!("millstream compact {name} as a role that is granted all of them"),
-        }),
+        [owner] => Err(Error::Refused(
+            Refusal::new(format!("segments of {name} belong to role {owner}, and only that role may drop them"))
+                .hint(format!("{compact} as {owner}, or: grant {} to this role", quote_identifier(owner))),
+        )),
+        several => Err(Error::Refused(
+            Refusal::new(format!("segments of {name} belong to several roles: {}", several.join(", ")))
+                .hint(format!("{compact} as a role that is granted all of them")),
+        )),
     }
 }
 

@@ -4,6 +4,7 @@ use crate::feature::Feature;
 use millstream_host::Account;
 use millstream_local::limits::MAJOR_DOWNLOADED;
 use millstream_local::{Home, Installation, server_account};
+use millstream_pg::Explained;
 use tokio::sync::OnceCell;
 
 /// One build of PostgreSQL.

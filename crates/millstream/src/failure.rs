@@ -3,7 +3,8 @@
 use crate::exit::Exit;
 use crate::secret::masked;
 use millstream_engine::StopReason;
-use millstream_pg::ErrorKind;
+use millstream_model::Refusal;
+use millstream_pg::{ErrorKind, Explained};
 use std::error::Error;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -63,11 +64,12 @@ impl Failure {
         failure
     }
 
-    /// A failure from an error of ours, which knows its kind and its hint.
-    pub fn classified(error: &(dyn Error + 'static), kind: ErrorKind, hint: Option<String>) -> Self {
+    /// A failure from an error of ours, which knows its kind, its hint and its load.
+    pub fn explained(error: &impl Explained) -> Self {
         let mut failure = Self::of(error);
-        failure.hint = hint;
-        if kind == ErrorKind::Bug {
+        failure.hint = error.hint();
+        failure.load_id = error.load_id();
+        if error.kind() == ErrorKind::Bug {
             failure.end = End::Shown(Exit::Bug);
             failure.hint = Some(bug_hint());
         }
@@ -165,32 +167,29 @@ impl std::fmt::Display for Failure {
     }
 }
 
-impl From<millstream_pg::Error> for Failure {
-    fn from(error: millstream_pg::Error) -> Self {
-        Self::classified(&error, error.kind(), error.hint())
-    }
+/// Errors that say all that is shown of them.
+macro_rules! from_explained {
+    ($($error:ty),+ $(,)?) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::explained(&error)
+            }
+        })+
+    };
 }
 
-impl From<millstream_store::Error> for Failure {
-    fn from(error: millstream_store::Error) -> Self {
-        let mut failure = Self::classified(&error, error.kind(), error.hint());
-        failure.load_id = error.load_id();
-        failure
-    }
-}
-
-impl From<millstream_publish::Error> for Failure {
-    fn from(error: millstream_publish::Error) -> Self {
-        let mut failure = Self::classified(&error, error.kind(), error.hint());
-        failure.load_id = error.load_id();
-        failure
-    }
-}
+from_explained!(
+    Refusal,
+    millstream_pg::Error,
+    millstream_store::Error,
+    millstream_publish::Error,
+    millstream_lab::Error,
+    millstream_local::Error,
+);
 
 impl From<millstream_engine::Error> for Failure {
     fn from(error: millstream_engine::Error) -> Self {
-        let mut failure = Self::classified(&error, error.kind(), error.hint());
-        failure.load_id = error.load_id();
+        let mut failure = Self::explained(&error);
         match error {
             millstream_engine::Error::Stopped(StopReason::Terminated) => failure.end = End::Shown(Exit::Terminated),
             millstream_engine::Error::Stopped(StopReason::HungUp) => failure.end = End::Shown(Exit::HungUp),
@@ -204,28 +203,12 @@ impl From<millstream_engine::Error> for Failure {
 impl From<millstream_ranges::Error> for Failure {
     fn from(error: millstream_ranges::Error) -> Self {
         match error {
-            millstream_ranges::Error::Postgres(error) => error.into(),
             // Whoever read what is written has closed it.
             millstream_ranges::Error::File { source, .. } if source.kind() == std::io::ErrorKind::BrokenPipe => {
                 source.into()
             }
-            error => Self::classified(&error, ErrorKind::Config, error.hint()),
+            error => Self::explained(&error),
         }
-    }
-}
-
-impl From<millstream_lab::Error> for Failure {
-    fn from(error: millstream_lab::Error) -> Self {
-        match error {
-            millstream_lab::Error::Database(error) => error.into(),
-            error => Self::classified(&error, ErrorKind::Config, error.hint()),
-        }
-    }
-}
-
-impl From<millstream_local::Error> for Failure {
-    fn from(error: millstream_local::Error) -> Self {
-        Self::classified(&error, ErrorKind::Config, error.hint())
     }
 }
 

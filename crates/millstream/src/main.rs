@@ -28,6 +28,7 @@ mod reference;
 mod secret;
 mod signal;
 mod source_args;
+mod spelling;
 mod store_name;
 mod table;
 mod target;
@@ -40,6 +41,7 @@ use output::Output;
 
 fn main() -> std::process::ExitCode {
     failure::report_panics();
+    spelling::install();
     let typed = command_line::typed(std::env::args_os().collect());
     if command_line::asks_for_json(&typed) {
         failure::print_as_json();

@@ -20,6 +20,7 @@ const SHARED: &[&str] = &["output", "help", "version"];
 
 /// The whole page.
 fn page() -> String {
+    crate::spelling::install();
     let mut root = Args::command();
     root.build();
     let mut commands = Vec::new();

@@ -5,7 +5,7 @@ use crate::failure::{Failure, shell_word};
 use crate::output::note;
 use millstream_local::LocalOptions;
 use millstream_model::CollectionName;
-use millstream_pg::{ConnInfo, Connection, Environment, ErrorKind, SessionSettings};
+use millstream_pg::{ConnInfo, Connection, Environment, ErrorKind, Explained, SessionSettings};
 use millstream_store::Schema;
 use millstream_store::collections::{self, Collection};
 

@@ -112,7 +112,7 @@ async fn a_quick_run_is_verified_recorded_and_reported_again() {
             assert!((line.ratio.unwrap().median / expected - 1.0).abs() < 1e-9, "{line:?}");
         }
     }
-    assert!(report.doubts.iter().any(|doubt| doubt.contains("more --rounds")), "{:?}", report.doubts);
+    assert!(report.doubts.iter().any(|doubt| doubt.contains("more rounds")), "{:?}", report.doubts);
 
     let path = lab.out().join(FILE_NAME);
     let text = std::fs::read_to_string(&path).unwrap();

@@ -16,15 +16,22 @@ const LIST_FOLDERS: &[&str] = &["source", "merge", "write", "checks", "tidy"];
 const ORDERED: &str = "in the order of";
 
 /// A slice in a `mod.rs`, such as `pub const SOURCES: &[&dyn Source] = &[ .. ];`.
-struct Slice<'a> {
-    name: &'a str,
+pub(super) struct Slice<'a> {
+    pub(super) name: &'a str,
     line: usize,
     /// Last word of the type of its elements.
-    element: &'a str,
+    pub(super) element: &'a str,
     /// The modules its entries come from, in order.
     entries: Vec<&'a str>,
     /// Whether the comment above it states an order of its own.
     ordered: bool,
+}
+
+impl Slice<'_> {
+    /// Whether one of its entries comes from this module.
+    pub(super) fn has(&self, module: &str) -> bool {
+        self.entries.contains(&module)
+    }
 }
 
 fn check(tree: &Tree, report: &mut Report) {
@@ -68,7 +75,7 @@ fn judge(file: &File, slice: &Slice<'_>, siblings: &[&File], report: &mut Report
 }
 
 /// Whether the text holds a constant of the type or an implementation of the trait.
-fn defines(text: &str, element: &str) -> bool {
+pub(super) fn defines(text: &str, element: &str) -> bool {
     text.lines().any(|line| {
         let line = line.trim();
         let constant = line.contains("const ") || line.contains("static ");
@@ -83,7 +90,7 @@ fn defines(text: &str, element: &str) -> bool {
     })
 }
 
-fn slices(text: &str) -> Vec<Slice<'_>> {
+pub(super) fn slices(text: &str) -> Vec<Slice<'_>> {
     let mut slices = Vec::new();
     for (at, _) in text.match_indices(": &[") {
         let before = &text[text[..at].rfind('\n').map_or(0, |n| n + 1)..at];

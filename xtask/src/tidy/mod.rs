@@ -8,12 +8,14 @@ mod file_size;
 mod forbidden_word;
 mod heading;
 mod issue_number;
+mod item_name;
 mod limit;
 mod list;
 mod manifest;
 mod map;
 mod process;
 mod room;
+mod spelling;
 mod sql_case;
 mod sql_length;
 mod test_binary;
@@ -45,12 +47,14 @@ const RULES: &[Rule] = &[
     forbidden_word::RULE,
     heading::RULE,
     issue_number::RULE,
+    item_name::RULE,
     limit::RULE,
     list::RULE,
     manifest::RULE,
     map::RULE,
     process::RULE,
     room::RULE,
+    spelling::RULE,
     sql_case::RULE,
     sql_length::RULE,
     test_binary::RULE,

@@ -1,7 +1,8 @@
 //! Indexes, with their definitions as values.
 
 use super::session::{identity, open, parts, refusal};
-use millstream_change::{Answer, Kind, Place, Reach, Refusal};
+use millstream_change::{Answer, Kind, Place, Reach};
+use millstream_model::Refusal;
 use millstream_pg::Error;
 
 /// An index by `DATABASE/SCHEMA.NAME`, quoted as SQL needs it. Its value is its definition; no value: there is no such

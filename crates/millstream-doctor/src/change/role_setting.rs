@@ -1,7 +1,8 @@
 //! Settings of roles, with which their new sessions begin.
 
 use super::session::{assignment, identity, open, refusal};
-use millstream_change::{Answer, Kind, Place, Reach, Refusal};
+use millstream_change::{Answer, Kind, Place, Reach};
+use millstream_model::Refusal;
 use millstream_pg::quote_identifier;
 
 /// A setting of a role by `ROLE/SETTING`, or by `ROLE/DATABASE/SETTING` for its sessions in one database. Its value is

@@ -1,7 +1,8 @@
 //! Sessions of changes: each change has its own, so that another process can make it.
 
 use crate::limits::CHANGE_LOCK_TIME_MAX_MS;
-use millstream_change::{Place, Refusal};
+use millstream_change::Place;
+use millstream_model::Refusal;
 use millstream_pg::{Connection, SessionSettings, connect, quote_literal, quote_setting};
 
 /// Opens a session in a database; `None`: in the one that the user named.

@@ -2,9 +2,9 @@
 
 use super::session::{assignment, identity, open, refusal};
 use crate::limits::{SETTING_EFFECT_MAX, SETTING_LOOK};
-use millstream_change::{Answer, Kind, Place, Reach, Refusal, Sides};
+use millstream_change::{Answer, Kind, Place, Reach, Sides};
 use millstream_host::kernel::file;
-use millstream_model::Change;
+use millstream_model::{Change, Refusal};
 use std::time::Instant;
 
 /// A setting by its name. Its value is what `alter system` has written; without that, other files or the default count.

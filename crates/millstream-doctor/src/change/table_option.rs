@@ -1,8 +1,8 @@
 //! Options of tables, such as their own thresholds of autovacuum.
 
 use super::session::{identity, open, parts, refusal};
-use millstream_change::{Answer, Kind, Place, Reach, Refusal, Sides};
-use millstream_model::Change;
+use millstream_change::{Answer, Kind, Place, Reach, Sides};
+use millstream_model::{Change, Refusal};
 use millstream_pg::quote_literal;
 
 /// An option of a table by `DATABASE/SCHEMA.TABLE/OPTION`, the table quoted as SQL needs it. No value: the server's

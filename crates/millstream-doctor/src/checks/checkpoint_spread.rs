@@ -5,6 +5,7 @@ use super::number::number;
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::server::Server;
 use millstream_model::quantity::bytes;
+use millstream_model::words::command;
 use millstream_model::{Class, Finding, Level, Repair, Restart};
 use millstream_pg::Error;
 use millstream_pg::sizing::{CHECKPOINT_FLUSH, CHECKPOINT_SPREAD};
@@ -66,7 +67,7 @@ fn stall(server: &Server, task: &Task, mean: f64, flush: i64) -> Finding {
     if flushes_early(flush) {
         finding.repair = Some(Repair {
             sentence: "let the kernel collect less before it writes; the server flushes early already".to_owned(),
-            commands: vec!["$ millstream doctor explain dirty-limits".to_owned()],
+            commands: vec![format!("$ {}", command("doctor explain dirty-limits"))],
             risk: "none: it only prints the manual page".to_owned(),
             restart: Restart::Nothing,
             change: None,

@@ -3,6 +3,7 @@
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::host::{Host, Twice};
 use millstream_host::kernel::diskstats;
+use millstream_model::words::{command, set};
 use millstream_model::{Class, Finding, Level, Repair, Restart};
 use millstream_pg::Error;
 
@@ -98,7 +99,7 @@ fn finding(
         sentence: "find what writes or reads so much: pg_stat_io (16 and later), forced checkpoints, temporary files, \
                    dead rows, another program; only then buy a faster disk"
             .to_owned(),
-        commands: vec!["$ millstream doctor watch --for 5m".to_owned()],
+        commands: vec![format!("$ {}", command(format!("doctor watch {}", set("for", "5m"))))],
         risk: "none: it only looks".to_owned(),
         restart: Restart::Nothing,
         change: None,

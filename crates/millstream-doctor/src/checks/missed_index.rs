@@ -12,6 +12,7 @@ use crate::index::{
 use crate::limits::{PROVEN_TABLES_MAX, ROWS_MAX};
 use crate::server::{Database, Server};
 use crate::statement::{Counted, Statements};
+use millstream_model::words::option;
 use millstream_model::{Class, Finding, Level, Repair, Restart};
 use millstream_pg::Error;
 use std::time::Instant;
@@ -82,8 +83,10 @@ fn suspicion(row: &Row, task: &Task, texts: &[Text<'_>]) -> Option<Finding> {
     }
     finding.alternative = Some("the whole reads are reports or backups, and no query looks for one row".to_owned());
     finding.repair = Some(Repair {
-        sentence: "let the doctor plan the statements with --prove; then write their condition as the index has it"
-            .to_owned(),
+        sentence: format!(
+            "let the doctor plan the statements with {}; then write their condition as the index has it",
+            option("prove")
+        ),
         commands: folded(row.get("is_unique"), &table, &key),
         risk: STATEMENT_CHANGES.to_owned(),
         restart: Restart::Nothing,

@@ -1,9 +1,11 @@
 //! Check `model-behind`: read models of Millstream that do not have what was loaded.
 
+use super::command::word;
 use super::ours::{schemas, seconds_since, unread};
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::server::Database;
 use millstream_model::quantity::age;
+use millstream_model::words::command;
 use millstream_model::{Class, Level, Repair, Restart};
 use millstream_pg::Error;
 use millstream_store::{collections, models};
@@ -40,12 +42,12 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
             let refreshed = model.refreshed_at.unwrap_or_else(|| "never".to_owned());
             let mut finding = task
                 .finding(Level::Info, name.clone(), sentence)
-                .with("last load", loaded, "millstream loads")
-                .with("last refresh", refreshed, "millstream models");
+                .with("last load", loaded, &command("loads").to_string())
+                .with("last refresh", refreshed, &command("models").to_string());
             finding.alternative = Some("the load changed nothing, or the model is meant to stay as it is".to_owned());
             finding.repair = Some(Repair {
                 sentence: "refresh it; do it after each load, or every few minutes".to_owned(),
-                commands: vec![format!("$ millstream refresh {}", super::command::word(&name))],
+                commands: vec![format!("$ {}", command(format!("refresh {}", word(&name))))],
                 risk: "it takes processor and disk; readers see the old rows until it has finished".to_owned(),
                 restart: Restart::Nothing,
                 change: None,

@@ -8,6 +8,7 @@ use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::index::{OrderedScan, ordered_scans, with_limit, with_patterns};
 use crate::server::{Database, Server};
 use crate::statement::{Counted, Statements};
+use millstream_model::words::option;
 use millstream_model::{Change, Class, Finding, Level, Repair, Restart};
 use millstream_pg::Error;
 use tokio_postgres::Client;
@@ -70,10 +71,11 @@ fn suspicion(statement: &Counted, task: &Task) -> Finding {
     let mut finding = statement.add_reads_to(finding);
     finding.alternative = Some("the blocks belong to a join or a subquery".to_owned());
     finding.repair = Some(Repair {
-        sentence:
-            "let the doctor plan the statements with --prove; an index on the compared columns and then those of \
-                   order by finds the first rows at once"
-                .to_owned(),
+        sentence: format!(
+            "let the doctor plan the statements with {}; an index on the compared columns and then those of order by \
+             finds the first rows at once",
+            option("prove")
+        ),
         commands: Vec::new(),
         risk: "every write to the table maintains an index more".to_owned(),
         restart: Restart::Nothing,

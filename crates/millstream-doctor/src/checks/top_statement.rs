@@ -3,6 +3,7 @@
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::server::Database;
 use millstream_model::quantity::age;
+use millstream_model::words::option;
 use millstream_model::{Class, Level, Repair, Restart};
 use millstream_pg::Error;
 
@@ -28,7 +29,7 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
         let mut finding = one.add_to(task.finding(Level::Info, format!("{:016x}", one.id), sentence));
         finding.alternative = Some("it is the work that the server is there for".to_owned());
         finding.repair = Some(Repair {
-            sentence: "see where its time goes; --prove says whether it misses an index".to_owned(),
+            sentence: format!("see where its time goes; {} says whether it misses an index", option("prove")),
             commands: vec![format!("-- explain (analyze, buffers) {}", one.shown())],
             risk: "with analyze the statement is executed".to_owned(),
             restart: Restart::Nothing,

@@ -98,6 +98,7 @@ async fn parameters(client: &impl GenericClient) -> Result<Option<usize>, Error>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_pg::Explained as _;
 
     #[test]
     fn only_a_single_query_is_accepted() {

@@ -1,6 +1,6 @@
 //! A report as one page without references to other files.
 
-use super::{FIX, Report, class, counting, level, restart, surroundings, title, typed, ways};
+use super::{Report, class, counting, fix_options, level, restart, surroundings, title, typed, ways};
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
 use millstream_model::Finding;
 
@@ -23,7 +23,7 @@ pub fn html(report: &Report) -> String {
                 @if let Some(surroundings) = surroundings(report) { p { (surroundings) } }
                 @if report.findings.is_empty() { p { "Nothing was found." } }
                 @for finding in &report.findings { (section(finding)) }
-                @if report.findings.iter().any(|finding| !ways(finding).is_empty()) { p { (FIX) } }
+                @if report.findings.iter().any(|finding| !ways(finding).is_empty()) { p { (fix_options()) } }
                 @if !report.skipped.is_empty() {
                     h2 { "Not looked at" }
                     table {
@@ -95,7 +95,7 @@ mod tests {
         let page = html(&fixture::report());
         assert!(page.contains("public.&lt;s&gt;") && !page.contains("<s>"), "{page}");
         assert!(page.contains("alter sequence s as bigint;\n-- then look again\n"), "{page}");
-        assert!(page.contains("<b>Apply: </b><code>millstream doctor fix 'checkpoint-forced'</code>"), "{page}");
+        assert!(page.contains("<b>Apply: </b><code>doctor fix 'checkpoint-forced'</code>"), "{page}");
         for word in ["src=", "href=", "url(", "@import"] {
             assert!(!page.contains(word), "{word}");
         }

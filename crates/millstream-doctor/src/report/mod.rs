@@ -7,6 +7,7 @@ use crate::check::Look;
 use crate::checks::CHECKS;
 use crate::checks::command::word;
 use crate::checks::number::needs;
+use millstream_model::words::{command, option};
 use millstream_model::{Class, Finding, Level, Restart, quantity};
 use serde::{Deserialize, Serialize};
 
@@ -182,14 +183,19 @@ fn typed(command: &str) -> String {
 }
 
 /// What the commands leave out: an address may hold a password.
-const FIX: &str = "Give fix the options of this run: --db, --config, --prove, --plan-as.";
+fn fix_options() -> String {
+    let options = [option("db"), option("config"), option("prove"), option("plan-as")];
+    format!("Give fix the options of this run: {}.", options.map(|one| one.to_string()).join(", "))
+}
 
 /// What the doctor itself can do about a finding: what that is, and the command.
 fn ways(finding: &Finding) -> Vec<(&'static str, String)> {
-    let fix = format!("millstream doctor fix {}", word(&finding.key));
-    let measure = finding.experiment.is_some().then(|| ("Measure first", format!("{fix} --experiment")));
+    let key = word(&finding.key);
+    let experiment = command(format!("doctor fix {key} {}", option("experiment"))).to_string();
+    let measure = finding.experiment.is_some().then_some(("Measure first", experiment));
     let has_change = finding.repair.as_ref().is_some_and(|repair| repair.change.is_some());
-    measure.into_iter().chain(has_change.then_some(("Apply", fix))).collect()
+    let apply = has_change.then(|| ("Apply", command(format!("doctor fix {key}")).to_string()));
+    measure.into_iter().chain(apply).collect()
 }
 
 /// The first line of a report.
@@ -306,8 +312,8 @@ mod tests {
     fn a_key_stays_one_word_of_the_command_that_applies_its_repair() {
         let mut finding = fixture::report().findings.remove(1);
         finding.key = "unused-index:a shop:public.\"o'clock\"".to_owned();
-        let fix = r#"millstream doctor fix 'unused-index:a shop:public."o'\''clock"'"#.to_owned();
-        assert_eq!(ways(&finding), [("Measure first", format!("{fix} --experiment")), ("Apply", fix)]);
+        let fix = r#"doctor fix 'unused-index:a shop:public."o'\''clock"'"#.to_owned();
+        assert_eq!(ways(&finding), [("Measure first", format!("{fix} experiment")), ("Apply", fix)]);
         assert!(ways(&fixture::report().findings[0]).is_empty());
     }
 

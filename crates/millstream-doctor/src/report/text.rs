@@ -1,6 +1,6 @@
 //! A report as text for a terminal of 80 columns.
 
-use super::{FIX, Report, class, counting, level, restart, surroundings, title, typed, ways};
+use super::{Report, class, counting, fix_options, level, restart, surroundings, title, typed, ways};
 use crate::check::Check;
 use millstream_model::Finding;
 use textwrap::{Options, WordSplitter, fill};
@@ -28,7 +28,7 @@ pub fn text(report: &Report) -> String {
     }
     if report.findings.iter().any(|finding| !ways(finding).is_empty()) {
         page.blank();
-        page.add("", FIX);
+        page.add("", &fix_options());
     }
     if !report.skipped.is_empty() {
         page.blank();
@@ -195,11 +195,11 @@ warning: checkpoint-forced: half were requested
   to do: let the WAL grow
     alter system set max_wal_size = '4GB';
   risk: recovery after a crash takes longer
-  measure first: millstream doctor fix 'checkpoint-forced' --experiment
-  apply: millstream doctor fix 'checkpoint-forced'
+  measure first: doctor fix 'checkpoint-forced' experiment
+  apply: doctor fix 'checkpoint-forced'
   key: checkpoint-forced
 
-Give fix the options of this run: --db, --config, --prove, --plan-as.
+Give fix the options of this run: db, config, prove, plan-as.
 
 Not looked at:
   dead-tuples in shop: no time

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::request::LoadRequest;
+use millstream_model::words::{command, option, set};
 use millstream_model::{CollectionName, KeyColumn, KeySpec, KeyType};
 use millstream_pg::catalog::{Column, Table, Trigger};
 use millstream_pg::{quote_identifier, quote_qualified};
@@ -20,7 +21,7 @@ pub(super) fn check(
     if known.is_none() && !request.adopt {
         return Err(refuse(
             "it is a table that no load has made".into(),
-            "add --adopt to load into it, or choose another name with --into".into(),
+            format!("add {} to load into it, or choose another name with {}", option("adopt"), option("into")),
         ));
     }
     let collection = known.map(|_| &request.collection);
@@ -34,7 +35,7 @@ pub(super) fn check(
         let keys: Vec<String> = known.columns.iter().map(|c| format!("{}={}", c.name, c.path_text())).collect();
         return Err(refuse(
             "its key is found elsewhere in the documents".into(),
-            format!("use --key {}", keys.join(",")),
+            format!("use {}", set("key", keys.join(","))),
         ));
     }
     if let Some((problem, hint)) = OBSTACLES.iter().find_map(|obstacle| obstacle(table)) {
@@ -76,7 +77,7 @@ pub(super) fn check_merge(name: &CollectionName, table: &Table, key: &[KeyColumn
     };
     let obstacle = || OBSTACLES.iter().find_map(|obstacle| obstacle(table));
     let Some((problem, hint)) = kind(table).or_else(keyed).or_else(typed).or_else(obstacle) else { return Ok(()) };
-    let hint = format!("nothing is lost: {hint}; then run again: millstream compact {name}");
+    let hint = format!("nothing is lost: {hint}; then run again: {}", command(format!("compact {name}")));
     Err(Error::Collection { collection: name.clone(), problem, hint })
 }
 
@@ -87,7 +88,7 @@ fn no_deletes(table: &Table) -> Option<(String, String)> {
     if !table.privileges.delete {
         return Some((
             "this role may not delete".into(),
-            "ask the owner to grant it, or leave out --delete-when".into(),
+            format!("ask the owner to grant it, or leave out {}", option("delete-when")),
         ));
     }
     let column = table.columns.iter().find(odd)?;
@@ -241,7 +242,7 @@ fn key_of_table(request: &LoadRequest, table: &Table, known: Option<&KeySpec>) -
     if !same {
         return Err((
             format!("its key is ({}), the load's is ({})", found.join(", "), asked.join(", ")),
-            format!("use --key {}", found.join(",")),
+            format!("use {}", set("key", found.join(","))),
         ));
     }
     let columns = found

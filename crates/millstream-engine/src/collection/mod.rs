@@ -15,7 +15,7 @@ use crate::merge::Mode;
 use crate::observe::{Event, Observer};
 use crate::request::LoadRequest;
 use crate::watched::Watched;
-use millstream_model::{CollectionName, KeyColumn, KeyRequest, KeySpec, VersionType};
+use millstream_model::{CollectionName, KeyColumn, KeyRequest, KeySpec, Refusal, VersionType};
 use millstream_pg::catalog::{self, Table};
 use millstream_pg::{Connection, quote_qualified};
 use millstream_store::collections::Collection;
@@ -103,7 +103,6 @@ pub(crate) async fn plan(
             let checks = table_checks(control, request, &table, &mut warnings).await?;
             let (can_join, may_refuse) = (fitness::can_join(&table), fitness::may_refuse(&table) || !checks.is_empty());
             if let Some((problem, hint)) = (request.layout.misfit)(&table, can_join && !may_refuse) {
-                let (problem, hint) = (problem.into(), hint.into());
                 return Err(Error::Collection { collection: name.clone(), problem, hint });
             }
             let (alters_rows, partitioned) =
@@ -404,10 +403,10 @@ async fn infer_version(
     feed: &mut Feed,
 ) -> Result<Option<(VersionType, String)>, Error> {
     if request.sources.is_empty() {
-        return Err(Error::Request {
-            problem: "a stream has no documents yet from which to infer the type of its versions".into(),
-            hint: format!("name it: newest:{}:TYPE", wanted.path_text()),
-        });
+        return Err(Error::Refused(
+            Refusal::new("a stream has no documents yet from which to infer the type of its versions")
+                .hint(format!("name it: newest:{}:TYPE", wanted.path_text())),
+        ));
     }
     let sample = feed.sample().await?;
     if sample.iter().all(|chunk| chunk.frames.is_empty()) {

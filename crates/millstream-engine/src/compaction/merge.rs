@@ -4,8 +4,9 @@ use super::{range, session};
 use crate::error::Error;
 use crate::limits::COMPACTION_MEMORY_MIB;
 use millstream_failpoint as failpoint;
-use millstream_model::{CollectionName, KeyColumn};
-use millstream_pg::{ConnInfo, ErrorKind, Failures, by_key, fill, quote_qualified};
+use millstream_model::words::command;
+use millstream_model::{CollectionName, KeyColumn, Refusal};
+use millstream_pg::{ConnInfo, ErrorKind, Explained, Failures, by_key, fill, quote_qualified};
 use millstream_store::collections::Collection;
 use millstream_store::segments::{self, Segment};
 use millstream_store::{Schema, TableMark};
@@ -113,14 +114,14 @@ impl Merge {
             return error;
         }
         let table = &self.collection;
-        Error::Request {
-            problem: format!("{table} refuses documents that wait to be merged into it: {error}"),
-            hint: format!(
+        Error::Refused(Refusal::new(format!("{table} refuses documents that wait to be merged into it: {error}")).hint(
+            format!(
                 "nothing is lost: drop the constraint, index or trigger that refuses them, or mend the row of \
-                 {} whose document is not valid jsonb, then run again: millstream compact {table}",
-                format_args!("{}.segment_N", self.schema)
+                 {}.segment_N whose document is not valid jsonb, then run again: {}",
+                self.schema,
+                command(format!("compact {table}"))
             ),
-        }
+        ))
     }
 
     async fn attempt(&self, db: &ConnInfo, fit: &Fit, range: usize, empty: bool) -> Result<u64, Error> {

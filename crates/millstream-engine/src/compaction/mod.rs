@@ -10,7 +10,7 @@ use crate::limits::{
 };
 use merge::{Fit, Merge, is_out_of_memory};
 use millstream_failpoint as failpoint;
-use millstream_model::CollectionName;
+use millstream_model::{CollectionName, Refusal};
 use millstream_pg::{ConnInfo, Failures, Poll, SessionSettings};
 use millstream_store::collections::Collection;
 use millstream_store::limits::{COMPACTION_SEGMENTS_MAX, DROP_LOCK_WAIT, LOAD_LOCK_POLL, LOST_RUN_WAIT};
@@ -49,7 +49,7 @@ pub struct Compacted {
 ///
 /// # Errors
 /// `CompactionBusy` when another process compacts the collection and does not end; [`Error::InUse`] when readers do not
-/// release the segments to be dropped, which are merged by then; [`Error::Request`] when another role owns the
+/// release the segments to be dropped, which are merged by then; [`Error::Refused`] when another role owns the
 /// segments, the table refuses or drops a document, or the server's lock table has no room for one segment.
 pub async fn compact(
     db: &ConnInfo,
@@ -166,13 +166,10 @@ fn crowded(error: Error, name: &CollectionName) -> Error {
     if !is_out_of_memory(&error) {
         return error;
     }
-    Error::Request {
-        problem: format!("the segments of {name} cannot be merged: {error}"),
-        hint:
-            "raise max_locks_per_transaction on the server, or end the sessions that hold many locks (see pg_locks); \
-               nothing is lost"
-                .into(),
-    }
+    Error::Refused(Refusal::new(format!("the segments of {name} cannot be merged: {error}")).hint(
+        "raise max_locks_per_transaction on the server, or end the sessions that hold many locks (see pg_locks); \
+               nothing is lost",
+    ))
 }
 
 fn session(name: &str) -> SessionSettings {

@@ -3,13 +3,15 @@
 use super::{Layout, Wish};
 use crate::durability::Durability;
 use crate::error::Error;
+use millstream_model::Refusal;
 use millstream_model::limits::DOCUMENT_BYTES_MAX;
+use millstream_model::words::{option, set};
 use millstream_pg::Connection;
 use millstream_pg::catalog::Table;
 
 pub(crate) static LOG: Layout = Layout {
     name: "log",
-    about: "documents are appended without looking up keys; `millstream compact` merges them into the table later",
+    about: "documents are appended without looking up keys; a compaction merges them into the table later",
     // Segments are other tables, and may outlive the rows of this one.
     fills_table: false,
     keeps_batches: false,
@@ -21,59 +23,57 @@ pub(crate) static LOG: Layout = Layout {
 };
 
 /// Refuses what needs the stored documents: only a compaction looks at them, and it replaces each by the newest one.
-fn refuses(wish: &Wish<'_>) -> Option<(String, &'static str)> {
+fn refuses(wish: &Wish<'_>) -> Option<Refusal> {
+    let log = set("layout", "log");
     if !wish.mode.replaces() {
-        return Some((
-            format!("--layout log does not go with --mode {}", wish.mode.name()),
-            "load with --mode replace, with or without --delete-when, or leave out --layout",
-        ));
+        let problem = format!("{log} does not go with {}", set("mode", wish.mode.name()));
+        return Some(Refusal::new(problem).hint(format!(
+            "load with {}, with or without {}, or leave out {}",
+            set("mode", "replace"),
+            option("delete-when"),
+            option("layout")
+        )));
     }
     if !wish.checks.is_empty() {
-        return Some((
-            "--check does not go with --layout log".into(),
-            "leave out one of them: documents are not checked while they are appended",
-        ));
+        return Some(
+            Refusal::new(format!("{} does not go with {log}", option("check")))
+                .hint("leave out one of them: documents are not checked while they are appended"),
+        );
     }
     // Up to this size, the decoder knows that jsonb accepts a document. Beyond it, only the server knows.
     if wish.document_bytes_max > DOCUMENT_BYTES_MAX {
-        return Some((
-            format!("documents above {} MiB do not go with --layout log", DOCUMENT_BYTES_MAX >> 20),
-            "leave it out: the server looks at documents only when it merges them",
-        ));
+        return Some(
+            Refusal::new(format!("documents above {} MiB do not go with {log}", DOCUMENT_BYTES_MAX >> 20))
+                .hint("leave it out: the server looks at documents only when it merges them"),
+        );
     }
     wish.compares.then(|| {
-        (
-            "--skip-unchanged on does not go with --layout log".into(),
-            "leave it out: nothing is looked up while documents are appended",
-        )
+        Refusal::new(format!("{} does not go with {log}", set("skip-unchanged", "on")))
+            .hint("leave it out: nothing is looked up while documents are appended")
     })
 }
 
-fn misfit(table: &Table, plain: bool) -> Option<(&'static str, &'static str)> {
-    if table.is_partitioned() {
-        Some((
-            "it is partitioned: a document that waits in a segment may fit no partition once it is merged",
-            "leave out --layout log",
-        ))
+fn misfit(table: &Table, plain: bool) -> Option<(String, String)> {
+    let leave_out = format!("leave out {}", set("layout", "log"));
+    let (problem, hint) = if table.is_partitioned() {
+        ("it is partitioned: a document that waits in a segment may fit no partition once it is merged", leave_out)
     } else if table.row_security.enabled {
-        Some((
-            "it has row-level security, which does not apply to documents that wait in segments",
-            "leave out --layout log",
-        ))
+        ("it has row-level security, which does not apply to documents that wait in segments", leave_out)
     } else if !table.privileges.delete {
-        Some((
+        (
             "this role may not delete, but merging appended documents may have to",
-            "ask the owner to grant it, or leave out --layout log",
-        ))
+            format!("ask the owner to grant it, or {leave_out}"),
+        )
     } else if !plain {
-        Some((
+        (
             "documents are appended only where nothing but the key decides: it has a trigger, a constraint, a \
              generated column, an index beside the key's, or a key that is not in collation \"C\"",
-            "leave out --layout log",
-        ))
+            leave_out,
+        )
     } else {
-        None
-    }
+        return None;
+    };
+    Some((problem.into(), hint))
 }
 
 /// Under `wal_level` `minimal`, a logged table that is filled in the transaction that created it needs no WAL.

@@ -7,6 +7,7 @@ use crate::durability::Durability;
 use crate::error::Error;
 use crate::merge::Mode;
 use futures_util::future::BoxFuture;
+use millstream_model::Refusal;
 use millstream_pg::Connection;
 use millstream_pg::catalog::Table;
 use millstream_store::Schema;
@@ -31,10 +32,10 @@ pub struct Layout {
     /// by another, which reads the sources again.
     pub(crate) keeps_batches: bool,
     /// What this layout cannot do of what is wished, and the way out.
-    pub(crate) refuses: fn(&Wish<'_>) -> Option<(String, &'static str)>,
+    pub(crate) refuses: fn(&Wish<'_>) -> Option<Refusal>,
     /// Why an existing table cannot take the documents, and the way out. The second argument says whether the table
     /// takes every document and compares keys by their bytes.
-    pub(crate) misfit: fn(&Table, bool) -> Option<(&'static str, &'static str)>,
+    pub(crate) misfit: fn(&Table, bool) -> Option<(String, String)>,
     /// Refuses a server or a role that cannot do what the lanes do. Returns whether they write no WAL there.
     pub(crate) examine: for<'a> fn(&'a Connection, &'a Durability) -> Answer<'a, bool>,
     /// Closes runs without a session that would be in the way of this load, by the table's OID.

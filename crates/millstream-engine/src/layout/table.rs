@@ -2,6 +2,7 @@
 
 use super::Layout;
 use crate::error::Error;
+use millstream_model::Refusal;
 use millstream_pg::Connection;
 use millstream_store::{close_lost_appenders, refuse_appended};
 
@@ -28,8 +29,8 @@ async fn require_staging(control: &Connection) -> Result<(), Error> {
         return Ok(());
     }
     let (role, database) = (&control.server.role, &control.server.database);
-    Err(Error::Request {
-        problem: format!("role {role} may not make temporary tables in database {database}"),
-        hint: format!("grant temporary on database {database} to {role}"),
-    })
+    Err(Error::Refused(
+        Refusal::new(format!("role {role} may not make temporary tables in database {database}"))
+            .hint(format!("grant temporary on database {database} to {role}")),
+    ))
 }

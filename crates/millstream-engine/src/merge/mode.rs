@@ -219,7 +219,8 @@ fn split_type(text: &str) -> Option<(&str, &str)> {
 }
 
 impl std::fmt::Display for Mode {
-    /// As the user would type it, with the type of the version. Loads are compared by this text.
+    /// As the command line takes it, with the type of the version. Loads are recorded and compared by this text, so it
+    /// is the same however options are spelled.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.kind.name)?;
         if !self.paths.is_empty() {

@@ -6,6 +6,7 @@ use super::window::Window;
 use super::{Format, SourceError, csv, json, ndjson, tsv};
 use crate::limits::RECOGNISE_BYTES_MAX;
 use memchr::memchr;
+use millstream_model::words::{option, set};
 use serde::de::IgnoredAny;
 
 /// The format of the source. Takes nothing from the window.
@@ -106,13 +107,11 @@ fn table(window: &mut Window, start: usize) -> Result<&'static Format, SourceErr
             return Ok(&csv::FORMAT);
         }
     }
-    let say = "say what it is with --format ndjson, json, csv or tsv";
+    let say = || format!("say what it is with {}", set("format", "ndjson, json, csv or tsv"));
     let (found, hint) = match header {
         _ if memchr(0, first_line).is_some() => ("is not text".into(), "`file FILE` shows what it is".into()),
         Err(HeaderProblem { problem, hint }) => (format!("is not JSON, and its CSV header {problem}"), hint),
-        Ok(_) => {
-            ("begins neither with a JSON object or array nor with a CSV header of several names".into(), say.into())
-        }
+        Ok(_) => ("begins neither with a JSON object or array nor with a CSV header of several names".into(), say()),
     };
     Err(SourceError::Unclear { name: window.name().into(), found, hint })
 }
@@ -164,9 +163,12 @@ fn is_reject_line(object: &[u8]) -> bool {
 fn rejects(window: &Window) -> SourceError {
     SourceError::Unclear {
         name: window.name().into(),
-        found: "looks like a file that --rejects wrote".into(),
-        hint: "load the mended documents in it with --format rejects, or its lines as they are with --format ndjson"
-            .into(),
+        found: format!("looks like a file that {} wrote", option("rejects")),
+        hint: format!(
+            "load the mended documents in it with {}, or its lines as they are with {}",
+            set("format", "rejects"),
+            set("format", "ndjson")
+        ),
     }
 }
 
@@ -213,12 +215,12 @@ mod tests {
     fn formats_that_need_an_option_are_refused_with_a_hint() {
         let reject = "{\"load_id\":1,\"byte_offset\":0,\"reason\":\"\",\"truncated\":false,\"document\":\"\"}\n";
         for (text, found, hint) in [
-            (reject, "--rejects", "--format rejects"),
-            ("id\n1\n", "neither", "--format"),
-            ("hello, world\n{}", "neither", "--format"),
-            ("1,2\n3,4", "neither", "--format"),
-            ("a;b\n1;2", "semicolons", "--delimiter ';'"),
-            ("a|b\n1|2", "bars", "--delimiter '|'"),
+            (reject, "rejects wrote", "format rejects"),
+            ("id\n1\n", "neither", "format ndjson"),
+            ("hello, world\n{}", "neither", "format ndjson"),
+            ("1,2\n3,4", "neither", "format ndjson"),
+            ("a;b\n1;2", "semicolons", "delimiter ';'"),
+            ("a|b\n1|2", "bars", "delimiter '|'"),
             ("a,a\n1,2", "twice", "name"),
             ("\0\u{1}\u{2}", "not text", "file"),
         ] {

@@ -1,7 +1,8 @@
 //! The options besides the format that decide how bytes become documents.
 
 use super::encoding::Encoding;
-use millstream_model::KeyRequest;
+use millstream_model::words::{option, set};
+use millstream_model::{KeyRequest, Refusal};
 
 /// How a source is written within its format. The defaults are those of the format.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -48,36 +49,52 @@ impl Dialect {
     }
 
     /// What is wrong with it for this format, and what to do.
-    pub(crate) fn problem(&self, format: &str) -> Option<(String, &'static str)> {
+    pub(crate) fn problem(&self, format: &str) -> Option<Refusal> {
         let usable = |byte: u8| byte.is_ascii() && !matches!(byte, b'\r' | b'\n' | 0);
         let quote = match self.quote {
             Some(Quote::Byte(byte)) => Some(byte),
             Some(Quote::None) => None,
             None => Some(b'"'),
         };
-        let of_table = "--delimiter, --quote, --null, --header, --trim and --types";
+        let of_table = format!(
+            "{}, {}, {}, {}, {} and {}",
+            option("delimiter"),
+            option("quote"),
+            option("null"),
+            option("header"),
+            option("trim"),
+            option("types")
+        );
         if self.is_delimited() && self.header.is_none() && format == "rejects" {
-            let problem = format!("{of_table} go with --format rejects only if --header is one of them");
-            return Some((problem, "name the columns of the records with --header"));
+            let (rejects, header) = (set("format", "rejects"), option("header"));
+            let problem = format!("{of_table} go with {rejects} only if {header} is one of them");
+            return Some(Refusal::new(problem).hint(format!("name the columns of the records with {header}")));
         }
         if self.is_delimited() && !["auto", "csv", "tsv", "rejects"].contains(&format) {
-            return Some((format!("{of_table} do not go with --format {format}"), "use --format csv or tsv"));
+            let problem = format!("{of_table} do not go with {}", set("format", format));
+            return Some(Refusal::new(problem).hint(format!("use {}", set("format", "csv or tsv"))));
         }
         if !self.root.is_empty() && !["auto", "json"].contains(&format) {
-            return Some((format!("--root does not go with --format {format}"), "use --format json, or leave it out"));
+            let problem = format!("{} does not go with {}", option("root"), set("format", format));
+            return Some(Refusal::new(problem).hint(format!("use {}, or leave it out", set("format", "json"))));
         }
         if !self.root.is_empty() && self.is_delimited() {
-            return Some((format!("--root does not go with {of_table}"), "a delimited file has no root; leave it out"));
+            let problem = format!("{} does not go with {of_table}", option("root"));
+            return Some(Refusal::new(problem).hint("a delimited file has no root; leave it out"));
         }
         if self.delimiter.is_some() && format == "tsv" {
-            return Some(("--delimiter does not go with --format tsv".into(), "use --format csv with --delimiter"));
+            let problem = format!("{} does not go with {}", option("delimiter"), set("format", "tsv"));
+            let hint = format!("use {} with {}", set("format", "csv"), option("delimiter"));
+            return Some(Refusal::new(problem).hint(hint));
         }
         if [self.delimiter, quote].into_iter().flatten().any(|byte| !usable(byte)) {
-            let problem = "--delimiter and --quote take one ASCII character that is not a line end";
-            return Some((problem.into(), "convert the file first, for instance with sed"));
+            let (delimiter, quote) = (option("delimiter"), option("quote"));
+            let problem = format!("{delimiter} and {quote} take one ASCII character that is not a line end");
+            return Some(Refusal::new(problem).hint("convert the file first, for instance with sed"));
         }
         if quote.is_some() && self.delimiter == quote {
-            return Some(("--delimiter and --quote are the same".into(), "name another one, or --quote none"));
+            let problem = format!("{} and {} are the same", option("delimiter"), option("quote"));
+            return Some(Refusal::new(problem).hint(format!("name another one, or {}", set("quote", "none"))));
         }
         None
     }
@@ -146,17 +163,17 @@ mod tests {
         let root = Dialect { root: vec!["a".into()], ..Dialect::default() };
         let with = |delimiter: u8, quote| Dialect { delimiter: Some(delimiter), quote, ..Dialect::default() };
         for (dialect, format, part) in [
-            (&table, "json", "--format json"),
-            (&table, "rejects", "only if --header"),
-            (&root, "csv", "--root"),
-            (&Dialect { root: root.root.clone(), ..table.clone() }, "auto", "--root"),
-            (&with(b';', None), "tsv", "--format tsv"),
+            (&table, "json", "types do not go with format json"),
+            (&table, "rejects", "only if header"),
+            (&root, "csv", "root does not go with format csv"),
+            (&Dialect { root: root.root.clone(), ..table.clone() }, "auto", "root does not go with delimiter"),
+            (&with(b';', None), "tsv", "format tsv"),
             (&with(b'"', None), "csv", "are the same"),
             (&with(b'\n', None), "csv", "ASCII"),
             (&with(b';', Some(Quote::Byte(0xe9))), "csv", "ASCII"),
         ] {
-            let (problem, hint) = dialect.problem(format).expect(part);
-            assert!(problem.contains(part) && !hint.is_empty(), "{problem}");
+            let refusal = dialect.problem(format).expect(part);
+            assert!(refusal.problem.contains(part) && refusal.hint.is_some(), "{refusal}");
         }
         assert!(with(b'"', Some(Quote::None)).problem("csv").is_none());
         let named = Dialect { header: Some(vec!["a".into()]), ..table.clone() };

@@ -1,5 +1,6 @@
 //! Why a source cannot be read: errors that the user must solve, without damage in the content.
 
+use millstream_model::words::{command, option, set};
 use std::io;
 
 /// A source that cannot be opened, read or recognised. [`SourceError::hint`] says what to do next.
@@ -49,7 +50,7 @@ pub enum SourceError {
         /// What it is.
         kind: &'static str,
         /// What to do instead.
-        hint: &'static str,
+        hint: String,
     },
     /// A zstd frame that asks for more memory than we give.
     #[error("{name} is zstd data with a window above {limit_mib} MiB")]
@@ -88,7 +89,7 @@ pub enum SourceError {
         hint: String,
     },
     /// A JSON object without the array that its documents should be in.
-    #[error("in {name} the path --root {root} {problem}")]
+    #[error("in {name} the path {} {problem}", set("root", root))]
     Root {
         /// The source as the user named it.
         name: String,
@@ -134,26 +135,33 @@ impl SourceError {
                 "run the same command again once the file can be read; it resumes where it stopped".into()
             }
             Self::Utf16 { .. } => {
-                "add --encoding utf-16, or convert it: iconv -f UTF-16 -t UTF-8 FILE | millstream load - ..".into()
+                let converted = piped("iconv -f UTF-16 -t UTF-8 FILE");
+                format!("add {}, or convert it: {converted}", set("encoding", "utf-16"))
             }
-            Self::Utf32 { .. } => "convert it: iconv -f UTF-32 -t UTF-8 FILE | millstream load - ..".into(),
-            Self::Container { hint, .. } => (*hint).into(),
-            Self::ZstdWindow { .. } => "zstd -dc --long=31 FILE | millstream load - ..".into(),
-            Self::UnknownFormat { known, .. } => format!("use one of --format {known}"),
-            Self::Unclear { hint, .. } | Self::CsvHeader { hint, .. } => hint.clone(),
-            Self::Root { .. } => {
-                "name the path from the outermost object to the array of documents, for instance --root data.items"
-                    .into()
-            }
-            Self::Changed { .. } => {
-                "give the unchanged file, or begin a new load with --resume off; rows that only the \
-                                     old file had stay, and `millstream verify FILE .. --exact` lists them"
-                    .into()
-            }
+            Self::Utf32 { .. } => format!("convert it: {}", piped("iconv -f UTF-32 -t UTF-8 FILE")),
+            Self::ZstdWindow { .. } => piped("zstd -dc --long=31 FILE"),
+            Self::UnknownFormat { known, .. } => format!("use one of {}", set("format", known)),
+            Self::Container { hint, .. } | Self::Unclear { hint, .. } | Self::CsvHeader { hint, .. } => hint.clone(),
+            Self::Root { .. } => format!(
+                "name the path from the outermost object to the array of documents, for instance {}",
+                set("root", "data.items")
+            ),
+            Self::Changed { .. } => format!(
+                "give the unchanged file, or begin a new load with {}; rows that only the old file had stay, and `{}` \
+                 lists them",
+                set("resume", "off"),
+                command(format!("verify FILE .. {}", option("exact")))
+            ),
             Self::Continued { length, .. } => format!(
                 "give the file as it was, {length} bytes, and load the longer one afterwards; or begin a new load with \
-                 --resume off"
+                 {}",
+                set("resume", "off")
             ),
         }
     }
+}
+
+/// How to load what a command of another program writes.
+pub(super) fn piped(writer: &str) -> String {
+    format!("{writer} | {}", command("load - .."))
 }

@@ -16,7 +16,7 @@ use std::borrow::Cow;
 /// The format's entry in the list.
 pub(super) const FORMAT: Format = Format {
     name: "rejects",
-    about: "rejects, as `load --rejects` or `rejects --export` writes them; mend the documents first; with --header \
+    about: "rejects, as a load or an export of rejects writes them; mend the documents first; with the option header \
             they are records of CSV",
     open: |window| Ok(Box::new(Rejects::new(window)?)),
 };

@@ -1,51 +1,56 @@
 //! Files that are not text, recognised by their first bytes, each with a way to turn it into text.
 
 use super::SourceError;
+use super::error::piped;
 
 /// A kind of file that Millstream does not read.
 struct Signature {
     kind: &'static str,
     /// Bytes and their offsets. All must match, because a document may hold some of them there by chance.
     marks: &'static [(usize, &'static [u8])],
-    hint: &'static str,
+    hint: fn() -> String,
 }
 
 /// The kinds that are recognised, to say what to do. The first match counts.
 const SIGNATURES: &[Signature] = &[
-    Signature { kind: "bzip2", marks: &[(0, b"BZh"), (4, b"1AY&SY")], hint: "bzip2 -dc FILE | millstream load - .." },
-    Signature { kind: "xz", marks: &[(0, b"\xfd7zXZ\0")], hint: "xz -dc FILE | millstream load - .." },
-    Signature { kind: "lz4", marks: &[(0, b"\x04\x22\x4d\x18")], hint: "lz4 -dc FILE | millstream load - .." },
-    Signature { kind: "7z", marks: &[(0, b"7z\xbc\xaf\x27\x1c")], hint: "7z e -so FILE | millstream load - .." },
+    Signature { kind: "bzip2", marks: &[(0, b"BZh"), (4, b"1AY&SY")], hint: || piped("bzip2 -dc FILE") },
+    Signature { kind: "xz", marks: &[(0, b"\xfd7zXZ\0")], hint: || piped("xz -dc FILE") },
+    Signature { kind: "lz4", marks: &[(0, b"\x04\x22\x4d\x18")], hint: || piped("lz4 -dc FILE") },
+    Signature { kind: "7z", marks: &[(0, b"7z\xbc\xaf\x27\x1c")], hint: || piped("7z e -so FILE") },
     Signature {
         kind: "Microsoft Office (xlsx)",
         marks: &[(0, b"PK\x03\x04"), (30, b"[Content_Types].xml")],
-        hint: "save the sheet as CSV and load that",
+        hint: || "save the sheet as CSV and load that".into(),
     },
     Signature {
         kind: "zip",
         marks: &[(0, b"PK\x03\x04")],
-        hint: "unzip -p FILE | millstream load - ..; save an Excel workbook (xlsx) as CSV instead",
+        hint: || format!("{}; save an Excel workbook (xlsx) as CSV instead", piped("unzip -p FILE")),
     },
     Signature {
         kind: "Excel (xls)",
         marks: &[(0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")],
-        hint: "save the sheet as CSV and load that",
+        hint: || "save the sheet as CSV and load that".into(),
     },
-    Signature { kind: "tar", marks: &[(107, b"\0"), (257, b"ustar")], hint: "tar -xOf FILE | millstream load - .." },
+    Signature { kind: "tar", marks: &[(107, b"\0"), (257, b"ustar")], hint: || piped("tar -xOf FILE") },
     Signature {
         kind: "Parquet",
         marks: &[(0, b"PAR1")],
-        hint: "duckdb -c \"copy (from 'FILE') to '/dev/stdout' (format json)\" | millstream load - ..",
+        hint: || piped("duckdb -c \"copy (from 'FILE') to '/dev/stdout' (format json)\""),
     },
-    Signature { kind: "Avro", marks: &[(0, b"Obj\x01")], hint: "avro-tools tojson FILE | millstream load - .." },
-    Signature { kind: "Arrow", marks: &[(0, b"ARROW1\0\0")], hint: "write it as NDJSON or CSV and load that" },
+    Signature { kind: "Avro", marks: &[(0, b"Obj\x01")], hint: || piped("avro-tools tojson FILE") },
+    Signature {
+        kind: "Arrow",
+        marks: &[(0, b"ARROW1\0\0")],
+        hint: || "write it as NDJSON or CSV and load that".into(),
+    },
     Signature {
         kind: "SQLite",
         marks: &[(0, b"SQLite format 3\0")],
-        hint: "sqlite3 -json FILE 'select * from TABLE' | millstream load - ..",
+        hint: || piped("sqlite3 -json FILE 'select * from TABLE'"),
     },
-    Signature { kind: "pg_dump", marks: &[(0, b"PGDMP")], hint: "restore it: pg_restore -d DATABASE FILE" },
-    Signature { kind: "PDF", marks: &[(0, b"%PDF-")], hint: "export its data as CSV or JSON and load that" },
+    Signature { kind: "pg_dump", marks: &[(0, b"PGDMP")], hint: || "restore it: pg_restore -d DATABASE FILE".into() },
+    Signature { kind: "PDF", marks: &[(0, b"%PDF-")], hint: || "export its data as CSV or JSON and load that".into() },
 ];
 
 /// Length of the shortest document, `{}`. A live source may give no more for a long time.
@@ -71,7 +76,7 @@ pub(super) fn refuse(name: &str, bytes: &[u8], decoded: bool) -> Result<(), Sour
     let stands = |(at, magic): &(usize, &[u8])| bytes.get(*at..).is_some_and(|rest| rest.starts_with(magic));
     let has = |s: &&Signature| s.marks.iter().all(stands);
     if let Some(Signature { kind, hint, .. }) = SIGNATURES.iter().find(has) {
-        return Err(SourceError::Container { name: name.into(), kind, hint });
+        return Err(SourceError::Container { name: name.into(), kind, hint: hint() });
     }
     match utf16(bytes) {
         // UTF-32 that was decoded as UTF-16.
@@ -123,7 +128,7 @@ mod tests {
                 for content in [content.clone(), gzip(&content)] {
                     let error = read(format, &content).unwrap_err();
                     assert!(error.to_string().contains(&format!("is a {} file", signature.kind)), "{error}");
-                    assert_eq!(error.hint(), signature.hint);
+                    assert_eq!(error.hint(), (signature.hint)());
                 }
             }
         }

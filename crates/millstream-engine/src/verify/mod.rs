@@ -25,7 +25,8 @@ use crate::observe::Tally;
 use crate::request::LoadRequest;
 use comparison::{Comparison, Terms};
 use fold::Folding;
-use millstream_model::Counters;
+use millstream_model::words::{command, option};
+use millstream_model::{Counters, Refusal};
 use millstream_pg::{ConnInfo, Connection, SessionSettings, catalog};
 use millstream_store::Schema;
 use millstream_store::segments::{self, Seen};
@@ -62,17 +63,18 @@ impl VerifyRequest {
     /// Checks numbers against their limits.
     ///
     /// # Errors
-    /// [`Error::Request`] names the option and its range.
+    /// [`Error::Refused`] names the option and its range.
     pub fn check(&self) -> Result<(), Error> {
         self.load.check()?;
-        let bad = |problem: String, hint: &str| Err(Error::Request { problem, hint: hint.into() });
+        let bad = |problem: String, hint: &str| Err(Error::Refused(Refusal::new(problem).hint(hint)));
         if self.findings_max > FINDINGS_MAX {
-            return bad(format!("--limit takes at most {FINDINGS_MAX}"), "all differences are counted in any case");
+            let problem = format!("{} takes at most {FINDINGS_MAX}", option("limit"));
+            return bad(problem, "all differences are counted in any case");
         }
         if self.memory_bytes < VERIFY_MEMORY_BYTES_MIN || u32::try_from(self.memory_bytes).is_err() {
             let least = VERIFY_MEMORY_BYTES_MIN >> 10;
             return bad(
-                format!("--memory takes {least} KiB to less than 4 GiB"),
+                format!("{} takes {least} KiB to less than 4 GiB", option("memory")),
                 "leave it out for the default of 64 MiB",
             );
         }
@@ -176,7 +178,7 @@ async fn table(connection: &Connection, load: &LoadRequest) -> Result<(Reading, 
     let table = found.ok_or_else(|| Error::Unverifiable {
         collection: name.clone(),
         problem: "there is no such table".into(),
-        hint: "see `millstream collections`; a table outside of the schema public is SCHEMA.NAME".into(),
+        hint: format!("see `{}`; a table outside of the schema public is SCHEMA.NAME", command("collections")),
     })?;
     let mut warnings = Vec::new();
     let schema = Schema::new(&load.schema);

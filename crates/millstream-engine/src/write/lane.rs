@@ -17,7 +17,7 @@ use crate::observe::Event;
 use futures_util::future::BoxFuture;
 use millstream_failpoint as failpoint;
 use millstream_model::{CollectionName, Counters};
-use millstream_pg::{ErrorKind, Failures, fill, may_pass, quote_qualified};
+use millstream_pg::{ErrorKind, Explained, Failures, fill, may_pass, quote_qualified};
 use millstream_store::{GUARD, RejectedDocument, lane};
 use tokio::sync::mpsc;
 use tokio::time::Instant;

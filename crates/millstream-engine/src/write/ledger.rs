@@ -13,7 +13,7 @@ use crate::reject_limits::RejectLimits;
 use crate::watched::{Harmless, Stake, Watched};
 use millstream_failpoint as failpoint;
 use millstream_model::{Counters, Position};
-use millstream_pg::{ConnInfo, Connection, ErrorKind, Failures, may_pass};
+use millstream_pg::{ConnInfo, Connection, ErrorKind, Explained, Failures, may_pass};
 use millstream_store::limits::REJECT_ROWS;
 use millstream_store::{Advance, Error as StoreError, RejectedDocument, insert_rejects, lane};
 use std::collections::BTreeMap;

@@ -17,7 +17,8 @@ use crate::limits::{
 };
 use crate::merge::Written;
 use futures_util::TryStreamExt;
-use millstream_pg::{ErrorKind, fill, quote_literal};
+use millstream_model::Refusal;
+use millstream_pg::{ErrorKind, Explained, fill, quote_literal};
 use std::collections::HashMap;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
@@ -157,7 +158,7 @@ impl Replayer {
     /// Creates on the connection what writing row by row needs.
     ///
     /// # Errors
-    /// [`Error::Request`] when the role may not use PL/pgSQL.
+    /// [`Error::Refused`] when the role may not use PL/pgSQL.
     pub(super) async fn open(client: &Client, target: &Target) -> Result<Self, Error> {
         let sql = target.replay();
         client.batch_execute(&sql.create).await.map_err(|error| without_language(error.into()))?;
@@ -179,10 +180,10 @@ impl Replayer {
 /// The server refused something in a batch, and the function that finds out what cannot be created.
 fn without_language(error: Error) -> Error {
     match error.kind() {
-        ErrorKind::Rights | ErrorKind::NotFound => Error::Request {
-            problem: format!("the server refused documents, and finding them needs PL/pgSQL: {error}"),
-            hint: "ask a superuser to: grant usage on language plpgsql to the role that loads".into(),
-        },
+        ErrorKind::Rights | ErrorKind::NotFound => Error::Refused(
+            Refusal::new(format!("the server refused documents, and finding them needs PL/pgSQL: {error}"))
+                .hint("ask a superuser to: grant usage on language plpgsql to the role that loads"),
+        ),
         _ => error,
     }
 }

@@ -109,20 +109,20 @@ impl Target {
             join: by_key("stored", "staged", &keys),
         };
         let Names { table, key, join } = &names;
-        let set = |new: &str| mode.set(&schema, new, "stored.doc");
+        let replaced = |new: &str| mode.set(&schema, new, "stored.doc");
         let condition = mode.condition("excluded.doc", "stored.doc");
         let inserted = if collection.partitioned { INSERTED_PARTITIONED } else { INSERTED };
         let update = |set: &str| match collection.partitioned {
             true => format!("update set doc = {}", marked(set)),
             false => format!("update set doc = {set}"),
         };
-        let action = match (set("excluded.doc"), &condition) {
+        let action = match (replaced("excluded.doc"), &condition) {
             (None, _) => "nothing".to_owned(),
             (Some(set), None) => update(&set),
             (Some(set), Some(condition)) => format!("{} where {condition}", update(&set)),
         };
         let values = |row: &str| keys.iter().map(|key| format!("{row}.{key}")).collect::<Vec<_>>().join(", ");
-        let matched = set("staged.doc").map_or_else(String::new, |set| {
+        let matched = replaced("staged.doc").map_or_else(String::new, |set| {
             let condition = mode.condition("staged.doc", "stored.doc");
             let condition = condition.map_or_else(String::new, |condition| format!(" and ({condition})"));
             format!("when matched{condition} then\n    update set doc = {set}")
@@ -177,7 +177,7 @@ impl Target {
                     true => upsert_staged(replay::ONE),
                     false => fill!(include_str!("upsert_one.sql"), table, key, values = values("r"), action, inserted),
                 }),
-                leaves: match (set("staged.doc"), mode.condition("staged.doc", "stored.doc")) {
+                leaves: match (replaced("staged.doc"), mode.condition("staged.doc", "stored.doc")) {
                     (None, _) => "true".to_owned(),
                     (Some(_), None) => "false".to_owned(),
                     (Some(_), Some(condition)) => format!("({condition}) is not true"),

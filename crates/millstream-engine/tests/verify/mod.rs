@@ -5,7 +5,7 @@ mod equality;
 use crate::scene::{Files, Stream, request, run};
 use millstream_engine::{Difference, Error, LoadRequest, Mode, Verification, VerifyRequest, verify};
 use millstream_model::{KEY_TYPES, KeyType};
-use millstream_pg::{ConnInfo, Environment};
+use millstream_pg::{ConnInfo, Environment, Explained};
 use millstream_testkit::{TestDatabase, database, each_build};
 use std::fmt::Write;
 use std::path::Path;
@@ -319,7 +319,7 @@ async fn what_cannot_be_verified_is_refused_with_a_hint() {
     refused(&db.url(), &full, "cannot keep sorted documents in /nowhere/at/all").await;
     let mut small = wanted("good", "id", std::slice::from_ref(&file));
     small.memory_bytes = 1;
-    refused(&db.url(), &small, "--memory takes").await;
+    refused(&db.url(), &small, "memory takes").await;
     let at = db.url().rfind('@').expect("an URL with a role");
     let blind = format!("postgresql://blind:blind{}", &db.url()[at..]);
     let error = result(&blind, &wanted("hidden", "id", &[file])).await.expect_err("no right");

@@ -26,11 +26,12 @@ impl Build {
     /// It does not start, or prints no version. Without a version nothing is measured.
     pub(crate) async fn ask(binary: &Path, debug: Option<bool>) -> Result<Self, Error> {
         let failed = |why: String| Error::Subject { subject: "millstream", why };
-        let printed = Command::new(binary).arg("--version").run(SAMPLE_TIME_MAX).await.and_then(Ended::succeeded);
+        let question = "--version";
+        let printed = Command::new(binary).arg(question).run(SAMPLE_TIME_MAX).await.and_then(Ended::succeeded);
         let printed = printed.map_err(|error| failed(error.to_string()))?.stdout;
         let version = printed.trim();
         if version.is_empty() {
-            return Err(failed("--version printed nothing".to_owned()));
+            return Err(failed(format!("{question} printed nothing")));
         }
         let place = binary.parent().unwrap_or(Path::new("."));
         let changes = git(place, &["status", "--porcelain", "--untracked-files=no"]);

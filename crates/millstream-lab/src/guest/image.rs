@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::limits::{GUEST_SCALE_MAX, GUEST_TIME_MAX, GUEST_TOOL_TIME_MAX};
 use millstream_host::{Command, Ended};
 use millstream_local::{installed, server_account};
+use millstream_model::words::option;
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -124,7 +125,8 @@ async fn directories(bin: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 fn no_postgres(why: String) -> Error {
-    Error::missing("PostgreSQL", why, "on Debian: apt install postgresql; or name another by --postgres".to_owned())
+    let hint = format!("on Debian: apt install postgresql; or name another by {}", option("postgres"));
+    Error::missing("PostgreSQL", why, hint)
 }
 
 /// The libraries that programs load, and the loader. A program that is linked statically has none.

@@ -105,6 +105,7 @@ fn received(text: &str) -> Result<Record, String> {
 mod tests {
     use super::*;
     use crate::pgbench::{Conditions, Request, Source};
+    use millstream_pg::Explained as _;
     use std::time::Duration;
 
     const LIMIT: Duration = Duration::from_secs(60);

@@ -48,6 +48,7 @@ fn in_path(name: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_pg::Explained as _;
 
     #[test]
     fn all_missing_programs_are_named_with_their_packages() {

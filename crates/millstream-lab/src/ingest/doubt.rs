@@ -2,6 +2,7 @@
 
 use crate::core::{DataSet, Record, Run, Spread};
 use crate::ingest::durability::mark;
+use millstream_model::words::option;
 
 /// Fewest rounds for which a spread means something.
 const ROUNDS_ENOUGH: u32 = 3;
@@ -87,7 +88,8 @@ fn few_rounds(record: &Record) -> Vec<String> {
     let few = record.ingest.as_ref().map(|ingest| ingest.rounds).filter(|rounds| *rounds < ROUNDS_ENOUGH);
     few.map_or_else(Vec::new, |rounds| {
         vec![format!(
-            "{rounds} of at least {ROUNDS_ENOUGH} rounds that it takes to show a spread; ask for more --rounds"
+            "{rounds} of at least {ROUNDS_ENOUGH} rounds that it takes to show a spread; ask for more {}",
+            option("rounds")
         )]
     })
 }
@@ -115,8 +117,9 @@ fn short_samples(record: &Record) -> Vec<String> {
     shortest.map_or_else(Vec::new, |(median, name)| {
         vec![format!(
             "{} of the results are of samples under a second ({name}: {median:.2} s), in which starting counts; \
-             ask for more --docs",
-            short.len()
+             ask for more {}",
+            short.len(),
+            option("docs")
         )]
     })
 }

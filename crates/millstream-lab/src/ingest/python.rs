@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::ingest::bench::{Bench, error_message};
 use crate::limits::SAMPLE_TIME_MAX;
 use millstream_host::Command;
+use millstream_model::words::{option, set};
 use std::path::Path;
 
 /// A package, with the version to measure.
@@ -43,9 +44,13 @@ pub(crate) async fn find(bench: &Bench, package: &Package, progress: &mut dyn Fn
     let program = bench.file("python").join("bin").join("python");
     progress(&format!("installing {} into a virtual environment of the run", package.requirement));
     make(bench, package, &program).await.map_err(|why| {
-        let hint = "that takes python3 with its venv module, and a network for pip; else --python FILE names a Python \
-                    that has the package, or --subjects chooses others";
-        Error::missing(package.name, why, hint.to_owned())
+        let hint = format!(
+            "that takes python3 with its venv module, and a network for pip; else {} names a Python that has the \
+             package, or {} chooses others",
+            set("python", "FILE"),
+            option("subjects")
+        );
+        Error::missing(package.name, why, hint)
     })
 }
 

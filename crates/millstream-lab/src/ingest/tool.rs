@@ -4,6 +4,7 @@ use crate::core::Found;
 use crate::error::Error;
 use crate::ingest::bench::Bench;
 use crate::ingest::python;
+use millstream_model::words::option;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::pin::Pin;
@@ -71,7 +72,7 @@ impl Tools {
 /// A Python with pymongo that has reached MongoDB.
 async fn mongo(bench: &Bench, progress: &mut dyn FnMut(&str)) -> Result<Found, Error> {
     let found = python::find(bench, &python::PYMONGO, progress).await?;
-    let hint = || "--mongo-uri names a MongoDB that is running, without a database's name".to_owned();
+    let hint = || format!("{} names a MongoDB that is running, without a database's name", option("mongo-uri"));
     match bench.reach_mongo(&found.program).await {
         Ok(()) => Ok(found),
         Err(error) => Err(Error::missing("MongoDB", error.chain(), hint())),
@@ -90,5 +91,6 @@ fn example(bench: &Bench, name: &'static str) -> Result<Found, Error> {
 
 /// A program in PATH.
 async fn installed(name: &'static str, package: &str) -> Result<Found, Error> {
-    Found::installed(name, format!("install it (package {package}), or choose others by --subjects")).await
+    let hint = format!("install it (package {package}), or choose others by {}", option("subjects"));
+    Found::installed(name, hint).await
 }

@@ -7,8 +7,9 @@ use crate::error::Error;
 use crate::limits::{POLL, RECOVERY_TIME_MAX, RELOAD_TIME_MAX};
 use millstream_host::{FileLock, MemoryLimit, Namespace};
 use millstream_local::{Home, LocalOptions, PostgresBin, Running, installed, server_account};
+use millstream_model::words::option;
 use millstream_pg::{
-    Address, ConnInfo, Connection, Environment, ErrorKind, Poll, SessionSettings, SslMode, quote_identifier,
+    Address, ConnInfo, Connection, Environment, ErrorKind, Explained, Poll, SessionSettings, SslMode, quote_identifier,
     quote_literal,
 };
 use rcgen::{CertificateParams, KeyPair};
@@ -258,8 +259,9 @@ impl Cluster {
         }
         let foreign = matches!(self.kind, Kind::Foreign { .. });
         if let Kind::Foreign { may_change: false, .. } = &self.kind {
-            let why = "it changes settings of a server that is not the lab's; --i-own-this-server allows that";
-            return Err(Trouble::Unfit(why.to_owned()));
+            let leave = option("i-own-this-server");
+            let why = format!("it changes settings of a server that is not the lab's; {leave} allows that");
+            return Err(Trouble::Unfit(why));
         }
         let changed: Vec<String> = changed.into_iter().collect();
         let control = self.control().await?;
@@ -351,7 +353,8 @@ impl Cluster {
                 (!account.reaches(dir)).then_some(why)
             });
             if let Some(why) = unfit {
-                return Err(Trouble::Unfit(format!("{why}; name an empty directory on another device with --wal-dir")));
+                let with = option("wal-dir");
+                return Err(Trouble::Unfit(format!("{why}; name an empty directory on another device with {with}")));
             }
         }
         millstream_local::stop(options, progress).await?;
@@ -360,7 +363,7 @@ impl Cluster {
         let back = if dir.is_none() || sent.is_err() { wal.bring_back().map_err(failed) } else { Ok(()) };
         self.restart(progress).await?;
         back?;
-        sent.map_err(|error| Trouble::Unfit(format!("the WAL cannot be moved to --wal-dir: {error}")))
+        sent.map_err(|error| Trouble::Unfit(format!("the WAL cannot be moved to {}: {error}", option("wal-dir"))))
     }
 
     /// The statement that gives a setting its wanted value, or what it was before the first change.
@@ -419,7 +422,7 @@ impl Cluster {
 /// The user's server, reached in this way, if its URL names such a place.
 fn foreign(db: &ConnInfo, via: Option<Via>) -> Result<ConnInfo, Trouble> {
     let socket = db.hosts.iter().all(|host| matches!(host.address, Address::Socket(_)));
-    let unfit = |why: &str| Err(Trouble::Unfit(format!("{why}, and --db names another way to the server")));
+    let unfit = |why: &str| Err(Trouble::Unfit(format!("{why}, and {} names another way to the server", option("db"))));
     let mut db = db.clone();
     match via {
         None => {}
@@ -439,8 +442,8 @@ fn lock(home: &Path) -> Result<FileLock, Error> {
     let path = home.join("lab.lock");
     let taken = FileLock::try_take(&path).map_err(Error::io("lock", &path))?;
     taken.ok_or_else(|| {
-        let why = "another run of the lab uses this server; wait for its end, or choose another with --postgres";
-        Error::Asked(format!("{}: {why}", home.display()))
+        let why = "another run of the lab uses this server; wait for its end, or choose another with";
+        Error::Asked(format!("{}: {why} {}", home.display(), option("postgres")))
     })
 }
 

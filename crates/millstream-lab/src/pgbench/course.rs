@@ -15,6 +15,7 @@ use super::watch::Watch;
 use crate::core::{Build, Environment, Factors, Machine, Measures, Outcome, Proxy, Run, blocks};
 use crate::error::Error;
 use crate::limits::{BUSY_SHARE_MAX, LOG_COST_PAIRS, LOG_COST_SECONDS, RATE_SHARE_MIN, TRIES_MAX};
+use millstream_model::words::option;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -126,8 +127,8 @@ impl<'a> Course<'a> {
             let build = Build::ask(program, Some(cfg!(debug_assertions))).await?;
             let earlier = self.conditions.build.replace(build.clone());
             if earlier.is_some_and(|earlier| earlier.commit != build.commit) {
-                let why = "the record was begun with another build of Millstream; choose another --out";
-                return Err(Error::Asked(why.to_owned()));
+                let why = "the record was begun with another build of Millstream; choose another";
+                return Err(Error::Asked(format!("{why} {}", option("out"))));
             }
         }
         self.host.recover(&mut |line| results.say(line));
@@ -368,7 +369,8 @@ impl<'a> Course<'a> {
         if !self.clusters.contains_key(&server) {
             let cluster = match &self.request.db {
                 Some(_) if postgres.is_some() => {
-                    return Err(Trouble::Unfit("it needs a server of its own, and --db names one".to_owned()));
+                    let why = format!("it needs a server of its own, and {} names one", option("db"));
+                    return Err(Trouble::Unfit(why));
                 }
                 Some(db) => Cluster::foreign(db.clone(), self.request.may_change)?,
                 None => Cluster::own(postgres.map(String::as_str), &mut say).await?,
@@ -378,8 +380,8 @@ impl<'a> Course<'a> {
             let version: String = control.client.query_one("select version()", &[]).await?.get(0);
             let earlier = self.conditions.servers.insert(server.clone(), version.clone());
             if let Some(earlier) = earlier.filter(|earlier| *earlier != version) {
-                let why = format!("the record was begun with {earlier}, and this is {version}; choose another --out");
-                return Err(Error::Asked(why).into());
+                let why = format!("the record was begun with {earlier}, and this is {version}; choose another");
+                return Err(Error::Asked(format!("{why} {}", option("out"))).into());
             }
             let environment = match cluster.is_local() {
                 true => Environment::look(cluster.data(), None, Some(&control.client)).await?,
@@ -411,8 +413,9 @@ impl<'a> Course<'a> {
         }
         let wal_dir = match (setup.wal_apart, &self.request.wal_dir) {
             (Some(true), None) => {
-                let why = "it needs the WAL on another device; --wal-dir names an empty directory there";
-                return Err(Trouble::Unfit(why.to_owned()));
+                let dir = option("wal-dir");
+                let why = format!("it needs the WAL on another device; {dir} names an empty directory there");
+                return Err(Trouble::Unfit(why));
             }
             (Some(true), dir) => dir.as_deref(),
             (Some(false) | None, _) => None,
@@ -420,8 +423,9 @@ impl<'a> Course<'a> {
         cluster.place_wal(wal_dir, &mut say).await?;
         // A server takes pages that the host sets aside only when it starts.
         if !setup.host.is_empty() && !cluster.is_local() {
-            let why = "it changes the machine of the server, and --db names a server on another one";
-            return Err(Trouble::Unfit(why.to_owned()));
+            let db = option("db");
+            let why = format!("it changes the machine of the server, and {db} names a server on another one");
+            return Err(Trouble::Unfit(why));
         }
         self.host.set(&setup.host, cluster.data(), self.request.change_host)?;
         cluster.set(&setup.settings, &mut say).await?;

@@ -4,6 +4,7 @@ use super::cluster::Trouble;
 use crate::error::Error;
 use millstream_host::kernel::device::queues_below;
 use millstream_host::{HostChanges, MemoryLimit, Namespace, sysctl_file};
+use millstream_model::words::option;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -45,8 +46,9 @@ impl Host {
     /// Takes the host for this run: nobody else may change its settings meanwhile.
     pub(crate) fn claim(&mut self, allowed: bool) -> Result<&mut HostChanges, Trouble> {
         if !allowed {
-            let why = "it changes this machine; --change-host allows that, and gives back what it changes";
-            return Err(Trouble::Unfit(why.to_owned()));
+            let leave = option("change-host");
+            let why = format!("it changes this machine; {leave} allows that, and gives back what it changes");
+            return Err(Trouble::Unfit(why));
         }
         let changes = match self.changes.take() {
             Some(changes) => changes,
@@ -131,7 +133,7 @@ mod tests {
     fn nothing_is_changed_without_leave() {
         let wanted = BTreeMap::from([("vm.swappiness".to_owned(), "1".to_owned())]);
         let Err(Trouble::Unfit(why)) = Host::default().set(&wanted, None, false) else { panic!() };
-        assert!(why.contains("--change-host"), "{why}");
+        assert!(why.contains("; change-host allows that"), "{why}");
         assert!(Host::default().set(&BTreeMap::new(), None, false).is_ok());
     }
 }

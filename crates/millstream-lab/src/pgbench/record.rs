@@ -4,6 +4,7 @@ use super::conditions::{Conditions, Request};
 use super::files::Source;
 use crate::core::{Disk, Machine, Outcome, Run, record_file};
 use crate::error::Error;
+use millstream_model::words::option;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -106,11 +107,11 @@ impl Record {
                 (earlier.experiment.name == source.experiment.name, "another experiment"),
                 (earlier.experiment == source.experiment, "the experiment's file was different"),
                 (earlier.files == source.files, "the scripts were different"),
-                (earlier.seed == request.seed, "another --seed"),
+                (earlier.seed == request.seed, &format!("another {}", option("seed"))),
                 (earlier.seconds == conditions.seconds, "runs of another length"),
                 (earlier.quick == conditions.quick, "one of them is quick, and no evidence"),
-                (earlier.postgres == conditions.postgres, "another --postgres"),
-                (earlier.foreign == conditions.foreign, "another --db"),
+                (earlier.postgres == conditions.postgres, &format!("another {}", option("postgres"))),
+                (earlier.foreign == conditions.foreign, &format!("another {}", option("db"))),
                 (found.machine.kernel == machine.kernel, "another kernel"),
                 (found.machine.processor == machine.processor, "another machine"),
             ];

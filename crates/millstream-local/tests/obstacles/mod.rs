@@ -2,6 +2,7 @@
 
 use crate::{options, start, stop, value};
 use millstream_local::{Error, LocalOptions, PostgresBin, processes, server_account};
+use millstream_pg::Explained;
 use millstream_testkit::LocalHome;
 use std::fs;
 use std::net::TcpListener;
@@ -144,7 +145,7 @@ async fn data_of_another_version_is_refused_and_unchanged() {
         let error = start(&options).await.unwrap_err();
         let (text, hint) = (error.to_string(), error.hint().unwrap());
         assert!(text.contains(&*data.to_string_lossy()) && text.contains("PostgreSQL 14"), "{text}");
-        assert!(hint.contains("--postgres-bin") && hint.contains("MILLSTREAM_HOME"), "{hint}");
+        assert!(hint.contains("with postgres-bin DIR") && hint.contains("MILLSTREAM_HOME"), "{hint}");
     }
     assert_eq!(content(&data), before);
 }

@@ -1,5 +1,6 @@
 //! What connection strings mean: URLs, pairs, variables, files, and their order of precedence.
 
+use crate::Explained;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

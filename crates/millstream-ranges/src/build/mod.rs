@@ -14,6 +14,8 @@ use crate::limits::{
 use crate::range::Family;
 use crate::store::{Building, Content, FORMAT, Layout, Put, Receipt, Written, hash, write};
 use millstream_failpoint as failpoint;
+use millstream_model::Refusal;
+use millstream_model::words::option;
 use overlap::{Counts, Sweep};
 use serde::Serialize;
 use sorter::{Place, Record, Sorted, Sorter};
@@ -115,26 +117,26 @@ impl Observer for Silent {
 pub fn build(request: &BuildRequest, inputs: Vec<Box<dyn Input>>, observer: &dyn Observer) -> Result<Receipt, Error> {
     let began = Instant::now();
     if request.memory_bytes < SORT_BYTES_MIN {
-        return Err(Error::Request {
-            problem: format!("--memory takes {} MiB or more", SORT_BYTES_MIN >> 20),
-            hint: "leave it out for the default".into(),
-        });
+        return Err(Error::Refused(
+            Refusal::new(format!("{} takes {} MiB or more", option("memory"), SORT_BYTES_MIN >> 20))
+                .hint("leave it out for the default"),
+        ));
     }
     let building = Building::begin(&request.store)?;
     let names: Vec<String> = inputs.iter().map(|input| input.name().to_owned()).collect();
     let mut sorter = Sorter::new(&request.store, request.memory_bytes);
     let Reads { read, rejected, unseen } = read_all(inputs, &mut sorter, request.rejects_max, observer)?;
     if read == rejected {
-        return Err(Error::Request {
-            problem: format!("there is no range to store: {read} entries read, {rejected} rejected"),
-            hint: "check the input and --format, --range; the store is as it was".into(),
-        });
+        return Err(Error::Refused(
+            Refusal::new(format!("there is no range to store: {read} entries read, {rejected} rejected"))
+                .hint(format!("check the input and {}, {}; the store is as it was", option("format"), option("range"))),
+        ));
     }
     if !unseen.is_empty() {
-        return Err(Error::Request {
-            problem: format!("no entry has a member {}", unseen.join(", ")),
-            hint: "correct or leave out the name in --keep; the store is as it was".into(),
-        });
+        return Err(Error::Refused(
+            Refusal::new(format!("no entry has a member {}", unseen.join(", ")))
+                .hint(format!("correct or leave out the name in {}; the store is as it was", option("keep"))),
+        ));
     }
     let mut receipt = Receipt {
         format: FORMAT,

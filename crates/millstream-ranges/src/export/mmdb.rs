@@ -6,6 +6,8 @@ use crate::error::Error;
 use crate::limits::VALUE_BYTES_MAX;
 use crate::range::{Family, Range};
 use crate::store::Generation;
+use millstream_model::Refusal;
+use millstream_model::words::option;
 use mmdb_writer::ipnet::IpNet;
 use mmdb_writer::{Ipv4Aliasing, Value, Writer};
 use std::io::Write;
@@ -55,7 +57,8 @@ fn outside_ipv4_space(range: Range, cut: bool) -> Result<Option<Range>, Error> {
     }
     if !cut {
         let problem = "it lies in ::/96, at least in part, which is where an .mmdb file keeps IPv4";
-        return Err(unfit(range, problem, "leave these addresses out: --without-ipv4-space"));
+        let hint = format!("leave these addresses out: {}", option("without-ipv4-space"));
+        return Err(unfit(range, problem, &hint));
     }
     Ok((range.end > IPV4_SPACE_LAST).then_some(Range { start: IPV4_SPACE_LAST + 1, ..range }))
 }
@@ -88,7 +91,7 @@ fn integer(number: &serde_json::Number) -> Option<Value> {
 fn refused(error: mmdb_writer::Error) -> Error {
     match error {
         mmdb_writer::Error::Io(error) => failed(error),
-        error => Error::Request { problem: error.to_string(), hint: "export fewer ranges, or as ndjson".into() },
+        error => Error::Refused(Refusal::new(error.to_string()).hint("export fewer ranges, or as ndjson")),
     }
 }
 
@@ -97,6 +100,7 @@ mod tests {
     use super::super::tests::{exported, store};
     use super::*;
     use maxminddb::Reader;
+    use millstream_pg::Explained as _;
     use serde_json::json;
     use std::net::IpAddr;
 
@@ -164,7 +168,7 @@ mod tests {
         let ranges = [("0.0.0.0-0.0.0.255", "\"a\":4"), ("::-1fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "\"a\":6")];
         let error = exported("mmdb", &ExportOptions::default(), &ranges).unwrap_err();
         assert!(error.to_string().contains("it lies in ::/96, at least in part"), "{error}");
-        assert!(error.hint().is_some_and(|hint| hint.contains("--without-ipv4-space")));
+        assert!(error.hint().is_some_and(|hint| hint.contains("out: without-ipv4-space")));
         let options = ExportOptions { without_ipv4_space: true, ..ExportOptions::default() };
         let reader = read(&ranges, &options);
         for (address, expected) in [

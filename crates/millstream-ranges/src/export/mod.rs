@@ -14,6 +14,8 @@ use crate::error::Error;
 use crate::range::Range;
 use crate::store::{Found, Generation};
 use crate::value::braced;
+use millstream_model::Refusal;
+use millstream_model::words::command;
 use std::borrow::Cow;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -57,10 +59,9 @@ impl Default for ExportOptions {
 pub fn export(generation: &Generation, name: &str, out: &mut dyn Write, options: &ExportOptions) -> Result<u64, Error> {
     let Some(export) = EXPORTS.iter().find(|export| export.name == name) else {
         let names: Vec<&str> = EXPORTS.iter().map(|export| export.name).collect();
-        return Err(Error::Request {
-            problem: format!("there is no export {name:?}"),
-            hint: format!("choose one of {}", names.join(", ")),
-        });
+        return Err(Error::Refused(
+            Refusal::new(format!("there is no export {name:?}")).hint(format!("choose one of {}", names.join(", "))),
+        ));
     };
     let mut out = BufWriter::new(out);
     let ranges = (export.write)(generation, &mut out, options)?;
@@ -74,7 +75,7 @@ fn failed(error: io::Error) -> Error {
 
 /// A range that the format cannot hold. The value itself is not shown.
 fn unfit(range: Range, problem: &str, hint: &str) -> Error {
-    Error::Request { problem: format!("{range}: {problem}"), hint: hint.to_owned() }
+    Error::Refused(Refusal::new(format!("{range}: {problem}")).hint(hint))
 }
 
 /// The members of a range, as JSON without the braces.
@@ -84,7 +85,7 @@ fn members<'a>(found: &Found<'a>) -> Result<Cow<'a, str>, Error> {
 
 /// A range whose value is not what a store holds.
 fn damaged(range: Range, problem: &str) -> Error {
-    unfit(range, problem, "see what else is wrong: millstream ranges verify STORE")
+    unfit(range, problem, &format!("see what else is wrong: {}", command("ranges verify STORE")))
 }
 
 #[cfg(test)]
@@ -93,6 +94,7 @@ mod tests {
     use crate::build::{BuildRequest, Silent, build};
     use crate::input::Listed;
     use crate::range::Reading;
+    use millstream_pg::Explained as _;
 
     /// A store of these ranges and members. It is removed with the folder.
     pub(super) fn store(ranges: &[(&str, &str)]) -> (tempfile::TempDir, Generation) {

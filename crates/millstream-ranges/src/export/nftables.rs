@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::limits::NFT_NAME_BYTES;
 use crate::range::{FAMILIES, Family, Range};
 use crate::store::Generation;
+use millstream_model::Refusal;
 use std::io::{self, Write};
 
 pub(super) const EXPORT: Export = Export {
@@ -52,10 +53,10 @@ fn table(name: &str) -> Result<&str, Error> {
     if plain && !KEYWORDS.split(' ').any(|word| word == name) {
         return Ok(name);
     }
-    Err(Error::Request {
-        problem: format!("{name:?} is not a name for a table of nftables"),
-        hint: "use letters, digits and _, a letter first, and no word of nft such as set; set_ is possible".into(),
-    })
+    Err(Error::Refused(
+        Refusal::new(format!("{name:?} is not a name for a table of nftables"))
+            .hint("use letters, digits and _, a letter first, and no word of nft such as set; set_ is possible"),
+    ))
 }
 
 /// The table with its sets. They are emptied, so that the script can be loaded again; the rest of the table stays.

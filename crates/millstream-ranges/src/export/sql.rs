@@ -5,7 +5,7 @@ use super::{Export, ExportOptions, failed, members, unfit};
 use crate::error::Error;
 use crate::jsonb;
 use crate::store::Generation;
-use millstream_model::CollectionName;
+use millstream_model::{CollectionName, Refusal};
 use millstream_pg::{fill, quote_literal, quote_qualified};
 use std::io::{self, Write};
 
@@ -17,9 +17,8 @@ pub(super) const EXPORT: Export = Export {
 };
 
 fn write(generation: &Generation, out: &mut dyn Write, options: &ExportOptions) -> Result<u64, Error> {
-    let name: CollectionName = options.name.parse().map_err(|error: millstream_model::NameError| Error::Request {
-        problem: error.to_string(),
-        hint: "name the table as NAME or SCHEMA.NAME".into(),
+    let name: CollectionName = options.name.parse().map_err(|error: millstream_model::NameError| {
+        Error::Refused(Refusal::new(error.to_string()).hint("name the table as NAME or SCHEMA.NAME"))
     })?;
     let table = quote_qualified(&name.schema, &name.table);
     begin(out, &table).map_err(failed)?;

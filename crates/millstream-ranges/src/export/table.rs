@@ -7,8 +7,8 @@ use crate::limits::{COPY_MESSAGE_BYTES, FIELD_BYTES_MAX, LOCK_PAUSE, LOCK_TRIES,
 use crate::store::Generation;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::SinkExt;
-use millstream_model::CollectionName;
 use millstream_model::limits::IDENTIFIER_BYTES_MAX;
+use millstream_model::{CollectionName, Refusal};
 use millstream_pg::{copy, fill, quote_identifier, quote_literal, quote_qualified};
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
@@ -174,7 +174,7 @@ async fn rights_of_old(client: &Client, table: &CollectionName) -> Result<Option
     let target = quote_qualified(&table.schema, &table.table);
     let row = client.query_opt(THERE, &[&table.schema, &table.table, &MADE, &target]).await.map_err(pg)?;
     let Some(row) = row else { return Ok(None) };
-    let refused = |problem: String, hint: &str| Err(Error::Request { problem, hint: hint.to_owned() });
+    let refused = |problem: String, hint: &str| Err(Error::Refused(Refusal::new(problem).hint(hint)));
     if !row.get::<_, bool>("ours") {
         let problem = format!("{table} is there already, and it is not a table that Millstream exported");
         return refused(problem, "name another table, or drop this one first");
@@ -190,9 +190,11 @@ async fn schema_of_ip4r(client: &Client) -> Result<String, Error> {
     let sql = "select n.nspname from pg_catalog.pg_extension e
                join pg_catalog.pg_namespace n on n.oid = e.extnamespace where e.extname = 'ip4r'";
     let row = client.query_opt(sql, &[]).await.map_err(pg)?;
-    row.map(|row| row.get(0)).ok_or_else(|| Error::Request {
-        problem: "the extension ip4r is not installed in this database".into(),
-        hint: "install it: create extension ip4r; or leave it out, a B-tree finds addresses, too".into(),
+    row.map(|row| row.get(0)).ok_or_else(|| {
+        Error::Refused(
+            Refusal::new("the extension ip4r is not installed in this database")
+                .hint("install it: create extension ip4r; or leave it out, a B-tree finds addresses, too"),
+        )
     })
 }
 

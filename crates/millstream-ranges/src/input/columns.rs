@@ -2,7 +2,10 @@
 
 use super::members::{IS_RESERVED, Member, RESERVED};
 use crate::error::Error;
+use millstream_model::Refusal;
+use millstream_model::words::{option, set};
 use std::collections::HashSet;
+use std::fmt::Display;
 
 /// Names of columns with the first and the last address.
 const PAIRS: [(&str, &str); 8] = [
@@ -65,9 +68,9 @@ impl Columns {
     ///
     /// # Errors
     /// There is no such column, or several.
-    pub(super) fn named(&self, wanted: &str, option: &str) -> Result<usize, Error> {
+    pub(super) fn named(&self, wanted: &str, choice: impl Display) -> Result<usize, Error> {
         let problem = || format!("{}: there is no {} {wanted:?}, or several", self.source, self.kind);
-        self.column(wanted).ok_or_else(|| self.failed(&problem(), option))
+        self.column(wanted).ok_or_else(|| self.failed(&problem(), choice))
     }
 
     /// Where the range is: in the columns that the user named, or in those of well-known names.
@@ -75,12 +78,12 @@ impl Columns {
     /// # Errors
     /// There are no such columns, or several.
     pub(super) fn place(&self, range: &[String]) -> Result<Place, Error> {
-        const OPTION: &str = "--range COLUMN[,COLUMN]";
+        let choice = set("range", "COLUMN[,COLUMN]");
         check_range(range)?;
         match range {
             [] => {}
-            [one] => return Ok(Place::One(self.named(one, OPTION)?)),
-            [first, last, ..] => return Ok(Place::Two(self.named(first, OPTION)?, self.named(last, OPTION)?)),
+            [one] => return Ok(Place::One(self.named(one, choice)?)),
+            [first, last, ..] => return Ok(Place::Two(self.named(first, &choice)?, self.named(last, &choice)?)),
         }
         let pair = |(first, last): &(&str, &str)| Some(Place::Two(self.column(first)?, self.column(last)?));
         let mut places: Vec<Place> = PAIRS.iter().filter_map(pair).collect();
@@ -90,7 +93,7 @@ impl Columns {
             [] => format!("no {} has a usual name for a range", self.kind),
             _ => format!("several {}s have a usual name for a range", self.kind),
         };
-        Err(self.failed(&format!("{}: {what}", self.source), OPTION))
+        Err(self.failed(&format!("{}: {what}", self.source), choice))
     }
 
     /// The wanted columns as members.
@@ -111,13 +114,13 @@ impl Columns {
                 members.push(Member::new(column, name));
                 continue;
             };
-            return Err(self.failed(&format!("{}: {problem}", self.source), "--keep COLUMN,.."));
+            return Err(self.failed(&format!("{}: {problem}", self.source), set("keep", "COLUMN,..")));
         }
         Ok(members)
     }
 
     /// An error that lists the columns, and the option to choose among them.
-    fn failed(&self, problem: &str, option: &str) -> Error {
+    fn failed(&self, problem: &str, choice: impl Display) -> Error {
         const SHOWN: usize = 500;
         let mut names = self.names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
         if names.chars().count() > SHOWN {
@@ -125,7 +128,7 @@ impl Columns {
             names.push('…');
         }
         let problem = format!("{problem}; its {}s are {names}", self.kind);
-        Error::Request { problem, hint: format!("choose with {option}") }
+        Error::Refused(Refusal::new(problem).hint(format!("choose with {choice}")))
     }
 }
 
@@ -134,13 +137,14 @@ pub(super) fn check_range(range: &[String]) -> Result<(), Error> {
     if range.len() <= 2 {
         return Ok(());
     }
-    let problem = format!("a range is in one or two columns, and --range names {}", range.len());
-    Err(Error::Request { problem, hint: "name one column, or those of the first and the last address".into() })
+    let problem = format!("a range is in one or two columns, and {} names {}", option("range"), range.len());
+    Err(Error::Refused(Refusal::new(problem).hint("name one column, or those of the first and the last address")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_pg::Explained as _;
 
     fn columns(names: &str) -> Columns {
         let names = names.split(',').map(str::to_owned).collect();
@@ -186,10 +190,10 @@ mod tests {
             let error = place(names, range).unwrap_err();
             let listed = columns(names).names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
             assert_eq!(error.to_string(), format!("{problem}; its columns are {listed}"));
-            assert_eq!(error.hint().unwrap(), "choose with --range COLUMN[,COLUMN]");
+            assert_eq!(error.hint().unwrap(), "choose with range COLUMN[,COLUMN]");
         }
         let error = place("a,b,c", &["a", "b", "c"]).unwrap_err();
-        assert_eq!(error.to_string(), "a range is in one or two columns, and --range names 3");
+        assert_eq!(error.to_string(), "a range is in one or two columns, and range names 3");
     }
 
     #[test]
@@ -201,7 +205,7 @@ mod tests {
         ] {
             let error = columns(names).members(|column| column > 0).unwrap_err();
             assert!(error.to_string().starts_with(problem), "{error}");
-            assert_eq!(error.hint().unwrap(), "choose with --keep COLUMN,..");
+            assert_eq!(error.hint().unwrap(), "choose with keep COLUMN,..");
             let members = columns(names).members(|column| column < 2).unwrap();
             assert_eq!(members.iter().map(|member| member.column).collect::<Vec<_>>(), [0, 1]);
         }

@@ -9,6 +9,7 @@ use super::{Format, Input, InputOptions, Read};
 use crate::error::Error;
 use crate::limits::JOIN_BYTES_MAX;
 use crate::range::{Range, Reading};
+use millstream_model::words::{option, set};
 use std::sync::Arc;
 
 /// The format's entry in the list.
@@ -74,14 +75,14 @@ impl Layout {
         let join = match &options.join {
             Some(join) => {
                 let taken: Vec<&str> = members.iter().map(|member| columns.names[member.column].as_str()).collect();
-                let column = columns.named(&join.column, "--join FILE:COLUMN")?;
+                let column = columns.named(&join.column, set("join", "FILE:COLUMN"))?;
                 Some((column, join.read(delimiter, keep, &taken, JOIN_BYTES_MAX)?))
             }
             None => None,
         };
         let is_joined = |name: &str| join.as_ref().is_some_and(|(_, join)| join.columns.column(name).is_some());
         for name in keep.iter().filter(|name| !is_joined(name)) {
-            columns.named(name, "--keep COLUMN,..")?;
+            columns.named(name, set("keep", "COLUMN,.."))?;
         }
         Ok(Self { columns: fields.len(), place, members, join })
     }
@@ -91,9 +92,9 @@ impl Layout {
 fn without_header(error: Error, fields: &[&str], options: &InputOptions) -> Error {
     let is_data = options.header && fields.iter().any(|field| Range::parse(field, options.reading).is_ok());
     match error {
-        Error::Request { problem, .. } if is_data => {
-            let hint = "add --no-header: the first record holds an address and is not a header".into();
-            Error::Request { problem, hint }
+        Error::Refused(refusal) if is_data => {
+            let hint = format!("add {}: the first record holds an address and is not a header", option("no-header"));
+            Error::Refused(refusal.hint(hint))
         }
         error => error,
     }
@@ -149,6 +150,7 @@ mod tests {
     use super::*;
     use crate::limits::{LINE_BYTES_MAX, VALUE_BYTES_MAX};
     use crate::range::Family;
+    use millstream_pg::Explained as _;
 
     fn options(range: &[&str], keep: &[&str], header: bool) -> InputOptions {
         let owned = |names: &[&str]| names.iter().copied().map(str::to_owned).collect();
@@ -200,11 +202,11 @@ mod tests {
     fn columns_that_are_missing_or_not_allowed_are_errors() {
         let content = "id,from_ip,end,cc\n7,1.0.0.0,1.0.0.9,AU\n";
         for (options, problem, hint) in [
-            (options(&[], &[], true), "no column has a usual name for a range", "choose with --range COLUMN[,COLUMN]"),
-            (options(&["from_ip", "to"], &[], true), "no column \"to\"", "choose with --range COLUMN[,COLUMN]"),
-            (options(&["from_ip"], &[], true), "the member \"end\" is the store's own", "choose with --keep COLUMN,.."),
-            (options(&["from_ip"], &["name"], true), "no column \"name\"", "choose with --keep COLUMN,.."),
-            (options(&["from_ip", "end"], &["end"], true), "store's own", "choose with --keep COLUMN,.."),
+            (options(&[], &[], true), "no column has a usual name for a range", "choose with range COLUMN[,COLUMN]"),
+            (options(&["from_ip", "to"], &[], true), "no column \"to\"", "choose with range COLUMN[,COLUMN]"),
+            (options(&["from_ip"], &[], true), "the member \"end\" is the store's own", "choose with keep COLUMN,.."),
+            (options(&["from_ip"], &["name"], true), "no column \"name\"", "choose with keep COLUMN,.."),
+            (options(&["from_ip", "end"], &["end"], true), "store's own", "choose with keep COLUMN,.."),
         ] {
             let error = error(content, &options);
             assert!(error.to_string().contains(problem), "{error}");
@@ -216,7 +218,7 @@ mod tests {
         assert_eq!(lines("ip,a,a,b\n1.2.3.4,1,2,3\n", &options(&[], &["b"], true)), ["2 1.2.3.4-1.2.3.4 \"b\":\"3\""]);
         assert!(error("ip,\u{0},\n", &options(&[], &[], true)).to_string().contains("number 3 has no name"));
         let data = error("1.0.0.0,1.0.0.9,AU\n", &options(&[], &[], true));
-        assert!(data.hint().unwrap().starts_with("add --no-header"), "{data}");
+        assert!(data.hint().unwrap().starts_with("add no-header"), "{data}");
         let bytes = read("csv", b"ip,\xff\n", &options(&[], &[], true)).unwrap_err().to_string();
         assert!(bytes.ends_with("line 1: the record is not UTF-8"), "{bytes}");
     }

@@ -5,6 +5,8 @@ use super::records::Records;
 use super::window::Window;
 use crate::error::Error;
 use crate::limits::JOIN_ENTRY_BYTES;
+use millstream_model::Refusal;
+use millstream_model::words::set;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::path::PathBuf;
@@ -84,7 +86,7 @@ impl Join {
             names = fields.into_iter().map(|name| name.trim().to_owned()).collect();
         }
         let columns = Columns { source: records.window().name().to_owned(), kind: "column", names };
-        let key = columns.named(&options.column, "--join FILE:COLUMN")?;
+        let key = columns.named(&options.column, set("join", "FILE:COLUMN"))?;
         let is_kept = |column: usize| keep.is_empty() || keep.iter().any(|name| columns.column(name) == Some(column));
         let is_free = |column: usize| column != key && !taken.contains(&columns.names[column].as_str());
         let wanted = columns.members(|column| is_free(column) && is_kept(column))?;
@@ -104,7 +106,8 @@ impl Join {
             bytes += fields[key].len() + text.len() + JOIN_ENTRY_BYTES;
             if bytes > most {
                 let problem = format!("{} takes more than {most} bytes of memory", columns.source);
-                return Err(Error::Request { problem, hint: "keep fewer of its columns: --keep COLUMN,..".into() });
+                let hint = format!("keep fewer of its columns: {}", set("keep", "COLUMN,.."));
+                return Err(Error::Refused(Refusal::new(problem).hint(hint)));
             }
             match all.entry(fields[key].into()) {
                 Entry::Vacant(entry) => entry.insert(text.as_str().into()),
@@ -131,6 +134,7 @@ mod tests {
     use super::super::InputOptions;
     use super::super::transcript::read;
     use super::*;
+    use millstream_pg::Explained as _;
     use millstream_testkit::gzip;
     use std::fs;
     use std::path::PathBuf;
@@ -227,6 +231,6 @@ mod tests {
         assert_eq!(read(10_000).unwrap().members.len(), 3);
         let error = read(200).unwrap_err();
         assert!(error.to_string().ends_with("takes more than 200 bytes of memory"), "{error}");
-        assert_eq!(error.hint().unwrap(), "keep fewer of its columns: --keep COLUMN,..");
+        assert_eq!(error.hint().unwrap(), "keep fewer of its columns: keep COLUMN,..");
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Input, InputOptions, Read, open};
 use crate::error::Error;
+use millstream_model::Refusal;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io;
@@ -26,7 +27,7 @@ pub fn open_later(path: &Path, options: &InputOptions) -> Result<Box<dyn Input>,
 /// Refuses a stream that is named twice, also by another name: whoever reads it first leaves nothing for the other.
 ///
 /// # Errors
-/// [`Error::Request`] names it.
+/// [`Error::Refused`] names it.
 pub fn refuse_repeated(paths: &[PathBuf]) -> Result<(), Error> {
     let mut streams = HashSet::new();
     for path in paths {
@@ -38,7 +39,7 @@ pub fn refuse_repeated(paths: &[PathBuf]) -> Result<(), Error> {
         let stream = metadata.ok().filter(|metadata| !metadata.is_file() || path == Path::new("-"));
         if stream.is_some_and(|metadata| !streams.insert((metadata.dev(), metadata.ino()))) {
             let problem = format!("{} is a stream that is named twice, and it can be read only once", path.display());
-            return Err(Error::Request { problem, hint: "name it once".into() });
+            return Err(Error::Refused(Refusal::new(problem).hint("name it once")));
         }
     }
     Ok(())

@@ -27,6 +27,8 @@ use crate::error::Error;
 use crate::limits::{RECOGNISED_BYTES, SHOWN_BYTES};
 use crate::range::{Range, Reading};
 use memchr::memchr;
+use millstream_model::Refusal;
+use millstream_model::words::option;
 use std::path::Path;
 use window::Window;
 
@@ -132,7 +134,7 @@ pub fn open(path: &Path, options: &InputOptions) -> Result<Box<dyn Input>, Error
         name => FORMATS.iter().copied().find(|format| format.name == name).ok_or_else(|| {
             let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
             let problem = format!("there is no format {name:?}");
-            Error::Request { problem, hint: format!("choose one of auto, {}", names.join(", ")) }
+            Error::Refused(Refusal::new(problem).hint(format!("choose one of auto, {}", names.join(", "))))
         })?,
     };
     (format.open)(window, options)
@@ -181,7 +183,8 @@ fn refuse_join(name: &str, options: &InputOptions) -> Result<(), Error> {
         return Ok(());
     }
     let problem = format!("{name} cannot be joined with another file: it is neither CSV nor TSV");
-    Err(Error::Request { problem, hint: "leave --join out, or say what the file is with --format".into() })
+    let hint = format!("leave {} out, or say what the file is with {}", option("join"), option("format"));
+    Err(Error::Refused(Refusal::new(problem).hint(hint)))
 }
 
 /// A reject of an entry, given its bytes or the beginning of them that is more than a reject shows.
@@ -211,6 +214,7 @@ mod transcript;
 mod tests {
     use super::transcript::{COMPRESS, read, read_named, transcribe};
     use super::*;
+    use millstream_pg::Explained as _;
     use millstream_testkit::{gzip, zstd};
     use std::fs;
 

@@ -64,6 +64,7 @@ mod tests {
     use super::*;
     use crate::limits::VALUE_BYTES_MAX;
     use crate::range::{Family, Reading};
+    use millstream_pg::Explained as _;
 
     fn options(range: &[&str], keep: &[&str]) -> InputOptions {
         let owned = |names: &[&str]| names.iter().copied().map(str::to_owned).collect();
@@ -173,7 +174,7 @@ mod tests {
         let error = read("ndjson", b"{\"a\":1,\"b\":\"1.2.3.4\"}\n", &options(&[], &[])).unwrap_err();
         let problem = "no member has a usual name for a range; its members are \"a\", \"b\"";
         assert!(error.to_string().ends_with(problem), "{error}");
-        assert_eq!(error.hint().unwrap(), "choose with --range COLUMN[,COLUMN]");
+        assert_eq!(error.hint().unwrap(), "choose with range COLUMN[,COLUMN]");
         assert!(read("ndjson", b"", &options(&["a", "b", "c"], &[])).is_err());
         let many = "{\"a\":1}\n".repeat(UNDECIDED_MAX + 1);
         let error = read("ndjson", (many + "{\"ip\":\"1.2.3.4\"}").as_bytes(), &options(&[], &[])).unwrap_err();

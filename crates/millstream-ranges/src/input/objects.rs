@@ -6,6 +6,8 @@ use super::members::{IS_RESERVED, RESERVED, fitting, is_kept, put, unseen};
 use crate::error::Error;
 use crate::range::{Range, Reading};
 use crate::value;
+use millstream_model::Refusal;
+use millstream_model::words::option;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -36,8 +38,8 @@ impl Objects {
     pub(super) fn new(source: &str, options: &InputOptions, undecided_max: usize) -> Result<Self, Error> {
         check_range(&options.range)?;
         if options.keep.iter().any(|name| name == RESERVED) {
-            let hint = "leave it out of --keep; the range brings it".into();
-            return Err(Error::Request { problem: format!("{source}: {IS_RESERVED}"), hint });
+            let hint = format!("leave it out of {}; the range brings it", option("keep"));
+            return Err(Error::Refused(Refusal::new(format!("{source}: {IS_RESERVED}")).hint(hint)));
         }
         Ok(Self {
             source: source.to_owned(),

@@ -7,6 +7,8 @@ use crate::error::Error;
 use crate::limits::{LINE_BYTES_MAX, RECORD_PIECE_BYTES, SHOWN_BYTES};
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
 use memchr::{memchr, memchr_iter, memchr2};
+use millstream_model::Refusal;
+use millstream_model::words::option;
 
 /// Records, one after the other. Empty lines are skipped, and quotation marks count at the beginning of a field. A line
 /// feed ends a record, with or without a carriage return before it. If the first line ends in a carriage return alone,
@@ -82,7 +84,8 @@ impl Records {
     pub(super) fn new(mut window: Window, delimiter: u8) -> Result<Self, Error> {
         if !delimiter.is_ascii() || b"\"\r\n".contains(&delimiter) {
             let problem = format!("the byte {:?} cannot separate columns", char::from(delimiter));
-            return Err(Error::Request { problem, hint: "choose another --delimiter, such as ';'".into() });
+            let hint = format!("choose another {}, such as ';'", option("delimiter"));
+            return Err(Error::Refused(Refusal::new(problem).hint(hint)));
         }
         window.skip_byte_order_mark()?;
         let returns = dialect::ends_in_return(&mut window)?;

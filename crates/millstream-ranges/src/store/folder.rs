@@ -12,6 +12,8 @@ use super::receipt::Receipt;
 use crate::error::Error;
 use crate::limits::GENERATIONS_KEPT;
 use millstream_failpoint as failpoint;
+use millstream_model::Refusal;
+use millstream_model::words::command;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -42,7 +44,7 @@ pub fn current(store: &Path) -> Result<u64, Error> {
         let (path, problem) = (store.to_owned(), problem.to_owned());
         Err(Error::NoStore { path, problem, hint })
     };
-    let build = || "build it first: millstream ranges build STORE FILE".to_owned();
+    let build = || format!("build it first: {}", command("ranges build STORE FILE"));
     let link = store.join(CURRENT);
     // A copy without links still has its generations.
     let mend = || match numbers(store).unwrap_or_default().last() {
@@ -130,7 +132,7 @@ impl Building {
         // Readers would open that file and not the store.
         if store.join(FOREIGN).exists() {
             let problem = format!("{} holds {FOREIGN}, a file of another program", store.display());
-            return Err(Error::Request { problem, hint: "build the store in another directory".into() });
+            return Err(Error::Refused(Refusal::new(problem).hint("build the store in another directory")));
         }
         let missing = store.ancestors().filter(|folder| !folder.as_os_str().is_empty());
         let made: Vec<&Path> = missing.take_while(|folder| !folder.exists()).collect();

@@ -14,6 +14,7 @@ use crate::range::{FAMILIES, Family, Range, number};
 use crate::value;
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithoutTls};
+use millstream_model::Refusal;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
@@ -306,7 +307,7 @@ impl Named {
                 (None, None) => Ok(Self::Foreign(file)),
                 _ => {
                     let problem = format!("{} is a file of LMDB and has no generations", path.display());
-                    Err(Error::Request { problem, hint: "leave the generation out".into() })
+                    Err(Error::Refused(Refusal::new(problem).hint("leave the generation out")))
                 }
             },
         }

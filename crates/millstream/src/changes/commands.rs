@@ -1,6 +1,6 @@
 //! `confirm`, `undo` and `changes`: lets changes stay, takes them back, and lists them.
 
-use super::{KINDS, described, journal, place, place_of, refused, shown};
+use super::{KINDS, described, journal, place, place_of, shown};
 use crate::args::TargetArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -47,8 +47,8 @@ pub struct UndoArgs {
 pub async fn confirm(args: &ConfirmArgs) -> Result<Exit, Failure> {
     let journal = journal()?;
     let number = number(&journal, args.number, |state| state == State::Verified)?;
-    let place = place_of(&journal.entry(number).map_err(refused)?, &args.target).await?;
-    let (entry, lasting) = Changes::new(&journal, KINDS, &place).confirm(number).await.map_err(refused)?;
+    let place = place_of(&journal.entry(number)?, &args.target).await?;
+    let (entry, lasting) = Changes::new(&journal, KINDS, &place).confirm(number).await?;
     note(&format!("change {number} stays: {}", described(&entry)));
     match lasting {
         Lasting::Always => {}
@@ -65,13 +65,13 @@ pub async fn confirm(args: &ConfirmArgs) -> Result<Exit, Failure> {
 pub async fn undo(args: &UndoArgs) -> Result<Exit, Failure> {
     let journal = journal()?;
     let number = number(&journal, args.number, |state| !state.is_over())?;
-    let known = journal.entry(number).map_err(refused)?;
+    let known = journal.entry(number)?;
     let (entry, undone) = if args.keep {
         // What was changed may be gone: no server is needed.
-        Changes::new(&journal, KINDS, &place(None)?).keep(number).await.map_err(refused)?
+        Changes::new(&journal, KINDS, &place(None)?).keep(number).await?
     } else {
         let place = place_of(&known, &args.target).await?;
-        Changes::new(&journal, KINDS, &place).undo(number).await.map_err(refused)?
+        Changes::new(&journal, KINDS, &place).undo(number).await?
     };
     let value = shown(entry.before.as_deref());
     match undone {
@@ -120,7 +120,7 @@ pub async fn undo(args: &UndoArgs) -> Result<Exit, Failure> {
 
 /// Runs `changes`.
 pub fn changes(output: Output) -> Result<Exit, Failure> {
-    let entries = journal()?.entries().map_err(refused)?;
+    let entries = journal()?.entries()?;
     if output.is_json() {
         output.json(&entries)?;
         return Ok(Exit::Done);
@@ -149,7 +149,7 @@ fn number(journal: &Journal, given: Option<u32>, fits: fn(State) -> bool) -> Res
     if let Some(number) = given {
         return Ok(number);
     }
-    let entries = journal.entries().map_err(refused)?;
+    let entries = journal.entries()?;
     let open = entries.iter().rfind(|entry| fits(entry.state));
     let none = || Failure::user("no change waits").hint("millstream doctor changes lists all; undo takes a number");
     open.map(|entry| entry.number).ok_or_else(none)

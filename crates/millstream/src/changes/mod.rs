@@ -10,11 +10,9 @@ use crate::args::TargetArgs;
 use crate::failure::Failure;
 use crate::output::note;
 use crate::target::resolve_running;
-use millstream_change::{
-    Entry, Journal, Kind, Lasting, Place, Reach, Refusal, State, Sysctl, SysfsAttribute, WayOut, find,
-};
+use millstream_change::{Entry, Journal, Kind, Lasting, Place, Reach, State, Sysctl, SysfsAttribute, find};
 use millstream_doctor::{IndexKind, RoleSettingKind, SettingKind, TableOptionKind};
-use millstream_local::{HOME_VARIABLE, Home};
+use millstream_local::Home;
 use millstream_pg::ConnInfo;
 
 /// The kinds of changes that this program knows.
@@ -37,39 +35,9 @@ async fn place_of(entry: &Entry, target: &TargetArgs) -> Result<Place, Failure> 
     place(if needs_server { Some(resolve_running(target).await?) } else { None })
 }
 
-/// A refusal in the words of the command line.
-pub fn refused(refusal: Refusal) -> Failure {
-    let failure = Failure::user(refusal.to_string());
-    let keep =
-        |number: &u32| format!("millstream doctor undo {number} --keep closes the change and keeps the present value");
-    match refusal.way_out() {
-        None => failure,
-        Some(WayOut::End(number)) => failure.hint(format!(
-            "first run millstream doctor confirm {number} or millstream doctor undo {number}; {}",
-            keep(number)
-        )),
-        Some(WayOut::Undo(number)) => failure.hint(format!("close it with millstream doctor undo {number}")),
-        Some(WayOut::Keep(number)) => failure.hint(keep(number)),
-        Some(WayOut::KeepIfGone(number)) => {
-            failure.hint(format!("if what was changed is gone for good, {}", keep(number)))
-        }
-        Some(WayOut::WaitForLab) => {
-            failure.hint("wait for that; if it was killed, the next millstream lab run as root gives them back")
-        }
-        Some(WayOut::CompareByHand) => failure.hint(
-            "fillfactor has one, and so have settings of the kernel, attributes of a disk, and settings of the server \
-             that such transactions show; compare two commands of your own with millstream lab run --a COMMAND --b COMMAND",
-        ),
-        Some(WayOut::MoveLab(disk)) => failure.hint(format!(
-            "set {HOME_VARIABLE} to a directory on {disk}, print the experiment with --experiment, and run it with \
-             millstream lab run"
-        )),
-    }
-}
-
 /// Prints changes that wait for a confirmation, also those that a kill or a restart has left.
 pub fn note_open() {
-    let found = journal().and_then(|journal| Ok((journal.open_entries().map_err(refused)?, journal)));
+    let found = journal().and_then(|journal| Ok((journal.open_entries()?, journal)));
     let (entries, journal) = match found {
         Ok(found) => found,
         Err(failure) => return note(&format!("warning: the journal of changes cannot be read: {failure}")),

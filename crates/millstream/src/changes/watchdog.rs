@@ -1,6 +1,6 @@
 //! The process that undoes a change in time, whatever happens to the one that made it.
 
-use super::{KINDS, journal, place_of, refused};
+use super::{KINDS, journal, place_of};
 use crate::args::TargetArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -39,12 +39,12 @@ pub async fn watch(number: u32, db: Option<&str>) -> Result<(), Failure> {
 pub async fn undo_in_time(args: &UndoInTimeArgs, output: Output) -> Result<Exit, Failure> {
     leave_terminal();
     let journal = journal()?;
-    let place = place_of(&journal.entry(args.number).map_err(refused)?, &args.target).await?;
+    let place = place_of(&journal.entry(args.number)?, &args.target).await?;
     let changes = Changes::new(&journal, KINDS, &place);
     output.line("watching")?;
     let mut pause = CHANGE_LOOK;
     loop {
-        let entry = journal.entry(args.number).map_err(refused)?;
+        let entry = journal.entry(args.number)?;
         // Without a deadline, nothing is undone by itself.
         if entry.state.is_over() || entry.deadline.is_none() {
             return Ok(Exit::Done);
@@ -56,7 +56,7 @@ pub async fn undo_in_time(args: &UndoInTimeArgs, output: Output) -> Result<Exit,
                 Ok(None) => pause = CHANGE_LOOK,
                 // What somebody else has set stays. The next run of the doctor shows that the change is open.
                 Ok(Some(_)) => return Ok(Exit::Done),
-                Err(refusal) if late >= CHANGE_LATE_SECONDS_MAX => return Err(refused(refusal)),
+                Err(refusal) if late >= CHANGE_LATE_SECONDS_MAX => return Err(refusal.into()),
                 // For example the server restarts.
                 Err(_) => pause = (2 * pause).min(CHANGE_PAUSE_MAX),
             },

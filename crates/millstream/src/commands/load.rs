@@ -487,12 +487,12 @@ pub(super) fn end(outcome: &Outcome, request: &LoadRequest) -> Result<Exit, Fail
         }
         (Some(StopReason::Failed), Some(error @ Error::Rejected { position, line, .. })) => {
             let name = request.sources.get(position.source as usize).map_or("-", String::as_str);
-            Err(Failure::classified(error, error.kind(), None)
+            Err(Failure::explained(error)
                 .at(format!("{name}:{line} (byte {})", position.offset))
                 .hint("everything committed is before it; mend it and run the same command again, or leave out --strict and --max-rejects 0 to have it rejected"))
         }
         (Some(StopReason::Failed), Some(error)) => {
-            let failure = Failure::classified(error, error.kind(), error.hint());
+            let failure = Failure::explained(error);
             if outcome.receipt.counters.read > 0 {
                 note(&format!("what the receipt counts is committed; {}", again(request)));
             }

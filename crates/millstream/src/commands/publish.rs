@@ -10,7 +10,7 @@ use crate::quantity;
 use crate::signal::Signals;
 use crate::target::{Database, Purpose, resolve};
 use millstream_model::CollectionName;
-use millstream_pg::{ConnInfo, Failures};
+use millstream_pg::{ConnInfo, Explained, Failures};
 use millstream_publish::{PublishRequest, Published, become_runner, publish};
 use millstream_store::models;
 use millstream_store::{Column, Definition};

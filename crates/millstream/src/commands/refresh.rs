@@ -11,7 +11,7 @@ use crate::signal::Signals;
 use crate::table::{Align, Table};
 use crate::target::{Database, Purpose, resolve};
 use millstream_model::CollectionName;
-use millstream_pg::ConnInfo;
+use millstream_pg::{ConnInfo, Explained};
 use millstream_publish::limits::BUILD_WORKERS_MAX;
 use millstream_publish::{RefreshRequest, Refreshed, abandon, estimate, refresh};
 use millstream_store::Schema;

@@ -14,6 +14,7 @@ use crate::table::visible;
 use crate::target::{self, Purpose};
 use millstream_engine::{Difference, Finding, LoadRequest, Mode, Tally, Tombstone, Verification, VerifyRequest};
 use millstream_model::CollectionName;
+use millstream_pg::Explained;
 use std::path::PathBuf;
 use std::sync::Arc;
 

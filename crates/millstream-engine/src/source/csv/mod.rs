@@ -20,7 +20,8 @@ use value::Values;
 /// The format's entry in the list.
 pub(super) const FORMAT: Format = Format {
     name: "csv",
-    about: "comma-separated values with a header line (RFC 4180); strings, unless --types or --null says otherwise",
+    about: "comma-separated values with a header line (RFC 4180); strings, unless the option types or null says \
+            otherwise",
     open: |window| open(window, b','),
 };
 

@@ -16,6 +16,7 @@ use crate::ingest::subject::{Prepared, Subject, Trait, Trial};
 use crate::ingest::tool::Tools;
 use crate::limits::{DOCUMENTS_SLOW_MAX, SAMPLE_DOCUMENTS};
 use millstream_host::disk_free_bytes;
+use millstream_model::words::{option, set};
 use millstream_pg::{Connection, quote_identifier};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -111,7 +112,8 @@ async fn select(
                 if plan.subjects.is_empty() {
                     continue;
                 }
-                return Err(Error::Asked(format!("{} needs a MongoDB, named by --mongo-uri", subject.name)));
+                let by = option("mongo-uri");
+                return Err(Error::Asked(format!("{} needs a MongoDB, named by {by}", subject.name)));
             }
             match tools(subject, &mut selection.tools, bench, progress).await {
                 Ok(()) => subjects.push(subject),
@@ -141,7 +143,8 @@ fn check_subjects(experiments: &[&'static Experiment], names: &[String]) -> Resu
     match experiments.iter().find(|one| one.chosen(names).is_empty()) {
         None => Ok(()),
         Some(one) => {
-            Err(Error::Asked(format!("{0} has none of the subjects {1}; --without {0}", one.name, names.join(", "))))
+            let (name, without) = (one.name, set("without", one.name));
+            Err(Error::Asked(format!("{name} has none of the subjects {}; {without}", names.join(", "))))
         }
     }
 }
@@ -192,7 +195,7 @@ async fn definition(bench: &Bench, data_set: &DataSet) -> Result<String, Error> 
     let name = bench.quoted(TABLE);
     ddl.filter(|ddl| ddl.contains(&name)).map(|ddl| ddl.replacen(&name, TABLE, 1)).ok_or_else(|| Error::Subject {
         subject: "millstream",
-        why: format!("load --dry-run printed no definition of the table {name}"),
+        why: format!("load {} printed no definition of the table {name}", option("dry-run")),
     })
 }
 
@@ -322,6 +325,7 @@ fn line(run: &Run, rounds: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_pg::Explained as _;
 
     #[test]
     fn every_subject_takes_every_turn_and_each_round_begins_with_another() {
@@ -359,9 +363,6 @@ mod tests {
         };
         assert_eq!(check(&["ingest", "rivals"], &["copy", "millstream", "merge"]), Ok(()));
         assert!(check(&["rivals"], &["oracle"]).unwrap_err().starts_with("rivals has no subject oracle, only copy, "));
-        assert_eq!(
-            check(&["hot", "ingest"], &["copy"]).unwrap_err(),
-            "hot has none of the subjects copy; --without hot"
-        );
+        assert_eq!(check(&["hot", "ingest"], &["copy"]).unwrap_err(), "hot has none of the subjects copy; without hot");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::measure;
 use crate::args::{TargetArgs, duration};
-use crate::changes::{self, KINDS, place, refused, shown};
+use crate::changes::{self, KINDS, place, shown};
 use crate::confirmation::{can_ask, confirmed};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -116,8 +116,8 @@ pub async fn fix(args: &FixArgs, output: Output, signals: &Signals) -> Result<Ex
         }
     }
     let (repair, change) = change_of(finding)?;
-    let before = made.value_now(change).await.map_err(refused)?;
-    if let Some(server) = made.server(change).map_err(refused)? {
+    let before = made.value_now(change).await?;
+    if let Some(server) = made.server(change)? {
         note(&format!("server: {server}"));
     }
     note(&format!("{}: {} -> {}", change.target, shown(before.as_deref()), shown(change.value.as_deref())));
@@ -126,14 +126,14 @@ pub async fn fix(args: &FixArgs, output: Output, signals: &Signals) -> Result<Ex
         note("nothing was changed");
         return Ok(Exit::Done);
     }
-    let entry = made.plan(change, &finding.key, args.confirm_within).await.map_err(refused)?;
+    let entry = made.plan(change, &finding.key, args.confirm_within).await?;
     if args.confirm_within.is_some()
         && let Err(failure) = changes::watch(entry.number, args.target.db.as_deref()).await
     {
         let _ = made.undo(entry.number).await;
         return Err(failure);
     }
-    let entry = made.apply(entry.number).await.map_err(refused)?;
+    let entry = made.apply(entry.number).await?;
     let number = entry.number;
     let server = same_server(&args.target, change);
     match args.confirm_within {
@@ -187,7 +187,7 @@ async fn experiment(finding: &Finding, changes: &Changes<'_>) -> Result<String, 
         // You may want to know what a change costs that is no guess.
         None => change_of(finding)?.1,
     };
-    let sides = changes.sides(change).await.map_err(refused)?;
+    let sides = changes.sides(change).await?;
     Ok(measure::experiment(change, &sides))
 }
 

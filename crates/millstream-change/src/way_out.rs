@@ -1,0 +1,58 @@
+//! What helps after a refusal.
+
+use millstream_model::words::{command, option};
+use std::fmt;
+
+/// What helps after a refusal. Its text is the hint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WayOut {
+    /// First confirm, undo or close the change of this number.
+    End(u32),
+    /// Undo the change of this number.
+    Undo(u32),
+    /// Close the change of this number, which keeps the present value.
+    Keep(u32),
+    /// The same, if what was changed is gone for good.
+    KeepIfGone(u32),
+    /// Wait for the experiment of the lab that holds settings. If it was killed, its next run gives them back.
+    WaitForLab,
+    /// No experiment shows the change: compare two commands of your own.
+    CompareByHand,
+    /// Let the lab keep its data on this disk.
+    MoveLab(String),
+}
+
+impl fmt::Display for WayOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let confirm = |number: &u32| command(format!("doctor confirm {number}"));
+        let undo = |number: &u32| command(format!("doctor undo {number}"));
+        let keep = |number: &u32| {
+            let keep = command(format!("doctor undo {number} {}", option("keep")));
+            format!("{keep} closes the change and keeps the present value")
+        };
+        match self {
+            Self::End(number) => write!(f, "first run {} or {}; {}", confirm(number), undo(number), keep(number)),
+            Self::Undo(number) => write!(f, "close it with {}", undo(number)),
+            Self::Keep(number) => f.write_str(&keep(number)),
+            Self::KeepIfGone(number) => write!(f, "if what was changed is gone for good, {}", keep(number)),
+            Self::WaitForLab => {
+                let run = command("lab run");
+                write!(f, "wait for that; if it was killed, the next {run} as root gives them back")
+            }
+            Self::CompareByHand => {
+                let run = command(format!("lab run {} COMMAND {} COMMAND", option("a"), option("b")));
+                write!(
+                    f,
+                    "fillfactor has one, and so have settings of the kernel, attributes of a disk, and settings of the \
+                     server that such transactions show; compare two commands of your own with {run}"
+                )
+            }
+            Self::MoveLab(disk) => write!(
+                f,
+                "set MILLSTREAM_HOME to a directory on {disk}, print the experiment with {}, and run it with {}",
+                option("experiment"),
+                command("lab run")
+            ),
+        }
+    }
+}
