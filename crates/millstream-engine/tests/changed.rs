@@ -3,7 +3,7 @@
 use crate::emptied::{documents, execute, halfway, run_and_listen};
 use crate::scene::{Files, request, run, schema, stored, surroundings, until_locked_out};
 use millstream_engine::{Error, LoadRequest, Mode, Outcome, StopReason, load};
-use millstream_testkit::{TestDatabase, each_build};
+use millstream_testkit::{TestDatabase, each_build, each_build_with};
 use std::collections::BTreeMap;
 
 /// The table of these tests, with one row.
@@ -141,21 +141,17 @@ async fn a_parent_of_inheritance_is_refused() {
 /// What a trigger drops, or stores under another key, is a reject in every mode, whether the key is stored or not.
 #[tokio::test]
 async fn a_row_that_is_not_stored_under_its_key_is_a_reject() {
-    each_build(async |db| {
-        // Each with whether it concerns keys that are stored already, and those that are not.
-        let bodies = [
-            ("if new.id like '%7' then new.id := 'x' || new.id; end if; return new;", [true, true]),
-            ("if new.id like '%7' then return null; end if; return new;", [true, true]),
-            (
-                "if tg_op = 'UPDATE' and new.id like '%7' then new.id := 'x' || new.id; end if; return new;",
-                [true, false],
-            ),
-            ("if tg_op = 'UPDATE' and new.id like '%7' then return null; end if; return new;", [true, false]),
-        ];
-        for ((body, concerns), mode) in bodies
-            .iter()
-            .flat_map(|body| ["replace", "keep", "merge", "newest:value:bigint", "sum:value"].map(|mode| (body, mode)))
-        {
+    // Each with whether it concerns keys that are stored already, and those that are not.
+    let bodies = [
+        ("if new.id like '%7' then new.id := 'x' || new.id; end if; return new;", [true, true]),
+        ("if new.id like '%7' then return null; end if; return new;", [true, true]),
+        ("if tg_op = 'UPDATE' and new.id like '%7' then new.id := 'x' || new.id; end if; return new;", [true, false]),
+        ("if tg_op = 'UPDATE' and new.id like '%7' then return null; end if; return new;", [true, false]),
+    ];
+    let modes = ["replace", "keep", "merge", "newest:value:bigint", "sum:value"];
+    let all = bodies.iter().flat_map(|body| modes.map(|mode| (body, mode)));
+    each_build_with(all, async |db, cases| {
+        for ((body, concerns), mode) in cases {
             for (deletes, filled) in [(false, false), (false, true), (true, false), (true, true)] {
                 let files = Files::new();
                 execute(&db, TABLE).await;

@@ -31,7 +31,7 @@ const KEYS: &[&str] = &["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "
 #[tokio::test]
 async fn every_mode_equals_single_documents_in_order() {
     each_build(async |db| {
-        for mut rng in Cases::new(4) {
+        for mut rng in Cases::new(2) {
             let (mut batches, mut lanes) = (0, 0);
             for mode in MODES {
                 for receipt in Box::pin(case(&db, &mut rng, mode)).await {

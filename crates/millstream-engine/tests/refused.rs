@@ -111,7 +111,7 @@ async fn expression(client: &Client, table: &str, name: &str) -> String {
 async fn batches_refuse_exactly_what_single_inserts_refuse() {
     each_build(async |db| {
         let client = db.client().await;
-        for mut rng in Cases::new(2) {
+        for mut rng in Cases::new(1) {
             for obstacle in OBSTACLES {
                 Box::pin(new_keys(&db, &client, &mut rng, obstacle)).await;
             }
@@ -193,7 +193,7 @@ async fn an_earlier_document_stays_if_a_later_one_is_refused() {
 async fn documents_of_a_hot_key_are_checked_one_by_one() {
     each_build(async |db| {
         let client = db.client().await;
-        for mut rng in Cases::new(2) {
+        for mut rng in Cases::new(1) {
             for obstacle in [OBSTACLES[0], OBSTACLES[4]] {
                 let mut mixed = Mixed::default();
                 let one_bad_of = [20, 1_000][rng.usize(..2)];

@@ -1,6 +1,7 @@
 //! A separate database for every test.
 
 use crate::build::{Build, build_with, builds, default_build};
+use crate::cases::dealt;
 use crate::feature::Feature;
 use crate::server::{Server, shared};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -78,8 +79,19 @@ pub async fn each_build<F>(mut test: F)
 where
     F: AsyncFnMut(TestDatabase),
 {
-    for build in builds().await {
+    each_build_with([()], async |db, _| test(db).await).await;
+}
+
+/// The same for similar cases, which the builds share as [`dealt`] says. If there is one case, every build gets it.
+pub async fn each_build_with<T, F>(all: impl IntoIterator<Item = T>, mut test: F)
+where
+    T: Clone,
+    F: AsyncFnMut(TestDatabase, Vec<T>),
+{
+    let (all, builds): (Vec<T>, _) = (all.into_iter().collect(), builds().await);
+    for (hand, build) in builds.iter().enumerate() {
         println!("on {}", build.installation);
-        test(database_on(build).await).await;
+        let hands = if all.len() > 1 { builds.len() } else { 1 };
+        test(database_on(build).await, dealt(all.clone(), hand, hands)).await;
     }
 }

@@ -48,7 +48,7 @@ pub use build::{Build, build_with, builds, default_build};
 pub use cases::{Cases, cases, dealt};
 pub use certificate::Certificates;
 pub use compress::{gzip, zstd};
-pub use database::{TestDatabase, connect, database, database_on, database_with, each_build};
+pub use database::{TestDatabase, connect, database, database_on, database_with, each_build, each_build_with};
 pub use feature::{FEATURES, Feature};
 pub use kernel_package::kernel_package;
 pub use loop_disk::LoopDisk;

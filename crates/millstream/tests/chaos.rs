@@ -17,7 +17,7 @@ use tokio::process::Command;
 use tokio_postgres::Client;
 
 /// Files that each load reads, one after another.
-const FILES: usize = 40;
+const FILES: usize = 24;
 /// Documents of a file: many batches.
 const DOCUMENTS: u64 = 6_000;
 const KEYS: i64 = 2_000;

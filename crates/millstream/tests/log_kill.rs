@@ -18,7 +18,7 @@ const HOT_FIRST: i64 = 8_000;
 /// Latest moment of a random kill. Most runs have ended by then.
 const LATEST: Duration = Duration::from_millis(400);
 /// Random kills on every build.
-const KILLS: usize = 20;
+const KILLS: usize = 12;
 /// Loads that run at once, each into keys of its own.
 const LOADS: i64 = 3;
 

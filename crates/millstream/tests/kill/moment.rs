@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Kills on every build that count.
-const KILLS: usize = 25;
+const KILLS: usize = 15;
 /// Documents of a load: many batches for each lane.
 const DOCUMENTS: u64 = 30_000;
 /// Latest moment of a kill. Most loads have ended by then.
