@@ -30,6 +30,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Most runs of one command until it succeeds.
 const RUNS_MAX: usize = 2_000;
 
+/// Runs of a command after which nothing disturbs it any more.
+const RUNS_DISTURBED_MAX: usize = 100;
+
 /// What is in a table, by key.
 type Dictionary = BTreeMap<i64, Value>;
 
@@ -138,6 +141,8 @@ struct Stage {
     loading: AtomicUsize,
     /// Whether the commands are left alone.
     calm: AtomicBool,
+    /// Commands that failed so often that nothing may disturb them until they have succeeded.
+    struggling: AtomicUsize,
     happened: Happened,
 }
 
@@ -166,6 +171,13 @@ impl Stage {
         self.loading.load(SeqCst) == 0
     }
 
+    /// Waits until no command struggles. On a slow machine disturbances would come faster than anything ends.
+    async fn let_struggle(&self) {
+        while self.struggling.load(SeqCst) > 0 {
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
     /// Runs a command, which may be killed or stopped. `None` if it was.
     async fn run(&self, args: &[&str], rng: &mut Rng) -> Option<Output> {
         let mut command = Command::from(command(&[args, &["--db", &self.url()]].concat()));
@@ -174,7 +186,8 @@ impl Stage {
         let pid = child.id().unwrap().to_string();
         let ended = child.wait_with_output();
         tokio::pin!(ended);
-        let fate = if self.calm.load(SeqCst) { 9 } else { rng.u8(..6) };
+        let is_calm = self.calm.load(SeqCst) || self.struggling.load(SeqCst) > 0;
+        let fate = if is_calm { 9 } else { rng.u8(..6) };
         if fate < 2 {
             tokio::select! {
                 output = &mut ended => return Some(checked(args, output.unwrap())),
@@ -193,10 +206,16 @@ impl Stage {
     /// Runs a command until it succeeds. Before each run, `between` may do something.
     async fn run_to_end(&self, args: &[&str], rng: &mut Rng, mut between: impl AsyncFnMut(&mut Rng)) {
         let mut last = None;
-        for _ in 0..RUNS_MAX {
+        for run in 0..RUNS_MAX {
+            if run == RUNS_DISTURBED_MAX {
+                self.struggling.fetch_add(1, SeqCst);
+            }
             between(rng).await;
             last = self.run(args, rng).await.or(last);
             if last.as_ref().is_some_and(|output| output.status.success()) {
+                if run >= RUNS_DISTURBED_MAX {
+                    self.struggling.fetch_sub(1, SeqCst);
+                }
                 return;
             }
             // A server that recovers refuses every command at once.
@@ -229,7 +248,7 @@ async fn chaos(build: &'static Build, files: usize, seed: u64) {
     let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
     let dir = tempfile::tempdir().unwrap();
     let (loading, calm) = (AtomicUsize::new(KINDS.len()), AtomicBool::new(false));
-    let stage = Stage { server, dir, loading, calm, happened: Happened::default() };
+    let stage = Stage { server, dir, loading, calm, struggling: AtomicUsize::new(0), happened: Happened::default() };
     let client = connect(&stage.url()).await;
     for kind in &KINDS {
         let table = kind.table;
@@ -367,6 +386,7 @@ async fn compact(stage: &Stage, mut rng: Rng) {
 /// Alters the tables. What makes a table unfit is mended after a while.
 async fn alter(stage: &Stage, mut rng: Rng) {
     while !stage.is_over() {
+        stage.let_struggle().await;
         let table = KINDS[rng.usize(..KINDS.len())].table;
         let of_table = |sql: &str| sql.replace('T', table);
         if rng.bool() {
@@ -418,6 +438,7 @@ async fn disturb(stage: &Stage, mut rng: Rng) {
     stage.happened.servers_restarted.fetch_add(1, SeqCst);
     while !stage.is_over() {
         tokio::time::sleep(3 * LATEST.mul_f64(rng.f64())).await;
+        stage.let_struggle().await;
         let table = KINDS[rng.usize(..KINDS.len())].table;
         match rng.u8(..8) {
             mode @ 0..2 => {
