@@ -27,8 +27,8 @@ pub mod kernel;
 pub mod limits;
 mod measured;
 mod memory_limit;
-mod namespace;
 mod process;
+mod sandbox;
 pub mod setting;
 mod wait;
 mod whole_file;
@@ -43,10 +43,10 @@ pub use file_lock::FileLock;
 pub use held::HostChanges;
 pub use measured::Measured;
 pub use memory_limit::MemoryLimit;
-pub use namespace::Namespace;
 pub use process::{
     cpu_seconds_of, hangup_is_ignored, is_living_in, leave_terminal, living_in, own_cpu_seconds, signal,
 };
+pub use sandbox::{End, Sandbox};
 pub use setting::sysctl_file;
 pub use wait::wait_until;
 pub use whole_file::{remove_whole, write_whole};

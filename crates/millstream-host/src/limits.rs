@@ -1,5 +1,13 @@
 //! Named limits of watching processes, and of what is read of the kernel.
 
+use std::time::Duration;
+
+/// Time in which a namespace must be there. It takes milliseconds, unless the machine is very busy.
+pub const SANDBOX_READY_MAX: Duration = Duration::from_secs(30);
+
+/// Time between two looks whether it is.
+pub const SANDBOX_POLL: Duration = Duration::from_millis(1);
+
 /// Time between two readings of a measured process's memory. The kernel keeps the high-water mark, so only growth after
 /// the last reading is missed.
 pub const LOOK_MS: u64 = 20;

@@ -5,7 +5,7 @@ use super::scratch;
 use super::wal::Wal;
 use crate::error::Error;
 use crate::limits::{POLL, RECOVERY_TIME_MAX, RELOAD_TIME_MAX};
-use millstream_host::{FileLock, MemoryLimit, Namespace};
+use millstream_host::{End, FileLock, MemoryLimit, Sandbox};
 use millstream_local::{Home, LocalOptions, PostgresBin, Running, installed, server_account};
 use millstream_model::words::option;
 use millstream_pg::{
@@ -17,10 +17,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
 use tempfile::TempDir;
 
 /// Name of the directory of a server that is not installed.
 const DOWNLOADED: &str = "downloaded";
+
+/// The addresses of a cable to a second network: the server's side, and the client's. They are from the range that is kept
+/// for measurements of networks: RFC 2544, appendix C.2.2.
+const CABLE: [&str; 2] = ["198.18.231.1", "198.18.231.2"];
+
+fn second_network() -> Result<Sandbox, millstream_host::Error> {
+    let sandbox = Sandbox::make(1)?;
+    let [here, there] = CABLE.map(|address| format!("{address}/30"));
+    sandbox.join([
+        End { network: None, device: "millstream0", addresses: &[&here] },
+        End { network: Some(0), device: "millstream1", addresses: &[&there] },
+    ])?;
+    Ok(sandbox)
+}
 
 /// A server for runs.
 #[derive(Debug)]
@@ -33,7 +48,7 @@ pub(crate) struct Cluster {
     /// What `alter system` had set before, of the settings that were changed: it comes back.
     before: BTreeMap<String, String>,
     /// The second network, if an arm has used it.
-    namespace: Option<Namespace>,
+    second_network: Option<Arc<Sandbox>>,
     /// The memory that the server may use, in megabytes.
     memory: Option<(u32, MemoryLimit)>,
     /// For files of shell commands, as long as the experiment runs.
@@ -107,7 +122,7 @@ impl Cluster {
             applied: BTreeMap::new(),
             touched: BTreeSet::new(),
             before: BTreeMap::new(),
-            namespace: None,
+            second_network: None,
             memory: None,
             files: scratch::for_the_server()?,
         })
@@ -157,7 +172,7 @@ impl Cluster {
                 let mode = if via == Via::Ssl { "require" } else { "disable" };
                 let sign = if url.contains('?') { '&' } else { '?' };
                 let url = match via {
-                    Via::Veth => url.replacen("127.0.0.1", Namespace::ADDRESSES[0], 1),
+                    Via::Veth => url.replacen("127.0.0.1", CABLE[0], 1),
                     Via::Socket | Via::Tcp | Via::Ssl => url,
                 };
                 ConnInfo::parse(&format!("{url}{sign}sslmode={mode}"), &environment).map_err(Error::from)?
@@ -165,6 +180,11 @@ impl Cluster {
         };
         name.clone_into(&mut db.dbname);
         Ok(db)
+    }
+
+    /// The second network, as long as it is there.
+    pub(crate) fn second_network(&self) -> Weak<Sandbox> {
+        self.second_network.as_ref().map(Arc::downgrade).unwrap_or_default()
     }
 
     /// A session in a database of the server. A server that recovers from a crash is waited for.
@@ -225,14 +245,15 @@ impl Cluster {
 
     /// Makes a second network on this machine, from which a client reaches the server by a virtual cable.
     pub(crate) async fn allow_veth(&mut self, progress: &mut (dyn FnMut(&str) + Send)) -> Result<(), Trouble> {
-        if self.namespace.is_some() {
+        if self.second_network.is_some() {
             return Ok(());
         }
         let Kind::Own { running, .. } = &self.kind else {
             return Err(Trouble::Unfit("it needs a server of the lab's own".to_owned()));
         };
-        let [here, there] = Namespace::ADDRESSES;
-        self.namespace = Some(Namespace::make().map_err(|error| Trouble::Unfit(error.to_string()))?);
+        let [here, there] = CABLE;
+        let network = second_network().map_err(|error| Trouble::Unfit(error.to_string()))?;
+        self.second_network = Some(Arc::new(network));
         let path = running.data.join("pg_hba.conf");
         let text = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
         let line = format!("host all all {there}/32 scram-sha-256\n");
@@ -379,7 +400,7 @@ impl Cluster {
     pub(crate) async fn reset(&mut self, progress: &mut (dyn FnMut(&str) + Send)) -> Result<(), Trouble> {
         self.memory = None;
         let placed = self.place_wal(None, progress).await;
-        if self.namespace.take().is_some() {
+        if self.second_network.take().is_some() {
             self.control().await?.client.batch_execute("alter system reset listen_addresses").await?;
             self.restart(progress).await?;
         }

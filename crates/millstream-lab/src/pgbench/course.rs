@@ -410,6 +410,7 @@ impl<'a> Course<'a> {
         }
         if setup.via == Some(Via::Veth) {
             cluster.allow_veth(&mut say).await?;
+            program.second_network = cluster.second_network();
         }
         let wal_dir = match (setup.wal_apart, &self.request.wal_dir) {
             (Some(true), None) => {

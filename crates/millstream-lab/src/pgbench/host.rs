@@ -3,7 +3,7 @@
 use super::cluster::Trouble;
 use crate::error::Error;
 use millstream_host::kernel::device::queues_below;
-use millstream_host::{HostChanges, MemoryLimit, Namespace, sysctl_file};
+use millstream_host::{HostChanges, MemoryLimit, sysctl_file};
 use millstream_model::words::option;
 use std::collections::BTreeMap;
 use std::io;
@@ -21,7 +21,7 @@ pub(crate) struct Host {
 impl Host {
     /// Gives back what a lab that was killed has changed, if this account may do so.
     pub(crate) fn recover(&mut self, say: &mut (dyn FnMut(&str) + Send)) {
-        if !HostChanges::is_pending() && !MemoryLimit::is_left() && !Namespace::is_left() {
+        if !HostChanges::is_pending() && !MemoryLimit::is_left() {
             return;
         }
         match HostChanges::open() {
@@ -34,7 +34,6 @@ impl Host {
                     say(&format!("{} {now}: a run that was killed had changed it", setting.display()));
                 }
                 MemoryLimit::lift_left();
-                Namespace::remove_left();
                 self.changes = Some(changes);
             }
             // Another run is at work, and gives back what it changes.

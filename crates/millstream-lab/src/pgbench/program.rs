@@ -11,18 +11,21 @@ use crate::core::statistics::WarmUp;
 use crate::core::{Measures, libpq};
 use crate::error::Error;
 use crate::limits::{LOG_FILES_MAX, RUN_SLACK};
-use millstream_host::{Command, Ended, Namespace};
+use millstream_host::{Command, Ended, Sandbox};
 use millstream_pg::ConnInfo;
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
+use std::sync::Weak;
 
 /// pgbench beside a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Program {
     path: PathBuf,
     /// What it says of its version.
     pub(crate) version: String,
+    /// Where it runs if the server is reached from there.
+    pub(crate) second_network: Weak<Sandbox>,
 }
 
 /// How long a run is, and with which random numbers.
@@ -48,19 +51,14 @@ impl Program {
         let hint = "install PostgreSQL with its contrib programs (Debian and Ubuntu: postgresql-15), or name another \
                     one in the experiment with postgres = \"DIRECTORY\"; a downloaded PostgreSQL has no pgbench";
         let ended = asked.map_err(|error| Error::missing("pgbench", error.to_string(), hint.to_owned()))?;
-        Ok(Self { path, version: ended.stdout.trim().to_owned() })
+        Ok(Self { path, version: ended.stdout.trim().to_owned(), second_network: Weak::new() })
     }
 
     /// A command for this database, in the second network if the database is reached from there.
     pub(crate) fn command(&self, db: &ConnInfo, via: Via) -> Command {
-        let mut command = match via {
-            Via::Veth => {
-                let [program, before @ ..] = Namespace::prefix();
-                let mut command = Command::new(program);
-                command.args(before).arg(&self.path);
-                command
-            }
-            Via::Socket | Via::Tcp | Via::Ssl => Command::new(&self.path),
+        let mut command = match self.second_network.upgrade() {
+            Some(network) if via == Via::Veth => network.command(0, &self.path),
+            _ => Command::new(&self.path),
         };
         libpq::lead(&mut command, db, false);
         command
