@@ -38,6 +38,7 @@ pub(crate) const ARROWS: &[Arrows] = &[
         from: "millstream-server",
         to: &["millstream-model", "millstream-pg", "millstream-store", "millstream-engine", "millstream-publish"],
     },
+    Arrows { from: "millstream-guard", to: &["millstream-model", "millstream-host"] },
     Arrows {
         from: "millstream",
         to: &[
@@ -51,6 +52,7 @@ pub(crate) const ARROWS: &[Arrows] = &[
             "millstream-engine",
             "millstream-publish",
             "millstream-copy",
+            "millstream-guard",
             "millstream-doctor",
             "millstream-lab",
             "millstream-server",

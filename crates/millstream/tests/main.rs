@@ -33,6 +33,7 @@ mod log_kill;
 mod mending;
 mod mix;
 mod models;
+mod packets;
 mod pages;
 mod process;
 mod ranges;

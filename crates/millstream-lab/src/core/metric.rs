@@ -31,6 +31,13 @@ pub struct Metric {
 pub const METRICS: &[Metric] = &[
     higher("tps", "tx/s", "Transactions per second, without the time to connect the first sessions."),
     higher("rows_per_second", "rows/s", "Rows per second."),
+    higher(
+        "packets_per_second",
+        "packets/s",
+        "Packets per second that one processor sends, with what the filter does.",
+    ),
+    lower("ns_per_packet", "ns", "Time for a packet."),
+    lower("cpu_ns_per_packet", "ns", "Processor time of the sender for a packet."),
     lower("latency_ms", "ms", "Mean latency of a transaction; with a rate, from its scheduled start."),
     lower("latency_sd_ms", "ms", "Standard deviation of the latency."),
     lower("p50_ms", "ms", "Median latency."),

@@ -19,6 +19,9 @@ pub(crate) async fn measure(
     server: Option<(&Cluster, &ConnInfo)>,
 ) -> Result<Measures, Trouble> {
     let measured = shell(command, server).await?;
+    if let Some(why) = skipped(&measured.ended.stdout) {
+        return Err(Trouble::Unfit(why));
+    }
     let mut measures = Measures::default();
     measures.set("wall_seconds", Some(measured.wall_seconds));
     measures.set("client_cpu_seconds", measured.cpu_seconds);
@@ -30,6 +33,16 @@ pub(crate) async fn measure(
         measures.said.insert(name);
     }
     Ok(measures)
+}
+
+/// Why a command has nothing to measure here: its last line of output is `{"skipped": "WHY"}`.
+fn skipped(output: &str) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Skipped {
+        skipped: String,
+    }
+    serde_json::from_str::<Skipped>(output.lines().next_back()?).ok().map(|said| said.skipped)
 }
 
 /// Metrics that a command measured itself: its last line of output, if that is a JSON object.
@@ -121,6 +134,12 @@ mod tests {
         assert_eq!(measured("exit 3", true).await.unwrap_err(), "the command failed: it ended with exit status: 3");
         let said = measured("echo why >&2; false", true).await.unwrap_err();
         assert_eq!(said, "the command failed: it ended with exit status: 1: why");
+    }
+
+    #[tokio::test]
+    async fn a_command_may_say_that_it_has_nothing_to_measure() {
+        let outcome = measure("echo '{\"skipped\": \"no such rule\"}'", &Setup::default(), false, None).await;
+        assert!(matches!(outcome, Err(Trouble::Unfit(why)) if why == "no such rule"));
     }
 
     #[tokio::test]

@@ -2,9 +2,11 @@
 
 mod drive;
 mod guest;
+mod packets;
 pub(super) mod pgbench;
 
 use self::drive::DriveArgs;
+use self::packets::{PacketsArgs, SendPacketsArgs};
 use self::pgbench::{Asked, Format};
 use crate::args::TargetArgs;
 use crate::exit::Exit;
@@ -95,6 +97,8 @@ enum LabCommand {
     Compare(CompareArgs),
     Drive(DriveArgs),
     Recorder(RecorderArgs),
+    Packets(PacketsArgs),
+    SendPackets(SendPacketsArgs),
 }
 
 /// List the experiments
@@ -354,6 +358,8 @@ pub async fn run(args: &LabArgs, output: Output, signals: Signals) -> Result<Exi
             show(&Report::of(&record), output)
         }
         LabCommand::Drive(args) => drive::run(args, output, signals).await,
+        LabCommand::Packets(args) => packets::packets(args, output),
+        LabCommand::SendPackets(args) => packets::send_packets(args, output),
         LabCommand::Recorder(RecorderArgs { out, data, wal }) => {
             let options = Options { out: out.clone(), data: data.clone(), wal: wal.clone() };
             recorder::run(&options).await?;

@@ -1,0 +1,146 @@
+//! What became of packets.
+
+use super::row::{Row, Verdict};
+use super::{Backend, Family};
+use millstream_host::Sandbox;
+use millstream_model::Refusal;
+use serde_json::Value;
+
+/// Where the kernel says how many connections it tracks. The file is not there before tracking was ever used.
+const TRACKED: &str = "cat /proc/sys/net/netfilter/nf_conntrack_count 2>/dev/null || echo 0";
+
+/// Packets so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Counts {
+    /// Those that the deciding rule has counted.
+    dropped: u64,
+    /// Those that came to a socket, or found none.
+    delivered: u64,
+    /// Connections that are tracked now.
+    tracked: u64,
+}
+
+impl Counts {
+    pub(super) fn read(sandbox: &Sandbox, backend: Backend, row: &Row, family: Family) -> Result<Self, Refusal> {
+        let dropped = match row.verdict {
+            Verdict::Accept => 0,
+            Verdict::Drop if backend == Backend::Nft => {
+                // Terse: without the elements of sets.
+                let listed = sandbox.run(0, "nft", ["--terse", "--json", "list", "ruleset"])?.stdout;
+                of_nft(&listed)
+            }
+            Verdict::Drop => {
+                let saved = sandbox.run(0, backend.tool(family, "save"), ["-c"])?.stdout;
+                of_iptables(&saved)
+            }
+        };
+        let names: [&str; 2] = match family {
+            Family::V4 => ["InDatagrams", "NoPorts"],
+            Family::V6 => ["Udp6InDatagrams", "Udp6NoPorts"],
+        };
+        let file = if family == Family::V4 { "/proc/net/snmp" } else { "/proc/net/snmp6" };
+        let text = sandbox.run(0, "cat", [file])?.stdout;
+        let of = |name| if family == Family::V4 { of_snmp(&text, name) } else { of_snmp6(&text, name) };
+        let delivered = names.into_iter().map(of).sum();
+        let tracked = sandbox.run(0, "sh", ["-c", TRACKED])?.stdout.trim().parse().unwrap_or(0);
+        Ok(Self { dropped, delivered, tracked })
+    }
+
+    /// What has come since earlier counts; connections are those of now.
+    pub(super) fn since(&self, earlier: &Self) -> Self {
+        Self {
+            dropped: self.dropped - earlier.dropped,
+            delivered: self.delivered - earlier.delivered,
+            tracked: self.tracked,
+        }
+    }
+
+    /// Refuses counts that are not what the row declares.
+    pub(super) fn prove(&self, row: &Row, sent: u64) -> Result<(), Refusal> {
+        let Self { dropped, delivered, tracked } = *self;
+        let (is_met, fate) = match row.verdict {
+            Verdict::Accept => (delivered == sent, "delivered"),
+            Verdict::Drop => (dropped + delivered == sent && delivered <= row.passes_max, "dropped"),
+        };
+        if !is_met {
+            let name = &row.name;
+            return Err(Refusal::new(format!(
+                "{name}: of {sent} packets, {dropped} were dropped and {delivered} delivered; all should be {fate}"
+            )));
+        }
+        match (row.tracks, tracked) {
+            (true, 0) => Err(Refusal::new(format!("{}: no connection is tracked, but the row tracks", row.name))),
+            (false, 1..) => Err(Refusal::new(format!("{}: {tracked} connections are tracked", row.name))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The last counter of a rule in what `nft --json` lists.
+fn of_nft(json: &str) -> u64 {
+    let listed: Value = serde_json::from_str(json).unwrap_or_default();
+    let objects = listed["nftables"].as_array().into_iter().flatten();
+    let expressions = objects.filter_map(|object| object["rule"]["expr"].as_array()).flatten();
+    expressions.filter_map(|expression| expression["counter"]["packets"].as_u64()).next_back().unwrap_or(0)
+}
+
+/// The counter of the last rule in what `iptables-save -c` prints: `[PACKETS:BYTES] -A CHAIN ..`.
+fn of_iptables(saved: &str) -> u64 {
+    let rules = saved.lines().filter_map(|line| line.strip_prefix('['));
+    let packets = rules.filter_map(|line| line.split_once(':')?.0.parse().ok());
+    packets.last().unwrap_or(0)
+}
+
+/// A counter of UDP in `/proc/net/snmp`: a line of names, then one of numbers.
+fn of_snmp(text: &str, name: &str) -> u64 {
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Udp: "));
+    let (Some(names), Some(numbers)) = (lines.next(), lines.next()) else { return 0 };
+    let found = names.split(' ').zip(numbers.split(' ')).find(|(one, _)| *one == name);
+    found.and_then(|(_, number)| number.parse().ok()).unwrap_or(0)
+}
+
+/// A counter in `/proc/net/snmp6`: a line for each.
+fn of_snmp6(text: &str, name: &str) -> u64 {
+    let found = text.lines().filter_map(|line| line.split_once(char::is_whitespace)).find(|(one, _)| *one == name);
+    found.and_then(|(_, number)| number.trim().parse().ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packets::rows;
+
+    #[test]
+    fn counters_are_read_from_what_programs_print() {
+        let json = r#"{"nftables": [{"metainfo": {}}, {"rule": {"expr": [{"drop": null}]}},
+            {"rule": {"expr": [{"match": {}}, {"counter": {"packets": 7, "bytes": 900}}, {"drop": null}]}}]}"#;
+        assert_eq!((of_nft(json), of_nft("")), (7, 0));
+        let saved = "*raw\n:PREROUTING ACCEPT [9:9]\n[0:0] -A PREROUTING -s 1.2.3.4/32 -j DROP\n\
+                     [1000:156000] -A PREROUTING -p udp -m udp --dport 9 -j DROP\nCOMMIT\n";
+        assert_eq!(of_iptables(saved), 1_000);
+        let snmp = "Udp: InDatagrams NoPorts InErrors\nUdp: 3 4 5\nUdpLite: InDatagrams NoPorts\nUdpLite: 0 0\n";
+        assert_eq!((of_snmp(snmp, "InDatagrams"), of_snmp(snmp, "NoPorts")), (3, 4));
+        assert_eq!(of_snmp6("Ip6InReceives   \t9\nUdp6NoPorts   \t12\n", "Udp6NoPorts"), 12);
+    }
+
+    #[test]
+    fn a_row_that_does_not_do_what_it_declares_is_refused() {
+        let rows = rows().unwrap();
+        let row = |name: &str| rows.iter().find(|row| row.name == name).unwrap();
+        let counts = |dropped, delivered, tracked| Counts { dropped, delivered, tracked };
+        for (name, counts, is_proved) in [
+            ("drop-raw", counts(1_000, 0, 0), true),
+            ("drop-raw", counts(999, 0, 0), false),
+            ("drop-raw", counts(999, 1, 0), false),
+            ("drop-raw", counts(1_000, 0, 1), false),
+            ("limit-by-source", counts(900, 100, 0), true),
+            ("limit-by-source", counts(0, 1_000, 0), false),
+            ("accept", counts(0, 1_000, 0), true),
+            ("accept", counts(0, 999, 0), false),
+            ("accept-tracked", counts(0, 1_000, 1), true),
+            ("accept-tracked", counts(0, 1_000, 0), false),
+        ] {
+            assert_eq!(counts.prove(row(name), 1_000).is_ok(), is_proved, "{name} {counts:?}");
+        }
+    }
+}

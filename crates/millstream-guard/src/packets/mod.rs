@@ -1,0 +1,82 @@
+//! What each construct of a packet filter costs, as time for a packet.
+//!
+//! A row of `rows.toml` is a set of rules and what must happen to each packet. It is measured in a network of its own, so
+//! that this machine's filters are neither asked nor changed. Before it is measured, it must prove itself: of a thousand
+//! packets, exactly as many are counted as dropped or delivered as the row declares, and connection tracking is in use
+//! where it should be and nowhere else.
+
+mod counts;
+mod row;
+mod rules;
+mod traffic;
+
+pub use row::{ROWS, Row, Verdict, rows};
+pub use rules::Backend;
+pub use traffic::{Limit, Sent, Traffic, send};
+
+use crate::limits::{GATE_PACKETS, SECONDS_MAX};
+use counts::Counts;
+use millstream_host::{Ended, Sandbox};
+use millstream_model::Refusal;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// A family of addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Family {
+    /// IPv4.
+    #[serde(rename = "4")]
+    V4,
+    /// IPv6.
+    #[serde(rename = "6")]
+    V6,
+}
+
+/// What measuring a row gave.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// Its packets, and the time that they took.
+    Measured(Sent),
+    /// It cannot be measured here, and why.
+    Skipped(String),
+}
+
+/// Proves a row and measures it for some seconds. `program` is this program: it is started in the network, with the
+/// arguments `lab send-packets` and a [`Traffic`] as JSON, and prints a [`Sent`].
+///
+/// # Errors
+/// A network cannot be made, the rules are refused, or the packets do not meet the fate that the row declares.
+pub fn measure(row: &Row, backend: Backend, family: Family, seconds: f64, program: &Path) -> Result<Outcome, Refusal> {
+    if !(seconds > 0.0 && seconds <= SECONDS_MAX) {
+        return Err(Refusal::new(format!("a row is measured for at most {SECONDS_MAX} s, and longer than 0 s")));
+    }
+    if let Some(why) = row
+        .lacks(backend)
+        .map(str::to_owned)
+        .or_else(|| backend.missing(row))
+        .or_else(|| traffic::too_many(row.sources))
+    {
+        return Ok(Outcome::Skipped(why));
+    }
+    let sandbox = Sandbox::make(1)?;
+    traffic::prepare(&sandbox, row.sources, family)?;
+    backend.load(&sandbox, row, family)?;
+    let traffic = |limit| Traffic { family, sources: row.sources, is_read: row.bound, limit };
+    let before = Counts::read(&sandbox, backend, row, family)?;
+    let sent = sent(&sandbox, program, &traffic(Limit::Packets(GATE_PACKETS)))?;
+    let counted = Counts::read(&sandbox, backend, row, family)?.since(&before);
+    counted.prove(row, sent.packets)?;
+    Ok(Outcome::Measured(self::sent(&sandbox, program, &traffic(Limit::Seconds(seconds)))?))
+}
+
+/// Sends packets from within the network.
+fn sent(sandbox: &Sandbox, program: &Path, traffic: &Traffic) -> Result<Sent, Refusal> {
+    let traffic = serde_json::to_string(traffic).map_err(|error| Refusal::new(error.to_string()))?;
+    let ended = sandbox
+        .command(0, program)
+        .args(["lab", "send-packets", &traffic])
+        .run_blocking()
+        .and_then(Ended::succeeded)?;
+    serde_json::from_str(&ended.stdout)
+        .map_err(|error| Refusal::new(format!("what sent the packets printed no result: {error}")))
+}

@@ -1,0 +1,280 @@
+//! Rows: what is measured.
+
+use super::{Backend, Family};
+use millstream_model::Refusal;
+use serde::Deserialize;
+use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The file with all rows. Its comment says what the words mean.
+pub const ROWS: &str = include_str!("rows.toml");
+
+/// What a row does with every packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// It goes on to the socket.
+    Accept,
+    /// It ends here.
+    Drop,
+}
+
+/// One construct of a packet filter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Its name.
+    pub name: String,
+    /// What it does, as a phrase.
+    pub about: String,
+    /// What happens to every packet.
+    pub verdict: Verdict,
+    /// Whether somebody reads the port.
+    pub bound: bool,
+    /// Whether its rules turn connection tracking on.
+    pub tracks: bool,
+    /// Addresses that send in turn.
+    pub sources: u32,
+    /// Of the packets of the gate, at most so many pass although they are declared as dropped: a limit lets the first
+    /// ones through.
+    pub passes_max: u64,
+    /// Nanoseconds that the article's figure means for a packet.
+    pub ns_2016: Option<u32>,
+    others: u32,
+    size: u32,
+    text: Text,
+}
+
+/// A row as the file holds it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Text {
+    name: String,
+    about: String,
+    verdict: Verdict,
+    #[serde(default)]
+    bound: bool,
+    #[serde(default)]
+    tracks: bool,
+    #[serde(default = "one")]
+    sources: u32,
+    #[serde(default)]
+    passes_max: u64,
+    #[serde(default)]
+    others: Vec<u32>,
+    #[serde(default)]
+    size: Vec<u32>,
+    #[serde(default)]
+    ns_2016: Vec<u32>,
+    nft: Option<String>,
+    nft_lacks: Option<String>,
+    iptables: Option<String>,
+    iptables_lacks: Option<String>,
+    ipset: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    row: Vec<Text>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// Every row, in the order of the file.
+///
+/// # Errors
+/// The file is not what it should be, which a test would have found.
+pub fn rows() -> Result<Vec<Row>, Refusal> {
+    let file: File = toml::from_str(ROWS).map_err(|error| Refusal::new(format!("rows.toml: {error}")))?;
+    Ok(file.row.iter().flat_map(Text::rows).collect())
+}
+
+impl Text {
+    /// One row for each of its numbers.
+    fn rows(&self) -> Vec<Row> {
+        let turns = self.others.len().max(self.size.len()).max(1);
+        let row = |n: usize| {
+            let (others, size) = (self.others.get(n).copied(), self.size.get(n).copied());
+            let named = |text: &str| {
+                let text = others.map_or(text.to_owned(), |others| text.replace("{others}", &others.to_string()));
+                size.map_or(text.clone(), |size| text.replace("{size}", &size.to_string()))
+            };
+            Row {
+                name: named(&self.name),
+                about: named(&self.about),
+                verdict: self.verdict,
+                bound: self.bound,
+                tracks: self.tracks,
+                sources: self.sources,
+                passes_max: self.passes_max,
+                ns_2016: self.ns_2016.get(n).copied(),
+                others: others.unwrap_or(0),
+                size: size.unwrap_or(0),
+                text: self.clone(),
+            }
+        };
+        (0..turns).map(row).collect()
+    }
+}
+
+impl Row {
+    /// Why a backend has no such construct, if it has none.
+    pub fn lacks(&self, backend: Backend) -> Option<&str> {
+        match backend {
+            Backend::Nft => self.text.nft_lacks.as_deref(),
+            Backend::IptablesNft | Backend::IptablesLegacy => self.text.iptables_lacks.as_deref(),
+        }
+    }
+
+    /// Whether its rules for iptables need a set of `ipset`.
+    pub fn needs_ipset(&self) -> bool {
+        self.text.ipset.is_some()
+    }
+
+    /// The rules in nft's language.
+    pub(super) fn nft(&self, family: Family) -> String {
+        self.filled(self.text.nft.as_deref().unwrap_or_default(), family)
+    }
+
+    /// The rules as `iptables-restore` reads them.
+    pub(super) fn iptables(&self, family: Family) -> String {
+        self.filled(self.text.iptables.as_deref().unwrap_or_default(), family)
+    }
+
+    /// The sets as `ipset restore` reads them.
+    pub(super) fn ipset(&self, family: Family) -> Option<String> {
+        self.text.ipset.as_deref().map(|text| self.filled(text, family))
+    }
+
+    fn filled(&self, text: &str, family: Family) -> String {
+        let words = match family {
+            Family::V4 => [
+                ("{ip}", "ip"),
+                ("{type}", "ipv4_addr"),
+                ("{family}", "inet"),
+                ("{mask}", "255.255.0.0"),
+                ("{bits}", "16"),
+                ("{payload}", "28"),
+                ("{payload_end}", "36"),
+            ],
+            Family::V6 => [
+                ("{ip}", "ip6"),
+                ("{type}", "ipv6_addr"),
+                ("{family}", "inet6"),
+                ("{mask}", "ffff:ffff:ffff:ffff::"),
+                ("{bits}", "64"),
+                ("{payload}", "48"),
+                ("{payload_end}", "56"),
+            ],
+        };
+        let text = words.iter().fold(text.to_owned(), |text, (mark, word)| text.replace(mark, word));
+        let mut all = String::with_capacity(text.len() + 40 * self.size as usize);
+        for line in text.lines() {
+            let times = match line {
+                line if line.contains("{other}") => self.others,
+                line if line.contains("{element}") || line.contains("{first}") => self.size,
+                _ => 1,
+            };
+            for n in 0..times {
+                let line = self.line(line, n, family);
+                // Writing to a string cannot fail.
+                let _ = writeln!(all, "{line}");
+            }
+        }
+        all
+    }
+
+    /// One line, with the addresses of its turn.
+    fn line(&self, line: &str, n: u32, family: Family) -> String {
+        if !line.contains('{') {
+            return line.to_owned();
+        }
+        // The sources stand at the end of a set.
+        let own = self.size.saturating_sub(self.sources);
+        let (element, first, last) = match n.checked_sub(own) {
+            Some(n) => (source(n, self.sources, family), source(n, self.sources, family), after(n, family)),
+            None => (stranger(n, family), stranger(2 * n, family), stranger(2 * n + 1, family)),
+        };
+        line.replace("{other}", &other(n, family).to_string())
+            .replace("{element}", &element.to_string())
+            .replace("{first}", &first.to_string())
+            .replace("{last}", &last.to_string())
+    }
+}
+
+/// The address that sends in this turn. If there is only one, it is the loopback address.
+pub(super) fn source(n: u32, sources: u32, family: Family) -> IpAddr {
+    match family {
+        Family::V4 if sources == 1 => Ipv4Addr::LOCALHOST.into(),
+        // The whole of 127.0.0.0/8 is local.
+        Family::V4 => Ipv4Addr::from(0x7f01_0000 + n).into(),
+        Family::V6 if sources == 1 => Ipv6Addr::LOCALHOST.into(),
+        Family::V6 => Ipv6Addr::from((0xfd77_u128 << 112) + u128::from(n)).into(),
+    }
+}
+
+/// The address after the loopback address, for an interval.
+fn after(n: u32, family: Family) -> IpAddr {
+    match family {
+        Family::V4 => Ipv4Addr::from(0x7f00_0002 + n).into(),
+        Family::V6 => Ipv6Addr::from(2 + u128::from(n)).into(),
+    }
+}
+
+/// An address of a set that sends nothing.
+fn stranger(n: u32, family: Family) -> IpAddr {
+    match family {
+        // 10.0.0.0/8. Every other address, so that intervals do not touch.
+        Family::V4 => Ipv4Addr::from(0x0a00_0000 + n + n / 2 * 2).into(),
+        Family::V6 => Ipv6Addr::from((0xfd78_u128 << 112) + u128::from(n + n / 2 * 2)).into(),
+    }
+}
+
+/// An address of a rule that matches nothing, of the ranges that are kept for documents.
+fn other(n: u32, family: Family) -> IpAddr {
+    match family {
+        // 198.18.0.0/15, RFC 2544.
+        Family::V4 => Ipv4Addr::from(0xc612_0000 + n).into(),
+        Family::V6 => Ipv6Addr::from((0x2001_0db8_u128 << 96) + u128::from(n)).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_row_is_whole_and_has_a_name_of_its_own() {
+        let rows = rows().unwrap();
+        let names: BTreeSet<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(names.len(), rows.len());
+        for row in &rows {
+            let Text { nft, nft_lacks, iptables, iptables_lacks, .. } = &row.text;
+            assert!(nft.is_some() != nft_lacks.is_some(), "{}", row.name);
+            assert!(iptables.is_some() != iptables_lacks.is_some(), "{}", row.name);
+            for family in [Family::V4, Family::V6] {
+                let texts = [row.nft(family), row.iptables(family), row.ipset(family).unwrap_or_default()];
+                for text in &texts {
+                    let marks = ["{other}", "{element}", "{first}", "{ip}", "{type}", "{family}", "{size}", "{payload"];
+                    assert!(!marks.iter().any(|mark| text.contains(mark)), "{}: {text:.300}", row.name);
+                }
+                assert!(row.size == 0 || texts[0].lines().count() > row.size as usize);
+            }
+        }
+    }
+
+    #[test]
+    fn addresses_of_a_set_are_different_and_the_sources_are_its_last() {
+        let rows = rows().unwrap();
+        let row = rows.iter().find(|row| row.name == "set-265537-many").unwrap();
+        for family in [Family::V4, Family::V6] {
+            let text = row.ipset(family).unwrap();
+            let elements: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("add sources ")).collect();
+            assert_eq!(elements.iter().collect::<BTreeSet<_>>().len(), 265_537);
+            assert_eq!(elements[265_536], source(15_999, 16_000, family).to_string());
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Loading a row's rules.
+
+use super::Family;
+use super::row::Row;
+use millstream_host::{Ended, Error, Sandbox};
+use millstream_model::Refusal;
+use serde::{Deserialize, Serialize};
+
+/// A program that gives the kernel rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Backend {
+    /// `nft`.
+    Nft,
+    /// `iptables`, which makes nftables of its rules.
+    IptablesNft,
+    /// `iptables` with the kernel's older filter.
+    IptablesLegacy,
+}
+
+impl Backend {
+    /// Every backend.
+    pub const ALL: [Self; 3] = [Self::Nft, Self::IptablesNft, Self::IptablesLegacy];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nft => "nft",
+            Self::IptablesNft => "iptables-nft",
+            Self::IptablesLegacy => "iptables-legacy",
+        }
+    }
+
+    /// Why the row cannot be loaded here: a program is not installed.
+    pub(super) fn missing(self, row: &Row) -> Option<String> {
+        let ipset = (self != Self::Nft && row.needs_ipset()).then_some("ipset");
+        [Some(self.name()), ipset].into_iter().flatten().find_map(|program| {
+            let asked = millstream_host::Command::new(program).arg("--version").run_blocking();
+            matches!(asked, Err(Error::Missing { .. })).then(|| format!("there is no program {program}"))
+        })
+    }
+
+    /// Loads a row's rules into the network.
+    pub(super) fn load(self, sandbox: &Sandbox, row: &Row, family: Family) -> Result<(), Refusal> {
+        let load = |program: &str, args: &[&str], rules: String| {
+            let done = sandbox.command(0, program).args(args).input(rules).run_blocking().and_then(Ended::succeeded);
+            done.map_err(|error| Refusal::new(format!("{}: {error}", row.name)))
+        };
+        if self == Self::Nft {
+            return load("nft", &["-f", "-"], row.nft(family)).map(|_| ());
+        }
+        if let Some(sets) = row.ipset(family) {
+            load("ipset", &["restore"], sets)?;
+        }
+        load(&self.tool(family, "restore"), &[], row.iptables(family)).map(|_| ())
+    }
+
+    /// A program of iptables.
+    pub(super) fn tool(self, family: Family, what: &str) -> String {
+        let program = if family == Family::V4 { self.name().to_owned() } else { self.name().replace("ip", "ip6") };
+        format!("{program}-{what}")
+    }
+}

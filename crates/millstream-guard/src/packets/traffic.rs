@@ -1,0 +1,185 @@
+//! Sending packets as fast as one processor can.
+
+use super::Family;
+use super::row::source;
+use crate::limits::{BATCH_PACKETS, FILES_BESIDE, PAYLOAD_BYTES};
+use millstream_host::Sandbox;
+use millstream_model::Refusal;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, MMsgHdr, RecvFlags, SendAncillaryBuffer, SendFlags, SocketType, bind, connect, recv, sendmmsg,
+    socket,
+};
+use rustix::process::{Resource, Rlimit, getppid, getrlimit, setrlimit};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+use std::io::{self, IoSlice};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+/// The port that packets go to: discard.
+const PORT: u16 = 9;
+
+/// The port that they come from.
+const FROM: u16 = 40_009;
+
+/// The last characters of each packet, which rows look for.
+const NEEDLE: &[u8] = b"needle!";
+
+/// What to send.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Traffic {
+    /// The addresses.
+    pub family: Family,
+    /// Addresses that send in turn, each a batch.
+    pub sources: u32,
+    /// Whether the port is read.
+    pub is_read: bool,
+    /// When to stop.
+    pub limit: Limit,
+}
+
+/// When to stop sending.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// After exactly so many packets.
+    Packets(u64),
+    /// After this time.
+    Seconds(f64),
+}
+
+/// What was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Sent {
+    /// Packets.
+    pub packets: u64,
+    /// The time they took.
+    pub seconds: f64,
+    /// Processor time of the sender. On a loopback device the receiver's work is in it.
+    pub cpu_seconds: f64,
+}
+
+/// Why this account cannot send from so many addresses, each of which takes a socket.
+pub(super) fn too_many(sources: u32) -> Option<String> {
+    let most = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+    (most < files_needed(sources))
+        .then(|| format!("{sources} sources take as many sockets, and this account may have {most} files open"))
+}
+
+fn files_needed(sources: u32) -> u64 {
+    u64::from(sources) + FILES_BESIDE
+}
+
+/// Makes the addresses of the sources usable in a network.
+pub(super) fn prepare(sandbox: &Sandbox, sources: u32, family: Family) -> Result<(), Refusal> {
+    if family == Family::V6 && sources > 1 {
+        sandbox.run(0, "ip", ["-6", "route", "add", "local", "fd77::/64", "dev", "lo"])?;
+        sandbox.run(0, "sh", ["-c", "echo 1 > /proc/sys/net/ipv6/ip_nonlocal_bind"])?;
+    }
+    Ok(())
+}
+
+/// Sends packets of UDP to the loopback address, from the network of this process, on one processor.
+///
+/// # Errors
+/// The system refuses a socket or a packet.
+pub fn send(traffic: &Traffic) -> io::Result<Sent> {
+    stay_on_one_processor()?;
+    let target = match traffic.family {
+        Family::V4 => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), PORT),
+        Family::V6 => SocketAddr::new(Ipv6Addr::LOCALHOST.into(), PORT),
+    };
+    let reader = traffic.is_read.then(|| bound(target)).transpose()?;
+    let senders = senders(traffic, target)?;
+    let mut payload = [b'x'; PAYLOAD_BYTES];
+    payload[PAYLOAD_BYTES - NEEDLE.len()..].copy_from_slice(NEEDLE);
+    let (most, time) = match traffic.limit {
+        Limit::Packets(packets) => (packets, None),
+        Limit::Seconds(seconds) => (u64::MAX, Some(Duration::from_secs_f64(seconds))),
+    };
+    let parent = getppid();
+    let (begun, cpu_before) = (Instant::now(), cpu_time());
+    let mut packets = 0;
+    'all: loop {
+        for sender in &senders {
+            let wanted = (most - packets).min(BATCH_PACKETS as u64);
+            packets += batch(sender, &payload, usize::try_from(wanted).unwrap_or(BATCH_PACKETS))?;
+            if let Some(reader) = &reader {
+                read_all(reader)?;
+            }
+            // If whoever asked was killed, nobody wants the answer, and the network must not stay.
+            if packets >= most || time.is_some_and(|time| begun.elapsed() >= time) || getppid() != parent {
+                break 'all;
+            }
+        }
+    }
+    let (seconds, cpu) = (begun.elapsed().as_secs_f64(), cpu_time() - cpu_before);
+    Ok(Sent { packets, seconds, cpu_seconds: cpu.as_secs_f64() })
+}
+
+/// The highest processor that this process may use. On a machine with several, the others do the rest.
+fn stay_on_one_processor() -> io::Result<()> {
+    let allowed = sched_getaffinity(None)?;
+    let Some(last) = (0..CpuSet::MAX_CPU).rev().find(|cpu| allowed.is_set(*cpu)) else { return Ok(()) };
+    let mut one = CpuSet::new();
+    one.set(last);
+    Ok(sched_setaffinity(None, &one)?)
+}
+
+fn cpu_time() -> Duration {
+    let now = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(now.tv_sec.try_into().unwrap_or(0), now.tv_nsec.try_into().unwrap_or(0))
+}
+
+fn bound(address: SocketAddr) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let made = socket(family, SocketType::DGRAM, None)?;
+    bind(&made, &address)?;
+    Ok(made)
+}
+
+fn senders(traffic: &Traffic, target: SocketAddr) -> io::Result<Vec<OwnedFd>> {
+    let needed = files_needed(traffic.sources);
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum })?;
+    (0..traffic.sources)
+        .map(|n| {
+            let from: IpAddr = source(n, traffic.sources, traffic.family);
+            let sender = bound(SocketAddr::new(from, FROM))?;
+            connect(&sender, &target)?;
+            Ok(sender)
+        })
+        .collect()
+}
+
+/// Sends one packet so many times. Returns how many were sent.
+fn batch(sender: &OwnedFd, payload: &[u8], count: usize) -> io::Result<u64> {
+    let slices = [IoSlice::new(payload)];
+    let mut controls: Vec<_> = (0..count).map(|_| SendAncillaryBuffer::default()).collect();
+    let mut messages: Vec<_> = controls.iter_mut().map(|control| MMsgHdr::new(&slices, control)).collect();
+    let mut sent = 0;
+    while sent < count {
+        match sendmmsg(sender, &mut messages[sent..], SendFlags::empty()) {
+            Ok(more) => sent += more,
+            // The answer to an earlier packet: nobody reads the port. Or a filter drops what this process sends.
+            Err(Errno::CONNREFUSED | Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(sent as u64)
+}
+
+fn read_all(reader: &OwnedFd) -> io::Result<()> {
+    let mut packet = [0; PAYLOAD_BYTES];
+    loop {
+        match recv(reader, &mut packet[..], RecvFlags::DONTWAIT) {
+            Ok(_) => {}
+            Err(Errno::AGAIN) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! `lab packets` and `lab send-packets`: what the experiment `packets` runs.
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Output;
+use millstream_guard::limits::SECONDS_MAX;
+use millstream_guard::packets::{Backend, Family, Outcome, Traffic, measure, rows, send};
+use serde_json::json;
+
+const EXAMPLES: &str = "\
+Example:
+  millstream lab packets drop-raw --backend nft";
+
+/// Measure one row of the experiment `packets`, and print its metrics as JSON
+#[derive(Debug, clap::Args)]
+#[command(hide = true, after_help = EXAMPLES)]
+pub struct PacketsArgs {
+    /// Row: a construct of a packet filter
+    #[arg(value_name = "ROW")]
+    row: String,
+
+    /// What gives the kernel the rules
+    #[arg(long, value_name = "PROGRAM", value_parser = Backend::ALL.map(Backend::name), default_value = "nft")]
+    backend: String,
+
+    /// Family of the addresses
+    #[arg(long, value_name = "VERSION", value_parser = ["4", "6"], default_value = "4")]
+    family: String,
+
+    /// How long packets are sent
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    seconds: f64,
+}
+
+/// Send packets, and print how many they were and how long they took
+#[derive(Debug, clap::Args)]
+#[command(hide = true)]
+pub struct SendPacketsArgs {
+    /// What to send, as JSON
+    #[arg(value_name = "TRAFFIC", value_parser = traffic)]
+    traffic: Traffic,
+}
+
+fn traffic(text: &str) -> Result<Traffic, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+pub fn packets(args: &PacketsArgs, output: Output) -> Result<Exit, Failure> {
+    let rows = rows()?;
+    let Some(row) = rows.iter().find(|row| row.name == args.row) else {
+        let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        return Err(Failure::user(format!("there is no row {}", args.row)).hint(format!("one of {}", names.join(", "))));
+    };
+    if !(args.seconds > 0.0 && args.seconds <= SECONDS_MAX) {
+        return Err(Failure::user(format!("--seconds takes a number up to {SECONDS_MAX}, not {}", args.seconds)));
+    }
+    let backend = Backend::ALL.into_iter().find(|backend| backend.name() == args.backend).unwrap_or(Backend::Nft);
+    let family = if args.family == "6" { Family::V6 } else { Family::V4 };
+    let program =
+        std::env::current_exe().map_err(|error| Failure::user("this program cannot be found").because(&error))?;
+    let printed = match measure(row, backend, family, args.seconds, &program)? {
+        Outcome::Skipped(why) => json!({ "skipped": why }),
+        Outcome::Measured(sent) => {
+            #[expect(clippy::cast_precision_loss, reason = "fewer than 2^52 packets are sent")]
+            let packets = sent.packets as f64;
+            json!({
+                "packets_per_second": packets / sent.seconds,
+                "ns_per_packet": sent.seconds / packets * 1e9,
+                "cpu_ns_per_packet": sent.cpu_seconds / packets * 1e9,
+            })
+        }
+    };
+    output.line(&printed.to_string())?;
+    Ok(Exit::Done)
+}
+
+pub fn send_packets(args: &SendPacketsArgs, output: Output) -> Result<Exit, Failure> {
+    let sent = send(&args.traffic).map_err(|error| Failure::user("packets cannot be sent").because(&error))?;
+    output.line(&json!(sent).to_string())?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,64 @@
+//! `lab packets`: every row does to packets what it declares, and leaves nothing behind.
+
+use crate::process::{command, millstream};
+use millstream_guard::packets::{Backend, rows};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// Rows whose sets are so large that one family is enough.
+const LARGE: &str = "265537";
+
+#[test]
+fn every_row_is_proved_and_measured_or_skipped_with_a_reason() {
+    for row in rows().unwrap() {
+        for backend in Backend::ALL {
+            for family in ["4", "6"] {
+                if family == "6" && row.name.contains(LARGE) {
+                    continue;
+                }
+                let args = ["lab", "packets", &row.name, "--backend", backend.name(), "--family", family];
+                let run = millstream(&[&args[..], &["--seconds", "0.01"]].concat()).ends(0);
+                let printed: Value = serde_json::from_str(&run.stdout).unwrap();
+                match row.lacks(backend) {
+                    Some(why) => assert_eq!(printed["skipped"], why, "{args:?}"),
+                    None => assert!(printed["ns_per_packet"].as_f64() > Some(10.0), "{args:?}: {run:?}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_row_that_is_not_there_is_refused_with_the_names_of_the_others() {
+    let run = millstream(&["lab", "packets", "drop-nothing"]).ends(2);
+    assert!(run.stderr.contains("there is no row drop-nothing") && run.stderr.contains("drop-raw"), "{run:?}");
+    let run = millstream(&["lab", "packets", "accept", "--seconds", "0"]).ends(2);
+    assert!(run.stderr.contains("--seconds"), "{run:?}");
+}
+
+/// A kill leaves neither the network nor what sends in it.
+#[test]
+fn a_kill_leaves_nothing_running() {
+    let mut run = command(&["lab", "packets", "accept", "--seconds", "3000"]).spawn().unwrap();
+    let below = |pid: u32| {
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        children.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<u32>>()
+    };
+    let name = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    // One child holds the network, the other one sends for an hour.
+    let children = loop {
+        let children = below(run.id());
+        if children.len() == 2 && children.iter().any(|pid| name(pid).contains("3000.0")) {
+            break children;
+        }
+        assert!(run.try_wait().unwrap().is_none());
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    run.kill().unwrap();
+    run.wait().unwrap();
+    while children.iter().any(|pid| Path::new(&format!("/proc/{pid}")).exists()) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
