@@ -30,7 +30,8 @@ impl Counts {
                 of_nft(&listed)
             }
             Verdict::Drop => {
-                let saved = sandbox.run(0, backend.tool(family, "save"), ["-c"])?.stdout;
+                // Without its name, a normal user may not ask which tables there are.
+                let saved = sandbox.run(0, backend.tool(family, "save"), ["-c", "-t", row.table()])?.stdout;
                 of_iptables(&saved)
             }
         };

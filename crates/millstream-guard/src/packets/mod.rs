@@ -60,7 +60,9 @@ pub fn measure(row: &Row, backend: Backend, family: Family, seconds: f64, progra
     }
     let sandbox = Sandbox::make(1)?;
     traffic::prepare(&sandbox, row.sources, family)?;
-    backend.load(&sandbox, row, family)?;
+    if let Some(why) = backend.load(&sandbox, row, family)? {
+        return Ok(Outcome::Skipped(why));
+    }
     let traffic = |limit| Traffic { family, sources: row.sources, is_read: row.bound, limit };
     let before = Counts::read(&sandbox, backend, row, family)?;
     let sent = sent(&sandbox, program, &traffic(Limit::Packets(GATE_PACKETS)))?;

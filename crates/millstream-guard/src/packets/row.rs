@@ -143,6 +143,12 @@ impl Row {
         self.filled(self.text.iptables.as_deref().unwrap_or_default(), family)
     }
 
+    /// The table of the rules for iptables.
+    pub(super) fn table(&self) -> &str {
+        let lines = self.text.iptables.as_deref().unwrap_or_default().lines();
+        lines.filter_map(|line| line.strip_prefix('*')).next().unwrap_or("filter")
+    }
+
     /// The sets as `ipset restore` reads them.
     pub(super) fn ipset(&self, family: Family) -> Option<String> {
         self.text.ipset.as_deref().map(|text| self.filled(text, family))

@@ -6,6 +6,9 @@ use millstream_host::{Ended, Error, Sandbox};
 use millstream_model::Refusal;
 use serde::{Deserialize, Serialize};
 
+/// The kernel's answer to a message that is longer than this account may send.
+const TOO_LONG: &str = "Message too long";
+
 /// A program that gives the kernel rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -40,19 +43,25 @@ impl Backend {
         })
     }
 
-    /// Loads a row's rules into the network.
-    pub(super) fn load(self, sandbox: &Sandbox, row: &Row, family: Family) -> Result<(), Refusal> {
+    /// Loads a row's rules into the network. Returns why they cannot be loaded here, if they are too many for this account.
+    pub(super) fn load(self, sandbox: &Sandbox, row: &Row, family: Family) -> Result<Option<String>, Refusal> {
         let load = |program: &str, args: &[&str], rules: String| {
             let done = sandbox.command(0, program).args(args).input(rules).run_blocking().and_then(Ended::succeeded);
             done.map_err(|error| Refusal::new(format!("{}: {error}", row.name)))
         };
         if self == Self::Nft {
-            return load("nft", &["-f", "-"], row.nft(family)).map(|_| ());
+            return match load("nft", &["-f", "-"], row.nft(family)) {
+                // Only root may send the kernel messages of any length.
+                Err(refusal) if refusal.problem.contains(TOO_LONG) => {
+                    Ok(Some(format!("only root can load so large a set with nft: {TOO_LONG}")))
+                }
+                loaded => loaded.map(|_| None),
+            };
         }
         if let Some(sets) = row.ipset(family) {
             load("ipset", &["restore"], sets)?;
         }
-        load(&self.tool(family, "restore"), &[], row.iptables(family)).map(|_| ())
+        load(&self.tool(family, "restore"), &[], row.iptables(family)).map(|_| None)
     }
 
     /// A program of iptables.
