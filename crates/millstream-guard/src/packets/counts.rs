@@ -88,8 +88,8 @@ fn of_nft(json: &str) -> u64 {
 /// The counter of the last rule in what `iptables-save -c` prints: `[PACKETS:BYTES] -A CHAIN ..`.
 fn of_iptables(saved: &str) -> u64 {
     let rules = saved.lines().filter_map(|line| line.strip_prefix('['));
-    let packets = rules.filter_map(|line| line.split_once(':')?.0.parse().ok());
-    packets.last().unwrap_or(0)
+    let mut packets = rules.filter_map(|line| line.split_once(':')?.0.parse().ok());
+    packets.next_back().unwrap_or(0)
 }
 
 /// A counter of UDP in `/proc/net/snmp`: a line of names, then one of numbers.
