@@ -88,7 +88,7 @@ pub enum Error {
         /// The unfinished load's number.
         load_id: i64,
         /// How it differs, as the end of a clause.
-        difference: &'static str,
+        difference: String,
         /// Whether what it has added up would count again in the load asked for.
         adds_up: bool,
         /// The names of its stages, if it differs in nothing else.

@@ -196,7 +196,7 @@ async fn lock_unfinished(
             load::unlock(client, schema, load_id).await?;
             return Ok(None);
         }
-        let Some(difference) = unfinished.difference else {
+        let Some(difference) = unfinished.difference.clone() else {
             return match &unfinished.emptied {
                 Some(partition) if adds_up(&unfinished.mode) && !partition.is_empty() => {
                     Err(Error::PartitionEmptied { load_id, partition: partition.clone() })

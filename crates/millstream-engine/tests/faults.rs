@@ -239,12 +239,15 @@ async fn a_load_that_waits_for_its_first_documents_can_be_stopped() {
     let dir = tempfile::tempdir().unwrap();
     let pipe = dir.path().join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let (written, is_written) = tokio::sync::oneshot::channel();
     let writer = std::thread::spawn({
         let pipe = pipe.clone();
         move || {
             use std::io::Write;
+            // It opens when the load reads it.
             let mut file = std::fs::File::options().write(true).open(pipe).unwrap();
             file.write_all(b"{\"id\":1}\n").unwrap();
+            written.send(()).unwrap();
             file
         }
     });
@@ -252,7 +255,7 @@ async fn a_load_that_waits_for_its_first_documents_can_be_stopped() {
     let wanted = request("waiting", "id", &[pipe.display().to_string()]);
     let stop = around.stop.clone();
     let stopping = async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        is_written.await.unwrap();
         stop.stop(StopReason::Interrupted);
     };
     let (outcome, ()) = tokio::join!(Box::pin(load(&wanted, &around)), stopping);

@@ -338,5 +338,5 @@ async fn a_named_stream_resumes_when_it_is_sent_again() {
     interrupt(&db, &mut wanted).await;
     wanted.sources.push(pipe(&files, &text));
     let Error::LoadChanged { difference, .. } = refused(&db, &wanted).await else { panic!("a stream was appended") };
-    assert_eq!(difference, "together with a stream that has no name");
+    assert_eq!(difference, "together with a stream that has no source-name");
 }

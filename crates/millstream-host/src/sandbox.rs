@@ -21,6 +21,8 @@ const HOLDER: &str = "cat";
 pub struct Sandbox {
     holders: Vec<Child>,
     in_user_namespace: bool,
+    /// Ends of cables in the network of this machine. The kernel removes them with the other end, but a little later.
+    own_devices: Vec<String>,
 }
 
 /// One end of a cable between two networks.
@@ -41,7 +43,11 @@ impl Sandbox {
     /// A program is missing (`unshare`, `nsenter` of util-linux; `ip` of iproute2), or the system lets this account have
     /// no namespaces.
     pub fn make(networks: usize) -> Result<Self, Error> {
-        let mut made = Self { holders: Vec::new(), in_user_namespace: !rustix::process::geteuid().is_root() };
+        let mut made = Self {
+            holders: Vec::new(),
+            in_user_namespace: !rustix::process::geteuid().is_root(),
+            own_devices: Vec::new(),
+        };
         for network in 0..networks {
             let mut holder = made.unshare().start()?;
             made.wait_for(&mut holder)?;
@@ -79,13 +85,15 @@ impl Sandbox {
     ///
     /// # Errors
     /// As [`Sandbox::run`]; a name is taken, or too long.
-    pub fn join(&self, ends: [End<'_>; 2]) -> Result<(), Error> {
+    pub fn join(&mut self, ends: [End<'_>; 2]) -> Result<(), Error> {
         let [here, there] = ends;
         let mut link = self.ip(here.network);
         link.args(["link", "add", here.device, "type", "veth", "peer", "name", there.device]);
         let pid = there.network.map_or_else(std::process::id, |network| self.holders[network].id());
         link.args(["netns", &pid.to_string()]);
         link.run_blocking().and_then(Ended::succeeded)?;
+        let own = ends.iter().filter(|end| end.network.is_none()).map(|end| end.device.to_owned());
+        self.own_devices.extend(own);
         for end in ends {
             for address in end.addresses {
                 let mut add = self.ip(end.network);
@@ -149,6 +157,14 @@ impl Sandbox {
     }
 }
 
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        for device in &self.own_devices {
+            let _ = Command::new("ip").args(["link", "del", device]).run_blocking();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,7 +173,7 @@ mod tests {
 
     #[test]
     fn networks_of_a_sandbox_reach_each_other_and_end_with_it() {
-        let sandbox = Sandbox::make(2).unwrap();
+        let mut sandbox = Sandbox::make(2).unwrap();
         let addresses = [&["10.9.0.1/24", "fd09::1/64"], &["10.9.0.2/24", "fd09::2/64"]];
         let end = |network| End { network: Some(network), device: "cable", addresses: addresses[network] };
         sandbox.join([end(0), end(1)]).unwrap();

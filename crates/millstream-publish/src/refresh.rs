@@ -107,11 +107,8 @@ pub async fn estimate(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
             waiting => reason.push_str(&format!("; {waiting} segments are merged first")),
         }
         let (size, rows) = (target.size(client).await?, rows_estimate(client, target.model.table_oid).await?);
-        let bytes = match way.name {
-            // A changed row is written anew, with its index entries.
-            "incremental" => size / rows.max(1) * pending.keys.min(rows),
-            _ => size,
-        };
+        // A changed row is written anew, with its index entries.
+        let bytes = if way.needs_records { size / rows.max(1) * pending.keys.min(rows) } else { size };
         estimates.push(Estimate {
             model: target.model.name.clone(),
             collection: target.collection.name.clone(),

@@ -33,7 +33,8 @@ async fn a_model_shows_segments_and_a_drop_leaves_nothing() {
             let reason = &estimate(&around.db, &schema(), &models).await.unwrap()[0].reason;
             let ending = format!("; {} segments are merged first", waiting(&db, "shown").await);
             assert!(reason.ends_with(&ending), "{reason}");
-            Box::pin(refresh(&around.db, &schema(), &models)).await.unwrap();
+            // A segment is left while the server still ends a session of its load.
+            while refresh(&around.db, &schema(), &models).await.unwrap().iter().any(|one| !one.warnings.is_empty()) {}
             assert!(stored(&db, "shown_read").await == stream.last);
             let reason = &estimate(&around.db, &schema(), &models).await.unwrap()[0].reason;
             assert!(!reason.contains("segment"), "{reason}");

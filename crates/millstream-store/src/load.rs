@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::lock::{at_work, load_lock};
 use crate::schema::Schema;
 use millstream_model::limits::SLOTS;
+use millstream_model::words::option;
 use millstream_model::{COUNTERS, Counters, KeySpec, Position, Prefix, Refusal, SLOT_HASH_VERSION};
 use millstream_pg::advisory::OPEN;
 use tokio_postgres::{Client, GenericClient, Row, Transaction};
@@ -147,7 +148,7 @@ pub struct Unfinished {
     /// Names of its stages in order, if it differs from the one asked for in nothing else.
     pub other_stages: Option<Vec<String>>,
     /// What makes it another load than the one asked for, as the end of a clause; `None` if it is the same.
-    pub difference: Option<&'static str>,
+    pub difference: Option<String>,
     /// The partition that was truncated while it had documents in the table; empty if all of the table was.
     pub emptied: Option<String>,
 }
@@ -169,14 +170,14 @@ pub async fn find_unfinished(
     let (sources, mode): (Vec<String>, String) = (row.get("sources"), row.get("mode"));
     let transforms: Vec<String> = row.get("transforms");
     let differences = [
-        (mode != identity.mode, "in another mode"),
-        (!row.get::<_, bool>("same_key"), "by a key of another name, place or type"),
-        (row.get::<_, &str>("format") != identity.format, "in another format"),
-        (row.get::<_, &str>("layout") != identity.layout, "in another layout"),
-        (transforms != identity.transforms, "with other stages"),
-        (!identity.sources.starts_with(&sources), "together with other sources or in another order"),
-        (!identity.resumable, "together with a stream that has no name"),
-        (row.get::<_, i16>("slot_hash_version") != SLOT_HASH_VERSION, "with another version of millstream"),
+        (mode != identity.mode, "in another mode".to_owned()),
+        (!row.get::<_, bool>("same_key"), "by a key of another name, place or type".to_owned()),
+        (row.get::<_, &str>("format") != identity.format, "in another format".to_owned()),
+        (row.get::<_, &str>("layout") != identity.layout, "in another layout".to_owned()),
+        (transforms != identity.transforms, "with other stages".to_owned()),
+        (!identity.sources.starts_with(&sources), "together with other sources or in another order".to_owned()),
+        (!identity.resumable, format!("together with a stream that has no {}", option("source-name"))),
+        (row.get::<_, i16>("slot_hash_version") != SLOT_HASH_VERSION, "with another version of millstream".to_owned()),
     ];
     let mut found = differences.into_iter().filter(|(differs, _)| *differs).map(|(_, difference)| difference);
     let difference = found.next();

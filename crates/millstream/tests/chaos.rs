@@ -17,7 +17,7 @@ use tokio::process::Command;
 use tokio_postgres::Client;
 
 /// Files that each load reads, one after another.
-const FILES: usize = 24;
+const FILES: usize = 40;
 /// Documents of a file: many batches.
 const DOCUMENTS: u64 = 6_000;
 const KEYS: i64 = 2_000;
@@ -314,7 +314,7 @@ async fn load_files(stage: &Stage, kind: &'static Kind, files: usize, mut rng: R
         // Once a file.
         let mut truncates = kind.truncated && rng.bool();
         let between = async |rng: &mut Rng| {
-            if truncates && rng.u8(..3) == 0 && truncated(stage, kind.table).await {
+            if truncates && rng.bool() && truncated(stage, kind.table).await {
                 truncates = false;
                 stage.happened.tables_truncated.fetch_add(1, SeqCst);
                 (rows, deleted) = Default::default();

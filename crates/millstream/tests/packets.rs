@@ -4,7 +4,6 @@ use crate::process::{command, millstream};
 use millstream_guard::packets::{Backend, rows};
 use serde_json::Value;
 use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 /// Rows whose sets are so large that one family is enough.
@@ -58,7 +57,12 @@ fn a_kill_leaves_nothing_running() {
     };
     run.kill().unwrap();
     run.wait().unwrap();
-    while children.iter().any(|pid| Path::new(&format!("/proc/{pid}")).exists()) {
+    // Nobody may fetch the exit code of an orphan.
+    let is_running = |pid: &u32| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        status.lines().any(|line| line.starts_with("State:") && !line.contains('Z'))
+    };
+    while children.iter().any(is_running) {
         std::thread::sleep(Duration::from_millis(10));
     }
 }

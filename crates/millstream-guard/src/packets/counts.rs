@@ -13,7 +13,7 @@ const TRACKED: &str = "cat /proc/sys/net/netfilter/nf_conntrack_count 2>/dev/nul
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Counts {
     /// Those that the deciding rule has counted.
-    dropped: u64,
+    decided: u64,
     /// Those that came to a socket, or found none.
     delivered: u64,
     /// Connections that are tracked now.
@@ -22,14 +22,14 @@ pub(super) struct Counts {
 
 impl Counts {
     pub(super) fn read(sandbox: &Sandbox, backend: Backend, row: &Row, family: Family) -> Result<Self, Refusal> {
-        let dropped = match row.verdict {
-            Verdict::Accept => 0,
-            Verdict::Drop if backend == Backend::Nft => {
+        let decided = match row.verdict {
+            Verdict::Accept if !row.counts => 0,
+            _ if backend == Backend::Nft => {
                 // Terse: without the elements of sets.
                 let listed = sandbox.run(0, "nft", ["--terse", "--json", "list", "ruleset"])?.stdout;
                 of_nft(&listed)
             }
-            Verdict::Drop => {
+            _ => {
                 // Without its name, a normal user may not ask which tables there are.
                 let saved = sandbox.run(0, backend.tool(family, "save"), ["-c", "-t", row.table()])?.stdout;
                 of_iptables(&saved)
@@ -44,13 +44,13 @@ impl Counts {
         let of = |name| if family == Family::V4 { of_snmp(&text, name) } else { of_snmp6(&text, name) };
         let delivered = names.into_iter().map(of).sum();
         let tracked = sandbox.run(0, "sh", ["-c", TRACKED])?.stdout.trim().parse().unwrap_or(0);
-        Ok(Self { dropped, delivered, tracked })
+        Ok(Self { decided, delivered, tracked })
     }
 
     /// What has come since earlier counts; connections are those of now.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         Self {
-            dropped: self.dropped - earlier.dropped,
+            decided: self.decided - earlier.decided,
             delivered: self.delivered - earlier.delivered,
             tracked: self.tracked,
         }
@@ -58,16 +58,17 @@ impl Counts {
 
     /// Refuses counts that are not what the row declares.
     pub(super) fn prove(&self, row: &Row, sent: u64) -> Result<(), Refusal> {
-        let Self { dropped, delivered, tracked } = *self;
+        let Self { decided, delivered, tracked } = *self;
+        let (name, sources) = (&row.name, u64::from(row.sources));
+        // A source sends one packet more if it is answered, and gets the answer, which belongs to a known connection.
+        let (opening, answers) = if row.counts { (2 * sources, sources) } else { (0, 0) };
         let (is_met, fate) = match row.verdict {
-            Verdict::Accept => (delivered == sent, "delivered"),
-            Verdict::Drop => (dropped + delivered == sent && delivered <= row.passes_max, "dropped"),
+            Verdict::Accept => (delivered == sent + opening && (!row.counts || decided == sent + answers), "delivered"),
+            Verdict::Drop => (decided + delivered == sent && delivered <= row.passes_max, "dropped"),
         };
         if !is_met {
-            let name = &row.name;
-            return Err(Refusal::new(format!(
-                "{name}: of {sent} packets, {dropped} were dropped and {delivered} delivered; all should be {fate}"
-            )));
+            let counted = format!("the deciding rule counted {decided}, and {delivered} were delivered");
+            return Err(Refusal::new(format!("{name}: of {sent} packets, {counted}; all should be {fate}")));
         }
         match (row.tracks, tracked) {
             (true, 0) => Err(Refusal::new(format!("{}: no connection is tracked, but the row tracks", row.name))),
@@ -128,7 +129,7 @@ mod tests {
     fn a_row_that_does_not_do_what_it_declares_is_refused() {
         let rows = rows().unwrap();
         let row = |name: &str| rows.iter().find(|row| row.name == name).unwrap();
-        let counts = |dropped, delivered, tracked| Counts { dropped, delivered, tracked };
+        let counts = |decided, delivered, tracked| Counts { decided, delivered, tracked };
         for (name, counts, is_proved) in [
             ("drop-raw", counts(1_000, 0, 0), true),
             ("drop-raw", counts(999, 0, 0), false),
@@ -140,6 +141,8 @@ mod tests {
             ("accept", counts(0, 999, 0), false),
             ("accept-tracked", counts(0, 1_000, 1), true),
             ("accept-tracked", counts(0, 1_000, 0), false),
+            ("accept-established", counts(1_001, 1_002, 1), true),
+            ("accept-established", counts(0, 1_002, 1), false),
         ] {
             assert_eq!(counts.prove(row(name), 1_000).is_ok(), is_proved, "{name} {counts:?}");
         }

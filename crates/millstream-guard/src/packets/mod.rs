@@ -53,19 +53,23 @@ pub fn measure(row: &Row, backend: Backend, family: Family, seconds: f64, progra
     if let Some(why) = row
         .lacks(backend)
         .map(str::to_owned)
-        .or_else(|| backend.missing(row))
+        .or_else(|| backend.missing(row, family))
         .or_else(|| traffic::too_many(row.sources))
     {
         return Ok(Outcome::Skipped(why));
     }
-    let sandbox = Sandbox::make(1)?;
+    let sandbox = match Sandbox::make(1) {
+        Ok(sandbox) => sandbox,
+        Err(error) => return Ok(Outcome::Skipped(format!("no network of its own can be made here: {error}"))),
+    };
     traffic::prepare(&sandbox, row.sources, family)?;
     if let Some(why) = backend.load(&sandbox, row, family)? {
         return Ok(Outcome::Skipped(why));
     }
-    let traffic = |limit| Traffic { family, sources: row.sources, is_read: row.bound, limit };
+    let (sources, batch) = (row.sources, row.batch);
+    let traffic = |limit| Traffic { family, sources, batch, is_read: row.bound, is_answered: row.counts, limit };
     let before = Counts::read(&sandbox, backend, row, family)?;
-    let sent = sent(&sandbox, program, &traffic(Limit::Packets(GATE_PACKETS)))?;
+    let sent = sent(&sandbox, program, &traffic(Limit::Packets(GATE_PACKETS.max(sources.into()))))?;
     let counted = Counts::read(&sandbox, backend, row, family)?.since(&before);
     counted.prove(row, sent.packets)?;
     Ok(Outcome::Measured(self::sent(&sandbox, program, &traffic(Limit::Seconds(seconds)))?))

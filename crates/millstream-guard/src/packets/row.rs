@@ -1,6 +1,7 @@
 //! Rows: what is measured.
 
 use super::{Backend, Family};
+use crate::limits::BATCH_PACKETS;
 use millstream_model::Refusal;
 use serde::Deserialize;
 use std::fmt::Write;
@@ -32,8 +33,12 @@ pub struct Row {
     pub bound: bool,
     /// Whether its rules turn connection tracking on.
     pub tracks: bool,
+    /// Whether the deciding rule counts accepted packets, which belong to connections that were answered.
+    pub counts: bool,
     /// Addresses that send in turn.
     pub sources: u32,
+    /// Packets that a source sends at once.
+    pub batch: usize,
     /// Of the packets of the gate, at most so many pass although they are declared as dropped: a limit lets the first
     /// ones through.
     pub passes_max: u64,
@@ -55,8 +60,12 @@ struct Text {
     bound: bool,
     #[serde(default)]
     tracks: bool,
+    #[serde(default)]
+    counts: bool,
     #[serde(default = "one")]
     sources: u32,
+    #[serde(default = "batch")]
+    batch: usize,
     #[serde(default)]
     passes_max: u64,
     #[serde(default)]
@@ -80,6 +89,10 @@ struct File {
 
 fn one() -> u32 {
     1
+}
+
+fn batch() -> usize {
+    BATCH_PACKETS
 }
 
 /// Every row, in the order of the file.
@@ -107,7 +120,9 @@ impl Text {
                 verdict: self.verdict,
                 bound: self.bound,
                 tracks: self.tracks,
+                counts: self.counts,
                 sources: self.sources,
+                batch: self.batch,
                 passes_max: self.passes_max,
                 ns_2016: self.ns_2016.get(n).copied(),
                 others: others.unwrap_or(0),

@@ -2,7 +2,7 @@
 
 use super::Family;
 use super::row::Row;
-use millstream_host::{Ended, Error, Sandbox};
+use millstream_host::{Ended, Sandbox};
 use millstream_model::Refusal;
 use serde::{Deserialize, Serialize};
 
@@ -34,13 +34,22 @@ impl Backend {
         }
     }
 
-    /// Why the row cannot be loaded here: a program is not installed.
-    pub(super) fn missing(self, row: &Row) -> Option<String> {
-        let ipset = (self != Self::Nft && row.needs_ipset()).then_some("ipset");
-        [Some(self.name()), ipset].into_iter().flatten().find_map(|program| {
-            let asked = millstream_host::Command::new(program).arg("--version").run_blocking();
-            matches!(asked, Err(Error::Missing { .. })).then(|| format!("there is no program {program}"))
-        })
+    /// Why the row cannot be measured here: a program is not installed.
+    pub(super) fn missing(self, row: &Row, family: Family) -> Option<String> {
+        let mut programs = ["unshare", "nsenter", "ip"].map(str::to_owned).to_vec();
+        match self {
+            Self::Nft => programs.push("nft".to_owned()),
+            Self::IptablesNft | Self::IptablesLegacy => {
+                programs.extend(["restore", "save"].map(|what| self.tool(family, what)));
+                programs.extend(row.needs_ipset().then(|| "ipset".to_owned()));
+            }
+        }
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let is_there = |program: &String| std::env::split_paths(&path).any(|dir| dir.join(program).is_file());
+        programs
+            .iter()
+            .find(|program| !is_there(program))
+            .map(|program| format!("there is no program {program} in PATH"))
     }
 
     /// Loads a row's rules into the network. Returns why they cannot be loaded here, if they are too many for this account.

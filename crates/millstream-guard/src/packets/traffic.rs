@@ -7,8 +7,8 @@ use millstream_host::Sandbox;
 use millstream_model::Refusal;
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, MMsgHdr, RecvFlags, SendAncillaryBuffer, SendFlags, SocketType, bind, connect, recv, sendmmsg,
-    socket,
+    AddressFamily, MMsgHdr, RecvFlags, SendAncillaryBuffer, SendFlags, SocketType, bind, connect, recv, recvfrom,
+    send as send_one, sendmmsg, sendto, socket,
 };
 use rustix::process::{Resource, Rlimit, getppid, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -34,10 +34,14 @@ const NEEDLE: &[u8] = b"needle!";
 pub struct Traffic {
     /// The addresses.
     pub family: Family,
-    /// Addresses that send in turn, each a batch.
+    /// Addresses that send in turn.
     pub sources: u32,
+    /// Packets that each sends at once.
+    pub batch: usize,
     /// Whether the port is read.
     pub is_read: bool,
+    /// Whether each source sends one packet more before all others, and gets an answer.
+    pub is_answered: bool,
     /// When to stop.
     pub limit: Limit,
 }
@@ -88,6 +92,9 @@ pub(super) fn prepare(sandbox: &Sandbox, sources: u32, family: Family) -> Result
 /// # Errors
 /// The system refuses a socket or a packet.
 pub fn send(traffic: &Traffic) -> io::Result<Sent> {
+    if traffic.sources == 0 || !(1..=BATCH_PACKETS).contains(&traffic.batch) {
+        return Err(io::Error::other(format!("at least 1 source sends 1 to {BATCH_PACKETS} packets at once")));
+    }
     stay_on_one_processor()?;
     let target = match traffic.family {
         Family::V4 => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), PORT),
@@ -99,22 +106,30 @@ pub fn send(traffic: &Traffic) -> io::Result<Sent> {
     payload[PAYLOAD_BYTES - NEEDLE.len()..].copy_from_slice(NEEDLE);
     let (most, time) = match traffic.limit {
         Limit::Packets(packets) => (packets, None),
-        Limit::Seconds(seconds) => (u64::MAX, Some(Duration::from_secs_f64(seconds))),
+        Limit::Seconds(seconds) => (u64::MAX, Some(Duration::try_from_secs_f64(seconds).map_err(io::Error::other)?)),
     };
+    if let (Some(reader), true) = (&reader, traffic.is_answered) {
+        for sender in &senders {
+            answer(sender, reader, &payload)?;
+        }
+    }
     let parent = getppid();
     let (begun, cpu_before) = (Instant::now(), cpu_time());
     let mut packets = 0;
     'all: loop {
         for sender in &senders {
-            let wanted = (most - packets).min(BATCH_PACKETS as u64);
-            packets += batch(sender, &payload, usize::try_from(wanted).unwrap_or(BATCH_PACKETS))?;
+            let wanted = usize::try_from(most - packets).unwrap_or(usize::MAX).min(traffic.batch);
+            packets += batch(sender, &payload, wanted)?;
             if let Some(reader) = &reader {
                 read_all(reader)?;
             }
-            // If whoever asked was killed, nobody wants the answer, and the network must not stay.
-            if packets >= most || time.is_some_and(|time| begun.elapsed() >= time) || getppid() != parent {
+            if packets >= most {
                 break 'all;
             }
+        }
+        // If whoever asked was killed, nobody wants the answer, and the network must not stay.
+        if time.is_some_and(|time| begun.elapsed() >= time) || getppid() != parent {
+            break;
         }
     }
     let (seconds, cpu) = (begun.elapsed().as_secs_f64(), cpu_time() - cpu_before);
@@ -154,6 +169,17 @@ fn senders(traffic: &Traffic, target: SocketAddr) -> io::Result<Vec<OwnedFd>> {
             Ok(sender)
         })
         .collect()
+}
+
+/// Sends a packet to the reader and an answer back: from then on the connection counts as established.
+fn answer(sender: &OwnedFd, reader: &OwnedFd, payload: &[u8]) -> io::Result<()> {
+    let mut packet = [0; PAYLOAD_BYTES];
+    send_one(sender, payload, SendFlags::empty())?;
+    let (_, _, from) = recvfrom(reader, &mut packet[..], RecvFlags::empty())?;
+    let from = from.ok_or_else(|| io::Error::other("a packet came from nowhere"))?;
+    sendto(reader, payload, SendFlags::empty(), &from)?;
+    recv(sender, &mut packet[..], RecvFlags::empty())?;
+    Ok(())
 }
 
 /// Sends one packet so many times. Returns how many were sent.

@@ -28,7 +28,7 @@ const DOWNLOADED: &str = "downloaded";
 const CABLE: [&str; 2] = ["198.18.231.1", "198.18.231.2"];
 
 fn second_network() -> Result<Sandbox, millstream_host::Error> {
-    let sandbox = Sandbox::make(1)?;
+    let mut sandbox = Sandbox::make(1)?;
     let [here, there] = CABLE.map(|address| format!("{address}/30"));
     sandbox.join([
         End { network: None, device: "millstream0", addresses: &[&here] },
