@@ -71,9 +71,16 @@ pub(crate) fn pieces(source: &str) -> Vec<Piece<'_>> {
     cutter.pieces
 }
 
-/// The line on which the tests of a file begin, if it has any.
+/// The line on which the tests of a file begin, if it has any: a module with a body. Another item that only tests have may
+/// stand anywhere.
 pub(crate) fn tests_begin(source: &str) -> Option<usize> {
-    source.lines().position(|line| line.trim() == "#[cfg(test)]").map(|n| n + 1)
+    let lines: Vec<&str> = source.lines().map(str::trim).collect();
+    let is_module = |line: &&str| (line.starts_with("mod ") || line.contains(" mod ")) && line.contains('{');
+    let begins = |n: &usize| {
+        let item = lines[n + 1..].iter().find(|line| !line.starts_with("#["));
+        lines[*n] == "#[cfg(test)]" && item.is_some_and(is_module)
+    };
+    (0..lines.len()).find(begins).map(|n| n + 1)
 }
 
 /// Whether `text` holds `word` with no letter, digit or underscore on either side.

@@ -27,13 +27,14 @@ fn check(tree: &Tree, report: &mut Report) {
         for file in &files {
             let tests = tests_begin(&file.text).unwrap_or(usize::MAX);
             let pieces = pieces(&file.text);
-            for pair in pieces.windows(2) {
-                let [code, text] = pair else { continue };
+            for three in pieces.windows(3) {
+                let [code, text, after] = three else { continue };
                 if code.kind != Kind::Code || text.kind != Kind::Text || text.line >= tests {
                     continue;
                 }
                 let asked = items.iter().find(|item| {
-                    item.name == text.text && item.file.path != file.path && compares(code.text, &item.word)
+                    let asks = || compares(code.text, &item.word) || is_matched(code.text, after.text, &item.word);
+                    item.name == text.text && item.file.path != file.path && asks()
                 });
                 if let Some(item) = asked {
                     let says = format!("asks for the name of {}, let the item itself answer", item.file.path);
@@ -65,11 +66,21 @@ fn items<'a>(list: &File, files: &[&'a File]) -> Vec<Item<'a>> {
     items
 }
 
+/// Whether a text is the first arm of a `match` for a name. Its code ends before the text and goes on behind it.
+fn is_matched(before: &str, after: &str, word: &str) -> bool {
+    let asked = before.trim_end().strip_suffix('{').and_then(|rest| rest.rsplit_once("match "));
+    let is_arm = after.trim_start_matches('"').trim_start().starts_with("=>");
+    is_arm && asked.is_some_and(|(_, asked)| ends_in_name(asked.trim_end(), word))
+}
+
 /// Whether code that stands before a text compares a name with it.
 fn compares(code: &str, word: &str) -> bool {
     let Some(left) = ["==", "!="].iter().find_map(|sign| code.trim_end().strip_suffix(sign)) else { return false };
-    let left = left.trim_end();
+    ends_in_name(left.trim_end(), word)
+}
+
+fn ends_in_name(code: &str, word: &str) -> bool {
     [word, "name", "name()"].iter().any(|name| {
-        left.strip_suffix(name).is_some_and(|rest| !rest.ends_with(|last: char| last.is_alphanumeric() || last == '_'))
+        code.strip_suffix(name).is_some_and(|rest| !rest.ends_with(|last: char| last.is_alphanumeric() || last == '_'))
     })
 }
