@@ -1,10 +1,10 @@
 //! `lab packets`: every row does to packets what it declares, and leaves nothing behind.
 
+use crate::kill::until;
 use crate::process::{command, millstream};
 use millstream_guard::packets::{Backend, rows};
 use serde_json::Value;
 use std::fs;
-use std::time::Duration;
 
 /// Rows whose sets are so large that one family is enough.
 const LARGE: &str = "265537";
@@ -30,6 +30,12 @@ fn every_row_is_proved_and_measured_or_skipped_with_a_reason() {
 }
 
 #[test]
+fn rows_are_listed_with_the_figures_of_the_article() {
+    let run = millstream(&["lab", "packets"]).ends(0);
+    assert!(run.stdout.lines().any(|line| line.starts_with("drop-raw ") && line.contains("3571")), "{run:?}");
+}
+
+#[test]
 fn a_row_that_is_not_there_is_refused_with_the_names_of_the_others() {
     let run = millstream(&["lab", "packets", "drop-nothing"]).ends(2);
     assert!(run.stderr.contains("there is no row drop-nothing") && run.stderr.contains("drop-raw"), "{run:?}");
@@ -38,23 +44,20 @@ fn a_row_that_is_not_there_is_refused_with_the_names_of_the_others() {
 }
 
 /// A kill leaves neither the network nor what sends in it.
-#[test]
-fn a_kill_leaves_nothing_running() {
+#[tokio::test]
+async fn a_kill_leaves_nothing_running() {
     let mut run = command(&["lab", "packets", "accept", "--seconds", "3000"]).spawn().unwrap();
     let below = |pid: u32| {
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
         children.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<u32>>()
     };
     let name = |pid: &u32| fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    // One child holds the network, the other one sends for an hour.
-    let children = loop {
-        let children = below(run.id());
-        if children.len() == 2 && children.iter().any(|pid| name(pid).contains("3000.0")) {
-            break children;
-        }
-        assert!(run.try_wait().unwrap().is_none());
-        std::thread::sleep(Duration::from_millis(10));
-    };
+    let mut children = Vec::new();
+    until("one child holds the network and the other one sends for an hour", async || {
+        children = below(run.id());
+        children.len() == 2 && children.iter().any(|pid| name(pid).contains("3000.0"))
+    })
+    .await;
     run.kill().unwrap();
     run.wait().unwrap();
     // Nobody may fetch the exit code of an orphan.
@@ -62,7 +65,5 @@ fn a_kill_leaves_nothing_running() {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         status.lines().any(|line| line.starts_with("State:") && !line.contains('Z'))
     };
-    while children.iter().any(is_running) {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    until("both have ended", async || !children.iter().any(is_running)).await;
 }

@@ -18,6 +18,7 @@ use crate::limits::{GATE_PACKETS, SECONDS_MAX};
 use counts::Counts;
 use millstream_host::{Ended, Sandbox};
 use millstream_model::Refusal;
+use millstream_model::words::option;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -48,7 +49,8 @@ pub enum Outcome {
 /// A network cannot be made, the rules are refused, or the packets do not meet the fate that the row declares.
 pub fn measure(row: &Row, backend: Backend, family: Family, seconds: f64, program: &Path) -> Result<Outcome, Refusal> {
     if !(seconds > 0.0 && seconds <= SECONDS_MAX) {
-        return Err(Refusal::new(format!("a row is measured for at most {SECONDS_MAX} s, and longer than 0 s")));
+        let option = option("seconds");
+        return Err(Refusal::new(format!("{option} takes a number above 0, and at most {SECONDS_MAX}, not {seconds}")));
     }
     if let Some(why) = row
         .lacks(backend)
@@ -67,7 +69,9 @@ pub fn measure(row: &Row, backend: Backend, family: Family, seconds: f64, progra
         return Ok(Outcome::Skipped(why));
     }
     let (sources, batch) = (row.sources, row.batch);
-    let traffic = |limit| Traffic { family, sources, batch, is_read: row.bound, is_answered: row.counts, limit };
+    let asked_by = std::process::id();
+    let traffic =
+        |limit| Traffic { family, sources, batch, is_read: row.bound, is_answered: row.counts, limit, asked_by };
     let before = Counts::read(&sandbox, backend, row, family)?;
     let sent = sent(&sandbox, program, &traffic(Limit::Packets(GATE_PACKETS.max(sources.into()))))?;
     let counted = Counts::read(&sandbox, backend, row, family)?.since(&before);

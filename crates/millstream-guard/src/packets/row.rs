@@ -55,7 +55,9 @@ pub struct Row {
 struct Text {
     name: String,
     about: String,
-    verdict: Verdict,
+    /// The row whose rules and verdict it has.
+    like: Option<String>,
+    verdict: Option<Verdict>,
     #[serde(default)]
     bound: bool,
     #[serde(default)]
@@ -100,13 +102,23 @@ fn batch() -> usize {
 /// # Errors
 /// The file is not what it should be, which a test would have found.
 pub fn rows() -> Result<Vec<Row>, Refusal> {
-    let file: File = toml::from_str(ROWS).map_err(|error| Refusal::new(format!("rows.toml: {error}")))?;
-    Ok(file.row.iter().flat_map(Text::rows).collect())
+    let wrong = |why: String| Refusal::new(format!("rows.toml: {why}"));
+    let file: File = toml::from_str(ROWS).map_err(|error| wrong(error.to_string()))?;
+    let mut rows = Vec::new();
+    for text in &file.row {
+        let name = text.like.as_ref().unwrap_or(&text.name);
+        let rules = file.row.iter().find(|other| other.name == *name);
+        let (rules, verdict) = rules
+            .and_then(|rules| Some((rules, rules.verdict?)))
+            .ok_or_else(|| wrong(format!("{} has no verdict", text.name)))?;
+        rows.extend(text.rows(rules, verdict));
+    }
+    Ok(rows)
 }
 
 impl Text {
-    /// One row for each of its numbers.
-    fn rows(&self) -> Vec<Row> {
+    /// One row for each of its numbers, with these rules.
+    fn rows(&self, rules: &Self, verdict: Verdict) -> Vec<Row> {
         let turns = self.others.len().max(self.size.len()).max(1);
         let row = |n: usize| {
             let (others, size) = (self.others.get(n).copied(), self.size.get(n).copied());
@@ -117,17 +129,17 @@ impl Text {
             Row {
                 name: named(&self.name),
                 about: named(&self.about),
-                verdict: self.verdict,
-                bound: self.bound,
-                tracks: self.tracks,
-                counts: self.counts,
+                verdict,
+                bound: rules.bound,
+                tracks: rules.tracks,
+                counts: rules.counts,
                 sources: self.sources,
                 batch: self.batch,
                 passes_max: self.passes_max,
                 ns_2016: self.ns_2016.get(n).copied(),
                 others: others.unwrap_or(0),
                 size: size.unwrap_or(0),
-                text: self.clone(),
+                text: rules.clone(),
             }
         };
         (0..turns).map(row).collect()

@@ -44,6 +44,8 @@ pub struct Traffic {
     pub is_answered: bool,
     /// When to stop.
     pub limit: Limit,
+    /// The process that has started this one. If it is gone, nobody wants the answer, and the network must not stay.
+    pub asked_by: u32,
 }
 
 /// When to stop sending.
@@ -113,7 +115,6 @@ pub fn send(traffic: &Traffic) -> io::Result<Sent> {
             answer(sender, reader, &payload)?;
         }
     }
-    let parent = getppid();
     let (begun, cpu_before) = (Instant::now(), cpu_time());
     let mut packets = 0;
     'all: loop {
@@ -127,8 +128,8 @@ pub fn send(traffic: &Traffic) -> io::Result<Sent> {
                 break 'all;
             }
         }
-        // If whoever asked was killed, nobody wants the answer, and the network must not stay.
-        if time.is_some_and(|time| begun.elapsed() >= time) || getppid() != parent {
+        let is_wanted = getppid().is_some_and(|parent| parent.as_raw_pid().cast_unsigned() == traffic.asked_by);
+        if time.is_some_and(|time| begun.elapsed() >= time) || !is_wanted {
             break;
         }
     }

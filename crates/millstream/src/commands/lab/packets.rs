@@ -3,21 +3,22 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
-use millstream_guard::limits::SECONDS_MAX;
-use millstream_guard::packets::{Backend, Family, Outcome, Traffic, measure, rows, send};
+use crate::table::{Align, Table};
+use millstream_guard::packets::{Backend, Family, Outcome, Row, Traffic, measure, rows, send};
 use serde_json::json;
 
 const EXAMPLES: &str = "\
-Example:
+Examples:
+  millstream lab packets
   millstream lab packets drop-raw --backend nft";
 
-/// Measure one row of the experiment `packets`, and print its metrics as JSON
+/// List the rows of the experiment `packets`, or measure one and print its metrics as JSON
 #[derive(Debug, clap::Args)]
 #[command(hide = true, after_help = EXAMPLES)]
 pub struct PacketsArgs {
     /// Row: a construct of a packet filter
     #[arg(value_name = "ROW")]
-    row: String,
+    row: Option<String>,
 
     /// What gives the kernel the rules
     #[arg(long, value_name = "PROGRAM", value_parser = Backend::ALL.map(Backend::name), default_value = "nft")]
@@ -47,13 +48,11 @@ fn traffic(text: &str) -> Result<Traffic, String> {
 
 pub fn packets(args: &PacketsArgs, output: Output) -> Result<Exit, Failure> {
     let rows = rows()?;
-    let Some(row) = rows.iter().find(|row| row.name == args.row) else {
+    let Some(name) = &args.row else { return list(&rows, output) };
+    let Some(row) = rows.iter().find(|row| row.name == *name) else {
         let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
-        return Err(Failure::user(format!("there is no row {}", args.row)).hint(format!("one of {}", names.join(", "))));
+        return Err(Failure::user(format!("there is no row {name}")).hint(format!("one of {}", names.join(", "))));
     };
-    if !(args.seconds > 0.0 && args.seconds <= SECONDS_MAX) {
-        return Err(Failure::user(format!("--seconds takes a number up to {SECONDS_MAX}, not {}", args.seconds)));
-    }
     let backend = Backend::ALL.into_iter().find(|backend| backend.name() == args.backend).unwrap_or(Backend::Nft);
     let family = if args.family == "6" { Family::V6 } else { Family::V4 };
     let program =
@@ -71,6 +70,17 @@ pub fn packets(args: &PacketsArgs, output: Output) -> Result<Exit, Failure> {
         }
     };
     output.line(&printed.to_string())?;
+    Ok(Exit::Done)
+}
+
+/// The rows, with the nanoseconds that the figures of 2016 mean for a packet.
+fn list(rows: &[Row], output: Output) -> Result<Exit, Failure> {
+    let mut table = Table::new(&[("row", Align::Left), ("ns in 2016", Align::Right), ("what it does", Align::Wrap)]);
+    for row in rows {
+        let then = row.ns_2016.map_or_else(String::new, |ns| ns.to_string());
+        table.row([row.name.clone(), then, row.about.clone()]);
+    }
+    output.table(&table)?;
     Ok(Exit::Done)
 }
 
