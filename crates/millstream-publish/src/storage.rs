@@ -175,7 +175,10 @@ impl Storage<'_> {
                 Err(error) => {
                     client.batch_execute("rollback to index; release index").await?;
                     if error.code() == Some(&SqlState::DUPLICATE_TABLE) {
-                        return Err(Error::Refused(Refusal::new(format!("index \"{index}\" could not be removed yet: others still use it")).hint("end the transactions that have the model open (see pg_stat_activity), then publish again")));
+                        let problem = format!("index \"{index}\" could not be removed yet: others still use it");
+                        let hint = "end the transactions that have the model open (see pg_stat_activity), then publish \
+                                    again";
+                        return Err(Error::Refused(Refusal::new(problem).hint(hint)));
                     }
                     first_error = first_error.or(Some(error));
                 }
