@@ -12,6 +12,10 @@ Examples:
   millstream lab packets
   millstream lab packets drop-raw --backend nft";
 
+const SEND_EXAMPLE: &str = "\
+Example, which the program itself runs in a network of its own:
+  millstream lab send-packets TRAFFIC";
+
 /// List the rows of the experiment `packets`, or measure one and print its metrics as JSON
 #[derive(Debug, clap::Args)]
 #[command(hide = true, after_help = EXAMPLES)]
@@ -35,7 +39,7 @@ pub struct PacketsArgs {
 
 /// Send packets, and print how many they were and how long they took
 #[derive(Debug, clap::Args)]
-#[command(hide = true)]
+#[command(hide = true, after_help = SEND_EXAMPLE)]
 pub struct SendPacketsArgs {
     /// What to send, as JSON
     #[arg(value_name = "TRAFFIC", value_parser = traffic)]
