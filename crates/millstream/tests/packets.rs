@@ -2,7 +2,7 @@
 
 use crate::kill::until;
 use crate::process::{command, millstream};
-use millstream_guard::packets::{Backend, rows};
+use millstream_guard::packets::{Backend, Generator, Row, rows};
 use serde_json::Value;
 use std::fs;
 
@@ -11,19 +11,32 @@ const LARGE: &str = "265537";
 
 #[test]
 fn every_row_is_proved_and_measured_or_skipped_with_a_reason() {
+    every_row(Generator::Send, |row, family| family == "4" || !row.name.contains(LARGE));
+}
+
+#[test]
+fn every_row_is_proved_with_live_frames_or_skipped_with_a_reason() {
+    every_row(Generator::Live, |row, _| !row.name.contains(LARGE));
+}
+
+fn every_row(generator: Generator, is_wanted: impl Fn(&Row, &str) -> bool) {
+    let is_root = rustix::process::geteuid().is_root();
     for row in rows().unwrap() {
-        for backend in Backend::ALL {
-            for family in ["4", "6"] {
-                if family == "6" && row.name.contains(LARGE) {
-                    continue;
+        for (backend, family) in Backend::ALL.into_iter().flat_map(|backend| [(backend, "4"), (backend, "6")]) {
+            if !is_wanted(&row, family) {
+                continue;
+            }
+            let [by, from] = [backend.name(), generator.name()];
+            let args = ["lab", "packets", &row.name, "--backend", by, "--generator", from, "--family", family];
+            let run = millstream(&[&args[..], &["--seconds", "0.01"]].concat()).ends(0);
+            let printed: Value = serde_json::from_str(&run.stdout).unwrap();
+            let needs_root = backend == Backend::Xdp || generator == Generator::Live;
+            match row.lacks(backend).or(generator.lacks(&row)) {
+                Some(why) => assert_eq!(printed["skipped"], why, "{args:?}"),
+                None if needs_root && !is_root => {
+                    assert!(printed["skipped"].as_str().unwrap().starts_with("XDP needs root"), "{args:?}: {run:?}");
                 }
-                let args = ["lab", "packets", &row.name, "--backend", backend.name(), "--family", family];
-                let run = millstream(&[&args[..], &["--seconds", "0.01"]].concat()).ends(0);
-                let printed: Value = serde_json::from_str(&run.stdout).unwrap();
-                match row.lacks(backend) {
-                    Some(why) => assert_eq!(printed["skipped"], why, "{args:?}"),
-                    None => assert!(printed["ns_per_packet"].as_f64() > Some(10.0), "{args:?}: {run:?}"),
-                }
+                None => assert!(printed["ns_per_packet"].as_f64() > Some(10.0), "{args:?}: {run:?}"),
             }
         }
     }

@@ -5,11 +5,17 @@
 //! packets, exactly as many are counted as dropped or delivered as the row declares, and connection tracking is in use
 //! where it should be and nowhere else.
 
+mod bpf;
 mod counts;
+mod frame;
+mod generator;
+mod live;
+mod program;
 mod row;
 mod rules;
 mod traffic;
 
+pub use generator::Generator;
 pub use row::{ROWS, Row, Verdict, rows};
 pub use rules::Backend;
 pub use traffic::{Limit, Sent, Traffic, send};
@@ -47,16 +53,26 @@ pub enum Outcome {
 ///
 /// # Errors
 /// A network cannot be made, the rules are refused, or the packets do not meet the fate that the row declares.
-pub fn measure(row: &Row, backend: Backend, family: Family, seconds: f64, program: &Path) -> Result<Outcome, Refusal> {
+pub fn measure(
+    row: &Row,
+    backend: Backend,
+    generator: Generator,
+    family: Family,
+    seconds: f64,
+    program: &Path,
+) -> Result<Outcome, Refusal> {
     if !(seconds > 0.0 && seconds <= SECONDS_MAX) {
         let option = option("seconds");
         return Err(Refusal::new(format!("{option} takes a number above 0, and at most {SECONDS_MAX}, not {seconds}")));
     }
+    let uses_xdp = backend == Backend::Xdp || generator == Generator::Live;
     if let Some(why) = row
         .lacks(backend)
+        .or_else(|| generator.lacks(row))
         .map(str::to_owned)
         .or_else(|| backend.missing(row, family))
         .or_else(|| traffic::too_many(row.sources))
+        .or_else(|| uses_xdp.then(|| live::missing(generator)).flatten())
     {
         return Ok(Outcome::Skipped(why));
     }
@@ -65,17 +81,29 @@ pub fn measure(row: &Row, backend: Backend, family: Family, seconds: f64, progra
         Err(error) => return Ok(Outcome::Skipped(format!("no network of its own can be made here: {error}"))),
     };
     traffic::prepare(&sandbox, row.sources, family)?;
-    if let Some(why) = backend.load(&sandbox, row, family)? {
+    if generator == Generator::Live
+        && let Err(error) = live::prepare(&sandbox, family)
+    {
+        return Ok(Outcome::Skipped(format!("no virtual cable can be laid here: {error}")));
+    }
+    if let Some(why) = backend.load(&sandbox, row, generator, family)? {
         return Ok(Outcome::Skipped(why));
     }
-    let (sources, batch) = (row.sources, row.batch);
-    let asked_by = std::process::id();
-    let traffic =
-        |limit| Traffic { family, sources, batch, is_read: row.bound, is_answered: row.counts, limit, asked_by };
+    let traffic = |limit| Traffic {
+        generator,
+        family,
+        sources: row.sources,
+        batch: row.batch,
+        is_read: row.bound,
+        is_answered: row.counts,
+        is_dropped: backend == Backend::Xdp,
+        limit,
+        asked_by: std::process::id(),
+    };
     let before = Counts::read(&sandbox, backend, row, family)?;
-    let sent = sent(&sandbox, program, &traffic(Limit::Packets(GATE_PACKETS.max(sources.into()))))?;
+    let sent = sent(&sandbox, program, &traffic(Limit::Packets(GATE_PACKETS.max(row.sources.into()))))?;
     let counted = Counts::read(&sandbox, backend, row, family)?.since(&before);
-    counted.prove(row, sent.packets)?;
+    counted.and_watched(sent.dropped).prove(row, sent.packets)?;
     Ok(Outcome::Measured(self::sent(&sandbox, program, &traffic(Limit::Seconds(seconds)))?))
 }
 

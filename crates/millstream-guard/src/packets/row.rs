@@ -1,6 +1,7 @@
 //! Rows: what is measured.
 
-use super::{Backend, Family};
+use super::generator::next;
+use super::{Backend, Family, Generator};
 use crate::limits::BATCH_PACKETS;
 use millstream_model::Refusal;
 use serde::Deserialize;
@@ -81,6 +82,8 @@ struct Text {
     iptables: Option<String>,
     iptables_lacks: Option<String>,
     ipset: Option<String>,
+    #[serde(default)]
+    xdp: bool,
 }
 
 #[derive(Deserialize)]
@@ -152,6 +155,7 @@ impl Row {
         match backend {
             Backend::Nft => self.text.nft_lacks.as_deref(),
             Backend::IptablesNft | Backend::IptablesLegacy => self.text.iptables_lacks.as_deref(),
+            Backend::Xdp => (!self.text.xdp).then_some("XDP has no such rule: our program only counts and drops"),
         }
     }
 
@@ -161,13 +165,13 @@ impl Row {
     }
 
     /// The rules in nft's language.
-    pub(super) fn nft(&self, family: Family) -> String {
-        self.filled(self.text.nft.as_deref().unwrap_or_default(), family)
+    pub(super) fn nft(&self, generator: Generator, family: Family) -> String {
+        self.filled(self.text.nft.as_deref().unwrap_or_default(), generator, family)
     }
 
     /// The rules as `iptables-restore` reads them.
-    pub(super) fn iptables(&self, family: Family) -> String {
-        self.filled(self.text.iptables.as_deref().unwrap_or_default(), family)
+    pub(super) fn iptables(&self, generator: Generator, family: Family) -> String {
+        self.filled(self.text.iptables.as_deref().unwrap_or_default(), generator, family)
     }
 
     /// The table of the rules for iptables.
@@ -177,11 +181,11 @@ impl Row {
     }
 
     /// The sets as `ipset restore` reads them.
-    pub(super) fn ipset(&self, family: Family) -> Option<String> {
-        self.text.ipset.as_deref().map(|text| self.filled(text, family))
+    pub(super) fn ipset(&self, generator: Generator, family: Family) -> Option<String> {
+        self.text.ipset.as_deref().map(|text| self.filled(text, generator, family))
     }
 
-    fn filled(&self, text: &str, family: Family) -> String {
+    fn filled(&self, text: &str, generator: Generator, family: Family) -> String {
         let words = match family {
             Family::V4 => [
                 ("{ip}", "ip"),
@@ -202,7 +206,8 @@ impl Row {
                 ("{payload_end}", "56"),
             ],
         };
-        let text = words.iter().fold(text.to_owned(), |text, (mark, word)| text.replace(mark, word));
+        let text = text.replace("{device}", generator.device());
+        let text = words.iter().fold(text, |text, (mark, word)| text.replace(mark, word));
         let mut all = String::with_capacity(text.len() + 40 * self.size as usize);
         for line in text.lines() {
             let times = match line {
@@ -211,7 +216,7 @@ impl Row {
                 _ => 1,
             };
             for n in 0..times {
-                let line = self.line(line, n, family);
+                let line = self.line(line, n, generator, family);
                 // Writing to a string cannot fail.
                 let _ = writeln!(all, "{line}");
             }
@@ -220,39 +225,23 @@ impl Row {
     }
 
     /// One line, with the addresses of its turn.
-    fn line(&self, line: &str, n: u32, family: Family) -> String {
+    fn line(&self, line: &str, n: u32, generator: Generator, family: Family) -> String {
         if !line.contains('{') {
             return line.to_owned();
         }
         // The sources stand at the end of a set.
         let own = self.size.saturating_sub(self.sources);
         let (element, first, last) = match n.checked_sub(own) {
-            Some(n) => (source(n, self.sources, family), source(n, self.sources, family), after(n, family)),
+            Some(n) => {
+                let source = generator.source(n, self.sources, family);
+                (source, source, next(source))
+            }
             None => (stranger(n, family), stranger(2 * n, family), stranger(2 * n + 1, family)),
         };
         line.replace("{other}", &other(n, family).to_string())
             .replace("{element}", &element.to_string())
             .replace("{first}", &first.to_string())
             .replace("{last}", &last.to_string())
-    }
-}
-
-/// The address that sends in this turn. If there is only one, it is the loopback address.
-pub(super) fn source(n: u32, sources: u32, family: Family) -> IpAddr {
-    match family {
-        Family::V4 if sources == 1 => Ipv4Addr::LOCALHOST.into(),
-        // The whole of 127.0.0.0/8 is local.
-        Family::V4 => Ipv4Addr::from(0x7f01_0000 + n).into(),
-        Family::V6 if sources == 1 => Ipv6Addr::LOCALHOST.into(),
-        Family::V6 => Ipv6Addr::from((0xfd77_u128 << 112) + u128::from(n)).into(),
-    }
-}
-
-/// The address after the loopback address, for an interval.
-fn after(n: u32, family: Family) -> IpAddr {
-    match family {
-        Family::V4 => Ipv4Addr::from(0x7f00_0002 + n).into(),
-        Family::V6 => Ipv6Addr::from(2 + u128::from(n)).into(),
     }
 }
 
@@ -288,10 +277,22 @@ mod tests {
             let Text { nft, nft_lacks, iptables, iptables_lacks, .. } = &row.text;
             assert!(nft.is_some() != nft_lacks.is_some(), "{}", row.name);
             assert!(iptables.is_some() != iptables_lacks.is_some(), "{}", row.name);
-            for family in [Family::V4, Family::V6] {
-                let texts = [row.nft(family), row.iptables(family), row.ipset(family).unwrap_or_default()];
+            for (generator, family) in Generator::ALL.into_iter().flat_map(|one| [(one, Family::V4), (one, Family::V6)])
+            {
+                let sets = row.ipset(generator, family).unwrap_or_default();
+                let texts = [row.nft(generator, family), row.iptables(generator, family), sets];
                 for text in &texts {
-                    let marks = ["{other}", "{element}", "{first}", "{ip}", "{type}", "{family}", "{size}", "{payload"];
+                    let marks = [
+                        "{device}",
+                        "{other}",
+                        "{element}",
+                        "{first}",
+                        "{ip}",
+                        "{type}",
+                        "{family}",
+                        "{size}",
+                        "{payload",
+                    ];
                     assert!(!marks.iter().any(|mark| text.contains(mark)), "{}: {text:.300}", row.name);
                 }
                 assert!(row.size == 0 || texts[0].lines().count() > row.size as usize);
@@ -302,12 +303,15 @@ mod tests {
     #[test]
     fn addresses_of_a_set_are_different_and_the_sources_are_its_last() {
         let rows = rows().unwrap();
-        let row = rows.iter().find(|row| row.name == "set-265537-many").unwrap();
-        for family in [Family::V4, Family::V6] {
-            let text = row.ipset(family).unwrap();
-            let elements: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("add sources ")).collect();
-            assert_eq!(elements.iter().collect::<BTreeSet<_>>().len(), 265_537);
-            assert_eq!(elements[265_536], source(15_999, 16_000, family).to_string());
+        for (generator, name) in [(Generator::Send, "set-265537-many"), (Generator::Live, "set-265537")] {
+            let row = rows.iter().find(|row| row.name == name).unwrap();
+            for family in [Family::V4, Family::V6] {
+                let text = row.ipset(generator, family).unwrap();
+                let elements: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("add sources ")).collect();
+                assert_eq!(elements.iter().collect::<BTreeSet<_>>().len(), 265_537);
+                let last = generator.source(row.sources - 1, row.sources, family);
+                assert_eq!(elements[265_536], last.to_string());
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Loading a row's rules.
 
-use super::Family;
 use super::row::Row;
+use super::{Family, Generator};
 use millstream_host::{Ended, Sandbox};
 use millstream_model::Refusal;
 use serde::{Deserialize, Serialize};
@@ -19,11 +19,13 @@ pub enum Backend {
     IptablesNft,
     /// `iptables` with the kernel's older filter.
     IptablesLegacy,
+    /// A program of XDP of our own, which needs root.
+    Xdp,
 }
 
 impl Backend {
     /// Every backend.
-    pub const ALL: [Self; 3] = [Self::Nft, Self::IptablesNft, Self::IptablesLegacy];
+    pub const ALL: [Self; 4] = [Self::Nft, Self::IptablesNft, Self::IptablesLegacy, Self::Xdp];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -31,6 +33,7 @@ impl Backend {
             Self::Nft => "nft",
             Self::IptablesNft => "iptables-nft",
             Self::IptablesLegacy => "iptables-legacy",
+            Self::Xdp => "xdp",
         }
     }
 
@@ -43,6 +46,7 @@ impl Backend {
                 programs.extend(["restore", "save"].map(|what| self.tool(family, what)));
                 programs.extend(row.needs_ipset().then(|| "ipset".to_owned()));
             }
+            Self::Xdp => {}
         }
         let path = std::env::var_os("PATH").unwrap_or_default();
         let is_there = |program: &String| std::env::split_paths(&path).any(|dir| dir.join(program).is_file());
@@ -53,13 +57,23 @@ impl Backend {
     }
 
     /// Loads a row's rules into the network. Returns why they cannot be loaded here, if they are too many for this account.
-    pub(super) fn load(self, sandbox: &Sandbox, row: &Row, family: Family) -> Result<Option<String>, Refusal> {
+    pub(super) fn load(
+        self,
+        sandbox: &Sandbox,
+        row: &Row,
+        generator: Generator,
+        family: Family,
+    ) -> Result<Option<String>, Refusal> {
         let load = |program: &str, args: &[&str], rules: String| {
             let done = sandbox.command(0, program).args(args).input(rules).run_blocking().and_then(Ended::succeeded);
             done.map_err(|error| Refusal::new(format!("{}: {error}", row.name)))
         };
+        if self == Self::Xdp {
+            // The process that makes the packets loads it, and it ends with that.
+            return Ok(None);
+        }
         if self == Self::Nft {
-            return match load("nft", &["-f", "-"], row.nft(family)) {
+            return match load("nft", &["-f", "-"], row.nft(generator, family)) {
                 // Only root may send the kernel messages of any length.
                 Err(refusal) if refusal.problem.contains(TOO_LONG) => {
                     Ok(Some(format!("only root can load so large a set with nft: {TOO_LONG}")))
@@ -67,10 +81,10 @@ impl Backend {
                 loaded => loaded.map(|_| None),
             };
         }
-        if let Some(sets) = row.ipset(family) {
+        if let Some(sets) = row.ipset(generator, family) {
             load("ipset", &["restore"], sets)?;
         }
-        load(&self.tool(family, "restore"), &[], row.iptables(family)).map(|_| None)
+        load(&self.tool(family, "restore"), &[], row.iptables(generator, family)).map(|_| None)
     }
 
     /// A program of iptables.

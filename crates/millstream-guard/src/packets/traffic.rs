@@ -1,29 +1,30 @@
 //! Sending packets as fast as one processor can.
 
-use super::Family;
-use super::row::source;
-use crate::limits::{BATCH_PACKETS, FILES_BESIDE, PAYLOAD_BYTES};
+use super::live::{Frames, Watch};
+use super::program::Action;
+use super::{Family, Generator};
+use crate::limits::{BATCH_PACKETS, FILES_BESIDE, FRAMES_AT_ONCE, PAYLOAD_BYTES, READER_BYTES};
 use millstream_host::Sandbox;
 use millstream_model::Refusal;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, MMsgHdr, RecvFlags, SendAncillaryBuffer, SendFlags, SocketType, bind, connect, recv, recvfrom,
-    send as send_one, sendmmsg, sendto, socket,
+    send as send_one, sendmmsg, sendto, socket, sockopt::set_socket_recv_buffer_size_force,
 };
 use rustix::process::{Resource, Rlimit, getppid, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::io::{self, IoSlice};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 /// The port that packets go to: discard.
-const PORT: u16 = 9;
+pub(super) const PORT: u16 = 9;
 
 /// The port that they come from.
-const FROM: u16 = 40_009;
+pub(super) const FROM: u16 = 40_009;
 
 /// The last characters of each packet, which rows look for.
 const NEEDLE: &[u8] = b"needle!";
@@ -32,6 +33,8 @@ const NEEDLE: &[u8] = b"needle!";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Traffic {
+    /// What makes the packets.
+    pub generator: Generator,
     /// The addresses.
     pub family: Family,
     /// Addresses that send in turn.
@@ -42,6 +45,8 @@ pub struct Traffic {
     pub is_read: bool,
     /// Whether each source sends one packet more before all others, and gets an answer.
     pub is_answered: bool,
+    /// Whether a program of XDP drops them all.
+    pub is_dropped: bool,
     /// When to stop.
     pub limit: Limit,
     /// The process that has started this one. If it is gone, nobody wants the answer, and the network must not stay.
@@ -67,6 +72,8 @@ pub struct Sent {
     pub seconds: f64,
     /// Processor time of the sender. On a loopback device the receiver's work is in it.
     pub cpu_seconds: f64,
+    /// Packets that a program of XDP has dropped.
+    pub dropped: u64,
 }
 
 /// Why this account cannot send from so many addresses, each of which takes a socket.
@@ -89,7 +96,7 @@ pub(super) fn prepare(sandbox: &Sandbox, sources: u32, family: Family) -> Result
     Ok(())
 }
 
-/// Sends packets of UDP to the loopback address, from the network of this process, on one processor.
+/// Makes packets of UDP in the network of this process, on one processor.
 ///
 /// # Errors
 /// The system refuses a socket or a packet.
@@ -98,31 +105,33 @@ pub fn send(traffic: &Traffic) -> io::Result<Sent> {
         return Err(io::Error::other(format!("at least 1 source sends 1 to {BATCH_PACKETS} packets at once")));
     }
     stay_on_one_processor()?;
-    let target = match traffic.family {
-        Family::V4 => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), PORT),
-        Family::V6 => SocketAddr::new(Ipv6Addr::LOCALHOST.into(), PORT),
-    };
+    let target = SocketAddr::new(traffic.generator.target(traffic.family), PORT);
     let reader = traffic.is_read.then(|| bound(target)).transpose()?;
-    let senders = senders(traffic, target)?;
+    if let (Some(reader), Generator::Live) = (&reader, traffic.generator) {
+        set_socket_recv_buffer_size_force(reader, READER_BYTES)?;
+    }
     let mut payload = [b'x'; PAYLOAD_BYTES];
     payload[PAYLOAD_BYTES - NEEDLE.len()..].copy_from_slice(NEEDLE);
+    let watch = watch(traffic)?;
+    let senders = senders(traffic, target, &payload)?;
     let (most, time) = match traffic.limit {
         Limit::Packets(packets) => (packets, None),
         Limit::Seconds(seconds) => (u64::MAX, Some(Duration::try_from_secs_f64(seconds).map_err(io::Error::other)?)),
     };
     if let (Some(reader), true) = (&reader, traffic.is_answered) {
         for sender in &senders {
-            answer(sender, reader, &payload)?;
+            if let Sender::Socket(sender) = sender {
+                answer(sender, reader, &payload)?;
+            }
         }
     }
     let (begun, cpu_before) = (Instant::now(), cpu_time());
-    let mut packets = 0;
+    let (mut packets, mut read) = (0, 0);
     'all: loop {
         for sender in &senders {
-            let wanted = usize::try_from(most - packets).unwrap_or(usize::MAX).min(traffic.batch);
-            packets += batch(sender, &payload, wanted)?;
+            packets += sender.send(&payload, most - packets, traffic.batch)?;
             if let Some(reader) = &reader {
-                read_all(reader)?;
+                read += read_all(reader)?;
             }
             if packets >= most {
                 break 'all;
@@ -134,7 +143,43 @@ pub fn send(traffic: &Traffic) -> io::Result<Sent> {
         }
     }
     let (seconds, cpu) = (begun.elapsed().as_secs_f64(), cpu_time() - cpu_before);
-    Ok(Sent { packets, seconds, cpu_seconds: cpu.as_secs_f64() })
+    let seen = watch.map_or(Ok(packets), |watch| watch.count())?;
+    let arrived = if reader.is_some() { seen.min(read) } else { seen };
+    if arrived != packets {
+        return Err(io::Error::other(format!("of {packets} packets, only {arrived} arrived")));
+    }
+    let dropped = if traffic.is_dropped { seen } else { 0 };
+    Ok(Sent { packets, seconds, cpu_seconds: cpu.as_secs_f64(), dropped })
+}
+
+/// What sends.
+enum Sender {
+    Socket(OwnedFd),
+    Cable(Frames),
+}
+
+impl Sender {
+    /// Sends as many packets as are left, or as go in one call. Returns how many were sent.
+    fn send(&self, payload: &[u8], left: u64, group: usize) -> io::Result<u64> {
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        match self {
+            Self::Socket(socket) => batch(socket, payload, left.min(group)),
+            Self::Cable(frames) => {
+                let count = left.min(FRAMES_AT_ONCE);
+                frames.inject(count, group)?;
+                Ok(count as u64)
+            }
+        }
+    }
+}
+
+/// The program of XDP, if there is one.
+fn watch(traffic: &Traffic) -> io::Result<Option<Watch>> {
+    let Traffic { generator, family, is_dropped, .. } = *traffic;
+    let action = if is_dropped { Action::Drop } else { Action::Pass };
+    // A cable takes frames only if a program is there to see them come out.
+    let is_there = is_dropped || generator == Generator::Live;
+    is_there.then(|| Watch::begin(generator, family, action)).transpose()
 }
 
 /// The highest processor that this process may use. On a machine with several, the others do the rest.
@@ -158,16 +203,19 @@ fn bound(address: SocketAddr) -> io::Result<OwnedFd> {
     Ok(made)
 }
 
-fn senders(traffic: &Traffic, target: SocketAddr) -> io::Result<Vec<OwnedFd>> {
+fn senders(traffic: &Traffic, target: SocketAddr, payload: &[u8]) -> io::Result<Vec<Sender>> {
+    if traffic.generator == Generator::Live {
+        return Ok(vec![Sender::Cable(Frames::new(traffic.family, payload)?)]);
+    }
     let needed = files_needed(traffic.sources);
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum })?;
     (0..traffic.sources)
         .map(|n| {
-            let from: IpAddr = source(n, traffic.sources, traffic.family);
+            let from = traffic.generator.source(n, traffic.sources, traffic.family);
             let sender = bound(SocketAddr::new(from, FROM))?;
             connect(&sender, &target)?;
-            Ok(sender)
+            Ok(Sender::Socket(sender))
         })
         .collect()
 }
@@ -200,12 +248,14 @@ fn batch(sender: &OwnedFd, payload: &[u8], count: usize) -> io::Result<u64> {
     Ok(sent as u64)
 }
 
-fn read_all(reader: &OwnedFd) -> io::Result<()> {
+/// Reads what has come. Returns how many packets that were.
+fn read_all(reader: &OwnedFd) -> io::Result<u64> {
     let mut packet = [0; PAYLOAD_BYTES];
+    let mut read = 0;
     loop {
         match recv(reader, &mut packet[..], RecvFlags::DONTWAIT) {
-            Ok(_) => {}
-            Err(Errno::AGAIN) => return Ok(()),
+            Ok(_) => read += 1,
+            Err(Errno::AGAIN) => return Ok(read),
             Err(error) => return Err(error.into()),
         }
     }

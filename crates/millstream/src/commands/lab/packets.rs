@@ -4,16 +4,17 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::table::{Align, Table};
-use millstream_guard::packets::{Backend, Family, Outcome, Row, Traffic, measure, rows, send};
+use millstream_guard::packets::{Backend, Family, Generator, Outcome, Row, Traffic, measure, rows, send};
 use serde_json::json;
 
 const EXAMPLES: &str = "\
 Examples:
   millstream lab packets
-  millstream lab packets drop-raw --backend nft";
+  millstream lab packets drop-raw --backend nft
+  millstream lab packets drop-xdp --backend xdp --generator live";
 
-const SEND_EXAMPLE: &str = "\
-Example, which the program itself runs in a network of its own:
+const SEND_EXAMPLES: &str = "\
+Example, as `lab packets` starts it in a network of its own:
   millstream lab send-packets TRAFFIC";
 
 /// List the rows of the experiment `packets`, or measure one and print its metrics as JSON
@@ -28,6 +29,10 @@ pub struct PacketsArgs {
     #[arg(long, value_name = "PROGRAM", value_parser = Backend::ALL.map(Backend::name), default_value = "nft")]
     backend: String,
 
+    /// What makes the packets: a socket, or live frames, which a virtual cable receives and nobody sends (as root)
+    #[arg(long, value_name = "NAME", value_parser = Generator::ALL.map(Generator::name), default_value = "send")]
+    generator: String,
+
     /// Family of the addresses
     #[arg(long, value_name = "VERSION", value_parser = ["4", "6"], default_value = "4")]
     family: String,
@@ -39,7 +44,7 @@ pub struct PacketsArgs {
 
 /// Send packets, and print how many they were and how long they took
 #[derive(Debug, clap::Args)]
-#[command(hide = true, after_help = SEND_EXAMPLE)]
+#[command(hide = true, after_help = SEND_EXAMPLES)]
 pub struct SendPacketsArgs {
     /// What to send, as JSON
     #[arg(value_name = "TRAFFIC", value_parser = traffic)]
@@ -58,10 +63,11 @@ pub fn packets(args: &PacketsArgs, output: Output) -> Result<Exit, Failure> {
         return Err(Failure::user(format!("there is no row {name}")).hint(format!("one of {}", names.join(", "))));
     };
     let backend = Backend::ALL.into_iter().find(|backend| backend.name() == args.backend).unwrap_or(Backend::Nft);
+    let generator = Generator::ALL.into_iter().find(|one| one.name() == args.generator).unwrap_or(Generator::Send);
     let family = if args.family == "6" { Family::V6 } else { Family::V4 };
     let program =
         std::env::current_exe().map_err(|error| Failure::user("this program cannot be found").because(&error))?;
-    let printed = match measure(row, backend, family, args.seconds, &program)? {
+    let printed = match measure(row, backend, generator, family, args.seconds, &program)? {
         Outcome::Skipped(why) => json!({ "skipped": why }),
         Outcome::Measured(sent) => {
             #[expect(clippy::cast_precision_loss, reason = "fewer than 2^52 packets are sent")]
