@@ -18,6 +18,7 @@ mod path_text;
 mod position;
 mod prefix;
 pub mod quantity;
+pub mod range;
 mod receipt;
 mod refusal;
 mod slot;

@@ -42,6 +42,12 @@ pub const NUMBER_EXPANDED_DIGITS_MAX: usize = 1_024;
 /// exponent, so that many such numbers are limited like one large number.
 pub const DOCUMENT_EXPANDED_DIGITS_MAX: usize = DOCUMENT_BYTES_MAX;
 
+/// Characters of a text that a reason shows.
+pub const SHOWN_CHARACTERS: usize = 60;
+
+/// Hyphens in two addresses with zone ids. Linux allows 15 bytes for the name of an interface.
+pub const ZONE_HYPHENS_MAX: usize = 32;
+
 const _: () = assert!(SLOTS == 256, "a slot is the top byte of the key hash");
 const _: () = assert!(REJECT_END_BYTES * 2 <= REJECT_BYTES_MAX);
 const _: () = assert!(REJECT_BYTES_MAX <= DOCUMENT_BYTES_MAX);

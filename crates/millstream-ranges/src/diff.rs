@@ -1,9 +1,9 @@
 //! Compares what addresses get from two generations.
 
 use crate::error::Error;
-use crate::range::Range;
 use crate::store::Generation;
 use crate::value;
+use millstream_model::range::Range;
 use serde::Serialize;
 use std::borrow::Cow;
 
@@ -217,7 +217,7 @@ fn sorted(members: &str) -> Option<Vec<(String, String)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::range::{FAMILIES, Family};
+    use millstream_model::range::{FAMILIES, Family};
     use millstream_testkit::Cases;
 
     /// Addresses that the property test looks at, of each family.

@@ -125,12 +125,6 @@ pub const RECOGNISED_BYTES: usize = 1 << 16;
 /// Bytes of an entry that a reject shows, and bytes of its reason.
 pub const SHOWN_BYTES: usize = 1 << 10;
 
-/// Characters of a text that a reason shows.
-pub const SHOWN_CHARACTERS: usize = 60;
-
-/// Hyphens in two addresses with zone ids. Linux allows 15 bytes for the name of an interface.
-pub const ZONE_HYPHENS_MAX: usize = 32;
-
 /// Memory of a text besides its bytes.
 pub const MMDB_TEXT_BYTES: usize = 96;
 

@@ -3,7 +3,7 @@
 //! Hex, and not the bytes as JSON characters: a JSON text holds characters, and a byte above 127 becomes two bytes of
 //! UTF-8 in most readers. The last address is then wrong for every range that ends in an octet above 127.
 
-use crate::range::Family;
+use millstream_model::range::Family;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;

@@ -11,10 +11,10 @@ use crate::limits::{
     BATCH_BYTES, BATCH_QUEUE, BATCH_RECORDS, BATCH_WAIT, MAP_BYTES_MAX, MAP_BYTES_MIN, MAP_FACTOR, PAGE_BYTES_MAX,
     PROGRESS_RANGES, REJECTS_MAX, SORT_BYTES, SORT_BYTES_MIN,
 };
-use crate::range::Family;
 use crate::store::{Building, Content, FORMAT, Layout, Put, Receipt, Written, hash, write};
 use millstream_failpoint as failpoint;
 use millstream_model::Refusal;
+use millstream_model::range::Family;
 use millstream_model::words::option;
 use overlap::{Counts, Sweep};
 use serde::Serialize;

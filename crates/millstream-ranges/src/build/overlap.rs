@@ -5,8 +5,8 @@
 use super::sorter::{Place, Record};
 use crate::error::Error;
 use crate::limits::{DEPTH_MAX, OVERLAPS_NAMED};
-use crate::range::{Family, Range};
 use crate::store::{Put, Stored};
+use millstream_model::range::{Family, Range};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::limits::{RUNS_MAX, VALUE_BYTES_MAX};
-use crate::range::{Family, Range};
+use millstream_model::range::{Family, Range};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::File;

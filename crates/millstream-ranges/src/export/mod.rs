@@ -11,10 +11,10 @@ mod table;
 pub use table::{TableOptions, lateral, to_table};
 
 use crate::error::Error;
-use crate::range::Range;
 use crate::store::{Found, Generation};
 use crate::value::braced;
 use millstream_model::Refusal;
+use millstream_model::range::Range;
 use millstream_model::words::command;
 use std::borrow::Cow;
 use std::io::{self, BufWriter, Write};
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use crate::build::{BuildRequest, Silent, build};
     use crate::input::Listed;
-    use crate::range::Reading;
+    use millstream_model::range::Reading;
     use millstream_pg::Explained as _;
 
     /// A store of these ranges and members. It is removed with the folder.

@@ -4,9 +4,9 @@ use super::{Export, ExportOptions, failed};
 use crate::diff::answers;
 use crate::error::Error;
 use crate::limits::NFT_NAME_BYTES;
-use crate::range::{FAMILIES, Family, Range};
 use crate::store::Generation;
 use millstream_model::Refusal;
+use millstream_model::range::{FAMILIES, Family, Range};
 use std::io::{self, Write};
 
 pub(super) const EXPORT: Export = Export {

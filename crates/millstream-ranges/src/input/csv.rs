@@ -8,7 +8,7 @@ use super::window::Window;
 use super::{Format, Input, InputOptions, Read};
 use crate::error::Error;
 use crate::limits::JOIN_BYTES_MAX;
-use crate::range::{Range, Reading};
+use millstream_model::range::{Range, Reading};
 use millstream_model::words::{option, set};
 use std::sync::Arc;
 
@@ -149,7 +149,7 @@ mod tests {
     use super::super::transcript::{read, read_named};
     use super::*;
     use crate::limits::{LINE_BYTES_MAX, VALUE_BYTES_MAX};
-    use crate::range::Family;
+    use millstream_model::range::Family;
     use millstream_pg::Explained as _;
 
     fn options(range: &[&str], keep: &[&str], header: bool) -> InputOptions {

@@ -2,7 +2,7 @@
 
 use super::{Input, Read, Rejected};
 use crate::error::Error;
-use crate::range::Range;
+use millstream_model::range::Range;
 
 /// Ranges with their members, which are JSON without the braces; or why there is no range.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use crate::jsonb;
 use crate::limits::VALUE_BYTES_MAX;
-use crate::range::Range;
+use millstream_model::range::Range;
 use serde_json::Value;
 
 /// The member that holds the last address. No input may bring its own.
@@ -95,8 +95,8 @@ impl Member {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::range::{FAMILIES, Family};
     use crate::value;
+    use millstream_model::range::{FAMILIES, Family};
 
     #[test]
     fn texts_become_json_strings() {

@@ -25,9 +25,9 @@ pub use query::{RowReceiver, RowSender, query, row_queue, send_query};
 
 use crate::error::Error;
 use crate::limits::{RECOGNISED_BYTES, SHOWN_BYTES};
-use crate::range::{Range, Reading};
 use memchr::memchr;
 use millstream_model::Refusal;
+use millstream_model::range::{Range, Reading};
 use millstream_model::words::option;
 use std::path::Path;
 use window::Window;

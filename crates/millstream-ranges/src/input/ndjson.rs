@@ -63,7 +63,7 @@ mod tests {
     use super::super::transcript::read;
     use super::*;
     use crate::limits::VALUE_BYTES_MAX;
-    use crate::range::{Family, Reading};
+    use millstream_model::range::{Family, Reading};
     use millstream_pg::Explained as _;
 
     fn options(range: &[&str], keep: &[&str]) -> InputOptions {

@@ -10,11 +10,11 @@ pub use receipt::{FORMAT, Layout, Receipt};
 pub(crate) use write::{Content, Put, Stored, Written, write};
 
 use crate::error::Error;
-use crate::range::{FAMILIES, Family, Range, number};
 use crate::value;
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithoutTls};
 use millstream_model::Refusal;
+use millstream_model::range::{FAMILIES, Family, Range, number};
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;

@@ -1,7 +1,7 @@
 //! The last address in a stored value, read strictly.
 
-use crate::range::Family;
 use crate::value;
+use millstream_model::range::Family;
 use serde::Deserialize;
 use std::net::IpAddr;
 

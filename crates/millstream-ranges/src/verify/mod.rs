@@ -5,8 +5,8 @@ mod last_address;
 use crate::error::Error;
 use crate::jsonb;
 use crate::limits::PROBLEMS_NAMED;
-use crate::range::{FAMILIES, Family, Range};
 use crate::store::{Entry, Generation};
+use millstream_model::range::{FAMILIES, Family, Range};
 use serde::Serialize;
 
 /// What a check of a generation found.

@@ -63,7 +63,7 @@ impl Family {
 }
 
 /// An address as a number of its family, most significant byte first.
-pub(crate) fn number(address: IpAddr) -> u128 {
+pub fn number(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => u128::from(address.to_bits()),
         IpAddr::V6(address) => address.to_bits(),
