@@ -1,4 +1,10 @@
-//! Packet filters: what each of their constructs costs, measured in networks of our own.
+//! Packet filters: what a host accepts, how the kernel is told, and what each construct costs, all tried in networks of
+//! our own.
 
+pub mod in_effect;
 pub mod limits;
 pub mod packets;
+pub mod policy;
+pub mod prove;
+pub mod rules;
+pub mod warning;

@@ -1,5 +1,7 @@
 //! Every limit of this crate.
 
+use std::time::Duration;
+
 /// Bytes of a packet's payload. The article sent as many.
 pub const PAYLOAD_BYTES: usize = 128;
 
@@ -22,3 +24,52 @@ pub(crate) const FILES_BESIDE: u64 = 64;
 
 /// Longest measurement, in seconds.
 pub const SECONDS_MAX: f64 = 3_600.0;
+
+/// Largest file of a policy, in bytes.
+pub const POLICY_BYTES_MAX: u64 = 1 << 20;
+
+/// Largest file of a list, in bytes: more than as many ranges of IPv6 as a list may have take.
+pub const LIST_BYTES_MAX: u64 = 256 << 20;
+
+/// Most ranges of a list.
+pub const RANGES_MAX: usize = 2_000_000;
+
+/// Longest name of a list, service or client, in bytes. With what goes before and after it, it is the name of a set,
+/// which may have 31 bytes in ipset.
+pub const NAME_BYTES_MAX: usize = 16;
+
+/// Longest name of an interface in Linux, in bytes.
+pub const INTERFACE_BYTES_MAX: usize = 15;
+
+/// Largest number of a rate, and largest burst: iptables counts a second in 10,000 parts.
+pub const RATE_MAX: u32 = 10_000;
+
+/// What a limit lets through at once unless the policy says otherwise: as nft and iptables do.
+pub const BURST: u32 = 5;
+
+/// Sources that a limit of nft counts at once. What comes from further ones is accepted.
+pub const LIMIT_SOURCES_MAX: u32 = 65_535;
+
+/// Dropped packets that are logged in a second, at most.
+pub const LOG_PER_SECOND: u32 = 5;
+
+/// Ports in one rule of iptables.
+pub const MULTIPORT_MAX: usize = 15;
+
+/// Longest wait until a packet of a proof has arrived. It takes microseconds.
+pub const ARRIVAL_MAX: Duration = Duration::from_secs(20);
+
+/// Longest silence in a conversation of a proof: then it has failed.
+pub const TALK_MAX: Duration = Duration::from_secs(5);
+
+/// Bytes that a host sends to a client whose router has smaller packets.
+pub const LARGE_BYTES: usize = 200_000;
+
+/// Bytes of a datagram that is sent in fragments.
+pub const FRAGMENTED_BYTES: usize = 3_000;
+
+/// Most packets of one pass of a proof.
+pub const PROBES_MAX: usize = 6_000;
+
+/// Ranges of each group of addresses of which a proof tries the ends.
+pub const SAMPLE_RANGES: usize = 3;

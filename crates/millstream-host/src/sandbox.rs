@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::limits::{SANDBOX_POLL, SANDBOX_READY_MAX};
 use std::ffi::OsStr;
 use std::fs;
+use std::path::PathBuf;
 use std::time::Instant;
 
 /// What holds a namespace: it waits for the end of its input, which this process has open. So the namespace is gone when
@@ -65,6 +66,11 @@ impl Sandbox {
         // Otherwise iptables wants to write below /run, which is root's.
         command.env("XTABLES_LOCKFILE", "/dev/null");
         command
+    }
+
+    /// The file that stands for one of the networks: a process in the same user namespace can enter it by this.
+    pub fn path(&self, network: usize) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/ns/net", self.holders[network].id()))
     }
 
     /// Runs a program that ends at once, which must succeed.

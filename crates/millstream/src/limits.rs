@@ -40,3 +40,6 @@ pub const LAST_WAIT: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// How many loads `loads` lists by default.
 pub const LOADS_LISTED: u64 = 1_000;
+
+/// Packets of a proof that are printed because they did not go as the policy says; all are counted.
+pub const WRONG_SHOWN: usize = 20;

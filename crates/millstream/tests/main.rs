@@ -19,6 +19,7 @@ mod doctor_measure;
 mod doctor_watch;
 mod enrich;
 mod explain_index;
+mod guard;
 mod guides;
 mod help;
 mod hostile;

@@ -18,6 +18,7 @@ mod traffic;
 pub use generator::Generator;
 pub use row::{ROWS, Row, Verdict, rows};
 pub use rules::Backend;
+pub(crate) use traffic::stay_on_one_processor;
 pub use traffic::{Limit, Sent, Traffic, send};
 
 use crate::limits::{GATE_PACKETS, SECONDS_MAX};

@@ -183,7 +183,7 @@ fn watch(traffic: &Traffic) -> io::Result<Option<Watch>> {
 }
 
 /// The highest processor that this process may use. On a machine with several, the others do the rest.
-fn stay_on_one_processor() -> io::Result<()> {
+pub(crate) fn stay_on_one_processor() -> io::Result<()> {
     let allowed = sched_getaffinity(None)?;
     let Some(last) = (0..CpuSet::MAX_CPU).rev().find(|cpu| allowed.is_set(*cpu)) else { return Ok(()) };
     let mut one = CpuSet::new();

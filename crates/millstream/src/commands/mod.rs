@@ -10,6 +10,7 @@ mod drop;
 mod explain_index;
 mod freeze;
 mod get;
+mod guard;
 mod lab;
 mod load;
 mod loads;
@@ -47,6 +48,7 @@ pub enum Command {
     Models(models::ModelsArgs),
     Unpublish(unpublish::UnpublishArgs),
     Ranges(ranges::RangesArgs),
+    Guard(guard::GuardArgs),
     Lab(lab::LabArgs),
     Db(db::DbArgs),
 }
@@ -72,6 +74,7 @@ pub async fn run(command: Command, output: Output, signals: Signals) -> Result<E
         Command::Models(args) => models::run(&args, output).await,
         Command::Unpublish(args) => unpublish::run(&args, output).await,
         Command::Ranges(args) => ranges::run(&args, output, &signals).await,
+        Command::Guard(args) => guard::run(&args, output),
         Command::Lab(args) => lab::run(&args, output, signals).await,
         Command::Db(args) => db::run(&args, output).await,
     }

@@ -1,0 +1,204 @@
+//! The policy of a host: what may come in, what may go out, and how connections are followed.
+
+mod known;
+mod line;
+mod list;
+mod meaning;
+mod packet;
+mod text;
+
+pub use line::{LINES, reason};
+pub use meaning::{Decision, meaning};
+pub use packet::{Content, Direction, Flags, Packet};
+
+use crate::limits::POLICY_BYTES_MAX;
+use millstream_model::Refusal;
+use millstream_model::range::{Family, Range};
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+/// What a host accepts and sends. All else is dropped. Forwarded packets are not its concern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy {
+    /// How connections are followed.
+    pub mode: Mode,
+    /// Whether what no line accepts is logged, at a bounded rate.
+    pub log: bool,
+    /// Whether the host answers echo requests.
+    pub ping: bool,
+    /// Sources that `deny` and limits leave alone.
+    pub allow: Addresses,
+    /// Sources of which nothing is accepted but neighbour discovery.
+    pub deny: Addresses,
+    /// What may come in, by name.
+    pub services: Vec<Service>,
+    /// What may go out, by name.
+    pub clients: Vec<Client>,
+    /// Ranges by the name of their list, merged and in order.
+    pub lists: BTreeMap<String, Vec<Range>>,
+    /// The file from which the resolvers were read, if the policy names none.
+    pub resolvers_of: Option<PathBuf>,
+}
+
+/// How connections are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Not at all: each packet is decided by itself.
+    Stateless,
+    /// By the kernel's connection tracking.
+    Stateful,
+    /// By tracking, but for services that are `hot`.
+    Hybrid,
+}
+
+/// Something that may come in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Service {
+    /// Its name.
+    pub name: String,
+    /// Its ports.
+    pub ports: Ports,
+    /// Who may reach it.
+    pub from: Addresses,
+    /// The interface by which they come; `None`: any.
+    pub interface: Option<String>,
+    /// How often a source may begin.
+    pub limit: Option<Limit>,
+    /// Whether its packets are not tracked in mode `hybrid`.
+    pub hot: bool,
+}
+
+/// Something that may go out, and its answers come in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Client {
+    /// Its name.
+    pub name: String,
+    /// Ports of the servers.
+    pub ports: Ports,
+    /// The servers.
+    pub to: Addresses,
+    /// The interface by which they are reached; `None`: any.
+    pub interface: Option<String>,
+    /// The ports of this host that ask, first and last.
+    pub own_ports: (u16, u16),
+}
+
+/// Ports of TCP and of UDP, each as the first and the last of a range.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ports {
+    /// Of TCP.
+    pub tcp: Vec<(u16, u16)>,
+    /// Of UDP.
+    pub udp: Vec<(u16, u16)>,
+}
+
+/// Addresses on the other side.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Addresses {
+    /// Whether these are all addresses: then there are no ranges and no lists.
+    pub is_all: bool,
+    /// Ranges, merged and in order.
+    pub ranges: Vec<Range>,
+    /// Names of lists.
+    pub lists: Vec<String>,
+}
+
+/// How often a source may begin: new connections of TCP, packets of UDP. A source is a prefix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limit {
+    /// How often in a `unit`.
+    pub count: u32,
+    /// A unit of time.
+    pub unit: Unit,
+    /// So many more at once.
+    pub burst: u32,
+    /// Length of the prefix in IPv4.
+    pub v4: u32,
+    /// Length of the prefix in IPv6.
+    pub v6: u32,
+}
+
+/// A unit of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// A second.
+    Second,
+    /// A minute.
+    Minute,
+    /// An hour.
+    Hour,
+}
+
+/// Reads the ranges of a store of IP ranges.
+pub type ReadStore<'a> = &'a dyn Fn(&Path) -> Result<Vec<Range>, Refusal>;
+
+impl Policy {
+    /// Reads a policy and the lists that it names. Their paths are relative to the policy's file.
+    ///
+    /// # Errors
+    /// A file cannot be read, or says what cannot be done. The message names the place.
+    pub fn read(file: &Path, store: ReadStore<'_>) -> Result<Self, Refusal> {
+        let size = fs::metadata(file).map_err(|error| Refusal::file("read", file, &error))?.len();
+        if size > POLICY_BYTES_MAX {
+            return Err(Refusal::new(format!("{} is not a policy: it has {size} bytes", file.display()))
+                .hint("addresses belong in a list, which may be a file of its own"));
+        }
+        let text = fs::read_to_string(file).map_err(|error| Refusal::file("read", file, &error))?;
+        let dir = file.parent().unwrap_or(Path::new(""));
+        text::policy(&text, dir, store)
+            .map_err(|refusal| Refusal { problem: format!("{}: {}", file.display(), refusal.problem), ..refusal })
+    }
+
+    /// Whether packets of a service are tracked.
+    pub fn tracks(&self, service: &Service) -> bool {
+        match self.mode {
+            Mode::Stateless => false,
+            Mode::Stateful => true,
+            Mode::Hybrid => !service.hot,
+        }
+    }
+
+    /// Whether an address is one of these.
+    pub fn has(&self, addresses: &Addresses, address: IpAddr) -> bool {
+        let within = |ranges: &[Range]| {
+            let after = ranges.partition_point(|range| (range.family, range.first()) <= (Family::of(address), address));
+            after > 0 && ranges[after - 1].contains(address)
+        };
+        addresses.is_all
+            || within(&addresses.ranges)
+            || addresses.lists.iter().filter_map(|list| self.lists.get(list)).any(|ranges| within(ranges))
+    }
+}
+
+impl Addresses {
+    /// All addresses.
+    pub fn all() -> Self {
+        Self { is_all: true, ..Self::default() }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        !self.is_all && self.ranges.is_empty() && self.lists.is_empty()
+    }
+}
+
+impl Ports {
+    /// Whether a port of TCP or of UDP is one of these.
+    pub fn has(ports: &[(u16, u16)], port: u16) -> bool {
+        ports.iter().any(|(first, last)| (*first..=*last).contains(&port))
+    }
+}
+
+impl Unit {
+    /// Its name in nft and iptables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Second => "second",
+            Self::Minute => "minute",
+            Self::Hour => "hour",
+        }
+    }
+}

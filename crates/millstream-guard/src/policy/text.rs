@@ -1,0 +1,372 @@
+//! A policy as its file holds it.
+
+use super::known::{CLIENTS, Known, SERVICES, UNPRIVILEGED};
+use super::{Addresses, Client, Limit, Mode, Policy, Ports, ReadStore, Service, Unit, list};
+use crate::limits::{BURST, INTERFACE_BYTES_MAX, NAME_BYTES_MAX, RATE_MAX};
+use millstream_model::Refusal;
+use millstream_model::range::Range;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where a host keeps its resolvers.
+const RESOLVERS: &str = "/etc/resolv.conf";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default = "stateless")]
+    mode: Mode,
+    #[serde(default)]
+    log: bool,
+    #[serde(default = "yes")]
+    ping: bool,
+    #[serde(default)]
+    allow: Vec<String>,
+    #[serde(default)]
+    deny: Vec<String>,
+    resolvers: Option<Vec<String>>,
+    #[serde(default)]
+    lists: BTreeMap<String, ListText>,
+    #[serde(default)]
+    services: BTreeMap<String, ServiceText>,
+    #[serde(default)]
+    clients: BTreeMap<String, ClientText>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a list is an array of addresses, the name of a file, or { store = \"PATH\" }")]
+enum ListText {
+    Here(Vec<String>),
+    File(PathBuf),
+    Store { store: PathBuf },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ServiceText {
+    #[serde(default)]
+    tcp: Vec<PortText>,
+    #[serde(default)]
+    udp: Vec<PortText>,
+    from: Option<Vec<String>>,
+    interface: Option<String>,
+    limit: Option<LimitText>,
+    #[serde(default)]
+    hot: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClientText {
+    #[serde(default)]
+    tcp: Vec<PortText>,
+    #[serde(default)]
+    udp: Vec<PortText>,
+    to: Option<Vec<String>>,
+    interface: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a port is a number, or a range such as \"9000-9100\"")]
+enum PortText {
+    One(i64),
+    Range(String),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a limit is a rate such as \"10/minute\", or a table with rate, burst, v4 and v6")]
+enum LimitText {
+    Rate(String),
+    Table(LimitTable),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LimitTable {
+    rate: String,
+    burst: Option<u32>,
+    v4: Option<u32>,
+    v6: Option<u32>,
+}
+
+fn stateless() -> Mode {
+    Mode::Stateless
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Puts the place in front of what is wrong.
+fn at(place: &str) -> impl Fn(Refusal) -> Refusal + '_ {
+    move |refusal| Refusal { problem: format!("{place}: {}", refusal.problem), ..refusal }
+}
+
+/// The policy of a text. Names of files are relative to `dir`.
+pub(super) fn policy(text: &str, dir: &Path, store: ReadStore<'_>) -> Result<Policy, Refusal> {
+    let file: File = toml::from_str(text).map_err(|error| Refusal::new(error.to_string().trim_end().to_owned()))?;
+    let mut lists = BTreeMap::new();
+    for (name, text) in file.lists {
+        let place = format!("lists.{name}");
+        named(&name).map_err(at(&place))?;
+        let ranges = match text {
+            ListText::Here(texts) => texts.iter().map(|text| list::range(text)).collect(),
+            ListText::File(path) => list::of_file(&dir.join(path)),
+            ListText::Store { store: path } => store(&dir.join(path)),
+        };
+        lists.insert(name, ranges.and_then(list::merged).map_err(at(&place))?);
+    }
+    let addresses = |texts: Vec<String>| addresses(texts, &lists);
+    let resolvers_of = file.resolvers.is_none().then(|| PathBuf::from(RESOLVERS));
+    let resolvers = match file.resolvers {
+        Some(texts) => addresses(texts).map_err(at("resolvers"))?,
+        None => resolvers(Path::new(RESOLVERS)),
+    };
+    let mut services = Vec::new();
+    for (name, text) in file.services {
+        let place = format!("services.{name}");
+        let service = service(&name, text, file.mode, &addresses).map_err(at(&place))?;
+        services.push(service);
+    }
+    let mut clients = Vec::new();
+    for (name, text) in file.clients {
+        let place = format!("clients.{name}");
+        let client = client(&name, text, &resolvers, &addresses).map_err(at(&place))?;
+        clients.push(client);
+    }
+    let asks = clients.iter().any(|client| client.name == "dns" && client.to == resolvers);
+    Ok(Policy {
+        mode: file.mode,
+        log: file.log,
+        ping: file.ping,
+        allow: addresses(file.allow).map_err(at("allow"))?,
+        deny: addresses(file.deny).map_err(at("deny"))?,
+        services,
+        clients,
+        resolvers_of: resolvers_of.filter(|_| asks),
+        lists,
+    })
+}
+
+fn service(
+    name: &str,
+    text: ServiceText,
+    mode: Mode,
+    addresses: &dyn Fn(Vec<String>) -> Result<Addresses, Refusal>,
+) -> Result<Service, Refusal> {
+    named(name)?;
+    if text.hot && mode != Mode::Hybrid {
+        return Err(Refusal::new("hot is for mode hybrid, where other services are tracked")
+            .hint("write mode = \"hybrid\" at the beginning of the file, or leave hot out"));
+    }
+    Ok(Service {
+        name: name.to_owned(),
+        ports: ports(name, text.tcp, text.udp, SERVICES)?,
+        from: one_of(text.from, addresses).map_err(at("from"))?,
+        interface: text.interface.map(interface).transpose()?,
+        limit: text.limit.map(limit).transpose().map_err(at("limit"))?,
+        hot: text.hot,
+    })
+}
+
+fn client(
+    name: &str,
+    text: ClientText,
+    resolvers: &Addresses,
+    addresses: &dyn Fn(Vec<String>) -> Result<Addresses, Refusal>,
+) -> Result<Client, Refusal> {
+    named(name)?;
+    let known = CLIENTS.iter().find(|known| known.name == name);
+    let to = match text.to {
+        None if known.is_some_and(|known| known.asks_resolvers) => resolvers.clone(),
+        to => one_of(to, addresses).map_err(at("to"))?,
+    };
+    if to.is_empty() {
+        return Err(Refusal::new(format!("{RESOLVERS} names no resolver to ask"))
+            .hint("name them: resolvers = [\"192.0.2.53\"]"));
+    }
+    Ok(Client {
+        name: name.to_owned(),
+        ports: ports(name, text.tcp, text.udp, CLIENTS)?,
+        to,
+        interface: text.interface.map(interface).transpose()?,
+        own_ports: known.map_or(UNPRIVILEGED, |known| known.own_ports),
+    })
+}
+
+/// Addresses that may be left out: then they are all.
+fn one_of(
+    texts: Option<Vec<String>>,
+    addresses: &dyn Fn(Vec<String>) -> Result<Addresses, Refusal>,
+) -> Result<Addresses, Refusal> {
+    match texts {
+        None => Ok(Addresses::all()),
+        Some(texts) if texts.is_empty() => {
+            Err(Refusal::new("there are no addresses").hint("leave it out for all addresses, or remove the table"))
+        }
+        Some(texts) => addresses(texts),
+    }
+}
+
+fn addresses(texts: Vec<String>, lists: &BTreeMap<String, Vec<Range>>) -> Result<Addresses, Refusal> {
+    let mut found = Addresses::default();
+    for text in texts {
+        match text.strip_prefix('@') {
+            Some(name) if lists.contains_key(name) => found.lists.push(name.to_owned()),
+            Some(name) => {
+                return Err(Refusal::new(format!("there is no list {name:?}"))
+                    .hint("lists are in the table [lists], such as office = [\"192.0.2.0/24\"]"));
+            }
+            None => found.ranges.push(list::range(&text).map_err(|refusal| {
+                let is_name = text.chars().any(|c| c.is_ascii_alphabetic()) && !text.contains(':');
+                let hint = "a policy holds addresses, because names may change; a list is written as \"@NAME\"";
+                if is_name { refusal.hint(hint) } else { refusal }
+            })?),
+        }
+    }
+    found.ranges = list::merged(found.ranges)?;
+    found.lists.sort_unstable();
+    found.lists.dedup();
+    Ok(found)
+}
+
+fn ports(name: &str, tcp: Vec<PortText>, udp: Vec<PortText>, known: &[Known]) -> Result<Ports, Refusal> {
+    if !tcp.is_empty() || !udp.is_empty() {
+        let each = |ports: Vec<PortText>| ports.into_iter().map(port).collect::<Result<Vec<_>, _>>();
+        return Ok(Ports { tcp: each(tcp).map_err(at("tcp"))?, udp: each(udp).map_err(at("udp"))? });
+    }
+    if let Some(known) = known.iter().find(|known| known.name == name) {
+        return Ok(known.ports());
+    }
+    let names: Vec<&str> = known.iter().map(|known| known.name).collect();
+    Err(Refusal::new("it has no ports")
+        .hint(format!("give it some, such as tcp = [9100]; without ports are known: {}", names.join(", "))))
+}
+
+fn port(text: PortText) -> Result<(u16, u16), Refusal> {
+    let number = |number: i64| u16::try_from(number).ok().filter(|port| *port > 0);
+    let wrong = |what: &dyn std::fmt::Display| Refusal::new(format!("{what} is not a port: those are 1 to 65535"));
+    match text {
+        PortText::One(one) => number(one).map(|port| (port, port)).ok_or_else(|| wrong(&one)),
+        PortText::Range(text) => {
+            let (first, last) = text.split_once('-').unwrap_or((&text, &text));
+            let end = |text: &str| text.trim().parse().ok().and_then(number);
+            match (end(first), end(last)) {
+                (Some(first), Some(last)) if first <= last => Ok((first, last)),
+                (Some(_), Some(_)) => Err(Refusal::new(format!("{text:?}: the last port is before the first"))),
+                _ => Err(wrong(&format!("{text:?}"))),
+            }
+        }
+    }
+}
+
+fn limit(text: LimitText) -> Result<Limit, Refusal> {
+    let table = match text {
+        LimitText::Rate(rate) => LimitTable { rate, burst: None, v4: None, v6: None },
+        LimitText::Table(table) => table,
+    };
+    let rate = &table.rate;
+    let wrong =
+        || Refusal::new(format!("{rate:?} is not a rate")).hint("a rate is such as \"10/second\", /minute or /hour");
+    let (count, unit) = rate.split_once('/').ok_or_else(wrong)?;
+    let units = [Unit::Second, Unit::Minute, Unit::Hour];
+    let unit = units.into_iter().find(|one| one.name() == unit.trim()).ok_or_else(wrong)?;
+    let count: u32 = count.trim().parse().ok().filter(|count| (1..=RATE_MAX).contains(count)).ok_or_else(wrong)?;
+    let burst = table.burst.unwrap_or(BURST);
+    if !(1..=RATE_MAX).contains(&burst) {
+        return Err(Refusal::new(format!("burst is 1 to {RATE_MAX}, not {burst}")));
+    }
+    let length = |name, given: Option<u32>, bits| match given.unwrap_or(bits) {
+        length if (1..=bits).contains(&length) => Ok(length),
+        length => Err(Refusal::new(format!("{name} is the length of a prefix, 1 to {bits}, not {length}"))),
+    };
+    // A host gets a /64 of IPv6.
+    let v6 = length("v6", table.v6, 128).map(|length| if table.v6.is_none() { 64 } else { length })?;
+    Ok(Limit { count, unit, burst, v4: length("v4", table.v4, 32)?, v6 })
+}
+
+/// A name of ours becomes part of names in the kernel.
+fn named(name: &str) -> Result<(), Refusal> {
+    let is_plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
+    let begins = name.bytes().next().is_some_and(|c| c.is_ascii_lowercase());
+    if begins && name.len() <= NAME_BYTES_MAX && name.bytes().all(is_plain) {
+        return Ok(());
+    }
+    Err(Refusal::new(format!("{name:?} is not a name"))
+        .hint(format!("use at most {NAME_BYTES_MAX} lower-case letters, digits and hyphens, a letter first")))
+}
+
+fn interface(name: String) -> Result<String, Refusal> {
+    let is_plain = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-');
+    if (1..=INTERFACE_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_plain) && name != "lo" {
+        return Ok(name);
+    }
+    Err(Refusal::new(format!("{name:?} is not the name of an interface"))
+        .hint("ip link lists them; the loopback interface needs no line"))
+}
+
+/// The resolvers of a host. None if it does not say.
+fn resolvers(file: &Path) -> Addresses {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let servers = text.lines().filter_map(|line| line.trim().strip_prefix("nameserver"));
+    let ranges = servers.filter_map(|server| list::range(server.trim()).ok()).collect();
+    Addresses { ranges: list::merged(ranges).unwrap_or_default(), ..Addresses::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Policy, Refusal> {
+        policy(text, Path::new("/nowhere"), &|_| Ok(vec![list::range("192.0.2.0/24")?]))
+    }
+
+    #[test]
+    fn a_policy_is_read() {
+        let policy = read(
+            "allow = ['@office']\nresolvers = ['192.0.2.53']\n[lists]\noffice = ['198.51.100.0/25', '198.51.100.128/25']\n\
+             spam = { store = 'spam' }\n[services.ssh]\nlimit = '10/minute'\n[services.metrics]\ntcp = [9100, '9200-9299']\n\
+             from = ['10.0.0.0/8', '@office']\ninterface = 'eth1'\n[clients.dns]\n",
+        );
+        let policy = policy.unwrap();
+        assert_eq!(policy.mode, Mode::Stateless);
+        assert_eq!(policy.lists["office"].len(), 1, "ranges that touch are one");
+        assert_eq!(policy.services[0].ports.tcp, [(9_100, 9_100), (9_200, 9_299)]);
+        assert_eq!(
+            policy.services[1].limit.as_ref().map(|limit| (limit.count, limit.v4, limit.v6)),
+            Some((10, 32, 64))
+        );
+        assert!(policy.has(&policy.clients[0].to, [192, 0, 2, 53].into()));
+        assert!(!policy.has(&policy.clients[0].to, [192, 0, 2, 54].into()));
+        assert!(policy.has(&policy.services[0].from, [198, 51, 100, 200].into()));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place() {
+        for (text, problem) in [
+            ("mod = 'stateful'", "unknown field `mod`"),
+            ("mode = 'none'", "unknown variant `none`"),
+            ("[services.ssh]\ntcp = [0]", "services.ssh: tcp: 0 is not a port: those are 1 to 65535"),
+            ("[services.ssh]\nudp = [99999]", "services.ssh: udp: 99999 is not a port: those are 1 to 65535"),
+            ("[services.ssh]\nudp = ['9-5']", "services.ssh: udp: \"9-5\": the last port is before the first"),
+            ("[services.metrics]", "services.metrics: it has no ports"),
+            ("[services.'x\"; flush ruleset']\ntcp = [1]", "is not a name"),
+            ("[services.ssh]\nfrom = ['example.com']", "services.ssh: from: \"example.com\" is not an IP address"),
+            ("[services.ssh]\nfrom = ['@office']", "services.ssh: from: there is no list \"office\""),
+            ("[services.ssh]\nfrom = []", "services.ssh: from: there are no addresses"),
+            ("[services.ssh]\ninterface = 'eth0; drop'", "is not the name of an interface"),
+            ("[services.ssh]\nhot = true", "hot is for mode hybrid"),
+            ("[services.ssh]\nlimit = 'often'", "services.ssh: limit: \"often\" is not a rate"),
+            ("[services.ssh]\nlimit = { rate = '1/hour', v4 = 64 }", "v4 is the length of a prefix, 1 to 32, not 64"),
+            ("[lists]\noffice = ['10.0.0.1/8']", "lists.office: 10.0.0.1 has bits beyond /8"),
+            ("[lists]\noffice = 'missing'", "lists.office: cannot read /nowhere/missing"),
+            ("[lists]\noffice = 7", "a list is an array of addresses"),
+            ("resolvers = []\n[clients.dns]", "clients.dns: /etc/resolv.conf names no resolver"),
+        ] {
+            let refusal = read(text).unwrap_err();
+            assert!(refusal.problem.contains(problem), "{text}: {refusal}");
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Proving rules before they are trusted: a client sends packets through a router to a host that has them, in networks of
+//! their own, and each must pass or not as the policy means.
+
+mod bytes;
+mod network;
+mod probe;
+mod probes;
+mod talk;
+
+pub use probe::{Passed, Task, send};
+
+use crate::policy::{Decision, Mode, Packet, Policy, meaning};
+use crate::rules::Rules;
+use millstream_host::{Ended, Sandbox};
+use millstream_model::Refusal;
+use network::HOST;
+use std::path::Path;
+
+/// Rules of somebody else that track connections. Without them, a host tracks nothing whatever its policy says.
+const TRACKING: &str = "\
+table inet somebody {
+    chain in { type filter hook input priority 10; ct state invalid counter; }
+    chain out { type filter hook output priority 10; ct state invalid counter; }
+}
+";
+
+/// The language in which rules are given to the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Text of nft.
+    Nft,
+    /// JSON of nft.
+    NftJson,
+    /// iptables, which makes nftables of its rules.
+    IptablesNft,
+    /// iptables with the kernel's older filter.
+    IptablesLegacy,
+}
+
+/// What a proof found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Packets that were sent.
+    pub packets: usize,
+    /// Conversations that were tried.
+    pub talks: usize,
+    /// What did not go as the policy means.
+    pub wrong: Vec<Wrong>,
+}
+
+/// Something that did not go as the policy means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wrong {
+    /// A packet passed, or did not.
+    Packet {
+        /// The packet.
+        packet: Packet,
+        /// What the policy means.
+        meant: Decision,
+    },
+    /// A conversation succeeded, or did not.
+    Talk {
+        /// What it was.
+        about: String,
+        /// Whether it should have.
+        should_succeed: bool,
+    },
+    /// So many connections were tracked, although the policy tracks none.
+    Tracked(u64),
+}
+
+/// Rules that are proved.
+#[derive(Debug, Clone, Copy)]
+pub enum Subject<'a> {
+    /// Those of the policy.
+    Own(Form),
+    /// Those that a shell script makes.
+    Script(&'a str),
+}
+
+impl Form {
+    /// Every form.
+    pub const ALL: [Self; 4] = [Self::Nft, Self::NftJson, Self::IptablesNft, Self::IptablesLegacy];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nft => "nft",
+            Self::NftJson => "nft-json",
+            Self::IptablesNft => "iptables-nft",
+            Self::IptablesLegacy => "iptables-legacy",
+        }
+    }
+
+    /// Gives rules to a network.
+    ///
+    /// # Errors
+    /// A program is missing, or refuses them.
+    pub fn load(self, sandbox: &Sandbox, network: usize, rules: &Rules) -> Result<(), Refusal> {
+        let give = |program: &str, args: &[&str], input: String| {
+            sandbox.command(network, program).args(args).input(input).run_blocking().and_then(Ended::succeeded)
+        };
+        match self {
+            Self::Nft => give("nft", &["-f", "-"], rules.nft()).map(|_| ())?,
+            Self::NftJson => give("nft", &["-j", "-f", "-"], json(rules)?).map(|_| ())?,
+            Self::IptablesNft | Self::IptablesLegacy => {
+                for (program, input) in rules.iptables_inputs() {
+                    let kind = self.name().trim_start_matches("iptables");
+                    match program {
+                        "ipset" => give("ipset", &["restore"], input)?,
+                        restore => give(&restore.replace("tables", &format!("tables{kind}")), &[], input)?,
+                    };
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Lets nft read rules, in a network of their own.
+///
+/// # Errors
+/// nft refuses them, or no network can be made.
+pub fn accepted(rules: &Rules) -> Result<(), Refusal> {
+    Form::Nft.load(&Sandbox::make(1)?, 0, rules)
+}
+
+/// Rules as JSON of nft: what nft prints of them once they are loaded, so that it is nft's own translation.
+///
+/// # Errors
+/// No network can be made in which they are loaded, or nft is missing.
+pub fn json(rules: &Rules) -> Result<String, Refusal> {
+    let sandbox = Sandbox::make(1)?;
+    Form::Nft.load(&sandbox, 0, rules)?;
+    Ok(sandbox.run(0, "nft", ["--json", "list", "table", "inet", crate::rules::TABLE])?.stdout)
+}
+
+/// Proves rules. `program` is this program: it is started in the network, with the arguments `guard send-probes`, reads a
+/// [`Task`] and prints what [`Passed`].
+///
+/// # Errors
+/// No network can be made, a program is missing, or the rules are refused.
+pub fn prove(policy: &Policy, subject: Subject<'_>, program: &Path) -> Result<Report, Refusal> {
+    let cables = network::cables(policy);
+    let talks = probes::talks(policy, &cables[0]);
+    let sandbox = network::make(&cables, &probes::talking(&talks))?;
+    // What a limit lets through depends on the time.
+    let mut unlimited = policy.clone();
+    unlimited.services.iter_mut().for_each(|service| service.limit = None);
+    match subject {
+        Subject::Own(form) => form.load(&sandbox, HOST, &Rules::of(&unlimited))?,
+        Subject::Script(script) => {
+            sandbox.run(HOST, "sh", ["-ec", script])?;
+        }
+    }
+    let mut report = Report::default();
+    // Once as they are, and once beside rules that track, which put fragments together before any filter.
+    for is_tracked in [false, true] {
+        if is_tracked {
+            let mut load = sandbox.command(HOST, "nft");
+            load.args(["-f", "-"]).input(TRACKING).run_blocking().and_then(Ended::succeeded)?;
+        }
+        let packets = probes::packets(&unlimited, &cables, !is_tracked && policy.mode == Mode::Stateless);
+        let task = Task {
+            networks: [0, 1, 2].map(|network| sandbox.path(network)),
+            cables: cables.clone(),
+            packets,
+            talks: talks.iter().map(|(talk, _)| talk.clone()).collect(),
+        };
+        let passed = passed(&sandbox, program, &task)?;
+        report.compare(&unlimited, &task, &passed, &talks);
+    }
+    if policy.mode == Mode::Stateless {
+        let count = sandbox.run(HOST, "cat", ["/proc/sys/net/netfilter/nf_conntrack_count"])?.stdout;
+        let tracked = count.trim().parse().unwrap_or(u64::MAX);
+        report.wrong.extend((tracked > 0).then_some(Wrong::Tracked(tracked)));
+    }
+    Ok(report)
+}
+
+fn passed(sandbox: &Sandbox, program: &Path, task: &Task) -> Result<Passed, Refusal> {
+    let input = serde_json::to_string(task).map_err(|error| Refusal::new(error.to_string()))?;
+    let mut command = sandbox.command(HOST, program);
+    let ended = command.args(["guard", "send-probes"]).input(input).run_blocking().and_then(Ended::succeeded)?;
+    serde_json::from_str(&ended.stdout)
+        .map_err(|error| Refusal::new(format!("what sent the packets printed no result: {error}")))
+}
+
+impl Report {
+    fn compare(&mut self, policy: &Policy, task: &Task, passed: &Passed, talks: &[(talk::Talk, bool)]) {
+        for (packet, passes) in task.packets.iter().zip(&passed.packets) {
+            let meant = meaning(policy, packet);
+            if meant.accepts != *passes {
+                self.wrong.push(Wrong::Packet { packet: packet.clone(), meant });
+            }
+        }
+        for ((talk, should_succeed), succeeds) in talks.iter().zip(&passed.talks) {
+            if should_succeed != succeeds {
+                self.wrong.push(Wrong::Talk { about: talk.to_string(), should_succeed: *should_succeed });
+            }
+        }
+        self.packets += passed.packets.len();
+        self.talks += passed.talks.len();
+    }
+}
+
+impl std::fmt::Display for Wrong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Packet { packet, meant: Decision { accepts: true, line } } => {
+                write!(f, "dropped, but {line} accepts it: {packet}")
+            }
+            Self::Packet { packet, meant: Decision { line, .. } } => write!(f, "passed, but {line} drops it: {packet}"),
+            Self::Talk { about, should_succeed: true } => write!(f, "failed: {about}"),
+            Self::Talk { about, .. } => write!(f, "succeeded, but should not: {about}"),
+            Self::Tracked(count) => write!(f, "{count} connections are tracked, but the policy tracks none"),
+        }
+    }
+}

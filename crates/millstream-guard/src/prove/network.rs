@@ -1,0 +1,149 @@
+//! The network in which a policy is proved: a client, a router, and the host.
+
+use crate::policy::Policy;
+use millstream_host::{End, Sandbox};
+use millstream_model::Refusal;
+use millstream_model::range::Family;
+use serde::{Deserialize, Serialize};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+pub(super) const CLIENT: usize = 0;
+pub(super) const ROUTER: usize = 1;
+pub(super) const HOST: usize = 2;
+
+/// The interface of the host that no line of a policy names.
+const PLAIN: &str = "prove0";
+
+/// Settings of each network: packets with any source are taken, and connections find the size of packets by ICMP alone.
+const SETTINGS: &str = "for f in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 > $f; done; \
+                        echo 0 > /proc/sys/net/ipv4/tcp_mtu_probing";
+const FORWARDING: &str = "echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding";
+
+/// Bytes of a packet between host and router. Beyond the router they are 1,500.
+const WIDE: &str = "9000";
+
+/// What the client says that it takes in one packet of TCP, although the router's packets are smaller.
+const SEGMENT: &str = "advmss 8900";
+
+/// A cable between the router and an interface of the host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Cable {
+    /// The interface of the host.
+    pub(super) interface: String,
+    /// The host's addresses there.
+    pub(super) host: [IpAddr; 2],
+    /// The router's.
+    pub(super) router: [IpAddr; 2],
+}
+
+impl Cable {
+    fn new(n: u8, interface: &str) -> Self {
+        let v4 = |last| Ipv4Addr::new(198, 18, n, last).into();
+        let v6 = |last| Ipv6Addr::new(0xfd53, 0, 0, n.into(), 0, 0, 0, last).into();
+        Self { interface: interface.to_owned(), host: [v4(2), v6(2)], router: [v4(1), v6(1)] }
+    }
+
+    /// The cable between the router and the client.
+    pub(super) fn outside() -> Self {
+        Self::new(0, "outside")
+    }
+
+    pub(super) fn host(&self, family: Family) -> IpAddr {
+        self.host[family as usize]
+    }
+
+    pub(super) fn router(&self, family: Family) -> IpAddr {
+        self.router[family as usize]
+    }
+}
+
+/// The cables for a policy: one for each interface that it names, and one for all others.
+pub(super) fn cables(policy: &Policy) -> Vec<Cable> {
+    let of_services = policy.services.iter().filter_map(|service| service.interface.as_deref());
+    let of_clients = policy.clients.iter().filter_map(|client| client.interface.as_deref());
+    let mut names: Vec<&str> = of_services.chain(of_clients).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.insert(0, PLAIN);
+    names.into_iter().zip(1..=u8::MAX).map(|(name, n)| Cable::new(n, name)).collect()
+}
+
+/// Makes the network. The client has the addresses `client` for conversations; it sends packets from any address.
+pub(super) fn make(cables: &[Cable], client: &[IpAddr]) -> Result<Sandbox, Refusal> {
+    let mut sandbox = Sandbox::make(3)?;
+    let shell = |sandbox: &Sandbox, network, script: &str| sandbox.run(network, "sh", ["-c", script]).map(|_| ());
+    shell(&sandbox, ROUTER, FORWARDING)?;
+    let outside = Cable::outside();
+    let join = |sandbox: &mut Sandbox, cable: &Cable, near: usize, router: &str| {
+        let with_length = |[v4, v6]: [IpAddr; 2]| [format!("{v4}/24"), format!("{v6}/64")];
+        let (near_addresses, router_addresses) = (with_length(cable.host), with_length(cable.router));
+        let [near_addresses, router_addresses] =
+            [&near_addresses, &router_addresses].map(|all| all.each_ref().map(String::as_str));
+        sandbox.join([
+            End { network: Some(near), device: &cable.interface, addresses: &near_addresses },
+            End { network: Some(ROUTER), device: router, addresses: &router_addresses },
+        ])
+    };
+    join(&mut sandbox, &outside, CLIENT, "outside")?;
+    for (n, cable) in cables.iter().enumerate() {
+        join(&mut sandbox, cable, HOST, &format!("host{n}"))?;
+    }
+    // Each knows where the other is, also where a filter would drop the question.
+    let mut known = String::new();
+    neighbours(&sandbox, &outside, CLIENT, "outside")?;
+    for (n, cable) in cables.iter().enumerate() {
+        neighbours(&sandbox, cable, HOST, &format!("host{n}"))?;
+        // What the host sends from an address goes out by that interface.
+        for (ip, family) in [("ip", Family::V4), ("ip -6", Family::V6)] {
+            let (from, router) = (cable.host(family), cable.router(family));
+            let (interface, table) = (&cable.interface, 100 + n);
+            known += &format!("{ip} route add default via {router} dev {interface} table {table}\n");
+            known += &format!("{ip} rule add from {from} lookup {table}\n");
+            if n == 0 {
+                known += &format!("{ip} route add default via {router} dev {interface}\n");
+            }
+        }
+        known += &format!("ip link set {} mtu {WIDE}\n", cable.interface);
+    }
+    shell(&sandbox, HOST, &format!("set -e\n{known}{SETTINGS}"))?;
+    let routes = |[v4, v6]: &[IpAddr; 2], more: &str| {
+        format!(
+            "ip route add default via {v4} dev outside {more}\nip -6 route add default via {v6} dev outside {more}\n"
+        )
+    };
+    let mut router = routes(&outside.host, "");
+    (0..cables.len()).for_each(|n| router += &format!("ip link set host{n} mtu {WIDE}\n"));
+    shell(&sandbox, ROUTER, &format!("set -e\n{router}{SETTINGS}"))?;
+    let own = client.iter().map(|address| format!("ip address add {address} dev lo{}\n", nodad(*address)));
+    let own: String = own.collect();
+    let client = routes(&outside.router, SEGMENT) + &own;
+    shell(&sandbox, CLIENT, &format!("set -e\n{client}{SETTINGS}"))?;
+    Ok(sandbox)
+}
+
+fn nodad(address: IpAddr) -> &'static str {
+    if address.is_ipv6() { " nodad" } else { "" }
+}
+
+/// Lets the two ends of a cable know each other's hardware address.
+fn neighbours(sandbox: &Sandbox, cable: &Cable, near: usize, router: &str) -> Result<(), Refusal> {
+    let hardware = |network, device: &str| -> Result<String, Refusal> {
+        let shown = sandbox.run(network, "ip", ["-brief", "link", "show", "dev", device])?.stdout;
+        shown
+            .split_whitespace()
+            .nth(2)
+            .map(str::to_owned)
+            .ok_or_else(|| Refusal::new(format!("{device} has no address")))
+    };
+    let (near_hardware, router_hardware) = (hardware(near, &cable.interface)?, hardware(ROUTER, router)?);
+    let set = |network, device: &str, address: IpAddr, hardware: &str| {
+        let address = address.to_string();
+        let args = ["neigh", "replace", &address, "lladdr", hardware, "dev", device, "nud", "permanent"];
+        sandbox.run(network, "ip", args).map(|_| ())
+    };
+    for n in 0..2 {
+        set(near, &cable.interface, cable.router[n], &router_hardware)?;
+        set(ROUTER, router, cable.host[n], &near_hardware)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,245 @@
+//! The packets and conversations of a proof: what lies inside and just outside each line of a policy.
+
+use super::network::Cable;
+use super::probe::is_routed;
+use super::talk::Talk;
+use crate::limits::{PROBES_MAX, SAMPLE_RANGES};
+use crate::policy::{Addresses, Content, Direction, Flags, Mode, Packet, Policy, Ports, meaning};
+use millstream_model::range::{FAMILIES, Family, Range};
+use std::collections::HashSet;
+use std::net::{IpAddr, SocketAddr};
+
+/// Protocols of each family that can be seen: ICMP, TCP, UDP, and one that no policy knows (GRE). Of IPv6, fragments too.
+pub(super) const PROTOCOLS: [&[u8]; 2] = [&[1, 6, 17, GRE], &[58, 6, 17, 44, GRE]];
+const GRE: u8 = 47;
+
+/// Ports at which no service is, unless the policy says so.
+const OTHER_PORTS: [u16; 3] = [9, 5_432, 40_000];
+
+/// Where free ports of the other side begin.
+const FREE: u16 = 50_000;
+
+/// Combinations of flags that are sent: those of connections, then those of scanners.
+const FLAGS: [Flags; 12] = [
+    Flags::SYN,
+    Flags::ACK,
+    Flags::SYN.and(Flags::ACK),
+    Flags::PSH.and(Flags::ACK),
+    Flags::FIN.and(Flags::ACK),
+    Flags::RST,
+    Flags::RST.and(Flags::ACK),
+    Flags(0),
+    Flags::FIN.and(Flags::PSH).and(Flags::URG),
+    Flags::SYN.and(Flags::FIN),
+    Flags::FIN,
+    Flags::SYN.and(Flags::RST),
+];
+
+/// The packets. Each has a connection of its own where the mode tracks, so that no packet belongs to an earlier one.
+pub(super) fn packets(policy: &Policy, cables: &[Cable], with_fragments: bool) -> Vec<Packet> {
+    let mut all = Vec::new();
+    for cable in cables {
+        for family in FAMILIES {
+            let peers = peers(policy, family);
+            of_ports(policy, cable, family, &peers, &mut all);
+            of_icmp(cable, family, &peers, &mut all);
+            for peer in &peers {
+                all.push(packet(Direction::In, cable, *peer, Content::Other(GRE)));
+                all.push(packet(Direction::Out, cable, *peer, Content::Other(GRE)));
+                if with_fragments && family == Family::V6 {
+                    all.push(packet(Direction::In, cable, *peer, Content::LaterFragment));
+                }
+            }
+        }
+    }
+    if policy.mode != Mode::Stateless {
+        let mut connections = HashSet::new();
+        all.retain(|packet| match packet.content {
+            Content::Tcp { from, to, .. } | Content::Udp { from, to } => {
+                let is_in = packet.direction == Direction::In;
+                connections.insert((packet.peer(), if is_in { (to, from) } else { (from, to) }))
+            }
+            _ => true,
+        });
+    }
+    thinned(all)
+}
+
+/// At most so many, from everywhere.
+fn thinned(all: Vec<Packet>) -> Vec<Packet> {
+    let (count, wanted) = (all.len(), all.len().min(PROBES_MAX));
+    let is_wanted = |n: usize| (n + 1) * wanted / count > n * wanted / count;
+    all.into_iter().enumerate().filter(|(n, _)| is_wanted(*n)).map(|(_, packet)| packet).collect()
+}
+
+fn packet(direction: Direction, cable: &Cable, peer: IpAddr, content: Content) -> Packet {
+    let is_of_neighbour = matches!(content, Content::Icmp { is_of_neighbour: true, .. });
+    let family = Family::of(peer);
+    let (host, peer) = (cable.host(family), if is_of_neighbour { cable.router(family) } else { peer });
+    let (source, destination) = if direction == Direction::In { (peer, host) } else { (host, peer) };
+    Packet { direction, interface: cable.interface.clone(), source, destination, content, is_established: false }
+}
+
+fn of_ports(policy: &Policy, cable: &Cable, family: Family, peers: &[IpAddr], all: &mut Vec<Packet>) {
+    let mut free = FREE;
+    let [own, theirs] = [own_ports(policy), peer_ports(policy)];
+    for peer in peers {
+        for own in &own {
+            for their in theirs.iter().map(|port| Some(*port)).chain([None]) {
+                for direction in [Direction::In, Direction::Out] {
+                    for flags in FLAGS.map(Some).into_iter().chain([None]) {
+                        let their = their.unwrap_or_else(|| {
+                            free = if free < u16::MAX { free + 1 } else { FREE };
+                            free
+                        });
+                        let (from, to) = if direction == Direction::In { (their, *own) } else { (*own, their) };
+                        let content = match flags {
+                            Some(flags) => Content::Tcp { from, to, flags },
+                            None => Content::Udp { from, to },
+                        };
+                        all.push(packet(direction, cable, *peer, content));
+                    }
+                }
+            }
+        }
+    }
+    debug_assert!(peers.iter().all(|peer| Family::of(*peer) == family));
+}
+
+fn of_icmp(cable: &Cable, family: Family, peers: &[IpAddr], all: &mut Vec<Packet>) {
+    let kinds: Vec<u8> = if family == Family::V4 { (0..=18).collect() } else { (1..=4).chain(128..=143).collect() };
+    for peer in peers {
+        for kind in &kinds {
+            all.push(packet(Direction::In, cable, *peer, Content::Icmp { kind: *kind, is_of_neighbour: false }));
+        }
+        all.push(packet(Direction::Out, cable, *peer, Content::Icmp { kind: kinds[0], is_of_neighbour: false }));
+    }
+    if let (Some(peer), Family::V6) = (peers.first(), family) {
+        for kind in kinds {
+            all.push(packet(Direction::In, cable, *peer, Content::Icmp { kind, is_of_neighbour: true }));
+        }
+    }
+}
+
+/// Every group of addresses that a policy names.
+fn groups(policy: &Policy) -> impl Iterator<Item = &Addresses> {
+    let services = policy.services.iter().map(|service| &service.from);
+    let clients = policy.clients.iter().map(|client| &client.to);
+    services.chain(clients).chain([&policy.allow, &policy.deny])
+}
+
+fn ranges<'a>(policy: &'a Policy, addresses: &'a Addresses, family: Family) -> impl Iterator<Item = &'a Range> {
+    let lists = addresses.lists.iter().filter_map(|list| policy.lists.get(list));
+    lists.chain([&addresses.ranges]).flatten().filter(move |range| range.family == family)
+}
+
+/// Addresses at the ends of the policy's ranges, and one that is in none.
+fn peers(policy: &Policy, family: Family) -> Vec<IpAddr> {
+    let mut peers: Vec<IpAddr> = match family {
+        Family::V4 => vec![[203, 0, 113, 77].into()],
+        Family::V6 => vec![[0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 0x77].into()],
+    };
+    for addresses in groups(policy) {
+        for range in ranges(policy, addresses, family).take(SAMPLE_RANGES) {
+            let (before, after) = (range.start.checked_sub(1), range.end.checked_add(1));
+            let ends = [Some(range.start), Some(range.end), before, after.filter(|after| *after <= family.last())];
+            peers.extend(ends.into_iter().flatten().map(|number| family.address(number)));
+        }
+    }
+    let mut seen = HashSet::new();
+    peers.retain(|peer| is_routed(*peer) && seen.insert(*peer));
+    peers
+}
+
+fn ends(ports: &Ports) -> impl Iterator<Item = u16> {
+    ports.tcp.iter().chain(&ports.udp).flat_map(|(first, last)| [*first, *last])
+}
+
+fn distinct(mut ports: Vec<u16>) -> Vec<u16> {
+    ports.sort_unstable();
+    ports.dedup();
+    ports
+}
+
+fn own_ports(policy: &Policy) -> Vec<u16> {
+    let of_services = policy.services.iter().flat_map(|service| ends(&service.ports));
+    let of_clients = policy.clients.iter().map(|client| client.own_ports.0);
+    distinct(of_services.chain(of_clients).chain(OTHER_PORTS).collect())
+}
+
+fn peer_ports(policy: &Policy) -> Vec<u16> {
+    distinct(policy.clients.iter().flat_map(|client| ends(&client.ports)).chain([53]).collect())
+}
+
+/// The conversations, and whether each should succeed.
+pub(super) fn talks(policy: &Policy, cable: &Cable) -> Vec<(Talk, bool)> {
+    let mut talks = Vec::new();
+    for family in FAMILIES {
+        let loopback: IpAddr =
+            if family == Family::V4 { [127, 0, 0, 1].into() } else { [0, 0, 0, 0, 0, 0, 0, 1].into() };
+        talks.push((Talk::Loopback(SocketAddr::new(loopback, 5_432)), true));
+        talks.extend(large(policy, cable, family).map(|talk| (talk, true)));
+        talks.extend(fragments(policy, cable, family).map(|talk| (talk, true)));
+    }
+    talks
+}
+
+/// Addresses of the client that conversations use.
+pub(super) fn talking(talks: &[(Talk, bool)]) -> Vec<IpAddr> {
+    let addresses = talks.iter().filter_map(|(talk, _)| match talk {
+        Talk::Loopback(_) => None,
+        Talk::Large { client, .. } | Talk::Fragments { client, .. } => Some(client.ip()),
+    });
+    let mut seen = HashSet::new();
+    addresses.filter(|address| seen.insert(*address)).collect()
+}
+
+/// The first packet of a conversation that a line accepts: its peer and its port.
+fn accepted(
+    policy: &Policy,
+    cable: &Cable,
+    family: Family,
+    content: impl Fn(u16) -> (Direction, Content),
+    ports: &[u16],
+) -> Option<(IpAddr, u16)> {
+    let peers = peers(policy, family);
+    ports.iter().find_map(|port| {
+        let (direction, content) = content(*port);
+        let is_fit = |peer: &&IpAddr| meaning(policy, &packet(direction, cable, **peer, content)).accepts;
+        peers.iter().find(is_fit).map(|peer| (*peer, *port))
+    })
+}
+
+fn large(policy: &Policy, cable: &Cable, family: Family) -> Option<Talk> {
+    let host = cable.host(family);
+    let begins = |from, to| Content::Tcp { from, to, flags: Flags::SYN };
+    let services: Vec<u16> =
+        policy.services.iter().flat_map(|service| service.ports.tcp.iter().map(|port| port.0)).collect();
+    let served = accepted(policy, cable, family, |port| (Direction::In, begins(FREE, port)), &services);
+    if let Some((peer, port)) = served {
+        let (host, client) = (SocketAddr::new(host, port), SocketAddr::new(peer, 0));
+        return Some(Talk::Large { host, client, is_served: true });
+    }
+    let servers: Vec<u16> =
+        policy.clients.iter().flat_map(|client| client.ports.tcp.iter().map(|port| port.0)).collect();
+    let (peer, port) = accepted(policy, cable, family, |port| (Direction::Out, begins(FREE, port)), &servers)?;
+    let (host, client) = (SocketAddr::new(host, 0), SocketAddr::new(peer, port));
+    Some(Talk::Large { host, client, is_served: false })
+}
+
+/// An answer in fragments where answers need no tracking, else a request.
+fn fragments(policy: &Policy, cable: &Cable, family: Family) -> Option<Talk> {
+    let host = cable.host(family);
+    let servers: Vec<u16> =
+        policy.clients.iter().flat_map(|client| client.ports.udp.iter().map(|port| port.0)).collect();
+    let answer =
+        accepted(policy, cable, family, |port| (Direction::In, Content::Udp { from: port, to: FREE }), &servers);
+    if let Some((peer, port)) = answer {
+        return Some(Talk::Fragments { client: SocketAddr::new(peer, port), host: SocketAddr::new(host, FREE) });
+    }
+    let services: Vec<u16> =
+        policy.services.iter().flat_map(|service| service.ports.udp.iter().map(|port| port.0)).collect();
+    let (peer, port) =
+        accepted(policy, cable, family, |port| (Direction::In, Content::Udp { from: FREE, to: port }), &services)?;
+    Some(Talk::Fragments { client: SocketAddr::new(peer, FREE), host: SocketAddr::new(host, port) })
+}

@@ -1,0 +1,182 @@
+//! Rules for the kernel: what a policy becomes, before it is written in the language of a program.
+
+mod iptables;
+mod nft;
+mod of_policy;
+mod set;
+
+use set::Set;
+pub(crate) use set::name;
+
+use crate::policy::{Flags, Limit, Policy};
+use millstream_model::range::{Family, Range};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+/// The table of nft that is ours alone.
+pub const TABLE: &str = "millstream";
+
+/// Rules in the order in which they are asked, and the sets that they look addresses up in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rules {
+    rules: Vec<Rule>,
+    sets: BTreeMap<String, Set>,
+    log: bool,
+}
+
+/// One rule: all of its tests must hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Rule {
+    hook: Hook,
+    /// `None`: both.
+    family: Option<Family>,
+    tests: Vec<Test>,
+    action: Action,
+    /// The line of the policy that it stands for.
+    line: String,
+}
+
+/// Where a rule is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Hook {
+    /// Before connections are tracked.
+    BeforeIn,
+    /// The same for what this host sends.
+    BeforeOut,
+    /// What comes to this host.
+    In,
+    /// What this host sends.
+    Out,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Test {
+    /// The packet is for this host.
+    ForUs,
+    /// It comes in, or goes out, by this interface.
+    Interface(String),
+    Protocol(Protocol),
+    /// The address of the other side is in a set, or is not.
+    Peer {
+        set: String,
+        is_in: bool,
+    },
+    /// A port of this host (of the other side, if `is_peer`) is one of these.
+    Port {
+        ports: Vec<(u16, u16)>,
+        is_peer: bool,
+    },
+    /// It begins a connection of TCP, or does not.
+    Begins(bool),
+    IllegalFlags,
+    /// It is ICMP of one of these types.
+    Icmp(Vec<u8>),
+    /// No router has forwarded it.
+    OfNeighbour,
+    /// It is a fragment of IPv6 after the first.
+    LaterFragment,
+    State(State),
+    /// The source begins more often than this, with a name for what the kernel counts.
+    Over {
+        limit: Limit,
+        name: String,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Protocol {
+    Tcp,
+    Udp,
+}
+
+/// What tracking says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// It belongs to a known connection, or is an error about one.
+    Established,
+    /// It belongs to none, and cannot begin one.
+    Invalid,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Action {
+    Accept,
+    /// And count it.
+    Drop,
+    /// Do not track it.
+    Notrack,
+}
+
+impl Rules {
+    /// The rules of a policy.
+    pub fn of(policy: &Policy) -> Self {
+        of_policy::rules(policy)
+    }
+
+    /// How many rules there are.
+    pub fn len(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// Whether there are none, which no policy means.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Ranges of all sets.
+    pub fn ranges(&self) -> usize {
+        self.sets.values().map(|set| set.ranges.len()).sum()
+    }
+
+    /// The lines of the policy for which there are rules, in the order in which they are asked first.
+    pub fn lines(&self) -> Vec<String> {
+        let last = "everything-else".to_owned();
+        let mut seen = BTreeSet::new();
+        let all = self.rules.iter().map(|rule| rule.line.clone()).chain([last]);
+        all.filter(|line| seen.insert(line.clone())).collect()
+    }
+
+    /// As a script for `nft -f`, which replaces the table of these rules in one transaction.
+    pub fn nft(&self) -> String {
+        nft::script(self)
+    }
+
+    /// As a shell script for `ipset`, `iptables-restore` and `ip6tables-restore`, which replace all rules of the tables raw
+    /// and filter.
+    pub fn iptables(&self) -> String {
+        iptables::script(self)
+    }
+
+    /// What a program of iptables reads, by its name: `ipset restore`, `iptables-restore`, `ip6tables-restore`.
+    pub fn iptables_inputs(&self) -> [(&'static str, String); 3] {
+        iptables::inputs(self)
+    }
+}
+
+/// All combinations of flags that no connection has, as the bits of the header.
+fn illegal_flags() -> impl Iterator<Item = u8> {
+    (0..64).filter(|bits| Flags(*bits).are_illegal())
+}
+
+/// Writes a list with a separator.
+fn joined<T: std::fmt::Display>(items: impl IntoIterator<Item = T>, separator: &str) -> String {
+    let mut text = String::new();
+    for (n, item) in items.into_iter().enumerate() {
+        let separator = if n > 0 { separator } else { "" };
+        let _ = write!(text, "{separator}{item}");
+    }
+    text
+}
+
+/// A range of ports as programs write it.
+fn ports(ports: &[(u16, u16)], hyphen: &str) -> Vec<String> {
+    let each = |(first, last): &(u16, u16)| {
+        if first == last { first.to_string() } else { format!("{first}{hyphen}{last}") }
+    };
+    ports.iter().map(each).collect()
+}
+
+/// A range of addresses as programs write it.
+fn addresses(range: &Range) -> String {
+    if range.start == range.end { range.first().to_string() } else { range.to_string() }
+}

@@ -1,0 +1,242 @@
+//! The rules of a policy.
+
+use super::set::{Set, name};
+use super::{Action, Hook, Protocol, Rule, Rules, State, Test};
+use crate::policy::{Addresses, Client, Mode, Policy, Ports, Service};
+use millstream_model::range::{FAMILIES, Family, Range};
+use std::collections::BTreeMap;
+
+const ICMP: Family = Family::V4;
+const ICMPV6: Family = Family::V6;
+
+struct Writer<'a> {
+    policy: &'a Policy,
+    rules: Vec<Rule>,
+    sets: BTreeMap<String, Set>,
+}
+
+pub(super) fn rules(policy: &Policy) -> Rules {
+    let mut writer = Writer { policy, rules: Vec::new(), sets: BTreeMap::new() };
+    writer.before_tracking();
+    writer.arriving();
+    writer.leaving();
+    Rules { rules: writer.rules, sets: writer.sets, log: policy.log }
+}
+
+impl Writer<'_> {
+    fn add(&mut self, hook: Hook, tests: Vec<Test>, action: Action, line: &str) {
+        self.add_of(None, hook, tests, action, line);
+    }
+
+    fn add_of(&mut self, family: Option<Family>, hook: Hook, tests: Vec<Test>, action: Action, line: &str) {
+        self.rules.push(Rule { hook, family, tests, action, line: line.to_owned() });
+    }
+
+    /// Packets of other hosts are tracked as before.
+    fn before_tracking(&mut self) {
+        let line = "no-tracking";
+        match self.policy.mode {
+            Mode::Stateless => {
+                self.add(Hook::BeforeIn, vec![Test::ForUs], Action::Notrack, line);
+                self.add(Hook::BeforeOut, Vec::new(), Action::Notrack, line);
+            }
+            Mode::Stateful => {}
+            Mode::Hybrid => {
+                for service in self.policy.services.iter().filter(|service| service.hot) {
+                    for tests in protocols(&service.ports, false) {
+                        let mut to_us = vec![Test::ForUs];
+                        to_us.extend(tests.clone());
+                        self.add(Hook::BeforeIn, to_us, Action::Notrack, line);
+                        self.add(Hook::BeforeOut, tests, Action::Notrack, line);
+                    }
+                }
+            }
+        }
+    }
+
+    fn arriving(&mut self) {
+        let icmp = |types: &[u8]| vec![Test::Icmp(types.to_vec())];
+        let is_stateless = self.policy.mode == Mode::Stateless;
+        let hook = Hook::In;
+        self.add(hook, vec![Test::Interface("lo".to_owned())], Action::Accept, "loopback");
+        let of_neighbour = vec![Test::Icmp(vec![134, 135, 136]), Test::OfNeighbour];
+        self.add_of(Some(ICMPV6), hook, of_neighbour, Action::Accept, "neighbour-discovery");
+        self.add_of(Some(ICMPV6), hook, icmp(&[130]), Action::Accept, "multicast-listener");
+        self.denied();
+        if is_stateless {
+            self.add_of(Some(Family::V6), hook, vec![Test::LaterFragment], Action::Accept, "fragments");
+        }
+        self.add_of(Some(ICMPV6), hook, icmp(&[2]), Action::Accept, "packet-too-big");
+        self.add_of(Some(ICMP), hook, icmp(&[3]), Action::Accept, "destination-unreachable");
+        self.add_of(Some(ICMPV6), hook, icmp(&[1]), Action::Accept, "destination-unreachable");
+        self.add_of(Some(ICMP), hook, icmp(&[11, 12]), Action::Accept, "time-exceeded");
+        self.add_of(Some(ICMPV6), hook, icmp(&[3, 4]), Action::Accept, "time-exceeded");
+        if !is_stateless {
+            self.add(hook, vec![Test::State(State::Established)], Action::Accept, "established");
+            self.add(hook, vec![Test::State(State::Invalid)], Action::Drop, "invalid");
+        }
+        if self.policy.ping {
+            self.add_of(Some(ICMP), hook, icmp(&[8]), Action::Accept, "ping");
+            self.add_of(Some(ICMPV6), hook, icmp(&[128]), Action::Accept, "ping");
+        }
+        if is_stateless {
+            self.add_of(Some(ICMP), hook, icmp(&[0]), Action::Accept, "outgoing-icmp");
+            self.add_of(Some(ICMPV6), hook, icmp(&[129]), Action::Accept, "outgoing-icmp");
+        }
+        self.add(hook, vec![Test::Protocol(Protocol::Tcp), Test::IllegalFlags], Action::Drop, "illegal-flags");
+        for service in &self.policy.services {
+            self.service(service, hook);
+        }
+        self.service_ports();
+        if is_stateless {
+            for client in &self.policy.clients {
+                self.client(client, hook);
+            }
+        }
+    }
+
+    fn leaving(&mut self) {
+        let hook = Hook::Out;
+        self.add(hook, vec![Test::Interface("lo".to_owned())], Action::Accept, "loopback");
+        self.add_of(Some(ICMP), hook, vec![Test::Icmp(Vec::new())], Action::Accept, "outgoing-icmp");
+        self.add_of(Some(ICMPV6), hook, vec![Test::Icmp(Vec::new())], Action::Accept, "outgoing-icmp");
+        if self.policy.mode != Mode::Stateless {
+            self.add(hook, vec![Test::State(State::Established)], Action::Accept, "established");
+        }
+        for service in self.policy.services.iter().filter(|service| !self.policy.tracks(service)) {
+            self.service(service, hook);
+        }
+        for client in &self.policy.clients {
+            self.client(client, hook);
+        }
+    }
+
+    /// What is denied for a time, and for good.
+    fn denied(&mut self) {
+        for family in FAMILIES {
+            let timed = Set { family, ranges: Vec::new(), is_timed: true };
+            self.sets.insert(name("denied", family), timed);
+        }
+        let allowed: Vec<(Family, String)> = self.sets_of("allow", &self.policy.allow);
+        for (line, sets) in [
+            ("denied", FAMILIES.map(|family| (family, name("denied", family))).to_vec()),
+            ("deny", self.sets_of("deny", &self.policy.deny)),
+        ] {
+            for (family, set) in sets {
+                let mut tests = vec![Test::Peer { set, is_in: true }];
+                // Who denies an address for a time means it.
+                if line == "deny" {
+                    tests.extend(not_in(&allowed, family));
+                }
+                self.add_of(Some(family), Hook::In, tests, Action::Drop, line);
+            }
+        }
+    }
+
+    fn service(&mut self, service: &Service, hook: Hook) {
+        let line = format!("services.{}", service.name);
+        let is_in = hook == Hook::In;
+        let interface = service.interface.clone().map(Test::Interface);
+        for tests in protocols(&service.ports, false) {
+            let is_tcp = tests.contains(&Test::Protocol(Protocol::Tcp));
+            let mut all: Vec<Test> = interface.iter().cloned().chain(tests).collect();
+            if let Some(limit) = service.limit.as_ref().filter(|_| is_in) {
+                let allowed = self.sets_of("allow", &self.policy.allow);
+                for family in FAMILIES {
+                    let mut tests = all.clone();
+                    tests.extend(is_tcp.then_some(Test::Begins(true)));
+                    tests.extend(not_in(&allowed, family));
+                    let name = name(&format!("limits.{}", service.name), family);
+                    tests.push(Test::Over { limit: limit.clone(), name });
+                    self.add_of(Some(family), hook, tests, Action::Drop, &format!("{line}.limit"));
+                }
+            }
+            match (is_tcp, is_in, self.policy.tracks(service)) {
+                (true, true, true) => all.push(Test::Begins(true)),
+                (true, false, false) => all.push(Test::Begins(false)),
+                _ => {}
+            }
+            self.for_each_set(&line, &service.from, &all, hook);
+        }
+    }
+
+    fn client(&mut self, client: &Client, hook: Hook) {
+        let line = format!("clients.{}", client.name);
+        let interface = client.interface.clone().map(Test::Interface);
+        for tests in protocols(&client.ports, true) {
+            let is_tcp = tests.contains(&Test::Protocol(Protocol::Tcp));
+            let mut all: Vec<Test> = interface.iter().cloned().chain(tests).collect();
+            all.push(Test::Port { ports: vec![client.own_ports], is_peer: false });
+            if is_tcp && hook == Hook::In {
+                all.push(Test::Begins(false));
+            }
+            self.for_each_set(&line, &client.to, &all, hook);
+        }
+    }
+
+    /// A rule for all addresses, or one for each set of them.
+    fn for_each_set(&mut self, line: &str, addresses: &Addresses, tests: &[Test], hook: Hook) {
+        if addresses.is_all {
+            return self.add(hook, tests.to_vec(), Action::Accept, line);
+        }
+        for (family, set) in self.sets_of(line, addresses) {
+            let mut all = tests.to_vec();
+            all.push(Test::Peer { set, is_in: true });
+            self.add_of(Some(family), hook, all, Action::Accept, line);
+        }
+    }
+
+    /// Nothing after this may accept what comes to a port of a service: not even what looks like an answer.
+    fn service_ports(&mut self) {
+        let mut ports: Vec<(u16, u16)> =
+            self.policy.services.iter().flat_map(|s| s.ports.tcp.iter().chain(&s.ports.udp)).copied().collect();
+        ports.sort_unstable();
+        let mut merged: Vec<(u16, u16)> = Vec::new();
+        for (first, last) in ports {
+            match merged.last_mut() {
+                Some(before) if first <= before.1.saturating_add(1) => before.1 = before.1.max(last),
+                _ => merged.push((first, last)),
+            }
+        }
+        if merged.is_empty() {
+            return;
+        }
+        for protocol in [Protocol::Tcp, Protocol::Udp] {
+            let tests = vec![Test::Protocol(protocol), Test::Port { ports: merged.clone(), is_peer: false }];
+            self.add(Hook::In, tests, Action::Drop, "service-ports");
+        }
+    }
+
+    /// The sets of these addresses, which are made if they are not there.
+    fn sets_of(&mut self, line: &str, addresses: &Addresses) -> Vec<(Family, String)> {
+        let lists = addresses.lists.iter().map(|list| (format!("lists.{list}"), &self.policy.lists[list]));
+        let here = std::iter::once((line.to_owned(), &addresses.ranges));
+        let mut found = Vec::new();
+        for (what, ranges) in here.chain(lists) {
+            for family in FAMILIES {
+                let ranges: Vec<Range> = ranges.iter().filter(|range| range.family == family).copied().collect();
+                if !ranges.is_empty() {
+                    let name = name(&what, family);
+                    self.sets.entry(name.clone()).or_insert(Set { family, ranges, is_timed: false });
+                    found.push((family, name));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The tests that an address of a family is in none of these sets.
+fn not_in(sets: &[(Family, String)], family: Family) -> impl Iterator<Item = Test> {
+    let of_family = sets.iter().filter(move |(one, _)| *one == family);
+    of_family.map(|(_, set)| Test::Peer { set: set.clone(), is_in: false })
+}
+
+/// The tests of protocol and port, for each protocol that has ports.
+fn protocols(ports: &Ports, is_peer: bool) -> Vec<Vec<Test>> {
+    let each = [(Protocol::Tcp, &ports.tcp), (Protocol::Udp, &ports.udp)];
+    each.into_iter()
+        .filter(|(_, ports)| !ports.is_empty())
+        .map(|(protocol, ports)| vec![Test::Protocol(protocol), Test::Port { ports: ports.clone(), is_peer }])
+        .collect()
+}

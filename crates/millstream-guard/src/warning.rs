@@ -1,0 +1,192 @@
+//! What a plan warns of: what on this host a policy would cut, or what would make it mean less than it says.
+
+use crate::policy::{Content, Direction, Flags, Mode, Packet, Policy, meaning};
+use crate::rules::TABLE;
+use millstream_host::Command;
+use millstream_model::Refusal;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::IpAddr;
+
+/// What a plan needs to know about a host.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The other end and our end of the ssh session in which this runs.
+    pub ssh: Option<(IpAddr, u16, IpAddr, u16)>,
+    /// Tables that translate addresses.
+    pub translating: BTreeSet<String>,
+    /// Chains of others that drop what comes in or goes out.
+    pub dropping: BTreeSet<String>,
+    /// Whether bridged packets pass the filters of hosts.
+    pub filters_bridged: bool,
+    /// Connections that can be tracked.
+    pub tracked_max: Option<u64>,
+    /// How long a datagram without an answer is tracked, in seconds.
+    pub unanswered_seconds: Option<u64>,
+}
+
+impl Facts {
+    /// The facts of this host.
+    ///
+    /// # Errors
+    /// nft is missing, or this account may not ask.
+    pub fn read() -> Result<Self, Refusal> {
+        let ended = Command::new("nft").args(["--terse", "--json", "list", "ruleset"]).run_blocking()?;
+        if !ended.status.success() && ended.stderr.contains("Operation not permitted") {
+            return Err(Refusal::new("only root can read the filters of this host"));
+        }
+        let (mut translating, dropping) = of_ruleset(&ended.succeeded()?.stdout);
+        for (file, name) in
+            [("/proc/net/ip_tables_names", "iptables-legacy"), ("/proc/net/ip6_tables_names", "ip6tables-legacy")]
+        {
+            let tables = fs::read_to_string(file).unwrap_or_default();
+            translating.extend(tables.lines().any(|table| table == "nat").then(|| name.to_owned()));
+        }
+        let setting = |name: &str| fs::read_to_string(format!("/proc/sys/net/{name}")).ok()?.trim().parse().ok();
+        Ok(Self {
+            ssh: std::env::var("SSH_CONNECTION").ok().and_then(|text| ssh(&text)),
+            translating,
+            dropping,
+            filters_bridged: setting("bridge/bridge-nf-call-iptables") == Some(1_u64),
+            tracked_max: setting("netfilter/nf_conntrack_max"),
+            unanswered_seconds: setting("netfilter/nf_conntrack_udp_timeout"),
+        })
+    }
+}
+
+/// `SSH_CONNECTION`: the client's address and port, and the server's.
+fn ssh(text: &str) -> Option<(IpAddr, u16, IpAddr, u16)> {
+    let mut words = text.split(' ');
+    let mut end = || Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?));
+    let ((peer, from), (host, to)) = (end()?, end()?);
+    Some((peer, from, host, to))
+}
+
+/// Tables that translate addresses, and chains that drop, of all but our table.
+fn of_ruleset(json: &str) -> (BTreeSet<String>, BTreeSet<String>) {
+    let listed: Value = serde_json::from_str(json).unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (mut translating, mut dropping) = (BTreeSet::new(), BTreeSet::new());
+    let mut at_hook = BTreeSet::new();
+    for object in listed["nftables"].as_array().into_iter().flatten() {
+        let is_ours = |item: &Value| item["table"] == TABLE;
+        let (chain, rule) = (&object["chain"], &object["rule"]);
+        if chain.is_object() && !is_ours(chain) {
+            let name = format!("{} {} {}", text(&chain["family"]), text(&chain["table"]), text(&chain["name"]));
+            if matches!(chain["hook"].as_str(), Some("input" | "output")) {
+                at_hook.insert(name.clone());
+                if chain["policy"] == "drop" {
+                    dropping.insert(name.clone());
+                }
+            }
+        }
+        if rule.is_object() && !is_ours(rule) {
+            let table = format!("{} {}", text(&rule["family"]), text(&rule["table"]));
+            let name = format!("{table} {}", text(&rule["chain"]));
+            for expression in rule["expr"].as_array().into_iter().flatten().filter_map(Value::as_object) {
+                for word in expression.keys() {
+                    match word.as_str() {
+                        "masquerade" | "snat" | "dnat" | "redirect" => _ = translating.insert(table.clone()),
+                        "drop" | "reject" if at_hook.contains(&name) => _ = dropping.insert(name.clone()),
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+    (translating, dropping)
+}
+
+/// What a plan warns of, as sentences.
+pub fn warnings(policy: &Policy, facts: &Facts) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if let Some((peer, from, host, to)) = facts.ssh {
+        let content = Content::Tcp { from, to, flags: Flags::SYN };
+        let (direction, interface) = (Direction::In, String::new());
+        let packet = Packet { direction, interface, source: peer, destination: host, content, is_established: false };
+        let decision = meaning(policy, &packet);
+        if !decision.accepts {
+            warnings.push(format!("your ssh connection from {peer} would be dropped by {}", decision.line));
+        }
+    }
+    if policy.mode != Mode::Stateful && !facts.translating.is_empty() {
+        let tables: Vec<&str> = facts.translating.iter().map(String::as_str).collect();
+        let tables = tables.join(", ");
+        warnings.push(format!(
+            "{tables} translates addresses, as for containers; that needs tracking, which mode {} turns off: use mode stateful",
+            if policy.mode == Mode::Stateless { "stateless" } else { "hybrid" }
+        ));
+    }
+    for chain in &facts.dropping {
+        warnings.push(format!("the chain {chain} drops packets too: what this policy accepts must pass it as well"));
+    }
+    if facts.filters_bridged {
+        let setting = "net.bridge.bridge-nf-call-iptables";
+        warnings.push(format!("{setting} is 1: packets between containers pass filters that are meant for hosts"));
+    }
+    if let (true, Some(most), Some(seconds)) =
+        (policy.mode != Mode::Stateless, facts.tracked_max, facts.unanswered_seconds.filter(|seconds| *seconds > 0))
+    {
+        warnings.push(format!(
+            "{most} connections can be tracked: {} datagrams a second from changing sources fill the table, each for \
+             {seconds} s",
+            most / seconds
+        ));
+    }
+    if let Some(file) = &policy.resolvers_of {
+        warnings.push(format!(
+            "the resolvers are those of {}: if that changes, names cannot be resolved until the policy is applied again",
+            file.display()
+        ));
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn policy(text: &str) -> Policy {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("policy.toml");
+        fs::write(&file, text).unwrap();
+        Policy::read(Path::new(&file), &|_| Ok(Vec::new())).unwrap()
+    }
+
+    #[test]
+    fn chains_that_drop_and_tables_that_translate_are_found() {
+        let json = r#"{"nftables": [
+            {"chain": {"family": "ip", "table": "filter", "name": "INPUT", "hook": "input", "policy": "drop"}},
+            {"chain": {"family": "inet", "table": "other", "name": "in", "hook": "input", "policy": "accept"}},
+            {"chain": {"family": "inet", "table": "millstream", "name": "incoming", "hook": "input", "policy": "drop"}},
+            {"rule": {"family": "inet", "table": "other", "chain": "in", "expr": [{"match": {}}, {"reject": null}]}},
+            {"rule": {"family": "ip", "table": "nat", "chain": "POSTROUTING", "expr": [{"masquerade": null}]}}]}"#;
+        let (translating, dropping) = of_ruleset(json);
+        assert_eq!(translating.into_iter().collect::<Vec<_>>(), ["ip nat"]);
+        assert_eq!(dropping.into_iter().collect::<Vec<_>>(), ["inet other in", "ip filter INPUT"]);
+    }
+
+    #[test]
+    fn a_session_that_the_policy_would_cut_is_named() {
+        let facts = Facts { ssh: ssh("203.0.113.7 50022 192.0.2.1 22"), ..Facts::default() };
+        assert!(warnings(&policy("[services.ssh]"), &facts).is_empty());
+        let cut = warnings(&policy("[services.ssh]\nfrom = ['10.0.0.0/8']"), &facts);
+        assert_eq!(cut, ["your ssh connection from 203.0.113.7 would be dropped by service-ports"]);
+    }
+
+    #[test]
+    fn modes_without_tracking_warn_of_translation_and_others_of_the_table() {
+        let facts = Facts {
+            translating: BTreeSet::from(["ip nat".to_owned()]),
+            tracked_max: Some(262_144),
+            unanswered_seconds: Some(30),
+            ..Facts::default()
+        };
+        let stateless = warnings(&policy("[services.ssh]"), &facts);
+        assert!(stateless.len() == 1 && stateless[0].starts_with("ip nat translates addresses"), "{stateless:?}");
+        let stateful = warnings(&policy("mode = 'stateful'\n[services.ssh]"), &facts);
+        assert!(stateful.len() == 1 && stateful[0].contains("8738 datagrams a second"), "{stateful:?}");
+    }
+}

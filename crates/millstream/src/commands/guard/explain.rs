@@ -1,0 +1,91 @@
+//! `guard explain`: why each line is there, and which one decides about a packet.
+
+use super::PolicyArg;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::table::{Align, Table};
+use millstream_guard::policy::{Content, Direction, Flags, Packet, meaning, reason};
+use millstream_guard::rules::Rules;
+use millstream_model::range::Family;
+use serde_json::json;
+use std::net::IpAddr;
+
+const EXAMPLES: &str = "\
+Examples:
+  millstream guard explain examples/guard/host.toml
+  millstream guard explain examples/guard/host.toml 10.1.2.3 5432
+  millstream guard explain examples/guard/host.toml 192.0.2.53 40000 --udp --from-port 53";
+
+/// Print the lines of a policy and why each is there, or the line that decides about a packet
+///
+/// With FROM and PORT: the first packet of a connection from an address to a port of this host.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ExplainArgs {
+    #[command(flatten)]
+    policy: PolicyArg,
+
+    /// Address of the sender
+    #[arg(requires = "port")]
+    from: Option<IpAddr>,
+
+    /// Port of this host
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+
+    /// The packet is one of UDP, not of TCP
+    #[arg(long)]
+    udp: bool,
+
+    /// Port of the sender
+    #[arg(long, value_name = "PORT", default_value_t = 50_000, value_parser = clap::value_parser!(u16).range(1..))]
+    from_port: u16,
+
+    /// Interface by which the packet comes in
+    #[arg(long, value_name = "NAME", default_value = "eth0")]
+    interface: String,
+}
+
+/// Runs the command.
+pub fn run(args: &ExplainArgs, output: Output) -> Result<Exit, Failure> {
+    let policy = args.policy.read()?;
+    let (Some(source), Some(to)) = (args.from, args.port) else {
+        return lines(&Rules::of(&policy), output);
+    };
+    let content = match args.udp {
+        true => Content::Udp { from: args.from_port, to },
+        false => Content::Tcp { from: args.from_port, to, flags: Flags::SYN },
+    };
+    let destination = match Family::of(source) {
+        Family::V4 => [0, 0, 0, 0].into(),
+        Family::V6 => [0_u16; 8].into(),
+    };
+    let interface = args.interface.clone();
+    let packet = Packet { direction: Direction::In, interface, source, destination, content, is_established: false };
+    let decision = meaning(&policy, &packet);
+    let verdict = if decision.accepts { "accepted" } else { "dropped" };
+    let why = reason(&decision.line);
+    if output.is_json() {
+        output.json(&json!({ "accepted": decision.accepts, "line": decision.line, "reason": why }))?;
+    } else {
+        output.line(&format!("{verdict} by {}: {why}", decision.line))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn lines(rules: &Rules, output: Output) -> Result<Exit, Failure> {
+    let lines = rules.lines();
+    if output.is_json() {
+        let lines: Vec<_> = lines.iter().map(|line| json!({ "line": line, "reason": reason(line) })).collect();
+        output.json(&lines)?;
+        return Ok(Exit::Done);
+    }
+    let mut table = Table::new(&[("line", Align::Left), ("why it is there", Align::Wrap)]);
+    for line in lines {
+        let why = reason(&line);
+        table.row([line, why]);
+    }
+    output.table(&table)?;
+    Ok(Exit::Done)
+}

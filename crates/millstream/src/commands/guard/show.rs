@@ -1,0 +1,42 @@
+//! `guard show`: the rules of a policy.
+
+use super::PolicyArg;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Output;
+use millstream_guard::prove::json;
+use millstream_guard::rules::Rules;
+use std::io::Write;
+
+/// Print the rules of a policy, for nft or iptables
+///
+/// All forms decide in the same way; millstream guard prove shows it.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  millstream guard show examples/guard/host.toml\n  millstream guard show examples/guard/host.toml --as iptables > host.sh"
+)]
+pub struct ShowArgs {
+    #[command(flatten)]
+    policy: PolicyArg,
+
+    /// Form of the rules: nft (a script for nft -f), nft-json, or iptables (a script for sh)
+    ///
+    /// The script for iptables replaces all rules of the tables raw and filter; that for nft replaces the table
+    /// inet millstream alone.
+    #[arg(long = "as", value_name = "FORM", value_parser = ["nft", "nft-json", "iptables"], default_value = "nft", hide_possible_values = true)]
+    form: String,
+}
+
+/// Runs the command.
+pub fn run(args: &ShowArgs, _output: Output) -> Result<Exit, Failure> {
+    let rules = Rules::of(&args.policy.read()?);
+    let text = match args.form.as_str() {
+        "nft-json" => json(&rules)?,
+        "iptables" => rules.iptables(),
+        _ => rules.nft(),
+    };
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()?;
+    Ok(Exit::Done)
+}

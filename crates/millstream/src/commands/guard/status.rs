@@ -1,0 +1,46 @@
+//! `guard status`: what the rules in effect have dropped.
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::quantity::bytes;
+use crate::table::{Align, Table};
+use millstream_guard::in_effect;
+use millstream_guard::policy::reason;
+use serde_json::json;
+
+/// Print how many packets each line of the policy in effect has dropped
+///
+/// Packets of lines that accept are not counted: that would cost time for each of them.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  millstream guard status --output json")]
+pub struct StatusArgs {}
+
+/// Runs the command.
+pub fn run(_args: &StatusArgs, output: Output) -> Result<Exit, Failure> {
+    let drops = in_effect::drops()?.ok_or_else(|| {
+        Failure::user("no policy is in effect: there is no table inet millstream")
+            .hint("millstream guard show POLICY prints the rules, which nft -f loads")
+    })?;
+    if output.is_json() {
+        let drops: Vec<_> = drops
+            .iter()
+            .map(|drop| json!({ "direction": drop.direction, "line": drop.line, "packets": drop.packets, "bytes": drop.bytes }))
+            .collect();
+        output.json(&drops)?;
+        return Ok(Exit::Done);
+    }
+    let mut table = Table::new(&[
+        ("packets", Align::Right),
+        ("bytes", Align::Right),
+        ("", Align::Left),
+        ("line", Align::Left),
+        ("why", Align::Wrap),
+    ]);
+    for drop in drops {
+        let why = reason(&drop.line);
+        table.row([drop.packets.to_string(), bytes(drop.bytes), drop.direction, drop.line, why]);
+    }
+    output.table(&table)?;
+    Ok(Exit::Done)
+}
