@@ -18,7 +18,7 @@ pub struct Facts {
     pub translating: BTreeSet<String>,
     /// Chains of others that drop what comes in or goes out.
     pub dropping: BTreeSet<String>,
-    /// Whether bridged packets pass the filters of hosts.
+    /// Whether there is a bridge, and its packets pass the filters of hosts.
     pub filters_bridged: bool,
     /// Connections that can be tracked.
     pub tracked_max: Option<u64>,
@@ -48,11 +48,16 @@ impl Facts {
             ssh: std::env::var("SSH_CONNECTION").ok().and_then(|text| ssh(&text)),
             translating,
             dropping,
-            filters_bridged: setting("bridge/bridge-nf-call-iptables") == Some(1_u64),
+            filters_bridged: has_bridge() && setting("bridge/bridge-nf-call-iptables") == Some(1_u64),
             tracked_max: setting("netfilter/nf_conntrack_max"),
             unanswered_seconds: setting("netfilter/nf_conntrack_udp_timeout"),
         })
     }
+}
+
+fn has_bridge() -> bool {
+    let devices = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+    devices.into_iter().any(|device| device.path().join("bridge").exists())
 }
 
 /// `SSH_CONNECTION`: the client's address and port, and the server's.

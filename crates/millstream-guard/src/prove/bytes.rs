@@ -11,8 +11,8 @@ const FRAGMENT: u8 = 44;
 const ICMPV6: u8 = 58;
 
 /// The hop limit of a packet whose sender wants it to cross no router unseen.
-const HOP_LIMIT_MAX: u8 = 255;
-const HOP_LIMIT: u8 = 64;
+const HOPS_OF_NEIGHBOUR: u8 = 255;
+const HOPS: u8 = 64;
 
 /// The number of a packet's protocol.
 pub(super) fn protocol(packet: &Packet) -> u8 {
@@ -76,7 +76,7 @@ fn payload(packet: &Packet) -> Vec<u8> {
 /// The header. The kernel fills in the checksum of IPv4.
 fn header(packet: &Packet, protocol: u8, payload: usize) -> Vec<u8> {
     let is_of_neighbour = matches!(packet.content, Content::Icmp { is_of_neighbour: true, .. });
-    let hops = if is_of_neighbour { HOP_LIMIT_MAX } else { HOP_LIMIT };
+    let hops = if is_of_neighbour { HOPS_OF_NEIGHBOUR } else { HOPS };
     let length = |more: usize| u16::try_from(payload + more).unwrap_or(u16::MAX).to_be_bytes();
     match (packet.source, packet.destination) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {

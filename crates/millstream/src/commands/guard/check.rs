@@ -12,7 +12,7 @@ use serde_json::json;
 ///
 /// Nothing is changed. The rules are given to nft in a network of their own.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  millstream guard check examples/guard/host.toml")]
+#[command(after_help = "Example:\n  millstream guard check host.toml")]
 pub struct CheckArgs {
     #[command(flatten)]
     policy: PolicyArg,

@@ -13,9 +13,9 @@ use std::net::IpAddr;
 
 const EXAMPLES: &str = "\
 Examples:
-  millstream guard explain examples/guard/host.toml
-  millstream guard explain examples/guard/host.toml 10.1.2.3 5432
-  millstream guard explain examples/guard/host.toml 192.0.2.53 40000 --udp --from-port 53";
+  millstream guard explain host.toml
+  millstream guard explain host.toml 10.1.2.3 5432
+  millstream guard explain host.toml 192.0.2.53 40000 --udp --from-port 53";
 
 /// Print the lines of a policy and why each is there, or the line that decides about a packet
 ///

@@ -14,7 +14,7 @@ use serde_json::json;
 ///
 /// Nothing is changed. Lines with - go, lines with + come. Lists count by their number of ranges and a hash.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  millstream guard plan examples/guard/host.toml")]
+#[command(after_help = "Example:\n  millstream guard plan host.toml")]
 pub struct PlanArgs {
     #[command(flatten)]
     policy: PolicyArg,

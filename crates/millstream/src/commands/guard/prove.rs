@@ -13,9 +13,9 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  millstream guard prove examples/guard/host.toml
-  millstream guard prove examples/guard/host.toml --as iptables-legacy
-  millstream guard prove examples/guard/host.toml --rules my-rules.sh
+  millstream guard prove host.toml
+  millstream guard prove host.toml --as iptables-legacy
+  millstream guard prove host.toml --rules my-rules.sh
 
 Exit code 1 if something passed that should not, or the other way round.";
 

@@ -13,7 +13,7 @@ use std::io::Write;
 /// All forms decide in the same way; millstream guard prove shows it.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  millstream guard show examples/guard/host.toml\n  millstream guard show examples/guard/host.toml --as iptables > host.sh"
+    after_help = "Examples:\n  millstream guard show host.toml\n  millstream guard show examples/guard/host.toml --as iptables > host.sh"
 )]
 pub struct ShowArgs {
     #[command(flatten)]
