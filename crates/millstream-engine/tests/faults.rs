@@ -421,6 +421,12 @@ async fn a_background_process_does_not_count_as_a_lane() {
         );
         client.batch_execute(&restarted).await.unwrap();
         forgetting.batch_execute(&format!("set role {role}")).await.unwrap();
+        // The server ends the load's sessions, and with them its lock, a little later.
+        let ours = "select from pg_stat_activity
+                    where datname = current_database() and application_name like 'millstream control%'";
+        while !client.query(ours, &[]).await.unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         let load = loads::list(&forgetting, &schema, 100).await.unwrap().remove(0);
         assert_eq!(load.state, "crashed");
         assert!(loads::forget(&mut forgetting, &schema, load.load_id).await.expect("nobody works for it"));
