@@ -6,7 +6,7 @@ use crate::lasting;
 use crate::limits::CHANGE_START_SECONDS;
 use crate::place::Place;
 use crate::sides::Sides;
-use crate::way_out::WayOut;
+use crate::way_out::{Number, WayOut};
 use millstream_failpoint as failpoint;
 use millstream_host::setting::same;
 use millstream_model::{Change, Refusal};
@@ -110,7 +110,7 @@ impl<'a> Changes<'a> {
             open.iter().find(|one| (&one.kind, &one.target, &one.identity) == (&change.kind, &change.target, &identity))
         {
             let why = format!("change {number} of {target} is neither confirmed nor undone");
-            return Err(Refusal::new(why).or_hint(WayOut::End(*number).to_string()));
+            return Err(Refusal::new(why).or_hint(WayOut::End(Number(kind.commands(), *number)).to_string()));
         }
         let old = kind.whole(self.place, &change.target).await?;
         let new = match &change.value {
@@ -201,12 +201,14 @@ impl<'a> Changes<'a> {
         }
         if self.is_gone(kind, &entry).await? {
             let why = format!("a restart of the machine has undone change {number}");
-            return Err(Refusal::new(why).or_hint(WayOut::Undo(number).to_string()));
+            return Err(Refusal::new(why).or_hint(WayOut::Undo(Number(kind.commands(), number)).to_string()));
         }
+        kind.may_confirm(entry.since())?;
         kind.is_free(self.place, Some(&entry.target))?;
         self.is_thing(kind, &entry).await?;
         let value = self.value_of(kind, &entry).await?;
-        is_value(&entry, value.as_deref()).map_err(|why| why.or_hint(WayOut::Keep(number).to_string()))?;
+        is_value(&entry, value.as_deref())
+            .map_err(|why| why.or_hint(WayOut::Keep(Number(kind.commands(), number)).to_string()))?;
         if matches!(lasting, Lasting::Line { .. } | Lasting::Files(_)) {
             let _lock = self.journal.lock(None).await?;
             lasting::note(&lasting, self.journal, &mut entry)?;
@@ -311,10 +313,10 @@ impl<'a> Changes<'a> {
         self.take_lasting_back(entry).await?;
         // How far a write came that was not verified, is not known.
         let has_parts = entry.state == State::Planned
-            && kind.has_parts(self.place, &entry.target).await.map_err(|why| perhaps_gone(why, entry))?;
+            && kind.has_parts(self.place, &entry.target).await.map_err(|why| perhaps_gone(why, kind, entry))?;
         if has_parts || !same(self.value_of(kind, entry).await?.as_deref(), entry.before.as_deref()) {
             let written = self.write(kind, entry, BEFORE).await;
-            written.map_err(|why| perhaps_gone(why, entry))?;
+            written.map_err(|why| perhaps_gone(why, kind, entry))?;
         }
         passed("value-restored").await?;
         self.close(entry, State::Undone)?;
@@ -360,17 +362,17 @@ impl<'a> Changes<'a> {
 
     /// The value of a change's target now.
     async fn value_of(&self, kind: &dyn Kind, entry: &Entry) -> Result<Option<String>, Refusal> {
-        kind.read(self.place, &entry.target).await.map_err(|why| perhaps_gone(why, entry))
+        kind.read(self.place, &entry.target).await.map_err(|why| perhaps_gone(why, kind, entry))
     }
 
     /// Refuses if another thing has the target's name now.
     async fn is_thing(&self, kind: &dyn Kind, entry: &Entry) -> Result<(), Refusal> {
-        let identity = kind.identity(self.place, &entry.target).await.map_err(|why| perhaps_gone(why, entry))?;
+        let identity = kind.identity(self.place, &entry.target).await.map_err(|why| perhaps_gone(why, kind, entry))?;
         if identity == entry.identity {
             return Ok(());
         }
         let why = "is not on the device or server that was changed; nothing was touched";
-        Err(perhaps_gone(Refusal::new(format!("{} {why}", entry.target)), entry))
+        Err(perhaps_gone(Refusal::new(format!("{} {why}", entry.target)), kind, entry))
     }
 
     fn server_of(&self, kind: &dyn Kind) -> Option<String> {
@@ -404,8 +406,8 @@ fn is_taken_back(entry: &Entry) -> bool {
 }
 
 /// A refusal of the target itself, with what helps if it never answers again.
-fn perhaps_gone(why: Refusal, entry: &Entry) -> Refusal {
-    why.or_hint(WayOut::KeepIfGone(entry.number).to_string())
+fn perhaps_gone(why: Refusal, kind: &dyn Kind, entry: &Entry) -> Refusal {
+    why.or_hint(WayOut::KeepIfGone(Number(kind.commands(), entry.number)).to_string())
 }
 
 #[cfg(test)]

@@ -110,6 +110,12 @@ impl Entry {
         now().checked_sub(deadline)
     }
 
+    /// When it took effect, or was planned if that is not known, in seconds since 1970.
+    pub fn since(&self) -> u64 {
+        let verified = self.deadline.zip(self.confirm_seconds).filter(|_| self.state == State::Verified);
+        verified.map_or(self.planned, |(deadline, seconds)| deadline.saturating_sub(seconds))
+    }
+
     /// Whether something that makes the value last was written, or is about to be.
     pub fn lasts_by_file(&self) -> bool {
         self.line.is_some() || !self.files.is_empty()

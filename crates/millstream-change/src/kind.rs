@@ -17,6 +17,20 @@ pub trait Kind: Debug + Send + Sync {
     /// Where its targets are.
     fn reach(&self) -> Reach;
 
+    /// The first word of the commands that confirm and undo its changes.
+    fn commands(&self) -> &'static str {
+        "doctor"
+    }
+
+    /// Refuses a confirmation that would prove nothing, for example because it comes over a connection that is older than
+    /// the change. `since`: when the change took effect, in seconds since 1970.
+    ///
+    /// # Errors
+    /// It would prove nothing.
+    fn may_confirm(&self, _since: u64) -> Result<(), Refusal> {
+        Ok(())
+    }
+
     /// The value of a target now; `None` if the target has none of its own, so that a default is valid.
     fn read<'a>(&'a self, place: &'a Place, target: &'a str) -> Answer<'a, Option<String>>;
 

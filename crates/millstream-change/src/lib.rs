@@ -28,4 +28,4 @@ pub use place::Place;
 pub use sides::Sides;
 pub use sysctl::Sysctl;
 pub use sysfs_attribute::SysfsAttribute;
-pub use way_out::WayOut;
+pub use way_out::{Number, WayOut};

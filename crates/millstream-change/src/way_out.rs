@@ -3,17 +3,21 @@
 use millstream_model::words::{command, option};
 use std::fmt;
 
+/// The number of a change, with the first word of the commands that confirm and undo it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Number(pub &'static str, pub u32);
+
 /// What helps after a refusal. Its text is the hint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WayOut {
     /// First confirm, undo or close the change of this number.
-    End(u32),
+    End(Number),
     /// Undo the change of this number.
-    Undo(u32),
+    Undo(Number),
     /// Close the change of this number, which keeps the present value.
-    Keep(u32),
+    Keep(Number),
     /// The same, if what was changed is gone for good.
-    KeepIfGone(u32),
+    KeepIfGone(Number),
     /// Wait for the experiment of the lab that holds settings. If it was killed, its next run gives them back.
     WaitForLab,
     /// No experiment shows the change: compare two commands of your own.
@@ -24,10 +28,10 @@ pub enum WayOut {
 
 impl fmt::Display for WayOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let confirm = |number: &u32| command(format!("doctor confirm {number}"));
-        let undo = |number: &u32| command(format!("doctor undo {number}"));
-        let keep = |number: &u32| {
-            let keep = command(format!("doctor undo {number} {}", option("keep")));
+        let confirm = |Number(room, number): &Number| command(format!("{room} confirm {number}"));
+        let undo = |Number(room, number): &Number| command(format!("{room} undo {number}"));
+        let keep = |Number(room, number): &Number| {
+            let keep = command(format!("{room} undo {number} {}", option("keep")));
             format!("{keep} closes the change and keeps the present value")
         };
         match self {

@@ -1,7 +1,7 @@
 //! A kind of change is one file and two lines: the module, and its place in the slice.
 
 use crate::greeting::Greeting;
-use millstream_change::{Changes, Journal, Kind, Lasting, Place, State, Sysctl, Undone, WayOut};
+use millstream_change::{Changes, Journal, Kind, Lasting, Number, Place, State, Sysctl, Undone, WayOut};
 use millstream_model::Change;
 use std::fs;
 use std::time::Duration;
@@ -26,7 +26,7 @@ async fn a_kind_of_one_file_is_planned_applied_confirmed_and_undone() {
         }
         let planned = changes.plan(&change(Some("new")), "a test", Some(Duration::from_secs(60))).await.unwrap();
         let again = changes.plan(&change(Some("newer")), "a test", None).await.unwrap_err();
-        assert_eq!(again.hint, Some(WayOut::End(planned.number).to_string()));
+        assert_eq!(again.hint, Some(WayOut::End(Number("doctor", planned.number)).to_string()));
         let applied = changes.apply(planned.number).await.unwrap();
         assert_eq!((applied.state, applied.before), (State::Verified, before.and_then(|text| Greeting.digest(text))));
         let files = Lasting::Files(vec![(lasting.clone(), "new".to_owned())]);

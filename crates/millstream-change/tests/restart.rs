@@ -1,7 +1,7 @@
 //! Changes that a restart of the machine takes away, and those that come back.
 
 use crate::machine::{BEFORE, DEFAULT, Machine, NEW, SETTINGS, Setting};
-use millstream_change::{Undone, WayOut};
+use millstream_change::{Number, Undone, WayOut};
 use std::fs;
 
 /// The attribute of a disk.
@@ -18,10 +18,10 @@ async fn a_change_that_nobody_confirmed_before_a_restart_is_shown_and_closed() {
         machine.restart();
         let open = journal.open_entries().unwrap();
         assert!(open.len() == 1 && journal.is_of_earlier_boot(&open[0]), "{open:?}");
-        assert_eq!(machine.run("fix").await.unwrap_err().hint, Some(WayOut::End(1).to_string()));
+        assert_eq!(machine.run("fix").await.unwrap_err().hint, Some(WayOut::End(Number("doctor", 1)).to_string()));
         let late = machine.run("confirm").await.unwrap_err();
         assert_eq!(late.to_string(), "a restart of the machine has undone change 1");
-        assert_eq!(late.hint, Some(WayOut::Undo(1).to_string()));
+        assert_eq!(late.hint, Some(WayOut::Undo(Number("doctor", 1)).to_string()));
         assert_eq!(machine.run("undo").await, Ok(Some(Undone::ByRestart)));
         assert_eq!((machine.value().as_str(), machine.lasts()), (DEFAULT, false));
         assert!(journal.open_entries().unwrap().is_empty());
@@ -74,7 +74,7 @@ async fn the_change_of_a_disk_that_is_gone_is_closed_with_its_line() {
     let machine = Machine::confirmed(dir.path(), OF_DISK).await;
     machine.restart();
     fs::remove_dir_all(machine.root.join("sys/block/sda")).unwrap();
-    assert_eq!(machine.run("undo").await.unwrap_err().hint, Some(WayOut::KeepIfGone(1).to_string()));
+    assert_eq!(machine.run("undo").await.unwrap_err().hint, Some(WayOut::KeepIfGone(Number("doctor", 1)).to_string()));
     assert!(machine.lasts());
     assert_eq!(machine.run("keep").await, Ok(Some(Undone::Kept { is_back: true })));
     assert!(!machine.lasts());

@@ -44,7 +44,8 @@ pub use held::HostChanges;
 pub use measured::Measured;
 pub use memory_limit::MemoryLimit;
 pub use process::{
-    cpu_seconds_of, hangup_is_ignored, is_living_in, leave_terminal, living_in, own_cpu_seconds, signal,
+    Ancestor, ancestors, cpu_seconds_of, hangup_is_ignored, is_living_in, leave_terminal, living_in, own_cpu_seconds,
+    signal,
 };
 pub use sandbox::{End, Sandbox};
 pub use setting::sysctl_file;

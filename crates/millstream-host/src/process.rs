@@ -42,6 +42,39 @@ pub fn signal(account: &Account, name: &str, pids: &[u32]) {
     let _ = account.command("/bin/sh").args(["-c", "kill -s \"$@\"", "sh", name]).args(pids).run_blocking();
 }
 
+/// A process that has started another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ancestor {
+    /// Its name, cut to 15 bytes.
+    pub name: String,
+    /// When it began, in seconds since 1970.
+    pub started: u64,
+}
+
+/// The process that has started this one, the one that has started that, and so on, as far as we can see.
+pub fn ancestors() -> Vec<Ancestor> {
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let booted = stat.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok()).unwrap_or(0);
+    let mut next = rustix::process::getppid().map(|pid| pid.as_raw_pid().cast_unsigned());
+    let mut found = Vec::new();
+    while let Some(pid) = next.filter(|pid| *pid > 0) {
+        let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { break };
+        let Some((above, ancestor)) = ancestor(&stat, booted) else { break };
+        found.push(ancestor);
+        next = Some(above);
+    }
+    found
+}
+
+/// A process by its `stat` file, and the one above it. `booted`: when the machine began, in seconds since 1970.
+fn ancestor(stat: &str, booted: u64) -> Option<(u32, Ancestor)> {
+    let (name, rest) = stat.split_once('(')?.1.rsplit_once(") ")?;
+    let fields: Vec<&str> = rest.split(' ').collect();
+    let ticks: u64 = fields.get(19)?.parse().ok()?;
+    let started = booted + ticks / clock_ticks_per_second().max(1);
+    Some((fields.get(1)?.parse().ok()?, Ancestor { name: name.to_owned(), started }))
+}
+
 /// Processor time of this process so far, in seconds.
 pub fn own_cpu_seconds() -> Option<f64> {
     cpu_seconds("/proc/self/stat")
@@ -105,6 +138,10 @@ mod tests {
         assert_eq!(kilobytes("Name:\tx\nVmHWM:\t    2048 kB\nVmRSS:\t 1 kB\n", "VmHWM:"), Some(2 << 20));
         assert_eq!(kilobytes("Name:\tx\n", "VmHWM:"), None);
         assert!(own_cpu_seconds().is_some());
+        let stat = "71 (a b) c) S 70 71 71 0 -1 4194304 100 200 3 4 250 50 7 8 20 0 4 0 9900 1000 10";
+        let started = 1_000 + 9_900 / clock_ticks_per_second();
+        assert_eq!(ancestor(stat, 1_000), Some((70, Ancestor { name: "a b) c".to_owned(), started })));
+        assert!(ancestors().iter().all(|one| one.started > 1_000_000_000));
     }
 
     #[test]

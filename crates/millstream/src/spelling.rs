@@ -16,6 +16,7 @@ pub fn install() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::changes::KINDS;
     use crate::command_line::Args;
     use clap::{Command, CommandFactory};
     use std::collections::BTreeSet;
@@ -68,10 +69,16 @@ mod tests {
     fn every_command_that_a_message_names_is_there() {
         let named = named(&[" command", "(command", " command(format!", "(command(format!"]);
         assert!(named.len() > 10, "{named:?}");
-        for words in named {
+        let rooms: BTreeSet<_> = KINDS.iter().map(|kind| kind.commands()).collect();
+        let each = |words: &String| rooms.iter().map(|room| words.replace("{room}", room)).collect::<BTreeSet<_>>();
+        for words in named.iter().flat_map(each) {
             let mut command = Args::command();
             for word in words.split(' ') {
-                let Some(below) = command.find_subcommand(word) else { break };
+                let Some(below) = command.find_subcommand(word) else {
+                    let is_command = word.bytes().all(|one| one.is_ascii_lowercase() || one == b'-');
+                    assert!(!command.has_subcommands() || !is_command, "{words}");
+                    break;
+                };
                 command = below.clone();
             }
             assert!(command.get_name() != Args::command().get_name(), "{words}");

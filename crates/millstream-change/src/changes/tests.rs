@@ -118,7 +118,7 @@ async fn a_change_is_applied_confirmed_and_undone() {
     assert_eq!(changes.server(&change("newer")).unwrap(), entry.server);
     let twice = apply(&changes, "newer").await.unwrap_err();
     assert_eq!(twice.to_string(), "change 1 of t is neither confirmed nor undone");
-    assert_eq!(twice.hint, Some(WayOut::End(1).to_string()));
+    assert_eq!(twice.hint, Some(WayOut::End(Number("doctor", 1)).to_string()));
     std::fs::write(&scene.memory.file, "t = theirs\nu = 1\n").unwrap();
     let (entry, _) = changes.confirm(entry.number).await.unwrap();
     assert_eq!((entry.state, scene.lasting().as_str()), (State::Confirmed, "u = 1\nt = new\n"));
@@ -183,7 +183,10 @@ async fn a_change_of_somebody_else_is_not_undone() {
     let undone = changes.undo(entry.number).await.unwrap().1;
     assert_eq!(undone, Undone::Theirs(Some("theirs".to_owned())));
     let refused = changes.confirm(entry.number).await.unwrap_err();
-    assert_eq!(refused, Refusal::new("t is theirs, and not new").or_hint(WayOut::Keep(1).to_string()));
+    assert_eq!(
+        refused,
+        Refusal::new("t is theirs, and not new").or_hint(WayOut::Keep(Number("doctor", 1)).to_string())
+    );
     assert_eq!(scene.value(), "theirs");
 }
 
@@ -240,7 +243,7 @@ async fn another_device_with_the_same_name_is_not_touched() {
     for refused in [changes.confirm(entry.number).await.err(), changes.undo(entry.number).await.err()] {
         let refused = refused.unwrap();
         assert!(refused.to_string().contains("not on the device or server"), "{refused}");
-        assert_eq!(refused.hint, Some(WayOut::KeepIfGone(1).to_string()));
+        assert_eq!(refused.hint, Some(WayOut::KeepIfGone(Number("doctor", 1)).to_string()));
     }
     assert_eq!((scene.value(), scene.lasting()), ("new".to_owned(), String::new()));
 }
