@@ -38,7 +38,7 @@ pub(crate) const ARROWS: &[Arrows] = &[
         from: "millstream-server",
         to: &["millstream-model", "millstream-pg", "millstream-store", "millstream-engine", "millstream-publish"],
     },
-    Arrows { from: "millstream-guard", to: &["millstream-model", "millstream-host"] },
+    Arrows { from: "millstream-guard", to: &["millstream-model", "millstream-host", "millstream-change"] },
     Arrows {
         from: "millstream",
         to: &[

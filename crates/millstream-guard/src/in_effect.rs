@@ -1,7 +1,6 @@
 //! The rules that this host has now.
 
-use crate::prove::Form;
-use crate::rules::{Rules, TABLE, name};
+use crate::rules::{Rules, TABLE, is_digest, name};
 use millstream_host::{Command, Ended, Sandbox};
 use millstream_model::range::{Range, Reading};
 use millstream_model::{Refusal, words::option};
@@ -40,7 +39,7 @@ fn nft<const N: usize>(args: [&str; N]) -> Result<Ended, Refusal> {
 }
 
 /// Whether nft says that there is no such table.
-fn is_missing(ended: &Ended) -> bool {
+pub(crate) fn is_missing(ended: &Ended) -> bool {
     ended.stderr.contains("No such file or directory")
 }
 
@@ -111,7 +110,7 @@ pub fn differences(rules: &Rules) -> Result<Vec<Difference>, Refusal> {
     let ended = nft(LIST)?;
     let now = if is_missing(&ended) { String::new() } else { ended.succeeded()?.stdout };
     let sandbox = Sandbox::make(1)?;
-    Form::Nft.load(&sandbox, 0, rules)?;
+    sandbox.command(0, "nft").args(["-f", "-"]).input(rules.outline()).run_blocking().and_then(Ended::succeeded)?;
     let planned = sandbox.run(0, "nft", LIST)?.stdout;
     Ok(differences_of(&now, &planned))
 }
@@ -126,7 +125,8 @@ fn differences_of(now: &str, planned: &str) -> Vec<Difference> {
     let only = |one: &str, other: &str, is_new| {
         let mut known = counts(other);
         let mut lines = Vec::new();
-        for line in one.lines().map(str::trim).filter(|line| !matches!(*line, "" | "}")) {
+        let is_said = |line: &&str| !matches!(*line, "" | "}") && !is_digest(line);
+        for line in one.lines().map(str::trim).filter(is_said) {
             match known.get_mut(line) {
                 Some(left) if *left > 0 => *left -= 1,
                 _ => lines.push(Difference { is_new, text: line.to_owned() }),

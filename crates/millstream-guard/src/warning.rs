@@ -1,13 +1,17 @@
 //! What a plan warns of: what on this host a policy would cut, or what would make it mean less than it says.
 
-use crate::policy::{Content, Direction, Flags, Mode, Packet, Policy, meaning};
+use crate::policy::{Content, Direction, Flags, Mode, Packet, Policy, Ports, meaning};
 use crate::rules::TABLE;
 use millstream_host::Command;
 use millstream_model::Refusal;
+use millstream_model::words::option;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::IpAddr;
+
+/// The port of ssh.
+const SSH: u16 = 22;
 
 /// What a plan needs to know about a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -103,6 +107,29 @@ fn of_ruleset(json: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     (translating, dropping)
 }
 
+/// Why a policy is not applied, although it could be.
+///
+/// # Errors
+/// It would lock you out, unless you can reach the host in another way (`has_console`), or it would break what translates
+/// addresses.
+pub fn may_apply(policy: &Policy, facts: &Facts, has_console: bool) -> Result<(), Refusal> {
+    if policy.mode != Mode::Stateful
+        && let Some(table) = facts.translating.first()
+    {
+        return Err(Refusal::new(format!("{table} translates addresses, which needs connections to be tracked"))
+            .hint("write mode = \"stateful\" at the beginning of the policy"));
+    }
+    let port = facts.ssh.map_or(SSH, |(_, _, _, port)| port);
+    if !has_console && !policy.services.iter().any(|service| Ports::has(&service.ports.tcp, port)) {
+        let option = option("i-have-console");
+        return Err(Refusal::new(format!(
+            "the policy has no service at port {port}, so ssh would not reach this host"
+        ))
+        .hint(format!("write [services.ssh] in the policy; or add {option} if you can reach the host without ssh")));
+    }
+    Ok(())
+}
+
 /// What a plan warns of, as sentences.
 pub fn warnings(policy: &Policy, facts: &Facts) -> Vec<String> {
     let mut warnings = Vec::new();
@@ -113,6 +140,15 @@ pub fn warnings(policy: &Policy, facts: &Facts) -> Vec<String> {
         let decision = meaning(policy, &packet);
         if !decision.accepts {
             warnings.push(format!("your ssh connection from {peer} would be dropped by {}", decision.line));
+        }
+    }
+    for client in policy.clients.iter().filter(|client| policy.mode == Mode::Stateless && !client.asks_all) {
+        if client.to.is_all && !client.ports.udp.is_empty() {
+            warnings.push(format!(
+                "clients.{} asks any server: without tracking, anybody can send UDP from its port to ports of yours that no \
+                 service has",
+                client.name
+            ));
         }
     }
     if policy.mode != Mode::Stateful && !facts.translating.is_empty() {
@@ -179,6 +215,19 @@ mod tests {
         assert!(warnings(&policy("[services.ssh]"), &facts).is_empty());
         let cut = warnings(&policy("[services.ssh]\nfrom = ['10.0.0.0/8']"), &facts);
         assert_eq!(cut, ["your ssh connection from 203.0.113.7 would be dropped by service-ports"]);
+    }
+
+    #[test]
+    fn a_policy_that_locks_out_or_breaks_translation_is_refused() {
+        let (ssh_only, none) = (policy("[services.ssh]"), policy("[services.http]"));
+        let facts = Facts::default();
+        assert_eq!(may_apply(&ssh_only, &facts, false), Ok(()));
+        assert!(may_apply(&none, &facts, false).unwrap_err().problem.contains("ssh would not reach this host"));
+        assert_eq!(may_apply(&none, &facts, true), Ok(()));
+        let elsewhere = Facts { ssh: ssh("203.0.113.7 50022 192.0.2.1 2222"), ..Facts::default() };
+        assert!(may_apply(&ssh_only, &elsewhere, false).unwrap_err().problem.contains("port 2222"));
+        let translating = Facts { translating: BTreeSet::from(["ip nat".to_owned()]), ..Facts::default() };
+        assert!(may_apply(&ssh_only, &translating, false).unwrap_err().problem.contains("translates addresses"));
     }
 
     #[test]

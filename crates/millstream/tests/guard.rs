@@ -199,3 +199,181 @@ fn a_host_is_planned_for_watched_and_denies_at_once() {
     let status = millstream(&["status", "--output", "json"]).succeeded().unwrap().stdout;
     assert!(status.contains("everything-else") && status.contains("service-ports"), "{status}");
 }
+
+/// This host as another one: a network of its own, its own files below `/etc`, and its own journal.
+struct Host {
+    sandbox: Sandbox,
+    dir: TempDir,
+}
+
+impl Host {
+    fn new() -> Self {
+        let host = Self { sandbox: Sandbox::make(1).unwrap(), dir: tempfile::tempdir().unwrap() };
+        let copied = host.sandbox.run(0, "cp", ["-a", "/etc", host.dir.path().to_str().unwrap()]);
+        copied.unwrap();
+        fs::create_dir_all(host.dir.path().join("etc/systemd/system")).unwrap();
+        host
+    }
+
+    /// A program there.
+    fn command(&self, program: &str) -> millstream_host::Command {
+        let etc = self.dir.path().join("etc");
+        let script = format!("mount --bind {} /etc && exec \"$@\"", etc.display());
+        let mut command = self.sandbox.command(0, "unshare");
+        command.args(["--mount", "sh", "-c", &script, "sh", program]);
+        command.env("MILLSTREAM_HOME", self.dir.path().join("home"));
+        command.env_remove("SSH_CONNECTION");
+        command
+    }
+
+    fn guard(&self, args: &[&str], failpoints: &str) -> Ended {
+        let mut command = self.command(PROGRAM);
+        command.arg("guard").args(args).env("MILLSTREAM_FAILPOINTS", failpoints);
+        command.run_blocking().unwrap()
+    }
+
+    /// The rules of a policy, which is written to a file first.
+    fn policy(&self, name: &str, text: &str) -> String {
+        let path = self.dir.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// All rules that are in effect.
+    fn rules(&self) -> String {
+        self.sandbox.run(0, "nft", ["--stateless", "list", "ruleset"]).unwrap().stdout
+    }
+
+    fn etc(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.dir.path().join("etc").join(name)).ok()
+    }
+}
+
+const LOST: &str = "[services.http]\n";
+
+#[test]
+fn rules_are_applied_confirmed_and_taken_back() {
+    let host = Host::new();
+    let (small, web) = (host.policy("small.toml", SMALL), host.policy("web.toml", WEB));
+    let asked = host.guard(&["apply", &small], "");
+    assert!(asked.status.code() == Some(2) && asked.stderr.contains("--yes"), "{asked:?}");
+    let lost = host.policy("lost.toml", LOST);
+    let refused = host.guard(&["apply", &lost, "--yes"], "");
+    assert!(
+        refused.status.code() == Some(2) && refused.stderr.contains("ssh would not reach this host"),
+        "{refused:?}"
+    );
+    assert_eq!(host.rules(), "");
+
+    let applied = host.guard(&["apply", &small, "--yes", "--confirm-within", "1h"], "").succeeded().unwrap();
+    assert!(applied.stderr.contains("millstream guard confirm 1"), "{applied:?}");
+    let first = host.rules();
+    assert!(first.contains("services.postgres") && host.etc("millstream/guard.nft").is_none());
+    let second = host.guard(&["apply", &web, "--yes"], "");
+    assert!(second.status.code() == Some(2) && second.stderr.contains("millstream guard undo 1"), "{second:?}");
+    host.guard(&["confirm"], "").succeeded().unwrap();
+    let loaded = host.etc("millstream/guard.nft").unwrap();
+    assert!(host.etc("systemd/system/millstream-guard.service").unwrap().contains("Before=network-pre.target"));
+    assert!(host.etc("systemd/system/sysinit.target.d/millstream-guard.conf").is_some());
+    // What is loaded at a start is what is in effect.
+    let other = Sandbox::make(1).unwrap();
+    other.command(0, "nft").args(["-f", "-"]).input(loaded).run_blocking().and_then(Ended::succeeded).unwrap();
+    assert_eq!(other.run(0, "nft", ["--stateless", "list", "ruleset"]).unwrap().stdout, first);
+
+    // Denied sources stay denied, and rules of others stay.
+    host.guard(&["deny", "203.0.113.7", "--for", "10h"], "").succeeded().unwrap();
+    host.sandbox.run(0, "nft", ["add", "table", "ip", "other"]).unwrap();
+    host.guard(&["apply", &web, "--yes", "--confirm-within", "1h"], "").succeeded().unwrap();
+    assert!(host.rules().contains("203.0.113.7 timeout 10h") && host.rules().contains("services.http"));
+    host.guard(&["undo"], "").succeeded().unwrap();
+    let now = host.rules();
+    assert!(
+        now.contains("table ip other") && now.contains("services.postgres") && !now.contains("services.http"),
+        "{now}"
+    );
+    host.guard(&["undo", "1"], "").succeeded().unwrap();
+    assert_eq!(host.rules().trim(), "table ip other {\n}");
+    assert!(
+        host.etc("millstream/guard.nft").is_none() && host.etc("systemd/system/millstream-guard.service").is_none()
+    );
+}
+
+/// The tool is killed at every point, nobody confirms, and somebody adds rules meanwhile: ours are what they were.
+#[tokio::test]
+async fn a_lock_out_ends_by_itself() {
+    for point in ["change-planned", "change-written", "change-verified"] {
+        let host = Host::new();
+        let (small, lost) = (host.policy("small.toml", SMALL), host.policy("lost.toml", LOST));
+        host.guard(&["apply", &small, "--yes"], "").succeeded().unwrap();
+        host.guard(&["confirm"], "").succeeded().unwrap();
+        let before = host.rules();
+        let args = ["apply", &lost, "--yes", "--i-have-console", "--confirm-within", "1s"];
+        let killed = host.guard(&args, &format!("{point}=kill"));
+        assert!(!killed.status.success(), "{point}: {killed:?}");
+        host.sandbox.run(0, "nft", ["add", "table", "ip", "other"]).unwrap();
+        if point == "change-planned" {
+            // The watchdog was not started yet, and nothing was touched.
+            host.guard(&["undo"], "").succeeded().unwrap();
+        }
+        crate::kill::until("our rules are back", async || {
+            let changes = host.command(PROGRAM).args(["doctor", "changes"]).run_blocking().unwrap().stdout;
+            changes.contains("2  undone")
+        })
+        .await;
+        assert_eq!(host.rules().replace("table ip other {\n}\n", ""), before, "{point}");
+    }
+}
+
+/// A confirmation counts only over a connection that began after the rules took effect.
+#[tokio::test]
+async fn an_old_connection_confirms_nothing() {
+    let host = Host::new();
+    let small = host.policy("small.toml", SMALL);
+    // What serves a connection is known by its name.
+    let server = host.dir.path().join("sshd");
+    fs::copy("/bin/sh", &server).unwrap();
+    let (gate, said) = (host.dir.path().join("gate"), host.dir.path().join("said"));
+    let wait = format!("while [ ! -e {} ]; do sleep 0.05; done", gate.display());
+    let confirm = format!("{PROGRAM} guard confirm; echo ended $?");
+    let script = format!("exec > {} 2>&1; {wait}; {confirm}", said.display());
+    let mut old = host.command(server.to_str().unwrap());
+    let mut old = old.args(["-c", &script]).start().unwrap();
+    // It began in an earlier second.
+    let begun = std::time::SystemTime::now();
+    crate::kill::until("a second passes", async || begun.elapsed().unwrap().as_secs() > 1).await;
+    host.guard(&["apply", &small, "--yes", "--confirm-within", "1h"], "").succeeded().unwrap();
+    fs::write(&gate, "").unwrap();
+    crate::kill::until("the old one has tried", async || {
+        fs::read_to_string(&said).is_ok_and(|said| said.contains("ended"))
+    })
+    .await;
+    old.finish();
+    let text = fs::read_to_string(&said).unwrap();
+    assert!(text.contains("this connection is older than the rules") && text.contains("ended 2"), "{text}");
+
+    let applied = std::time::SystemTime::now();
+    crate::kill::until("a second passes", async || applied.elapsed().unwrap().as_secs() > 1).await;
+    let new = host.command(server.to_str().unwrap()).args(["-c", &format!("{confirm}; true")]).run_blocking().unwrap();
+    assert!(new.stdout.contains("ended 0"), "{new:?}");
+}
+
+#[test]
+fn a_kill_during_confirm_and_undo_can_be_repeated() {
+    for point in
+        ["line-recorded", "line-written", "change-confirmed", "change-reopened", "line-restored", "value-restored"]
+    {
+        let host = Host::new();
+        let small = host.policy("small.toml", SMALL);
+        host.guard(&["apply", &small, "--yes", "--confirm-within", "1h"], "").succeeded().unwrap();
+        let failpoints = format!("{point}=kill");
+        if host.guard(&["confirm"], &failpoints).status.success() {
+            let killed = host.guard(&["undo", "1"], &failpoints);
+            assert!(!killed.status.success(), "{point} is passed: {killed:?}");
+        } else {
+            host.guard(&["confirm", "1"], "").succeeded().unwrap();
+        }
+        host.guard(&["undo", "1"], "").succeeded().unwrap();
+        assert_eq!(host.rules(), "", "{point}");
+        assert!(host.etc("millstream/guard.nft").is_none(), "{point}");
+    }
+}

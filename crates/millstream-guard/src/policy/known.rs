@@ -9,16 +9,18 @@ pub(super) struct Known {
     tcp: &'static [u16],
     udp: &'static [u16],
     /// The ports that ask, where a client is one.
-    pub(super) own_ports: (u16, u16),
+    pub(super) own_ports: &'static [(u16, u16)],
+    /// Whether answers may come from an address that was not asked, as when a question goes to all servers.
+    pub(super) asks_all: bool,
     /// Whether the servers are the resolvers unless the policy names others.
     pub(super) asks_resolvers: bool,
 }
 
 /// Ports that programs get without asking for one. Some resolvers choose theirs from all of them.
-pub(super) const UNPRIVILEGED: (u16, u16) = (1_024, 65_535);
+pub(super) const UNPRIVILEGED: &[(u16, u16)] = &[(1_024, 65_535)];
 
 const fn known(name: &'static str, tcp: &'static [u16], udp: &'static [u16]) -> Known {
-    Known { name, tcp, udp, own_ports: UNPRIVILEGED, asks_resolvers: false }
+    Known { name, tcp, udp, own_ports: UNPRIVILEGED, asks_all: false, asks_resolvers: false }
 }
 
 /// Services by name. The port of `ingest` is the one at which documents come in over HTTP.
@@ -35,11 +37,11 @@ pub(super) const SERVICES: &[Known] = &[
 pub(super) const CLIENTS: &[Known] = &[
     Known { asks_resolvers: true, ..known("dns", &[53], &[53]) },
     // Some programs ask from the port at which they answer.
-    Known { own_ports: (123, 65_535), ..known("ntp", &[], &[123]) },
+    Known { own_ports: &[(123, 123), (1_024, 65_535)], ..known("ntp", &[], &[123]) },
     known("http", &[80], &[]),
     known("https", &[443], &[]),
-    Known { own_ports: (68, 68), ..known("dhcp", &[], &[67]) },
-    Known { own_ports: (546, 546), ..known("dhcpv6", &[], &[547]) },
+    Known { own_ports: &[(68, 68)], asks_all: true, ..known("dhcp", &[], &[67]) },
+    Known { own_ports: &[(546, 546)], asks_all: true, ..known("dhcpv6", &[], &[547]) },
 ];
 
 impl Known {

@@ -136,7 +136,7 @@ fn service(policy: &Policy, packet: &Packet) -> Option<Decision> {
     if is_in && is_of_a_service { drop("service-ports") } else { None }
 }
 
-/// A request to a server elsewhere, or its answer. With tracking, answers do not come here.
+/// A request to a server elsewhere, or its answer. With tracking, only answers of servers that were not asked come here.
 fn client(policy: &Policy, packet: &Packet) -> Option<Decision> {
     let is_in = packet.direction == Direction::In;
     let sides = |from, to| if is_in { (from, to) } else { (to, from) };
@@ -145,7 +145,7 @@ fn client(policy: &Policy, packet: &Packet) -> Option<Decision> {
         Content::Udp { from, to } => (sides(from, to), true),
         _ => return None,
     };
-    if is_in && (policy.mode != Mode::Stateless || !is_answer) {
+    if is_in && !is_answer {
         return None;
     }
     let found = policy.clients.iter().find(|client| {
@@ -154,7 +154,8 @@ fn client(policy: &Policy, packet: &Packet) -> Option<Decision> {
             _ => &client.ports.udp,
         };
         Ports::has(ports, port)
-            && (client.own_ports.0..=client.own_ports.1).contains(&own)
+            && Ports::has(&client.own_ports, own)
+            && (!is_in || policy.mode == Mode::Stateless || client.asks_all)
             && client.interface.as_ref().is_none_or(|interface| *interface == packet.interface)
             && policy.has(&client.to, packet.peer())
     });

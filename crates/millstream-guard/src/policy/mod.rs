@@ -82,8 +82,11 @@ pub struct Client {
     pub to: Addresses,
     /// The interface by which they are reached; `None`: any.
     pub interface: Option<String>,
-    /// The ports of this host that ask, first and last.
-    pub own_ports: (u16, u16),
+    /// The ports of this host that ask, each as the first and the last of a range.
+    pub own_ports: Vec<(u16, u16)>,
+    /// Whether answers may come from an address that was not asked, as when a question goes to all servers. Tracking does
+    /// not know them, so their ports decide in every mode.
+    pub asks_all: bool,
 }
 
 /// Ports of TCP and of UDP, each as the first and the last of a range.
@@ -193,6 +196,15 @@ impl Ports {
 }
 
 impl Unit {
+    /// Its seconds.
+    pub fn seconds(self) -> u32 {
+        match self {
+            Self::Second => 1,
+            Self::Minute => 60,
+            Self::Hour => 3_600,
+        }
+    }
+
     /// Its name in nft and iptables.
     pub fn name(self) -> &'static str {
         match self {

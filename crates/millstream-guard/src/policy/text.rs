@@ -192,7 +192,8 @@ fn client(
         ports: ports(name, text.tcp, text.udp, CLIENTS)?,
         to,
         interface: text.interface.map(interface).transpose()?,
-        own_ports: known.map_or(UNPRIVILEGED, |known| known.own_ports),
+        own_ports: known.map_or(UNPRIVILEGED, |known| known.own_ports).to_vec(),
+        asks_all: known.is_some_and(|known| known.asks_all),
     })
 }
 

@@ -10,7 +10,7 @@ mod talk;
 pub use probe::{Passed, Task, send};
 
 use crate::policy::{Decision, Mode, Packet, Policy, meaning};
-use crate::rules::Rules;
+use crate::rules::{Rules, TABLE};
 use millstream_host::{Ended, Sandbox};
 use millstream_model::Refusal;
 use network::HOST;
@@ -23,6 +23,9 @@ table inet somebody {
     chain out { type filter hook output priority 10; ct state invalid counter; }
 }
 ";
+
+/// How nft begins what it lists as JSON.
+const BEGIN: &str = "{\"nftables\": [";
 
 /// The language in which rules are given to the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +67,15 @@ pub enum Wrong {
         about: String,
         /// Whether it should have.
         should_succeed: bool,
+    },
+    /// A limit let too many or too few through.
+    Limit {
+        /// The line.
+        line: String,
+        /// Packets that were sent.
+        sent: usize,
+        /// Those that passed.
+        passed: usize,
     },
     /// So many connections were tracked, although the policy tracks none.
     Tracked(u64),
@@ -107,7 +119,7 @@ impl Form {
                 for (program, input) in rules.iptables_inputs() {
                     let kind = self.name().trim_start_matches("iptables");
                     match program {
-                        "ipset" => give("ipset", &["restore"], input)?,
+                        "ipset" => give("ipset", &["-exist", "restore"], input)?,
                         restore => give(&restore.replace("tables", &format!("tables{kind}")), &[], input)?,
                     };
                 }
@@ -125,14 +137,18 @@ pub fn accepted(rules: &Rules) -> Result<(), Refusal> {
     Form::Nft.load(&Sandbox::make(1)?, 0, rules)
 }
 
-/// Rules as JSON of nft: what nft prints of them once they are loaded, so that it is nft's own translation.
+/// Rules as JSON of nft, which replace the table: what nft prints of them once they are loaded, so that it is nft's own
+/// translation.
 ///
 /// # Errors
 /// No network can be made in which they are loaded, or nft is missing.
 pub fn json(rules: &Rules) -> Result<String, Refusal> {
     let sandbox = Sandbox::make(1)?;
     Form::Nft.load(&sandbox, 0, rules)?;
-    Ok(sandbox.run(0, "nft", ["--json", "list", "table", "inet", crate::rules::TABLE])?.stdout)
+    let listed = sandbox.run(0, "nft", ["--json", "list", "table", "inet", TABLE])?.stdout;
+    let table = format!("{{\"table\": {{\"family\": \"inet\", \"name\": \"{TABLE}\"}}}}");
+    let replacing = format!("{BEGIN}{{\"add\": {table}}}, {{\"delete\": {table}}}, ");
+    Ok(listed.replacen(BEGIN, &replacing, 1))
 }
 
 /// Proves rules. `program` is this program: it is started in the network, with the arguments `guard send-probes`, reads a
@@ -170,6 +186,16 @@ pub fn prove(policy: &Policy, subject: Subject<'_>, program: &Path) -> Result<Re
         let passed = passed(&sandbox, program, &task)?;
         report.compare(&unlimited, &task, &passed, &talks);
     }
+    if let (Subject::Own(form), Some(limited)) = (subject, probes::limited(policy, &cables[0])) {
+        form.load(&sandbox, HOST, &Rules::of(policy))?;
+        let task = Task {
+            networks: [0, 1, 2].map(|network| sandbox.path(network)),
+            cables: cables.clone(),
+            packets: limited.packets.clone(),
+            talks: Vec::new(),
+        };
+        report.compare_limit(&limited, &passed(&sandbox, program, &task)?);
+    }
     if policy.mode == Mode::Stateless {
         let count = sandbox.run(HOST, "cat", ["/proc/sys/net/netfilter/nf_conntrack_count"])?.stdout;
         let tracked = count.trim().parse().unwrap_or(u64::MAX);
@@ -204,6 +230,20 @@ impl Report {
     }
 }
 
+impl Report {
+    /// A burst passes, and then no more than the rate allows in the time that it took.
+    fn compare_limit(&mut self, limited: &probes::Limited, passed: &Passed) {
+        let (sent, count) = (passed.packets.len(), passed.packets.iter().filter(|passes| **passes).count());
+        let most = f64::from(limited.burst) + limited.per_second * passed.seconds + 1.0;
+        #[expect(clippy::cast_precision_loss, reason = "a few packets are sent")]
+        let is_too_many = count as f64 > most;
+        if is_too_many || count < sent.min(limited.burst as usize) {
+            self.wrong.push(Wrong::Limit { line: limited.line.clone(), sent, passed: count });
+        }
+        self.packets += sent;
+    }
+}
+
 impl std::fmt::Display for Wrong {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -213,6 +253,9 @@ impl std::fmt::Display for Wrong {
             Self::Packet { packet, meant: Decision { line, .. } } => write!(f, "passed, but {line} drops it: {packet}"),
             Self::Talk { about, should_succeed: true } => write!(f, "failed: {about}"),
             Self::Talk { about, .. } => write!(f, "succeeded, but should not: {about}"),
+            Self::Limit { line, sent, passed } => {
+                write!(f, "{line} let {passed} of {sent} packets through that one source sent at once")
+            }
             Self::Tracked(count) => write!(f, "{count} connections are tracked, but the policy tracks none"),
         }
     }

@@ -17,6 +17,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::time::Instant;
 
 /// A number for experiments, which no filter of a policy accepts. Source: RFC 3692.
 const MARK: u8 = 253;
@@ -32,12 +33,14 @@ pub struct Task {
 }
 
 /// What passed, in the order of the task.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Passed {
     /// Packets.
     pub packets: Vec<bool>,
     /// Conversations.
     pub talks: Vec<bool>,
+    /// The time that the packets took.
+    pub seconds: f64,
 }
 
 /// What sees every packet of a protocol that the host's filter lets through.
@@ -68,10 +71,12 @@ pub fn send(task: &Task) -> io::Result<Passed> {
     crate::packets::stay_on_one_processor()?;
     let nets = Nets::open(&task.networks)?;
     let mut probing = Probing::open(&nets, &task.cables)?;
+    let begun = Instant::now();
     let packets = task.packets.iter().map(|packet| probing.passes(packet, &task.cables)).collect::<io::Result<_>>()?;
+    let seconds = begun.elapsed().as_secs_f64();
     drop(probing);
     let talks = task.talks.iter().map(|talk| talk.succeeds(&nets)).collect::<io::Result<_>>()?;
-    Ok(Passed { packets, talks })
+    Ok(Passed { packets, talks, seconds })
 }
 
 fn raw(family: Family, protocol: Protocol) -> io::Result<OwnedFd> {

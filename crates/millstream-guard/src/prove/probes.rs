@@ -3,7 +3,7 @@
 use super::network::Cable;
 use super::probe::is_routed;
 use super::talk::Talk;
-use crate::limits::{PROBES_MAX, SAMPLE_RANGES};
+use crate::limits::{LIMITED_MAX, MORE_THAN_BURST, PROBES_MAX, SAMPLE_RANGES};
 use crate::policy::{Addresses, Content, Direction, Flags, Mode, Packet, Policy, Ports, meaning};
 use millstream_model::range::{FAMILIES, Family, Range};
 use std::collections::HashSet;
@@ -163,12 +163,45 @@ fn distinct(mut ports: Vec<u16>) -> Vec<u16> {
 
 fn own_ports(policy: &Policy) -> Vec<u16> {
     let of_services = policy.services.iter().flat_map(|service| ends(&service.ports));
-    let of_clients = policy.clients.iter().map(|client| client.own_ports.0);
+    let of_clients = policy.clients.iter().flat_map(|client| client.own_ports.iter().map(|ports| ports.0));
     distinct(of_services.chain(of_clients).chain(OTHER_PORTS).collect())
 }
 
 fn peer_ports(policy: &Policy) -> Vec<u16> {
     distinct(policy.clients.iter().flat_map(|client| ends(&client.ports)).chain([53]).collect())
+}
+
+/// Packets that a limit lets through until it is reached.
+#[derive(Debug, Clone)]
+pub(super) struct Limited {
+    /// The line of the limit.
+    pub(super) line: String,
+    pub(super) packets: Vec<Packet>,
+    pub(super) burst: u32,
+    pub(super) per_second: f64,
+}
+
+/// More packets from one source than the first limit of a policy lets through at once. `None`: there is no limit.
+pub(super) fn limited(policy: &Policy, cable: &Cable) -> Option<Limited> {
+    let limits = policy.services.iter().filter_map(|service| Some((service, service.limit.as_ref()?)));
+    limits.into_iter().find_map(|(service, limit)| {
+        let is_tcp = !service.ports.tcp.is_empty();
+        let port = ends(&service.ports).next()?;
+        let content = |from| match is_tcp {
+            true => Content::Tcp { from, to: port, flags: Flags::SYN },
+            false => Content::Udp { from, to: port },
+        };
+        let is_fit = |peer: &IpAddr| {
+            let is_accepted = meaning(policy, &packet(Direction::In, cable, *peer, content(FREE))).accepts;
+            is_accepted && !policy.has(&policy.allow, *peer)
+        };
+        let peer = FAMILIES.into_iter().flat_map(|family| peers(policy, family)).find(is_fit)?;
+        let count = (2 * limit.burst + MORE_THAN_BURST).min(LIMITED_MAX);
+        let ports = (0..count).map(|n| FREE + u16::try_from(n).unwrap_or(0));
+        let packets = ports.map(|from| packet(Direction::In, cable, peer, content(from))).collect();
+        let per_second = f64::from(limit.count) / f64::from(limit.unit.seconds());
+        Some(Limited { line: format!("services.{}.limit", service.name), packets, burst: limit.burst, per_second })
+    })
 }
 
 /// The conversations, and whether each should succeed.

@@ -16,6 +16,21 @@ use std::fmt::Write;
 /// The table of nft that is ours alone.
 pub const TABLE: &str = "millstream";
 
+/// How the comment of the table begins that tells its rules from others.
+const DIGEST: &str = "rules ";
+
+/// The digest of rules as nft prints them, or of a script of ours. Rules of others have none.
+pub(crate) fn digest(text: &str) -> String {
+    let comments = text.lines().filter_map(|line| line.trim().strip_prefix("comment \"")?.strip_suffix('"'));
+    let ours = comments.into_iter().find(|comment| comment.starts_with(DIGEST));
+    ours.unwrap_or("rules of unknown origin").to_owned()
+}
+
+/// Whether a line is the comment of the table that tells its rules from others.
+pub(crate) fn is_digest(line: &str) -> bool {
+    line.strip_prefix("comment \"").is_some_and(|comment| comment.starts_with(DIGEST))
+}
+
 /// Rules in the order in which they are asked, and the sets that they look addresses up in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
@@ -138,7 +153,12 @@ impl Rules {
 
     /// As a script for `nft -f`, which replaces the table of these rules in one transaction.
     pub fn nft(&self) -> String {
-        nft::script(self)
+        nft::script(self, true)
+    }
+
+    /// The same without the ranges of sets, whose comments still tell them apart: nft takes seconds for many ranges.
+    pub(crate) fn outline(&self) -> String {
+        nft::script(self, false)
     }
 
     /// As a shell script for `ipset`, `iptables-restore` and `ip6tables-restore`, which replace all rules of the tables raw

@@ -1,10 +1,13 @@
 //! Rules in the language of nft.
 
-use super::{Action, Hook, Protocol, Rule, Rules, Set, State, TABLE, Test, addresses, illegal_flags, joined, ports};
+use super::{
+    Action, DIGEST, Hook, Protocol, Rule, Rules, Set, State, TABLE, Test, addresses, illegal_flags, joined, ports,
+};
 use crate::limits::{LIMIT_SOURCES_MAX, LOG_PER_SECOND};
-use crate::policy::{Limit, Unit};
+use crate::policy::Limit;
 use millstream_model::range::Family;
 use std::fmt::Write;
+use xxhash_rust::xxh3::xxh3_128;
 
 /// Chains with where the kernel asks them.
 const CHAINS: [(Hook, &str, &str); 4] = [
@@ -15,12 +18,11 @@ const CHAINS: [(Hook, &str, &str); 4] = [
 ];
 
 /// The script. `add` and `delete` remove the table whether it was there or not: nft before 1.0.7 knows no `destroy`.
-pub(super) fn script(rules: &Rules) -> String {
+pub(super) fn script(rules: &Rules, with_ranges: bool) -> String {
     let elements: usize = rules.sets.values().map(|set| set.ranges.len()).sum();
     let mut text = String::with_capacity(64 * elements + 16_384);
-    let _ = write!(text, "add table inet {TABLE}\ndelete table inet {TABLE}\ntable inet {TABLE} {{\n");
     for (name, set) in &rules.sets {
-        write_set(&mut text, name, set);
+        write_set(&mut text, name, set, with_ranges);
     }
     for rule in &rules.rules {
         write_limit(&mut text, rule);
@@ -45,7 +47,13 @@ pub(super) fn script(rules: &Rules) -> String {
         text.push_str("\t}\n");
     }
     text.push_str("}\n");
-    text
+    let digest = rules_digest(&text);
+    format!("add table inet {TABLE}\ndelete table inet {TABLE}\ntable inet {TABLE} {{\n\tcomment \"{digest}\"\n{text}")
+}
+
+/// What tells these rules from others without reading all of them.
+fn rules_digest(text: &str) -> String {
+    format!("{DIGEST}{:032x}", xxh3_128(text.as_bytes()))
 }
 
 fn kind(family: Family) -> &'static str {
@@ -55,12 +63,14 @@ fn kind(family: Family) -> &'static str {
     }
 }
 
-fn write_set(text: &mut String, name: &str, set: &Set) {
+fn write_set(text: &mut String, name: &str, set: &Set, with_ranges: bool) {
     let flags = if set.is_timed { "interval,timeout" } else { "interval" };
     let _ = write!(text, "\tset {name} {{\n\t\ttype {}\n\t\tflags {flags}\n", kind(set.family));
     if !set.ranges.is_empty() {
         // Who reads the table need not list its elements.
         let _ = writeln!(text, "\t\tcomment \"{}\"", set.digest());
+    }
+    if with_ranges && !set.ranges.is_empty() {
         text.push_str("\t\telements = {\n");
         for range in &set.ranges {
             let _ = writeln!(text, "\t\t\t{},", addresses(range));
@@ -86,12 +96,8 @@ fn write_limit(text: &mut String, rule: &Rule) {
 
 /// When a source is forgotten: its burst is full again by then.
 fn forgotten(limit: &Limit) -> String {
-    let unit = match limit.unit {
-        Unit::Second => 1,
-        Unit::Minute => 60,
-        Unit::Hour => 3_600,
-    };
-    format!("{}s", unit * u64::from(1 + limit.burst.div_ceil(limit.count)))
+    let seconds = u64::from(limit.unit.seconds());
+    format!("{}s", seconds * u64::from(1 + limit.burst.div_ceil(limit.count)))
 }
 
 fn statement(rule: &Rule) -> String {

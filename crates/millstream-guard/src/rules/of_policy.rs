@@ -88,10 +88,8 @@ impl Writer<'_> {
             self.service(service, hook);
         }
         self.service_ports();
-        if is_stateless {
-            for client in &self.policy.clients {
-                self.client(client, hook);
-            }
+        for client in self.policy.clients.iter().filter(|client| is_stateless || client.asks_all) {
+            self.client(client, hook);
         }
     }
 
@@ -166,7 +164,7 @@ impl Writer<'_> {
         for tests in protocols(&client.ports, true) {
             let is_tcp = tests.contains(&Test::Protocol(Protocol::Tcp));
             let mut all: Vec<Test> = interface.iter().cloned().chain(tests).collect();
-            all.push(Test::Port { ports: vec![client.own_ports], is_peer: false });
+            all.push(Test::Port { ports: client.own_ports.clone(), is_peer: false });
             if is_tcp && hook == Hook::In {
                 all.push(Test::Begins(false));
             }

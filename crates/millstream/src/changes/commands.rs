@@ -45,9 +45,23 @@ pub struct UndoArgs {
 
 /// Runs `confirm`.
 pub async fn confirm(args: &ConfirmArgs) -> Result<Exit, Failure> {
+    confirm_change(args.number, None, Some(&args.target)).await
+}
+
+/// Runs `undo`.
+pub async fn undo(args: &UndoArgs) -> Result<Exit, Failure> {
+    undo_change(args.number, args.keep, None, Some(&args.target)).await
+}
+
+/// Lets a change stay. Without a number, the newest one that waits, in one room if that is given.
+pub async fn confirm_change(
+    given: Option<u32>,
+    room: Option<&str>,
+    target: Option<&TargetArgs>,
+) -> Result<Exit, Failure> {
     let journal = journal()?;
-    let number = number(&journal, args.number, |state| state == State::Verified)?;
-    let place = place_of(&journal.entry(number)?, &args.target).await?;
+    let number = number(&journal, given, room, |state| state == State::Verified)?;
+    let place = place_of(&journal.entry(number)?, target).await?;
     let (entry, lasting) = Changes::new(&journal, KINDS, &place).confirm(number).await?;
     note(&format!("change {number} stays: {}", described(&entry)));
     match lasting {
@@ -61,16 +75,21 @@ pub async fn confirm(args: &ConfirmArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Runs `undo`.
-pub async fn undo(args: &UndoArgs) -> Result<Exit, Failure> {
+/// Gives back the old value, or only closes the change.
+pub async fn undo_change(
+    given: Option<u32>,
+    keeps: bool,
+    room: Option<&str>,
+    target: Option<&TargetArgs>,
+) -> Result<Exit, Failure> {
     let journal = journal()?;
-    let number = number(&journal, args.number, |state| !state.is_over())?;
+    let number = number(&journal, given, room, |state| !state.is_over())?;
     let known = journal.entry(number)?;
-    let (entry, undone) = if args.keep {
+    let (entry, undone) = if keeps {
         // What was changed may be gone: no server is needed.
         Changes::new(&journal, KINDS, &place(None)?).keep(number).await?
     } else {
-        let place = place_of(&known, &args.target).await?;
+        let place = place_of(&known, target).await?;
         Changes::new(&journal, KINDS, &place).undo(number).await?
     };
     let value = shown(entry.before.as_deref());
@@ -90,8 +109,9 @@ pub async fn undo(args: &UndoArgs) -> Result<Exit, Failure> {
         Undone::Theirs(theirs) => {
             let (target, theirs) = (&entry.target, shown(theirs.as_deref()));
             let hint = format!(
-                "millstream doctor undo {number} --keep closes the change and keeps that; or set it to {value} \
-                 yourself, and undo the change again"
+                "millstream {} undo {number} --keep closes the change and keeps that; or set it to {value} yourself, and \
+                 undo the change again",
+                super::room(&entry)
             );
             return Err(Failure::user(format!("somebody else has changed {target} since: it is {theirs}")).hint(hint));
         }
@@ -145,12 +165,13 @@ pub fn changes(output: Output) -> Result<Exit, Failure> {
 }
 
 /// The number that was given, else that of the newest change that is in such a state.
-fn number(journal: &Journal, given: Option<u32>, fits: fn(State) -> bool) -> Result<u32, Failure> {
+fn number(journal: &Journal, given: Option<u32>, room: Option<&str>, fits: fn(State) -> bool) -> Result<u32, Failure> {
     if let Some(number) = given {
         return Ok(number);
     }
     let entries = journal.entries()?;
-    let open = entries.iter().rfind(|entry| fits(entry.state));
+    let is_there = |entry: &&Entry| room.is_none_or(|room| super::room(entry) == room);
+    let open = entries.iter().rfind(|entry| fits(entry.state) && is_there(entry));
     let none = || Failure::user("no change waits").hint("millstream doctor changes lists all; undo takes a number");
     open.map(|entry| entry.number).ok_or_else(none)
 }

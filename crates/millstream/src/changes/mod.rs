@@ -3,7 +3,7 @@
 mod commands;
 mod watchdog;
 
-pub use commands::{ConfirmArgs, UndoArgs, changes, confirm, undo};
+pub use commands::{ConfirmArgs, UndoArgs, changes, confirm, confirm_change, undo, undo_change};
 pub use watchdog::{UndoInTimeArgs, undo_in_time, watch};
 
 use crate::args::TargetArgs;
@@ -12,12 +12,13 @@ use crate::output::note;
 use crate::target::resolve_running;
 use millstream_change::{Entry, Journal, Kind, Lasting, Place, Reach, State, Sysctl, SysfsAttribute, find};
 use millstream_doctor::{IndexKind, RoleSettingKind, SettingKind, TableOptionKind};
+use millstream_guard::packet_filter::PacketFilter;
 use millstream_local::Home;
 use millstream_pg::ConnInfo;
 
 /// The kinds of changes that this program knows.
 pub static KINDS: &[&dyn Kind] =
-    &[&Sysctl, &SysfsAttribute, &SettingKind, &IndexKind, &TableOptionKind, &RoleSettingKind];
+    &[&Sysctl, &SysfsAttribute, &SettingKind, &IndexKind, &TableOptionKind, &RoleSettingKind, &PacketFilter];
 
 /// The journal of all changes.
 pub fn journal() -> Result<Journal, Failure> {
@@ -30,9 +31,12 @@ pub fn place(server: Option<ConnInfo>) -> Result<Place, Failure> {
 }
 
 /// The place of a change that was made. One of this machine needs no server.
-async fn place_of(entry: &Entry, target: &TargetArgs) -> Result<Place, Failure> {
+async fn place_of(entry: &Entry, target: Option<&TargetArgs>) -> Result<Place, Failure> {
     let needs_server = find(KINDS, &entry.kind).is_some_and(|kind| kind.reach() == Reach::Server);
-    place(if needs_server { Some(resolve_running(target).await?) } else { None })
+    match target.filter(|_| needs_server) {
+        Some(target) => place(Some(resolve_running(target).await?)),
+        None => place(None),
+    }
 }
 
 /// Prints changes that wait for a confirmation, also those that a kill or a restart has left.
@@ -52,9 +56,10 @@ pub fn note_open() {
         }
         // A restart has taken away what nothing makes last.
         let is_gone = is_restarted && !entry.lasts_by_file() && !lasts(entry);
-        let confirm = format!("millstream doctor confirm {number}, or ");
+        let room = room(entry);
+        let confirm = format!("millstream {room} confirm {number}, or ");
         let confirm = if entry.state == State::Verified && !is_gone { confirm.as_str() } else { "" };
-        note(&format!("  {confirm}millstream doctor undo {number}"));
+        note(&format!("  {confirm}millstream {room} undo {number}"));
     }
 }
 
@@ -62,6 +67,11 @@ pub fn note_open() {
 fn lasts(entry: &Entry) -> bool {
     let lasting = |kind: &dyn Kind| kind.lasting(&Place::default(), &entry.target, entry.value.as_deref());
     find(KINDS, &entry.kind).is_none_or(|kind| lasting(kind) == Ok(Lasting::Always))
+}
+
+/// The first word of the commands that confirm and undo a change.
+fn room(entry: &Entry) -> &'static str {
+    find(KINDS, &entry.kind).map_or("doctor", Kind::commands)
 }
 
 fn described(entry: &Entry) -> String {

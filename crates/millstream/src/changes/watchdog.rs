@@ -8,6 +8,10 @@ use crate::limits::{CHANGE_LATE_SECONDS_MAX, CHANGE_LOOK, CHANGE_PAUSE_MAX, WATC
 use crate::output::Output;
 use millstream_change::Changes;
 use millstream_host::{Command, leave_terminal};
+use std::path::Path;
+
+/// What is there while systemd runs. Source: sd_booted(3).
+const SYSTEMD: &str = "/run/systemd/system";
 
 /// Watch over a change until it is confirmed, or undo it in time
 #[derive(Debug, clap::Args)]
@@ -23,23 +27,39 @@ pub struct UndoInTimeArgs {
 /// Starts a process that undoes the change in time, whatever happens to this one.
 pub async fn watch(number: u32, db: Option<&str>) -> Result<(), Failure> {
     let program = std::env::current_exe().map_err(|error| Failure::user("cannot find this program").because(&error))?;
-    let mut command = Command::new(program);
-    command.args(["doctor", "undo-in-time", &number.to_string()]);
-    if let Some(db) = db {
-        // It may hold a password, which arguments would show to everybody.
-        command.env("MILLSTREAM_DB", db);
+    let start = async |mut command: Command| {
+        command.args(["doctor", "undo-in-time", &number.to_string()]);
+        if let Some(db) = db {
+            // It may hold a password, which arguments would show to everybody.
+            command.env("MILLSTREAM_DB", db);
+        }
+        command.leave(WATCH_READY_MAX).await
+    };
+    // The end of a session may end all of its processes, but not a unit of its own.
+    if Path::new(SYSTEMD).is_dir() && start(unit(&program, db.is_some())).await.is_ok() {
+        return Ok(());
     }
-    let left = command.leave(WATCH_READY_MAX).await;
-    left.map_err(|error| {
+    start(Command::new(program)).await.map_err(|error| {
         Failure::user("the process that would undo the change does not start; nothing was changed").because(&error)
     })
+}
+
+/// The program as a unit that ends by itself. It gets our variables by name, so that no argument shows a value.
+fn unit(program: &Path, has_db: bool) -> Command {
+    let mut command = Command::new("systemd-run");
+    command.args(["--quiet", "--collect", "--pipe"]);
+    let named = |name: &&str| std::env::var_os(name).is_some() || (has_db && *name == "MILLSTREAM_DB");
+    let variables = ["MILLSTREAM_HOME", "MILLSTREAM_DB", "DATABASE_URL", "PGPASSFILE", "PGPASSWORD", "HOME"];
+    command.args(variables.iter().filter(|name| named(name)).map(|name| format!("--setenv={name}")));
+    command.arg(program);
+    command
 }
 
 /// Runs `undo-in-time`.
 pub async fn undo_in_time(args: &UndoInTimeArgs, output: Output) -> Result<Exit, Failure> {
     leave_terminal();
     let journal = journal()?;
-    let place = place_of(&journal.entry(args.number)?, &args.target).await?;
+    let place = place_of(&journal.entry(args.number)?, Some(&args.target)).await?;
     let changes = Changes::new(&journal, KINDS, &place);
     output.line("watching")?;
     let mut pause = CHANGE_LOOK;

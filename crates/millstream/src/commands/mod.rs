@@ -74,7 +74,7 @@ pub async fn run(command: Command, output: Output, signals: Signals) -> Result<E
         Command::Models(args) => models::run(&args, output).await,
         Command::Unpublish(args) => unpublish::run(&args, output).await,
         Command::Ranges(args) => ranges::run(&args, output, &signals).await,
-        Command::Guard(args) => guard::run(&args, output),
+        Command::Guard(args) => guard::run(&args, output).await,
         Command::Lab(args) => lab::run(&args, output, signals).await,
         Command::Db(args) => db::run(&args, output).await,
     }

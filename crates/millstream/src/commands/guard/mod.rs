@@ -1,5 +1,6 @@
 //! `guard`: a packet filter for this host, planned, explained, proved and watched.
 
+mod apply;
 mod check;
 mod deny;
 mod explain;
@@ -33,6 +34,9 @@ enum GuardCommand {
     Show(show::ShowArgs),
     Prove(prove::ProveArgs),
     Plan(plan::PlanArgs),
+    Apply(apply::ApplyArgs),
+    Confirm(apply::ConfirmArgs),
+    Undo(apply::UndoArgs),
     Status(status::StatusArgs),
     Deny(deny::DenyArgs),
     SendProbes(prove::SendProbesArgs),
@@ -47,13 +51,16 @@ struct PolicyArg {
 }
 
 /// Runs the command.
-pub fn run(args: &GuardArgs, output: Output) -> Result<Exit, Failure> {
+pub async fn run(args: &GuardArgs, output: Output) -> Result<Exit, Failure> {
     match &args.command {
         GuardCommand::Check(args) => check::run(args, output),
         GuardCommand::Explain(args) => explain::run(args, output),
         GuardCommand::Show(args) => show::run(args, output),
         GuardCommand::Prove(args) => prove::run(args, output),
         GuardCommand::Plan(args) => plan::run(args, output),
+        GuardCommand::Apply(args) => Box::pin(apply::apply(args, output)).await,
+        GuardCommand::Confirm(args) => apply::confirm(args).await,
+        GuardCommand::Undo(args) => apply::undo(args).await,
         GuardCommand::Status(args) => status::run(args, output),
         GuardCommand::Deny(args) => deny::run(args, output),
         GuardCommand::SendProbes(args) => prove::send_probes(args, output),

@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::output::{Output, note};
 use crate::quantity::things;
 use millstream_guard::in_effect::differences;
+use millstream_guard::policy::Policy;
 use millstream_guard::rules::Rules;
 use millstream_guard::warning::{Facts, warnings};
 use serde_json::json;
@@ -23,13 +24,19 @@ pub struct PlanArgs {
 /// Runs the command.
 pub fn run(args: &PlanArgs, output: Output) -> Result<Exit, Failure> {
     let policy = args.policy.read()?;
-    let found = warnings(&policy, &Facts::read()?);
-    let differences = differences(&Rules::of(&policy))?;
+    print(&policy, &Facts::read()?, output)?;
+    Ok(Exit::Done)
+}
+
+/// Prints the plan. Returns whether it changes something.
+pub fn print(policy: &Policy, facts: &Facts, output: Output) -> Result<bool, Failure> {
+    let found = warnings(policy, facts);
+    let differences = differences(&Rules::of(policy))?;
     let sides = |is_new| differences.iter().filter(move |one| one.is_new == is_new).map(|one| one.text.as_str());
     let [gone, new]: [Vec<&str>; 2] = [sides(false).collect(), sides(true).collect()];
     if output.is_json() {
         output.json(&json!({ "removed": gone, "added": new, "warnings": found }))?;
-        return Ok(Exit::Done);
+        return Ok(!differences.is_empty());
     }
     for (sign, lines) in [('-', &gone), ('+', &new)] {
         for line in lines {
@@ -44,5 +51,5 @@ pub fn run(args: &PlanArgs, output: Output) -> Result<Exit, Failure> {
         (0, 0) => "these rules are in effect already".to_owned(),
         _ => format!("{} would go, {} would come", things(gone, "line"), things(new, "line")),
     });
-    Ok(Exit::Done)
+    Ok(!differences.is_empty())
 }

@@ -1,0 +1,159 @@
+//! The rules of this host as a change that can be taken back.
+
+use crate::connection::is_newer;
+use crate::in_effect::is_missing;
+use crate::limits::{LOAD_MAX, READ_MAX};
+use crate::rules::{TABLE, digest};
+use millstream_change::{Answer, Kind, Lasting, Place, Reach};
+use millstream_host::{Command, Ended};
+use millstream_model::Refusal;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The one target: our table.
+pub const TARGET: &str = "packet filter";
+
+/// The rules, as they are loaded when the machine starts.
+const RULES: &str = "/etc/millstream/guard.nft";
+
+/// Where an administrator's units are. A machine without this directory starts in another way.
+const UNITS: &str = "/etc/systemd/system";
+
+/// What loads the rules, before there is a network. It never removes them, so stopping it does not open the host.
+const UNIT: &str = "\
+[Unit]
+Description=Packet filter of this host
+DefaultDependencies=no
+Before=network-pre.target
+Wants=network-pre.target
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart={nft} -f {rules}
+";
+
+/// What starts that unit with the machine. A plain file does it: the usual link would not be one.
+const WANTED: &str = "\
+[Unit]
+Wants=millstream-guard.service
+";
+
+/// The table `inet millstream`. A value is a script for nft that replaces it; a digest of it stands in the table.
+#[derive(Debug)]
+pub struct PacketFilter;
+
+/// Runs nft to its end, which must be good.
+async fn nft(args: &[&str], input: String) -> Result<Ended, Refusal> {
+    let mut command = Command::new("nft");
+    command.args(args).input(input);
+    Ok(command.run(LOAD_MAX).await?)
+}
+
+/// What nft lists, or `None` if there is none.
+async fn listed(args: &[&str]) -> Result<Option<String>, Refusal> {
+    let ended = Command::new("nft").args(args).run(READ_MAX).await?;
+    if is_missing(&ended) {
+        return Ok(None);
+    }
+    if ended.stderr.contains("Operation not permitted") {
+        return Err(Refusal::new("only root can read and change the filter of this host"));
+    }
+    Ok(Some(ended.succeeded()?.stdout))
+}
+
+/// Commands that deny again what is denied for a time: the rules that come know nothing of it.
+async fn denied_again() -> Result<String, Refusal> {
+    let mut commands = String::new();
+    for set in ["denied.4", "denied.6"] {
+        let Some(text) = listed(&["list", "set", "inet", TABLE, set]).await? else { continue };
+        if let Some((_, elements)) = text.split_once("elements = {")
+            && let Some((elements, _)) = elements.split_once('}')
+        {
+            commands += &format!("add element inet {TABLE} {set} {{ {} }}\n", elements.trim());
+        }
+    }
+    Ok(commands)
+}
+
+impl Kind for PacketFilter {
+    fn name(&self) -> &'static str {
+        "packet-filter"
+    }
+
+    fn reach(&self) -> Reach {
+        Reach::Machine
+    }
+
+    fn commands(&self) -> &'static str {
+        "guard"
+    }
+
+    fn read<'a>(&'a self, _: &'a Place, _: &'a str) -> Answer<'a, Option<String>> {
+        Box::pin(async {
+            // Terse: without the elements of sets, which may be millions.
+            let text = listed(&["--stateless", "--terse", "list", "table", "inet", TABLE]).await?;
+            Ok(text.map(|text| digest(&text)))
+        })
+    }
+
+    fn whole<'a>(&'a self, place: &'a Place, target: &'a str) -> Answer<'a, Option<String>> {
+        Box::pin(async move {
+            // What was confirmed is kept. nft would print it in another order.
+            let kept = fs::read_to_string(place.path(Path::new(RULES))).ok();
+            let Some(now) = self.read(place, target).await? else { return Ok(None) };
+            if let Some(kept) = kept.filter(|kept| digest(kept) == now) {
+                return Ok(Some(kept));
+            }
+            let text = listed(&["--stateless", "list", "table", "inet", TABLE]).await?;
+            Ok(text.map(|text| format!("add table inet {TABLE}\ndelete table inet {TABLE}\n{text}")))
+        })
+    }
+
+    fn digest(&self, whole: &str) -> Option<String> {
+        Some(digest(whole))
+    }
+
+    fn write<'a>(&'a self, _: &'a Place, _: &'a str, value: Option<&'a str>) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let script = match value {
+                // Both, because nft before 1.0.7 cannot remove what may not be there.
+                None => format!("add table inet {TABLE}\ndelete table inet {TABLE}\n"),
+                Some(rules) => format!("{rules}{}", denied_again().await?),
+            };
+            nft(&["-f", "-"], script).await?.succeeded()?;
+            Ok(())
+        })
+    }
+
+    fn is_ours(&self) -> bool {
+        true
+    }
+
+    fn may_confirm(&self, since: u64) -> Result<(), Refusal> {
+        is_newer(since)
+    }
+
+    fn lasting(&self, place: &Place, _: &str, value: Option<&str>) -> Result<Lasting, Refusal> {
+        if !place.path(Path::new(UNITS)).is_dir() {
+            return Ok(Lasting::UntilRestart(
+                "this machine has no units of systemd that could load the rules".to_owned(),
+            ));
+        }
+        let Some(rules) = value else { return Ok(Lasting::Always) };
+        let path = |name: &str| place.path(Path::new(name));
+        let unit = UNIT.replace("{nft}", &program().display().to_string()).replace("{rules}", RULES);
+        Ok(Lasting::Files(vec![
+            (path(RULES), rules.to_owned()),
+            (path(&format!("{UNITS}/millstream-guard.service")), unit),
+            (path(&format!("{UNITS}/sysinit.target.d/millstream-guard.conf")), WANTED.to_owned()),
+        ]))
+    }
+}
+
+/// nft with its directory, which a unit wants.
+fn program() -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|dir| dir.join("nft")).find(|file| file.is_file());
+    found.unwrap_or_else(|| "/usr/sbin/nft".into())
+}

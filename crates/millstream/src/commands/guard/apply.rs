@@ -1,0 +1,111 @@
+//! `guard apply`, `confirm` and `undo`: the rules of a policy as a change that can be taken back.
+
+use super::{PolicyArg, plan};
+use crate::args::duration;
+use crate::changes::{self, KINDS};
+use crate::confirmation::confirmed;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Output, note};
+use crate::quantity::age;
+use millstream_change::{Changes, Kind};
+use millstream_guard::packet_filter::{PacketFilter, TARGET};
+use millstream_guard::rules::Rules;
+use millstream_guard::warning::{Facts, may_apply};
+use millstream_model::Change;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  millstream guard apply host.toml
+  millstream guard apply host.toml --confirm-within 5m --yes";
+
+/// Load the rules of a policy, and take them back unless you confirm them over a new connection
+///
+/// Prints the plan and asks. Only the table inet millstream is written, in one transaction. A process of its own
+/// takes it back in time, also if this one is killed or the terminal is closed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ApplyArgs {
+    #[command(flatten)]
+    policy: PolicyArg,
+
+    /// Take the rules back after this time unless they are confirmed
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
+    confirm_within: Duration,
+
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+
+    /// Apply a policy that has no service for ssh: you can reach this host in another way
+    #[arg(long)]
+    i_have_console: bool,
+}
+
+/// Let the rules stay, and load them when the machine starts
+///
+/// Over ssh, this must be a connection that began after the rules were applied. Stateless rules let every old
+/// session live on, so that an old one proves nothing.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  millstream guard confirm")]
+pub struct ConfirmArgs {
+    /// Number of the change; without it, the newest that waits
+    number: Option<u32>,
+}
+
+/// Take the rules back: those before them are loaded again
+///
+/// Rules of others are not touched.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  millstream guard undo\n  millstream guard undo 3")]
+pub struct UndoArgs {
+    /// Number of the change; without it, the newest that is not confirmed
+    number: Option<u32>,
+
+    /// Only close the change, and keep the rules that are there
+    #[arg(long)]
+    keep: bool,
+}
+
+/// Runs `apply`.
+pub async fn apply(args: &ApplyArgs, output: Output) -> Result<Exit, Failure> {
+    changes::note_open();
+    let (policy, facts) = (args.policy.read()?, Facts::read()?);
+    may_apply(&policy, &facts, args.i_have_console)?;
+    if !plan::print(&policy, &facts, output)? {
+        return Ok(Exit::Done);
+    }
+    let alone = || Failure::user("there is no terminal to ask on").hint("--yes applies the policy without asking");
+    if !args.yes && !confirmed("Apply these rules?", alone)? {
+        note("nothing was changed");
+        return Ok(Exit::Done);
+    }
+    let (journal, place) = (changes::journal()?, changes::place(None)?);
+    let made = Changes::new(&journal, KINDS, &place);
+    let value = Some(Rules::of(&policy).nft());
+    let change = Change { kind: PacketFilter.name().to_owned(), target: TARGET.to_owned(), value };
+    let reason = args.policy.policy.display().to_string();
+    let entry = made.plan(&change, &reason, Some(args.confirm_within)).await?;
+    if let Err(failure) = changes::watch(entry.number, None).await {
+        let _ = made.undo(entry.number).await;
+        return Err(failure);
+    }
+    let number = made.apply(entry.number).await?.number;
+    let time = age(args.confirm_within.as_secs_f64());
+    note(&format!(
+        "change {number} is in effect, and is undone in {time} unless you confirm it over a new connection:"
+    ));
+    note(&format!("  millstream guard confirm {number}"));
+    Ok(Exit::Done)
+}
+
+/// Runs `confirm`.
+pub async fn confirm(args: &ConfirmArgs) -> Result<Exit, Failure> {
+    changes::confirm_change(args.number, Some(PacketFilter.commands()), None).await
+}
+
+/// Runs `undo`.
+pub async fn undo(args: &UndoArgs) -> Result<Exit, Failure> {
+    changes::undo_change(args.number, args.keep, Some(PacketFilter.commands()), None).await
+}
