@@ -77,12 +77,17 @@ fn of_ruleset(json: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     let listed: Value = serde_json::from_str(json).unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (mut translating, mut dropping) = (BTreeSet::new(), BTreeSet::new());
-    let mut at_hook = BTreeSet::new();
+    let (mut at_hook, mut of_nat) = (BTreeSet::new(), BTreeSet::new());
     for object in listed["nftables"].as_array().into_iter().flatten() {
         let is_ours = |item: &Value| item["table"] == TABLE;
         let (chain, rule) = (&object["chain"], &object["rule"]);
         if chain.is_object() && !is_ours(chain) {
-            let name = format!("{} {} {}", text(&chain["family"]), text(&chain["table"]), text(&chain["name"]));
+            let table = format!("{} {}", text(&chain["family"]), text(&chain["table"]));
+            let name = format!("{table} {}", text(&chain["name"]));
+            // nft does not print what the rules of iptables do in such chains, so the chain decides.
+            if chain["type"] == "nat" {
+                of_nat.insert(table);
+            }
             if matches!(chain["hook"].as_str(), Some("input" | "output")) {
                 at_hook.insert(name.clone());
                 if chain["policy"] == "drop" {
@@ -93,14 +98,15 @@ fn of_ruleset(json: &str) -> (BTreeSet<String>, BTreeSet<String>) {
         if rule.is_object() && !is_ours(rule) {
             let table = format!("{} {}", text(&rule["family"]), text(&rule["table"]));
             let name = format!("{table} {}", text(&rule["chain"]));
-            for expression in rule["expr"].as_array().into_iter().flatten().filter_map(Value::as_object) {
-                for word in expression.keys() {
-                    match word.as_str() {
-                        "masquerade" | "snat" | "dnat" | "redirect" => _ = translating.insert(table.clone()),
-                        "drop" | "reject" if at_hook.contains(&name) => _ = dropping.insert(name.clone()),
-                        _ => {}
-                    }
-                }
+            let mut words = rule["expr"].as_array().into_iter().flatten().filter_map(Value::as_object).flatten();
+            let drops = |(word, of): (&String, &Value)| {
+                matches!(word.as_str(), "drop" | "reject") || (word == "xt" && of["name"] == "REJECT")
+            };
+            if at_hook.contains(&name) && words.any(drops) {
+                dropping.insert(name);
+            }
+            if of_nat.contains(&table) {
+                translating.insert(table);
             }
         }
     }
@@ -203,7 +209,9 @@ mod tests {
             {"chain": {"family": "inet", "table": "other", "name": "in", "hook": "input", "policy": "accept"}},
             {"chain": {"family": "inet", "table": "millstream", "name": "incoming", "hook": "input", "policy": "drop"}},
             {"rule": {"family": "inet", "table": "other", "chain": "in", "expr": [{"match": {}}, {"reject": null}]}},
-            {"rule": {"family": "ip", "table": "nat", "chain": "POSTROUTING", "expr": [{"masquerade": null}]}}]}"#;
+            {"chain": {"family": "ip", "table": "nat", "name": "POSTROUTING", "hook": "postrouting", "type": "nat"}},
+            {"chain": {"family": "ip6", "table": "nat", "name": "POSTROUTING", "hook": "postrouting", "type": "nat"}},
+            {"rule": {"family": "ip", "table": "nat", "chain": "DOCKER", "expr": [{"match": {}}, {"xt": null}]}}]}"#;
         let (translating, dropping) = of_ruleset(json);
         assert_eq!(translating.into_iter().collect::<Vec<_>>(), ["ip nat"]);
         assert_eq!(dropping.into_iter().collect::<Vec<_>>(), ["inet other in", "ip filter INPUT"]);

@@ -136,6 +136,9 @@ iptables -A INPUT -p udp --sport 53 -j ACCEPT
             assert!(run.stdout.contains(one), "{one}: {}", &run.stdout[..run.stdout.len().min(3_000)]);
         }
     }
+    // The handshake begins and never ends.
+    let run = proved(WEB, "iptables -P INPUT DROP\niptables -A INPUT -p tcp --syn -j ACCEPT\n").ends(1);
+    assert!(run.stdout.contains("failed: 200000 bytes from 198.18.1.2:22"), "{run:?}");
     // It lets large answers through and tracks nothing, both of IPv4 alone.
     let wrong = proved(WEB, stateless).json()["wrong"].to_string();
     assert!(wrong.contains("connections are tracked") && !wrong.contains("200000 bytes from 198.18"), "{wrong}");
@@ -190,6 +193,9 @@ fn a_host_is_planned_for_watched_and_denies_at_once() {
     load(other).and_then(Ended::succeeded).unwrap();
     let plan = millstream(&["plan", &policy]);
     assert!(plan.stderr.contains("the chain ip other in drops packets too"), "{plan:?}");
+    sandbox.run(0, "iptables-nft", ["-t", "nat", "-A", "POSTROUTING", "-j", "MASQUERADE"]).unwrap();
+    let refused = millstream(&["apply", &policy, "--yes"]);
+    assert!(refused.status.code() == Some(2) && refused.stderr.contains("ip nat translates addresses"), "{refused:?}");
 
     millstream(&["deny", "203.0.113.0/24", "--for", "1h"]).succeeded().unwrap();
     let again = millstream(&["deny", "203.0.113.7", "--for", "1h"]);

@@ -1,7 +1,10 @@
 //! Conversations of a proof: what single packets do not show.
 
 use crate::limits::{FRAGMENTED_BYTES, LARGE_BYTES, TALK_MAX};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::net::sockopt::socket_error;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -10,7 +13,6 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::time::Instant;
 
 /// The networks of a proof.
 pub(super) struct Nets([File; 3]);
@@ -96,6 +98,10 @@ fn large(nets: &Nets, server: SocketAddr, caller: IpAddr, is_served: bool) -> io
     let listener = TcpListener::bind(server)?;
     nets.enter(at_caller)?;
     let Some(called) = connected(caller, server)? else { return Ok(false) };
+    // The end of the handshake may be dropped.
+    if !is_ready(&listener, PollFlags::IN)? {
+        return Ok(false);
+    }
     let (accepted, _) = listener.accept()?;
     let (host, client) = if is_served { (accepted, called) } else { (called, accepted) };
     host.set_write_timeout(Some(TALK_MAX))?;
@@ -113,21 +119,24 @@ fn large(nets: &Nets, server: SocketAddr, caller: IpAddr, is_served: bool) -> io
     Ok(received == LARGE_BYTES)
 }
 
+/// Whether a socket is ready before a conversation counts as failed.
+fn is_ready(socket: &impl AsFd, flags: PollFlags) -> io::Result<bool> {
+    let limit = Timespec { tv_sec: TALK_MAX.as_secs().try_into().unwrap_or(1), tv_nsec: 0 };
+    Ok(poll(&mut [PollFd::new(socket, flags)], Some(&limit))? > 0)
+}
+
 /// A connection from an address. `None`: nobody answers.
 fn connected(from: IpAddr, to: SocketAddr) -> io::Result<Option<TcpStream>> {
-    use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
     let family = if from.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK, None)?;
     bind(&socket, &SocketAddr::new(from, 0))?;
-    let begun = Instant::now();
-    loop {
-        match connect(&socket, &to) {
-            Ok(()) | Err(Errno::ISCONN) => break,
-            Err(Errno::INPROGRESS | Errno::ALREADY) if begun.elapsed() < TALK_MAX => {
-                std::thread::sleep(std::time::Duration::from_millis(1));
-            }
-            Err(_) => return Ok(None),
-        }
+    let is_connected = match connect(&socket, &to) {
+        Ok(()) => true,
+        Err(Errno::INPROGRESS) => is_ready(&socket, PollFlags::OUT)? && socket_error(&socket)?.is_ok(),
+        Err(_) => false,
+    };
+    if !is_connected {
+        return Ok(None);
     }
     let stream = TcpStream::from(socket);
     stream.set_nonblocking(false)?;
