@@ -1,16 +1,31 @@
 //! Runs the binary in a clean environment.
 
+use std::fmt;
 use std::process::{Command, Output, Stdio};
+
+/// Of each output of a run, a failed test shows so many characters.
+const SHOWN_CHARS: usize = 2_000;
 
 /// Variables of the caller that would reach the binary; `PG*` go too.
 const VARIABLES: &[&str] = &["DATABASE_URL", "MILLSTREAM_DB", "MILLSTREAM_HOME", "MILLSTREAM_SCHEMA"];
 
 /// The result of a run.
-#[derive(Debug)]
 pub struct Run {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
+}
+
+/// The last part of what was printed: of a failed test, only so much is kept that a longer message would be lost.
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let end = |text: &str| {
+            let skipped = text.chars().count().saturating_sub(SHOWN_CHARS);
+            text.chars().skip(skipped).collect::<String>()
+        };
+        let Self { code, stdout, stderr } = self;
+        f.debug_struct("Run").field("code", code).field("stdout", &end(stdout)).field("stderr", &end(stderr)).finish()
+    }
 }
 
 impl Run {
