@@ -1,9 +1,11 @@
 //! The rules that this host has now.
 
+use crate::nft::listed;
 use crate::rules::{Rules, TABLE, is_digest, name};
-use millstream_host::{Command, Ended, Sandbox};
+use millstream_host::Sandbox;
+use millstream_model::Refusal;
 use millstream_model::range::{Range, Reading};
-use millstream_model::{Refusal, words::option};
+use millstream_model::words::{command, option};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,30 +32,14 @@ pub struct Difference {
     pub text: String,
 }
 
-fn nft<const N: usize>(args: [&str; N]) -> Result<Ended, Refusal> {
-    let ended = Command::new("nft").args(args).run_blocking()?;
-    if !ended.status.success() && ended.stderr.contains("Operation not permitted") {
-        return Err(Refusal::new("only root can read and change the filter of this host"));
-    }
-    Ok(ended)
-}
-
-/// Whether nft says that there is no such table.
-pub(crate) fn is_missing(ended: &Ended) -> bool {
-    ended.stderr.contains("No such file or directory")
-}
-
 /// What each line of the policy in effect has dropped, in the order of the rules. `None`: no policy is in effect.
 ///
 /// # Errors
 /// nft is missing, or this account may not ask.
-pub fn drops() -> Result<Option<Vec<Drops>>, Refusal> {
+pub async fn drops() -> Result<Option<Vec<Drops>>, Refusal> {
     // Terse: without the elements of sets, which may be millions.
-    let ended = nft(["--terse", "--json", "list", "table", "inet", TABLE])?;
-    if is_missing(&ended) {
-        return Ok(None);
-    }
-    Ok(Some(drops_of(&ended.succeeded()?.stdout)))
+    let text = listed(&["--terse", "--json", "list", "table", "inet", TABLE]).await?;
+    Ok(text.map(|text| drops_of(&text)))
 }
 
 /// Several rules may stand for a line.
@@ -82,7 +68,7 @@ fn drops_of(json: &str) -> Vec<Drops> {
 ///
 /// # Errors
 /// The text is none, no policy is in effect, or this account may not.
-pub fn deny(text: &str, time: Duration) -> Result<Range, Refusal> {
+pub async fn deny(text: &str, time: Duration) -> Result<Range, Refusal> {
     let range = Range::parse(text, Reading { unmap: true, numbers: None }).map_err(Refusal::new)?;
     let seconds = time.as_secs();
     if seconds == 0 {
@@ -90,27 +76,26 @@ pub fn deny(text: &str, time: Duration) -> Result<Range, Refusal> {
     }
     let set = name("denied", range.family);
     let element = format!("{{ {range} timeout {seconds}s }}");
-    let ended = nft(["add", "element", "inet", TABLE, &set, &element])?;
-    if is_missing(&ended) {
-        return Err(Refusal::new("no policy is in effect, so nothing can be denied"));
+    match listed(&["add", "element", "inet", TABLE, &set, &element]).await {
+        Ok(Some(_)) => Ok(range),
+        Ok(None) => Err(Refusal::new("no policy is in effect, so nothing can be denied")
+            .hint(format!("{} loads the rules of one", command("guard apply POLICY")))),
+        Err(refusal) if refusal.problem.contains("overlap") => {
+            Err(Refusal::new(format!("{range} overlaps with what is denied for a time already")))
+        }
+        Err(refusal) => Err(refusal),
     }
-    if ended.stderr.contains("overlap") {
-        return Err(Refusal::new(format!("{range} overlaps with what is denied for a time already")));
-    }
-    ended.succeeded()?;
-    Ok(range)
 }
 
 /// How the rules in effect would change. Elements of sets count by their number and hash.
 ///
 /// # Errors
 /// nft is missing, this account may not ask, or no network can be made in which the new rules are read.
-pub fn differences(rules: &Rules) -> Result<Vec<Difference>, Refusal> {
+pub async fn differences(rules: &Rules) -> Result<Vec<Difference>, Refusal> {
     const LIST: [&str; 6] = ["--stateless", "--terse", "list", "table", "inet", TABLE];
-    let ended = nft(LIST)?;
-    let now = if is_missing(&ended) { String::new() } else { ended.succeeded()?.stdout };
+    let now = listed(&LIST).await?.unwrap_or_default();
     let sandbox = Sandbox::make(1)?;
-    sandbox.command(0, "nft").args(["-f", "-"]).input(rules.outline()).run_blocking().and_then(Ended::succeeded)?;
+    sandbox.feed(0, "nft", ["-f", "-"], rules.outline())?;
     let planned = sandbox.run(0, "nft", LIST)?.stdout;
     Ok(differences_of(&now, &planned))
 }

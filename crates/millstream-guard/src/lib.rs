@@ -1,12 +1,13 @@
-//! Packet filters: what a host accepts, how the kernel is told, and what each construct costs, all tried in networks of
-//! our own.
+//! The packet filter of a host: its policy, the rules for the kernel, their proof by packets, and what each rule costs.
 
 mod connection;
 pub mod in_effect;
 pub mod limits;
+mod nft;
 pub mod packet_filter;
 pub mod packets;
 pub mod policy;
 pub mod prove;
 pub mod rules;
 pub mod warning;
+mod wire;

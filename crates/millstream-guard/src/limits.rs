@@ -74,11 +74,8 @@ pub const PROBES_MAX: usize = 6_000;
 /// Ranges of each group of addresses of which a proof tries the ends.
 pub const SAMPLE_RANGES: usize = 3;
 
-/// Longest time for loading rules: a million ranges take a minute.
-pub const LOAD_MAX: Duration = Duration::from_secs(600);
-
-/// Longest time for reading rules.
-pub const READ_MAX: Duration = Duration::from_secs(120);
+/// Longest time of nft: a million ranges take a minute.
+pub const NFT_MAX: Duration = Duration::from_secs(600);
 
 /// Packets of a proof beyond twice the burst of a limit.
 pub const MORE_THAN_BURST: u32 = 10;

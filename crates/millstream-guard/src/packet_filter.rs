@@ -1,12 +1,11 @@
 //! The rules of this host as a change that can be taken back.
 
 use crate::connection::is_newer;
-use crate::in_effect::is_missing;
-use crate::limits::{LOAD_MAX, READ_MAX};
-use crate::rules::{TABLE, digest};
+use crate::nft::{listed, nft};
+use crate::rules::{TABLE, digest, name, removal};
 use millstream_change::{Answer, Kind, Lasting, Place, Reach};
-use millstream_host::{Command, Ended};
 use millstream_model::Refusal;
+use millstream_model::range::FAMILIES;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -43,30 +42,11 @@ Wants=millstream-guard.service
 #[derive(Debug)]
 pub struct PacketFilter;
 
-/// Runs nft to its end, which must be good.
-async fn nft(args: &[&str], input: String) -> Result<Ended, Refusal> {
-    let mut command = Command::new("nft");
-    command.args(args).input(input);
-    Ok(command.run(LOAD_MAX).await?)
-}
-
-/// What nft lists, or `None` if there is none.
-async fn listed(args: &[&str]) -> Result<Option<String>, Refusal> {
-    let ended = Command::new("nft").args(args).run(READ_MAX).await?;
-    if is_missing(&ended) {
-        return Ok(None);
-    }
-    if ended.stderr.contains("Operation not permitted") {
-        return Err(Refusal::new("only root can read and change the filter of this host"));
-    }
-    Ok(Some(ended.succeeded()?.stdout))
-}
-
 /// Commands that deny again what is denied for a time: the rules that come know nothing of it.
 async fn denied_again() -> Result<String, Refusal> {
     let mut commands = String::new();
-    for set in ["denied.4", "denied.6"] {
-        let Some(text) = listed(&["list", "set", "inet", TABLE, set]).await? else { continue };
+    for set in FAMILIES.map(|family| name("denied", family)) {
+        let Some(text) = listed(&["list", "set", "inet", TABLE, &set]).await? else { continue };
         if let Some((_, elements)) = text.split_once("elements = {")
             && let Some((elements, _)) = elements.split_once('}')
         {
@@ -106,7 +86,7 @@ impl Kind for PacketFilter {
                 return Ok(Some(kept));
             }
             let text = listed(&["--stateless", "list", "table", "inet", TABLE]).await?;
-            Ok(text.map(|text| format!("add table inet {TABLE}\ndelete table inet {TABLE}\n{text}")))
+            Ok(text.map(|text| removal() + &text))
         })
     }
 
@@ -117,12 +97,10 @@ impl Kind for PacketFilter {
     fn write<'a>(&'a self, _: &'a Place, _: &'a str, value: Option<&'a str>) -> Answer<'a, ()> {
         Box::pin(async move {
             let script = match value {
-                // Both, because nft before 1.0.7 cannot remove what may not be there.
-                None => format!("add table inet {TABLE}\ndelete table inet {TABLE}\n"),
+                None => removal(),
                 Some(rules) => format!("{rules}{}", denied_again().await?),
             };
-            nft(&["-f", "-"], script).await?.succeeded()?;
-            Ok(())
+            nft(&["-f", "-"], script).await.map(|_| ())
         })
     }
 

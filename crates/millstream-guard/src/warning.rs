@@ -1,8 +1,8 @@
 //! What a plan warns of: what on this host a policy would cut, or what would make it mean less than it says.
 
+use crate::nft::listed;
 use crate::policy::{Content, Direction, Flags, Mode, Packet, Policy, Ports, meaning};
 use crate::rules::TABLE;
-use millstream_host::Command;
 use millstream_model::Refusal;
 use millstream_model::words::option;
 use serde_json::Value;
@@ -35,12 +35,9 @@ impl Facts {
     ///
     /// # Errors
     /// nft is missing, or this account may not ask.
-    pub fn read() -> Result<Self, Refusal> {
-        let ended = Command::new("nft").args(["--terse", "--json", "list", "ruleset"]).run_blocking()?;
-        if !ended.status.success() && ended.stderr.contains("Operation not permitted") {
-            return Err(Refusal::new("only root can read the filters of this host"));
-        }
-        let (mut translating, dropping) = of_ruleset(&ended.succeeded()?.stdout);
+    pub async fn read() -> Result<Self, Refusal> {
+        let text = listed(&["--terse", "--json", "list", "ruleset"]).await?;
+        let (mut translating, dropping) = of_ruleset(&text.unwrap_or_default());
         for (file, name) in
             [("/proc/net/ip_tables_names", "iptables-legacy"), ("/proc/net/ip6_tables_names", "ip6tables-legacy")]
         {

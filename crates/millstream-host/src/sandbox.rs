@@ -86,6 +86,20 @@ impl Sandbox {
         self.command(network, program).args(args).run_blocking().and_then(Ended::succeeded)
     }
 
+    /// The same for a program that reads this input.
+    ///
+    /// # Errors
+    /// As [`Sandbox::run`].
+    pub fn feed<A: AsRef<OsStr>>(
+        &self,
+        network: usize,
+        program: impl AsRef<OsStr>,
+        args: impl IntoIterator<Item = A>,
+        input: impl Into<Vec<u8>>,
+    ) -> Result<Ended, Error> {
+        self.command(network, program).args(args).input(input).run_blocking().and_then(Ended::succeeded)
+    }
+
     /// Connects two networks by a virtual cable (`veth`). Both ends are up afterwards, and their addresses can be used at
     /// once. The cable goes with either network.
     ///

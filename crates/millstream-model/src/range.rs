@@ -1,16 +1,19 @@
 //! A range of addresses of one family, and how people write it.
 
 use crate::limits::{SHOWN_CHARACTERS, ZONE_HYPHENS_MAX};
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// IPv4 or IPv6.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Family {
     /// Addresses of 4 bytes.
+    #[serde(rename = "4")]
     V4,
     /// Addresses of 16 bytes.
+    #[serde(rename = "6")]
     V6,
 }
 

@@ -145,7 +145,7 @@ pub(super) fn attach(program: &OwnedFd, device: u32) -> io::Result<OwnedFd> {
     unsafe { opened(LINK_CREATE, &mut attributes) }
 }
 
-/// Runs a program for copies of a frame, `batch` of them before the kernel goes on with what the program did to them.
+/// Runs a program on copies of a frame. After each `batch`, the kernel does what the program has decided.
 pub(super) fn inject(program: &OwnedFd, frame: &[u8], times: u32, batch: u32) -> io::Result<()> {
     let mut attributes = TestRun {
         program: number(program),
@@ -185,8 +185,8 @@ unsafe fn opened<A>(command: c_int, attributes: &mut A) -> io::Result<OwnedFd> {
 // SAFETY: the caller gives a structure that the command takes, without padding. Each address in it is null, or that of
 // as many bytes as the command reads or writes there.
 unsafe fn bpf<A>(command: c_int, attributes: &mut A) -> io::Result<c_long> {
-    // SAFETY: the kernel is told the size of `attributes`, and reads and writes nothing behind its end. Nobody else
-    // uses it meanwhile. The caller answers for the addresses in it.
+    // SAFETY: the kernel gets the size of `attributes` and stays within it. The reference is exclusive, so nobody else
+    // uses it during the call. The caller answers for the addresses in it.
     let done = unsafe { libc::syscall(libc::SYS_bpf, command, ptr::from_mut(attributes), size_of::<A>()) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(done) }
 }

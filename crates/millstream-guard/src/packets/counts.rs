@@ -1,9 +1,10 @@
 //! What became of packets.
 
+use super::Backend;
 use super::row::{Row, Verdict};
-use super::{Backend, Family};
 use millstream_host::Sandbox;
 use millstream_model::Refusal;
+use millstream_model::range::Family;
 use serde_json::Value;
 
 /// Where the kernel says how many connections it tracks. The file is not there before tracking was ever used.

@@ -1,7 +1,7 @@
 //! What makes the packets, and between which addresses they go.
 
-use super::Family;
 use super::row::{Row, Verdict};
+use millstream_model::range::Family;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -3,8 +3,9 @@
 use super::frame::frame;
 use super::program::{Action, constant, counting, redirecting};
 use super::traffic::{FROM, PORT};
-use super::{Family, Generator, bpf};
-use millstream_host::{Ended, Error, Sandbox};
+use super::{Generator, bpf};
+use millstream_host::{Error, Sandbox};
+use millstream_model::range::Family;
 use rustix::net::{AddressFamily, SocketType, netdevice::name_to_index, socket};
 use std::io;
 use std::net::SocketAddr;
@@ -40,7 +41,7 @@ pub(super) fn prepare(sandbox: &Sandbox, family: Family) -> Result<(), Error> {
          link set {ENTRY} up\n\
          link set {received} up\n"
     );
-    sandbox.command(0, "ip").args(["-batch", "-"]).input(lines).run_blocking().and_then(Ended::succeeded)?;
+    sandbox.feed(0, "ip", ["-batch", "-"], lines)?;
     Ok(())
 }
 

@@ -25,20 +25,9 @@ use crate::limits::{GATE_PACKETS, SECONDS_MAX};
 use counts::Counts;
 use millstream_host::{Ended, Sandbox};
 use millstream_model::Refusal;
+use millstream_model::range::Family;
 use millstream_model::words::option;
-use serde::{Deserialize, Serialize};
 use std::path::Path;
-
-/// A family of addresses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Family {
-    /// IPv4.
-    #[serde(rename = "4")]
-    V4,
-    /// IPv6.
-    #[serde(rename = "6")]
-    V6,
-}
 
 /// What measuring a row gave.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,7 @@
 //! Programs of XDP, instruction by instruction, so that nobody needs a compiler for them.
 
-use super::Family;
 use super::bpf::Instruction;
+use millstream_model::range::Family;
 
 /// What a program says about a frame, numbered as in the kernel's `enum xdp_action`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,10 @@
 //! Rows: what is measured.
 
 use super::generator::next;
-use super::{Backend, Family, Generator};
+use super::{Backend, Generator};
 use crate::limits::BATCH_PACKETS;
 use millstream_model::Refusal;
+use millstream_model::range::Family;
 use serde::Deserialize;
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

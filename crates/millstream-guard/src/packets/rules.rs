@@ -1,9 +1,10 @@
 //! Loading a row's rules.
 
+use super::Generator;
 use super::row::Row;
-use super::{Family, Generator};
-use millstream_host::{Ended, Sandbox};
+use millstream_host::Sandbox;
 use millstream_model::Refusal;
+use millstream_model::range::Family;
 use serde::{Deserialize, Serialize};
 
 /// The kernel's answer to a message that is longer than this account may send.
@@ -65,8 +66,7 @@ impl Backend {
         family: Family,
     ) -> Result<Option<String>, Refusal> {
         let load = |program: &str, args: &[&str], rules: String| {
-            let done = sandbox.command(0, program).args(args).input(rules).run_blocking().and_then(Ended::succeeded);
-            done.map_err(|error| Refusal::new(format!("{}: {error}", row.name)))
+            sandbox.feed(0, program, args, rules).map_err(|error| Refusal::new(format!("{}: {error}", row.name)))
         };
         if self == Self::Xdp {
             // The process that makes the packets loads it, and it ends with that.

@@ -1,11 +1,12 @@
 //! Sending packets as fast as one processor can.
 
+use super::Generator;
 use super::live::{Frames, Watch};
 use super::program::Action;
-use super::{Family, Generator};
 use crate::limits::{BATCH_PACKETS, FILES_BESIDE, FRAMES_AT_ONCE, PAYLOAD_BYTES, READER_BYTES};
 use millstream_host::Sandbox;
 use millstream_model::Refusal;
+use millstream_model::range::Family;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, MMsgHdr, RecvFlags, SendAncillaryBuffer, SendFlags, SocketType, bind, connect, recv, recvfrom,

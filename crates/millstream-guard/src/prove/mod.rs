@@ -11,9 +11,9 @@ pub use probe::{Passed, Task, send};
 
 use crate::policy::{Decision, Mode, Packet, Policy, meaning};
 use crate::rules::{Rules, TABLE};
-use millstream_host::{Ended, Sandbox};
+use millstream_host::Sandbox;
 use millstream_model::Refusal;
-use network::HOST;
+use network::{CLIENT, HOST, ROUTER};
 use std::path::Path;
 
 /// Rules of somebody else that track connections. Without them, a host tracks nothing whatever its policy says.
@@ -61,13 +61,8 @@ pub enum Wrong {
         /// What the policy means.
         meant: Decision,
     },
-    /// A conversation succeeded, or did not.
-    Talk {
-        /// What it was.
-        about: String,
-        /// Whether it should have.
-        should_succeed: bool,
-    },
+    /// This conversation failed.
+    Talk(String),
     /// A limit let too many or too few through.
     Limit {
         /// The line.
@@ -109,9 +104,7 @@ impl Form {
     /// # Errors
     /// A program is missing, or refuses them.
     pub fn load(self, sandbox: &Sandbox, network: usize, rules: &Rules) -> Result<(), Refusal> {
-        let give = |program: &str, args: &[&str], input: String| {
-            sandbox.command(network, program).args(args).input(input).run_blocking().and_then(Ended::succeeded)
-        };
+        let give = |program: &str, args: &[&str], input: String| sandbox.feed(network, program, args, input);
         match self {
             Self::Nft => give("nft", &["-f", "-"], rules.nft()).map(|_| ())?,
             Self::NftJson => give("nft", &["-j", "-f", "-"], json(rules)?).map(|_| ())?,
@@ -169,31 +162,21 @@ pub fn prove(policy: &Policy, subject: Subject<'_>, program: &Path) -> Result<Re
             sandbox.run(HOST, "sh", ["-ec", script])?;
         }
     }
+    let networks = [CLIENT, ROUTER, HOST].map(|network| sandbox.path(network));
+    let task = |packets, talks| Task { networks: networks.clone(), cables: cables.clone(), packets, talks };
     let mut report = Report::default();
     // Once as they are, and once beside rules that track, which put fragments together before any filter.
     for is_tracked in [false, true] {
         if is_tracked {
-            let mut load = sandbox.command(HOST, "nft");
-            load.args(["-f", "-"]).input(TRACKING).run_blocking().and_then(Ended::succeeded)?;
+            sandbox.feed(HOST, "nft", ["-f", "-"], TRACKING)?;
         }
         let packets = probes::packets(&unlimited, &cables, !is_tracked && policy.mode == Mode::Stateless);
-        let task = Task {
-            networks: [0, 1, 2].map(|network| sandbox.path(network)),
-            cables: cables.clone(),
-            packets,
-            talks: talks.iter().map(|(talk, _)| talk.clone()).collect(),
-        };
-        let passed = passed(&sandbox, program, &task)?;
-        report.compare(&unlimited, &task, &passed, &talks);
+        let task = task(packets, talks.clone());
+        report.compare(&unlimited, &task, &passed(&sandbox, program, &task)?);
     }
     if let (Subject::Own(form), Some(limited)) = (subject, probes::limited(policy, &cables[0])) {
         form.load(&sandbox, HOST, &Rules::of(policy))?;
-        let task = Task {
-            networks: [0, 1, 2].map(|network| sandbox.path(network)),
-            cables: cables.clone(),
-            packets: limited.packets.clone(),
-            talks: Vec::new(),
-        };
+        let task = task(limited.packets.clone(), Vec::new());
         report.compare_limit(&limited, &passed(&sandbox, program, &task)?);
     }
     if policy.mode == Mode::Stateless {
@@ -206,31 +189,26 @@ pub fn prove(policy: &Policy, subject: Subject<'_>, program: &Path) -> Result<Re
 
 fn passed(sandbox: &Sandbox, program: &Path, task: &Task) -> Result<Passed, Refusal> {
     let input = serde_json::to_string(task).map_err(|error| Refusal::new(error.to_string()))?;
-    let mut command = sandbox.command(HOST, program);
-    let ended = command.args(["guard", "send-probes"]).input(input).run_blocking().and_then(Ended::succeeded)?;
+    let ended = sandbox.feed(HOST, program, ["guard", "send-probes"], input)?;
     serde_json::from_str(&ended.stdout)
         .map_err(|error| Refusal::new(format!("what sent the packets printed no result: {error}")))
 }
 
 impl Report {
-    fn compare(&mut self, policy: &Policy, task: &Task, passed: &Passed, talks: &[(talk::Talk, bool)]) {
+    fn compare(&mut self, policy: &Policy, task: &Task, passed: &Passed) {
         for (packet, passes) in task.packets.iter().zip(&passed.packets) {
             let meant = meaning(policy, packet);
             if meant.accepts != *passes {
                 self.wrong.push(Wrong::Packet { packet: packet.clone(), meant });
             }
         }
-        for ((talk, should_succeed), succeeds) in talks.iter().zip(&passed.talks) {
-            if should_succeed != succeeds {
-                self.wrong.push(Wrong::Talk { about: talk.to_string(), should_succeed: *should_succeed });
-            }
-        }
+        let talks = task.talks.iter().zip(&passed.talks);
+        let failed = talks.filter(|(_, succeeds)| !**succeeds).map(|(talk, _)| Wrong::Talk(talk.to_string()));
+        self.wrong.extend(failed);
         self.packets += passed.packets.len();
         self.talks += passed.talks.len();
     }
-}
 
-impl Report {
     /// A burst passes, and then no more than the rate allows in the time that it took.
     fn compare_limit(&mut self, limited: &probes::Limited, passed: &Passed) {
         let (sent, count) = (passed.packets.len(), passed.packets.iter().filter(|passes| **passes).count());
@@ -251,8 +229,7 @@ impl std::fmt::Display for Wrong {
                 write!(f, "dropped, but {line} accepts it: {packet}")
             }
             Self::Packet { packet, meant: Decision { line, .. } } => write!(f, "passed, but {line} drops it: {packet}"),
-            Self::Talk { about, should_succeed: true } => write!(f, "failed: {about}"),
-            Self::Talk { about, .. } => write!(f, "succeeded, but should not: {about}"),
+            Self::Talk(about) => write!(f, "failed: {about}"),
             Self::Limit { line, sent, passed } => {
                 write!(f, "{line} let {passed} of {sent} packets through that one source sent at once")
             }

@@ -4,12 +4,31 @@ use crate::policy::Policy;
 use millstream_host::{End, Sandbox};
 use millstream_model::Refusal;
 use millstream_model::range::Family;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::AsFd;
+use std::path::PathBuf;
 
 pub(super) const CLIENT: usize = 0;
 pub(super) const ROUTER: usize = 1;
 pub(super) const HOST: usize = 2;
+
+/// The networks of a proof.
+pub(super) struct Nets([File; 3]);
+
+impl Nets {
+    pub(super) fn open([client, router, host]: &[PathBuf; 3]) -> io::Result<Self> {
+        Ok(Self([File::open(client)?, File::open(router)?, File::open(host)?]))
+    }
+
+    /// Lets this thread make its next sockets in a network.
+    pub(super) fn enter(&self, network: usize) -> io::Result<()> {
+        Ok(move_into_link_name_space(self.0[network].as_fd(), Some(LinkNameSpaceType::Network))?)
+    }
+}
 
 /// The interface of the host that no line of a policy names.
 const PLAIN: &str = "prove0";
@@ -17,7 +36,10 @@ const PLAIN: &str = "prove0";
 /// Settings of each network: packets with any source are taken, and connections find the size of packets by ICMP alone.
 const SETTINGS: &str = "for f in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 > $f; done; \
                         echo 0 > /proc/sys/net/ipv4/tcp_mtu_probing";
-const FORWARDING: &str = "echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding";
+/// The router forwards, and never holds back that a packet is too large: older kernels count such answers of all networks
+/// together.
+const FORWARDING: &str = "echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding; \
+                          echo 0 > /proc/sys/net/ipv4/icmp_ratemask";
 
 /// Bytes of a packet between host and router. Beyond the router they are 1,500.
 const WIDE: &str = "9000";

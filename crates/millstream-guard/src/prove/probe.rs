@@ -1,8 +1,8 @@
 //! Sending the packets of a proof, and seeing which of them pass. It runs in the host's network, in a process of its own.
 
 use super::bytes::{bytes, protocol};
-use super::network::Cable;
-use super::talk::{Nets, Talk};
+use super::network::{CLIENT, Cable, HOST, Nets, ROUTER};
+use super::talk::Talk;
 use crate::limits::ARRIVAL_MAX;
 use crate::policy::{Content, Direction, Packet};
 use millstream_model::range::{FAMILIES, Family};
@@ -14,7 +14,7 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -93,7 +93,7 @@ impl Probing {
     fn open(nets: &Nets, cables: &[Cable]) -> io::Result<Self> {
         let senders =
             || -> io::Result<[OwnedFd; 2]> { Ok([raw(Family::V4, ipproto::RAW)?, raw(Family::V6, ipproto::RAW)?]) };
-        nets.enter(Nets::HOST)?;
+        nets.enter(HOST)?;
         let mut witnesses = Vec::new();
         for family in FAMILIES {
             for number in super::probes::PROTOCOLS[family as usize] {
@@ -109,9 +109,9 @@ impl Probing {
             }
             host.push(of_cable);
         }
-        nets.enter(Nets::CLIENT)?;
+        nets.enter(CLIENT)?;
         let client = senders()?;
-        nets.enter(Nets::ROUTER)?;
+        nets.enter(ROUTER)?;
         Ok(Self { witnesses, arrivals, outside: [client, senders()?], host, marks: 0 })
     }
 
@@ -186,24 +186,6 @@ impl Probing {
                 Err(Errno::AGAIN) => return Ok(is_seen),
                 Err(error) => return Err(error.into()),
             }
-        }
-    }
-}
-
-/// Whether an address can be the source of a packet that a router forwards.
-pub(super) fn is_routed(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(v4) => {
-            let [first, second, ..] = v4.octets();
-            !(first == 0
-                || first == 127
-                || first >= 224
-                || (first, second) == (169, 254)
-                || (first, second) == (198, 18))
-        }
-        IpAddr::V6(v6) => {
-            let first = v6.segments()[0];
-            !(first < 0x100 || first & 0xffc0 == 0xfe80 || first >= 0xff00 || first == 0xfd53)
         }
     }
 }

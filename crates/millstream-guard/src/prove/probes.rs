@@ -1,7 +1,6 @@
 //! The packets and conversations of a proof: what lies inside and just outside each line of a policy.
 
 use super::network::Cable;
-use super::probe::is_routed;
 use super::talk::Talk;
 use crate::limits::{LIMITED_MAX, MORE_THAN_BURST, PROBES_MAX, SAMPLE_RANGES};
 use crate::policy::{Addresses, Content, Direction, Flags, Mode, Packet, Policy, Ports, meaning};
@@ -41,7 +40,7 @@ pub(super) fn packets(policy: &Policy, cables: &[Cable], with_fragments: bool) -
     for cable in cables {
         for family in FAMILIES {
             let peers = peers(policy, family);
-            of_ports(policy, cable, family, &peers, &mut all);
+            of_ports(policy, cable, &peers, &mut all);
             of_icmp(cable, family, &peers, &mut all);
             for peer in &peers {
                 all.push(packet(Direction::In, cable, *peer, Content::Other(GRE)));
@@ -80,7 +79,7 @@ fn packet(direction: Direction, cable: &Cable, peer: IpAddr, content: Content) -
     Packet { direction, interface: cable.interface.clone(), source, destination, content, is_established: false }
 }
 
-fn of_ports(policy: &Policy, cable: &Cable, family: Family, peers: &[IpAddr], all: &mut Vec<Packet>) {
+fn of_ports(policy: &Policy, cable: &Cable, peers: &[IpAddr], all: &mut Vec<Packet>) {
     let mut free = FREE;
     let [own, theirs] = [own_ports(policy), peer_ports(policy)];
     for peer in peers {
@@ -103,7 +102,6 @@ fn of_ports(policy: &Policy, cable: &Cable, family: Family, peers: &[IpAddr], al
             }
         }
     }
-    debug_assert!(peers.iter().all(|peer| Family::of(*peer) == family));
 }
 
 fn of_icmp(cable: &Cable, family: Family, peers: &[IpAddr], all: &mut Vec<Packet>) {
@@ -204,22 +202,22 @@ pub(super) fn limited(policy: &Policy, cable: &Cable) -> Option<Limited> {
     })
 }
 
-/// The conversations, and whether each should succeed.
-pub(super) fn talks(policy: &Policy, cable: &Cable) -> Vec<(Talk, bool)> {
+/// The conversations, which must succeed.
+pub(super) fn talks(policy: &Policy, cable: &Cable) -> Vec<Talk> {
     let mut talks = Vec::new();
     for family in FAMILIES {
         let loopback: IpAddr =
             if family == Family::V4 { [127, 0, 0, 1].into() } else { [0, 0, 0, 0, 0, 0, 0, 1].into() };
-        talks.push((Talk::Loopback(SocketAddr::new(loopback, 5_432)), true));
-        talks.extend(large(policy, cable, family).map(|talk| (talk, true)));
-        talks.extend(fragments(policy, cable, family).map(|talk| (talk, true)));
+        talks.push(Talk::Loopback(SocketAddr::new(loopback, 5_432)));
+        talks.extend(large(policy, cable, family));
+        talks.extend(fragments(policy, cable, family));
     }
     talks
 }
 
 /// Addresses of the client that conversations use.
-pub(super) fn talking(talks: &[(Talk, bool)]) -> Vec<IpAddr> {
-    let addresses = talks.iter().filter_map(|(talk, _)| match talk {
+pub(super) fn talking(talks: &[Talk]) -> Vec<IpAddr> {
+    let addresses = talks.iter().filter_map(|talk| match talk {
         Talk::Loopback(_) => None,
         Talk::Large { client, .. } | Talk::Fragments { client, .. } => Some(client.ip()),
     });
@@ -275,4 +273,22 @@ fn fragments(policy: &Policy, cable: &Cable, family: Family) -> Option<Talk> {
     let (peer, port) =
         accepted(policy, cable, family, |port| (Direction::In, Content::Udp { from: FREE, to: port }), &services)?;
     Some(Talk::Fragments { client: SocketAddr::new(peer, FREE), host: SocketAddr::new(host, port) })
+}
+
+/// Whether an address can be the source of a packet that a router forwards.
+fn is_routed(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => {
+            let [first, second, ..] = v4.octets();
+            !(first == 0
+                || first == 127
+                || first >= 224
+                || (first, second) == (169, 254)
+                || (first, second) == (198, 18))
+        }
+        IpAddr::V6(v6) => {
+            let first = v6.segments()[0];
+            !(first < 0x100 || first & 0xffc0 == 0xfe80 || first >= 0xff00 || first == 0xfd53)
+        }
+    }
 }

@@ -1,36 +1,16 @@
 //! Conversations of a proof: what single packets do not show.
 
+use super::network::{CLIENT, HOST, Nets};
 use crate::limits::{FRAGMENTED_BYTES, LARGE_BYTES, TALK_MAX};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_error;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
-use std::path::PathBuf;
-
-/// The networks of a proof.
-pub(super) struct Nets([File; 3]);
-
-impl Nets {
-    pub(super) const CLIENT: usize = super::network::CLIENT;
-    pub(super) const ROUTER: usize = super::network::ROUTER;
-    pub(super) const HOST: usize = super::network::HOST;
-
-    pub(super) fn open([client, router, host]: &[PathBuf; 3]) -> io::Result<Self> {
-        Ok(Self([File::open(client)?, File::open(router)?, File::open(host)?]))
-    }
-
-    /// Lets this thread make its next sockets in a network.
-    pub(super) fn enter(&self, network: usize) -> io::Result<()> {
-        Ok(move_into_link_name_space(self.0[network].as_fd(), Some(LinkNameSpaceType::Network))?)
-    }
-}
 
 /// A conversation between host and client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,11 +32,7 @@ impl fmt::Display for Talk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Loopback(address) => write!(f, "a datagram over the loopback device to {address}"),
-            Self::Large { host, client, is_served: true } => {
-                write!(f, "{LARGE_BYTES} bytes from {host} to {client}, through a router with smaller packets")
-            }
             Self::Large { host, client, .. } => {
-                let host = host.ip();
                 write!(f, "{LARGE_BYTES} bytes from {host} to {client}, through a router with smaller packets")
             }
             Self::Fragments { client, host } => {
@@ -80,7 +56,7 @@ impl Talk {
 }
 
 fn loopback(nets: &Nets, address: SocketAddr) -> io::Result<bool> {
-    nets.enter(Nets::HOST)?;
+    nets.enter(HOST)?;
     let receiver = UdpSocket::bind(address)?;
     let sender = UdpSocket::bind(SocketAddr::new(address.ip(), 0))?;
     // Over this device, a packet has arrived when it was sent.
@@ -93,7 +69,7 @@ fn loopback(nets: &Nets, address: SocketAddr) -> io::Result<bool> {
 
 /// Whether all bytes arrive that the host sends.
 fn large(nets: &Nets, server: SocketAddr, caller: IpAddr, is_served: bool) -> io::Result<bool> {
-    let (at_server, at_caller) = if is_served { (Nets::HOST, Nets::CLIENT) } else { (Nets::CLIENT, Nets::HOST) };
+    let (at_server, at_caller) = if is_served { (HOST, CLIENT) } else { (CLIENT, HOST) };
     nets.enter(at_server)?;
     let listener = TcpListener::bind(server)?;
     nets.enter(at_caller)?;
@@ -144,10 +120,10 @@ fn connected(from: IpAddr, to: SocketAddr) -> io::Result<Option<TcpStream>> {
 }
 
 fn fragments(nets: &Nets, client: SocketAddr, host: SocketAddr) -> io::Result<bool> {
-    nets.enter(Nets::HOST)?;
+    nets.enter(HOST)?;
     let receiver = UdpSocket::bind(host)?;
     receiver.set_read_timeout(Some(TALK_MAX))?;
-    nets.enter(Nets::CLIENT)?;
+    nets.enter(CLIENT)?;
     let sender = UdpSocket::bind(client)?;
     sender.send_to(&vec![b'x'; FRAGMENTED_BYTES], host)?;
     Ok(receiver.recv(&mut vec![0; FRAGMENTED_BYTES]).is_ok_and(|received| received == FRAGMENTED_BYTES))

@@ -38,11 +38,6 @@ pub(super) fn script(rules: &Rules) -> String {
     text
 }
 
-/// The name of a set in ipset, which is one of the whole machine.
-fn set_name(name: &str) -> &str {
-    name
-}
-
 fn sets(rules: &Rules) -> String {
     let mut text = String::new();
     for (name, Set { family, ranges, is_timed }) in &rules.sets {
@@ -50,7 +45,7 @@ fn sets(rules: &Rules) -> String {
             Family::V4 => "inet",
             Family::V6 => "inet6",
         };
-        let (name, timeout) = (set_name(name), if *is_timed { " timeout 0" } else { "" });
+        let timeout = if *is_timed { " timeout 0" } else { "" };
         // Replaced in place: a set that rules use cannot be removed.
         let size = ranges.iter().flat_map(|range| range.prefixes()).count().max(65_536);
         let _ = write!(text, "create {name} hash:net family {family} maxelem {size}{timeout}\nflush {name}\n");
@@ -149,7 +144,7 @@ fn written(test: &Test, rule: &Rule, family: Family) -> Vec<String> {
         Test::Protocol(Protocol::Udp) => "-p udp".to_owned(),
         Test::Peer { set, is_in } => {
             let not = if *is_in { "" } else { "! " };
-            format!("-m set {not}--match-set {} {side}", set_name(set))
+            format!("-m set {not}--match-set {set} {side}")
         }
         Test::Port { ports: list, is_peer } => {
             let side = if is_in == *is_peer { "sports" } else { "dports" };

@@ -16,6 +16,11 @@ use std::fmt::Write;
 /// The table of nft that is ours alone.
 pub const TABLE: &str = "millstream";
 
+/// Commands that remove the table whether it was there or not: nft before 1.0.7 knows no `destroy`.
+pub(crate) fn removal() -> String {
+    format!("add table inet {TABLE}\ndelete table inet {TABLE}\n")
+}
+
 /// How the comment of the table begins that tells its rules from others.
 const DIGEST: &str = "rules ";
 
@@ -129,13 +134,8 @@ impl Rules {
     }
 
     /// How many rules there are.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.rules.len()
-    }
-
-    /// Whether there are none, which no policy means.
-    pub fn is_empty(&self) -> bool {
-        self.rules.is_empty()
     }
 
     /// Ranges of all sets.
@@ -199,4 +199,30 @@ fn ports(ports: &[(u16, u16)], hyphen: &str) -> Vec<String> {
 /// A range of addresses as programs write it.
 fn addresses(range: &Range) -> String {
     if range.start == range.end { range.first().to_string() } else { range.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::{LINES, reason};
+    use std::path::Path;
+
+    #[test]
+    fn every_line_has_a_reason_and_every_reason_a_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut seen = BTreeSet::new();
+        for mode in ["stateless", "stateful"] {
+            let file = dir.path().join("policy.toml");
+            let text = format!(
+                "mode = '{mode}'\nresolvers = ['192.0.2.53']\ndeny = ['192.0.2.0/25', '2001:db8::/64']\n[services.ssh]\n\
+                 limit = '1/second'\n[clients.dns]\n"
+            );
+            std::fs::write(&file, text).unwrap();
+            seen.extend(Rules::of(&Policy::read(Path::new(&file), &|_| Ok(Vec::new())).unwrap()).lines());
+        }
+        let without: Vec<_> = seen.iter().filter(|line| reason(line).is_empty()).collect();
+        assert!(without.is_empty(), "{without:?}");
+        let unused: Vec<_> = LINES.iter().filter(|(line, _)| !seen.contains(*line)).collect();
+        assert!(unused.is_empty(), "{unused:?}");
+    }
 }

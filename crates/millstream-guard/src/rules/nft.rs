@@ -2,6 +2,7 @@
 
 use super::{
     Action, DIGEST, Hook, Protocol, Rule, Rules, Set, State, TABLE, Test, addresses, illegal_flags, joined, ports,
+    removal,
 };
 use crate::limits::{LIMIT_SOURCES_MAX, LOG_PER_SECOND};
 use crate::policy::Limit;
@@ -17,7 +18,7 @@ const CHAINS: [(Hook, &str, &str); 4] = [
     (Hook::Out, "outgoing", "type filter hook output priority filter; policy drop;"),
 ];
 
-/// The script. `add` and `delete` remove the table whether it was there or not: nft before 1.0.7 knows no `destroy`.
+/// The script.
 pub(super) fn script(rules: &Rules, with_ranges: bool) -> String {
     let elements: usize = rules.sets.values().map(|set| set.ranges.len()).sum();
     let mut text = String::with_capacity(64 * elements + 16_384);
@@ -48,7 +49,7 @@ pub(super) fn script(rules: &Rules, with_ranges: bool) -> String {
     }
     text.push_str("}\n");
     let digest = rules_digest(&text);
-    format!("add table inet {TABLE}\ndelete table inet {TABLE}\ntable inet {TABLE} {{\n\tcomment \"{digest}\"\n{text}")
+    format!("{}table inet {TABLE} {{\n\tcomment \"{digest}\"\n{text}", removal())
 }
 
 /// What tells these rules from others without reading all of them.
@@ -121,9 +122,8 @@ fn written(test: &Test, rule: &Rule) -> String {
         // Multicast and broadcast are for this host too.
         Test::ForUs => "fib daddr type { local, broadcast, multicast }".to_owned(),
         Test::Interface(name) => format!("{} \"{name}\"", if is_in { "iifname" } else { "oifname" }),
-        // The test of the port says it.
-        Test::Protocol(protocol) if has_port(rule) || *protocol == Protocol::Tcp => String::new(),
-        Test::Protocol(_) => "meta l4proto udp".to_owned(),
+        // The tests of ports and flags say it.
+        Test::Protocol(_) => String::new(),
         Test::Peer { set, is_in } => format!("{ip} {peer} {}@{set}", if *is_in { "" } else { "!= " }),
         Test::Port { ports: list, is_peer } => {
             let side = match (is_peer, own) {
@@ -166,8 +166,4 @@ fn written(test: &Test, rule: &Rule) -> String {
             format!("update @{name} {{ {ip} saddr & {mask} {rate} }}")
         }
     }
-}
-
-fn has_port(rule: &Rule) -> bool {
-    rule.tests.iter().any(|test| matches!(test, Test::Port { .. }))
 }

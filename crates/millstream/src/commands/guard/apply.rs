@@ -71,9 +71,9 @@ pub struct UndoArgs {
 /// Runs `apply`.
 pub async fn apply(args: &ApplyArgs, output: Output) -> Result<Exit, Failure> {
     changes::note_open();
-    let (policy, facts) = (args.policy.read()?, Facts::read()?);
+    let (policy, facts) = (args.policy.read()?, Facts::read().await?);
     may_apply(&policy, &facts, args.i_have_console)?;
-    if !plan::print(&policy, &facts, output)? {
+    if !plan::print(&policy, &facts, output).await? {
         return Ok(Exit::Done);
     }
     let alone = || Failure::user("there is no terminal to ask on").hint("--yes applies the policy without asking");

@@ -23,7 +23,7 @@ pub fn run(args: &CheckArgs, output: Output) -> Result<Exit, Failure> {
     let policy = args.policy.read()?;
     let rules = Rules::of(&policy);
     let (services, clients) = (policy.services.len(), policy.clients.len());
-    let (lines, ranges) = (rules.len(), rules.ranges());
+    let (lines, ranges) = (rules.count(), rules.ranges());
     millstream_guard::prove::accepted(&rules)?;
     if output.is_json() {
         output.json(&json!({ "services": services, "clients": clients, "rules": lines, "ranges": ranges }))?;

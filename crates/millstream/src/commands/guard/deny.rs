@@ -23,8 +23,8 @@ pub struct DenyArgs {
 }
 
 /// Runs the command.
-pub fn run(args: &DenyArgs, _output: Output) -> Result<Exit, Failure> {
-    let range = in_effect::deny(&args.address, args.time)?;
+pub async fn run(args: &DenyArgs, _output: Output) -> Result<Exit, Failure> {
+    let range = in_effect::deny(&args.address, args.time).await?;
     note(&format!("{range} is denied for {}", age(args.time.as_secs_f64())));
     Ok(Exit::Done)
 }

@@ -57,12 +57,12 @@ pub async fn run(args: &GuardArgs, output: Output) -> Result<Exit, Failure> {
         GuardCommand::Explain(args) => explain::run(args, output),
         GuardCommand::Show(args) => show::run(args, output),
         GuardCommand::Prove(args) => prove::run(args, output),
-        GuardCommand::Plan(args) => plan::run(args, output),
+        GuardCommand::Plan(args) => plan::run(args, output).await,
         GuardCommand::Apply(args) => Box::pin(apply::apply(args, output)).await,
         GuardCommand::Confirm(args) => apply::confirm(args).await,
         GuardCommand::Undo(args) => apply::undo(args).await,
-        GuardCommand::Status(args) => status::run(args, output),
-        GuardCommand::Deny(args) => deny::run(args, output),
+        GuardCommand::Status(args) => status::run(args, output).await,
+        GuardCommand::Deny(args) => deny::run(args, output).await,
         GuardCommand::SendProbes(args) => prove::send_probes(args, output),
     }
 }

@@ -22,16 +22,16 @@ pub struct PlanArgs {
 }
 
 /// Runs the command.
-pub fn run(args: &PlanArgs, output: Output) -> Result<Exit, Failure> {
+pub async fn run(args: &PlanArgs, output: Output) -> Result<Exit, Failure> {
     let policy = args.policy.read()?;
-    print(&policy, &Facts::read()?, output)?;
+    print(&policy, &Facts::read().await?, output).await?;
     Ok(Exit::Done)
 }
 
 /// Prints the plan. Returns whether it changes something.
-pub fn print(policy: &Policy, facts: &Facts, output: Output) -> Result<bool, Failure> {
+pub async fn print(policy: &Policy, facts: &Facts, output: Output) -> Result<bool, Failure> {
     let found = warnings(policy, facts);
-    let differences = differences(&Rules::of(policy))?;
+    let differences = differences(&Rules::of(policy)).await?;
     let sides = |is_new| differences.iter().filter(move |one| one.is_new == is_new).map(|one| one.text.as_str());
     let [gone, new]: [Vec<&str>; 2] = [sides(false).collect(), sides(true).collect()];
     if output.is_json() {

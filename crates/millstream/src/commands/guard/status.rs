@@ -17,10 +17,10 @@ use serde_json::json;
 pub struct StatusArgs {}
 
 /// Runs the command.
-pub fn run(_args: &StatusArgs, output: Output) -> Result<Exit, Failure> {
-    let drops = in_effect::drops()?.ok_or_else(|| {
+pub async fn run(_args: &StatusArgs, output: Output) -> Result<Exit, Failure> {
+    let drops = in_effect::drops().await?.ok_or_else(|| {
         Failure::user("no policy is in effect: there is no table inet millstream")
-            .hint("millstream guard show POLICY prints the rules, which nft -f loads")
+            .hint("millstream guard apply POLICY loads the rules of one")
     })?;
     if output.is_json() {
         let drops: Vec<_> = drops

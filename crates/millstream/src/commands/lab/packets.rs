@@ -4,7 +4,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::table::{Align, Table};
-use millstream_guard::packets::{Backend, Family, Generator, Outcome, Row, Traffic, measure, rows, send};
+use millstream_guard::packets::{Backend, Generator, Outcome, Row, Traffic, measure, rows, send};
+use millstream_model::range::Family;
 use serde_json::json;
 
 const EXAMPLES: &str = "\
