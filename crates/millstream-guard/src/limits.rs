@@ -19,9 +19,6 @@ pub(crate) const FRAMES_AT_ONCE: usize = 1 << 14;
 /// doubles the number.
 pub(crate) const READER_BYTES: usize = FRAMES_AT_ONCE * 4_096;
 
-/// Files that the sender has open beside its sockets, and some to spare.
-pub(crate) const FILES_BESIDE: u64 = 64;
-
 /// Longest measurement, in seconds.
 pub const SECONDS_MAX: f64 = 3_600.0;
 

@@ -1,6 +1,6 @@
 //! Packets of IP as the bytes that go over the network.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// Protocols of IP by number.
 pub(crate) const ICMP: u8 = 1;
@@ -57,6 +57,12 @@ pub(crate) fn datagram(from: u16, to: u16, payload: &[u8]) -> Vec<u8> {
 
 /// Where a datagram has its checksum.
 pub(crate) const UDP_SUM: usize = 6;
+
+/// A packet with a datagram of UDP.
+pub(crate) fn udp([from, to]: [SocketAddr; 2], payload: &[u8]) -> Vec<u8> {
+    let header = Header { source: from.ip(), destination: to.ip(), protocol: UDP, hops: HOPS, sum_at: Some(UDP_SUM) };
+    packet(header, datagram(from.port(), to.port(), payload))
+}
 
 fn length(bytes: usize) -> [u8; 2] {
     u16::try_from(bytes).unwrap_or(u16::MAX).to_be_bytes()

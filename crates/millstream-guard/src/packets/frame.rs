@@ -1,16 +1,13 @@
 //! The frame of a packet, as it comes from a cable.
 
-use crate::wire::{HOPS, Header, UDP, UDP_SUM, datagram, packet};
+use crate::wire::udp;
 use std::net::SocketAddr;
 
 /// A frame between two hardware addresses with a packet of UDP.
 pub(super) fn frame(hardware: [[u8; 6]; 2], [from, to]: [SocketAddr; 2], payload: &[u8]) -> Vec<u8> {
     let [source, target] = hardware;
     let kind = if from.is_ipv4() { [0x08, 0x00] } else { [0x86, 0xdd] };
-    let ends = [from, to].map(|end| end.ip());
-    let header = Header { source: ends[0], destination: ends[1], protocol: UDP, hops: HOPS, sum_at: Some(UDP_SUM) };
-    let packet = packet(header, datagram(from.port(), to.port(), payload));
-    [&target[..], &source, &kind, &packet].concat()
+    [&target[..], &source, &kind, &udp([from, to], payload)].concat()
 }
 
 #[cfg(test)]

@@ -32,8 +32,8 @@ impl Generator {
     pub fn lacks(self, row: &Row) -> Option<&'static str> {
         if self == Self::Send {
             None
-        } else if row.sources > 1 {
-            Some("live frames are copies of one frame, which has one source")
+        } else if row.raw {
+            Some("live frames are copies of one frame, which no socket sends")
         } else if row.counts {
             Some("nobody is there to be answered: live frames have no sender")
         } else if row.verdict == Verdict::Accept && !row.bound {

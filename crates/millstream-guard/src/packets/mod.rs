@@ -11,6 +11,7 @@ mod frame;
 mod generator;
 mod live;
 mod program;
+mod raw;
 mod row;
 mod rules;
 mod traffic;
@@ -61,7 +62,6 @@ pub fn measure(
         .or_else(|| generator.lacks(row))
         .map(str::to_owned)
         .or_else(|| backend.missing(row, family))
-        .or_else(|| traffic::too_many(row.sources))
         .or_else(|| uses_xdp.then(|| live::missing(generator)).flatten())
     {
         return Ok(Outcome::Skipped(why));
@@ -70,7 +70,6 @@ pub fn measure(
         Ok(sandbox) => sandbox,
         Err(error) => return Ok(Outcome::Skipped(format!("no network of its own can be made here: {error}"))),
     };
-    traffic::prepare(&sandbox, row.sources, family)?;
     if generator == Generator::Live
         && let Err(error) = live::prepare(&sandbox, family)
     {
@@ -83,7 +82,7 @@ pub fn measure(
         generator,
         family,
         sources: row.sources,
-        batch: row.batch,
+        is_raw: row.raw,
         is_read: row.bound,
         is_answered: row.counts,
         is_dropped: backend == Backend::Xdp,

@@ -2,7 +2,6 @@
 
 use super::generator::next;
 use super::{Backend, Generator};
-use crate::limits::BATCH_PACKETS;
 use millstream_model::Refusal;
 use millstream_model::range::Family;
 use serde::Deserialize;
@@ -39,8 +38,8 @@ pub struct Row {
     pub counts: bool,
     /// Addresses that send in turn.
     pub sources: u32,
-    /// Packets that a source sends at once.
-    pub batch: usize,
+    /// Whether a raw socket sends the packets, one by one.
+    pub raw: bool,
     /// Of the packets of the gate, at most so many pass although they are declared as dropped: a limit lets the first
     /// ones through.
     pub passes_max: u64,
@@ -68,8 +67,8 @@ struct Text {
     counts: bool,
     #[serde(default = "one")]
     sources: u32,
-    #[serde(default = "batch")]
-    batch: usize,
+    #[serde(default)]
+    raw: bool,
     #[serde(default)]
     passes_max: u64,
     #[serde(default)]
@@ -95,10 +94,6 @@ struct File {
 
 fn one() -> u32 {
     1
-}
-
-fn batch() -> usize {
-    BATCH_PACKETS
 }
 
 /// Every row, in the order of the file.
@@ -138,7 +133,7 @@ impl Text {
                 tracks: rules.tracks,
                 counts: rules.counts,
                 sources: self.sources,
-                batch: self.batch,
+                raw: self.raw,
                 passes_max: self.passes_max,
                 ns_2016: self.ns_2016.get(n).copied(),
                 others: others.unwrap_or(0),

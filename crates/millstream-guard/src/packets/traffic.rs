@@ -3,16 +3,15 @@
 use super::Generator;
 use super::live::{Frames, Watch};
 use super::program::Action;
-use crate::limits::{BATCH_PACKETS, FILES_BESIDE, FRAMES_AT_ONCE, PAYLOAD_BYTES, READER_BYTES};
-use millstream_host::Sandbox;
-use millstream_model::Refusal;
+use super::raw::Raw;
+use crate::limits::{BATCH_PACKETS, FRAMES_AT_ONCE, PAYLOAD_BYTES, READER_BYTES};
 use millstream_model::range::Family;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, MMsgHdr, RecvFlags, SendAncillaryBuffer, SendFlags, SocketType, bind, connect, recv, recvfrom,
     send as send_one, sendmmsg, sendto, socket, sockopt::set_socket_recv_buffer_size_force,
 };
-use rustix::process::{Resource, Rlimit, getppid, getrlimit, setrlimit};
+use rustix::process::getppid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
@@ -40,8 +39,8 @@ pub struct Traffic {
     pub family: Family,
     /// Addresses that send in turn.
     pub sources: u32,
-    /// Packets that each sends at once.
-    pub batch: usize,
+    /// Whether a raw socket sends the packets, one by one.
+    pub is_raw: bool,
     /// Whether the port is read.
     pub is_read: bool,
     /// Whether each source sends one packet more before all others, and gets an answer.
@@ -77,33 +76,13 @@ pub struct Sent {
     pub dropped: u64,
 }
 
-/// Why this account cannot send from so many addresses, each of which takes a socket.
-pub(super) fn too_many(sources: u32) -> Option<String> {
-    let most = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
-    (most < files_needed(sources))
-        .then(|| format!("{sources} sources take as many sockets, and this account may have {most} files open"))
-}
-
-fn files_needed(sources: u32) -> u64 {
-    u64::from(sources) + FILES_BESIDE
-}
-
-/// Makes the addresses of the sources usable in a network.
-pub(super) fn prepare(sandbox: &Sandbox, sources: u32, family: Family) -> Result<(), Refusal> {
-    if family == Family::V6 && sources > 1 {
-        sandbox.run(0, "ip", ["-6", "route", "add", "local", "fd77::/64", "dev", "lo"])?;
-        sandbox.run(0, "sh", ["-c", "echo 1 > /proc/sys/net/ipv6/ip_nonlocal_bind"])?;
-    }
-    Ok(())
-}
-
 /// Makes packets of UDP in the network of this process, on one processor.
 ///
 /// # Errors
 /// The system refuses a socket or a packet.
 pub fn send(traffic: &Traffic) -> io::Result<Sent> {
-    if traffic.sources == 0 || !(1..=BATCH_PACKETS).contains(&traffic.batch) {
-        return Err(io::Error::other(format!("at least 1 source sends 1 to {BATCH_PACKETS} packets at once")));
+    if traffic.sources == 0 || traffic.sources > 1 && !traffic.is_raw {
+        return Err(io::Error::other("a raw socket sends from 1 source or more, and any other from 1"));
     }
     stay_on_one_processor()?;
     let target = SocketAddr::new(traffic.generator.target(traffic.family), PORT);
@@ -114,32 +93,23 @@ pub fn send(traffic: &Traffic) -> io::Result<Sent> {
     let mut payload = [b'x'; PAYLOAD_BYTES];
     payload[PAYLOAD_BYTES - NEEDLE.len()..].copy_from_slice(NEEDLE);
     let watch = watch(traffic)?;
-    let senders = senders(traffic, target, &payload)?;
+    let mut sender = Sender::new(traffic, target, &payload)?;
     let (most, time) = match traffic.limit {
         Limit::Packets(packets) => (packets, None),
         Limit::Seconds(seconds) => (u64::MAX, Some(Duration::try_from_secs_f64(seconds).map_err(io::Error::other)?)),
     };
-    if let (Some(reader), true) = (&reader, traffic.is_answered) {
-        for sender in &senders {
-            if let Sender::Socket(sender) = sender {
-                answer(sender, reader, &payload)?;
-            }
-        }
+    if let (Some(reader), Sender::Socket(socket), true) = (&reader, &sender, traffic.is_answered) {
+        answer(socket, reader, &payload)?;
     }
     let (begun, cpu_before) = (Instant::now(), cpu_time());
     let (mut packets, mut read) = (0, 0);
-    'all: loop {
-        for sender in &senders {
-            packets += sender.send(&payload, most - packets, traffic.batch)?;
-            if let Some(reader) = &reader {
-                read += read_all(reader)?;
-            }
-            if packets >= most {
-                break 'all;
-            }
+    loop {
+        packets += sender.send(&payload, most - packets)?;
+        if let Some(reader) = &reader {
+            read += read_all(reader)?;
         }
         let is_wanted = getppid().is_some_and(|parent| parent.as_raw_pid().cast_unsigned() == traffic.asked_by);
-        if time.is_some_and(|time| begun.elapsed() >= time) || !is_wanted {
+        if packets >= most || time.is_some_and(|time| begun.elapsed() >= time) || !is_wanted {
             break;
         }
     }
@@ -156,18 +126,34 @@ pub fn send(traffic: &Traffic) -> io::Result<Sent> {
 /// What sends.
 enum Sender {
     Socket(OwnedFd),
+    Raw(Raw),
     Cable(Frames),
 }
 
 impl Sender {
+    fn new(traffic: &Traffic, target: SocketAddr, payload: &[u8]) -> io::Result<Self> {
+        let Traffic { generator, family, sources, .. } = *traffic;
+        if generator == Generator::Live {
+            return Ok(Self::Cable(Frames::new(family, payload)?));
+        }
+        let from = SocketAddr::new(generator.source(0, sources, family), FROM);
+        if traffic.is_raw {
+            return Ok(Self::Raw(Raw::new(from, target, sources, payload)?));
+        }
+        let socket = bound(from)?;
+        connect(&socket, &target)?;
+        Ok(Self::Socket(socket))
+    }
+
     /// Sends as many packets as are left, or as go in one call. Returns how many were sent.
-    fn send(&self, payload: &[u8], left: u64, group: usize) -> io::Result<u64> {
+    fn send(&mut self, payload: &[u8], left: u64) -> io::Result<u64> {
         let left = usize::try_from(left).unwrap_or(usize::MAX);
         match self {
-            Self::Socket(socket) => batch(socket, payload, left.min(group)),
+            Self::Socket(socket) => batch(socket, payload, left.min(BATCH_PACKETS)),
+            Self::Raw(raw) => raw.send(left.min(BATCH_PACKETS)),
             Self::Cable(frames) => {
                 let count = left.min(FRAMES_AT_ONCE);
-                frames.inject(count, group)?;
+                frames.inject(count, BATCH_PACKETS)?;
                 Ok(count as u64)
             }
         }
@@ -202,23 +188,6 @@ fn bound(address: SocketAddr) -> io::Result<OwnedFd> {
     let made = socket(family, SocketType::DGRAM, None)?;
     bind(&made, &address)?;
     Ok(made)
-}
-
-fn senders(traffic: &Traffic, target: SocketAddr, payload: &[u8]) -> io::Result<Vec<Sender>> {
-    if traffic.generator == Generator::Live {
-        return Ok(vec![Sender::Cable(Frames::new(traffic.family, payload)?)]);
-    }
-    let needed = files_needed(traffic.sources);
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum })?;
-    (0..traffic.sources)
-        .map(|n| {
-            let from = traffic.generator.source(n, traffic.sources, traffic.family);
-            let sender = bound(SocketAddr::new(from, FROM))?;
-            connect(&sender, &target)?;
-            Ok(Sender::Socket(sender))
-        })
-        .collect()
 }
 
 /// Sends a packet to the reader and an answer back: from then on the connection counts as established.

@@ -11,7 +11,8 @@
 //! connect :: arm=connect
 //! ```
 //!
-//! A value is a metric by its name. With `/arm` it is the estimate of the ratio with the interval of the test.
+//! A value is a metric by its name. With `/arm` it is the estimate of the ratio with the interval of the test, and with
+//! `-arm` the median of the differences in each block.
 
 use super::{Words, rate, short};
 use crate::core::Spread;
@@ -154,7 +155,8 @@ fn covered(record: &Record, factor: f64) -> String {
 /// The text of a cell.
 pub(super) fn cell(record: &Record, words: &Words) -> Result<String, String> {
     let word = |name: &str| words.get(name).map(String::as_str);
-    if let Some(other) = words.keys().find(|name| !["record", "arm", "value", "range", "/arm"].contains(&name.as_str()))
+    if let Some(other) =
+        words.keys().find(|name| !["record", "arm", "value", "range", "/arm", "-arm"].contains(&name.as_str()))
     {
         return Err(format!("nothing of an experiment with pgbench is called {other}"));
     }
@@ -179,6 +181,12 @@ pub(super) fn cell(record: &Record, words: &Words) -> Result<String, String> {
             let compared = Comparison::paired(&a, &b, Criteria::default()).map_err(|error| error.to_string())?;
             Ok(ratio(&compared))
         }
+        (_, None) if word("-arm").is_some() => {
+            let base = values(word("-arm").unwrap_or_default());
+            let all = pairs(&base, &values(name));
+            let difference = Spread::of(all.iter().map(|(base, own)| own - base));
+            Ok(rounded(difference.ok_or("the arms have no block in common")?.median))
+        }
         (_, None) => {
             let spread = Spread::of(values(name).into_values()).ok_or("the arm has no such value")?;
             let Spread { median, min, max } = spread;
@@ -188,6 +196,11 @@ pub(super) fn cell(record: &Record, words: &Words) -> Result<String, String> {
             Ok(show(median) + &range)
         }
     }
+}
+
+fn rounded(difference: f64) -> String {
+    let size = if difference.abs() >= 1_000.0 { rate(difference.abs()) } else { short(difference.abs()) };
+    if difference < 0.0 { format!("-{size}") } else { size }
 }
 
 /// The estimate of a ratio, with the interval if there is one.

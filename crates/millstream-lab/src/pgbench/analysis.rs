@@ -93,6 +93,8 @@ pub struct Measured {
     pub values: BTreeMap<&'static str, Spread>,
     /// How many times the first measured arm of its group it is; the estimate that verdicts use.
     pub of_first: Option<f64>,
+    /// By how much it differs from that arm, where values add up: the median over the blocks, in the metric's unit.
+    pub from_first: Option<f64>,
     /// What limited its runs.
     pub limited: Option<LimitedRuns>,
     /// Whether the limiter that it was made to have was named.
@@ -208,12 +210,10 @@ impl Measured {
         let metric = experiment.metric.as_str();
         let has_values = |one: &&Arm| !block_values(&record.runs, &one.name, metric).is_empty();
         let first = experiment.arms.iter().filter(|one| one.group == arm.group).find(has_values);
-        let ratios = first.map(|first| {
-            let pairs =
-                pairs(&block_values(&record.runs, &first.name, metric), &block_values(&record.runs, &arm.name, metric));
-            let (a, b): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
-            estimate(&a, &b)
-        });
+        let values = |arm: &Arm| block_values(&record.runs, &arm.name, metric);
+        let with_first = first.map_or_else(Vec::new, |first| pairs(&values(first), &values(arm)));
+        let difference = Spread::of(with_first.iter().map(|(first, own)| own - first)).map(|spread| spread.median);
+        let (a, b): (Vec<f64>, Vec<f64>) = with_first.into_iter().unzip();
         let limited: Vec<Limited> = own().filter_map(|run| run.measures()?.limited()).collect();
         let good = own().filter(|run| run.measures().is_some()).count();
         let was_run = own().any(|run| !matches!(run.outcome, Outcome::Skipped(_)));
@@ -224,7 +224,8 @@ impl Measured {
             group: arm.group.clone(),
             runs: good,
             values: METRICS.iter().filter_map(|one| spread(one.name)).collect(),
-            of_first: ratios.flatten(),
+            of_first: estimate(&a, &b),
+            from_first: difference.filter(|_| experiment.adds_up),
             limited: LimitedRuns::of(&limited),
             planted: arm.limiter.map(|limiter| Planted::of(limiter, &limited, record.disk().flush_us)),
             promise: arm.promise.clone().or_else(|| experiment.setup(arm).promise()),

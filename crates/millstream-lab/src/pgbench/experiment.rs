@@ -63,6 +63,10 @@ pub struct Experiment {
     /// Also measure the mean time of each statement, in runs of their own.
     #[serde(default)]
     pub statements: bool,
+    /// Whether values of the metric add up, as the times of a packet do. Then a report shows by how much an arm differs
+    /// from the first of its group, not how many times the first it is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub adds_up: bool,
     /// Metrics that a report shows besides the usual ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub show: Vec<MetricName>,
@@ -227,6 +231,7 @@ impl Experiment {
             cleanup: Vec::new(),
             equal: None,
             statements: false,
+            adds_up: false,
             show: Vec::new(),
             record: Vec::new(),
             run: Setup::default(),

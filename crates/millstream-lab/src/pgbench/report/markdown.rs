@@ -3,7 +3,9 @@
 use super::super::analysis::Analysis;
 use super::super::record::Record;
 use super::figure::figure;
-use super::{client_counts, columns, groups, limiters, noise, nothing_compared, planted, spread, standing, verdicts};
+use super::{
+    client_counts, columns, groups, limiters, noise, nothing_compared, planted, spread, standing, verdicts, with_first,
+};
 use std::fmt::Write;
 
 /// The report of a record as Markdown.
@@ -17,7 +19,7 @@ pub fn markdown(record: &Record, analysis: &Analysis) -> String {
             let _ = writeln!(text, "### {group}\n");
         }
         let headings: Vec<String> = columns.iter().map(|metric| metric.name.replace('_', " ")).collect();
-        let _ = writeln!(text, "| arm | {} | x first |", headings.join(" | "));
+        let _ = writeln!(text, "| arm | {} | vs first |", headings.join(" | "));
         let _ = writeln!(text, "|---|{}---:|", "---:|".repeat(columns.len()));
         for arm in arms {
             let cells = columns.iter().enumerate().map(|(n, metric)| {
@@ -25,7 +27,7 @@ pub fn markdown(record: &Record, analysis: &Analysis) -> String {
                 value.map_or_else(|| "-".to_owned(), |value| if n == 0 { spread(*value) } else { figure(value.median) })
             });
             let cells: Vec<String> = cells.collect();
-            let first = arm.of_first.map_or_else(|| "-".to_owned(), figure);
+            let first = with_first(arm).unwrap_or_else(|| "-".to_owned());
             let mark = arm.promise.as_ref().map(|promise| format!(" ({promise})")).unwrap_or_default();
             let _ = writeln!(text, "| {}: {}{mark} | {} | {first} |", arm.name, arm.about, cells.join(" | "));
         }

@@ -59,6 +59,13 @@ fn spread(spread: Spread) -> String {
     if min == max { figure(median) } else { format!("{} ({}-{})", figure(median), figure(min), figure(max)) }
 }
 
+/// An arm beside the first of its group: by how much it differs if values add up, or how many times the first it is.
+fn with_first(arm: &Measured) -> Option<String> {
+    let difference =
+        arm.from_first.map(|difference| format!("{}{}", if difference > 0.0 { "+" } else { "" }, figure(difference)));
+    difference.or_else(|| Some(format!("{}×", figure(arm.of_first?))))
+}
+
 /// What limited the arms: a line for each limiter, with its arms and the evidence of the first one.
 fn limiters(analysis: &Analysis) -> Vec<(Limiter, Vec<&str>, String)> {
     let mut found: Vec<(Limiter, Vec<&str>, String)> = Vec::new();

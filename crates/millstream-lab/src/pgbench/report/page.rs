@@ -3,6 +3,7 @@
 use super::super::analysis::{Analysis, Measured};
 use super::super::record::Record;
 use super::figure::{figure, name, range, tick};
+use super::with_first;
 use crate::core::{METRICS, Metric, Outcome, Run, command_line};
 use crate::limits::{REPORT_RUNS_MAX, REPORT_STATEMENTS_MAX, REPORT_TEXT_MAX};
 use maud::{Markup, html};
@@ -22,7 +23,7 @@ pub(super) fn arms(arms: &[&Measured], columns: &[&Metric]) -> Markup {
                         th scope="col" class="n" { "runs" }
                         @for metric in columns { (column(metric)) }
                         th scope="col" title="What limited most runs." { "limiter" }
-                        th scope="col" class="n" title="The estimate over the blocks that verdicts use." { "of first" small { "×" } }
+                        th scope="col" class="n" title="How many times the first arm of the group, or by how much more." { "vs first" }
                     }
                 }
                 tbody { @for arm in arms { (arm_row(arm, columns)) } }
@@ -54,7 +55,7 @@ fn arm_row(arm: &Measured, columns: &[&Metric]) -> Markup {
                     Some(limited) => { td title=(limited.evidence.join(", and ")) { (limited.by.name()) } },
                     None => { td { "–" } },
                 }
-                td class="n" { (arm.of_first.map_or_else(|| "–".to_owned(), figure)) }
+                td class="n" { (with_first(arm).unwrap_or_else(|| "–".to_owned())) }
             }
         }
     }

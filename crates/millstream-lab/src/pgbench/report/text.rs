@@ -5,6 +5,7 @@ use super::super::record::Record;
 use super::figure::figure;
 use super::{
     client_counts, columns, groups, limiters, noise, nothing_compared, planted, promises, spread, standing, verdicts,
+    with_first,
 };
 use crate::core::Metric;
 
@@ -87,7 +88,7 @@ fn width(rows: &[Vec<String>]) -> usize {
 fn rows_of(shown: &[&Metric], arms: &[&Measured]) -> Vec<Vec<String>> {
     let heading = |metric: &&Metric| metric.name.replace('_', " ").to_uppercase();
     let mut rows =
-        vec![[vec!["ARM".to_owned()], shown.iter().map(heading).collect(), vec!["X FIRST".to_owned()]].concat()];
+        vec![[vec!["ARM".to_owned()], shown.iter().map(heading).collect(), vec!["VS FIRST".to_owned()]].concat()];
     for arm in arms {
         let mark = if arm.promise.is_some() { " !" } else { "" };
         let mut row = vec![format!("{}{mark}", arm.name)];
@@ -96,7 +97,7 @@ fn rows_of(shown: &[&Metric], arms: &[&Measured]) -> Vec<Vec<String>> {
             let cell = value.map(|value| if n == 0 { spread(*value) } else { figure(value.median) });
             row.push(cell.unwrap_or_else(|| "-".to_owned()));
         }
-        row.push(arm.of_first.map_or_else(|| "-".to_owned(), figure));
+        row.push(with_first(arm).unwrap_or_else(|| "-".to_owned()));
         rows.push(row);
     }
     rows

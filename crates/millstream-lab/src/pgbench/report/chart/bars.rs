@@ -1,6 +1,7 @@
 //! Bars: one for each arm on a logarithmic scale, with the extremes and every block.
 
 use super::super::figure::{change, figure, name, range, tick, with_unit};
+use super::super::with_first;
 use super::scale::Scale;
 use super::track::{self, HEIGHT, Row};
 use crate::core::{Metric, Run, Spread};
@@ -59,7 +60,10 @@ fn row(arm: &Measured, runs: &[Run], metric: &Metric, scale: Scale) -> Row {
     };
     let said = range(*spread).map(|range| format!(" ({range}), {} blocks", blocks.len())).unwrap_or_default();
     let title = format!("{}: {}{said}", arm.name, with_unit(spread.median, metric.unit));
-    let first = arm.of_first.filter(|ratio| *ratio != 1.0).map(change);
+    let first = match arm.from_first {
+        Some(_) => with_first(arm),
+        None => arm.of_first.filter(|ratio| *ratio != 1.0).map(change),
+    };
     let value = html! { (figure(spread.median)) @if let Some(first) = first { small { (first) } } };
     Row { name, title, marks, value }
 }

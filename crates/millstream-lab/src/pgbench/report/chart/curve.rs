@@ -226,6 +226,7 @@ mod tests {
             runs: 1,
             values: BTreeMap::new(),
             of_first: None,
+            from_first: None,
             limited: None,
             planted: None,
             promise: None,
