@@ -269,6 +269,7 @@ impl<'a> Changes<'a> {
             return Ok((entry, Undone::Before));
         }
         let kind = self.kind(&entry.kind)?;
+        self.is_newest(kind, &entry)?;
         if self.is_gone(kind, &entry).await? {
             self.close(&mut entry, State::Undone)?;
             return Ok((entry, Undone::ByRestart));
@@ -289,6 +290,21 @@ impl<'a> Changes<'a> {
             (true, true) => Undone::Gone,
         };
         Ok((entry, undone))
+    }
+
+    /// Refuses if a later change of a target that is ours alone is in effect: giving back the value before both would
+    /// take that one away too.
+    fn is_newest(&self, kind: &dyn Kind, entry: &Entry) -> Result<(), Refusal> {
+        let is_later = |one: &&Entry| {
+            let is_same = (&one.kind, &one.target, &one.identity) == (&entry.kind, &entry.target, &entry.identity);
+            is_same && one.number > entry.number && !is_taken_back(one)
+        };
+        let entries = if kind.is_ours() { self.journal.entries()? } else { Vec::new() };
+        match entries.iter().filter(is_later).map(|one| one.number).next_back() {
+            None => Ok(()),
+            Some(later) => Err(Refusal::new(format!("change {later} of {} came later", entry.target))
+                .or_hint(WayOut::UndoFirst(Number(kind.commands(), later)).to_string())),
+        }
     }
 
     /// Whether a restart of the machine has taken the value away, and nothing of ours brings it back.
@@ -317,6 +333,12 @@ impl<'a> Changes<'a> {
         if has_parts || !same(self.value_of(kind, entry).await?.as_deref(), entry.before.as_deref()) {
             let written = self.write(kind, entry, BEFORE).await;
             written.map_err(|why| perhaps_gone(why, kind, entry))?;
+            let now = self.value_of(kind, entry).await?;
+            if !same(now.as_deref(), entry.before.as_deref()) {
+                let (now, before) = (shown(now.as_deref()), shown(entry.before.as_deref()));
+                let why = format!("{} is still {now}, although {before} was written", entry.target);
+                return Err(perhaps_gone(Refusal::new(why), kind, entry));
+            }
         }
         passed("value-restored").await?;
         self.close(entry, State::Undone)?;

@@ -14,6 +14,8 @@ pub enum WayOut {
     End(Number),
     /// Undo the change of this number.
     Undo(Number),
+    /// First undo the change of this number.
+    UndoFirst(Number),
     /// Close the change of this number, which keeps the present value.
     Keep(Number),
     /// The same, if what was changed is gone for good.
@@ -37,6 +39,7 @@ impl fmt::Display for WayOut {
         match self {
             Self::End(number) => write!(f, "first run {} or {}; {}", confirm(number), undo(number), keep(number)),
             Self::Undo(number) => write!(f, "close it with {}", undo(number)),
+            Self::UndoFirst(number) => write!(f, "first run {}", undo(number)),
             Self::Keep(number) => f.write_str(&keep(number)),
             Self::KeepIfGone(number) => write!(f, "if what was changed is gone for good, {}", keep(number)),
             Self::WaitForLab => {

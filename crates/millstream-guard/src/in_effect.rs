@@ -1,10 +1,12 @@
 //! The rules that this host has now.
 
-use crate::nft::listed;
+use crate::connection::of_ssh;
+use crate::limits::DENY_SECONDS_MAX;
+use crate::nft::asked;
 use crate::rules::{Rules, TABLE, is_digest, name};
 use millstream_host::Sandbox;
 use millstream_model::Refusal;
-use millstream_model::range::{Range, Reading};
+use millstream_model::range::{FAMILIES, Range, Reading};
 use millstream_model::words::{command, option};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -38,7 +40,7 @@ pub struct Difference {
 /// nft is missing, or this account may not ask.
 pub async fn drops() -> Result<Option<Vec<Drops>>, Refusal> {
     // Terse: without the elements of sets, which may be millions.
-    let text = listed(&["--terse", "--json", "list", "table", "inet", TABLE]).await?;
+    let text = asked(&["--terse", "--json", "list", "table", "inet", TABLE]).await?;
     Ok(text.map(|text| drops_of(&text)))
 }
 
@@ -64,26 +66,107 @@ fn drops_of(json: &str) -> Vec<Drops> {
     found
 }
 
+/// What is denied for a time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Denied {
+    /// An address, a prefix, or `FIRST-LAST`.
+    pub what: String,
+    /// Seconds until it is not denied any more.
+    pub seconds: u64,
+}
+
+/// What is denied for a time now.
+///
+/// # Errors
+/// No policy is in effect, or this account may not ask.
+pub async fn denied() -> Result<Vec<Denied>, Refusal> {
+    let mut all = Vec::new();
+    for set in FAMILIES.map(|family| name("denied", family)) {
+        let text = asked(&["--json", "list", "set", "inet", TABLE, &set]).await?.ok_or_else(no_policy)?;
+        all.extend(denied_of(&text));
+    }
+    Ok(all)
+}
+
+fn denied_of(json: &str) -> Vec<Denied> {
+    let listed: Value = serde_json::from_str(json).unwrap_or_default();
+    let sets = listed["nftables"].as_array().into_iter().flatten();
+    let elements = sets.filter_map(|object| object["set"]["elem"].as_array()).flatten().map(|one| &one["elem"]);
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let what = |value: &Value| {
+        let (prefix, range) = (&value["prefix"], &value["range"]);
+        match value {
+            _ if prefix.is_object() => format!("{}/{}", text(&prefix["addr"]), prefix["len"]),
+            _ if range.is_array() => format!("{}-{}", text(&range[0]), text(&range[1])),
+            address => text(address),
+        }
+    };
+    let seconds = |one: &Value| one["expires"].as_u64().unwrap_or(0);
+    elements.map(|one| Denied { what: what(&one["val"]), seconds: seconds(one) }).collect()
+}
+
+fn no_policy() -> Refusal {
+    Refusal::new("no policy is in effect, so nothing can be denied")
+        .hint(format!("{} loads the rules of one", command("guard apply POLICY")))
+}
+
 /// Denies addresses for a time: an address, a prefix, or `FIRST-LAST`. Returns what is denied.
 ///
 /// # Errors
-/// The text is none, no policy is in effect, or this account may not.
-pub async fn deny(text: &str, time: Duration) -> Result<Range, Refusal> {
-    let range = Range::parse(text, Reading { unmap: true, numbers: None }).map_err(Refusal::new)?;
+/// The text is none, your own connection comes from there, no policy is in effect, or this account may not.
+pub async fn deny(text: &str, time: Duration) -> Result<String, Refusal> {
+    let range = range(text)?;
     let seconds = time.as_secs();
-    if seconds == 0 {
-        return Err(Refusal::new(format!("{} takes at least a second", option("for"))));
+    if !(1..=DENY_SECONDS_MAX).contains(&seconds) {
+        let days = DENY_SECONDS_MAX / 86_400;
+        return Err(Refusal::new(format!("{} takes from a second to {days} days", option("for")))
+            .hint("what is to be denied for good belongs in the policy: deny = [\"192.0.2.0/24\"]"));
+    }
+    let what = shown(range);
+    if let Some(ssh) = of_ssh().filter(|ssh| range.contains(ssh.peer)) {
+        return Err(Refusal::new(format!("that would deny {}, from which your own ssh connection comes", ssh.peer)));
     }
     let set = name("denied", range.family);
     let element = format!("{{ {range} timeout {seconds}s }}");
-    match listed(&["add", "element", "inet", TABLE, &set, &element]).await {
-        Ok(Some(_)) => Ok(range),
-        Ok(None) => Err(Refusal::new("no policy is in effect, so nothing can be denied")
-            .hint(format!("{} loads the rules of one", command("guard apply POLICY")))),
+    match asked(&["add", "element", "inet", TABLE, &set, &element]).await {
+        Ok(Some(_)) => Ok(what),
+        Ok(None) => Err(no_policy()),
         Err(refusal) if refusal.problem.contains("overlap") => {
-            Err(Refusal::new(format!("{range} overlaps with what is denied for a time already")))
+            let (list, remove) = (command("guard deny"), option("remove"));
+            Err(Refusal::new(format!("{what} overlaps with what is denied for a time already"))
+                .hint(format!("{list} lists that, and {} ends it", command(format!("guard deny ADDRESS {remove}")))))
         }
         Err(refusal) => Err(refusal),
+    }
+}
+
+/// Ends that addresses are denied for a time. Returns what is not denied any more.
+///
+/// # Errors
+/// The text is none, these are not denied in this way, or this account may not.
+pub async fn end_denial(text: &str) -> Result<String, Refusal> {
+    let range = range(text)?;
+    let set = name("denied", range.family);
+    let ended = asked(&["delete", "element", "inet", TABLE, &set, &format!("{{ {range} }}")]).await;
+    match ended {
+        Ok(Some(_)) => Ok(shown(range)),
+        Ok(None) => Err(Refusal::new(format!("{} is not denied for a time", shown(range)))
+            .hint(format!("{} lists what is, and each goes as it was denied", command("guard deny")))),
+        Err(refusal) => Err(refusal),
+    }
+}
+
+fn range(text: &str) -> Result<Range, Refusal> {
+    Range::parse(text, Reading { unmap: true, numbers: None }).map_err(Refusal::new)
+}
+
+/// A range as people write it.
+fn shown(range: Range) -> String {
+    let mut prefixes = range.prefixes();
+    match (prefixes.next(), prefixes.next()) {
+        (Some((address, length)), None) if length == range.family.bits() => address.to_string(),
+        (Some((address, length)), None) => format!("{address}/{length}"),
+        _ => range.to_string(),
     }
 }
 
@@ -93,7 +176,7 @@ pub async fn deny(text: &str, time: Duration) -> Result<Range, Refusal> {
 /// nft is missing, this account may not ask, or no network can be made in which the new rules are read.
 pub async fn differences(rules: &Rules) -> Result<Vec<Difference>, Refusal> {
     const LIST: [&str; 6] = ["--stateless", "--terse", "list", "table", "inet", TABLE];
-    let now = listed(&LIST).await?.unwrap_or_default();
+    let now = asked(&LIST).await?.unwrap_or_default();
     let sandbox = Sandbox::make(1)?;
     sandbox.feed(0, "nft", ["-f", "-"], rules.outline())?;
     let planned = sandbox.run(0, "nft", LIST)?.stdout;
@@ -144,6 +227,20 @@ mod tests {
         );
         let drops: Vec<_> = drops_of(&json).into_iter().map(|one| (one.line, one.packets, one.bytes)).collect();
         assert_eq!(drops, [("deny".to_owned(), 5, 120), ("everything-else".to_owned(), 9, 60)]);
+    }
+
+    #[test]
+    fn what_is_denied_is_shown_as_people_write_it() {
+        let json = r#"{"nftables": [{"metainfo": {}}, {"set": {"elem": [
+            {"elem": {"val": "203.0.113.7", "timeout": 3600, "expires": 3500}},
+            {"elem": {"val": {"prefix": {"addr": "10.0.0.0", "len": 8}}, "timeout": 60, "expires": 1}},
+            {"elem": {"val": {"range": ["192.0.2.1", "192.0.2.9"]}, "timeout": 60, "expires": 0}}]}}]}"#;
+        let found: Vec<_> = denied_of(json).into_iter().map(|one| (one.what, one.seconds)).collect();
+        let wanted = [("203.0.113.7", 3_500), ("10.0.0.0/8", 1), ("192.0.2.1-192.0.2.9", 0)];
+        assert_eq!(found, wanted.map(|(what, seconds)| (what.to_owned(), seconds)));
+        for text in ["203.0.113.7", "10.0.0.0/8", "192.0.2.1-192.0.2.9", "2001:db8::/32"] {
+            assert_eq!(shown(range(text).unwrap()), text);
+        }
     }
 
     #[test]

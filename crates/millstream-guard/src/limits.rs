@@ -31,6 +31,10 @@ pub const LIST_BYTES_MAX: u64 = 256 << 20;
 /// Most ranges of a list.
 pub const RANGES_MAX: usize = 2_000_000;
 
+/// Prefixes that a set of ipset may have. They take memory only once they are there, and a set can take the place of
+/// another only if this number is the same.
+pub const PREFIXES_MAX: u32 = 1 << 28;
+
 /// Longest name of a list, service or client, in bytes. With what goes before and after it, it is the name of a set,
 /// which may have 31 bytes in ipset.
 pub const NAME_BYTES_MAX: usize = 16;
@@ -65,8 +69,8 @@ pub const LARGE_BYTES: usize = 200_000;
 /// Bytes of a datagram that is sent in fragments.
 pub const FRAGMENTED_BYTES: usize = 3_000;
 
-/// Most packets of one pass of a proof.
-pub const PROBES_MAX: usize = 6_000;
+/// Most packets of one pass of a proof beyond those that each line needs.
+pub const PROBES_MAX: u64 = 6_000;
 
 /// Ranges of each group of addresses of which a proof tries the ends.
 pub const SAMPLE_RANGES: usize = 3;
@@ -79,3 +83,6 @@ pub const MORE_THAN_BURST: u32 = 10;
 
 /// Most packets that a proof of a limit sends.
 pub const LIMITED_MAX: u32 = 10_000;
+
+/// Longest time for which something is denied, in seconds: a year.
+pub const DENY_SECONDS_MAX: u64 = 365 * 86_400;

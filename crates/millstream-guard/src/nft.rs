@@ -1,28 +1,35 @@
 //! nft, asked about the filter of this host.
 
 use crate::limits::NFT_MAX;
-use millstream_host::Command;
+use millstream_host::{Command, Ended};
 use millstream_model::Refusal;
 
-/// Runs nft with an input. `None`: it says that there is no such table or set.
+/// Gives nft a script.
 ///
 /// # Errors
-/// It is missing, late or refuses, or this account may not ask.
-pub(crate) async fn nft(args: &[&str], input: impl Into<Vec<u8>>) -> Result<Option<String>, Refusal> {
-    let ended = Command::new("nft").args(args).input(input).run(NFT_MAX).await?;
-    if ended.stderr.contains("No such file or directory") {
+/// It is missing, late or refuses, or this account may not change the filter.
+pub(crate) async fn load(script: String) -> Result<(), Refusal> {
+    ended(&["-f", "-"], script).await?.succeeded()?;
+    Ok(())
+}
+
+/// What nft answers about a table, a set or its elements. `None`: there is none.
+///
+/// # Errors
+/// As [`load`].
+pub(crate) async fn asked(args: &[&str]) -> Result<Option<String>, Refusal> {
+    let ended = ended(args, String::new()).await?;
+    // The second is said of intervals.
+    if ["No such file or directory", "element does not exist"].iter().any(|none| ended.stderr.contains(none)) {
         return Ok(None);
-    }
-    if ended.stderr.contains("Operation not permitted") {
-        return Err(Refusal::new("only root can read and change the filter of this host"));
     }
     Ok(Some(ended.succeeded()?.stdout))
 }
 
-/// What nft lists.
-///
-/// # Errors
-/// As [`nft`].
-pub(crate) async fn listed(args: &[&str]) -> Result<Option<String>, Refusal> {
-    nft(args, Vec::new()).await
+async fn ended(args: &[&str], input: String) -> Result<Ended, Refusal> {
+    let ended = Command::new("nft").args(args).input(input).run(NFT_MAX).await?;
+    if ended.stderr.contains("Operation not permitted") {
+        return Err(Refusal::new("only root can read and change the filter of this host"));
+    }
+    Ok(ended)
 }

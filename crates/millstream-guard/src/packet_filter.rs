@@ -1,7 +1,7 @@
 //! The rules of this host as a change that can be taken back.
 
 use crate::connection::is_newer;
-use crate::nft::{listed, nft};
+use crate::nft::{asked, load};
 use crate::rules::{TABLE, digest, name, removal};
 use millstream_change::{Answer, Kind, Lasting, Place, Reach};
 use millstream_model::Refusal;
@@ -23,8 +23,11 @@ const UNIT: &str = "\
 [Unit]
 Description=Packet filter of this host
 DefaultDependencies=no
-Before=network-pre.target
+# These may begin with removing all rules.
+After=nftables.service netfilter-persistent.service
+Before=network-pre.target shutdown.target
 Wants=network-pre.target
+Conflicts=shutdown.target
 
 [Service]
 Type=oneshot
@@ -42,11 +45,38 @@ Wants=millstream-guard.service
 #[derive(Debug)]
 pub struct PacketFilter;
 
+/// The file of the rules that were confirmed last, if it is there.
+pub fn confirmed_rules() -> Option<&'static Path> {
+    Some(Path::new(RULES)).filter(|file| file.exists())
+}
+
+/// How the names of sets begin to which elements are added while the rules are in effect.
+const GROWING: [&str; 2] = ["denied.", "limits."];
+
+/// Rules as nft lists them, without what was added to their sets meanwhile: it is true for a time only.
+fn without_added(listed: &str) -> String {
+    let mut kept = String::with_capacity(listed.len());
+    let (mut grows, mut is_left_out) = (false, false);
+    for line in listed.lines() {
+        let text = line.trim();
+        if let Some(name) = text.strip_prefix("set ") {
+            grows = GROWING.iter().any(|beginning| name.starts_with(beginning));
+        }
+        is_left_out |= grows && text.starts_with("elements = {");
+        if !is_left_out {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+        is_left_out &= !text.ends_with('}');
+    }
+    kept
+}
+
 /// Commands that deny again what is denied for a time: the rules that come know nothing of it.
 async fn denied_again() -> Result<String, Refusal> {
     let mut commands = String::new();
     for set in FAMILIES.map(|family| name("denied", family)) {
-        let Some(text) = listed(&["list", "set", "inet", TABLE, &set]).await? else { continue };
+        let Some(text) = asked(&["list", "set", "inet", TABLE, &set]).await? else { continue };
         if let Some((_, elements)) = text.split_once("elements = {")
             && let Some((elements, _)) = elements.split_once('}')
         {
@@ -72,7 +102,7 @@ impl Kind for PacketFilter {
     fn read<'a>(&'a self, _: &'a Place, _: &'a str) -> Answer<'a, Option<String>> {
         Box::pin(async {
             // Terse: without the elements of sets, which may be millions.
-            let text = listed(&["--stateless", "--terse", "list", "table", "inet", TABLE]).await?;
+            let text = asked(&["--stateless", "--terse", "list", "table", "inet", TABLE]).await?;
             Ok(text.map(|text| digest(&text)))
         })
     }
@@ -85,8 +115,8 @@ impl Kind for PacketFilter {
             if let Some(kept) = kept.filter(|kept| digest(kept) == now) {
                 return Ok(Some(kept));
             }
-            let text = listed(&["--stateless", "list", "table", "inet", TABLE]).await?;
-            Ok(text.map(|text| removal() + &text))
+            let text = asked(&["--stateless", "list", "table", "inet", TABLE]).await?;
+            Ok(text.map(|text| removal() + &without_added(&text)))
         })
     }
 
@@ -96,11 +126,13 @@ impl Kind for PacketFilter {
 
     fn write<'a>(&'a self, _: &'a Place, _: &'a str, value: Option<&'a str>) -> Answer<'a, ()> {
         Box::pin(async move {
-            let script = match value {
-                None => removal(),
-                Some(rules) => format!("{rules}{}", denied_again().await?),
-            };
-            nft(&["-f", "-"], script).await.map(|_| ())
+            let Some(rules) = value else { return load(removal()).await };
+            let denied = denied_again().await.unwrap_or_default();
+            match load(format!("{rules}{denied}")).await {
+                // Rules that come back matter more than what is denied for a time.
+                Err(_) if !denied.is_empty() => load(rules.to_owned()).await,
+                done => done,
+            }
         })
     }
 
@@ -134,4 +166,19 @@ fn program() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|dir| dir.join("nft")).find(|file| file.is_file());
     found.unwrap_or_else(|| "/usr/sbin/nft".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_added_while_rules_were_in_effect_is_not_saved() {
+        let listed = "table inet millstream {\n\tset denied.4 {\n\t\tflags interval,timeout\n\t\telements = { 10.0.0.5 timeout 2s,\n\
+                      \t\t\t     10.0.0.9 timeout 1h }\n\t}\n\tset deny.4 {\n\t\telements = { 10.1.0.0/16 }\n\t}\n\tset limits.ssh.4 {\n\
+                      \t\telements = { 10.0.0.5 limit rate over 1/hour burst 5 packets }\n\t}\n}\n";
+        let kept = "table inet millstream {\n\tset denied.4 {\n\t\tflags interval,timeout\n\t}\n\tset deny.4 {\n\
+                    \t\telements = { 10.1.0.0/16 }\n\t}\n\tset limits.ssh.4 {\n\t}\n}\n";
+        assert_eq!(without_added(listed), kept);
+    }
 }

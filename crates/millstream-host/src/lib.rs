@@ -45,7 +45,7 @@ pub use measured::Measured;
 pub use memory_limit::MemoryLimit;
 pub use process::{
     Ancestor, ancestors, cpu_seconds_of, hangup_is_ignored, is_living_in, leave_terminal, living_in, own_cpu_seconds,
-    signal,
+    signal, variable_of,
 };
 pub use sandbox::{End, Sandbox};
 pub use setting::sysctl_file;

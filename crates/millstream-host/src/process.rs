@@ -45,6 +45,8 @@ pub fn signal(account: &Account, name: &str, pids: &[u32]) {
 /// A process that has started another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ancestor {
+    /// Its number.
+    pub pid: u32,
     /// Its name, cut to 15 bytes.
     pub name: String,
     /// When it began, in seconds since 1970.
@@ -59,7 +61,7 @@ pub fn ancestors() -> Vec<Ancestor> {
     let mut found = Vec::new();
     while let Some(pid) = next.filter(|pid| *pid > 0) {
         let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { break };
-        let Some((above, ancestor)) = ancestor(&stat, booted) else { break };
+        let Some((above, ancestor)) = ancestor(pid, &stat, booted) else { break };
         found.push(ancestor);
         next = Some(above);
     }
@@ -67,12 +69,19 @@ pub fn ancestors() -> Vec<Ancestor> {
 }
 
 /// A process by its `stat` file, and the one above it. `booted`: when the machine began, in seconds since 1970.
-fn ancestor(stat: &str, booted: u64) -> Option<(u32, Ancestor)> {
+fn ancestor(pid: u32, stat: &str, booted: u64) -> Option<(u32, Ancestor)> {
     let (name, rest) = stat.split_once('(')?.1.rsplit_once(") ")?;
     let fields: Vec<&str> = rest.split(' ').collect();
     let ticks: u64 = fields.get(19)?.parse().ok()?;
     let started = booted + ticks / clock_ticks_per_second().max(1);
-    Some((fields.get(1)?.parse().ok()?, Ancestor { name: name.to_owned(), started }))
+    Some((fields.get(1)?.parse().ok()?, Ancestor { pid, name: name.to_owned(), started }))
+}
+
+/// A variable of the environment with which a process was started; `None` also if this account may not see it.
+pub fn variable_of(pid: u32, name: &str) -> Option<String> {
+    let all = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let own = all.split(|byte| *byte == 0).filter_map(|one| std::str::from_utf8(one).ok());
+    own.into_iter().find_map(|one| Some(one.strip_prefix(name)?.strip_prefix('=')?.to_owned()))
 }
 
 /// Processor time of this process so far, in seconds.
@@ -140,7 +149,7 @@ mod tests {
         assert!(own_cpu_seconds().is_some());
         let stat = "71 (a b) c) S 70 71 71 0 -1 4194304 100 200 3 4 250 50 7 8 20 0 4 0 9900 1000 10";
         let started = 1_000 + 9_900 / clock_ticks_per_second();
-        assert_eq!(ancestor(stat, 1_000), Some((70, Ancestor { name: "a b) c".to_owned(), started })));
+        assert_eq!(ancestor(7, stat, 1_000), Some((70, Ancestor { pid: 7, name: "a b) c".to_owned(), started })));
         assert!(ancestors().iter().all(|one| one.started > 1_000_000_000));
     }
 

@@ -146,6 +146,40 @@ iptables -A INPUT -p udp --sport 53 -j ACCEPT
     assert!(has("connections are tracked") && !has("200000 bytes from 198.18"), "{run:?}");
 }
 
+/// Of many services, each is tried, although not every combination of packets can be sent.
+#[test]
+fn one_wrong_rule_among_many_services_is_found() {
+    let services: String = (0..40)
+        .map(|n| format!("[services.s{n}]\ntcp = [{}]\nudp = [{}]\nfrom = ['10.{n}.0.0/16']\n", 2_000 + n, 3_000 + n))
+        .collect();
+    let (_dir, policy) = file("policy.toml", &services);
+    let rules = millstream(&["guard", "show", &policy]).ends(0).stdout;
+    let (_rules_dir, whole) = file("rules.nft", &rules);
+    assert_eq!(proved(&services, &format!("nft -f {whole}")).code, 0);
+    // One service accepts everybody by UDP, and another one nobody by TCP.
+    let is_open = |line: &str| line.contains("udp dport 3037") && line.contains("accept");
+    let is_shut = |line: &str| line.contains("tcp dport 2012") && line.contains("accept");
+    assert!(rules.lines().any(is_open) && rules.lines().any(is_shut), "{rules}");
+    let open = |line: &str| if is_open(line) { line.replace("ip saddr @services.s37.4 ", "") } else { line.to_owned() };
+    let wrong: Vec<String> = rules.lines().filter(|line| !is_shut(line)).map(open).collect();
+    let (_wrong_dir, wrong) = file("wrong.nft", &wrong.join("\n"));
+    let run = proved(&services, &format!("nft -f {wrong}")).ends(1);
+    for found in ["port 3037", "dropped, but services.s12 accepts it"] {
+        assert!(run.stdout.contains(found), "{found}: {run:?}");
+    }
+}
+
+#[test]
+fn a_limit_counts_only_the_sources_of_its_service() {
+    let (_dir, policy) = file(
+        "policy.toml",
+        "[services.a]\ntcp = [5432]\nfrom = ['10.0.0.0/8']\nlimit = '1/hour'\n[services.postgres]\nfrom = ['192.0.2.0/24']\n",
+    );
+    let rules = millstream(&["guard", "show", &policy]).ends(0).stdout;
+    let limits: Vec<&str> = rules.lines().filter(|line| line.contains("update @limits.a")).collect();
+    assert!(!limits.is_empty() && limits.iter().all(|line| line.contains("saddr @services.a.4")), "{rules}");
+}
+
 #[test]
 fn the_line_that_decides_is_named() {
     let (_dir, policy) = file("policy.toml", SMALL);
@@ -155,6 +189,10 @@ fn the_line_that_decides_is_named() {
     assert!(explain(&["192.0.2.53", "40000", "--udp", "--from-port", "53"]).starts_with("accepted by clients.dns: "));
     assert!(explain(&["192.0.2.54", "40000", "--udp", "--from-port", "53"]).starts_with("dropped by everything-else"));
     let lines = explain(&[]);
+    assert!(explain(&["127.0.0.1", "5432"]).starts_with("accepted by loopback: "));
+    assert!(explain(&["::ffff:10.1.2.3", "5432"]).starts_with("accepted by services.postgres: "));
+    assert!(explain(&["192.0.2.53", "53", "--udp", "--out"]).starts_with("accepted by clients.dns: "));
+    assert!(explain(&["192.0.2.54", "53", "--udp", "--out"]).starts_with("dropped by everything-else"));
     for line in ["loopback", "fragments", "packet-too-big", "services.postgres", "clients.dns", "everything-else"] {
         assert!(lines.lines().any(|one| one.starts_with(&format!("{line} "))), "{line}: {lines}");
     }
@@ -204,6 +242,19 @@ fn a_host_is_planned_for_watched_and_denies_at_once() {
     assert!(again.status.code() == Some(2) && again.stderr.contains("denied for a time already"), "{again:?}");
     let denied = sandbox.run(0, "nft", ["list", "set", "inet", "millstream", "denied.4"]).unwrap().stdout;
     assert!(denied.contains("203.0.113.0/24 timeout 1h"), "{denied}");
+    let listed = millstream(&["deny"]).succeeded().unwrap().stdout;
+    assert!(listed.contains("203.0.113.0/24"), "{listed}");
+    let own = sandbox
+        .command(0, PROGRAM)
+        .args(["guard", "deny", "198.51.100.0/24", "--for", "1h"])
+        .env("SSH_CONNECTION", "198.51.100.7 50022 192.0.2.1 22")
+        .run_blocking()
+        .unwrap();
+    assert!(own.status.code() == Some(2) && own.stderr.contains("your own ssh connection"), "{own:?}");
+    millstream(&["deny", "203.0.113.0/24", "--remove"]).succeeded().unwrap();
+    let again = millstream(&["deny", "203.0.113.0/24", "--remove"]);
+    assert!(again.status.code() == Some(2) && again.stderr.contains("is not denied for a time"), "{again:?}");
+    assert!(millstream(&["deny"]).stderr.contains("nothing is denied"));
     let status = millstream(&["status", "--output", "json"]).succeeded().unwrap().stdout;
     assert!(status.contains("everything-else") && status.contains("service-ports"), "{status}");
 }
@@ -304,6 +355,43 @@ fn rules_are_applied_confirmed_and_taken_back() {
     assert!(
         host.etc("millstream/guard.nft").is_none() && host.etc("systemd/system/millstream-guard.service").is_none()
     );
+}
+
+/// What is denied while a change waits must not stand in the way of the rules that come back.
+#[test]
+fn rules_come_back_whatever_was_denied_meanwhile() {
+    let host = Host::new();
+    let (small, web) = (host.policy("small.toml", SMALL), host.policy("web.toml", WEB));
+    // Nothing on this host remembers these rules: they were loaded by hand.
+    let rules = host.guard(&["show", &small], "").succeeded().unwrap().stdout;
+    host.sandbox.command(0, "nft").args(["-f", "-"]).input(rules).run_blocking().and_then(Ended::succeeded).unwrap();
+    host.guard(&["deny", "10.0.0.5", "--for", "2h"], "").succeeded().unwrap();
+    host.guard(&["apply", &web, "--yes", "--confirm-within", "1h"], "").succeeded().unwrap();
+    host.guard(&["deny", "10.0.0.5", "--remove"], "").succeeded().unwrap();
+    host.guard(&["deny", "10.0.0.0/24", "--for", "1h"], "").succeeded().unwrap();
+    host.guard(&["undo"], "").succeeded().unwrap();
+    let now = host.rules();
+    assert!(now.contains("services.postgres") && now.contains("10.0.0.0/24 timeout 1h"), "{now}");
+    assert!(!now.contains("10.0.0.5"), "{now}");
+}
+
+#[test]
+fn of_two_changes_the_later_one_is_undone_first() {
+    let host = Host::new();
+    let (small, web) = (host.policy("small.toml", SMALL), host.policy("web.toml", WEB));
+    for policy in [&small, &web] {
+        host.guard(&["apply", policy, "--yes"], "").succeeded().unwrap();
+        host.guard(&["confirm"], "").succeeded().unwrap();
+    }
+    let refused = host.guard(&["undo", "1"], "");
+    assert!(refused.status.code() == Some(2) && refused.stderr.contains("millstream guard undo 2"), "{refused:?}");
+    let none = host.guard(&["undo"], "");
+    assert!(none.stderr.contains("millstream guard undo 2 takes back what was confirmed last"), "{none:?}");
+    host.guard(&["undo", "2"], "").succeeded().unwrap();
+    assert!(host.rules().contains("services.postgres"));
+    host.guard(&["undo", "1"], "").succeeded().unwrap();
+    assert_eq!(host.rules(), "");
+    assert!(host.etc("millstream/guard.nft").is_none());
 }
 
 /// The tool is killed at every point, nobody confirms, and somebody adds rules meanwhile: ours are what they were.

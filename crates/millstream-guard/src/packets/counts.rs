@@ -53,8 +53,8 @@ impl Counts {
     /// What has come since earlier counts; connections are those of now.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         Self {
-            decided: self.decided - earlier.decided,
-            delivered: self.delivered - earlier.delivered,
+            decided: self.decided.saturating_sub(earlier.decided),
+            delivered: self.delivered.saturating_sub(earlier.delivered),
             tracked: self.tracked,
         }
     }

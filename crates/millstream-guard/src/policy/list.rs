@@ -1,9 +1,9 @@
 //! Lists of addresses: from the policy itself, from a file, or from a store of IP ranges.
 
+use super::read_at_most;
 use crate::limits::{LIST_BYTES_MAX, RANGES_MAX};
 use millstream_model::Refusal;
 use millstream_model::range::{Range, Reading};
-use std::fs;
 use std::path::Path;
 
 /// How addresses are written: `::ffff:1.2.3.4` means `1.2.3.4`, because the kernel sees such packets as IPv4.
@@ -14,16 +14,13 @@ pub(super) fn range(text: &str) -> Result<Range, Refusal> {
     Range::parse(text, READING).map_err(Refusal::new)
 }
 
-/// The ranges of a text file: one on each line, and what follows a `#` is a comment.
+/// The ranges of a text file: one on each line, and what follows a `#` or a `;` is a comment.
 pub(super) fn of_file(file: &Path) -> Result<Vec<Range>, Refusal> {
-    let size = fs::metadata(file).map_err(|error| Refusal::file("read", file, &error))?.len();
-    if size > LIST_BYTES_MAX {
-        return Err(Refusal::new(format!("{} has {size} bytes, more than {LIST_BYTES_MAX}", file.display())));
-    }
-    let text = fs::read_to_string(file).map_err(|error| Refusal::file("read", file, &error))?;
+    let text = read_at_most(file, LIST_BYTES_MAX, "make several lists of it")?;
     let mut ranges = Vec::new();
-    for (n, line) in text.lines().enumerate() {
-        let line = line.split('#').next().unwrap_or_default().trim();
+    // Some programs begin a text with a mark of its encoding.
+    for (n, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+        let line = line.split(['#', ';']).next().unwrap_or_default().trim();
         if !line.is_empty() {
             let at = |refusal: Refusal| Refusal::new(format!("{}:{}: {}", file.display(), n + 1, refusal.problem));
             ranges.push(range(line).map_err(at)?);
@@ -53,6 +50,7 @@ pub(super) fn merged(mut ranges: Vec<Range>) -> Result<Vec<Range>, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn overlapping_and_touching_ranges_become_one() {
@@ -67,7 +65,7 @@ mod tests {
     fn a_file_has_a_range_on_each_line_and_a_bad_one_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("list");
-        fs::write(&file, "# ours\n10.0.0.0/8   # all\n\n2001:db8::1\n").unwrap();
+        fs::write(&file, "\u{feff}# ours\n10.0.0.0/8   # all\n\n2001:db8::1 ; one\n").unwrap();
         assert_eq!(of_file(&file).unwrap().len(), 2);
         fs::write(&file, "10.0.0.0/8\n10.0.0.1/8\n").unwrap();
         let problem = of_file(&file).unwrap_err().problem;

@@ -65,6 +65,8 @@ struct ClientText {
     #[serde(default)]
     udp: Vec<PortText>,
     to: Option<Vec<String>>,
+    #[serde(default)]
+    own_ports: Vec<PortText>,
     interface: Option<String>,
 }
 
@@ -187,12 +189,15 @@ fn client(
         return Err(Refusal::new(format!("{RESOLVERS} names no resolver to ask"))
             .hint("name them: resolvers = [\"192.0.2.53\"]"));
     }
+    let own: Vec<(u16, u16)> =
+        text.own_ports.into_iter().map(port).collect::<Result<_, _>>().map_err(at("own_ports"))?;
+    let usual = || known.map_or(UNPRIVILEGED, |known| known.own_ports).to_vec();
     Ok(Client {
         name: name.to_owned(),
         ports: ports(name, text.tcp, text.udp, CLIENTS)?,
         to,
         interface: text.interface.map(interface).transpose()?,
-        own_ports: known.map_or(UNPRIVILEGED, |known| known.own_ports).to_vec(),
+        own_ports: if own.is_empty() { usual() } else { own },
         asks_all: known.is_some_and(|known| known.asks_all),
     })
 }
@@ -363,6 +368,7 @@ mod tests {
             ("[services.ssh]\nlimit = { rate = '1/hour', v4 = 64 }", "v4 is the length of a prefix, 1 to 32, not 64"),
             ("[lists]\noffice = ['10.0.0.1/8']", "lists.office: 10.0.0.1 has bits beyond /8"),
             ("[lists]\noffice = 'missing'", "lists.office: cannot read /nowhere/missing"),
+            ("[clients.ike]\nudp = [500]\nown_ports = [0]", "clients.ike: own_ports: 0 is not a port"),
             ("[lists]\noffice = 7", "a list is an array of addresses"),
             ("resolvers = []\n[clients.dns]", "clients.dns: /etc/resolv.conf names no resolver"),
         ] {

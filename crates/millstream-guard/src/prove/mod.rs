@@ -45,6 +45,8 @@ pub enum Form {
 pub struct Report {
     /// Packets that were sent.
     pub packets: usize,
+    /// How many there would be with every combination of the addresses, ports and flags that were tried.
+    pub possible: u64,
     /// Conversations that were tried.
     pub talks: usize,
     /// What did not go as the policy means.
@@ -170,8 +172,9 @@ pub fn prove(policy: &Policy, subject: Subject<'_>, program: &Path) -> Result<Re
         if is_tracked {
             sandbox.feed(HOST, "nft", ["-f", "-"], TRACKING)?;
         }
-        let packets = probes::packets(&unlimited, &cables, !is_tracked && policy.mode == Mode::Stateless);
-        let task = task(packets, talks.clone());
+        let probes = probes::packets(&unlimited, &cables, !is_tracked && policy.mode == Mode::Stateless);
+        report.possible += probes.possible;
+        let task = task(probes.packets, talks.clone());
         report.compare(&unlimited, &task, &passed(&sandbox, program, &task)?);
     }
     if let (Subject::Own(form), Some(limited)) = (subject, probes::limited(policy, &cables[0])) {

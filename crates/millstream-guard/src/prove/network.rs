@@ -31,7 +31,7 @@ impl Nets {
 }
 
 /// The interface of the host that no line of a policy names.
-const PLAIN: &str = "prove0";
+pub(super) const PLAIN: &str = "prove0";
 
 /// Settings of each network: packets with any source are taken, and connections find the size of packets by ICMP alone.
 const SETTINGS: &str = "for f in /proc/sys/net/ipv4/conf/*/rp_filter; do echo 0 > $f; done; \

@@ -34,13 +34,23 @@ const FLAGS: [Flags; 12] = [
     Flags::SYN.and(Flags::RST),
 ];
 
-/// The packets. Each has a connection of its own where the mode tracks, so that no packet belongs to an earlier one.
-pub(super) fn packets(policy: &Policy, cables: &[Cable], with_fragments: bool) -> Vec<Packet> {
+/// The packets of a proof.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Probes {
+    pub(super) packets: Vec<Packet>,
+    /// How many there would be with every combination of addresses, ports and flags.
+    pub(super) possible: u64,
+}
+
+/// The packets: of each port of a service or a client those that matter most, and then as many others as there is time
+/// for. Each has a connection of its own where the mode tracks, so that no packet belongs to an earlier one.
+pub(super) fn packets(policy: &Policy, cables: &[Cable], with_fragments: bool) -> Probes {
     let mut all = Vec::new();
+    let mut grids = Vec::new();
     for cable in cables {
         for family in FAMILIES {
             let peers = peers(policy, family);
-            of_ports(policy, cable, &peers, &mut all);
+            of_lines(policy, cable, family, &mut all);
             of_icmp(cable, family, &peers, &mut all);
             for peer in &peers {
                 all.push(packet(Direction::In, cable, *peer, Content::Other(GRE)));
@@ -49,7 +59,13 @@ pub(super) fn packets(policy: &Policy, cables: &[Cable], with_fragments: bool) -
                     all.push(packet(Direction::In, cable, *peer, Content::LaterFragment));
                 }
             }
+            grids.push(Grid { cable, peers, own: own_ports(policy), theirs: peer_ports(policy) });
         }
+    }
+    let combinations: u64 = grids.iter().map(Grid::combinations).sum();
+    let possible = all.len() as u64 + combinations;
+    for grid in &grids {
+        all.extend(grid.sample(PROBES_MAX * grid.combinations() / combinations.max(1)));
     }
     if policy.mode != Mode::Stateless {
         let mut connections = HashSet::new();
@@ -61,14 +77,82 @@ pub(super) fn packets(policy: &Policy, cables: &[Cable], with_fragments: bool) -
             _ => true,
         });
     }
-    thinned(all)
+    Probes { packets: all, possible }
 }
 
-/// At most so many, from everywhere.
-fn thinned(all: Vec<Packet>) -> Vec<Packet> {
-    let (count, wanted) = (all.len(), all.len().min(PROBES_MAX));
-    let is_wanted = |n: usize| (n + 1) * wanted / count > n * wanted / count;
-    all.into_iter().enumerate().filter(|(n, _)| is_wanted(*n)).map(|(_, packet)| packet).collect()
+/// Every combination of addresses, ports and flags on a cable.
+struct Grid<'a> {
+    cable: &'a Cable,
+    peers: Vec<IpAddr>,
+    own: Vec<u16>,
+    theirs: Vec<u16>,
+}
+
+/// A step that visits the combinations of a grid in an order without a pattern: a prime, and no grid is a multiple of it.
+const STEP: u64 = 2_654_435_761;
+
+impl Grid<'_> {
+    /// How many there are: the other side has each of its ports or a free one, and a packet of TCP any of the flags.
+    fn combinations(&self) -> u64 {
+        (self.peers.len() * self.own.len() * (self.theirs.len() + 1) * 2 * (FLAGS.len() + 1)) as u64
+    }
+
+    /// So many of them.
+    fn sample(&self, wanted: u64) -> impl Iterator<Item = Packet> {
+        let all = self.combinations();
+        (0..wanted.min(all)).map(move |n| self.at(n.wrapping_mul(STEP) % all, n))
+    }
+
+    /// The combination of a number. A free port is that of its turn.
+    fn at(&self, number: u64, turn: u64) -> Packet {
+        let mut rest = usize::try_from(number).unwrap_or(0);
+        let mut digit = |base: usize| {
+            let digit = rest % base;
+            rest /= base;
+            digit
+        };
+        let flags = FLAGS.get(digit(FLAGS.len() + 1));
+        let direction = [Direction::In, Direction::Out][digit(2)];
+        let free = FREE + u16::try_from(turn % u64::from(u16::MAX - FREE)).unwrap_or(0);
+        let their = self.theirs.get(digit(self.theirs.len() + 1)).copied().unwrap_or(free);
+        let (own, peer) = (self.own[digit(self.own.len())], self.peers[digit(self.peers.len())]);
+        packet(direction, self.cable, peer, content(direction, own, their, flags.copied()))
+    }
+}
+
+/// TCP with these flags, or UDP, between a port of the host and one of the other side.
+fn content(direction: Direction, own: u16, their: u16, flags: Option<Flags>) -> Content {
+    let (from, to) = if direction == Direction::In { (their, own) } else { (own, their) };
+    match flags {
+        Some(flags) => Content::Tcp { from, to, flags },
+        None => Content::Udp { from, to },
+    }
+}
+
+/// For each port of a service or a client: a beginning, an answer and a datagram, from a stranger and from the ends of
+/// its addresses, where it counts and elsewhere.
+fn of_lines(policy: &Policy, cable: &Cable, family: Family, all: &mut Vec<Packet>) {
+    let services = policy.services.iter().map(|one| (Direction::In, &one.ports, &one.from, &one.interface));
+    let clients = policy.clients.iter().map(|one| (Direction::Out, &one.ports, &one.to, &one.interface));
+    let mut free = FREE;
+    for (direction, ports, addresses, interface) in services.chain(clients) {
+        // Of the interfaces at which a line does not count, the first is enough.
+        let is_here = interface.as_ref().is_none_or(|name| *name == cable.interface);
+        if !is_here && cable.interface != super::network::PLAIN {
+            continue;
+        }
+        let mut peers = edges(policy, addresses, family);
+        peers.push(stranger(family));
+        for port in distinct(ends(ports).collect()) {
+            for peer in &peers {
+                for flags in [Some(Flags::SYN), Some(Flags::ACK), None] {
+                    free = if free < u16::MAX { free + 1 } else { FREE };
+                    let (own, their) = if direction == Direction::In { (port, free) } else { (free, port) };
+                    all.push(packet(direction, cable, *peer, content(direction, own, their, flags)));
+                }
+            }
+        }
+    }
 }
 
 fn packet(direction: Direction, cable: &Cable, peer: IpAddr, content: Content) -> Packet {
@@ -77,31 +161,6 @@ fn packet(direction: Direction, cable: &Cable, peer: IpAddr, content: Content) -
     let (host, peer) = (cable.host(family), if is_of_neighbour { cable.router(family) } else { peer });
     let (source, destination) = if direction == Direction::In { (peer, host) } else { (host, peer) };
     Packet { direction, interface: cable.interface.clone(), source, destination, content, is_established: false }
-}
-
-fn of_ports(policy: &Policy, cable: &Cable, peers: &[IpAddr], all: &mut Vec<Packet>) {
-    let mut free = FREE;
-    let [own, theirs] = [own_ports(policy), peer_ports(policy)];
-    for peer in peers {
-        for own in &own {
-            for their in theirs.iter().map(|port| Some(*port)).chain([None]) {
-                for direction in [Direction::In, Direction::Out] {
-                    for flags in FLAGS.map(Some).into_iter().chain([None]) {
-                        let their = their.unwrap_or_else(|| {
-                            free = if free < u16::MAX { free + 1 } else { FREE };
-                            free
-                        });
-                        let (from, to) = if direction == Direction::In { (their, *own) } else { (*own, their) };
-                        let content = match flags {
-                            Some(flags) => Content::Tcp { from, to, flags },
-                            None => Content::Udp { from, to },
-                        };
-                        all.push(packet(direction, cable, *peer, content));
-                    }
-                }
-            }
-        }
-    }
 }
 
 fn of_icmp(cable: &Cable, family: Family, peers: &[IpAddr], all: &mut Vec<Packet>) {
@@ -131,22 +190,30 @@ fn ranges<'a>(policy: &'a Policy, addresses: &'a Addresses, family: Family) -> i
     lists.chain([&addresses.ranges]).flatten().filter(move |range| range.family == family)
 }
 
-/// Addresses at the ends of the policy's ranges, and one that is in none.
-fn peers(policy: &Policy, family: Family) -> Vec<IpAddr> {
-    let mut peers: Vec<IpAddr> = match family {
-        Family::V4 => vec![[203, 0, 113, 77].into()],
-        Family::V6 => vec![[0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 0x77].into()],
-    };
-    for addresses in groups(policy) {
-        for range in ranges(policy, addresses, family).take(SAMPLE_RANGES) {
-            let (before, after) = (range.start.checked_sub(1), range.end.checked_add(1));
-            let ends = [Some(range.start), Some(range.end), before, after.filter(|after| *after <= family.last())];
-            peers.extend(ends.into_iter().flatten().map(|number| family.address(number)));
-        }
+/// An address that no policy names.
+fn stranger(family: Family) -> IpAddr {
+    match family {
+        Family::V4 => [203, 0, 113, 77].into(),
+        Family::V6 => [0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 0x77].into(),
     }
+}
+
+/// The ends of some ranges of these addresses, and their neighbours.
+fn edges(policy: &Policy, addresses: &Addresses, family: Family) -> Vec<IpAddr> {
+    let of = |range: &Range| {
+        let (before, after) = (range.start.checked_sub(1), range.end.checked_add(1));
+        let ends = [Some(range.start), Some(range.end), before, after.filter(|after| *after <= family.last())];
+        ends.into_iter().flatten().map(|number| family.address(number)).collect::<Vec<_>>()
+    };
+    let all = ranges(policy, addresses, family).take(SAMPLE_RANGES).flat_map(of);
+    all.filter(|address| is_routed(*address)).collect()
+}
+
+/// A stranger, and addresses at the ends of the policy's ranges.
+fn peers(policy: &Policy, family: Family) -> Vec<IpAddr> {
+    let edges = groups(policy).flat_map(|addresses| edges(policy, addresses, family));
     let mut seen = HashSet::new();
-    peers.retain(|peer| is_routed(*peer) && seen.insert(*peer));
-    peers
+    std::iter::once(stranger(family)).chain(edges).filter(|peer| seen.insert(*peer)).collect()
 }
 
 fn ends(ports: &Ports) -> impl Iterator<Item = u16> {

@@ -1,7 +1,7 @@
 //! Rules in the language of iptables.
 
 use super::{Action, Hook, Protocol, Rule, Rules, Set, State, TABLE, Test, ports};
-use crate::limits::{LOG_PER_SECOND, MULTIPORT_MAX};
+use crate::limits::{LOG_PER_SECOND, MULTIPORT_MAX, PREFIXES_MAX};
 use crate::policy::{Flags, Limit};
 use millstream_model::range::{FAMILIES, Family};
 use std::fmt::Write;
@@ -45,16 +45,20 @@ fn sets(rules: &Rules) -> String {
             Family::V4 => "inet",
             Family::V6 => "inet6",
         };
-        let timeout = if *is_timed { " timeout 0" } else { "" };
-        // Replaced in place: a set that rules use cannot be removed.
-        let size = ranges.iter().flat_map(|range| range.prefixes()).count().max(65_536);
-        let _ = write!(text, "create {name} hash:net family {family} maxelem {size}{timeout}\nflush {name}\n");
+        if *is_timed {
+            let _ = writeln!(text, "create {name} hash:net family {family} timeout 0");
+            continue;
+        }
+        // A set that rules use cannot be removed, so the new one is filled beside it and takes its place.
+        let created = format!("hash:net family {family} maxelem {PREFIXES_MAX}");
+        let _ = write!(text, "create {name} {created}\ncreate {name}.n {created}\nflush {name}.n\n");
         for (address, length) in ranges.iter().flat_map(|range| range.prefixes()) {
             // A prefix of length 0 is none for ipset.
             for (address, length) in halves(address, length) {
-                let _ = writeln!(text, "add {name} {address}/{length}");
+                let _ = writeln!(text, "add {name}.n {address}/{length}");
             }
         }
+        let _ = write!(text, "swap {name} {name}.n\ndestroy {name}.n\n");
     }
     text
 }

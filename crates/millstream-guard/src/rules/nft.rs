@@ -7,6 +7,7 @@ use super::{
 use crate::limits::{LIMIT_SOURCES_MAX, LOG_PER_SECOND};
 use crate::policy::Limit;
 use millstream_model::range::Family;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -25,8 +26,9 @@ pub(super) fn script(rules: &Rules, with_ranges: bool) -> String {
     for (name, set) in &rules.sets {
         write_set(&mut text, name, set, with_ranges);
     }
+    let mut written = BTreeSet::new();
     for rule in &rules.rules {
-        write_limit(&mut text, rule);
+        write_limit(&mut text, rule, &mut written);
     }
     for (hook, name, place) in CHAINS {
         let mut of_hook = rules.rules.iter().filter(|rule| rule.hook == hook).peekable();
@@ -81,10 +83,12 @@ fn write_set(text: &mut String, name: &str, set: &Set, with_ranges: bool) {
     text.push_str("\t}\n");
 }
 
-/// The set in which the kernel counts what sources do.
-fn write_limit(text: &mut String, rule: &Rule) {
+/// The set in which the kernel counts what sources do, once for all rules of a limit.
+fn write_limit<'a>(text: &mut String, rule: &'a Rule, written: &mut BTreeSet<&'a str>) {
     for test in &rule.tests {
-        if let (Test::Over { limit, name }, Some(family)) = (test, rule.family) {
+        if let (Test::Over { limit, name }, Some(family)) = (test, rule.family)
+            && written.insert(name)
+        {
             let kind = kind(family);
             let _ = write!(
                 text,

@@ -140,10 +140,23 @@ impl Writer<'_> {
             let mut all: Vec<Test> = interface.iter().cloned().chain(tests).collect();
             if let Some(limit) = service.limit.as_ref().filter(|_| is_in) {
                 let allowed = self.sets_of("allow", &self.policy.allow);
-                for family in FAMILIES {
+                // Another service may have the same port for others, so only the sources of this one count.
+                let sources: Vec<(Family, Option<String>)> = if service.from.is_all {
+                    FAMILIES.map(|family| (family, None)).to_vec()
+                } else {
+                    let sets = self.sets_of(&line, &service.from);
+                    sets.into_iter().map(|(family, set)| (family, Some(set))).collect()
+                };
+                let mut counted = allowed;
+                for (family, source) in sources {
                     let mut tests = all.clone();
                     tests.extend(is_tcp.then_some(Test::Begins(true)));
-                    tests.extend(not_in(&allowed, family));
+                    tests.extend(not_in(&counted, family));
+                    if let Some(set) = source {
+                        // Who is in two sets counts once.
+                        counted.push((family, set.clone()));
+                        tests.push(Test::Peer { set, is_in: true });
+                    }
                     let name = name(&format!("limits.{}", service.name), family);
                     tests.push(Test::Over { limit: limit.clone(), name });
                     self.add_of(Some(family), hook, tests, Action::Drop, &format!("{line}.limit"));

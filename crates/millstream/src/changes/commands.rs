@@ -172,6 +172,13 @@ fn number(journal: &Journal, given: Option<u32>, room: Option<&str>, fits: fn(St
     let entries = journal.entries()?;
     let is_there = |entry: &&Entry| room.is_none_or(|room| super::room(entry) == room);
     let open = entries.iter().rfind(|entry| fits(entry.state) && is_there(entry));
-    let none = || Failure::user("no change waits").hint("millstream doctor changes lists all; undo takes a number");
+    let none = || {
+        let confirmed = entries.iter().rfind(|entry| entry.state == State::Confirmed && is_there(entry));
+        let hint = confirmed.map_or_else(
+            || "millstream doctor changes lists all".to_owned(),
+            |one| format!("millstream {} undo {} takes back what was confirmed last", super::room(one), one.number),
+        );
+        Failure::user("no change waits").hint(hint)
+    };
     open.map(|entry| entry.number).ok_or_else(none)
 }

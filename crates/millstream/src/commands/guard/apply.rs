@@ -92,7 +92,7 @@ pub async fn apply(args: &ApplyArgs, output: Output) -> Result<Exit, Failure> {
         return Err(failure);
     }
     let number = made.apply(entry.number).await?.number;
-    let time = age(args.confirm_within.as_secs_f64());
+    let time = age(args.confirm_within.as_secs_f64().ceil());
     note(&format!(
         "change {number} is in effect, and is undone in {time} unless you confirm it over a new connection:"
     ));

@@ -3,9 +3,10 @@
 use super::PolicyArg;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, note};
 use crate::quantity::things;
 use millstream_guard::rules::Rules;
+use millstream_guard::warning::doubts;
 use serde_json::json;
 
 /// Check a policy and the lists that it names, and let nft read its rules
@@ -25,6 +26,7 @@ pub fn run(args: &CheckArgs, output: Output) -> Result<Exit, Failure> {
     let (services, clients) = (policy.services.len(), policy.clients.len());
     let (lines, ranges) = (rules.count(), rules.ranges());
     millstream_guard::prove::accepted(&rules)?;
+    doubts(&policy).iter().for_each(|doubt| note(&format!("warning: {doubt}")));
     if output.is_json() {
         output.json(&json!({ "services": services, "clients": clients, "rules": lines, "ranges": ranges }))?;
         return Ok(Exit::Done);

@@ -3,7 +3,7 @@
 use super::PolicyArg;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{Output, note};
 use crate::table::{Align, Table};
 use millstream_guard::policy::{Content, Direction, Flags, Packet, meaning, reason};
 use millstream_guard::rules::Rules;
@@ -15,24 +15,30 @@ const EXAMPLES: &str = "\
 Examples:
   millstream guard explain host.toml
   millstream guard explain host.toml 10.1.2.3 5432
-  millstream guard explain host.toml 192.0.2.53 40000 --udp --from-port 53";
+  millstream guard explain host.toml 192.0.2.53 40000 --udp --from-port 53
+  millstream guard explain host.toml 192.0.2.9 443 --out";
 
 /// Print the lines of a policy and why each is there, or the line that decides about a packet
 ///
-/// With FROM and PORT: the first packet of a connection from an address to a port of this host.
+/// With ADDRESS and PORT: the first packet of a connection from an address to a port of this host, or with --out from this
+/// host to a port there. A limit that has been reached, and what is denied for a time, are left out.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ExplainArgs {
     #[command(flatten)]
     policy: PolicyArg,
 
-    /// Address of the sender
+    /// Address of the other side
     #[arg(requires = "port")]
-    from: Option<IpAddr>,
+    address: Option<IpAddr>,
 
-    /// Port of this host
+    /// Port that the packet goes to
     #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
+
+    /// The packet leaves this host
+    #[arg(long)]
+    out: bool,
 
     /// The packet is one of UDP, not of TCP
     #[arg(long)]
@@ -42,27 +48,40 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "PORT", default_value_t = 50_000, value_parser = clap::value_parser!(u16).range(1..))]
     from_port: u16,
 
-    /// Interface by which the packet comes in
-    #[arg(long, value_name = "NAME", default_value = "eth0")]
-    interface: String,
+    /// Interface by which the packet comes in or goes out [default: one that no line names]
+    #[arg(long, value_name = "NAME")]
+    interface: Option<String>,
 }
 
 /// Runs the command.
 pub fn run(args: &ExplainArgs, output: Output) -> Result<Exit, Failure> {
     let policy = args.policy.read()?;
-    let (Some(source), Some(to)) = (args.from, args.port) else {
+    let (Some(peer), Some(to)) = (args.address.map(|address| address.to_canonical()), args.port) else {
         return lines(&Rules::of(&policy), output);
     };
     let content = match args.udp {
         true => Content::Udp { from: args.from_port, to },
         false => Content::Tcp { from: args.from_port, to, flags: Flags::SYN },
     };
-    let destination = match Family::of(source) {
+    let host = match Family::of(peer) {
         Family::V4 => [0, 0, 0, 0].into(),
         Family::V6 => [0_u16; 8].into(),
     };
-    let interface = args.interface.clone();
-    let packet = Packet { direction: Direction::In, interface, source, destination, content, is_established: false };
+    let is_named = policy.services.iter().any(|one| one.interface.is_some())
+        || policy.clients.iter().any(|one| one.interface.is_some());
+    let interface = match &args.interface {
+        Some(name) => name.clone(),
+        None if peer.is_loopback() => "lo".to_owned(),
+        None => {
+            if is_named {
+                note("by an interface that no line names; --interface NAME asks about another");
+            }
+            String::new()
+        }
+    };
+    let (direction, source, destination) =
+        if args.out { (Direction::Out, host, peer) } else { (Direction::In, peer, host) };
+    let packet = Packet { direction, interface, source, destination, content, is_established: false };
     let decision = meaning(&policy, &packet);
     let verdict = if decision.accepts { "accepted" } else { "dropped" };
     let why = reason(&decision.line);

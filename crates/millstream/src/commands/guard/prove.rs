@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::limits::WRONG_SHOWN;
 use crate::output::{Output, note};
-use crate::quantity::things;
+use crate::quantity::{count, things};
 use millstream_guard::prove::{Form, Report, Subject, Task, prove, send};
 use serde_json::json;
 use std::fs;
@@ -21,9 +21,10 @@ Exit code 1 if something passed that should not, or the other way round.";
 
 /// Send packets to the rules of a policy, and compare what passes with the policy
 ///
-/// A client, a router and a host are made in networks of their own; root is not needed. Every kind of packet at
-/// the edges of every line is sent, with and without other rules that track connections, and so are
-/// conversations: 200 kB through a router with smaller packets, a datagram in fragments, and the loopback device.
+/// A client, a router and a host are made in networks of their own; root is not needed. For every line, packets at
+/// the edges of its addresses and ports are sent, and then some thousand others, with and without other rules that
+/// track connections. So are conversations: 200 kB through a router with smaller packets, a datagram in fragments, and
+/// the loopback device.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ProveArgs {
@@ -35,6 +36,8 @@ pub struct ProveArgs {
     form: String,
 
     /// Prove rules of your own instead, which this shell script makes in the host's network
+    ///
+    /// Only the network is another one: what the script writes to files, it writes to yours.
     #[arg(long, value_name = "SCRIPT")]
     rules: Option<PathBuf>,
 }
@@ -71,7 +74,9 @@ fn print(report: &Report, name: &str, output: Output) -> Result<(), Failure> {
     let (packets, talks, wrong) = (report.packets as u64, report.talks as u64, report.wrong.len() as u64);
     if output.is_json() {
         let all: Vec<String> = report.wrong.iter().map(ToString::to_string).collect();
-        return output.json(&json!({ "rules": name, "packets": packets, "conversations": talks, "wrong": all }));
+        return output.json(&json!({
+            "rules": name, "packets": packets, "possible": report.possible, "conversations": talks, "wrong": all
+        }));
     }
     for one in report.wrong.iter().take(WRONG_SHOWN) {
         output.line(&one.to_string())?;
@@ -79,7 +84,12 @@ fn print(report: &Report, name: &str, output: Output) -> Result<(), Failure> {
     if report.wrong.len() > WRONG_SHOWN {
         note("--output json prints all");
     }
-    let sent = format!("{} and {}", things(packets, "packet"), things(talks, "conversation"));
+    let of = if report.possible > packets {
+        format!(" (of {} that could be)", count(report.possible))
+    } else {
+        String::new()
+    };
+    let sent = format!("{}{of} and {}", things(packets, "packet"), things(talks, "conversation"));
     let verdict =
         if wrong == 0 { "all as the policy says".to_owned() } else { format!("{wrong} not as the policy says") };
     output.line(&format!("{name}: {sent}, {verdict}"))

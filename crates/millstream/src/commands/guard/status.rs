@@ -5,8 +5,8 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::quantity::bytes;
 use crate::table::{Align, Table};
-use millstream_guard::in_effect;
 use millstream_guard::policy::reason;
+use millstream_guard::{in_effect, packet_filter};
 use serde_json::json;
 
 /// Print how many packets each line of the policy in effect has dropped
@@ -18,9 +18,13 @@ pub struct StatusArgs {}
 
 /// Runs the command.
 pub async fn run(_args: &StatusArgs, output: Output) -> Result<Exit, Failure> {
-    let drops = in_effect::drops().await?.ok_or_else(|| {
-        Failure::user("no policy is in effect: there is no table inet millstream")
-            .hint("millstream guard apply POLICY loads the rules of one")
+    let drops = in_effect::drops().await?.ok_or_else(|| match packet_filter::confirmed_rules() {
+        Some(file) => {
+            Failure::user("no policy is in effect, although one was confirmed: something has removed its table")
+                .hint(format!("nft -f {} loads its rules again", file.display()))
+        }
+        None => Failure::user("no policy is in effect: there is no table inet millstream")
+            .hint("millstream guard apply POLICY loads the rules of one"),
     })?;
     if output.is_json() {
         let drops: Vec<_> = drops
