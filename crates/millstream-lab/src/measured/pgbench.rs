@@ -12,7 +12,8 @@
 //! ```
 //!
 //! A value is a metric by its name. With `/arm` it is the estimate of the ratio with the interval of the test, and with
-//! `-arm` the median of the differences in each block.
+//! `-arm` the median of the differences in each block. In the name of an arm, `{row}`, `{by}` and `{than}` stand for these
+//! words, so that a row of the table can name a part of it. With `optional=yes`, a cell of an arm without values is empty.
 
 use super::{Words, rate, short};
 use crate::core::Spread;
@@ -20,6 +21,9 @@ use crate::core::statistics::{Comparison, Criteria, Verdict};
 use crate::pgbench::{AGAIN, Analysis, Arm, Record, block_values, pairs};
 
 type Fact = fn(&Record) -> String;
+
+/// Words that stand for a part of an arm's name.
+const PARTS: &[&str] = &["row", "by", "than"];
 
 /// Facts of a record, which are the same for all of its arms.
 const FACTS: &[(&str, Fact)] = &[
@@ -154,10 +158,16 @@ fn covered(record: &Record, factor: f64) -> String {
 
 /// The text of a cell.
 pub(super) fn cell(record: &Record, words: &Words) -> Result<String, String> {
+    let filled = |text: &str| {
+        let word = |text: String, name: &&str| {
+            text.replace(&format!("{{{name}}}"), words.get(*name).map_or("", String::as_str))
+        };
+        PARTS.iter().fold(text.to_owned(), word)
+    };
+    let words: Words = words.iter().map(|(name, value)| (name.clone(), filled(value))).collect();
     let word = |name: &str| words.get(name).map(String::as_str);
-    if let Some(other) =
-        words.keys().find(|name| !["record", "arm", "value", "range", "/arm", "-arm"].contains(&name.as_str()))
-    {
+    let known = ["record", "arm", "value", "range", "optional", "/arm", "-arm"];
+    if let Some(other) = words.keys().find(|name| !known.iter().chain(PARTS).any(|one| *one == name.as_str())) {
         return Err(format!("nothing of an experiment with pgbench is called {other}"));
     }
     let wanted = word("value").ok_or("no value")?;
@@ -169,6 +179,9 @@ pub(super) fn cell(record: &Record, words: &Words) -> Result<String, String> {
     let arm = if name == AGAIN { Some(experiment.twice()) } else { experiment.arm(name) };
     let arm = arm.ok_or("the record has no such arm")?;
     let values = |arm: &str| block_values(&record.runs, arm, wanted);
+    if word("optional") == Some("yes") && wanted != "about" && values(name).is_empty() {
+        return Ok(String::new());
+    }
     match (wanted, word("/arm")) {
         ("about", _) => Ok(arm.about.clone()),
         ("limiter", _) => {

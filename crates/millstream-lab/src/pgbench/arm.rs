@@ -319,8 +319,8 @@ impl Setup {
         if self.delay_ms.is_some_and(|ms| !(0.0..=1e3 * PAUSE_SECONDS_MAX).contains(&ms)) {
             return Err(format!("delay_ms must be from 0 to {}", 1e3 * PAUSE_SECONDS_MAX));
         }
-        if self.via == Some(Via::Veth) && (self.command.is_some() || self.delay_ms.is_some()) {
-            return Err("via = \"veth\" is for scripts, without a delay".to_owned());
+        if self.via == Some(Via::Veth) && self.delay_ms.is_some() {
+            return Err("via = \"veth\" has no delay".to_owned());
         }
         if self.memory_mb.is_some_and(|mb| mb < MEMORY_MB_MIN) {
             return Err(format!("memory_mb must be at least {MEMORY_MB_MIN}, or the server may not start"));

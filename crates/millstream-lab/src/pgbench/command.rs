@@ -1,6 +1,6 @@
 //! Commands: processes of a run that are not pgbench's own business, and how any of them ends.
 
-use super::arm::Setup;
+use super::arm::{Setup, Via};
 use super::cluster::{Cluster, Trouble};
 use crate::core::{Measures, Metric, libpq};
 use crate::error::Error;
@@ -8,6 +8,7 @@ use crate::limits::{COMMAND_TIME_MAX, RUN_SLACK};
 use millstream_host::{Child, Command, Measured};
 use millstream_pg::ConnInfo;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 /// Measures a command line from its start to its exit. If that time decides, what the command prints is its own matter:
@@ -18,7 +19,8 @@ pub(crate) async fn measure(
     time_decides: bool,
     server: Option<(&Cluster, &ConnInfo)>,
 ) -> Result<Measures, Trouble> {
-    let measured = shell(command, server).await?;
+    let mut shell = shell_command(command, server, setup.via);
+    let measured = finished(&mut shell, COMMAND, COMMAND_TIME_MAX).await?;
     if let Some(why) = skipped(&measured.ended.stdout) {
         return Err(Trouble::Unfit(why));
     }
@@ -62,7 +64,7 @@ fn said(output: &str) -> Result<BTreeMap<String, f64>, Trouble> {
 /// Runs a shell command. It finds the database in libpq's variables and in `MILLSTREAM_DB`, the server's programs first in `PATH`, a directory
 /// for its files in `LAB_DIR`, and this program in `MILLSTREAM`.
 pub(crate) async fn shell(text: &str, server: Option<(&Cluster, &ConnInfo)>) -> Result<Measured, Trouble> {
-    finished(&mut shell_command(text, server), COMMAND, COMMAND_TIME_MAX).await
+    finished(&mut shell_command(text, server, None), COMMAND, COMMAND_TIME_MAX).await
 }
 
 /// What errors call a shell command.
@@ -76,12 +78,15 @@ pub(crate) fn again_and_again(text: &str, cluster: &Cluster, db: &ConnInfo) -> R
     // Our end of its input closes if this program is killed; then it ends itself and what it has started.
     let watch = "exec 3<&0 </dev/null; { cat <&3; kill -KILL 0; } >/dev/null 2>&1 &";
     let script = format!("{watch}\nwhile\n{text}\ndo :; done");
-    let started = shell_command(&script, Some((cluster, db))).start();
+    let started = shell_command(&script, Some((cluster, db)), None).start();
     started.map_err(|error| Trouble::Error(Error::Subject { subject: "beside", why: error.to_string() }))
 }
 
-fn shell_command(text: &str, server: Option<(&Cluster, &ConnInfo)>) -> Command {
-    let mut command = Command::new("/bin/sh");
+/// A shell command, in the second network if the database is reached from there.
+fn shell_command(text: &str, server: Option<(&Cluster, &ConnInfo)>, via: Option<Via>) -> Command {
+    let network = server.filter(|_| via == Some(Via::Veth)).and_then(|(cluster, _)| cluster.second_network().upgrade());
+    let shell = Path::new("/bin/sh");
+    let mut command = network.map_or_else(|| Command::new(shell), |network| network.command(0, shell));
     if let Some((cluster, db)) = server {
         libpq::lead(&mut command, db, false);
         command.env("MILLSTREAM_DB", libpq::text(db)).env("LAB_DIR", cluster.files());
