@@ -3,6 +3,7 @@
 pub mod connection;
 pub mod in_effect;
 pub mod limits;
+mod netlink;
 mod nft;
 pub mod packet_filter;
 pub mod packets;

@@ -28,7 +28,12 @@ const DIGEST: &str = "rules ";
 pub(crate) fn digest(text: &str) -> String {
     let comments = text.lines().filter_map(|line| line.trim().strip_prefix("comment \"")?.strip_suffix('"'));
     let ours = comments.into_iter().find(|comment| comment.starts_with(DIGEST));
-    ours.unwrap_or("rules of unknown origin").to_owned()
+    digest_of(ours.unwrap_or_default())
+}
+
+/// The digest that stands in the comment of a table. Rules of others have none.
+pub(crate) fn digest_of(comment: &str) -> String {
+    if comment.starts_with(DIGEST) { comment.to_owned() } else { "rules of unknown origin".to_owned() }
 }
 
 /// Whether a line is the comment of the table that tells its rules from others.
