@@ -2,6 +2,7 @@
 
 use crate::limits::{DATA_FILE_BYTES_MIN, FILES_LOOKED_AT_MAX, LOOKS_APART};
 use crate::server::Server;
+use millstream_host::kernel::link::{self, NetLink};
 use millstream_host::kernel::{BlockDevice, Cgroup, Mount, cgroup, file, mount, pressure};
 use millstream_host::{DiskSpace, disk_space};
 use millstream_model::{Change, MachineFacts};
@@ -108,6 +109,11 @@ impl Host {
     /// The number in a line such as `name 12` of a file.
     pub(crate) fn line(path: &Path, name: &str) -> Option<f64> {
         file::number(&file::text(path)?, name)
+    }
+
+    /// Its network links. `None`: they cannot be read.
+    pub(crate) fn links(&self) -> Option<Vec<NetLink>> {
+        link::links(&self.root)
     }
 
     /// What a check does not see because a file of the kernel is missing or hidden.

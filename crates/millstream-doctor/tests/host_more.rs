@@ -9,6 +9,23 @@ use millstream_testkit as testkit;
 /// Files and what is in them. Those below `later` are what the second look finds.
 type Files = &'static [(&'static str, &'static str)];
 
+/// A bond of two cards, of which one has failed earlier.
+const BOND: &str = "Bonding Mode: IEEE 802.3ad Dynamic link aggregation\nMII Status: up\nActive Aggregator Info:\n\
+                    \tAggregator ID: 1\n\tPartner Mac Address: 5e:1b:00:00:00:07\n\nSlave Interface: eth0\n\
+                    MII Status: up\nLink Failure Count: 0\nAggregator ID: 1\n\nSlave Interface: eth1\n\
+                    MII Status: up\nLink Failure Count: 3\nAggregator ID: 1\n";
+
+/// The same, with one card down, in a group of its own as it has no link.
+const LOST: &str = "Bonding Mode: IEEE 802.3ad Dynamic link aggregation\nMII Status: up\nActive Aggregator Info:\n\
+                    \tAggregator ID: 1\n\tPartner Mac Address: 5e:1b:00:00:00:07\n\nSlave Interface: eth0\n\
+                    MII Status: up\nLink Failure Count: 0\nAggregator ID: 1\n\nSlave Interface: eth1\n\
+                    MII Status: down\nLink Failure Count: 4\nAggregator ID: 2\n";
+
+/// A switch that does not speak LACP.
+const ALONE: &str = "Bonding Mode: IEEE 802.3ad Dynamic link aggregation\nMII Status: up\nActive Aggregator Info:\n\
+                     \tAggregator ID: 1\n\tPartner Mac Address: 00:00:00:00:00:00\n\nSlave Interface: eth0\n\
+                     MII Status: up\nAggregator ID: 1\n\nSlave Interface: eth1\nMII Status: up\nAggregator ID: 1\n";
+
 /// What a healthy machine counts. Its counters are large, because it once was in trouble.
 pub(crate) const QUIET: Files = &[
     ("proc/self/mountinfo", GROUPS),
@@ -27,6 +44,17 @@ pub(crate) const QUIET: Files = &[
     ("proc/sys/vm/overcommit_memory", "0\n"),
     ("proc/uptime", "100000.00 1.00\n"),
     ("proc/vmstat", "pswpin 900000\npswpout 900000\noom_kill 5\n"),
+    ("proc/net/bonding/bond0", BOND),
+    ("sys/class/net/bond0/flags", "0x1403\n"),
+    ("sys/class/net/bond0/mtu", "1500\n"),
+    ("sys/class/net/eth0/flags", "0x1903\n"),
+    ("sys/class/net/eth0/mtu", "1500\n"),
+    ("sys/class/net/eth1/flags", "0x1903\n"),
+    ("sys/class/net/eth1/mtu", "9000\n"),
+    ("sys/class/net/vlan5/brport/state", "3\n"),
+    ("sys/class/net/vlan5/flags", "0x1003\n"),
+    ("sys/class/net/vlan5/lower_bond0/mtu", "1500\n"),
+    ("sys/class/net/vlan5/mtu", "1500\n"),
     ("sys/devices/system/clocksource/clocksource0/available_clocksource", "tsc hpet acpi_pm\n"),
     ("sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n"),
     ("sys/devices/system/cpu/cpufreq/policy0/scaling_driver", "acpi-cpufreq\n"),
@@ -48,6 +76,38 @@ struct Fault {
 }
 
 const FAULTS: &[Fault] = &[
+    Fault {
+        check: "bond-leg-down",
+        alike: &[("proc/net/bonding/bond0", ALONE)],
+        fault: &[("proc/net/bonding/bond0", LOST)],
+        repaired: &[("proc/net/bonding/bond0", BOND)],
+        subject: "bond0",
+        level: Level::Warning,
+    },
+    Fault {
+        check: "bond-partner",
+        alike: &[("proc/net/bonding/bond0", LOST)],
+        fault: &[("proc/net/bonding/bond0", ALONE)],
+        repaired: &[("proc/net/bonding/bond0", BOND)],
+        subject: "bond0",
+        level: Level::Warning,
+    },
+    Fault {
+        check: "bridge-port-blocked",
+        alike: &[("sys/class/net/vlan5/brport/state", "2\n")],
+        fault: &[("sys/class/net/vlan5/brport/state", "4\n")],
+        repaired: &[("sys/class/net/vlan5/brport/state", "3\n")],
+        subject: "vlan5",
+        level: Level::Warning,
+    },
+    Fault {
+        check: "link-mtu",
+        alike: &[("sys/class/net/vlan5/mtu", "1400\n")],
+        fault: &[("sys/class/net/vlan5/mtu", "9000\n")],
+        repaired: &[("sys/class/net/bond0/mtu", "9000\n"), ("sys/class/net/eth0/mtu", "9000\n")],
+        subject: "vlan5",
+        level: Level::Warning,
+    },
     Fault {
         check: "accept-queue-full",
         alike: &[("later/proc/net/netstat", "TcpExt: TW ListenOverflows\nTcpExt: 99 500\n")],
@@ -253,6 +313,9 @@ const FAULTS: &[Fault] = &[
 /// Checks that say nothing if they cannot read the files of the kernel.
 const BLIND: &[&str] = &[
     "accept-queue-full",
+    "bond-leg-down",
+    "bond-partner",
+    "bridge-port-blocked",
     "clock-source",
     "conntrack-full",
     "cpu-governor",
@@ -260,6 +323,7 @@ const BLIND: &[&str] = &[
     "device-saturated",
     "dirty-limits",
     "kernel-known-bad",
+    "link-mtu",
     "memory-pressure",
     "open-files-near-limit",
     "out-of-memory-kill",

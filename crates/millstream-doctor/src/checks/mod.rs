@@ -4,6 +4,9 @@ mod accept_queue_full;
 mod atime;
 mod autovacuum_off;
 mod blocked_session;
+mod bond_leg_down;
+mod bond_partner;
+mod bridge_port_blocked;
 mod checkpoint_forced;
 mod checkpoint_spread;
 mod checkpoints;
@@ -38,6 +41,7 @@ mod index_bloat;
 mod invalid_index;
 mod json_member_missing;
 mod kernel_known_bad;
+mod link_mtu;
 mod log_not_compacted;
 mod long_transaction;
 mod memory_overcommitted;
@@ -82,6 +86,9 @@ pub const CHECKS: &[Check] = &[
     atime::CHECK,
     autovacuum_off::CHECK,
     blocked_session::CHECK,
+    bond_leg_down::CHECK,
+    bond_partner::CHECK,
+    bridge_port_blocked::CHECK,
     checkpoint_forced::CHECK,
     checkpoint_spread::CHECK,
     clock_source::CHECK,
@@ -112,6 +119,7 @@ pub const CHECKS: &[Check] = &[
     invalid_index::CHECK,
     json_member_missing::CHECK,
     kernel_known_bad::CHECK,
+    link_mtu::CHECK,
     log_not_compacted::CHECK,
     long_transaction::CHECK,
     memory_overcommitted::CHECK,

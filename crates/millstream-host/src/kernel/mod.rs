@@ -5,6 +5,7 @@ pub mod cgroup;
 pub mod device;
 pub mod diskstats;
 pub mod file;
+pub mod link;
 pub mod mount;
 pub mod pressure;
 pub mod processor;

@@ -1,0 +1,41 @@
+//! Check `bridge-port-blocked`: a port of a bridge passes nothing on.
+
+use crate::check::{Check, Look, Seen, Task};
+use crate::host::Host;
+use millstream_host::kernel::link::{Degraded, LINKS, degraded};
+use millstream_model::{Class, Level, Repair, Restart};
+
+pub(super) const CHECK: Check = Check {
+    id: "bridge-port-blocked",
+    about: "a port of a bridge passes nothing on, because there is a loop or its link is down",
+    class: Class::Fact,
+    thresholds: &[],
+    manual: include_str!("bridge_port_blocked.md"),
+    looks: &[Look::Host(look)],
+};
+
+fn look(host: &Host, task: &Task) -> Seen {
+    let Some(links) = host.links() else {
+        return Seen::default().but(Some(Host::hidden("the network links", LINKS)));
+    };
+    let mut findings = Vec::new();
+    for one in degraded(&links) {
+        let Degraded::Blocked { link, state, .. } = &one else { continue };
+        let mut finding = task.finding(Level::Warning, &link.name, one.to_string()).with(
+            "state of the port",
+            state.name(),
+            &format!("{LINKS}/{}/brport/state", link.name),
+        );
+        finding.alternative =
+            Some("the port is a spare one, which STP keeps for the time when another fails".to_owned());
+        finding.repair = Some(Repair {
+            sentence: "find the second way to the same network, or the reason why the link is down".to_owned(),
+            commands: vec![format!("$ bridge -details link show dev {}", link.name)],
+            risk: "a port that is forced open while there is a loop stops the whole network".to_owned(),
+            restart: Restart::Nothing,
+            change: None,
+        });
+        findings.push(finding);
+    }
+    findings.into_iter().collect()
+}
