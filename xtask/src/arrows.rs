@@ -39,6 +39,7 @@ pub(crate) const ARROWS: &[Arrows] = &[
         to: &["millstream-model", "millstream-pg", "millstream-store", "millstream-engine", "millstream-publish"],
     },
     Arrows { from: "millstream-guard", to: &["millstream-model", "millstream-host", "millstream-change"] },
+    Arrows { from: "millstream-network", to: &["millstream-model", "millstream-host", "millstream-change"] },
     Arrows {
         from: "millstream",
         to: &[
@@ -53,6 +54,7 @@ pub(crate) const ARROWS: &[Arrows] = &[
             "millstream-publish",
             "millstream-copy",
             "millstream-guard",
+            "millstream-network",
             "millstream-doctor",
             "millstream-lab",
             "millstream-server",

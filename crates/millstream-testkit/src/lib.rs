@@ -21,6 +21,7 @@
 //! | `MILLSTREAM_TEST_NO_SKIP` | `1`: a test that cannot run here fails instead of printing `skipped:` |
 //! | `MILLSTREAM_TEST_SCALE` | factor on the number of cases of property tests |
 //! | `MILLSTREAM_TEST_SEED` | seed of property tests, to replay a failure |
+//! | `MILLSTREAM_TEST_NMCLI` | a directory in which the client of NetworkManager is unpacked |
 //! | `MILLSTREAM_TEST_KERNEL` | a Debian package with a kernel, which a test boots in qemu |
 
 #![expect(clippy::print_stdout, reason = "tests speak on stdout, which the harness captures")]

@@ -34,6 +34,7 @@ mod log_kill;
 mod mending;
 mod mix;
 mod models;
+mod network;
 mod packets;
 mod pages;
 mod process;

@@ -22,7 +22,8 @@ const OTHERS: &[&str] = &[
 ];
 
 /// Programs of others, whose options stand behind them.
-const PROGRAMS: &[&str] = &["initdb", "pg_ctl", "pg_repack", "reindexdb", "useradd", "vacuumdb", "zstd"];
+const PROGRAMS: &[&str] =
+    &["firewall-cmd", "initdb", "pg_ctl", "pg_repack", "reindexdb", "useradd", "vacuumdb", "zstd"];
 
 /// The program's commands.
 const COMMANDS: &[&str] = &[
@@ -41,6 +42,7 @@ const COMMANDS: &[&str] = &[
     "load",
     "loads",
     "models",
+    "network",
     "publish",
     "ranges",
     "refresh",

@@ -15,6 +15,7 @@ mod lab;
 mod load;
 mod loads;
 mod models;
+mod network;
 mod publish;
 mod ranges;
 mod refresh;
@@ -49,6 +50,7 @@ pub enum Command {
     Unpublish(unpublish::UnpublishArgs),
     Ranges(ranges::RangesArgs),
     Guard(guard::GuardArgs),
+    Network(network::NetworkArgs),
     Lab(lab::LabArgs),
     Db(db::DbArgs),
 }
@@ -75,6 +77,7 @@ pub async fn run(command: Command, output: Output, signals: Signals) -> Result<E
         Command::Unpublish(args) => unpublish::run(&args, output).await,
         Command::Ranges(args) => ranges::run(&args, output, &signals).await,
         Command::Guard(args) => guard::run(&args, output).await,
+        Command::Network(args) => network::run(&args, output),
         Command::Lab(args) => lab::run(&args, output, signals).await,
         Command::Db(args) => db::run(&args, output).await,
     }

@@ -1,0 +1,152 @@
+//! What a topology would change on this machine.
+
+use crate::topology::{Kind, Link, Method, Prefix, Topology};
+use millstream_host::kernel::link::{NetKind, NetLink, links};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// The links of this machine, and their addresses.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Live {
+    /// The links.
+    pub links: Vec<NetLink>,
+    /// Addresses by the name of their link, without those that the kernel makes for each link itself.
+    pub addresses: BTreeMap<String, Vec<Prefix>>,
+}
+
+impl Live {
+    /// Reads them. Without the program `ip`, there are no addresses. `None`: the links cannot be read.
+    pub fn read() -> Option<Self> {
+        let listed = millstream_host::Command::new("ip").args(["-json", "address", "show"]).run_blocking();
+        let listed = listed.map(|ended| ended.stdout).unwrap_or_default();
+        Some(Self { links: links(Path::new("/"))?, addresses: addresses(&listed) })
+    }
+
+    fn link(&self, name: &str) -> Option<&NetLink> {
+        self.links.iter().find(|link| link.name == name)
+    }
+}
+
+/// Addresses as `ip -json address show` lists them.
+fn addresses(json: &str) -> BTreeMap<String, Vec<Prefix>> {
+    let listed: Value = serde_json::from_str(json).unwrap_or_default();
+    let mut all = BTreeMap::new();
+    for link in listed.as_array().into_iter().flatten() {
+        let own = link["addr_info"].as_array().into_iter().flatten().filter(|one| one["scope"] != "link");
+        let prefix = |one: &Value| {
+            let (address, length) = (one["local"].as_str()?.parse().ok()?, one["prefixlen"].as_u64()?.try_into().ok()?);
+            Some(Prefix { address, length })
+        };
+        if let Some(name) = link["ifname"].as_str() {
+            all.insert(name.to_owned(), own.filter_map(prefix).collect());
+        }
+    }
+    all
+}
+
+/// What would change, as sentences, in the order of the topology. Links that it does not describe stay as they are.
+pub fn differences(topology: &Topology, live: &Live) -> Vec<String> {
+    topology.links.iter().flat_map(|link| differences_of(topology, link, live)).collect()
+}
+
+fn differences_of(topology: &Topology, link: &Link, live: &Live) -> Vec<String> {
+    let name = &link.name;
+    let Some(now) = live.link(name) else {
+        return vec![match link.kind {
+            Kind::Card => format!("there is no card {name} on this machine"),
+            _ => format!("{name} is new: a {}", kind(link)),
+        }];
+    };
+    let mut all = Vec::new();
+    if now.kind.name() != kind(link) {
+        all.push(format!("{name} is a {} now, and becomes a {}", now.kind.name(), kind(link)));
+    }
+    if let (Some(mtu), Some(before)) = (link.mtu, now.mtu.filter(|before| Some(*before) != link.mtu)) {
+        all.push(format!("{name} takes packets of {before} bytes now, and then of {mtu}"));
+    }
+    // A card of a machine has nothing below it, and a VLAN keeps its parent.
+    if matches!(now.kind, NetKind::Bond(_) | NetKind::Bridge) {
+        let (before, after): (BTreeSet<&String>, BTreeSet<&String>) =
+            (now.below.iter().collect(), link.ports().iter().collect());
+        all.extend(after.difference(&before).map(|port| format!("{name} gets the port {port}")));
+        all.extend(before.difference(&after).map(|port| format!("{name} loses the port {port}")));
+    }
+    if topology.controller(name).is_none() {
+        all.extend(addresses_of(link, live.addresses.get(name).map_or(&[], Vec::as_slice)));
+    }
+    all
+}
+
+/// Addresses of a family that come from elsewhere are not known.
+fn addresses_of(link: &Link, before: &[Prefix]) -> Vec<String> {
+    let mut all = Vec::new();
+    for (is_v4, family) in [(true, &link.v4), (false, &link.v6)] {
+        let is_given = matches!(family.method, Method::Manual | Method::Disabled);
+        let before: Vec<&Prefix> = before.iter().filter(|one| one.address.is_ipv4() == is_v4).collect();
+        let new = family.addresses.iter().filter(|one| !before.contains(one));
+        all.extend(new.map(|one| format!("{} gets the address {one}", link.name)));
+        let lost = before.iter().filter(|one| is_given && !family.addresses.contains(one));
+        all.extend(lost.map(|one| format!("{} loses the address {one}", link.name)));
+    }
+    all
+}
+
+fn kind(link: &Link) -> &'static str {
+    match link.kind {
+        Kind::Card => "card",
+        Kind::Bond(_) => "bond",
+        Kind::Vlan { .. } => "vlan",
+        Kind::Bridge(_) => "bridge",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn live(name: &str, kind: NetKind, mtu: u32, below: &[&str]) -> NetLink {
+        NetLink {
+            name: name.to_owned(),
+            kind,
+            mtu: Some(mtu),
+            is_on: true,
+            has_carrier: Some(true),
+            below: below.iter().map(|name| (*name).to_owned()).collect(),
+            port_state: None,
+        }
+    }
+
+    #[test]
+    fn what_would_change_is_said_in_sentences() {
+        let topology = Topology::parse(
+            "[bridges.br0]\nports = ['eth0', 'eth1']\nmtu = 9000\naddresses = ['192.0.2.5/24', '2001:db8::5/64']\n\
+             [vlans.v5]\nparent = 'eth2'\nid = 5\n[cards.eth2]\nipv4 = 'auto'\n[cards.eth9]\n",
+        );
+        let addresses = super::addresses(
+            r#"[{"ifname": "br0", "addr_info": [{"local": "192.0.2.5", "prefixlen": 24, "scope": "global"},
+            {"local": "198.51.100.5", "prefixlen": 24, "scope": "global"}, {"local": "fe80::1", "prefixlen": 64, "scope": "link"}]},
+            {"ifname": "eth2", "addr_info": [{"local": "203.0.113.9", "prefixlen": 24, "scope": "global"}]}]"#,
+        );
+        let links = vec![
+            live("br0", NetKind::Bridge, 1_500, &["eth0", "eth7"]),
+            live("eth0", NetKind::Card, 1_500, &[]),
+            live("eth1", NetKind::Vlan, 1_500, &[]),
+            live("eth2", NetKind::Card, 1_500, &[]),
+        ];
+        let said = differences(&topology.unwrap(), &Live { links, addresses });
+        assert_eq!(
+            said,
+            [
+                "br0 takes packets of 1500 bytes now, and then of 9000",
+                "br0 gets the port eth1",
+                "br0 loses the port eth7",
+                "br0 loses the address 198.51.100.5/24",
+                "br0 gets the address 2001:db8::5/64",
+                "eth1 is a vlan now, and becomes a card",
+                "there is no card eth9 on this machine",
+                "v5 is new: a vlan",
+            ]
+        );
+    }
+}

@@ -1,0 +1,7 @@
+//! The network of a host: its description, the mistakes in it, and what programs make of it.
+
+pub mod difference;
+pub mod limits;
+pub mod lint;
+pub mod output;
+pub mod topology;

@@ -1,0 +1,216 @@
+//! Mistakes in a topology that can be seen before anything is changed.
+
+mod addresses;
+mod bonds;
+mod bridges;
+mod layers;
+
+use crate::topology::Topology;
+
+/// Every lint. One more is a function in a file beside this one, and a line here.
+pub const LINTS: &[Lint] = &[
+    addresses::DEFAULT_ROUTES,
+    addresses::GATEWAY_OUTSIDE,
+    addresses::GATEWAY_OWN,
+    addresses::IPV6_IGNORED,
+    addresses::NOBODY_TO_ASK,
+    addresses::NOT_A_HOST,
+    addresses::ROUTER_OUTSIDE,
+    addresses::SAME_ADDRESS,
+    bonds::FEW_PORTS,
+    bonds::NOT_WATCHED,
+    bonds::ONE_LEG_FOR_ALL,
+    bonds::PORT_IS_NO_CARD,
+    bonds::SWITCH_MUST_SPEAK,
+    bonds::UNEVEN_DELAY,
+    bridges::LOOP,
+    bridges::SLOW_START,
+    bridges::TREE_TIMES,
+    layers::LARGER_THAN_BELOW,
+    layers::PORTS_NOT_STARTED,
+    layers::PORT_WITH_ADDRESS,
+    layers::SAME_VLAN,
+    layers::SMALL_FOR_IPV6,
+];
+
+/// A mistake that a topology may have.
+#[derive(Debug, Clone, Copy)]
+pub struct Lint {
+    /// Its name.
+    pub name: &'static str,
+    /// How bad it is.
+    pub level: Level,
+    /// Why it is a mistake, and what helps.
+    pub reason: &'static str,
+    find: fn(&Topology) -> Vec<Found>,
+}
+
+/// How bad a mistake is, the worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// It cannot work.
+    Error,
+    /// It works, and not as you mean.
+    Warning,
+    /// To know, or to check elsewhere.
+    Note,
+}
+
+/// A mistake that a topology has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Name of the lint.
+    pub lint: &'static str,
+    /// How bad it is.
+    pub level: Level,
+    /// Where the description has it.
+    pub place: String,
+    /// What is wrong.
+    pub sentence: String,
+    /// Why that is a mistake, and what helps.
+    pub reason: &'static str,
+}
+
+/// The place of a mistake, and what is wrong there.
+type Found = (String, String);
+
+impl Level {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Note => "note",
+        }
+    }
+}
+
+/// The mistakes of a topology, the worst first.
+pub fn lint(topology: &Topology) -> Vec<Finding> {
+    let of = |one: &Lint| {
+        let Lint { name, level, reason, find } = *one;
+        let found = find(topology).into_iter();
+        found.map(move |(place, sentence)| Finding { lint: name, level, place, sentence, reason }).collect::<Vec<_>>()
+    };
+    let mut all: Vec<Finding> = LINTS.iter().flat_map(of).collect();
+    all.sort_by_key(|finding| finding.level);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// A host without any mistake: nothing but notes that no description can answer.
+    const GOOD: &str = "\
+[bonds.bond0]
+ports = ['eth0', 'eth1']
+mode = 'active-backup'
+miimon = 100
+autoconnect_ports = true
+[vlans.'bond0.123']
+parent = 'bond0'
+id = 123
+[bridges.'br.123']
+ports = ['bond0.123']
+stp = false
+forward_delay = 0
+autoconnect_ports = true
+addresses = ['192.0.2.5/24']
+gateway = '192.0.2.1'
+dns = ['192.0.2.53']
+";
+
+    fn names(text: &str) -> Vec<&'static str> {
+        lint(&Topology::parse(text).unwrap()).iter().map(|finding| finding.lint).collect()
+    }
+
+    #[test]
+    fn every_mistake_is_found_and_a_look_alike_is_not() {
+        assert_eq!(names(GOOD), [""; 0]);
+        let with = |from: &str, to: &str| {
+            assert!(GOOD.contains(from), "{from}");
+            GOOD.replacen(from, to, 1)
+        };
+        let more = |text: &str| format!("{GOOD}{text}");
+        let cases = [
+            ("gateway-outside", with("'192.0.2.1'", "'192.0.3.1'"), with("'192.0.2.1'", "'192.0.2.254'")),
+            ("gateway-own", with("'192.0.2.1'", "'192.0.2.5'"), with("'192.0.2.1'", "'192.0.2.6'")),
+            (
+                "default-routes",
+                more("[cards.eth2]\naddresses = ['198.51.100.5/24']\ngateway = '198.51.100.1'"),
+                more("[cards.eth2]\naddresses = ['2001:db8::5/64']\ngateway = '2001:db8::1'"),
+            ),
+            ("not-a-host", with("2.5/24", "2.0/24"), with("2.5/24", "2.4/31").replace("'192.0.2.1'", "'192.0.2.5'")),
+            (
+                "same-address",
+                more("[cards.eth2]\naddresses = ['192.0.2.5/32']"),
+                more("[cards.eth2]\naddresses = ['192.0.2.7/32']"),
+            ),
+            (
+                "router-outside",
+                more("routes = [{ to = '10.0.0.0/8', via = '192.0.9.9' }]"),
+                more("routes = [{ to = '10.0.0.0/8', via = '192.0.2.9' }]"),
+            ),
+            ("ipv6-ignored", more("ipv6 = 'ignore'"), more("ipv6 = 'disabled'")),
+            ("nobody-to-ask", with("dns = ['192.0.2.53']\n", ""), with("'192.0.2.53'", "'192.0.2.54'")),
+            (
+                "port-with-address",
+                with("id = 123", "id = 123\naddresses = ['198.51.100.5/24']"),
+                more("[cards.eth2]\naddresses = ['198.51.100.5/24']"),
+            ),
+            ("larger-than-below", with("id = 123", "id = 123\nmtu = 9000"), with("id = 123", "id = 123\nmtu = 1400")),
+            (
+                "small-for-ipv6",
+                more("[cards.eth2]\nmtu = 1200\naddresses = ['2001:db8::5/64']"),
+                more("[cards.eth2]\nmtu = 1200\naddresses = ['198.51.100.5/24']"),
+            ),
+            ("ports-not-started", with("autoconnect_ports = true", "autoconnect_ports = false"), GOOD.to_owned()),
+            (
+                "same-vlan",
+                more("[vlans.again]\nparent = 'bond0'\nid = 123"),
+                more("[vlans.other]\nparent = 'bond0'\nid = 124"),
+            ),
+            ("few-ports", with("['eth0', 'eth1']", "['eth0']"), GOOD.to_owned()),
+            ("not-watched", with("miimon = 100\n", ""), with("miimon = 100", "miimon = 50")),
+            ("switch-must-speak", with("active-backup", "802.3ad"), GOOD.to_owned()),
+            (
+                "one-leg-for-all",
+                with("'active-backup'", "'802.3ad'"),
+                with("'active-backup'", "'802.3ad'\ntransmit_hash = 'layer3+4'"),
+            ),
+            (
+                "uneven-delay",
+                with("miimon = 100", "miimon = 100\nup_delay = 150"),
+                with("miimon = 100", "miimon = 100\nup_delay = 200"),
+            ),
+            (
+                "port-is-no-card",
+                more(
+                    "[vlans.eth2]\nparent = 'eth9'\nid = 5\n[cards.eth9]\n[bonds.b]\nports = ['eth2']\nmode = 'broadcast'",
+                ),
+                more("[cards.eth2]\n[bonds.b]\nports = ['eth2']\nmode = 'broadcast'"),
+            ),
+            (
+                "loop",
+                more("[bridges.b]\nstp = false\nports = ['eth2', 'eth3']"),
+                more("[bridges.b]\nports = ['eth2', 'eth3']"),
+            ),
+            ("slow-start", with("stp = false\nforward_delay = 0", "stp = true"), GOOD.to_owned()),
+            (
+                "tree-times",
+                more("[bridges.b]\nports = ['eth2']\nforward_delay = 4\nmax_age = 20"),
+                more("[bridges.b]\nports = ['eth2']\nforward_delay = 15\nmax_age = 20"),
+            ),
+        ];
+        for (name, wrong, look_alike) in &cases {
+            assert!(names(wrong).contains(name), "{name} is not found: {:?}", names(wrong));
+            assert!(!names(look_alike).contains(name), "{name} is found where it is not");
+        }
+        let tried: BTreeSet<&str> = cases.iter().map(|(name, ..)| *name).collect();
+        let all: BTreeSet<&str> = LINTS.iter().map(|lint| lint.name).collect();
+        assert_eq!(tried, all);
+        assert_eq!(all.len(), LINTS.len(), "two lints have one name");
+    }
+}

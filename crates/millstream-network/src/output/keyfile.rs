@@ -1,0 +1,140 @@
+//! NetworkManager's own files, as it writes them itself.
+
+use super::{Words, kind};
+use crate::topology::{Addressing, Kind, Link, Method, Topology};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Where they are.
+const DIRECTORY: &str = "/etc/NetworkManager/system-connections";
+
+/// One of NetworkManager's files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// Its name.
+    pub name: String,
+    /// What is in it.
+    pub text: String,
+}
+
+/// One file for each link.
+pub fn files(topology: &Topology, words: Words) -> Vec<File> {
+    let file = |link: &Link| File { name: format!("{}.nmconnection", link.name), text: keyfile(topology, link, words) };
+    topology.links.iter().map(file).collect()
+}
+
+/// All files, each below its path.
+pub(super) fn text(topology: &Topology, words: Words) -> String {
+    let mut all = String::new();
+    for File { name, text } in files(topology, words) {
+        let _ = write!(all, "# {DIRECTORY}/{name}\n{text}\n");
+    }
+    all
+}
+
+/// What NetworkManager calls a way to get addresses.
+pub(super) fn method(method: Method) -> &'static str {
+    match method {
+        Method::Disabled => "disabled",
+        Method::Auto => "auto",
+        Method::Manual => "manual",
+        Method::Ignore => "ignore",
+    }
+}
+
+type Keys = BTreeMap<String, String>;
+
+fn keyfile(topology: &Topology, link: &Link, words: Words) -> String {
+    let mut text = String::new();
+    let mut section = |name: &str, first: &[(&str, &str)], keys: Keys| {
+        let _ = writeln!(text, "{}[{name}]", if text.is_empty() { "" } else { "\n" });
+        let first = first.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        for (key, value) in first.chain(keys) {
+            let _ = writeln!(text, "{key}={value}");
+        }
+    };
+    let controller = topology.controller(&link.name);
+    let mut connection = Keys::from([("interface-name".to_owned(), link.name.clone())]);
+    if let Some(above) = controller {
+        connection.insert(words.controller.to_owned(), above.name.clone());
+        connection.insert(words.port_type.to_owned(), kind(above).to_owned());
+    }
+    if link.starts_ports {
+        connection.insert(words.autoconnect_ports.to_owned(), "1".to_owned());
+    }
+    connection.extend(link.zone.clone().map(|zone| ("zone".to_owned(), zone)));
+    section("connection", &[("id", &link.name), ("type", kind(link))], connection);
+
+    let mtu: Keys = link.mtu.map(|mtu| ("mtu".to_owned(), mtu.to_string())).into_iter().collect();
+    if !matches!(link.kind, Kind::Bond(_)) || !mtu.is_empty() {
+        section("ethernet", &[], mtu);
+    }
+    match &link.kind {
+        Kind::Card => {}
+        Kind::Bond(bond) => {
+            let options = bond.options().into_iter().map(|(name, value)| (name.to_owned(), value));
+            section("bond", &[], options.collect());
+        }
+        Kind::Vlan { parent, id } => {
+            // 1: packets keep their order. NetworkManager sets it on each VLAN.
+            let keys = [("flags", "1".to_owned()), ("id", id.to_string()), ("parent", parent.clone())];
+            section("vlan", &[], keys.map(|(key, value)| (key.to_owned(), value)).into());
+        }
+        Kind::Bridge(bridge) => {
+            // What is as usual is left out.
+            let unless = |usual: u32, value: Option<u32>| value.filter(|value| *value != usual);
+            let numbers = [
+                ("forward-delay", unless(15, bridge.forward_delay)),
+                ("hello-time", unless(2, bridge.hello_time)),
+                ("max-age", unless(20, bridge.max_age)),
+                ("priority", unless(32_768, bridge.priority.map(u32::from))),
+            ];
+            let mut keys: Keys =
+                numbers.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?.to_string()))).collect();
+            if !bridge.stp {
+                keys.insert("stp".to_owned(), "false".to_owned());
+            }
+            section("bridge", &[], keys);
+        }
+    }
+    match controller {
+        Some(above) => section(&format!("{}-port", kind(above)), &[], Keys::new()),
+        None => {
+            section("ipv4", &[], addressing(&link.v4, &link.search));
+            let mut v6 = addressing(&link.v6, &link.search);
+            v6.insert("addr-gen-mode".to_owned(), "default".to_owned());
+            section("ipv6", &[], v6);
+            section("proxy", &[], Keys::new());
+        }
+    }
+    text
+}
+
+fn addressing(family: &Addressing, search: &[String]) -> Keys {
+    let mut keys = Keys::from([("method".to_owned(), method(family.method).to_owned())]);
+    if matches!(family.method, Method::Disabled | Method::Ignore) {
+        return keys;
+    }
+    for (n, address) in family.addresses.iter().enumerate() {
+        let gateway = family.gateway.filter(|_| n == 0).map(|gateway| format!(",{gateway}")).unwrap_or_default();
+        keys.insert(format!("address{}", n + 1), format!("{address}{gateway}"));
+    }
+    for (n, route) in family.routes.iter().enumerate() {
+        // The router may be left out, but its place not, if a metric follows.
+        let via = route.via.map(|via| via.to_string());
+        let value = match (via, route.metric) {
+            (None, None) => route.to.to_string(),
+            (Some(via), None) => format!("{},{via}", route.to),
+            (via, Some(metric)) => format!("{},{},{metric}", route.to, via.unwrap_or_default()),
+        };
+        keys.insert(format!("route{}", n + 1), value);
+    }
+    let list = |values: Vec<String>| values.iter().map(|value| format!("{value};")).collect::<String>();
+    if !family.dns.is_empty() {
+        keys.insert("dns".to_owned(), list(family.dns.iter().map(ToString::to_string).collect()));
+    }
+    if !search.is_empty() {
+        keys.insert("dns-search".to_owned(), list(search.to_vec()));
+    }
+    keys
+}

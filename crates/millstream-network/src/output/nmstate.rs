@@ -1,0 +1,134 @@
+//! A state for nmstate, in YAML. Source: https://nmstate.io/devel/yaml_api.html
+
+use crate::topology::{Addressing, Bridge, Kind, Link, Method, Topology};
+use std::fmt::{Display, Write};
+
+pub(super) fn state(topology: &Topology) -> String {
+    let mut text = "---\ninterfaces:\n".to_owned();
+    topology.links.iter().for_each(|link| interface(&mut text, topology, link));
+    let mut routes = String::new();
+    for link in &topology.links {
+        for (family, all) in [(&link.v4, "0.0.0.0/0"), (&link.v6, "::/0")] {
+            let default = family.gateway.map(|gateway| (all.to_owned(), Some(gateway), None));
+            let others = family.routes.iter().map(|route| (route.to.to_string(), route.via, route.metric));
+            for (to, via, metric) in default.into_iter().chain(others) {
+                line(&mut routes, 2, &format!("- destination: {}", string(to)));
+                if let Some(via) = via {
+                    line(&mut routes, 4, &format!("next-hop-address: {}", string(via)));
+                }
+                line(&mut routes, 4, &format!("next-hop-interface: {}", string(&link.name)));
+                if let Some(metric) = metric {
+                    line(&mut routes, 4, &format!("metric: {metric}"));
+                }
+            }
+        }
+    }
+    if !routes.is_empty() {
+        let _ = write!(text, "routes:\n  config:\n{routes}");
+    }
+    let families = || topology.links.iter().flat_map(Link::families);
+    let servers: Vec<String> = families().flat_map(|family| &family.dns).map(string).collect();
+    let search: Vec<String> = topology.links.iter().flat_map(|link| &link.search).map(string).collect();
+    if !servers.is_empty() || !search.is_empty() {
+        text.push_str("dns-resolver:\n  config:\n");
+        line(&mut text, 4, &format!("server: [{}]", servers.join(", ")));
+        line(&mut text, 4, &format!("search: [{}]", search.join(", ")));
+    }
+    text
+}
+
+fn interface(text: &mut String, topology: &Topology, link: &Link) {
+    let kind = match link.kind {
+        Kind::Card => "ethernet",
+        Kind::Bond(_) => "bond",
+        Kind::Vlan { .. } => "vlan",
+        Kind::Bridge(_) => "linux-bridge",
+    };
+    line(text, 0, &format!("- name: {}", string(&link.name)));
+    line(text, 2, &format!("type: {kind}"));
+    line(text, 2, "state: up");
+    if let Some(mtu) = link.mtu {
+        line(text, 2, &format!("mtu: {mtu}"));
+    }
+    match &link.kind {
+        Kind::Card => {}
+        Kind::Bond(bond) => {
+            let ports: Vec<String> = bond.ports.iter().map(string).collect();
+            line(text, 2, "link-aggregation:");
+            line(text, 4, &format!("mode: {}", string(bond.mode.name())));
+            line(text, 4, &format!("port: [{}]", ports.join(", ")));
+            let options: Vec<_> = bond.options().into_iter().filter(|(name, _)| *name != "mode").collect();
+            if !options.is_empty() {
+                line(text, 4, "options:");
+            }
+            for (name, value) in options {
+                line(text, 6, &format!("{name}: {}", string(value)));
+            }
+        }
+        Kind::Vlan { parent, id } => {
+            line(text, 2, "vlan:");
+            line(text, 4, &format!("base-iface: {}", string(parent)));
+            line(text, 4, &format!("id: {id}"));
+        }
+        Kind::Bridge(bridge) => of_bridge(text, bridge),
+    }
+    // What is a port has no addresses.
+    if topology.controller(&link.name).is_none() {
+        addresses(text, "ipv4", "dhcp", &link.v4);
+        addresses(text, "ipv6", "autoconf", &link.v6);
+    }
+}
+
+fn of_bridge(text: &mut String, bridge: &Bridge) {
+    line(text, 2, "bridge:");
+    line(text, 4, "options:");
+    line(text, 6, "stp:");
+    line(text, 8, &format!("enabled: {}", bridge.stp));
+    for (key, value) in [
+        ("forward-delay", bridge.forward_delay),
+        ("hello-time", bridge.hello_time),
+        ("max-age", bridge.max_age),
+        ("priority", bridge.priority.map(u32::from)),
+    ] {
+        if let Some(value) = value {
+            line(text, 8, &format!("{key}: {value}"));
+        }
+    }
+    if !bridge.ports.is_empty() {
+        line(text, 4, "port:");
+    }
+    for port in &bridge.ports {
+        line(text, 4, &format!("- name: {}", string(port)));
+    }
+}
+
+fn addresses(text: &mut String, family: &str, automatic: &str, addressing: &Addressing) {
+    let Addressing { method, addresses, .. } = addressing;
+    line(text, 2, &format!("{family}:"));
+    if matches!(method, Method::Disabled | Method::Ignore) {
+        return line(text, 4, "enabled: false");
+    }
+    line(text, 4, "enabled: true");
+    let is_automatic = *method == Method::Auto;
+    line(text, 4, &format!("{automatic}: {is_automatic}"));
+    if automatic == "autoconf" {
+        line(text, 4, &format!("dhcp: {is_automatic}"));
+    }
+    if !addresses.is_empty() {
+        line(text, 4, "address:");
+    }
+    for one in addresses {
+        line(text, 6, &format!("- ip: {}", string(one.address)));
+        line(text, 8, &format!("prefix-length: {}", one.length));
+    }
+}
+
+fn line(text: &mut String, indent: usize, line: &str) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{:indent$}{line}", "");
+}
+
+/// A string of YAML: between quotes, so that `802.3ad` or `no` stay what they are.
+fn string(value: impl Display) -> String {
+    format!("\"{value}\"")
+}

@@ -1,0 +1,109 @@
+//! `network plan`: what programs make of a topology.
+
+use super::{TopologyArg, check};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Output, note};
+use crate::quantity::things;
+use millstream_host::write_whole;
+use millstream_network::difference::{Live, differences};
+use millstream_network::lint::{Finding, Level, lint};
+use millstream_network::output::{File, Form, Words, files};
+use serde_json::json;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+const EXAMPLES: &str = "\
+Examples:
+  millstream network plan host.toml
+  millstream network plan host.toml --as keyfile --to keyfiles
+  millstream network plan host.toml --as ip > host.sh";
+
+/// Print the commands or files that make a topology
+///
+/// Nothing on this host is changed. What would change is said on stderr. A topology with errors is refused.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct PlanArgs {
+    #[command(flatten)]
+    topology: TopologyArg,
+
+    /// Form: nmcli (commands of NetworkManager), keyfile (its files), nmstate (a state in YAML), or ip (commands of
+    /// iproute2, which a restart of the machine undoes)
+    #[arg(long = "as", value_name = "FORM", value_parser = Form::ALL.map(Form::name), default_value = "nmcli", hide_possible_values = true)]
+    form: String,
+
+    /// Version of NetworkManager, whose words changed with 1.46 [default: that of nmcli here, else 1.42]
+    #[arg(long, value_name = "VERSION")]
+    version: Option<String>,
+
+    /// Write keyfiles into this directory, each for its owner alone
+    #[arg(long, value_name = "DIR")]
+    to: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub fn run(args: &PlanArgs, output: Output) -> Result<Exit, Failure> {
+    let topology = args.topology.read()?;
+    let findings = lint(&topology);
+    let errors: Vec<_> = findings.iter().filter(|finding| finding.level == Level::Error).collect();
+    let (live, form) =
+        (Live::read(), Form::ALL.into_iter().find(|form| form.name() == args.form).unwrap_or(Form::Nmcli));
+    for finding in &findings {
+        let Finding { level, place, sentence, reason, .. } = finding;
+        note(&format!("{}: {place}: {sentence}; {reason}", level.name()));
+    }
+    if !errors.is_empty() {
+        let count = things(errors.len() as u64, "error");
+        return Err(Failure::user(format!("nothing is planned: {count} in {}", args.topology.topology.display()))
+            .hint("each is named above, with what helps"));
+    }
+    let words = match &args.version {
+        Some(version) => Words::of(version)
+            .ok_or_else(|| Failure::user(format!("{version:?} is not a version")).hint("for example --version 1.42"))?,
+        None => installed(),
+    };
+    let differences = live.map(|live| differences(&topology, &live)).unwrap_or_default();
+    for difference in &differences {
+        note(difference);
+    }
+    if let Some(dir) = &args.to {
+        if form != Form::Keyfile {
+            return Err(Failure::user("--to writes keyfiles").hint("add --as keyfile"));
+        }
+        for file in files(&topology, words) {
+            let path = write(dir, &file)?;
+            output.line(&path.display().to_string())?;
+        }
+        return Ok(Exit::Done);
+    }
+    let text = form.text(&topology, words);
+    if output.is_json() {
+        let found: Vec<_> = findings.iter().map(check::as_json).collect();
+        output.json(&json!({ "form": form.name(), "text": text, "findings": found, "differences": differences }))?;
+        return Ok(Exit::Done);
+    }
+    let mut stdout = std::io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()?;
+    Ok(Exit::Done)
+}
+
+/// The words of the NetworkManager that is here.
+fn installed() -> Words {
+    let asked = millstream_host::Command::new("nmcli").arg("--version").run_blocking();
+    let version = asked.ok().and_then(|ended| ended.stdout.rsplit(' ').next().map(str::to_owned));
+    version.and_then(|version| Words::of(&version)).unwrap_or(Words::OLD)
+}
+
+/// NetworkManager ignores a file that others may read.
+fn write(dir: &Path, file: &File) -> Result<PathBuf, Failure> {
+    let path = dir.join(&file.name);
+    let failed = |error| Failure::user(format!("cannot write {}", path.display())).because(&error);
+    fs::create_dir_all(dir).map_err(failed)?;
+    write_whole(&path, &file.text).map_err(failed)?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
+    Ok(path)
+}

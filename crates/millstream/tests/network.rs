@@ -1,0 +1,84 @@
+//! `network`: topologies are checked and planned, and what `ip` makes of one is what the kernel then has.
+
+use crate::process::millstream;
+use millstream_host::Sandbox;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+/// A bridge with an address, on an end of a virtual cable: the kernel of a test machine may have no bonds and no VLANs.
+const BRIDGE: &str = "\
+[cards.card0]
+mtu = 1400
+[bridges.br0]
+ports = ['card0']
+stp = false
+forward_delay = 0
+autoconnect_ports = true
+addresses = ['192.0.2.5/24', '2001:db8::5/64']
+gateway = '192.0.2.1'
+dns = ['192.0.2.53']
+routes = [{ to = '198.51.100.0/24', via = '192.0.2.9', metric = 50 }]
+";
+
+fn file(text: &str) -> (tempfile::TempDir, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("host.toml");
+    fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap().to_owned();
+    (dir, path)
+}
+
+#[test]
+fn mistakes_are_printed_with_their_reason_and_errors_refuse_a_plan() {
+    let (_dir, good) = file(BRIDGE);
+    let checked = millstream(&["network", "check", &good]).ends(0);
+    assert_eq!(checked.stdout, "2 links: 0 errors, 0 warnings, 0 notes\n");
+    let (_dir, wrong) = file(&BRIDGE.replace("'192.0.2.1'", "'192.0.3.1'"));
+    let checked = millstream(&["network", "check", &wrong]).ends(1);
+    assert!(checked.stdout.contains("the gateway 192.0.3.1 is in none of its networks"), "{checked:?}");
+    let json = millstream(&["network", "check", &wrong, "--output", "json"]).ends(1).json();
+    assert_eq!((json[0]["lint"].as_str(), json[0]["place"].as_str()), (Some("gateway-outside"), Some("bridges.br0")));
+    let refused = millstream(&["network", "plan", &wrong]).ends(2);
+    assert!(refused.stdout.is_empty() && refused.stderr.contains("nothing is planned: 1 error"), "{refused:?}");
+    let missing = millstream(&["network", "plan", "/nowhere/host.toml"]).ends(2);
+    assert!(missing.stderr.contains("cannot read /nowhere/host.toml"), "{missing:?}");
+    let (_dir, broken) = file("[vlans.v]\nparent = 'eth0'\nid = 4095\n");
+    let refused = millstream(&["network", "check", &broken]).ends(2);
+    assert!(refused.stderr.contains("vlans.v: id: 4095 is not the number of a VLAN"), "{refused:?}");
+}
+
+#[test]
+fn keyfiles_are_written_for_their_owner_alone() {
+    let (dir, topology) = file(BRIDGE);
+    let to = dir.path().join("keyfiles");
+    let to_text = to.to_str().unwrap();
+    let written = millstream(&["network", "plan", &topology, "--as", "keyfile", "--to", to_text]).ends(0);
+    assert_eq!(written.stdout.lines().count(), 2, "{written:?}");
+    let bridge = to.join("br0.nmconnection");
+    assert!(fs::read_to_string(&bridge).unwrap().contains("address1=192.0.2.5/24,192.0.2.1\n"));
+    assert_eq!(fs::metadata(&bridge).unwrap().permissions().mode() & 0o777, 0o600);
+    let refused = millstream(&["network", "plan", &topology, "--to", to_text]).ends(2);
+    assert!(refused.stderr.contains("--as keyfile"), "{refused:?}");
+    let refused = millstream(&["network", "plan", &topology, "--version", "new"]).ends(2);
+    assert!(refused.stderr.contains("is not a version"), "{refused:?}");
+}
+
+/// The commands of `ip` make what the topology says, read back from the kernel.
+#[test]
+fn what_ip_makes_is_what_the_topology_says() {
+    let mut sandbox = Sandbox::make(2).unwrap();
+    let end = |network, device| millstream_host::End { network: Some(network), device, addresses: &[] };
+    sandbox.join([end(0, "card0"), end(1, "card1")]).unwrap();
+    let (_dir, topology) = file(BRIDGE);
+    let commands = millstream(&["network", "plan", &topology, "--as", "ip"]).ends(0).stdout;
+    sandbox.run(0, "sh", ["-ec", &commands]).unwrap();
+    let shown = |args: &[&str]| sandbox.run(0, "ip", args).unwrap().stdout;
+    let addresses = shown(&["-brief", "address", "show", "dev", "br0"]);
+    assert!(addresses.contains("192.0.2.5/24") && addresses.contains("2001:db8::5/64"), "{addresses}");
+    let card = shown(&["-details", "link", "show", "dev", "card0"]);
+    assert!(card.contains("mtu 1400") && card.contains("master br0"), "{card}");
+    assert!(shown(&["-details", "link", "show", "dev", "br0"]).contains("stp_state 0"));
+    let routes = shown(&["route", "show"]);
+    assert!(routes.contains("default via 192.0.2.1 dev br0"), "{routes}");
+    assert!(routes.contains("198.51.100.0/24 via 192.0.2.9 dev br0 metric 50"), "{routes}");
+}
