@@ -1,10 +1,9 @@
 //! The rules that this host has now.
 
-use crate::connection::of_ssh;
 use crate::limits::DENY_SECONDS_MAX;
 use crate::nft::asked;
 use crate::rules::{Rules, TABLE, is_digest, name};
-use millstream_host::Sandbox;
+use millstream_host::{Sandbox, Ssh};
 use millstream_model::Refusal;
 use millstream_model::range::{FAMILIES, Range, Reading};
 use millstream_model::words::{command, option};
@@ -123,7 +122,7 @@ pub async fn deny(text: &str, time: Duration) -> Result<String, Refusal> {
             .hint("what is to be denied for good belongs in the policy: deny = [\"192.0.2.0/24\"]"));
     }
     let what = shown(range);
-    if let Some(ssh) = of_ssh().filter(|ssh| range.contains(ssh.peer)) {
+    if let Some(ssh) = Ssh::here().filter(|ssh| range.contains(ssh.peer)) {
         return Err(Refusal::new(format!("that would deny {}, from which your own ssh connection comes", ssh.peer)));
     }
     let set = name("denied", range.family);

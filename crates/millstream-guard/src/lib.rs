@@ -1,6 +1,6 @@
 //! The packet filter of a host: its policy, the rules for the kernel, their proof by packets, and what each rule costs.
 
-pub mod connection;
+mod connection;
 pub mod in_effect;
 pub mod limits;
 mod netlink;

@@ -1,9 +1,9 @@
 //! What a plan warns of: what on this host a policy would cut, or what would make it mean less than it says.
 
-use crate::connection::{Ssh, of_ssh};
 use crate::nft::asked;
 use crate::policy::{Content, Direction, Flags, Mode, Packet, Policy, Ports, Service, meaning};
 use crate::rules::TABLE;
+use millstream_host::Ssh;
 use millstream_model::Refusal;
 use millstream_model::words::option;
 use serde_json::Value;
@@ -62,7 +62,7 @@ impl Facts {
         let ports = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
         let mut ports = ports.split_whitespace().map_while(|port| port.parse().ok());
         Ok(Self {
-            ssh: of_ssh(),
+            ssh: Ssh::here(),
             is_flushed: enabled.exists() && fs::read_to_string(rules).is_ok_and(|text| text.lines().any(flushes)),
             tracked: setting("netfilter/nf_conntrack_count"),
             asking_ports: ports.next().zip(ports.next()),

@@ -30,6 +30,7 @@ mod memory_limit;
 mod process;
 mod sandbox;
 pub mod setting;
+mod ssh;
 mod wait;
 mod whole_file;
 
@@ -45,9 +46,10 @@ pub use measured::Measured;
 pub use memory_limit::MemoryLimit;
 pub use process::{
     Ancestor, ancestors, cpu_seconds_of, hangup_is_ignored, is_living_in, leave_terminal, living_in, own_cpu_seconds,
-    signal, variable_of,
+    signal,
 };
 pub use sandbox::{End, Sandbox};
 pub use setting::sysctl_file;
+pub use ssh::Ssh;
 pub use wait::wait_until;
 pub use whole_file::{remove_whole, write_whole};

@@ -78,7 +78,7 @@ fn ancestor(pid: u32, stat: &str, booted: u64) -> Option<(u32, Ancestor)> {
 }
 
 /// A variable of the environment with which a process was started; `None` also if this account may not see it.
-pub fn variable_of(pid: u32, name: &str) -> Option<String> {
+pub(crate) fn variable_of(pid: u32, name: &str) -> Option<String> {
     let all = fs::read(format!("/proc/{pid}/environ")).ok()?;
     let own = all.split(|byte| *byte == 0).filter_map(|one| std::str::from_utf8(one).ok());
     own.into_iter().find_map(|one| Some(one.strip_prefix(name)?.strip_prefix('=')?.to_owned()))

@@ -5,3 +5,4 @@ pub mod limits;
 pub mod lint;
 pub mod output;
 pub mod topology;
+pub mod warning;

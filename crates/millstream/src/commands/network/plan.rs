@@ -9,6 +9,7 @@ use millstream_host::write_whole;
 use millstream_network::difference::{Live, differences};
 use millstream_network::lint::{Finding, Level, lint};
 use millstream_network::output::{File, Form, Words, files};
+use millstream_network::warning::{Facts, warnings};
 use serde_json::json;
 use std::fs;
 use std::io::Write;
@@ -65,6 +66,11 @@ pub fn run(args: &PlanArgs, output: Output) -> Result<Exit, Failure> {
             .ok_or_else(|| Failure::user(format!("{version:?} is not a version")).hint("for example --version 1.42"))?,
         None => installed(),
     };
+    let facts = Facts::read();
+    let warned = live.as_ref().map(|live| warnings(&topology, &facts, live)).unwrap_or_default();
+    for warning in &warned {
+        note(&format!("warning: {warning}"));
+    }
     let differences = live.map(|live| differences(&topology, &live)).unwrap_or_default();
     for difference in &differences {
         note(difference);
@@ -82,7 +88,7 @@ pub fn run(args: &PlanArgs, output: Output) -> Result<Exit, Failure> {
     let text = form.text(&topology, words);
     if output.is_json() {
         let found: Vec<_> = findings.iter().map(check::as_json).collect();
-        output.json(&json!({ "form": form.name(), "text": text, "findings": found, "differences": differences }))?;
+        output.json(&json!({ "form": form.name(), "text": text, "findings": found, "warnings": warned, "differences": differences }))?;
         return Ok(Exit::Done);
     }
     let mut stdout = std::io::stdout().lock();
