@@ -1,9 +1,10 @@
 //! Check `bond-leg-down`: a card of a bond does not work.
 
+use super::network_link;
 use crate::check::{Check, Look, Seen, Task};
 use crate::host::Host;
-use millstream_host::kernel::link::{BONDS, Degraded, LINKS, degraded};
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_host::kernel::link::{BONDS, Degraded};
+use millstream_model::{Class, Finding, Level, Repair, Restart};
 
 pub(super) const CHECK: Check = Check {
     id: "bond-leg-down",
@@ -15,29 +16,26 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn look(host: &Host, task: &Task) -> Seen {
-    let Some(links) = host.links() else {
-        return Seen::default().but(Some(Host::hidden("the network links", LINKS)));
-    };
-    let mut findings = Vec::new();
-    for one in degraded(&links) {
-        let (Degraded::LegsDown { link, dead, working }, Some(bond)) = (&one, one.link().bond()) else { continue };
-        let source = format!("{BONDS}/{}", link.name);
-        let failures: Vec<String> = bond.legs.iter().map(|leg| format!("{} {}", leg.name, leg.failures)).collect();
-        let level = if *working == 0 { Level::Critical } else { Level::Warning };
-        let mut finding = task
-            .finding(level, &link.name, one.to_string())
-            .with("cards that work", format!("{working} of {}", bond.legs.len()), &source)
-            .with("failures since they were added", failures.join(", "), &source);
-        finding.alternative =
-            Some("somebody has switched the card off on purpose, for example to replace a switch".to_owned());
-        finding.repair = Some(Repair {
-            sentence: "look at the cable, the card and the port of the switch".to_owned(),
-            commands: dead.iter().map(|name| format!("$ ip -statistics link show {name}")).collect(),
-            risk: "none; pulling the wrong cable cuts the machine off".to_owned(),
-            restart: Restart::Nothing,
-            change: None,
-        });
-        findings.push(finding);
-    }
-    findings.into_iter().collect()
+    network_link::seen(host, |one| found(one, task))
+}
+
+fn found(one: &Degraded<'_>, task: &Task) -> Option<Finding> {
+    let (Degraded::LegsDown { link, dead, working }, Some(bond)) = (one, one.link().bond()) else { return None };
+    let source = format!("{BONDS}/{}", link.name);
+    let failures: Vec<String> = bond.legs.iter().map(|leg| format!("{} {}", leg.name, leg.failures)).collect();
+    let level = if *working == 0 { Level::Critical } else { Level::Warning };
+    let mut finding = task
+        .finding(level, &link.name, one.to_string())
+        .with("cards that work", format!("{working} of {}", bond.legs.len()), &source)
+        .with("failures since they were added", failures.join(", "), &source);
+    finding.alternative =
+        Some("somebody has switched the card off on purpose, for example to replace a switch".to_owned());
+    finding.repair = Some(Repair {
+        sentence: "look at the cable, the card and the port of the switch".to_owned(),
+        commands: dead.iter().map(|name| format!("$ ip -statistics link show {name}")).collect(),
+        risk: "none; pulling the wrong cable cuts the machine off".to_owned(),
+        restart: Restart::Nothing,
+        change: None,
+    });
+    Some(finding)
 }

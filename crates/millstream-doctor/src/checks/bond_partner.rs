@@ -1,9 +1,10 @@
 //! Check `bond-partner`: the switch does not speak LACP with a bond, or not with all of its cards as one group.
 
+use super::network_link;
 use crate::check::{Check, Look, Seen, Task};
 use crate::host::Host;
-use millstream_host::kernel::link::{BONDS, Degraded, LINKS, degraded};
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_host::kernel::link::{BONDS, Degraded};
+use millstream_model::{Class, Finding, Level, Repair, Restart};
 
 pub(super) const CHECK: Check = Check {
     id: "bond-partner",
@@ -15,36 +16,30 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn look(host: &Host, task: &Task) -> Seen {
-    let Some(links) = host.links() else {
-        return Seen::default().but(Some(Host::hidden("the network links", LINKS)));
-    };
-    let mut findings = Vec::new();
-    for one in degraded(&links) {
-        let (Degraded::NoPartner(link) | Degraded::Split(link), Some(bond)) = (&one, one.link().bond()) else {
-            continue;
-        };
-        let source = format!("{BONDS}/{}", link.name);
-        let groups: Vec<String> = bond
-            .legs
-            .iter()
-            .map(|leg| {
-                format!("{} {}", leg.name, leg.aggregator.map_or_else(|| "-".to_owned(), |group| group.to_string()))
-            })
-            .collect();
-        let mut finding = task
-            .finding(Level::Warning, &link.name, one.to_string())
-            .with("partner", bond.partner.as_deref().unwrap_or("unknown"), &source)
-            .with("group of each card", groups.join(", "), &source);
-        finding.repair = Some(Repair {
-            sentence: "let the switch have the ports of these cards in one group that speaks LACP; cards at two switches need \
-                       switches that act as one"
+    network_link::seen(host, |one| found(one, task))
+}
+
+fn found(one: &Degraded<'_>, task: &Task) -> Option<Finding> {
+    let (Degraded::NoPartner(link) | Degraded::Split(link), Some(bond)) = (one, one.link().bond()) else { return None };
+    let source = format!("{BONDS}/{}", link.name);
+    let groups: Vec<String> = bond
+        .legs
+        .iter()
+        .map(|leg| format!("{} {}", leg.name, leg.aggregator.map_or_else(|| "-".to_owned(), |group| group.to_string())))
+        .collect();
+    let mut finding = task
+        .finding(Level::Warning, &link.name, one.to_string())
+        .with("partner", bond.partner.as_deref().unwrap_or("unknown"), &source)
+        .with("group of each card", groups.join(", "), &source);
+    finding.repair = Some(Repair {
+        sentence:
+            "let the switch have the ports of these cards in one group that speaks LACP; cards at two switches need \
+                   switches that act as one"
                 .to_owned(),
-            commands: vec![format!("$ cat {source}")],
-            risk: "a wrong group at the switch cuts the machine off".to_owned(),
-            restart: Restart::Nothing,
-            change: None,
-        });
-        findings.push(finding);
-    }
-    findings.into_iter().collect()
+        commands: vec![format!("$ cat {source}")],
+        risk: "a wrong group at the switch cuts the machine off".to_owned(),
+        restart: Restart::Nothing,
+        change: None,
+    });
+    Some(finding)
 }

@@ -1,9 +1,10 @@
 //! Check `bridge-port-blocked`: a port of a bridge passes nothing on.
 
+use super::network_link;
 use crate::check::{Check, Look, Seen, Task};
 use crate::host::Host;
-use millstream_host::kernel::link::{Degraded, LINKS, degraded};
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_host::kernel::link::{Degraded, LINKS};
+use millstream_model::{Class, Finding, Level, Repair, Restart};
 
 pub(super) const CHECK: Check = Check {
     id: "bridge-port-blocked",
@@ -15,27 +16,23 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn look(host: &Host, task: &Task) -> Seen {
-    let Some(links) = host.links() else {
-        return Seen::default().but(Some(Host::hidden("the network links", LINKS)));
-    };
-    let mut findings = Vec::new();
-    for one in degraded(&links) {
-        let Degraded::Blocked { link, state, .. } = &one else { continue };
-        let mut finding = task.finding(Level::Warning, &link.name, one.to_string()).with(
-            "state of the port",
-            state.name(),
-            &format!("{LINKS}/{}/brport/state", link.name),
-        );
-        finding.alternative =
-            Some("the port is a spare one, which STP keeps for the time when another fails".to_owned());
-        finding.repair = Some(Repair {
-            sentence: "find the second way to the same network, or the reason why the link is down".to_owned(),
-            commands: vec![format!("$ bridge -details link show dev {}", link.name)],
-            risk: "a port that is forced open while there is a loop stops the whole network".to_owned(),
-            restart: Restart::Nothing,
-            change: None,
-        });
-        findings.push(finding);
-    }
-    findings.into_iter().collect()
+    network_link::seen(host, |one| found(one, task))
+}
+
+fn found(one: &Degraded<'_>, task: &Task) -> Option<Finding> {
+    let Degraded::Blocked { link, state, .. } = one else { return None };
+    let mut finding = task.finding(Level::Warning, &link.name, one.to_string()).with(
+        "state of the port",
+        state.name(),
+        &format!("{LINKS}/{}/brport/state", link.name),
+    );
+    finding.alternative = Some("the port is a spare one, which STP keeps for the time when another fails".to_owned());
+    finding.repair = Some(Repair {
+        sentence: "find the second way to the same network, or the reason why the link is down".to_owned(),
+        commands: vec![format!("$ bridge -details link show dev {}", link.name)],
+        risk: "a port that is forced open while there is a loop stops the whole network".to_owned(),
+        restart: Restart::Nothing,
+        change: None,
+    });
+    Some(finding)
 }

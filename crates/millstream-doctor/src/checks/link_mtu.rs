@@ -1,9 +1,10 @@
 //! Check `link-mtu`: a link sends larger packets than what it lies on.
 
+use super::network_link;
 use crate::check::{Check, Look, Seen, Task};
 use crate::host::Host;
-use millstream_host::kernel::link::{Degraded, LINKS, degraded};
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_host::kernel::link::{Degraded, LINKS};
+use millstream_model::{Class, Finding, Level, Repair, Restart};
 
 pub(super) const CHECK: Check = Check {
     id: "link-mtu",
@@ -15,27 +16,24 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn look(host: &Host, task: &Task) -> Seen {
-    let Some(links) = host.links() else {
-        return Seen::default().but(Some(Host::hidden("the network links", LINKS)));
-    };
-    let mut findings = Vec::new();
-    for one in degraded(&links) {
-        let Degraded::Larger { link, below } = &one else { continue };
-        let (own, theirs) = (link.mtu.unwrap_or(0), below.mtu.unwrap_or(0));
-        let mtu = |name: &str| format!("{LINKS}/{name}/mtu");
-        let mut finding = task
-            .finding(Level::Warning, &link.name, one.to_string())
-            .with(&link.name, own, &mtu(&link.name))
-            .with(&below.name, theirs, &mtu(&below.name));
-        finding.repair = Some(Repair {
-            sentence: "give both the same size, and the switch too".to_owned(),
-            commands: vec![format!("$ ip link set dev {} mtu {theirs}", link.name)],
-            risk: "smaller packets cost some throughput; a larger size on a link below needs a switch that takes it"
-                .to_owned(),
-            restart: Restart::Nothing,
-            change: None,
-        });
-        findings.push(finding);
-    }
-    findings.into_iter().collect()
+    network_link::seen(host, |one| found(one, task))
+}
+
+fn found(one: &Degraded<'_>, task: &Task) -> Option<Finding> {
+    let Degraded::Larger { link, below } = one else { return None };
+    let (own, theirs) = (link.mtu.unwrap_or(0), below.mtu.unwrap_or(0));
+    let mtu = |name: &str| format!("{LINKS}/{name}/mtu");
+    let mut finding = task
+        .finding(Level::Warning, &link.name, one.to_string())
+        .with(&link.name, own, &mtu(&link.name))
+        .with(&below.name, theirs, &mtu(&below.name));
+    finding.repair = Some(Repair {
+        sentence: "give both the same size, and the switch too".to_owned(),
+        commands: vec![format!("$ ip link set dev {} mtu {theirs}", link.name)],
+        risk: "smaller packets cost some throughput; a larger size on a link below needs a switch that takes it"
+            .to_owned(),
+        restart: Restart::Nothing,
+        change: None,
+    });
+    Some(finding)
 }

@@ -49,6 +49,7 @@ mod memory_pressure;
 mod minor_version_behind;
 mod missed_index;
 mod model_behind;
+mod network_link;
 mod never_analyzed;
 mod new_index;
 mod no_room_for_update;
