@@ -1,7 +1,7 @@
 //! Plan, apply, verify, and then confirm or undo.
 
 use crate::journal::{Entry, Journal, State, now};
-use crate::kind::{Kind, Lasting, Reach, find};
+use crate::kind::{Answer, Kind, Lasting, Reach, find};
 use crate::lasting;
 use crate::limits::CHANGE_START_SECONDS;
 use crate::place::Place;
@@ -158,6 +158,14 @@ impl<'a> Changes<'a> {
     /// # Errors
     /// The target does not take the value, and has its old one.
     pub async fn apply(&self, number: u32) -> Result<Entry, Refusal> {
+        self.apply_if_works(number, Box::pin(async { Ok(()) })).await
+    }
+
+    /// The same, but the old value is also given back if `works` refuses, which is asked when the new value is there.
+    ///
+    /// # Errors
+    /// As `apply`, and what `works` refuses.
+    pub async fn apply_if_works(&self, number: u32, works: Answer<'_, ()>) -> Result<Entry, Refusal> {
         let _lock = self.journal.lock(Some(number)).await?;
         let mut entry = self.journal.entry(number)?;
         let kind = self.kind(&entry.kind)?;
@@ -166,17 +174,18 @@ impl<'a> Changes<'a> {
         }
         kind.is_free(self.place, Some(&entry.target))?;
         self.is_thing(kind, &entry).await?;
-        if let Err(refusal) = self.write_and_verify(kind, &mut entry).await {
+        if let Err(refusal) = self.write_and_verify(kind, &mut entry, works).await {
             let back = self.give_back(kind, &mut entry).await;
             return Err(back.err().map_or(refusal.clone(), |back| Refusal::new(format!("{refusal}; and {back}"))));
         }
         Ok(entry)
     }
 
-    async fn write_and_verify(&self, kind: &dyn Kind, entry: &mut Entry) -> Result<(), Refusal> {
+    async fn write_and_verify(&self, kind: &dyn Kind, entry: &mut Entry, works: Answer<'_, ()>) -> Result<(), Refusal> {
         self.write(kind, entry, VALUE).await?;
         passed("change-written").await?;
         is_value(entry, kind.read(self.place, &entry.target).await?.as_deref())?;
+        works.await?;
         entry.state = State::Verified;
         entry.deadline = entry.confirm_seconds.map(|seconds| now() + seconds);
         self.journal.write(entry)?;
@@ -216,6 +225,7 @@ impl<'a> Changes<'a> {
             lasting::put(&lasting)?;
             passed("line-written").await?;
         }
+        kind.release(self.place).await?;
         entry.state = State::Confirmed;
         entry.deadline = None;
         self.journal.write(&entry)?;
@@ -233,23 +243,24 @@ impl<'a> Changes<'a> {
         self.undo_entry(self.journal.entry(number)?).await
     }
 
-    /// The same, but only if nobody has confirmed it in time. `None` also while another process works on it: that may
-    /// take long, for example if an index is built, and the deadline begins afterwards.
+    /// The same, but only if nobody has confirmed it in time, or if `is_left` and it was not verified: the process that
+    /// applied it has ended. `None` also while another process works on it: that may take long, for example if an index is
+    /// built, and the deadline begins afterwards.
     ///
     /// # Errors
     /// As `undo`.
-    pub async fn undo_if_late(&self, number: u32) -> Result<Option<Undone>, Refusal> {
+    pub async fn undo_if_late(&self, number: u32, is_left: bool) -> Result<Option<Undone>, Refusal> {
         let Some(_lock) = self.journal.try_lock(number)? else { return Ok(None) };
         let entry = self.journal.entry(number)?;
-        if !entry.is_late() {
+        let is_left = is_left && entry.state == State::Planned;
+        if !entry.is_late() && !is_left {
             return Ok(None);
         }
         Ok(Some(self.undo_entry(entry).await?.1))
     }
 
     /// Closes a change, and keeps the value that is there, whoever has set it. What made the new value last is taken back
-    /// if it is still there. Neither the server or device nor the kind of the change is asked: they may be
-    /// gone. Repeating it changes nothing.
+    /// if it is still there. Neither the server nor the device is asked: they may be gone. Repeating it changes nothing.
     ///
     /// # Errors
     /// What made it last cannot be taken back, or the journal cannot be written.
@@ -258,6 +269,11 @@ impl<'a> Changes<'a> {
         let mut entry = self.journal.entry(number)?;
         if is_taken_back(&entry) {
             return Ok((entry, Undone::Before));
+        }
+        if !entry.state.is_over()
+            && let Ok(kind) = self.kind(&entry.kind)
+        {
+            kind.release(self.place).await?;
         }
         let is_back = self.take_lasting_back(&mut entry).await?;
         self.close(&mut entry, State::Closed)?;
@@ -278,7 +294,10 @@ impl<'a> Changes<'a> {
         self.is_thing(kind, &entry).await?;
         let value = self.value_of(kind, &entry).await?;
         let is_old = same(value.as_deref(), entry.before.as_deref());
-        if !is_old && !kind.is_ours() && !same(value.as_deref(), entry.value.as_deref()) {
+        if !is_old
+            && !kind.overwrites(entry.state == State::Confirmed)
+            && !same(value.as_deref(), entry.value.as_deref())
+        {
             return Ok((entry, Undone::Theirs(value)));
         }
         let may_be_renamed = entry.state != State::Planned && entry.before.is_none() && kind.can_be_renamed();
@@ -292,14 +311,15 @@ impl<'a> Changes<'a> {
         Ok((entry, undone))
     }
 
-    /// Refuses if a later change of a target that is ours alone is in effect: giving back the value before both would
+    /// Refuses if a later change of a target that is overwritten is in effect: giving back the value before both would
     /// take that one away too.
     fn is_newest(&self, kind: &dyn Kind, entry: &Entry) -> Result<(), Refusal> {
         let is_later = |one: &&Entry| {
             let is_same = (&one.kind, &one.target, &one.identity) == (&entry.kind, &entry.target, &entry.identity);
             is_same && one.number > entry.number && !is_taken_back(one)
         };
-        let entries = if kind.is_ours() { self.journal.entries()? } else { Vec::new() };
+        let entries =
+            if kind.overwrites(entry.state == State::Confirmed) { self.journal.entries()? } else { Vec::new() };
         match entries.iter().filter(is_later).map(|one| one.number).next_back() {
             None => Ok(()),
             Some(later) => Err(Refusal::new(format!("change {later} of {} came later", entry.target))
@@ -341,6 +361,7 @@ impl<'a> Changes<'a> {
             }
         }
         passed("value-restored").await?;
+        kind.release(self.place).await?;
         self.close(entry, State::Undone)?;
         Ok(has_parts)
     }

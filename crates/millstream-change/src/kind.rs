@@ -56,9 +56,19 @@ pub trait Kind: Debug + Send + Sync {
         self.read(place, target)
     }
 
-    /// Whether the targets are ours alone. Then the old value is given back also if somebody has changed it since.
-    fn is_ours(&self) -> bool {
+    /// Whether an undo gives the old value back also if the value was changed since. That holds for targets that
+    /// are ours alone, and for those that others may half give back before a confirmation.
+    fn overwrites(&self, _is_confirmed: bool) -> bool {
         false
+    }
+
+    /// Ends what would give the old value back by itself, such as a timer of another program. Called before a change is
+    /// recorded as confirmed, undone or closed.
+    ///
+    /// # Errors
+    /// It cannot be ended.
+    fn release<'a>(&'a self, _place: &'a Place) -> Answer<'a, ()> {
+        Box::pin(async { Ok(()) })
     }
 
     /// What tells the thing behind a target from another that may get its name later, such as a disk's serial number.

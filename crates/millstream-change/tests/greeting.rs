@@ -50,7 +50,7 @@ impl Kind for Greeting {
         Ok(Lasting::Files(vec![(file(place, "/etc", target), value.unwrap_or_default().to_owned())]))
     }
 
-    fn is_ours(&self) -> bool {
+    fn overwrites(&self, _: bool) -> bool {
         true
     }
 }

@@ -137,7 +137,7 @@ impl Kind for PacketFilter {
         })
     }
 
-    fn is_ours(&self) -> bool {
+    fn overwrites(&self, _: bool) -> bool {
         true
     }
 

@@ -1,8 +1,12 @@
 //! A file that is replaced as a whole.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+/// How the name ends under which a file is written, before it gets its own.
+pub const NEW: &str = ".new";
 
 /// Writes a file beside its name and renames it: a reader sees the old file or the new one, never a part of one, also after
 /// a crash of the machine. It is on the disk when this returns.
@@ -10,10 +14,28 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// Errors of the disk. Then the old file is as it was.
 pub fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+    write_with_mode(path, text, 0o666)
+}
+
+/// The same for a text that its owner alone may read, at any time.
+///
+/// # Errors
+/// As [`write_whole`].
+pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    write_with_mode(path, text, 0o600)
+}
+
+/// `mode`: rights, of which the process's umask takes some away.
+fn write_with_mode(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     let mut new = path.as_os_str().to_owned();
-    new.push(".new");
+    new.push(NEW);
     let new = PathBuf::from(new);
-    let mut file = File::create(&new)?;
+    // What a crash has left may have other rights.
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&new)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     fs::rename(&new, path)?;
@@ -38,13 +60,15 @@ fn sync_name(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn a_file_is_replaced_and_nothing_is_left_beside_it() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a.json");
         write_whole(&file, "old").unwrap();
-        write_whole(&file, "new").unwrap();
+        write_private(&file, "new").unwrap();
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_to_string(&file).unwrap(), "new");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
         assert!(write_whole(&dir.path().join("none/a"), "x").is_err());

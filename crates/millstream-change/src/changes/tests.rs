@@ -13,6 +13,7 @@ struct Memory {
     values: Mutex<BTreeMap<String, String>>,
     identity: Mutex<Option<String>>,
     has_part: Mutex<bool>,
+    released: Mutex<u32>,
     file: PathBuf,
 }
 
@@ -54,6 +55,13 @@ impl Kind for Memory {
 
     fn can_be_renamed(&self) -> bool {
         true
+    }
+
+    fn release<'a>(&'a self, _: &'a Place) -> Answer<'a, ()> {
+        Box::pin(async {
+            *self.released.lock().unwrap() += 1;
+            Ok(())
+        })
     }
 
     fn lasting(&self, _: &Place, target: &str, value: Option<&str>) -> Result<Lasting, Refusal> {
@@ -253,10 +261,10 @@ async fn a_change_is_undone_only_if_it_is_late() {
     let scene = Scene::new();
     let changes = scene.changes();
     let entry = apply(&changes, "new").await.unwrap();
-    assert_eq!(changes.undo_if_late(entry.number).await.unwrap(), None);
+    assert_eq!(changes.undo_if_late(entry.number, false).await.unwrap(), None);
     scene.journal.write(&Entry { deadline: Some(1), ..entry.clone() }).unwrap();
-    assert_eq!(changes.undo_if_late(entry.number).await.unwrap(), Some(Undone::Now));
-    assert_eq!((scene.value().as_str(), changes.undo_if_late(entry.number).await.unwrap()), ("old", None));
+    assert_eq!(changes.undo_if_late(entry.number, false).await.unwrap(), Some(Undone::Now));
+    assert_eq!((scene.value().as_str(), changes.undo_if_late(entry.number, false).await.unwrap()), ("old", None));
 }
 
 #[tokio::test]
@@ -266,9 +274,52 @@ async fn a_change_on_which_another_process_works_is_not_late() {
     let planned = changes.plan(&change("new"), "because", Some(Duration::from_secs(60))).await.unwrap();
     scene.journal.write(&Entry { deadline: Some(1), ..planned.clone() }).unwrap();
     let at_work = scene.journal.lock(Some(planned.number)).await.unwrap();
-    assert_eq!(changes.undo_if_late(planned.number).await.unwrap(), None);
+    assert_eq!(changes.undo_if_late(planned.number, false).await.unwrap(), None);
     drop(at_work);
-    assert_eq!(changes.undo_if_late(planned.number).await.unwrap(), Some(Undone::Already));
+    assert_eq!(changes.undo_if_late(planned.number, false).await.unwrap(), Some(Undone::Already));
+}
+
+#[tokio::test]
+async fn a_change_that_its_process_has_left_is_undone_before_its_time_unless_it_was_verified() {
+    let scene = Scene::new();
+    let changes = scene.changes();
+    let planned = changes.plan(&change("new"), "because", Some(Duration::from_secs(60))).await.unwrap();
+    scene.memory.values.lock().unwrap().insert("t".to_owned(), "new".to_owned());
+    assert_eq!(changes.undo_if_late(planned.number, false).await.unwrap(), None);
+    assert_eq!(changes.undo_if_late(planned.number, true).await.unwrap(), Some(Undone::Now));
+    let verified = apply(&changes, "new").await.unwrap();
+    assert_eq!(changes.undo_if_late(verified.number, true).await.unwrap(), None);
+    assert_eq!(scene.value(), "new");
+}
+
+#[tokio::test]
+async fn what_does_not_work_is_given_back_at_once() {
+    let scene = Scene::new();
+    let changes = scene.changes();
+    let planned = changes.plan(&change("new"), "because", Some(Duration::from_secs(60))).await.unwrap();
+    let works = async {
+        assert_eq!(scene.value(), "new", "it is asked when the new value is there");
+        Err(Refusal::new("nobody answers"))
+    };
+    let refused = changes.apply_if_works(planned.number, Box::pin(works)).await.unwrap_err();
+    assert_eq!((refused.to_string().as_str(), scene.value().as_str()), ("nobody answers", "old"));
+    assert_eq!(scene.journal.entry(planned.number).unwrap().state, State::Undone);
+}
+
+#[tokio::test]
+async fn a_kind_releases_what_it_holds_however_a_change_ends() {
+    let scene = Scene::new();
+    let changes = scene.changes();
+    let released = || *scene.memory.released.lock().unwrap();
+    let confirmed = apply(&changes, "new").await.unwrap().number;
+    changes.confirm(confirmed).await.unwrap();
+    assert_eq!(released(), 1);
+    changes.keep(confirmed).await.unwrap();
+    assert_eq!(released(), 1, "it was over before");
+    changes.undo(apply(&changes, "newer").await.unwrap().number).await.unwrap();
+    assert_eq!(released(), 2);
+    changes.keep(apply(&changes, "newest").await.unwrap().number).await.unwrap();
+    assert_eq!(released(), 3);
 }
 
 #[tokio::test]

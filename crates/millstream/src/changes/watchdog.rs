@@ -6,7 +6,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::limits::{CHANGE_LATE_SECONDS_MAX, CHANGE_LOOK, CHANGE_PAUSE_MAX, WATCH_READY_MAX};
 use crate::output::Output;
-use millstream_change::Changes;
+use millstream_change::{Changes, State};
 use millstream_host::{Command, leave_terminal};
 use std::path::Path;
 
@@ -63,15 +63,20 @@ pub async fn undo_in_time(args: &UndoInTimeArgs, output: Output) -> Result<Exit,
     let changes = Changes::new(&journal, KINDS, &place);
     output.line("watching")?;
     let mut pause = CHANGE_LOOK;
+    let mut was_held = false;
     loop {
+        let is_held = journal.try_lock(args.number)?.is_none();
+        was_held |= is_held;
         let entry = journal.entry(args.number)?;
         // Without a deadline, nothing is undone by itself.
         if entry.state.is_over() || entry.deadline.is_none() {
             return Ok(Exit::Done);
         }
-        match entry.late_seconds() {
+        // Whoever applied it has ended before the change was verified.
+        let is_left = was_held && !is_held && entry.state == State::Planned;
+        match entry.late_seconds().or(is_left.then_some(0)) {
             None => pause = CHANGE_LOOK,
-            Some(late) => match changes.undo_if_late(args.number).await {
+            Some(late) => match changes.undo_if_late(args.number, is_left).await {
                 // Another process works on it, or has given it another deadline.
                 Ok(None) => pause = CHANGE_LOOK,
                 // What somebody else has set stays. The next run of the doctor shows that the change is open.
