@@ -50,6 +50,12 @@ pub fn differences(topology: &Topology, live: &Live) -> Vec<String> {
     topology.links.iter().flat_map(|link| differences_of(topology, link, live)).collect()
 }
 
+/// Cards of a topology that a machine does not have.
+pub fn missing_cards(topology: &Topology, live: &Live) -> Vec<String> {
+    let cards = topology.links.iter().filter(|link| link.kind == Kind::Card && live.link(&link.name).is_none());
+    cards.map(|link| link.name.clone()).collect()
+}
+
 fn differences_of(topology: &Topology, link: &Link, live: &Live) -> Vec<String> {
     let name = &link.name;
     let Some(now) = live.link(name) else {

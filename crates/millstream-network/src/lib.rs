@@ -4,5 +4,7 @@ pub mod difference;
 pub mod limits;
 pub mod lint;
 pub mod output;
+pub mod profile;
+pub mod proof;
 pub mod topology;
 pub mod warning;

@@ -1,5 +1,7 @@
 //! Every limit of this crate.
 
+use std::time::Duration;
+
 /// Largest file of a topology, in bytes.
 pub const TOPOLOGY_BYTES_MAX: u64 = 1 << 20;
 
@@ -42,3 +44,34 @@ pub const MAX_AGE_SECONDS: std::ops::RangeInclusive<u32> = 6..=40;
 
 /// Largest metric of a route.
 pub const METRIC_MAX: u32 = u32::MAX - 1;
+
+/// Longest time of a question to NetworkManager.
+pub const BUS_MAX: Duration = Duration::from_secs(30);
+
+/// Longest wait for a profile that NetworkManager starts by itself.
+pub const SELF_START_MAX: Duration = Duration::from_secs(2);
+
+/// Longest wait for a profile to start. NetworkManager's own longest wait for DHCP is 45 seconds.
+pub const START_MAX: Duration = Duration::from_secs(60);
+
+/// Longest wait for a daemon that is about to start.
+pub const DAEMON_START_MAX: Duration = Duration::from_secs(5);
+
+/// Time between two looks at something that is about to happen.
+pub const LOOK: Duration = Duration::from_millis(250);
+
+/// What a checkpoint's time is longer at first than the one for a confirmation: as much as activation may take.
+pub const CHECKPOINT_START: Duration = Duration::from_secs(180);
+
+/// What a checkpoint's time is longer at last: as much as our own process needs to go back before.
+pub const CHECKPOINT_TAIL: Duration = Duration::from_secs(5);
+
+/// Longest time until a topology must work.
+pub const VERIFY_MAX: Duration = Duration::from_secs(30);
+
+/// Longest wait for a bond to find its switch, and for a bridge to let packets pass, before that is a warning. A slow LACP asks
+/// every 30 seconds.
+pub const SETTLE_MAX: Duration = Duration::from_secs(10);
+
+/// Longest wait for an answer of the gateway's or of a port.
+pub const ANSWER_MAX: Duration = Duration::from_secs(2);

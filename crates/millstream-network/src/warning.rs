@@ -51,7 +51,7 @@ impl Facts {
 }
 
 /// The profile of a keyfile, if it is for one link and starts by itself.
-fn profile(text: &str) -> Option<Profile> {
+pub(crate) fn profile(text: &str) -> Option<Profile> {
     let lines = text.lines().map(str::trim).skip_while(|line| *line != "[connection]").skip(1);
     let lines: Vec<&str> = lines.take_while(|line| !line.starts_with('[')).collect();
     let value = |key: &str| lines.iter().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));

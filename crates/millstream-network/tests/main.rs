@@ -4,9 +4,9 @@
 
 use millstream_network::output::{File, Form, Words, files};
 use millstream_network::topology::Topology;
-use millstream_testkit::skip;
+use millstream_testkit::networkmanager;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 /// Topologies with what NetworkManager writes in different ways.
@@ -37,15 +37,6 @@ const TOPOLOGIES: &[&str] = &[
     "[bonds.b]\nports = ['eth0', 'eth1']\nmode = 'balance-rr'\nmiimon = 100\n[bridges.br]\nports = ['b']\nstp = false\n\
      addresses = ['192.0.2.5/24']\n[vlans.v]\nparent = 'br'\nid = 4094\nmtu = 1400\nipv6 = 'auto'",
 ];
-
-/// The client of NetworkManager. `MILLSTREAM_TEST_NMCLI` names the directory in which its packages are unpacked.
-fn nmcli() -> Option<PathBuf> {
-    let unpacked = std::env::var_os("MILLSTREAM_TEST_NMCLI").map(PathBuf::from);
-    if unpacked.is_none() {
-        skip("MILLSTREAM_TEST_NMCLI names no directory with NetworkManager's client");
-    }
-    unpacked
-}
 
 /// Runs a command of a shell in which `nmcli` makes files, and asks no daemon.
 fn offline(unpacked: &Path, command: &str) -> Output {
@@ -82,7 +73,7 @@ fn sections(text: &str) -> Sections {
 
 #[test]
 fn keyfiles_are_those_that_networkmanager_writes_itself() {
-    let Some(unpacked) = nmcli() else { return };
+    let Some(unpacked) = networkmanager() else { return };
     assert_eq!(TOPOLOGIES.len(), 20);
     for text in TOPOLOGIES {
         let topology = Topology::parse(text).unwrap();
@@ -180,7 +171,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
 
 #[test]
 fn what_networkmanager_refuses_is_refused_with_its_place() {
-    let unpacked = nmcli();
+    let unpacked = networkmanager();
     for (args, text, sentence) in REFUSED {
         if let Some(unpacked) = &unpacked {
             let ended = offline(unpacked, &format!("nmcli connection add type {args}"));

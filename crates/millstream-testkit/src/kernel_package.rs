@@ -20,3 +20,13 @@ pub fn kernel_package() -> Option<PathBuf> {
     }
     Some(package.into())
 }
+
+/// The directory in which NetworkManager is unpacked, which `MILLSTREAM_TEST_NETWORKMANAGER` names. `None`, after [`skip`],
+/// without one.
+pub fn networkmanager() -> Option<PathBuf> {
+    let unpacked = std::env::var_os("MILLSTREAM_TEST_NETWORKMANAGER").map(PathBuf::from);
+    if unpacked.is_none() {
+        skip("MILLSTREAM_TEST_NETWORKMANAGER names no directory with NetworkManager");
+    }
+    unpacked
+}

@@ -21,7 +21,7 @@
 //! | `MILLSTREAM_TEST_NO_SKIP` | `1`: a test that cannot run here fails instead of printing `skipped:` |
 //! | `MILLSTREAM_TEST_SCALE` | factor on the number of cases of property tests |
 //! | `MILLSTREAM_TEST_SEED` | seed of property tests, to replay a failure |
-//! | `MILLSTREAM_TEST_NMCLI` | a directory in which the client of NetworkManager is unpacked |
+//! | `MILLSTREAM_TEST_NETWORKMANAGER` | a directory in which NetworkManager and what it needs are unpacked |
 //! | `MILLSTREAM_TEST_KERNEL` | a Debian package with a kernel, which a test boots in qemu |
 
 #![expect(clippy::print_stdout, reason = "tests speak on stdout, which the harness captures")]
@@ -51,7 +51,7 @@ pub use certificate::Certificates;
 pub use compress::{gzip, zstd};
 pub use database::{TestDatabase, connect, database, database_on, database_with, each_build, each_build_with};
 pub use feature::{FEATURES, Feature};
-pub use kernel_package::kernel_package;
+pub use kernel_package::{kernel_package, networkmanager};
 pub use loop_disk::LoopDisk;
 pub use port::Port;
 pub use proxy::{Proxy, Traffic};

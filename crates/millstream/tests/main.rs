@@ -35,6 +35,7 @@ mod mending;
 mod mix;
 mod models;
 mod network;
+mod network_guest;
 mod packets;
 mod pages;
 mod process;

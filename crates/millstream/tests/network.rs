@@ -1,6 +1,6 @@
 //! `network`: topologies are checked and planned, and what `ip` makes of one is what the kernel then has.
 
-use crate::process::millstream;
+use crate::process::{command, millstream, run};
 use millstream_host::Sandbox;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -81,4 +81,31 @@ fn what_ip_makes_is_what_the_topology_says() {
     let routes = shown(&["route", "show"]);
     assert!(routes.contains("default via 192.0.2.1 dev br0"), "{routes}");
     assert!(routes.contains("198.51.100.0/24 via 192.0.2.9 dev br0 metric 50"), "{routes}");
+}
+
+#[test]
+fn without_networkmanager_nothing_is_applied_and_the_plan_is_printed() {
+    let (dir, host) = file("[bridges.br9]\naddresses = ['192.0.2.5/24']\n");
+    let apply = |host: &str| {
+        let mut apply = command(&["network", "apply", host, "--yes"]);
+        // A bus that is not there.
+        apply.env("DBUS_SYSTEM_BUS_ADDRESS", format!("unix:path={}/bus", dir.path().display()));
+        apply.env("MILLSTREAM_HOME", dir.path().join("home"));
+        run(&mut apply).ends(2)
+    };
+    let refused = apply(&host);
+    assert!(refused.stdout.starts_with("nmcli connection add type bridge con-name br9 ifname br9"), "{refused:?}");
+    assert!(
+        refused.stderr.contains("NetworkManager does not run here") && refused.stderr.contains("nothing was changed")
+    );
+    let (_dir, other) = file("[cards.no-such-card]\nipv4 = 'auto'\n");
+    let refused = apply(&other);
+    assert!(
+        refused.stderr.contains("there is no card no-such-card on this machine; nothing was changed"),
+        "{refused:?}"
+    );
+    assert_eq!(refused.stdout, "");
+    assert!(!dir.path().join("home").exists(), "no change was planned");
+    let none = run(command(&["network", "confirm"]).env("MILLSTREAM_HOME", dir.path().join("home"))).ends(2);
+    assert!(none.stderr.contains("no change waits"), "{none:?}");
 }

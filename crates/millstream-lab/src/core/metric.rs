@@ -65,6 +65,8 @@ pub const METRICS: &[Metric] = &[
     lower("client_cpu_microseconds", "us", "Processor time of the client for each transaction."),
     lower("server_cpu_seconds", "s", "Processor time of the server's processes meanwhile, also of those that ended."),
     lower("wall_seconds", "s", "Time from start to end; of a process, from its start to its exit."),
+    lower("silent_seconds", "s", "Time until the network answers again."),
+    lower("lost_pings", "pings", "Packets that were not answered."),
     lower("first_seconds", "s", "Time until the first row of an answer arrived."),
     lower("checkpoint_seconds", "s", "Time of the checkpoint right after the measured time, if it counts."),
     lower("client_peak_bytes", "B", "Largest resident memory of the client's process with its children."),

@@ -4,9 +4,11 @@ use super::Guests;
 use super::archive::Archive;
 use crate::error::Error;
 use crate::limits::{GUEST_SCALE_MAX, GUEST_TIME_MAX, GUEST_TOOL_TIME_MAX};
+use crate::pgbench::GuestNeeds;
 use millstream_host::{Command, Ended};
 use millstream_local::{installed, server_account};
 use millstream_model::words::option;
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -35,19 +37,25 @@ const LEFT_OUT: &[&str] = &["bitcode", "llvmjit.so", "pgxs", "doc", "man", "incl
 /// Where the files of a user's experiment are.
 const EXPERIMENT: &str = "/experiment";
 
-/// Makes the image in a directory, and returns its path.
+/// Where the modules of the kernel are.
+const MODULES: &str = "/lib/modules";
+
+/// Makes the image in a directory, with modules of the kernel, and returns its path.
 ///
 /// # Errors
-/// PostgreSQL is not complete; a file cannot be read; the disk is full.
-pub(super) async fn make(guests: &Guests<'_>, dir: &Path) -> Result<PathBuf, Error> {
+/// PostgreSQL is not complete; a file is missing or cannot be read; the disk is full.
+pub(super) async fn make(guests: &Guests<'_>, modules: &[PathBuf], dir: &Path) -> Result<PathBuf, Error> {
     let Guests { request, source, busybox, postgres, .. } = guests;
     let busybox = busybox.as_path();
     let mut files: Vec<PathBuf> = Vec::new();
     if let Some(bin) = postgres {
         files.extend(PROGRAMS.iter().map(|name| bin.join(name)).filter(|file| file.is_file()));
     }
-    let programs = [request.program, busybox].into_iter().chain(files.iter().map(PathBuf::as_path));
-    let libraries = libraries(programs).await?;
+    let needs = source.experiment.guest.clone().unwrap_or_default();
+    let needed: Vec<PathBuf> = needs.files.iter().map(|file| found(file, request.root)).collect::<Result<_, _>>()?;
+    let programs = [request.program, busybox].into_iter().chain(files.iter().chain(&needed).map(PathBuf::as_path));
+    let libraries = libraries(programs, request.root).await?;
+    files.extend(needed);
     files.extend(libraries);
     if let Some(bin) = postgres {
         for directory in directories(bin).await? {
@@ -62,7 +70,11 @@ pub(super) async fn make(guests: &Guests<'_>, dir: &Path) -> Result<PathBuf, Err
         false => request.experiment.to_owned(),
     };
     let mut copies = vec![(request.program, Path::new("/millstream")), (busybox, Path::new("/bin/busybox"))];
-    copies.extend(files.iter().map(|file| (file.as_path(), file.as_path())));
+    let inside = |file| request.root.and_then(|root| Path::strip_prefix(file, root).ok()).unwrap_or(file);
+    copies.extend(files.iter().map(|file| (file.as_path(), inside(file.as_path()))));
+    let loaded: Vec<PathBuf> =
+        modules.iter().filter_map(|file| Some(Path::new(MODULES).join(file.file_name()?))).collect();
+    copies.extend(modules.iter().zip(&loaded).map(|(from, path)| (from.as_path(), path.as_path())));
     if own {
         copies.push((Path::new(request.experiment), Path::new(&experiment)));
     }
@@ -73,7 +85,7 @@ pub(super) async fn make(guests: &Guests<'_>, dir: &Path) -> Result<PathBuf, Err
     for (path, text) in TEXTS {
         archive.text(Path::new(path), text).map_err(failed)?;
     }
-    let work = work(&experiment, request.seed, postgres.as_deref());
+    let work = work(&experiment, request.seed, postgres.as_deref(), &needs, modules);
     archive.text(Path::new("/work.sh"), &work).map_err(failed)?;
     for (name, text) in source.files.iter().filter(|_| own) {
         archive.text(&Path::new(EXPERIMENT).join(name), text).map_err(failed)?;
@@ -85,19 +97,45 @@ pub(super) async fn make(guests: &Guests<'_>, dir: &Path) -> Result<PathBuf, Err
     Ok(image)
 }
 
-/// What `init.sh` reads: the seconds that the guest has, the programs' directory, and the command.
-fn work(experiment: &str, seed: u64, postgres: Option<&Path>) -> String {
+/// A file that an experiment needs: that of the unpacked packages, else that of this machine.
+fn found(file: &Path, root: Option<&Path>) -> Result<PathBuf, Error> {
+    let unpacked = root.map(|root| root.join(file.strip_prefix("/").unwrap_or(file)));
+    let found = unpacked.into_iter().chain([file.to_owned()]).find(|file| file.is_file());
+    found.ok_or_else(|| {
+        let hint =
+            format!("unpack its package below a directory, with dpkg -x, and name that by {}", option("guest-root"));
+        Error::missing("the experiment in a guest", format!("there is no {}", file.display()), hint)
+    })
+}
+
+/// What `init.sh` reads: the seconds that the guest has, the programs' directories, what comes before the command, and the
+/// command.
+fn work(experiment: &str, seed: u64, postgres: Option<&Path>, needs: &GuestNeeds, modules: &[PathBuf]) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
-    let (mut path, mut more) = ("/bin".to_owned(), String::new());
+    let (mut path, mut more) = ("/usr/sbin:/usr/bin:/bin".to_owned(), String::new());
     if let Some(bin) = postgres {
         let bin = quoted(&bin.display().to_string());
         path = format!("{path}:{bin}");
         more = format!(" --postgres {bin}");
     }
     let seconds = GUEST_TIME_MAX.as_secs();
-    let run = format!("--quick --seed {seed} --scale-max {GUEST_SCALE_MAX} --change-host --out /out{more}");
+    let run = format!("--quick --seed {seed} --scale-max {GUEST_SCALE_MAX} --change-host --in-guest --out /out{more}");
     let experiment = quoted(experiment);
-    format!("seconds={seconds}\nPATH={path}\nwork() {{\n    /millstream lab run {experiment} {run}\n}}\n")
+    // The kernel holds a module itself that its package does not have.
+    let load = needs.modules.iter().filter_map(|module| {
+        let (name, parameters) = module.split_once(' ').unwrap_or((module, ""));
+        let is_of = |file: &&PathBuf| {
+            file.file_name().is_some_and(|one| one.to_string_lossy().starts_with(&format!("{name}.ko")))
+        };
+        let file = modules.iter().find(is_of)?.file_name()?.to_string_lossy().into_owned();
+        Some(format!("    insmod {} {parameters} || return\n", quoted(&format!("{MODULES}/{file}"))))
+    });
+    let prepare: String = load.collect();
+    let setup = &needs.setup;
+    format!(
+        "seconds={seconds}\nPATH={path}\nprepare() {{\n{prepare}    :\n{setup}\n}}\n\
+         work() {{\n    /millstream lab run {experiment} {run}\n}}\n"
+    )
 }
 
 /// The directory of PostgreSQL's programs, without links: the given one, or that of a major version or of the newest.
@@ -130,8 +168,17 @@ fn no_postgres(why: String) -> Error {
 }
 
 /// The libraries that programs load, and the loader. A program that is linked statically has none.
-async fn libraries<'a>(programs: impl Iterator<Item = &'a Path>) -> Result<Vec<PathBuf>, Error> {
-    let ended = Command::new("ldd").args(programs).run(GUEST_TOOL_TIME_MAX).await;
+/// `root`: where unpacked packages are, whose libraries come first.
+async fn libraries<'a>(programs: impl Iterator<Item = &'a Path>, root: Option<&Path>) -> Result<Vec<PathBuf>, Error> {
+    let mut ldd = Command::new("ldd");
+    if let Some(root) = root {
+        let mut unpacked = Vec::new();
+        below(root, &mut unpacked)?;
+        let is_library = |file: &&PathBuf| file.to_string_lossy().contains(".so");
+        let dirs: BTreeSet<&Path> = unpacked.iter().filter(is_library).filter_map(|file| file.parent()).collect();
+        ldd.env("LD_LIBRARY_PATH", std::env::join_paths(dirs).map_err(|error| Error::Asked(error.to_string()))?);
+    }
+    let ended = ldd.args(programs).run(GUEST_TOOL_TIME_MAX).await;
     let ended = ended.map_err(|error| Error::Asked(error.to_string()))?;
     Ok(loaded(&ended.stdout).collect())
 }
@@ -195,11 +242,24 @@ mod tests {
 
     #[test]
     fn names_with_spaces_and_quotes_reach_the_guest() {
-        let work = work("/experiment/it's mine.toml", 7, Some(Path::new("/opt/a b/bin")));
+        let needs =
+            GuestNeeds { modules: vec!["bonding max_bonds=0".to_owned(), "veth".to_owned()], ..GuestNeeds::default() };
+        let work = work(
+            "/experiment/it's mine.toml",
+            7,
+            Some(Path::new("/opt/a b/bin")),
+            &needs,
+            &["/tmp/bonding.ko.xz".into()],
+        );
         let run = "/millstream lab run '/experiment/it'\\''s mine.toml' --quick --seed 7 --scale-max 1";
-        assert!(work.contains(&format!("\n    {run} --change-host --out /out --postgres '/opt/a b/bin'\n")), "{work}");
-        assert!(work.contains("\nPATH=/bin:'/opt/a b/bin'\n"), "{work}");
-        assert!(!super::work("ladder", 1, None).contains("--postgres"));
+        assert!(
+            work.contains(&format!("\n    {run} --change-host --in-guest --out /out --postgres '/opt/a b/bin'\n")),
+            "{work}"
+        );
+        assert!(work.contains("\nPATH=/usr/sbin:/usr/bin:/bin:'/opt/a b/bin'\n"), "{work}");
+        let load = "prepare() {\n    insmod '/lib/modules/bonding.ko.xz' max_bonds=0 || return\n    :\n";
+        assert!(work.contains(load) && !work.contains("veth"), "the kernel holds the other itself: {work}");
+        assert!(!super::work("ladder", 1, None, &GuestNeeds::default(), &[]).contains("--postgres"));
     }
 
     #[tokio::test]
@@ -214,9 +274,10 @@ mod tests {
         let experiment = experiment.to_str().unwrap();
         let mut source = Source::named(experiment).unwrap();
         source.files.insert("a.sql".to_owned(), "select 1;\n".to_owned());
-        let request = Request { packages: &[], boots: 1, experiment, seed: 1, postgres: None, program: &program };
+        let request =
+            Request { packages: &[], boots: 1, experiment, seed: 1, postgres: None, root: None, program: &program };
         let guests = Guests { request, source, busybox, postgres: None, dir: dir.path().to_owned() };
-        let image = make(&guests, dir.path()).await.unwrap();
+        let image = make(&guests, &[], dir.path()).await.unwrap();
         let members = members(&fs::read(image).unwrap());
         let content = |name: &str| members.iter().find(|(one, ..)| one == name).map(|(.., content)| content.as_slice());
         assert_eq!(content("init"), Some(INIT.as_bytes()));

@@ -18,7 +18,7 @@ ip link set lo up
 . /work.sh
 # If the lab is killed, nobody else ends this machine.
 (sleep "$seconds"; reboot -f) &
-work
+prepare && work
 echo "exit code $?"
 cat /out/record.json >/dev/ttyS1
 reboot -f

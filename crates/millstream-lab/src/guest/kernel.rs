@@ -12,8 +12,12 @@ use std::path::{Path, PathBuf};
 /// How a kernel's file begins. The rest is its release.
 const FILE: &str = "vmlinuz-";
 
-/// Takes only the kernel out of a package: its modules are many times as large.
+/// Takes only the kernel out of a package: all of its modules are many times as large.
 const UNPACK: &str = "dpkg-deb --fsys-tarfile \"$1\" | tar -x -C \"$2\" --wildcards './boot/vmlinuz-*'";
+
+/// Takes modules out of a package. One that the kernel holds itself is not there.
+const UNPACK_MODULES: &str = "package=$1; dir=$2; shift 2
+dpkg-deb --fsys-tarfile \"$package\" | tar -x -C \"$dir\" --transform 's,.*/,,' --wildcards \"$@\" 2>/dev/null || true";
 
 /// What to do about a package without a kernel.
 const OTHER_PACKAGE: &str =
@@ -54,6 +58,27 @@ impl Kernel {
         Ok(Self { file: boot.join(format!("{FILE}{release}")), release })
     }
 
+    /// Takes modules out of the package, and returns the files of those that are there, in the order of the names.
+    ///
+    /// # Errors
+    /// The disk is full.
+    pub(super) async fn modules(&self, package: &Path, names: &[&str]) -> Result<Vec<PathBuf>, Error> {
+        let dir = self.file.with_file_name("modules");
+        fs::create_dir_all(&dir).map_err(Error::io("make", &dir))?;
+        let mut shell = Command::new("sh");
+        shell.args(["-c", UNPACK_MODULES, "sh"]).arg(package).arg(&dir);
+        // Some distributions compress them.
+        shell.args(names.iter().map(|name| format!("*/{name}.ko*")));
+        if !names.is_empty() {
+            shell.run(GUEST_TOOL_TIME_MAX).await.map_err(|error| Error::Asked(error.to_string()))?;
+        }
+        let file = |name: &&str| {
+            let endings = ["", ".xz", ".zst", ".gz"].into_iter();
+            endings.map(|ending| dir.join(format!("{name}.ko{ending}"))).find(|file| file.is_file())
+        };
+        Ok(names.iter().filter_map(file).collect())
+    }
+
     /// Boots it once, and writes the record that the guest sends into a directory, beside the text of its console.
     ///
     /// # Errors
@@ -80,7 +105,7 @@ impl Kernel {
         machine.args(["-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", &GUEST_MEMORY_MB.to_string()]);
         machine.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
         machine.arg("-kernel").arg(&self.file).arg("-initrd").arg(image);
-        machine.args(["-append", "console=ttyS0 panic=-1 psi=1"]);
+        machine.args(["-append", "console=ttyS0 loglevel=5 panic=-1 psi=1"]);
         for port in ports {
             machine.arg("-serial").arg(format!("file:{}", port.display()));
         }

@@ -29,6 +29,8 @@ pub struct Request<'a> {
     pub seed: u64,
     /// The PostgreSQL in the guests: a major version, or the directory of its programs. `None`: the newest installed.
     pub postgres: Option<&'a str>,
+    /// A directory in which packages are unpacked whose files the experiment needs. `None`: this machine has them.
+    pub root: Option<&'a Path>,
     /// This program, which runs the experiment in the guests too.
     pub program: &'a Path,
 }
@@ -85,15 +87,19 @@ impl<'a> Guests<'a> {
     pub async fn run(&self, say: &mut (dyn FnMut(&str) + Send)) -> Result<Vec<Boot>, Error> {
         let files = scratch::on_disk()?;
         let mut kernels: Vec<Kernel> = Vec::new();
+        let mut images = Vec::new();
         for (place, package) in self.request.packages.iter().enumerate() {
             let kernel = Kernel::unpack(package, &files.path().join(place.to_string())).await?;
             if kernels.iter().any(|one| one.release == kernel.release) {
                 let why = format!("two packages hold the kernel {}; name each kernel once", kernel.release);
                 return Err(Error::Asked(why));
             }
+            let needs = self.source.experiment.guest.clone().unwrap_or_default();
+            let names: Vec<&str> = needs.modules.iter().filter_map(|one| one.split_whitespace().next()).collect();
+            let modules = kernel.modules(package, &names).await?;
+            images.push(image::make(self, &modules, &files.path().join(place.to_string())).await?);
             kernels.push(kernel);
         }
-        let image = image::make(self, files.path()).await?;
         let mut boots: Vec<Boot> = Vec::new();
         for (number, place) in order(kernels.len(), self.request.boots, self.request.seed) {
             let kernel = &kernels[place];
@@ -105,7 +111,7 @@ impl<'a> Guests<'a> {
                 None if failed => Err(Error::Asked("not tried again, because an earlier boot failed".to_owned())),
                 None => {
                     say(&format!("boot {number} of {}: {}", self.request.boots, kernel.release));
-                    match kernel.boot(&image, &dir).await {
+                    match kernel.boot(&images[place], &dir).await {
                         Err(error @ Error::Guest { .. }) => Err(error),
                         booted => Ok(booted?),
                     }

@@ -8,6 +8,7 @@ use crate::limits::{ARMS_MAX, BLOCKS_MAX, RUN_SECONDS_MAX};
 use millstream_model::line_of;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 /// Name of the second turn of an arm: both are the same, so their difference is noise.
 pub const AGAIN: &str = "again";
@@ -73,6 +74,9 @@ pub struct Experiment {
     /// Series of the recorder that the record keeps besides the usual ones, by the beginning of their names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub record: Vec<String>,
+    /// What a guest needs, if the experiment runs in a guest alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest: Option<GuestNeeds>,
     /// How every arm is run, unless it says otherwise.
     #[serde(default)]
     pub run: Setup,
@@ -94,6 +98,21 @@ pub struct Data {
     /// SQL files beside the experiment that are run after the tables are made, before the first run.
     #[serde(default)]
     pub files: Vec<String>,
+}
+
+/// What a guest needs for an experiment that would change the machine on which it runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestNeeds {
+    /// Modules of the kernel in the order in which they are loaded, each with its parameters.
+    #[serde(default)]
+    pub modules: Vec<String>,
+    /// Programs, with their libraries, and other files.
+    #[serde(default)]
+    pub files: Vec<PathBuf>,
+    /// Shell lines that come before the experiment.
+    #[serde(default)]
+    pub setup: String,
 }
 
 /// Proof that the arms of a group do the same.
@@ -234,6 +253,7 @@ impl Experiment {
             adds_up: false,
             show: Vec::new(),
             record: Vec::new(),
+            guest: None,
             run: Setup::default(),
             arms: vec![arm("a", a), arm("b", b)],
             splits: Vec::new(),

@@ -31,7 +31,7 @@ pub use client_count::{Choice, ClientCount};
 pub use compare::{Difference, Differences, compare};
 pub use conditions::{Conditions, Request};
 pub use course::{Ended, Results, run};
-pub use experiment::{AGAIN, Data, Equal, Experiment, MetricName, Split, WarmUp, WarmUpWord};
+pub use experiment::{AGAIN, Data, Equal, Experiment, GuestNeeds, MetricName, Split, WarmUp, WarmUpWord};
 pub use files::Source;
 pub use planted::Planted;
 pub use record::Record;

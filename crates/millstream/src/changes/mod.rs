@@ -14,11 +14,20 @@ use millstream_change::{Entry, Journal, Kind, Lasting, Place, Reach, State, Sysc
 use millstream_doctor::{IndexKind, RoleSettingKind, SettingKind, TableOptionKind};
 use millstream_guard::packet_filter::PacketFilter;
 use millstream_local::Home;
+use millstream_network::profile::NetworkProfiles;
 use millstream_pg::ConnInfo;
 
 /// The kinds of changes that this program knows.
-pub static KINDS: &[&dyn Kind] =
-    &[&Sysctl, &SysfsAttribute, &SettingKind, &IndexKind, &TableOptionKind, &RoleSettingKind, &PacketFilter];
+pub static KINDS: &[&dyn Kind] = &[
+    &Sysctl,
+    &SysfsAttribute,
+    &SettingKind,
+    &IndexKind,
+    &TableOptionKind,
+    &RoleSettingKind,
+    &PacketFilter,
+    &NetworkProfiles,
+];
 
 /// The journal of all changes.
 pub fn journal() -> Result<Journal, Failure> {

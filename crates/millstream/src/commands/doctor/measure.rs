@@ -68,7 +68,8 @@ pub async fn measured(text: &str, db: &ConnInfo, output: Output, signals: &Signa
         postgres,
     };
     let argv = vec!["millstream".to_owned(), "doctor".to_owned(), "fix".to_owned(), "--measure".to_owned()];
-    let asked = Asked { experiments: &name, commands: None, request, scale_max: None, out: Some(&dir), argv };
+    let asked =
+        Asked { experiments: &name, commands: None, request, scale_max: None, is_guest: false, out: Some(&dir), argv };
     match pgbench::run(asked, output, signals).await? {
         Exit::Done | Exit::Findings => {}
         _ => return Err(Failure::user("the measurement was stopped; nothing was changed")),

@@ -222,6 +222,15 @@ struct RunArgs {
     #[arg(long, value_name = "KERNEL.deb", num_args = 1.., conflicts_with_all = ["db", "a", "seconds", "scale_max", "change_host", "wal_dir", "steal_max"])]
     guest: Vec<PathBuf>,
 
+    /// With --guest: a directory in which the packages are unpacked whose programs the experiment needs
+    /// [default: those of this machine]
+    #[arg(long, value_name = "DIR", requires = "guest")]
+    guest_root: Option<PathBuf>,
+
+    /// This is a guest
+    #[arg(long, hide = true)]
+    in_guest: bool,
+
     /// Seed for the data and its order
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -436,6 +445,7 @@ async fn run_in_guests(args: &RunArgs, output: Output, signals: &Signals) -> Res
         experiment,
         seed: args.seed,
         postgres: args.postgres.as_deref(),
+        root: args.guest_root.as_deref(),
         program: &program,
     };
     guest::run(request, args.out.as_deref(), output, signals).await
@@ -468,7 +478,8 @@ async fn run_with_pgbench(args: &RunArgs, output: Output, signals: &Signals) -> 
     let commands = args.a.as_deref().zip(args.b.as_deref());
     let (experiments, out) = (&args.experiments, args.out.as_deref());
     let scale_max = args.scale_max;
-    let asked = Asked { experiments, commands, request, scale_max, out, argv: argv(std::env::args()) };
+    let is_guest = args.in_guest;
+    let asked = Asked { experiments, commands, request, scale_max, is_guest, out, argv: argv(std::env::args()) };
     pgbench::run(asked, output, signals).await
 }
 

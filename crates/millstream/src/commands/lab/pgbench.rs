@@ -22,6 +22,8 @@ pub struct Asked<'a> {
     pub request: Request,
     /// Largest scale of pgbench's tables; `None`: that of the experiment.
     pub scale_max: Option<u32>,
+    /// Whether this machine is a guest.
+    pub is_guest: bool,
     /// Directory of the record.
     pub out: Option<&'a Path>,
     /// The command, without directories and passwords.
@@ -77,6 +79,12 @@ pub async fn run(asked: Asked<'_>, output: Output, signals: &Signals) -> Result<
     }
     for name in asked.experiments {
         let mut source = Source::named(name)?;
+        if source.experiment.guest.is_some() && !asked.is_guest {
+            return Err(Failure::user(format!(
+                "{name} would change this machine for good, so it runs in guests alone"
+            ))
+            .hint("name the package of a kernel by --guest"));
+        }
         let scale = source.experiment.data.scale;
         source.experiment.data.scale = asked.scale_max.map_or(scale, |most| scale.min(most));
         sources.push(source);

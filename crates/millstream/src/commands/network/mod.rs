@@ -1,5 +1,6 @@
 //! `network`: the network of a host, described, checked and written for the programs that make it.
 
+mod apply;
 mod check;
 mod plan;
 mod read;
@@ -24,6 +25,9 @@ enum NetworkCommand {
     Check(check::CheckArgs),
     Plan(plan::PlanArgs),
     Read(read::ReadArgs),
+    Apply(apply::ApplyArgs),
+    Confirm(apply::ConfirmArgs),
+    Undo(apply::UndoArgs),
 }
 
 /// The topology that a command is about.
@@ -35,11 +39,14 @@ struct TopologyArg {
 }
 
 /// Runs the command.
-pub fn run(args: &NetworkArgs, output: Output) -> Result<Exit, Failure> {
+pub async fn run(args: &NetworkArgs, output: Output) -> Result<Exit, Failure> {
     match &args.command {
         NetworkCommand::Check(args) => check::run(args, output),
         NetworkCommand::Plan(args) => plan::run(args, output),
         NetworkCommand::Read(args) => read::run(args, output),
+        NetworkCommand::Apply(args) => Box::pin(apply::apply(args, output)).await,
+        NetworkCommand::Confirm(args) => apply::confirm(args).await,
+        NetworkCommand::Undo(args) => apply::undo(args).await,
     }
 }
 

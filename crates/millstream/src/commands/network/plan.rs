@@ -5,15 +5,15 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
 use crate::quantity::things;
-use millstream_host::write_whole;
-use millstream_network::difference::{Live, differences};
+use millstream_host::write_private;
+use millstream_network::difference::{Live, differences, missing_cards};
 use millstream_network::lint::{Finding, Level, lint};
 use millstream_network::output::{File, Form, Words, files};
+use millstream_network::topology::Topology;
 use millstream_network::warning::{Facts, warnings};
 use serde_json::json;
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -45,40 +45,57 @@ pub struct PlanArgs {
     to: Option<PathBuf>,
 }
 
-/// Runs the command.
-pub fn run(args: &PlanArgs, output: Output) -> Result<Exit, Failure> {
-    let topology = args.topology.read()?;
+/// A topology that can be made, and what was found about it.
+pub struct Made {
+    /// The topology.
+    pub topology: Topology,
+    /// The words of NetworkManager.
+    pub words: Words,
+    /// Cards that this machine does not have.
+    pub missing_cards: Vec<String>,
+    findings: Vec<Finding>,
+    warnings: Vec<String>,
+    differences: Vec<String>,
+}
+
+/// Reads a topology, and says on stderr what is found about it. `version`: that of NetworkManager.
+///
+/// # Errors
+/// It has errors, or cannot be read.
+pub fn made(arg: &TopologyArg, version: Option<&str>) -> Result<Made, Failure> {
+    let topology = arg.read()?;
     let findings = lint(&topology);
-    let errors: Vec<_> = findings.iter().filter(|finding| finding.level == Level::Error).collect();
-    let (live, form) =
-        (Live::read(), Form::ALL.into_iter().find(|form| form.name() == args.form).unwrap_or(Form::Nmcli));
-    for finding in &findings {
-        let Finding { level, place, sentence, reason, .. } = finding;
+    for Finding { level, place, sentence, reason, .. } in &findings {
         note(&format!("{}: {place}: {sentence}; {reason}", level.name()));
     }
-    if !errors.is_empty() {
-        let count = things(errors.len() as u64, "error");
-        return Err(Failure::user(format!("nothing is planned: {count} in {}", args.topology.topology.display()))
+    let errors = findings.iter().filter(|finding| finding.level == Level::Error).count();
+    if errors > 0 {
+        let count = things(errors as u64, "error");
+        return Err(Failure::user(format!("nothing is planned: {count} in {}", arg.topology.display()))
             .hint("each is named above, with what helps"));
     }
-    let words = match &args.version {
+    let words = match version {
         Some(version) => Words::of(version)
             .ok_or_else(|| Failure::user(format!("{version:?} is not a version")).hint("for example --version 1.42"))?,
         None => installed(),
     };
-    let facts = Facts::read();
-    let warned = live.as_ref().map(|live| warnings(&topology, &facts, live)).unwrap_or_default();
-    for warning in &warned {
-        note(&format!("warning: {warning}"));
+    let live = Live::read();
+    let warnings = live.as_ref().map(|live| warnings(&topology, &Facts::read(), live)).unwrap_or_default();
+    let differences = live.as_ref().map(|live| differences(&topology, live)).unwrap_or_default();
+    let missing_cards = live.map(|live| missing_cards(&topology, &live)).unwrap_or_default();
+    warnings.iter().for_each(|warning| note(&format!("warning: {warning}")));
+    differences.iter().for_each(|difference| note(difference));
+    Ok(Made { topology, words, missing_cards, findings, warnings, differences })
+}
+
+/// Runs the command.
+pub fn run(args: &PlanArgs, output: Output) -> Result<Exit, Failure> {
+    let form = Form::ALL.into_iter().find(|form| form.name() == args.form).unwrap_or(Form::Nmcli);
+    if args.to.is_some() && form != Form::Keyfile {
+        return Err(Failure::user("--to writes keyfiles").hint("add --as keyfile"));
     }
-    let differences = live.map(|live| differences(&topology, &live)).unwrap_or_default();
-    for difference in &differences {
-        note(difference);
-    }
+    let Made { topology, words, findings, warnings, differences, .. } = made(&args.topology, args.version.as_deref())?;
     if let Some(dir) = &args.to {
-        if form != Form::Keyfile {
-            return Err(Failure::user("--to writes keyfiles").hint("add --as keyfile"));
-        }
         for file in files(&topology, words) {
             let path = write(dir, &file)?;
             output.line(&path.display().to_string())?;
@@ -88,7 +105,7 @@ pub fn run(args: &PlanArgs, output: Output) -> Result<Exit, Failure> {
     let text = form.text(&topology, words);
     if output.is_json() {
         let found: Vec<_> = findings.iter().map(check::as_json).collect();
-        output.json(&json!({ "form": form.name(), "text": text, "findings": found, "warnings": warned, "differences": differences }))?;
+        output.json(&json!({ "form": form.name(), "text": text, "findings": found, "warnings": warnings, "differences": differences }))?;
         return Ok(Exit::Done);
     }
     let mut stdout = std::io::stdout().lock();
@@ -109,7 +126,6 @@ fn write(dir: &Path, file: &File) -> Result<PathBuf, Failure> {
     let path = dir.join(&file.name);
     let failed = |error| Failure::user(format!("cannot write {}", path.display())).because(&error);
     fs::create_dir_all(dir).map_err(failed)?;
-    write_whole(&path, &file.text).map_err(failed)?;
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
+    write_private(&path, &file.text).map_err(failed)?;
     Ok(path)
 }

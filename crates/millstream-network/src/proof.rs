@@ -1,0 +1,94 @@
+//! Whether a topology works after it has taken effect.
+
+use crate::limits::{ANSWER_MAX, LOOK, SETTLE_MAX, VERIFY_MAX};
+use crate::output::{Words, files};
+use crate::profile::{Activity, DIRECTORY, loaded};
+use crate::topology::Topology;
+use millstream_host::Command;
+use millstream_host::kernel::link::{degraded, links};
+use millstream_model::Refusal;
+use std::net::IpAddr;
+use std::path::Path;
+use std::time::Instant;
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+/// What must answer.
+#[derive(Debug, Clone, Default)]
+pub struct Asked {
+    /// Whether the gateways must.
+    pub gateways: bool,
+    /// Ports, each as `HOST:PORT`.
+    pub ports: Vec<String>,
+}
+
+/// Waits until every link of a topology has started and everything answers that was asked for. Returns what works worse than
+/// it should, as sentences.
+///
+/// # Errors
+/// What does not work within the time, all of it.
+pub async fn verify(topology: &Topology, asked: &Asked) -> Result<Vec<String>, Refusal> {
+    let begun = Instant::now();
+    loop {
+        let worse = worse(topology);
+        // A gateway may answer before a bond has found its switch, and not a moment later.
+        if worse.is_empty() || begun.elapsed() > SETTLE_MAX {
+            let troubles = troubles(topology, asked).await?;
+            if troubles.is_empty() {
+                return Ok(worse);
+            }
+            if begun.elapsed() > VERIFY_MAX {
+                return Err(Refusal::new(troubles.join("; and ")));
+            }
+        }
+        sleep(LOOK).await;
+    }
+}
+
+async fn troubles(topology: &Topology, asked: &Asked) -> Result<Vec<String>, Refusal> {
+    let loaded = loaded(Path::new(DIRECTORY)).await?;
+    let mut troubles = Vec::new();
+    // The files have the order of the links.
+    for (link, file) in topology.links.iter().zip(files(topology, Words::OLD)) {
+        match loaded.get(&file.name).map(|one| one.activity) {
+            Some(Some(Activity::Up)) => {}
+            Some(Some(Activity::Starting)) => troubles.push(format!("{} is still starting", link.name)),
+            Some(None) | None => troubles.push(format!("{} is not up", link.name)),
+        }
+    }
+    if !troubles.is_empty() {
+        return Ok(troubles);
+    }
+    for gateway in gateways(topology).filter(|_| asked.gateways) {
+        if !answers(gateway).await? {
+            troubles.push(format!("the gateway {gateway} does not answer"));
+        }
+    }
+    for port in &asked.ports {
+        if !matches!(timeout(ANSWER_MAX, TcpStream::connect(port)).await, Ok(Ok(_))) {
+            troubles.push(format!("nobody answers at {port}"));
+        }
+    }
+    Ok(troubles)
+}
+
+fn gateways(topology: &Topology) -> impl Iterator<Item = IpAddr> {
+    topology.links.iter().flat_map(|link| link.families()).filter_map(|family| family.gateway)
+}
+
+async fn answers(gateway: IpAddr) -> Result<bool, Refusal> {
+    let seconds = ANSWER_MAX.as_secs().to_string();
+    let asked = Command::new("ping").args(["-c", "1", "-W", &seconds, &gateway.to_string()]).run(2 * ANSWER_MAX).await;
+    match asked {
+        Ok(ended) => Ok(ended.status.success()),
+        Err(millstream_host::Error::Late { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What works worse than it should, of the links of a topology.
+fn worse(topology: &Topology) -> Vec<String> {
+    let links = links(Path::new("/")).unwrap_or_default();
+    let ours = degraded(&links).into_iter().filter(|one| topology.link(&one.link().name).is_some());
+    ours.map(|one| one.to_string()).collect()
+}

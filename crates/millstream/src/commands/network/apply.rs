@@ -1,0 +1,148 @@
+//! `network apply`, `confirm` and `undo`: a topology as a change that undoes itself unless it is confirmed.
+
+use super::{TopologyArg, plan};
+use crate::args::duration;
+use crate::changes::{self, KINDS};
+use crate::confirmation::confirmed;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Output, note};
+use crate::quantity::age;
+use millstream_change::{Changes, Entry, Kind, Place};
+use millstream_model::Change;
+use millstream_network::output::Form;
+use millstream_network::profile::{Checkpoint, DIRECTORY, NetworkProfiles, Profiles, TARGET, is_running};
+use millstream_network::proof::{Asked, verify};
+use std::path::Path;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  millstream network apply host.toml
+  millstream network apply host.toml --reach db1:5432 --confirm-within 5m --yes";
+
+/// Make a topology by NetworkManager, and take it back unless you confirm it
+///
+/// Prints the plan and asks. The profiles that the topology replaces are kept. If a link does not start, a gateway does not
+/// answer, or a port of --reach is silent, everything is undone at once. Else it is undone after --confirm-within: by a
+/// process of its own, and by NetworkManager if that is killed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ApplyArgs {
+    #[command(flatten)]
+    topology: TopologyArg,
+
+    /// Take it back after this time unless it is confirmed
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
+    confirm_within: Duration,
+
+    /// Take it back at once if nobody answers at this port over TCP
+    #[arg(long, value_name = "HOST:PORT")]
+    reach: Vec<String>,
+
+    /// Do not ask the gateways: some are silent
+    #[arg(long)]
+    no_ping: bool,
+
+    /// Do not ask you
+    #[arg(long)]
+    yes: bool,
+}
+
+/// Let a topology stay
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  millstream network confirm")]
+pub struct ConfirmArgs {
+    /// Number of the change; without it, the newest that waits
+    number: Option<u32>,
+}
+
+/// Take a topology back: the profiles before it are started again
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  millstream network undo\n  millstream network undo 3")]
+pub struct UndoArgs {
+    /// Number of the change; without it, the newest that is not confirmed
+    number: Option<u32>,
+
+    /// Only close the change, and keep the profiles that are there
+    #[arg(long)]
+    keep: bool,
+}
+
+/// Runs `apply`.
+pub async fn apply(args: &ApplyArgs, output: Output) -> Result<Exit, Failure> {
+    changes::note_open();
+    let plan = plan::made(&args.topology, None)?;
+    if let Some(card) = plan.missing_cards.first() {
+        return Err(Failure::user(format!("there is no card {card} on this machine; nothing was changed"))
+            .hint("millstream network read lists the links"));
+    }
+    if !is_running().await {
+        output.line(Form::Nmcli.text(&plan.topology, plan.words).trim_end())?;
+        return Err(Failure::user(
+            "NetworkManager does not run here, or there is no busctl to ask it; nothing was changed",
+        )
+        .hint("above is what it would do; network plan writes the topology for other programs"));
+    }
+    let before = Profiles::read(Path::new(DIRECTORY))?;
+    let after = before.with(&plan.topology, plan.words);
+    let differences = before.differences(&after);
+    if differences.is_empty() {
+        note("these profiles are there already");
+        return Ok(Exit::Done);
+    }
+    note(&format!("in {DIRECTORY}:"));
+    differences.iter().for_each(|difference| note(&format!("  {difference}")));
+    let alone = || Failure::user("there is no terminal to ask on").hint("--yes applies the topology without asking");
+    if !args.yes && !confirmed("Apply this topology?", alone)? {
+        note("nothing was changed");
+        return Ok(Exit::Done);
+    }
+    let (journal, place) = (changes::journal()?, changes::place(None)?);
+    let made = Changes::new(&journal, KINDS, &place);
+    let change = Change { kind: NetworkProfiles.name().to_owned(), target: TARGET.to_owned(), value: after.text() };
+    let reason = args.topology.topology.display().to_string();
+    let entry = made.plan(&change, &reason, Some(args.confirm_within)).await?;
+    if let Err(failure) = in_effect(args, &plan, &made, &entry, &before, &place).await {
+        made.undo(entry.number).await?;
+        note("the profiles that were there before are back");
+        return Err(failure);
+    }
+    let (number, time) = (entry.number, age(args.confirm_within.as_secs_f64().ceil()));
+    note(&format!("change {number} is in effect, and is undone in {time} unless you confirm it:"));
+    note(&format!("  millstream network confirm {number}"));
+    Ok(Exit::Done)
+}
+
+/// Applies a planned change, and waits until it works.
+async fn in_effect(
+    args: &ApplyArgs,
+    plan: &plan::Made,
+    made: &Changes<'_>,
+    entry: &Entry,
+    before: &Profiles,
+    place: &Place,
+) -> Result<(), Failure> {
+    changes::watch(entry.number, None).await?;
+    let checkpoint = Checkpoint::make(place, before.digest(), args.confirm_within).await?;
+    note("NetworkManager starts the links");
+    let asked = Asked { gateways: !args.no_ping, ports: args.reach.clone() };
+    let works = async {
+        let worse = verify(&plan.topology, &asked).await?;
+        worse.iter().for_each(|sentence| note(&format!("warning: {sentence}")));
+        Ok(())
+    };
+    made.apply_if_works(entry.number, Box::pin(works)).await?;
+    checkpoint.extend(args.confirm_within).await?;
+    Ok(())
+}
+
+/// Runs `confirm`.
+pub async fn confirm(args: &ConfirmArgs) -> Result<Exit, Failure> {
+    changes::confirm_change(args.number, Some(NetworkProfiles.commands()), None).await
+}
+
+/// Runs `undo`.
+pub async fn undo(args: &UndoArgs) -> Result<Exit, Failure> {
+    changes::undo_change(args.number, args.keep, Some(NetworkProfiles.commands()), None).await
+}
