@@ -101,6 +101,24 @@ const FAULTS: &[Fault] = &[
         level: Level::Warning,
     },
     Fault {
+        check: "link-carrier",
+        // A spare card without a cable.
+        alike: &[
+            ("sys/class/net/eth2/type", "1\n"),
+            ("sys/class/net/eth2/flags", "0x1003\n"),
+            ("sys/class/net/eth2/carrier", "0\n"),
+        ],
+        fault: &[
+            ("sys/class/net/eth2/type", "1\n"),
+            ("sys/class/net/eth2/flags", "0x1003\n"),
+            ("sys/class/net/eth2/carrier", "0\n"),
+            ("proc/net/route", "Iface Destination Gateway\neth2 000200C0 00000000\n"),
+        ],
+        repaired: &[("sys/class/net/eth2/carrier", "1\n")],
+        subject: "eth2",
+        level: Level::Warning,
+    },
+    Fault {
         check: "link-mtu",
         alike: &[("sys/class/net/vlan5/mtu", "1400\n")],
         fault: &[("sys/class/net/vlan5/mtu", "9000\n")],
@@ -323,6 +341,7 @@ const BLIND: &[&str] = &[
     "device-saturated",
     "dirty-limits",
     "kernel-known-bad",
+    "link-carrier",
     "link-mtu",
     "memory-pressure",
     "open-files-near-limit",

@@ -119,6 +119,7 @@ mod tests {
             is_on: true,
             has_carrier: Some(true),
             below: below.iter().map(|name| (*name).to_owned()).collect(),
+            is_used: false,
             port_state: None,
         }
     }

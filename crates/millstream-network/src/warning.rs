@@ -125,6 +125,7 @@ mod tests {
             is_on: true,
             has_carrier: None,
             below: below.iter().map(|name| (*name).to_owned()).collect(),
+            is_used: false,
             port_state: None,
         };
         let address = Prefix { address: [192, 0, 2, 5].into(), length: 24 };

@@ -41,6 +41,7 @@ mod index_bloat;
 mod invalid_index;
 mod json_member_missing;
 mod kernel_known_bad;
+mod link_carrier;
 mod link_mtu;
 mod log_not_compacted;
 mod long_transaction;
@@ -120,6 +121,7 @@ pub const CHECKS: &[Check] = &[
     invalid_index::CHECK,
     json_member_missing::CHECK,
     kernel_known_bad::CHECK,
+    link_carrier::CHECK,
     link_mtu::CHECK,
     log_not_compacted::CHECK,
     long_transaction::CHECK,

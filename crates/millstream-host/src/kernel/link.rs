@@ -1,6 +1,7 @@
 //! Network links as the kernel shows them: how they lie on each other, and whether they work.
 
 use super::file;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
 use std::path::Path;
@@ -10,6 +11,10 @@ pub const LINKS: &str = "/sys/class/net";
 
 /// Where the kernel has a file for each bond.
 pub const BONDS: &str = "/proc/net/bonding";
+
+/// Where the kernel lists its routes of IPv4, and its addresses of IPv6.
+const ROUTES: &str = "/proc/net/route";
+const ADDRESSES: &str = "/proc/net/if_inet6";
 
 /// The address of a partner that has never spoken.
 const NOBODY: &str = "00:00:00:00:00:00";
@@ -29,6 +34,8 @@ pub struct NetLink {
     pub has_carrier: Option<bool>,
     /// Links on which it lies: the ports of a bond or bridge, or the parent of a VLAN.
     pub below: Vec<String>,
+    /// Whether the kernel sends packets by it: it has routes of IPv4, or a global address of IPv6.
+    pub is_used: bool,
     /// What a bridge does with what comes in by this port.
     pub port_state: Option<PortState>,
 }
@@ -165,10 +172,16 @@ pub fn links(root: &Path) -> Option<Vec<NetLink>> {
     let mut names: Vec<String> = names.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();
     let bonds = below_root(BONDS);
+    let [routes, addresses] = [ROUTES, ADDRESSES].map(|path| file::text(below_root(path)).unwrap_or_default());
+    let routed = routes.lines().filter_map(|line| line.split_whitespace().next());
+    // Address, number of the link, length of the prefix, scope, flags, name of the link.
+    let addressed = addresses.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let addressed = addressed.filter(|words| words.get(3) == Some(&"00")).filter_map(|words| words.get(5).copied());
+    let used: BTreeSet<&str> = routed.chain(addressed).collect();
     let read = |name: &String| {
         let dir = below_root(LINKS).join(name);
         // A plain file of that directory lists bonds.
-        dir.is_dir().then(|| link(name, &dir, &bonds))
+        dir.is_dir().then(|| NetLink { is_used: used.contains(name.as_str()), ..link(name, &dir, &bonds) })
     };
     Some(names.iter().filter_map(read).collect())
 }
@@ -209,6 +222,7 @@ fn link(name: &str, dir: &Path, bonds: &Path) -> NetLink {
         is_on: flags.is_some_and(|flags| flags & 1 == 1),
         has_carrier: number("carrier").map(|carrier| carrier == 1),
         below,
+        is_used: false,
         port_state: number("brport/state").and_then(PortState::of),
     }
 }
@@ -256,6 +270,13 @@ pub enum Degraded<'a> {
         /// The one below with the smallest packets.
         below: &'a NetLink,
     },
+    /// Nothing is at the other end of a card's cable, although packets are sent by it.
+    NoCarrier {
+        /// The card.
+        link: &'a NetLink,
+        /// VLANs that lie on it.
+        above: Vec<&'a str>,
+    },
     /// A port of a bridge passes nothing on.
     Blocked {
         /// The port.
@@ -274,6 +295,7 @@ impl<'a> Degraded<'a> {
             Self::NoPartner(link)
             | Self::Split(link)
             | Self::LegsDown { link, .. }
+            | Self::NoCarrier { link, .. }
             | Self::Larger { link, .. }
             | Self::Blocked { link, .. } => link,
         }
@@ -299,6 +321,10 @@ impl fmt::Display for Degraded<'_> {
             Self::Larger { link, below } => {
                 let (own, theirs) = (link.mtu.unwrap_or(0), below.mtu.unwrap_or(0));
                 write!(f, "{name} sends packets of {own} bytes, and {}, on which it lies, takes {theirs}", below.name)
+            }
+            Self::NoCarrier { above, .. } => {
+                let what = if above.is_empty() { "its addresses".to_owned() } else { above.join(" and ") };
+                write!(f, "nothing is at the other end of the cable of {name}, which carries {what}")
             }
             Self::Blocked { state, bridge, .. } => {
                 let why = if *state == PortState::Blocking { "there is a loop" } else { "its link is down" };
@@ -331,6 +357,13 @@ fn degraded_link<'a>(link: &'a NetLink, links: &'a [NetLink]) -> Vec<Degraded<'a
         && let Some(below) = link.larger_than(links).min_by_key(|below| below.mtu)
     {
         all.push(Degraded::Larger { link, below });
+    }
+    if link.kind == NetKind::Card && link.is_on && link.has_carrier == Some(false) {
+        let is_above = |one: &&NetLink| one.kind == NetKind::Vlan && one.is_on && one.below.contains(&link.name);
+        let above: Vec<&str> = links.iter().filter(is_above).map(|one| one.name.as_str()).collect();
+        if link.is_used || !above.is_empty() {
+            all.push(Degraded::NoCarrier { link, above });
+        }
     }
     if let Some(state @ (PortState::Disabled | PortState::Blocking)) = link.port_state {
         let is_above = |one: &&NetLink| one.kind == NetKind::Bridge && one.below.contains(&link.name);
@@ -401,6 +434,23 @@ Aggregator ID: 2
             ("sys/class/net/br0/bridge/stp_state", "1\n"),
             ("sys/class/net/br0/brif/bond0.5/state", "4\n"),
             ("sys/class/net/lo/type", "772\n"),
+            ("sys/class/net/sfp0/type", "1\n"),
+            ("sys/class/net/sfp0/flags", "0x1003\n"),
+            ("sys/class/net/sfp0/carrier", "0\n"),
+            ("sys/class/net/sfp1/type", "1\n"),
+            ("sys/class/net/sfp1/flags", "0x1003\n"),
+            ("sys/class/net/sfp1/carrier", "0\n"),
+            ("sys/class/net/sfp1.7/uevent", "DEVTYPE=vlan\n"),
+            ("sys/class/net/sfp1.7/flags", "0x1003\n"),
+            ("sys/class/net/sfp1.7/lower_sfp1/mtu", "1500\n"),
+            ("sys/class/net/spare/type", "1\n"),
+            ("sys/class/net/spare/flags", "0x1003\n"),
+            ("sys/class/net/spare/carrier", "0\n"),
+            ("proc/net/route", "Iface Destination Gateway\nsfp0 000200C0 00000000\n"),
+            (
+                "proc/net/if_inet6",
+                "fe800000000000000000000000000001 09 40 20 80 spare\n20010db8000000000000000000000001 02 40 00 80 eth0\n",
+            ),
         ] {
             let file = root.path().join(path);
             fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -410,10 +460,21 @@ Aggregator ID: 2
         let names: Vec<_> = links.iter().map(|link| (link.name.as_str(), link.kind.name())).collect();
         assert_eq!(
             names,
-            [("bond0", "bond"), ("bond0.5", "vlan"), ("br0", "bridge"), ("eth0", "card"), ("lo", "loopback")]
+            [
+                ("bond0", "bond"),
+                ("bond0.5", "vlan"),
+                ("br0", "bridge"),
+                ("eth0", "card"),
+                ("lo", "loopback"),
+                ("sfp0", "card"),
+                ("sfp1", "card"),
+                ("sfp1.7", "vlan"),
+                ("spare", "card")
+            ]
         );
-        let [bond, vlan, bridge, card, _] = &links[..] else { panic!("{links:?}") };
+        let [bond, vlan, bridge, card, ..] = &links[..] else { panic!("{links:?}") };
         assert_eq!((bond.is_on, bond.has_carrier, card.is_on, card.has_carrier), (true, Some(true), false, None));
+        assert!(card.is_used && !bond.is_used);
         assert_eq!((vlan.port_state, &bridge.below[..]), (Some(PortState::Blocking), &["bond0.5".to_owned()][..]));
         assert_eq!(vlan.larger_than(&links).map(|link| link.name.as_str()).collect::<Vec<_>>(), ["bond0"]);
         let said: Vec<String> = degraded(&links).iter().map(ToString::to_string).collect();
@@ -423,6 +484,8 @@ Aggregator ID: 2
                 "the bond bond0 has lost eth1: one card is left",
                 "bond0.5 sends packets of 9000 bytes, and bond0, on which it lies, takes 1500",
                 "bond0.5 passes nothing on to br0: there is a loop",
+                "nothing is at the other end of the cable of sfp0, which carries its addresses",
+                "nothing is at the other end of the cable of sfp1, which carries sfp1.7",
             ]
         );
         assert_eq!(super::links(&root.path().join("none")), None);

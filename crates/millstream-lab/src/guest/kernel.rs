@@ -1,7 +1,7 @@
 //! A kernel of a package: how it boots in a guest, and the record that comes back.
 
 use super::tool::QEMU;
-use crate::core::record_file;
+use crate::core::{Build, record_file};
 use crate::error::Error;
 use crate::limits::{GUEST_MEMORY_MB, GUEST_TIME_MAX, GUEST_TOOL_TIME_MAX};
 use crate::pgbench::Record;
@@ -79,11 +79,12 @@ impl Kernel {
         Ok(names.iter().filter_map(file).collect())
     }
 
-    /// Boots it once, and writes the record that the guest sends into a directory, beside the text of its console.
+    /// Boots it once, and writes the record that the guest sends into a directory, beside the text of its console. `build`: the
+    /// program that it measures, of which the guest does not know the commit.
     ///
     /// # Errors
     /// The guest does not end in time, or does not send a whole record; errors of the disk.
-    pub(super) async fn boot(&self, image: &Path, dir: &Path) -> Result<Record, Error> {
+    pub(super) async fn boot(&self, image: &Path, dir: &Path, build: &Build) -> Result<Record, Error> {
         fs::create_dir_all(dir).map_err(Error::io("make", dir))?;
         let (console, sent) = (dir.join("console"), dir.join("sent"));
         let failed = |why: String| Error::Guest {
@@ -93,7 +94,10 @@ impl Kernel {
         };
         let ended = self.machine(image, [&console, &sent]).run(GUEST_TIME_MAX).await.and_then(Ended::succeeded);
         ended.map_err(|error| failed(error.to_string()))?;
-        let record = received(&record_file::read(&sent)?).map_err(failed)?;
+        let mut record = received(&record_file::read(&sent)?).map_err(failed)?;
+        if let Some(measured) = &mut record.conditions.build {
+            (measured.commit, measured.dirty) = (build.commit.clone(), build.dirty);
+        }
         record.write(dir)?;
         fs::remove_file(&sent).map_err(Error::io("remove", &sent))?;
         Ok(record)

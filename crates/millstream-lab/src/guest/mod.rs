@@ -8,7 +8,7 @@ mod image;
 mod kernel;
 mod tool;
 
-use crate::core::{Machine, blocks, record_file};
+use crate::core::{Build, Machine, blocks, record_file};
 use crate::error::Error;
 use crate::limits::GUEST_SCALE_MAX;
 use crate::pgbench::{Record, Source, scratch};
@@ -100,6 +100,7 @@ impl<'a> Guests<'a> {
             images.push(image::make(self, &modules, &files.path().join(place.to_string())).await?);
             kernels.push(kernel);
         }
+        let build = Build::ask(self.request.program, None).await?;
         let mut boots: Vec<Boot> = Vec::new();
         for (number, place) in order(kernels.len(), self.request.boots, self.request.seed) {
             let kernel = &kernels[place];
@@ -111,7 +112,7 @@ impl<'a> Guests<'a> {
                 None if failed => Err(Error::Asked("not tried again, because an earlier boot failed".to_owned())),
                 None => {
                     say(&format!("boot {number} of {}: {}", self.request.boots, kernel.release));
-                    match kernel.boot(&images[place], &dir).await {
+                    match kernel.boot(&images[place], &dir, &build).await {
                         Err(error @ Error::Guest { .. }) => Err(error),
                         booted => Ok(booted?),
                     }

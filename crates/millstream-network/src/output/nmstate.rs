@@ -85,7 +85,8 @@ fn of_bridge(text: &mut String, bridge: &Bridge) {
     line(text, 6, "stp:");
     line(text, 8, &format!("enabled: {}", bridge.stp));
     for (key, value) in [
-        ("forward-delay", bridge.forward_delay),
+        // nmstate refuses 0, and without STP the kernel does not wait anyway.
+        ("forward-delay", bridge.forward_delay.filter(|_| bridge.stp)),
         ("hello-time", bridge.hello_time),
         ("max-age", bridge.max_age),
         ("priority", bridge.priority.map(u32::from)),
