@@ -51,6 +51,9 @@ pub const BUS_MAX: Duration = Duration::from_secs(30);
 /// Longest wait for a profile that NetworkManager starts by itself.
 pub const SELF_START_MAX: Duration = Duration::from_secs(2);
 
+/// Longest time in which profiles are started again and again because they do not stay up.
+pub const START_ALL_MAX: Duration = Duration::from_secs(180);
+
 /// Longest wait for a profile to start. NetworkManager's own longest wait for DHCP is 45 seconds.
 pub const START_MAX: Duration = Duration::from_secs(60);
 

@@ -1,7 +1,7 @@
 //! What NetworkManager does with profiles.
 
 use super::bus;
-use crate::limits::{DAEMON_START_MAX, LOOK, SELF_START_MAX, START_MAX};
+use crate::limits::{DAEMON_START_MAX, LOOK, SELF_START_MAX, START_ALL_MAX, START_MAX};
 use millstream_host::{Command, Ended};
 use millstream_model::Refusal;
 use serde_json::Value;
@@ -140,6 +140,10 @@ pub(super) async fn start(dir: &Path, wanted: &BTreeSet<String>, mut stale: BTre
         let has_started = failed.len() < due.len();
         match failed.pop() {
             Some(refusal) if !has_started => return Err(refusal),
+            None if begun.elapsed() > START_ALL_MAX => {
+                let names: Vec<&str> = due.iter().map(|(name, _)| name.as_str()).collect();
+                return Err(Refusal::new(format!("these profiles start, and do not stay up: {}", names.join(", "))));
+            }
             None | Some(_) => {}
         }
         stale.clear();
