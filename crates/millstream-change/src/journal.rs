@@ -2,7 +2,7 @@
 
 use crate::limits::{CHANGE_BYTES_MAX, CHANGE_LOCK_LOOK, CHANGE_LOCK_WAIT_MAX, CHANGES_MAX};
 use millstream_host::kernel::file;
-use millstream_host::{FileLock, wait_until, write_whole};
+use millstream_host::{FileLock, wait_until, write_private, write_whole};
 use millstream_model::Refusal;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -271,7 +271,7 @@ impl Journal {
     /// It cannot be written.
     pub fn write_beside(&self, number: u32, name: &str, text: &str) -> Result<(), Refusal> {
         let path = self.beside(number, name);
-        write_whole(&path, text).map_err(|error| Refusal::file("write", &path, &error))
+        write_private(&path, text).map_err(|error| Refusal::file("write", &path, &error))
     }
 
     /// A text beside an entry.

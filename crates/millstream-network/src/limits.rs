@@ -37,6 +37,8 @@ pub const ARP_TARGETS_MAX: usize = 16;
 
 /// Times of a spanning tree that a bridge takes, in seconds. Source: Linux, br_private_stp.h.
 pub const FORWARD_DELAY_SECONDS: std::ops::RangeInclusive<u32> = 2..=30;
+/// How long a new port of a bridge listens, and then learns, if nobody says, in seconds. Source: IEEE 802.1D.
+pub const FORWARD_DELAY_USUAL: u32 = 15;
 /// See [`FORWARD_DELAY_SECONDS`].
 pub const HELLO_SECONDS: std::ops::RangeInclusive<u32> = 1..=10;
 /// See [`FORWARD_DELAY_SECONDS`].
@@ -51,14 +53,14 @@ pub const BUS_MAX: Duration = Duration::from_secs(30);
 /// Longest wait for a profile that NetworkManager starts by itself.
 pub const SELF_START_MAX: Duration = Duration::from_secs(2);
 
-/// Longest time in which profiles are started again and again because they do not stay up.
-pub const START_ALL_MAX: Duration = Duration::from_secs(180);
+/// How often a profile is started. As many links may lie on each other.
+pub const TRIES_MAX: u32 = 4;
 
 /// Longest wait for a profile to start. NetworkManager's own longest wait for DHCP is 45 seconds.
 pub const START_MAX: Duration = Duration::from_secs(60);
 
 /// Longest wait for a daemon that is about to start.
-pub const DAEMON_START_MAX: Duration = Duration::from_secs(5);
+pub const DAEMON_START_MAX: Duration = Duration::from_secs(2);
 
 /// Time between two looks at something that is about to happen.
 pub const LOOK: Duration = Duration::from_millis(250);

@@ -1,15 +1,15 @@
 //! Whether a topology works after it has taken effect.
 
-use crate::limits::{ANSWER_MAX, LOOK, SETTLE_MAX, VERIFY_MAX};
+use crate::limits::{ANSWER_MAX, FORWARD_DELAY_USUAL, LOOK, SETTLE_MAX, START_MAX, VERIFY_MAX};
 use crate::output::{Words, files};
 use crate::profile::{Activity, DIRECTORY, loaded};
-use crate::topology::Topology;
+use crate::topology::{Kind, Link, Method, Topology};
 use millstream_host::Command;
 use millstream_host::kernel::link::{degraded, links};
 use millstream_model::Refusal;
 use std::net::IpAddr;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
@@ -29,6 +29,7 @@ pub struct Asked {
 /// What does not work within the time, all of it.
 pub async fn verify(topology: &Topology, asked: &Asked) -> Result<Vec<String>, Refusal> {
     let begun = Instant::now();
+    let limit = VERIFY_MAX + topology.links.iter().map(silence).max().unwrap_or_default();
     loop {
         let worse = worse(topology);
         // A gateway may answer before a bond has found its switch, and not a moment later.
@@ -37,12 +38,23 @@ pub async fn verify(topology: &Topology, asked: &Asked) -> Result<Vec<String>, R
             if troubles.is_empty() {
                 return Ok(worse);
             }
-            if begun.elapsed() > VERIFY_MAX {
+            if begun.elapsed() > limit {
                 return Err(Refusal::new(troubles.join("; and ")));
             }
         }
         sleep(LOOK).await;
     }
+}
+
+/// How long a link may say nothing after its start: a bridge with STP listens and learns first, and DHCP asks for a while.
+fn silence(link: &Link) -> Duration {
+    let learns = match &link.kind {
+        Kind::Bridge(bridge) if bridge.stp => 2 * bridge.forward_delay.unwrap_or(FORWARD_DELAY_USUAL),
+        _ => 0,
+    };
+    let asks =
+        if link.families().iter().any(|family| family.method == Method::Auto) { START_MAX } else { Duration::ZERO };
+    asks.max(Duration::from_secs(learns.into()))
 }
 
 async fn troubles(topology: &Topology, asked: &Asked) -> Result<Vec<String>, Refusal> {
@@ -59,9 +71,9 @@ async fn troubles(topology: &Topology, asked: &Asked) -> Result<Vec<String>, Ref
     if !troubles.is_empty() {
         return Ok(troubles);
     }
-    for gateway in gateways(topology).filter(|_| asked.gateways) {
-        if !answers(gateway).await? {
-            troubles.push(format!("the gateway {gateway} does not answer"));
+    for (link, gateway) in gateways(topology).filter(|_| asked.gateways) {
+        if !answers(link, gateway).await? {
+            troubles.push(format!("the gateway {gateway} does not answer by {}", link.name));
         }
     }
     for port in &asked.ports {
@@ -72,13 +84,17 @@ async fn troubles(topology: &Topology, asked: &Asked) -> Result<Vec<String>, Ref
     Ok(troubles)
 }
 
-fn gateways(topology: &Topology) -> impl Iterator<Item = IpAddr> {
-    topology.links.iter().flat_map(|link| link.families()).filter_map(|family| family.gateway)
+fn gateways(topology: &Topology) -> impl Iterator<Item = (&Link, IpAddr)> {
+    let of = |link: &Link| link.families().map(|family| family.gateway);
+    topology.links.iter().flat_map(move |link| of(link).into_iter().flatten().map(move |gateway| (link, gateway)))
 }
 
-async fn answers(gateway: IpAddr) -> Result<bool, Refusal> {
-    let seconds = ANSWER_MAX.as_secs().to_string();
-    let asked = Command::new("ping").args(["-c", "1", "-W", &seconds, &gateway.to_string()]).run(2 * ANSWER_MAX).await;
+/// Whether a gateway answers by this link: another one may lead to it, too.
+async fn answers(link: &Link, gateway: IpAddr) -> Result<bool, Refusal> {
+    let (seconds, gateway) = (ANSWER_MAX.as_secs().to_string(), gateway.to_string());
+    let mut ping = Command::new("ping");
+    ping.args(["-c", "1", "-W", &seconds, "-I", &link.name, &gateway]);
+    let asked = ping.run(2 * ANSWER_MAX).await;
     match asked {
         Ok(ended) => Ok(ended.status.success()),
         Err(millstream_host::Error::Late { .. }) => Ok(false),

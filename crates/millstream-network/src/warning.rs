@@ -54,11 +54,15 @@ impl Facts {
 pub(crate) fn profile(text: &str) -> Option<Profile> {
     let lines = text.lines().map(str::trim).skip_while(|line| *line != "[connection]").skip(1);
     let lines: Vec<&str> = lines.take_while(|line| !line.starts_with('[')).collect();
-    let value = |key: &str| lines.iter().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
-    if value("autoconnect") == Some("false") {
+    let value = |key: &str| {
+        let mut pairs = lines.iter().filter_map(|line| line.split_once('='));
+        pairs.find(|(one, _)| one.trim() == key).map(|(_, value)| value.trim().to_owned())
+    };
+    if value("autoconnect").is_some_and(|value| ["false", "0", "no"].contains(&value.as_str())) {
         return None;
     }
-    Some(Profile { id: value("id")?.to_owned(), interface: value("interface-name")?.to_owned() })
+    let interface = value("interface-name")?;
+    Some(Profile { id: value("id").unwrap_or_default(), interface })
 }
 
 /// What a plan warns of, as sentences.
@@ -68,8 +72,8 @@ pub fn warnings(topology: &Topology, facts: &Facts, live: &Live) -> Vec<String> 
         // Ours are named after their links.
         if id != interface && topology.link(interface).is_some() {
             warnings.push(format!(
-                "the profile \"{id}\" of NetworkManager claims {interface}, too, and may start first: remove it, or set its \
-                 autoconnect to no"
+                "the profile \"{id}\" of NetworkManager claims {interface}, too, and may start first: apply removes it; else remove it, or set \
+                 its autoconnect to no"
             ));
         }
     }
@@ -111,6 +115,9 @@ mod tests {
             "# by hand\n[connection]\nid=Wired connection 1\ntype=ethernet\ninterface-name=eth0\n\n[ipv4]\nid=no\n";
         let profile = |text: &str| super::profile(text).map(|one| (one.id, one.interface));
         assert_eq!(profile(text), Some(("Wired connection 1".to_owned(), "eth0".to_owned())));
+        let spaced =
+            text.replace("interface-name=eth0", "interface-name = eth0").replace("id=Wired connection 1\n", "");
+        assert_eq!(profile(&spaced), Some((String::new(), "eth0".to_owned())));
         assert_eq!(profile(&text.replace("interface-name=eth0\n", "")), None);
         assert_eq!(profile(&text.replace("type=", "autoconnect=false\ntype=")), None);
     }

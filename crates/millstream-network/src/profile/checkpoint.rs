@@ -2,8 +2,7 @@
 //! the daemon.
 
 use super::bus;
-use super::daemon::loaded;
-use super::keyfiles::DIRECTORY;
+use super::keyfiles::Profiles;
 use crate::limits::{CHECKPOINT_START, CHECKPOINT_TAIL};
 use millstream_change::Place;
 use millstream_host::{remove_whole, write_private};
@@ -31,29 +30,35 @@ pub struct Checkpoint {
     daemon: String,
     /// What tells the profiles at its creation from others.
     pub(super) before: String,
-    /// The files of the profiles that ran then.
-    pub(super) running: BTreeSet<String>,
+    /// The files of the profiles then, and of those that come. Others are somebody else's.
+    pub(super) known: BTreeSet<String>,
 }
 
 impl Checkpoint {
     /// Makes a checkpoint. NetworkManager goes back to it after `confirm_within` and the time that activation may take.
-    /// `before`: the digest of the profiles now.
+    /// `before` and `after`: the profiles now and then.
     ///
     /// # Errors
     /// NetworkManager makes none, for example because another program has one; there is no `busctl`; the note cannot be
     /// written.
-    pub async fn make(place: &Place, before: String, confirm_within: Duration) -> Result<Self, Refusal> {
-        let loaded = loaded(&place.path(Path::new(DIRECTORY))).await?;
-        let running = loaded.into_iter().filter(|(_, one)| one.activity.is_some()).map(|(name, _)| name).collect();
+    pub async fn make(
+        place: &Place,
+        before: &Profiles,
+        after: &Profiles,
+        confirm_within: Duration,
+    ) -> Result<Self, Refusal> {
+        let known = before.names().union(&after.names()).cloned().collect();
         let time = seconds(confirm_within + CHECKPOINT_START);
         let made = bus::call(&["CheckpointCreate", "aouu", "0", &time, FLAGS]).await.map_err(|refusal| {
-            refusal.or_hint("another program may be changing the network; wait until it has finished")
+            refusal.or_hint(
+                "another program may be changing the network; wait until it has finished, or for some minutes if it was killed",
+            )
         })?;
         let path =
             made["data"][0].as_str().ok_or_else(|| Refusal::new("NetworkManager names no checkpoint"))?.to_owned();
         let daemon = bus::daemon().await.ok_or_else(|| Refusal::new("NetworkManager has ended meanwhile"))?;
-        let one = Self { path, daemon, before, running };
-        let note = place.path(Path::new(NOTE));
+        let one = Self { path, daemon, before: before.digest(), known };
+        let note = note(place);
         let text = serde_json::to_string(&one).map_err(|error| Refusal::new(error.to_string()))?;
         if let Err(error) = write_private(&note, &text) {
             one.destroy().await?;
@@ -79,7 +84,7 @@ impl Checkpoint {
     ///
     /// # Errors
     /// The note cannot be removed.
-    pub fn forget(place: &Place) -> Result<(), Refusal> {
+    pub(super) fn forget(place: &Place) -> Result<(), Refusal> {
         let note = note(place);
         match remove_whole(&note) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(Refusal::file("remove", &note, &error)),

@@ -1,7 +1,7 @@
 //! What NetworkManager does with profiles.
 
 use super::bus;
-use crate::limits::{DAEMON_START_MAX, LOOK, SELF_START_MAX, START_ALL_MAX, START_MAX};
+use crate::limits::{DAEMON_START_MAX, LOOK, SELF_START_MAX, SETTLE_MAX, START_MAX, TRIES_MAX};
 use millstream_host::{Command, Ended};
 use millstream_model::Refusal;
 use serde_json::Value;
@@ -112,42 +112,48 @@ pub(super) async fn load(files: &[PathBuf]) -> Result<(), Refusal> {
 }
 
 /// Starts the profiles of these files that do not run, and `stale` ones also if they run. NetworkManager starts most of what
-/// it has just read itself. A profile may need others: so this goes on as long as one more of them starts.
+/// it has just read itself. A profile may need others, so each is tried a few times.
 pub(super) async fn start(dir: &Path, wanted: &BTreeSet<String>, mut stale: BTreeSet<String>) -> Result<(), Refusal> {
     let begun = Instant::now();
+    let mut tries: BTreeMap<&String, u32> = BTreeMap::new();
+    let mut last = None;
     loop {
         let loaded = loaded(dir).await?;
         let known = wanted.iter().filter_map(|name| Some((name, loaded.get(name)?)));
         let is_pending = |(name, one): &(&String, &One)| one.activity.is_none() || stale.contains(*name);
         let pending: Vec<(&String, &One)> = known.filter(is_pending).collect();
         if pending.is_empty() {
-            return Ok(());
+            return settled(dir, wanted).await;
         }
-        let may_start_itself = stale.is_empty() && begun.elapsed() < SELF_START_MAX;
-        if may_start_itself {
+        if stale.is_empty() && begun.elapsed() < SELF_START_MAX {
             tokio::time::sleep(LOOK).await;
             continue;
         }
-        let mut failed = Vec::new();
         // What runs with its old text comes first: others may lie on it.
         let is_due = |name: &String| stale.is_empty() || stale.contains(name);
-        let due: Vec<_> = pending.into_iter().filter(|(name, _)| is_due(name)).collect();
-        for (name, one) in &due {
+        for (name, one) in pending.into_iter().filter(|(name, _)| is_due(name)) {
+            let tried = tries.entry(name).or_default();
+            *tried += 1;
+            if *tried > TRIES_MAX {
+                let why = last.unwrap_or_else(|| Refusal::new(format!("the profile {name} does not stay up")));
+                return Err(why);
+            }
             if let Err(error) = up(&one.object).await {
-                failed.push(Refusal::new(format!("the profile {name} does not start: {error}")));
+                last = Some(Refusal::new(format!("the profile {name} does not start: {error}")));
             }
-        }
-        let has_started = failed.len() < due.len();
-        match failed.pop() {
-            Some(refusal) if !has_started => return Err(refusal),
-            None if begun.elapsed() > START_ALL_MAX => {
-                let names: Vec<&str> = due.iter().map(|(name, _)| name.as_str()).collect();
-                return Err(Refusal::new(format!("these profiles start, and do not stay up: {}", names.join(", "))));
-            }
-            None | Some(_) => {}
         }
         stale.clear();
     }
+}
+
+/// Waits a little until what starts is up.
+async fn settled(dir: &Path, wanted: &BTreeSet<String>) -> Result<(), Refusal> {
+    let begun = Instant::now();
+    let is_starting = |(name, one): (&String, &One)| wanted.contains(name) && one.activity == Some(Activity::Starting);
+    while begun.elapsed() < SETTLE_MAX && loaded(dir).await?.iter().any(is_starting) {
+        tokio::time::sleep(LOOK).await;
+    }
+    Ok(())
 }
 
 /// Starts a profile, and waits until it runs. `nmcli` says why it does not.

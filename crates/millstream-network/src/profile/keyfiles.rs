@@ -5,9 +5,11 @@ use crate::topology::Topology;
 use crate::warning::profile;
 use millstream_host::{NEW, remove_whole, write_private};
 use millstream_model::Refusal;
-use std::collections::BTreeMap;
-use std::fs;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, Metadata};
 use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -15,13 +17,16 @@ use xxhash_rust::xxh3::xxh3_64;
 pub const DIRECTORY: &str = "/etc/NetworkManager/system-connections";
 
 /// Profiles by the names of their files.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Profiles {
-    files: BTreeMap<String, String>,
+    pub(super) files: BTreeMap<String, String>,
+    /// The files of those that run, or are to run.
+    pub(super) running: BTreeSet<String>,
 }
 
 impl Profiles {
-    /// The profiles of a directory. Hidden files and links are none.
+    /// The profiles of a directory. What NetworkManager ignores is none: hidden files, backups, links, and files that others may
+    /// read.
     ///
     /// # Errors
     /// Only root can read them, or a file is not text.
@@ -41,13 +46,14 @@ impl Profiles {
         let mut files = BTreeMap::new();
         for entry in entries {
             let path = entry.map_err(|error| failed(dir, error))?.path();
-            let is_file = fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_file());
+            let is_profile = |metadata: Metadata| metadata.is_file() && metadata.permissions().mode() & 0o077 == 0;
+            let is_file = fs::symlink_metadata(&path).is_ok_and(is_profile);
             let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
-            if is_file && !name.starts_with('.') && !name.ends_with(NEW) {
+            if is_file && !name.starts_with('.') && ![NEW, "~"].iter().any(|end| name.ends_with(end)) {
                 files.insert(name.to_owned(), fs::read_to_string(&path).map_err(|error| failed(&path, error))?);
             }
         }
-        Ok(Self { files })
+        Ok(Self { files, ..Self::default() })
     }
 
     /// Profiles as [`Profiles::text`] writes them.
@@ -55,21 +61,52 @@ impl Profiles {
     /// # Errors
     /// The text is something else.
     pub fn parse(text: &str) -> Result<Self, Refusal> {
-        let files = serde_json::from_str(text).map_err(|error| Refusal::new(format!("not profiles: {error}")))?;
-        Ok(Self { files })
+        serde_json::from_str(text).map_err(|error| Refusal::new(format!("not profiles: {error}")))
     }
 
     /// All of them as one text. `None`: there are none.
     pub fn text(&self) -> Option<String> {
-        let text = || serde_json::to_string(&self.files).unwrap_or_default();
+        let text = || serde_json::to_string(self).unwrap_or_default();
         (!self.files.is_empty()).then(text)
     }
 
-    /// What tells them from others, in a few words.
+    /// What tells their texts from others, in a few words.
     pub fn digest(&self) -> String {
         let count = self.files.len();
         let noun = if count == 1 { "profile" } else { "profiles" };
-        format!("{count} {noun} ({:016x})", xxh3_64(self.text().unwrap_or_default().as_bytes()))
+        let text = serde_json::to_string(&self.files).unwrap_or_default();
+        format!("{count} {noun} ({:016x})", xxh3_64(text.as_bytes()))
+    }
+
+    /// The names of their files.
+    pub(super) fn names(&self) -> BTreeSet<String> {
+        self.files.keys().cloned().collect()
+    }
+
+    /// Those in files with such names.
+    #[must_use]
+    pub(super) fn among(mut self, names: &BTreeSet<String>) -> Self {
+        self.files.retain(|name, _| names.contains(name));
+        self
+    }
+
+    /// Whether one of those that run is for this link.
+    pub fn runs_on(&self, link: &str) -> bool {
+        let mut texts = self.running.iter().filter_map(|name| self.files.get(name));
+        texts.any(|text| profile(text).is_some_and(|one| one.interface == link))
+    }
+
+    /// Refuses if a file would be replaced that is none of these profiles: NetworkManager ignores it, or it is a link.
+    ///
+    /// # Errors
+    /// There is one.
+    pub fn may_become(&self, after: &Self, dir: &Path) -> Result<(), Refusal> {
+        let new = after.files.keys().filter(|name| !self.files.contains_key(*name));
+        match new.map(|name| dir.join(name)).find(|path| fs::symlink_metadata(path).is_ok()) {
+            None => Ok(()),
+            Some(path) => Err(Refusal::new(format!("{} is a link, or others may read it", path.display()))
+                .hint("make it a file that root alone may read, or move it away")),
+        }
     }
 
     /// The profiles after a topology has taken effect: its own, and those of others that claim none of its links.
@@ -82,8 +119,13 @@ impl Profiles {
             .filter(|(_, text)| is_free(text))
             .map(|(name, text)| (name.clone(), text.clone()))
             .collect();
-        files.extend(files_of(topology, words).into_iter().map(|file| (file.name, file.text)));
-        Self { files }
+        let mut running: BTreeSet<String> =
+            self.running.iter().filter(|name| files.contains_key(*name)).cloned().collect();
+        for file in files_of(topology, words) {
+            running.insert(file.name.clone());
+            files.insert(file.name, file.text);
+        }
+        Self { files, running }
     }
 
     /// What would be done to files, as sentences.
@@ -97,29 +139,26 @@ impl Profiles {
         written.chain(removed.map(|name| format!("removes {name}"))).collect()
     }
 
-    /// Makes a directory hold these profiles instead of others. Returns the names of the files that it has touched.
-    pub(super) fn replace(&self, before: &Self, dir: &Path) -> Result<Vec<String>, Refusal> {
-        let mut touched = Vec::new();
-        for (name, text) in self.files.iter().filter(|(name, text)| before.files.get(*name) != Some(text)) {
-            let path = dir.join(name);
-            // NetworkManager ignores a file that others may read.
-            write_private(&path, text).map_err(|error| Refusal::file("write", &path, &error))?;
-            touched.push(name.clone());
-        }
-        for name in before.files.keys().filter(|name| !self.files.contains_key(*name)) {
-            let path = dir.join(name);
-            match remove_whole(&path) {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    return Err(Refusal::file("remove", &path, &error));
-                }
-                Ok(()) | Err(_) => touched.push(name.clone()),
-            }
-        }
-        Ok(touched)
+    /// The names of the files that differ.
+    pub(super) fn differing(&self, other: &Self) -> BTreeSet<String> {
+        let names = self.files.keys().chain(other.files.keys());
+        names.filter(|name| self.files.get(*name) != other.files.get(*name)).cloned().collect()
     }
 
-    /// Whether there is a profile in a file, and NetworkManager starts it.
-    pub(super) fn starts_by_itself(&self, file: &str) -> bool {
-        self.files.get(file).is_some_and(|text| profile(text).is_some())
+    /// Writes files of these names into a directory, or removes those that are not among the profiles.
+    pub(super) fn write(&self, names: &BTreeSet<String>, dir: &Path) -> Result<(), Refusal> {
+        for name in names {
+            let path = dir.join(name);
+            match self.files.get(name) {
+                Some(text) => write_private(&path, text).map_err(|error| Refusal::file("write", &path, &error))?,
+                None => match remove_whole(&path) {
+                    Err(error) if error.kind() != ErrorKind::NotFound => {
+                        return Err(Refusal::file("remove", &path, &error));
+                    }
+                    Ok(()) | Err(_) => {}
+                },
+            }
+        }
+        Ok(())
     }
 }

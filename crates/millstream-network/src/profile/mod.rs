@@ -4,6 +4,7 @@ mod bus;
 mod checkpoint;
 mod daemon;
 mod keyfiles;
+mod unfinished;
 
 pub use checkpoint::Checkpoint;
 pub use daemon::is_running;
@@ -11,8 +12,10 @@ pub(crate) use daemon::{Activity, loaded};
 pub use keyfiles::{DIRECTORY, Profiles};
 
 use millstream_change::{Answer, Kind, Place, Reach};
+use millstream_model::Refusal;
 use std::collections::BTreeSet;
 use std::path::Path;
+use unfinished::Unfinished;
 
 /// The one target: all profiles in NetworkManager's directory. So two changes never lie beside each other.
 pub const TARGET: &str = "network";
@@ -34,12 +37,18 @@ impl Kind for NetworkProfiles {
         "network"
     }
 
-    fn read<'a>(&'a self, place: &'a Place, target: &'a str) -> Answer<'a, Option<String>> {
-        Box::pin(async move { Ok(self.whole(place, target).await?.and_then(|whole| self.digest(&whole))) })
+    fn read<'a>(&'a self, place: &'a Place, _: &'a str) -> Answer<'a, Option<String>> {
+        Box::pin(async {
+            let profiles = known(place)?;
+            if Unfinished::read(place)?.is_some() {
+                return Ok(Some(format!("{}, not all of which were started", profiles.digest())));
+            }
+            Ok(profiles.text().map(|_| profiles.digest()))
+        })
     }
 
     fn whole<'a>(&'a self, place: &'a Place, _: &'a str) -> Answer<'a, Option<String>> {
-        Box::pin(async { Ok(Profiles::read(&place.path(Path::new(DIRECTORY)))?.text()) })
+        Box::pin(async { Ok(now(place).await?.text()) })
     }
 
     fn digest(&self, whole: &str) -> Option<String> {
@@ -48,29 +57,35 @@ impl Kind for NetworkProfiles {
 
     fn write<'a>(&'a self, place: &'a Place, _: &'a str, value: Option<&'a str>) -> Answer<'a, ()> {
         Box::pin(async move {
-            let (dir, profiles) = (place.path(Path::new(DIRECTORY)), Profiles::parse(value.unwrap_or("{}"))?);
-            // A daemon that is not there reads the files when it starts.
-            let Some(now) = daemon::loaded_when_running(&dir).await? else {
-                return profiles.replace(&Profiles::read(&dir)?, &dir).map(|_| ());
+            let dir = place.path(Path::new(DIRECTORY));
+            let profiles = value.map_or_else(|| Ok(Profiles::default()), Profiles::parse)?;
+            let loaded = match profiles.running.is_empty() {
+                true => daemon::loaded(&dir).await.ok(),
+                false => daemon::loaded_when_running(&dir).await?,
             };
-            let mut running: BTreeSet<String> =
-                now.into_iter().filter(|(_, one)| one.activity.is_some()).map(|(name, _)| name).collect();
-            let stale = match Checkpoint::of_change(place)?.filter(|one| one.before == profiles.digest()) {
-                // Links lose their ports when NetworkManager goes back, and it does not start those again.
-                Some(checkpoint) => {
-                    let is_rolled_back = checkpoint.roll_back().await;
-                    running.extend(checkpoint.running);
-                    if is_rolled_back { BTreeSet::new() } else { running.clone() }
-                }
-                None => running.clone(),
+            let checkpoint = Checkpoint::of_change(place)?.filter(|one| one.before == profiles.digest());
+            let is_rolled_back = match &checkpoint {
+                Some(checkpoint) if loaded.is_some() => checkpoint.roll_back().await,
+                Some(_) | None => false,
             };
-            let changed = profiles.replace(&Profiles::read(&dir)?, &dir)?;
+            // An interrupted write may have replaced more files than differ now.
+            let mut changed = Unfinished::read(place)?.unwrap_or_default();
+            changed.extend(profiles.differing(&known(place)?));
+            Unfinished::write(place, &changed)?;
+            profiles.write(&changed, &dir)?;
+            let Some(loaded) = loaded else {
+                return match profiles.running.is_empty() {
+                    true => Unfinished::remove(place),
+                    false => Err(Refusal::new("the profiles are written, but NetworkManager does not run")
+                        .hint("start it; until then links stay as they are")),
+                };
+            };
             daemon::load(&changed.iter().map(|name| dir.join(name)).collect::<Vec<_>>()).await?;
-            let wanted =
-                changed.iter().chain(&running).filter(|name| profiles.starts_by_itself(name)).cloned().collect();
             // A profile that runs keeps its old text until it is started again.
-            let stale = changed.iter().filter(|name| stale.contains(*name)).cloned().collect();
-            daemon::start(&dir, &wanted, stale).await
+            let ran = names_of(loaded);
+            let stale = changed.intersection(&ran).filter(|name| !is_rolled_back && profiles.running.contains(*name));
+            daemon::start(&dir, &profiles.running, stale.cloned().collect()).await?;
+            Unfinished::remove(place)
         })
     }
 
@@ -90,9 +105,33 @@ impl Kind for NetworkProfiles {
     }
 }
 
+/// The profiles on the disk, and which of them run.
+///
+/// # Errors
+/// Only root can read them, or a file is not text.
+pub async fn now(place: &Place) -> Result<Profiles, Refusal> {
+    let loaded = daemon::loaded(&place.path(Path::new(DIRECTORY))).await.unwrap_or_default();
+    Ok(Profiles { running: names_of(loaded), ..known(place)? })
+}
+
+/// The profiles on the disk. While a change waits, those that somebody has added meanwhile are not among them.
+fn known(place: &Place) -> Result<Profiles, Refusal> {
+    let profiles = Profiles::read(&place.path(Path::new(DIRECTORY)))?;
+    Ok(match Checkpoint::of_change(place)? {
+        Some(checkpoint) => profiles.among(&checkpoint.known),
+        None => profiles,
+    })
+}
+
+/// The files of the profiles that run or start.
+fn names_of(loaded: daemon::Loaded) -> BTreeSet<String> {
+    loaded.into_iter().filter(|(_, one)| one.activity.is_some()).map(|(name, _)| name).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_host::write_private;
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
@@ -103,17 +142,28 @@ mod tests {
         let dir = place.path(Path::new(DIRECTORY));
         fs::create_dir_all(&dir).unwrap();
         assert_eq!(NetworkProfiles.read(&place, TARGET).await.unwrap(), None);
-        fs::write(dir.join("old.nmconnection"), "[connection]\nid=old\n").unwrap();
+        write_private(&dir.join("old.nmconnection"), "[connection]\nid=old\n").unwrap();
+        fs::write(dir.join("ignored.nmconnection"), "[connection]\n").unwrap();
         let before = NetworkProfiles.whole(&place, TARGET).await.unwrap();
         let digest = NetworkProfiles.read(&place, TARGET).await.unwrap().unwrap();
         assert!(digest.starts_with("1 profile ("), "{digest}");
-        let after = r#"{"a.nmconnection":"[connection]\nid=a\n","b.nmconnection":"[connection]\nid=b\n"}"#;
+        let after = r##"{"files":{"a.nmconnection":"[connection]\nid=a\n","b.nmconnection":"[connection]\nid=b\n"},"running":[]}"##;
         NetworkProfiles.write(&place, TARGET, Some(after)).await.unwrap();
         assert_eq!(NetworkProfiles.whole(&place, TARGET).await.unwrap().as_deref(), Some(after));
-        assert!(!dir.join("old.nmconnection").exists());
+        assert!(!dir.join("old.nmconnection").exists() && dir.join("ignored.nmconnection").exists());
         let mode = fs::metadata(dir.join("a.nmconnection")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "NetworkManager ignores a file that others may read");
         NetworkProfiles.write(&place, TARGET, before.as_deref()).await.unwrap();
         assert_eq!(NetworkProfiles.whole(&place, TARGET).await.unwrap(), before);
+        assert_eq!(NetworkProfiles.read(&place, TARGET).await.unwrap(), Some(digest.clone()));
+
+        // What ran is not there again as long as nobody can start it, however often it is tried.
+        let ran = before.unwrap().replace("[]", r#"["old.nmconnection"]"#);
+        for _ in 0..2 {
+            let refused = NetworkProfiles.write(&place, TARGET, Some(&ran)).await.unwrap_err();
+            assert!(refused.to_string().contains("NetworkManager does not run"), "{refused}");
+            let now = NetworkProfiles.read(&place, TARGET).await.unwrap().unwrap();
+            assert_eq!(now, format!("{digest}, not all of which were started"));
+        }
     }
 }

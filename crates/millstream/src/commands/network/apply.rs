@@ -8,10 +8,10 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
 use crate::quantity::age;
-use millstream_change::{Changes, Entry, Kind, Place};
+use millstream_change::{Changes, Kind, State};
 use millstream_model::Change;
 use millstream_network::output::Form;
-use millstream_network::profile::{Checkpoint, DIRECTORY, NetworkProfiles, Profiles, TARGET, is_running};
+use millstream_network::profile::{Checkpoint, DIRECTORY, NetworkProfiles, TARGET, is_running, now};
 use millstream_network::proof::{Asked, verify};
 use std::path::Path;
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub struct ApplyArgs {
     confirm_within: Duration,
 
     /// Take it back at once if nobody answers at this port over TCP
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
     reach: Vec<String>,
 
     /// Do not ask the gateways: some are silent
@@ -84,12 +84,21 @@ pub async fn apply(args: &ApplyArgs, output: Output) -> Result<Exit, Failure> {
         )
         .hint("above is what it would do; network plan writes the topology for other programs"));
     }
-    let before = Profiles::read(Path::new(DIRECTORY))?;
+    let (journal, place) = (changes::journal()?, changes::place(None)?);
+    let asked = Asked { gateways: !args.no_ping, ports: args.reach.clone() };
+    let before = now(&place).await?;
     let after = before.with(&plan.topology, plan.words);
     let differences = before.differences(&after);
     if differences.is_empty() {
-        note("these profiles are there already");
+        verify(&plan.topology, &asked).await?;
+        note("these profiles are there already, and work");
         return Ok(Exit::Done);
+    }
+    before.may_become(&after, Path::new(DIRECTORY))?;
+    for link in plan.addressed.iter().filter(|link| !before.runs_on(link)) {
+        note(&format!(
+            "warning: no profile in {DIRECTORY} has made the addresses of {link}, so nobody brings them back; first write one"
+        ));
     }
     note(&format!("in {DIRECTORY}:"));
     differences.iter().for_each(|difference| note(&format!("  {difference}")));
@@ -98,43 +107,54 @@ pub async fn apply(args: &ApplyArgs, output: Output) -> Result<Exit, Failure> {
         note("nothing was changed");
         return Ok(Exit::Done);
     }
-    let (journal, place) = (changes::journal()?, changes::place(None)?);
+    if now(&place).await? != before {
+        return Err(Failure::user("the profiles have changed meanwhile; nothing was changed").hint("run it again"));
+    }
     let made = Changes::new(&journal, KINDS, &place);
     let change = Change { kind: NetworkProfiles.name().to_owned(), target: TARGET.to_owned(), value: after.text() };
+    let checkpoint = Checkpoint::make(&place, &before, &after, args.confirm_within).await?;
     let reason = args.topology.topology.display().to_string();
-    let entry = made.plan(&change, &reason, Some(args.confirm_within)).await?;
-    if let Err(failure) = in_effect(args, &plan, &made, &entry, &before, &place).await {
-        made.undo(entry.number).await?;
-        note("the profiles that were there before are back");
-        return Err(failure);
+    let number = match watched(&made, &change, &reason, args.confirm_within).await {
+        Ok(number) => number,
+        Err(failure) => {
+            NetworkProfiles.release(&place).await?;
+            return Err(failure);
+        }
+    };
+    note("NetworkManager starts the links");
+    let works = async {
+        let worse = verify(&plan.topology, &asked).await?;
+        worse.iter().for_each(|sentence| note(&format!("warning: {sentence}")));
+        checkpoint.extend(args.confirm_within).await
+    };
+    if let Err(refusal) = made.apply_if_works(number, Box::pin(works)).await {
+        if journal.entry(number)?.state == State::Undone {
+            note("the profiles that were there before are back");
+        }
+        return Err(refusal.into());
     }
-    let (number, time) = (entry.number, age(args.confirm_within.as_secs_f64().ceil()));
+    let time = age(args.confirm_within.as_secs_f64().ceil());
     note(&format!("change {number} is in effect, and is undone in {time} unless you confirm it:"));
     note(&format!("  millstream network confirm {number}"));
     Ok(Exit::Done)
 }
 
-/// Applies a planned change, and waits until it works.
-async fn in_effect(
-    args: &ApplyArgs,
-    plan: &plan::Made,
-    made: &Changes<'_>,
-    entry: &Entry,
-    before: &Profiles,
-    place: &Place,
-) -> Result<(), Failure> {
-    changes::watch(entry.number, None).await?;
-    let checkpoint = Checkpoint::make(place, before.digest(), args.confirm_within).await?;
-    note("NetworkManager starts the links");
-    let asked = Asked { gateways: !args.no_ping, ports: args.reach.clone() };
-    let works = async {
-        let worse = verify(&plan.topology, &asked).await?;
-        worse.iter().for_each(|sentence| note(&format!("warning: {sentence}")));
-        Ok(())
-    };
-    made.apply_if_works(entry.number, Box::pin(works)).await?;
-    checkpoint.extend(args.confirm_within).await?;
-    Ok(())
+/// Plans a change, and starts the process that watches over it.
+async fn watched(made: &Changes<'_>, change: &Change, reason: &str, confirm: Duration) -> Result<u32, Failure> {
+    let number = made.plan(change, reason, Some(confirm)).await?.number;
+    if let Err(failure) = changes::watch(number, None).await {
+        let _ = made.undo(number).await;
+        return Err(failure);
+    }
+    Ok(number)
+}
+
+/// A host and a port.
+fn host_and_port(text: &str) -> Result<String, String> {
+    match text.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(text.to_owned()),
+        _ => Err("expected a host and a port, as in db1:5432".to_owned()),
+    }
 }
 
 /// Runs `confirm`.

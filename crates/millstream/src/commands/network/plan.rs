@@ -53,6 +53,8 @@ pub struct Made {
     pub words: Words,
     /// Cards that this machine does not have.
     pub missing_cards: Vec<String>,
+    /// Links that have addresses now.
+    pub addressed: Vec<String>,
     findings: Vec<Finding>,
     warnings: Vec<String>,
     differences: Vec<String>,
@@ -82,10 +84,13 @@ pub fn made(arg: &TopologyArg, version: Option<&str>) -> Result<Made, Failure> {
     let live = Live::read();
     let warnings = live.as_ref().map(|live| warnings(&topology, &Facts::read(), live)).unwrap_or_default();
     let differences = live.as_ref().map(|live| differences(&topology, live)).unwrap_or_default();
-    let missing_cards = live.map(|live| missing_cards(&topology, &live)).unwrap_or_default();
+    let missing_cards = live.as_ref().map(|live| missing_cards(&topology, live)).unwrap_or_default();
+    let is_addressed =
+        |name: &&String| live.as_ref().is_some_and(|live| live.addresses.get(*name).is_some_and(|own| !own.is_empty()));
+    let addressed = topology.links.iter().map(|link| &link.name).filter(is_addressed).cloned().collect();
     warnings.iter().for_each(|warning| note(&format!("warning: {warning}")));
     differences.iter().for_each(|difference| note(difference));
-    Ok(Made { topology, words, missing_cards, findings, warnings, differences })
+    Ok(Made { topology, words, missing_cards, addressed, findings, warnings, differences })
 }
 
 /// Runs the command.

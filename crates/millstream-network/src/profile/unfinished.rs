@@ -1,0 +1,44 @@
+//! A note that files were replaced whose profiles have not all been started: whoever was interrupted in that must not find the
+//! files as they should be, and call it done.
+
+use millstream_change::Place;
+use millstream_host::{remove_whole, write_private};
+use millstream_model::Refusal;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// Where the note is. A restart of the machine starts what the files say.
+const NOTE: &str = "/run/millstream-network.unfinished";
+
+/// The note: names of files.
+pub(super) struct Unfinished;
+
+impl Unfinished {
+    /// The files that were replaced. `None`: nothing is unfinished.
+    pub(super) fn read(place: &Place) -> Result<Option<BTreeSet<String>>, Refusal> {
+        let note = place.path(Path::new(NOTE));
+        match fs::read_to_string(&note) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            read => Ok(Some(
+                read.map_err(|error| Refusal::file("read", &note, &error))?.lines().map(str::to_owned).collect(),
+            )),
+        }
+    }
+
+    pub(super) fn write(place: &Place, names: &BTreeSet<String>) -> Result<(), Refusal> {
+        let note = place.path(Path::new(NOTE));
+        let made = note.parent().map_or(Ok(()), fs::create_dir_all);
+        let text: String = names.iter().map(|name| format!("{name}\n")).collect();
+        made.and_then(|()| write_private(&note, &text)).map_err(|error| Refusal::file("write", &note, &error))
+    }
+
+    pub(super) fn remove(place: &Place) -> Result<(), Refusal> {
+        let note = place.path(Path::new(NOTE));
+        match remove_whole(&note) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(Refusal::file("remove", &note, &error)),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+}
