@@ -1,7 +1,7 @@
 //! Whether a topology works after it has taken effect.
 
 use crate::limits::{ANSWER_MAX, FORWARD_DELAY_USUAL, LOOK, SETTLE_MAX, START_MAX, VERIFY_MAX};
-use crate::output::{Words, files};
+use crate::output::file_name;
 use crate::profile::{Activity, DIRECTORY, loaded};
 use crate::topology::{Kind, Link, Method, Topology};
 use millstream_host::Command;
@@ -60,9 +60,8 @@ fn silence(link: &Link) -> Duration {
 async fn troubles(topology: &Topology, asked: &Asked) -> Result<Vec<String>, Refusal> {
     let loaded = loaded(Path::new(DIRECTORY)).await?;
     let mut troubles = Vec::new();
-    // The files have the order of the links.
-    for (link, file) in topology.links.iter().zip(files(topology, Words::OLD)) {
-        match loaded.get(&file.name).map(|one| one.activity) {
+    for link in &topology.links {
+        match loaded.get(&file_name(link)).map(|one| one.activity) {
             Some(Some(Activity::Up)) => {}
             Some(Some(Activity::Starting)) => troubles.push(format!("{} is still starting", link.name)),
             Some(None) | None => troubles.push(format!("{} is not up", link.name)),

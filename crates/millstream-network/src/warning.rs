@@ -1,6 +1,7 @@
 //! What a plan warns of: what on this machine makes a topology mean something else, or cuts you off.
 
 use crate::difference::Live;
+use crate::output::DIRECTORY;
 use crate::topology::{Link, Topology};
 use millstream_host::Ssh;
 use std::collections::BTreeSet;
@@ -8,11 +9,8 @@ use std::fs;
 use std::path::Path;
 
 /// Where profiles of NetworkManager are, the first of one name before the others.
-const PROFILES: [&str; 3] = [
-    "/etc/NetworkManager/system-connections",
-    "/run/NetworkManager/system-connections",
-    "/usr/lib/NetworkManager/system-connections",
-];
+const PROFILES: [&str; 3] =
+    [DIRECTORY, "/run/NetworkManager/system-connections", "/usr/lib/NetworkManager/system-connections"];
 
 /// The program that gives zones a meaning.
 const FIREWALLD: &str = "/usr/sbin/firewalld";

@@ -5,8 +5,8 @@ use crate::topology::{Addressing, Kind, Link, Method, Topology};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Where they are.
-const DIRECTORY: &str = "/etc/NetworkManager/system-connections";
+/// Where those are that last.
+pub const DIRECTORY: &str = "/etc/NetworkManager/system-connections";
 
 /// One of NetworkManager's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,8 +19,13 @@ pub struct File {
 
 /// One file for each link.
 pub fn files(topology: &Topology, words: Words) -> Vec<File> {
-    let file = |link: &Link| File { name: format!("{}.nmconnection", link.name), text: keyfile(topology, link, words) };
+    let file = |link: &Link| File { name: file_name(link), text: keyfile(topology, link, words) };
     topology.links.iter().map(file).collect()
+}
+
+/// The name of a link's file.
+pub(crate) fn file_name(link: &Link) -> String {
+    format!("{}.nmconnection", link.name)
 }
 
 /// All files, each below its path.

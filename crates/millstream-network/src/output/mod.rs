@@ -5,7 +5,8 @@ mod keyfile;
 mod nmcli;
 mod nmstate;
 
-pub use keyfile::{File, files};
+pub(crate) use keyfile::file_name;
+pub use keyfile::{DIRECTORY, File, files};
 
 use crate::topology::{Kind, Link, Topology};
 

@@ -13,9 +13,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Where profiles are that last.
-pub const DIRECTORY: &str = "/etc/NetworkManager/system-connections";
-
 /// Profiles by the names of their files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Profiles {

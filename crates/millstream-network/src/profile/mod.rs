@@ -6,10 +6,11 @@ mod daemon;
 mod keyfiles;
 mod unfinished;
 
+pub use crate::output::DIRECTORY;
 pub use checkpoint::Checkpoint;
 pub use daemon::is_running;
 pub(crate) use daemon::{Activity, loaded};
-pub use keyfiles::{DIRECTORY, Profiles};
+pub use keyfiles::Profiles;
 
 use millstream_change::{Answer, Kind, Place, Reach};
 use millstream_model::Refusal;
