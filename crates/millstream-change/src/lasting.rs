@@ -4,10 +4,9 @@
 
 use crate::journal::{Entry, Journal, LastingFile, LastingLine};
 use crate::kind::Lasting;
-use millstream_host::{remove_whole, write_whole};
+use millstream_host::{read_whole, remove_whole, write_whole};
 use millstream_model::Refusal;
 use std::fs;
-use std::io::ErrorKind;
 use std::path::Path;
 
 /// Notes in an entry what is there now. A confirmation that was interrupted has noted it already.
@@ -112,18 +111,11 @@ fn write(file: &Path, text: &str) -> Result<(), Refusal> {
 }
 
 fn remove(file: &Path) -> Result<(), Refusal> {
-    match remove_whole(file) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(Refusal::file("remove", file, &error)),
-        Ok(()) | Err(_) => Ok(()),
-    }
+    remove_whole(file).map_err(|error| Refusal::file("remove", file, &error))
 }
 
-/// The text of a file; `None` if there is none.
 fn whole(file: &Path) -> Result<Option<String>, Refusal> {
-    match fs::read_to_string(file) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        read => read.map(Some).map_err(|error| Refusal::file("read", file, &error)),
-    }
+    read_whole(file).map_err(|error| Refusal::file("read", file, &error))
 }
 
 #[cfg(test)]

@@ -52,4 +52,4 @@ pub use sandbox::{End, Sandbox};
 pub use setting::sysctl_file;
 pub use ssh::Ssh;
 pub use wait::wait_until;
-pub use whole_file::{NEW, remove_whole, write_private, write_whole};
+pub use whole_file::{NEW, read_whole, remove_whole, write_private, write_whole};

@@ -1,7 +1,7 @@
 //! A file that is replaced as a whole.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ fn write_with_mode(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     let new = PathBuf::from(new);
     // What a crash has left may have other rights.
     match fs::remove_file(&new) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
     }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&new)?;
@@ -42,13 +42,26 @@ fn write_with_mode(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     sync_name(path)
 }
 
-/// Removes a file. It is gone from the disk when this returns.
+/// Removes a file if there is one. It is gone from the disk when this returns.
 ///
 /// # Errors
 /// Errors of the disk.
 pub fn remove_whole(path: &Path) -> io::Result<()> {
-    fs::remove_file(path)?;
-    sync_name(path)
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed.and_then(|()| sync_name(path)),
+    }
+}
+
+/// The text of a file; `None` if there is none.
+///
+/// # Errors
+/// It cannot be read, or is not UTF-8.
+pub fn read_whole(path: &Path) -> io::Result<Option<String>> {
+    match fs::read_to_string(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        read => read.map(Some),
+    }
 }
 
 /// A name is on the disk, or gone from it, only with its directory.
@@ -72,7 +85,10 @@ mod tests {
         assert_eq!(fs::read_to_string(&file).unwrap(), "new");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
         assert!(write_whole(&dir.path().join("none/a"), "x").is_err());
+        assert_eq!(read_whole(&file).unwrap().as_deref(), Some("new"));
         remove_whole(&file).unwrap();
-        assert!(!file.exists() && remove_whole(&file).is_err());
+        assert_eq!(read_whole(&file).unwrap(), None);
+        remove_whole(&file).unwrap();
+        assert!(remove_whole(dir.path()).is_err() && read_whole(dir.path()).is_err(), "a directory");
     }
 }

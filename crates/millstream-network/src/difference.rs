@@ -51,9 +51,15 @@ pub fn differences(topology: &Topology, live: &Live) -> Vec<String> {
 }
 
 /// Cards of a topology that a machine does not have.
-pub fn missing_cards(topology: &Topology, live: &Live) -> Vec<String> {
+pub fn missing_cards<'a>(topology: &'a Topology, live: &Live) -> impl Iterator<Item = &'a str> {
     let cards = topology.links.iter().filter(|link| link.kind == Kind::Card && live.link(&link.name).is_none());
-    cards.map(|link| link.name.clone()).collect()
+    cards.map(|link| link.name.as_str())
+}
+
+/// Links of a topology that have addresses on a machine now.
+pub fn addressed<'a>(topology: &'a Topology, live: &Live) -> impl Iterator<Item = &'a str> {
+    let names = topology.links.iter().map(|link| link.name.as_str());
+    names.filter(|name| live.addresses.get(*name).is_some_and(|own| !own.is_empty()))
 }
 
 fn differences_of(topology: &Topology, link: &Link, live: &Live) -> Vec<String> {

@@ -33,6 +33,8 @@ pub struct Profile {
     pub id: String,
     /// The link that it is for.
     pub interface: String,
+    /// Whether it starts by itself.
+    pub starts: bool,
 }
 
 impl Facts {
@@ -48,7 +50,7 @@ impl Facts {
     }
 }
 
-/// The profile of a keyfile, if it is for one link and starts by itself.
+/// The profile of a keyfile, if it is for one link.
 pub(crate) fn profile(text: &str) -> Option<Profile> {
     let lines = text.lines().map(str::trim).skip_while(|line| *line != "[connection]").skip(1);
     let lines: Vec<&str> = lines.take_while(|line| !line.starts_with('[')).collect();
@@ -56,17 +58,15 @@ pub(crate) fn profile(text: &str) -> Option<Profile> {
         let mut pairs = lines.iter().filter_map(|line| line.split_once('='));
         pairs.find(|(one, _)| one.trim() == key).map(|(_, value)| value.trim().to_owned())
     };
-    if value("autoconnect").is_some_and(|value| ["false", "0", "no"].contains(&value.as_str())) {
-        return None;
-    }
     let interface = value("interface-name")?;
-    Some(Profile { id: value("id").unwrap_or_default(), interface })
+    let starts = value("autoconnect").is_none_or(|value| !["false", "0", "no"].contains(&value.as_str()));
+    Some(Profile { id: value("id").unwrap_or_default(), interface, starts })
 }
 
 /// What a plan warns of, as sentences.
 pub fn warnings(topology: &Topology, facts: &Facts, live: &Live) -> Vec<String> {
     let mut warnings = Vec::new();
-    for Profile { id, interface } in &facts.profiles {
+    for Profile { id, interface, .. } in facts.profiles.iter().filter(|one| one.starts) {
         // Ours are named after their links.
         if id != interface && topology.link(interface).is_some() {
             warnings.push(format!(
@@ -111,13 +111,14 @@ mod tests {
     fn profiles_are_read_if_they_are_for_one_link() {
         let text =
             "# by hand\n[connection]\nid=Wired connection 1\ntype=ethernet\ninterface-name=eth0\n\n[ipv4]\nid=no\n";
-        let profile = |text: &str| super::profile(text).map(|one| (one.id, one.interface));
-        assert_eq!(profile(text), Some(("Wired connection 1".to_owned(), "eth0".to_owned())));
+        let profile = |text: &str| super::profile(text).map(|one| (one.id, one.interface, one.starts));
+        assert_eq!(profile(text), Some(("Wired connection 1".to_owned(), "eth0".to_owned(), true)));
         let spaced =
             text.replace("interface-name=eth0", "interface-name = eth0").replace("id=Wired connection 1\n", "");
-        assert_eq!(profile(&spaced), Some((String::new(), "eth0".to_owned())));
+        assert_eq!(profile(&spaced), Some((String::new(), "eth0".to_owned(), true)));
         assert_eq!(profile(&text.replace("interface-name=eth0\n", "")), None);
-        assert_eq!(profile(&text.replace("type=", "autoconnect=false\ntype=")), None);
+        let quiet = profile(&text.replace("type=", "autoconnect=false\ntype="));
+        assert_eq!(quiet.map(|(.., starts)| starts), Some(false));
     }
 
     #[test]
@@ -138,7 +139,8 @@ mod tests {
             links: vec![link("v5", &["bond0"]), link("bond0", &["eth1"]), link("eth1", &[]), link("eth0", &[])],
             addresses: [("v5".to_owned(), vec![address])].into(),
         };
-        let profile = |id: &str, interface: &str| Profile { id: id.to_owned(), interface: interface.to_owned() };
+        let profile =
+            |id: &str, interface: &str| Profile { id: id.to_owned(), interface: interface.to_owned(), starts: true };
         let facts = Facts {
             profiles: vec![profile("Wired connection 1", "eth0"), profile("eth1", "eth1"), profile("other", "eth7")],
             has_firewalld: false,

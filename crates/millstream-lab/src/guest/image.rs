@@ -2,9 +2,9 @@
 
 use super::Guests;
 use super::archive::Archive;
+use super::kernel::Module;
 use crate::error::Error;
 use crate::limits::{GUEST_SCALE_MAX, GUEST_TIME_MAX, GUEST_TOOL_TIME_MAX};
-use crate::pgbench::GuestNeeds;
 use millstream_host::{Command, Ended};
 use millstream_local::{installed, server_account};
 use millstream_model::words::option;
@@ -44,7 +44,7 @@ const MODULES: &str = "/lib/modules";
 ///
 /// # Errors
 /// PostgreSQL is not complete; a file is missing or cannot be read; the disk is full.
-pub(super) async fn make(guests: &Guests<'_>, modules: &[PathBuf], dir: &Path) -> Result<PathBuf, Error> {
+pub(super) async fn make(guests: &Guests<'_>, modules: &[Module], dir: &Path) -> Result<PathBuf, Error> {
     let Guests { request, source, busybox, postgres, .. } = guests;
     let busybox = busybox.as_path();
     let mut files: Vec<PathBuf> = Vec::new();
@@ -72,9 +72,8 @@ pub(super) async fn make(guests: &Guests<'_>, modules: &[PathBuf], dir: &Path) -
     let mut copies = vec![(request.program, Path::new("/millstream")), (busybox, Path::new("/bin/busybox"))];
     let inside = |file| request.root.and_then(|root| Path::strip_prefix(file, root).ok()).unwrap_or(file);
     copies.extend(files.iter().map(|file| (file.as_path(), inside(file.as_path()))));
-    let loaded: Vec<PathBuf> =
-        modules.iter().filter_map(|file| Some(Path::new(MODULES).join(file.file_name()?))).collect();
-    copies.extend(modules.iter().zip(&loaded).map(|(from, path)| (from.as_path(), path.as_path())));
+    let places: Vec<PathBuf> = modules.iter().map(place_of).collect();
+    copies.extend(modules.iter().zip(&places).map(|(module, place)| (module.file.as_path(), place.as_path())));
     if own {
         copies.push((Path::new(request.experiment), Path::new(&experiment)));
     }
@@ -85,7 +84,7 @@ pub(super) async fn make(guests: &Guests<'_>, modules: &[PathBuf], dir: &Path) -
     for (path, text) in TEXTS {
         archive.text(Path::new(path), text).map_err(failed)?;
     }
-    let work = work(&experiment, request.seed, postgres.as_deref(), &needs, modules);
+    let work = work(&experiment, request.seed, postgres.as_deref(), &needs.setup, modules);
     archive.text(Path::new("/work.sh"), &work).map_err(failed)?;
     for (name, text) in source.files.iter().filter(|_| own) {
         archive.text(&Path::new(EXPERIMENT).join(name), text).map_err(failed)?;
@@ -95,6 +94,11 @@ pub(super) async fn make(guests: &Guests<'_>, modules: &[PathBuf], dir: &Path) -
     }
     archive.end().map_err(failed)?;
     Ok(image)
+}
+
+/// Where a module is in the guest.
+fn place_of(module: &Module) -> PathBuf {
+    Path::new(MODULES).join(module.file.file_name().unwrap_or_default())
 }
 
 /// A file that an experiment needs: that of the unpacked packages, else that of this machine.
@@ -110,7 +114,7 @@ fn found(file: &Path, root: Option<&Path>) -> Result<PathBuf, Error> {
 
 /// What `init.sh` reads: the seconds that the guest has, the programs' directories, what comes before the command, and the
 /// command.
-fn work(experiment: &str, seed: u64, postgres: Option<&Path>, needs: &GuestNeeds, modules: &[PathBuf]) -> String {
+fn work(experiment: &str, seed: u64, postgres: Option<&Path>, setup: &str, modules: &[Module]) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
     let (mut path, mut more) = ("/usr/sbin:/usr/bin:/bin".to_owned(), String::new());
     if let Some(bin) = postgres {
@@ -121,17 +125,11 @@ fn work(experiment: &str, seed: u64, postgres: Option<&Path>, needs: &GuestNeeds
     let seconds = GUEST_TIME_MAX.as_secs();
     let run = format!("--quick --seed {seed} --scale-max {GUEST_SCALE_MAX} --change-host --in-guest --out /out{more}");
     let experiment = quoted(experiment);
-    // The kernel holds a module itself that its package does not have.
-    let load = needs.modules.iter().filter_map(|module| {
-        let (name, parameters) = module.split_once(' ').unwrap_or((module, ""));
-        let is_of = |file: &&PathBuf| {
-            file.file_name().is_some_and(|one| one.to_string_lossy().starts_with(&format!("{name}.ko")))
-        };
-        let file = modules.iter().find(is_of)?.file_name()?.to_string_lossy().into_owned();
-        Some(format!("    insmod {} {parameters} || return\n", quoted(&format!("{MODULES}/{file}"))))
-    });
-    let prepare: String = load.collect();
-    let setup = &needs.setup;
+    let load = |module: &Module| {
+        let file = quoted(&place_of(module).display().to_string());
+        format!("    insmod {file} {} || return\n", module.parameters)
+    };
+    let prepare: String = modules.iter().map(load).collect();
     format!(
         "seconds={seconds}\nPATH={path}\nprepare() {{\n{prepare}    :\n{setup}\n}}\n\
          work() {{\n    /millstream lab run {experiment} {run}\n}}\n"
@@ -242,15 +240,8 @@ mod tests {
 
     #[test]
     fn names_with_spaces_and_quotes_reach_the_guest() {
-        let needs =
-            GuestNeeds { modules: vec!["bonding max_bonds=0".to_owned(), "veth".to_owned()], ..GuestNeeds::default() };
-        let work = work(
-            "/experiment/it's mine.toml",
-            7,
-            Some(Path::new("/opt/a b/bin")),
-            &needs,
-            &["/tmp/bonding.ko.xz".into()],
-        );
+        let bonding = Module { file: "/tmp/bonding.ko.xz".into(), parameters: "max_bonds=0".to_owned() };
+        let work = work("/experiment/it's mine.toml", 7, Some(Path::new("/opt/a b/bin")), "", &[bonding]);
         let run = "/millstream lab run '/experiment/it'\\''s mine.toml' --quick --seed 7 --scale-max 1";
         assert!(
             work.contains(&format!("\n    {run} --change-host --in-guest --out /out --postgres '/opt/a b/bin'\n")),
@@ -258,8 +249,8 @@ mod tests {
         );
         assert!(work.contains("\nPATH=/usr/sbin:/usr/bin:/bin:'/opt/a b/bin'\n"), "{work}");
         let load = "prepare() {\n    insmod '/lib/modules/bonding.ko.xz' max_bonds=0 || return\n    :\n";
-        assert!(work.contains(load) && !work.contains("veth"), "the kernel holds the other itself: {work}");
-        assert!(!super::work("ladder", 1, None, &GuestNeeds::default(), &[]).contains("--postgres"));
+        assert!(work.contains(load), "{work}");
+        assert!(!super::work("ladder", 1, None, "", &[]).contains("--postgres"));
     }
 
     #[tokio::test]

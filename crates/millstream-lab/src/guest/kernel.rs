@@ -31,6 +31,15 @@ pub(super) struct Kernel {
     file: PathBuf,
 }
 
+/// A module of a kernel.
+#[derive(Debug)]
+pub(super) struct Module {
+    /// Its file.
+    pub(super) file: PathBuf,
+    /// How it is loaded.
+    pub(super) parameters: String,
+}
+
 impl Kernel {
     /// Takes the kernel out of a package, into a directory that is made.
     ///
@@ -58,25 +67,27 @@ impl Kernel {
         Ok(Self { file: boot.join(format!("{FILE}{release}")), release })
     }
 
-    /// Takes modules out of the package, and returns the files of those that are there, in the order of the names.
+    /// Takes modules out of the package, each of which is named with its parameters. One that is not there is in the kernel.
     ///
     /// # Errors
     /// The disk is full.
-    pub(super) async fn modules(&self, package: &Path, names: &[&str]) -> Result<Vec<PathBuf>, Error> {
+    pub(super) async fn modules(&self, package: &Path, named: &[String]) -> Result<Vec<Module>, Error> {
+        let named: Vec<(&str, &str)> = named.iter().map(|one| one.split_once(' ').unwrap_or((one, ""))).collect();
         let dir = self.file.with_file_name("modules");
         fs::create_dir_all(&dir).map_err(Error::io("make", &dir))?;
         let mut shell = Command::new("sh");
         shell.args(["-c", UNPACK_MODULES, "sh"]).arg(package).arg(&dir);
         // Some distributions compress them.
-        shell.args(names.iter().map(|name| format!("*/{name}.ko*")));
-        if !names.is_empty() {
+        shell.args(named.iter().map(|(name, _)| format!("*/{name}.ko*")));
+        if !named.is_empty() {
             shell.run(GUEST_TOOL_TIME_MAX).await.map_err(|error| Error::Asked(error.to_string()))?;
         }
-        let file = |name: &&str| {
+        let module = |(name, parameters): (&str, &str)| {
             let endings = ["", ".xz", ".zst", ".gz"].into_iter();
-            endings.map(|ending| dir.join(format!("{name}.ko{ending}"))).find(|file| file.is_file())
+            let file = endings.map(|ending| dir.join(format!("{name}.ko{ending}"))).find(|file| file.is_file())?;
+            Some(Module { file, parameters: parameters.to_owned() })
         };
-        Ok(names.iter().filter_map(file).collect())
+        Ok(named.into_iter().filter_map(module).collect())
     }
 
     /// Boots it once, and writes the record that the guest sends into a directory, beside the text of its console. `build`: the
@@ -168,6 +179,21 @@ mod tests {
         let kernel = Kernel::unpack(&package, &dir.path().join("out")).await.unwrap();
         assert_eq!(kernel.release, "6.1.0-7-x");
         assert_eq!(fs::read_to_string(&kernel.file).unwrap(), "a kernel");
+    }
+
+    #[tokio::test]
+    async fn modules_are_taken_out_of_their_package_in_order_and_what_is_not_there_is_in_the_kernel() {
+        let dir = tempfile::tempdir().unwrap();
+        let Some(package) = package(dir.path(), "lib/modules/6/kernel/net/bonding.ko.xz").await else { return };
+        let kernel = Kernel { release: "6".to_owned(), file: dir.path().join("boot/vmlinuz-6") };
+        let named = ["veth", "bonding max_bonds=0 miimon=1"].map(str::to_owned);
+        let modules = kernel.modules(&package, &named).await.unwrap();
+        let [Module { file, parameters }] = modules.as_slice() else { panic!("{modules:?}") };
+        assert_eq!(
+            (fs::read_to_string(file).unwrap().as_str(), parameters.as_str()),
+            ("a kernel", "max_bonds=0 miimon=1")
+        );
+        assert!(file.ends_with("bonding.ko.xz") && kernel.modules(&package, &[]).await.unwrap().is_empty());
     }
 
     #[tokio::test]

@@ -94,9 +94,8 @@ impl<'a> Guests<'a> {
                 let why = format!("two packages hold the kernel {}; name each kernel once", kernel.release);
                 return Err(Error::Asked(why));
             }
-            let needs = self.source.experiment.guest.clone().unwrap_or_default();
-            let names: Vec<&str> = needs.modules.iter().filter_map(|one| one.split_whitespace().next()).collect();
-            let modules = kernel.modules(package, &names).await?;
+            let needs = self.source.experiment.guest.as_ref();
+            let modules = kernel.modules(package, needs.map_or(&[], |needs| &needs.modules)).await?;
             images.push(image::make(self, &modules, &files.path().join(place.to_string())).await?);
             kernels.push(kernel);
         }

@@ -5,12 +5,10 @@ use super::bus;
 use super::keyfiles::Profiles;
 use crate::limits::{CHECKPOINT_START, CHECKPOINT_TAIL};
 use millstream_change::Place;
-use millstream_host::{remove_whole, write_private};
+use millstream_host::{read_whole, remove_whole, write_private};
 use millstream_model::Refusal;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -70,14 +68,11 @@ impl Checkpoint {
     /// The checkpoint of the change that waits, also if the daemon has lost it.
     pub(super) fn of_change(place: &Place) -> Result<Option<Self>, Refusal> {
         let note = note(place);
-        match fs::read_to_string(&note) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            read => {
-                let text = read.map_err(|error| Refusal::file("read", &note, &error))?;
-                let parsed = serde_json::from_str(&text);
-                parsed.map(Some).map_err(|error| Refusal::new(format!("{} is no checkpoint: {error}", note.display())))
-            }
-        }
+        let Some(text) = read_whole(&note).map_err(|error| Refusal::file("read", &note, &error))? else {
+            return Ok(None);
+        };
+        let parsed = serde_json::from_str(&text);
+        parsed.map(Some).map_err(|error| Refusal::new(format!("{} is no checkpoint: {error}", note.display())))
     }
 
     /// Forgets it.
@@ -86,10 +81,7 @@ impl Checkpoint {
     /// The note cannot be removed.
     pub(super) fn forget(place: &Place) -> Result<(), Refusal> {
         let note = note(place);
-        match remove_whole(&note) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(Refusal::file("remove", &note, &error)),
-            Ok(()) | Err(_) => Ok(()),
-        }
+        remove_whole(&note).map_err(|error| Refusal::file("remove", &note, &error))
     }
 
     /// Lets NetworkManager go back to it a little after this time: our own process comes first.
@@ -113,7 +105,7 @@ impl Checkpoint {
     ///
     /// # Errors
     /// It is still there.
-    pub async fn destroy(&self) -> Result<(), Refusal> {
+    pub(super) async fn destroy(&self) -> Result<(), Refusal> {
         match bus::call(&["CheckpointDestroy", "o", &self.path]).await {
             Err(refusal) if self.is_there().await => Err(refusal),
             Ok(_) | Err(_) => Ok(()),

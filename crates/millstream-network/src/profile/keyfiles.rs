@@ -109,7 +109,8 @@ impl Profiles {
     /// The profiles after a topology has taken effect: its own, and those of others that claim none of its links.
     #[must_use]
     pub fn with(&self, topology: &Topology, words: Words) -> Self {
-        let is_free = |text: &str| profile(text).is_none_or(|one| topology.link(&one.interface).is_none());
+        let is_free =
+            |text: &str| profile(text).is_none_or(|one| !one.starts || topology.link(&one.interface).is_none());
         let mut files: BTreeMap<_, _> = self
             .files
             .iter()
@@ -148,12 +149,7 @@ impl Profiles {
             let path = dir.join(name);
             match self.files.get(name) {
                 Some(text) => write_private(&path, text).map_err(|error| Refusal::file("write", &path, &error))?,
-                None => match remove_whole(&path) {
-                    Err(error) if error.kind() != ErrorKind::NotFound => {
-                        return Err(Refusal::file("remove", &path, &error));
-                    }
-                    Ok(()) | Err(_) => {}
-                },
+                None => remove_whole(&path).map_err(|error| Refusal::file("remove", &path, &error))?,
             }
         }
         Ok(())

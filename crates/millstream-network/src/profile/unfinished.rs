@@ -2,11 +2,10 @@
 //! files as they should be, and call it done.
 
 use millstream_change::Place;
-use millstream_host::{remove_whole, write_private};
+use millstream_host::{read_whole, remove_whole, write_private};
 use millstream_model::Refusal;
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::ErrorKind;
 use std::path::Path;
 
 /// Where the note is. A restart of the machine starts what the files say.
@@ -19,12 +18,8 @@ impl Unfinished {
     /// The files that were replaced. `None`: nothing is unfinished.
     pub(super) fn read(place: &Place) -> Result<Option<BTreeSet<String>>, Refusal> {
         let note = place.path(Path::new(NOTE));
-        match fs::read_to_string(&note) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            read => Ok(Some(
-                read.map_err(|error| Refusal::file("read", &note, &error))?.lines().map(str::to_owned).collect(),
-            )),
-        }
+        let text = read_whole(&note).map_err(|error| Refusal::file("read", &note, &error))?;
+        Ok(text.map(|text| text.lines().map(str::to_owned).collect()))
     }
 
     pub(super) fn write(place: &Place, names: &BTreeSet<String>) -> Result<(), Refusal> {
@@ -36,9 +31,6 @@ impl Unfinished {
 
     pub(super) fn remove(place: &Place) -> Result<(), Refusal> {
         let note = place.path(Path::new(NOTE));
-        match remove_whole(&note) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(Refusal::file("remove", &note, &error)),
-            Ok(()) | Err(_) => Ok(()),
-        }
+        remove_whole(&note).map_err(|error| Refusal::file("remove", &note, &error))
     }
 }

@@ -4,11 +4,12 @@ mod commands;
 mod watchdog;
 
 pub use commands::{ConfirmArgs, UndoArgs, changes, confirm, confirm_change, undo, undo_change};
-pub use watchdog::{UndoInTimeArgs, undo_in_time, watch};
+pub use watchdog::{UndoInTimeArgs, undo_in_time, watched};
 
 use crate::args::TargetArgs;
 use crate::failure::Failure;
 use crate::output::note;
+use crate::quantity::age;
 use crate::target::resolve_running;
 use millstream_change::{Entry, Journal, Kind, Lasting, Place, Reach, State, Sysctl, SysfsAttribute, find};
 use millstream_doctor::{IndexKind, RoleSettingKind, SettingKind, TableOptionKind};
@@ -16,6 +17,7 @@ use millstream_guard::packet_filter::PacketFilter;
 use millstream_local::Home;
 use millstream_network::profile::NetworkProfiles;
 use millstream_pg::ConnInfo;
+use std::time::Duration;
 
 /// The kinds of changes that this program knows.
 pub static KINDS: &[&dyn Kind] = &[
@@ -70,6 +72,13 @@ pub fn note_open() {
         let confirm = if entry.state == State::Verified && !is_gone { confirm.as_str() } else { "" };
         note(&format!("  {confirm}millstream {room} undo {number}"));
     }
+}
+
+/// Says until when a change must be confirmed, and by which command. `how`: more about that, after a space.
+pub fn note_deadline(number: u32, confirm_within: Duration, how: &str, command: &str) {
+    let time = age(confirm_within.as_secs_f64().ceil());
+    note(&format!("change {number} is in effect, and is undone in {time} unless you confirm it{how}:"));
+    note(&format!("  millstream {command}"));
 }
 
 /// Whether the new value survives a restart of the machine by itself.

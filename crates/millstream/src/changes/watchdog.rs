@@ -8,7 +8,9 @@ use crate::limits::{CHANGE_LATE_SECONDS_MAX, CHANGE_LOOK, CHANGE_PAUSE_MAX, WATC
 use crate::output::Output;
 use millstream_change::{Changes, State};
 use millstream_host::{Command, leave_terminal};
+use millstream_model::Change;
 use std::path::Path;
+use std::time::Duration;
 
 /// What is there while systemd runs. Source: sd_booted(3).
 const SYSTEMD: &str = "/run/systemd/system";
@@ -24,8 +26,27 @@ pub struct UndoInTimeArgs {
     target: TargetArgs,
 }
 
+/// Plans a change, and starts the process that undoes it in time. Returns its number.
+///
+/// # Errors
+/// It cannot be planned, or nobody would watch over it: then it is closed again.
+pub async fn watched(
+    made: &Changes<'_>,
+    change: &Change,
+    reason: &str,
+    confirm_within: Duration,
+    db: Option<&str>,
+) -> Result<u32, Failure> {
+    let number = made.plan(change, reason, Some(confirm_within)).await?.number;
+    if let Err(failure) = watch(number, db).await {
+        let _ = made.undo(number).await;
+        return Err(failure);
+    }
+    Ok(number)
+}
+
 /// Starts a process that undoes the change in time, whatever happens to this one.
-pub async fn watch(number: u32, db: Option<&str>) -> Result<(), Failure> {
+async fn watch(number: u32, db: Option<&str>) -> Result<(), Failure> {
     let program = std::env::current_exe().map_err(|error| Failure::user("cannot find this program").because(&error))?;
     let start = async |mut command: Command| {
         command.args(["doctor", "undo-in-time", &number.to_string()]);

@@ -7,7 +7,6 @@ use crate::confirmation::{can_ask, confirmed};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
-use crate::quantity::age;
 use crate::signal::Signals;
 use crate::target::resolve_running;
 use millstream_change::{Changes, Reach, find};
@@ -126,15 +125,11 @@ pub async fn fix(args: &FixArgs, output: Output, signals: &Signals) -> Result<Ex
         note("nothing was changed");
         return Ok(Exit::Done);
     }
-    let entry = made.plan(change, &finding.key, args.confirm_within).await?;
-    if args.confirm_within.is_some()
-        && let Err(failure) = changes::watch(entry.number, args.target.db.as_deref()).await
-    {
-        let _ = made.undo(entry.number).await;
-        return Err(failure);
-    }
-    let entry = made.apply(entry.number).await?;
-    let number = entry.number;
+    let number = match args.confirm_within {
+        Some(time) => changes::watched(&made, change, &finding.key, time, args.target.db.as_deref()).await?,
+        None => made.plan(change, &finding.key, None).await?.number,
+    };
+    made.apply(number).await?;
     let server = same_server(&args.target, change);
     match args.confirm_within {
         None => {
@@ -142,11 +137,7 @@ pub async fn fix(args: &FixArgs, output: Output, signals: &Signals) -> Result<Ex
             note(&format!("  to keep it, also after a restart: millstream doctor confirm {number}{server}"));
             note(&format!("  to take it back: millstream doctor undo {number}{server}"));
         }
-        Some(time) => {
-            let time = age(time.as_secs_f64());
-            note(&format!("change {number} is in effect, and is undone in {time} unless you confirm it:"));
-            note(&format!("  millstream doctor confirm {number}{server}"));
-        }
+        Some(time) => changes::note_deadline(number, time, "", &format!("doctor confirm {number}{server}")),
     }
     for command in remaining(repair, change) {
         note(&format!("it is complete only when you have run this on the server's machine: {command}"));

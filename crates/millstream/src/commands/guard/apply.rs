@@ -7,7 +7,6 @@ use crate::confirmation::confirmed;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
-use crate::quantity::age;
 use millstream_change::{Changes, Kind};
 use millstream_guard::packet_filter::{PacketFilter, TARGET};
 use millstream_guard::rules::Rules;
@@ -86,17 +85,10 @@ pub async fn apply(args: &ApplyArgs, output: Output) -> Result<Exit, Failure> {
     let value = Some(Rules::of(&policy).nft());
     let change = Change { kind: PacketFilter.name().to_owned(), target: TARGET.to_owned(), value };
     let reason = args.policy.policy.display().to_string();
-    let entry = made.plan(&change, &reason, Some(args.confirm_within)).await?;
-    if let Err(failure) = changes::watch(entry.number, None).await {
-        let _ = made.undo(entry.number).await;
-        return Err(failure);
-    }
-    let number = made.apply(entry.number).await?.number;
-    let time = age(args.confirm_within.as_secs_f64().ceil());
-    note(&format!(
-        "change {number} is in effect, and is undone in {time} unless you confirm it over a new connection:"
-    ));
-    note(&format!("  millstream guard confirm {number}"));
+    let number = changes::watched(&made, &change, &reason, args.confirm_within, None).await?;
+    made.apply(number).await?;
+    let command = format!("guard confirm {number}");
+    changes::note_deadline(number, args.confirm_within, " over a new connection", &command);
     Ok(Exit::Done)
 }
 

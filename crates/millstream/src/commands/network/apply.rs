@@ -7,9 +7,9 @@ use crate::confirmation::confirmed;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
-use crate::quantity::age;
 use millstream_change::{Changes, Kind, State};
 use millstream_model::Change;
+use millstream_network::difference::{addressed, missing_cards};
 use millstream_network::output::Form;
 use millstream_network::profile::{Checkpoint, DIRECTORY, NetworkProfiles, TARGET, is_running, now};
 use millstream_network::proof::{Asked, verify};
@@ -73,7 +73,7 @@ pub struct UndoArgs {
 pub async fn apply(args: &ApplyArgs, output: Output) -> Result<Exit, Failure> {
     changes::note_open();
     let plan = plan::made(&args.topology, None)?;
-    if let Some(card) = plan.missing_cards.first() {
+    if let Some(card) = missing_cards(&plan.topology, &plan.live).next() {
         return Err(Failure::user(format!("there is no card {card} on this machine; nothing was changed"))
             .hint("millstream network read lists the links"));
     }
@@ -95,7 +95,7 @@ pub async fn apply(args: &ApplyArgs, output: Output) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     before.may_become(&after, Path::new(DIRECTORY))?;
-    for link in plan.addressed.iter().filter(|link| !before.runs_on(link)) {
+    for link in addressed(&plan.topology, &plan.live).filter(|link| !before.runs_on(link)) {
         note(&format!(
             "warning: no profile in {DIRECTORY} has made the addresses of {link}, so nobody brings them back; first write one"
         ));
@@ -114,7 +114,7 @@ pub async fn apply(args: &ApplyArgs, output: Output) -> Result<Exit, Failure> {
     let change = Change { kind: NetworkProfiles.name().to_owned(), target: TARGET.to_owned(), value: after.text() };
     let checkpoint = Checkpoint::make(&place, &before, &after, args.confirm_within).await?;
     let reason = args.topology.topology.display().to_string();
-    let number = match watched(&made, &change, &reason, args.confirm_within).await {
+    let number = match changes::watched(&made, &change, &reason, args.confirm_within, None).await {
         Ok(number) => number,
         Err(failure) => {
             NetworkProfiles.release(&place).await?;
@@ -133,20 +133,8 @@ pub async fn apply(args: &ApplyArgs, output: Output) -> Result<Exit, Failure> {
         }
         return Err(refusal.into());
     }
-    let time = age(args.confirm_within.as_secs_f64().ceil());
-    note(&format!("change {number} is in effect, and is undone in {time} unless you confirm it:"));
-    note(&format!("  millstream network confirm {number}"));
+    changes::note_deadline(number, args.confirm_within, "", &format!("network confirm {number}"));
     Ok(Exit::Done)
-}
-
-/// Plans a change, and starts the process that watches over it.
-async fn watched(made: &Changes<'_>, change: &Change, reason: &str, confirm: Duration) -> Result<u32, Failure> {
-    let number = made.plan(change, reason, Some(confirm)).await?.number;
-    if let Err(failure) = changes::watch(number, None).await {
-        let _ = made.undo(number).await;
-        return Err(failure);
-    }
-    Ok(number)
 }
 
 /// A host and a port.

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::output::{Output, note};
 use crate::quantity::things;
 use millstream_host::write_private;
-use millstream_network::difference::{Live, differences, missing_cards};
+use millstream_network::difference::{Live, differences};
 use millstream_network::lint::{Finding, Level, lint};
 use millstream_network::output::{File, Form, Words, files};
 use millstream_network::topology::Topology;
@@ -51,10 +51,8 @@ pub struct Made {
     pub topology: Topology,
     /// The words of NetworkManager.
     pub words: Words,
-    /// Cards that this machine does not have.
-    pub missing_cards: Vec<String>,
-    /// Links that have addresses now.
-    pub addressed: Vec<String>,
+    /// The links of this machine.
+    pub live: Live,
     findings: Vec<Finding>,
     warnings: Vec<String>,
     differences: Vec<String>,
@@ -84,13 +82,9 @@ pub fn made(arg: &TopologyArg, version: Option<&str>) -> Result<Made, Failure> {
     let live = Live::read();
     let warnings = live.as_ref().map(|live| warnings(&topology, &Facts::read(), live)).unwrap_or_default();
     let differences = live.as_ref().map(|live| differences(&topology, live)).unwrap_or_default();
-    let missing_cards = live.as_ref().map(|live| missing_cards(&topology, live)).unwrap_or_default();
-    let is_addressed =
-        |name: &&String| live.as_ref().is_some_and(|live| live.addresses.get(*name).is_some_and(|own| !own.is_empty()));
-    let addressed = topology.links.iter().map(|link| &link.name).filter(is_addressed).cloned().collect();
     warnings.iter().for_each(|warning| note(&format!("warning: {warning}")));
     differences.iter().for_each(|difference| note(difference));
-    Ok(Made { topology, words, missing_cards, addressed, findings, warnings, differences })
+    Ok(Made { topology, words, live: live.unwrap_or_default(), findings, warnings, differences })
 }
 
 /// Runs the command.
