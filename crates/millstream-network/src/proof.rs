@@ -7,6 +7,7 @@ use crate::topology::{Kind, Link, Method, Topology};
 use millstream_host::Command;
 use millstream_host::kernel::link::{degraded, links};
 use millstream_model::Refusal;
+use millstream_model::words::{command, option};
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -39,7 +40,9 @@ pub async fn verify(topology: &Topology, asked: &Asked) -> Result<Vec<String>, R
                 return Ok(worse);
             }
             if begun.elapsed() > limit {
-                return Err(Refusal::new(troubles.join("; and ")));
+                let hint =
+                    format!("{} lists the links; {} asks no gateway", command("network read"), option("no-ping"));
+                return Err(Refusal::new(troubles.join("; and ")).hint(hint));
             }
         }
         sleep(LOOK).await;

@@ -60,10 +60,7 @@ impl Kind for NetworkProfiles {
         Box::pin(async move {
             let dir = place.path(Path::new(DIRECTORY));
             let profiles = value.map_or_else(|| Ok(Profiles::default()), Profiles::parse)?;
-            let loaded = match profiles.running.is_empty() {
-                true => daemon::loaded(&dir).await.ok(),
-                false => daemon::loaded_when_running(&dir).await?,
-            };
+            let loaded = daemon::loaded_when_running(&dir).await?;
             let checkpoint = Checkpoint::of_change(place)?.filter(|one| one.before == profiles.digest());
             let is_rolled_back = match &checkpoint {
                 Some(checkpoint) if loaded.is_some() => checkpoint.roll_back().await,
@@ -75,7 +72,8 @@ impl Kind for NetworkProfiles {
             Unfinished::write(place, &changed)?;
             profiles.write(&changed, &dir)?;
             let Some(loaded) = loaded else {
-                return match profiles.running.is_empty() {
+                // It ran when the checkpoint was made, and may still hold links of the change.
+                return match profiles.running.is_empty() && checkpoint.is_none() {
                     true => Unfinished::remove(place),
                     false => Err(Refusal::new("the profiles are written, but NetworkManager does not run")
                         .hint("start it; until then links stay as they are")),
