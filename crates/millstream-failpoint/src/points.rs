@@ -75,8 +75,21 @@ pub const CHANGE: &[&str] = &[
 /// The points of a build of ranges, in order.
 pub const RANGES: &[&str] = &["ranges-filled", "ranges-hashed", "ranges-written", "ranges-linked", "ranges-current"];
 
+/// The points of a copy, in order. Only a large file passes the third.
+pub const COPY: &[&str] = &[
+    "copy-listed",
+    "folders-made",
+    "piece-copied",
+    "file-written",
+    "file-noted",
+    "file-named",
+    "deletion-found",
+    "folders-dressed",
+    "manifest-written",
+];
+
 /// Every point.
 #[cfg(feature = "armed")]
 pub(crate) fn all() -> impl Iterator<Item = &'static str> {
-    [LOAD, SEGMENT, COMPACTION, REFRESH, CHANGE, RANGES].into_iter().flatten().copied()
+    [LOAD, SEGMENT, COMPACTION, REFRESH, CHANGE, RANGES, COPY].into_iter().flatten().copied()
 }

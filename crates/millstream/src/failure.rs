@@ -185,6 +185,7 @@ from_explained!(
     millstream_publish::Error,
     millstream_lab::Error,
     millstream_local::Error,
+    millstream_copy::Error,
 );
 
 impl From<millstream_engine::Error> for Failure {

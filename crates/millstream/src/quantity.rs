@@ -74,12 +74,13 @@ pub fn rate(per_second: f64) -> String {
 
 /// A count with its noun: `1 load`, `2,000 loads`, `0 indexes`.
 pub fn things(n: u64, noun: &str) -> String {
-    let plural = match n {
-        1 => "",
-        _ if noun.ends_with('x') => "es",
-        _ => "s",
+    let (stem, plural) = match (n, noun.strip_suffix("ry")) {
+        (1, _) => (noun, ""),
+        (_, Some(stem)) => (stem, "ries"),
+        _ if noun.ends_with('x') => (noun, "es"),
+        _ => (noun, "s"),
     };
-    format!("{} {noun}{plural}", count(n))
+    format!("{} {stem}{plural}", count(n))
 }
 
 /// An RFC 3339 time in UTC, cut to the minute: `2026-11-21 03:30`.

@@ -8,6 +8,7 @@
 
 mod chaos;
 mod client;
+mod copy;
 mod crash;
 mod demo;
 mod distinct;

@@ -2,6 +2,7 @@
 
 mod collections;
 mod compact;
+mod copy;
 mod db;
 mod demo;
 mod distinct;
@@ -51,6 +52,7 @@ pub enum Command {
     Ranges(ranges::RangesArgs),
     Guard(guard::GuardArgs),
     Network(network::NetworkArgs),
+    Copy(Box<copy::CopyArgs>),
     Lab(lab::LabArgs),
     Db(db::DbArgs),
 }
@@ -78,6 +80,7 @@ pub async fn run(command: Command, output: Output, signals: Signals) -> Result<E
         Command::Ranges(args) => ranges::run(&args, output, &signals).await,
         Command::Guard(args) => guard::run(&args, output).await,
         Command::Network(args) => network::run(&args, output).await,
+        Command::Copy(args) => Box::pin(copy::run(&args, output, &signals)).await,
         Command::Lab(args) => lab::run(&args, output, signals).await,
         Command::Db(args) => db::run(&args, output).await,
     }

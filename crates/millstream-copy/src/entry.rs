@@ -1,0 +1,163 @@
+//! One thing in a tree: what a manifest says about it.
+
+use rustix::fs::{FileType, Stat};
+use serde::{Deserialize, Serialize};
+
+/// A BLAKE3 hash of a file's bytes, as `b3sum` prints it in hex.
+pub(crate) type Hash = [u8; 32];
+
+/// A file, a folder or another thing of a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// Its path below the root of the tree; empty for the root.
+    pub(crate) path: Vec<u8>,
+    /// Everything else.
+    pub(crate) facts: Facts,
+}
+
+/// What a manifest says about an entry besides its path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Facts {
+    /// What it is.
+    pub(crate) kind: Kind,
+    /// Its rights: the lower twelve bits of the mode.
+    pub(crate) mode: u32,
+    /// Its owner.
+    pub(crate) uid: u32,
+    /// Its group.
+    pub(crate) gid: u32,
+    /// When its content was changed.
+    pub(crate) modified: Time,
+    /// Its inode, if it has several names: those of one inode are one file.
+    pub(crate) shared: Option<Inode>,
+    /// Extended attributes, ACLs among them, if they were asked for.
+    pub(crate) attributes: Vec<Attribute>,
+}
+
+/// What an entry is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Kind {
+    /// A folder.
+    Folder,
+    /// A regular file.
+    File {
+        /// Bytes.
+        size: u64,
+        /// The hash of the bytes. `None` if nobody has read them, as when a file is cloned.
+        hash: Option<Hash>,
+    },
+    /// A symbolic link.
+    Link {
+        /// What it holds.
+        target: Vec<u8>,
+    },
+    /// A named pipe.
+    Pipe,
+    /// A socket.
+    Socket,
+    /// A device.
+    Device {
+        /// Whether it is a block device.
+        is_block: bool,
+        /// Its number.
+        number: u64,
+    },
+}
+
+/// A point in time, as file systems keep it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct Time {
+    /// Seconds since 1970.
+    pub(crate) seconds: i64,
+    /// Nanoseconds.
+    pub(crate) nanos: u32,
+}
+
+/// The number of a file in its file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Inode {
+    /// The file system.
+    pub(crate) device: u64,
+    /// The number.
+    pub(crate) number: u64,
+}
+
+/// An extended attribute.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Attribute {
+    /// Its name, such as `user.note` or `system.posix_acl_access`.
+    pub(crate) name: Vec<u8>,
+    /// Its value.
+    pub(crate) value: Vec<u8>,
+}
+
+impl Facts {
+    /// What the system says of a file. A link's target and the attributes are still missing.
+    pub(crate) fn of(stat: &Stat) -> Self {
+        let kind = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => Kind::Folder,
+            FileType::Symlink => Kind::Link { target: Vec::new() },
+            FileType::Fifo => Kind::Pipe,
+            FileType::Socket => Kind::Socket,
+            FileType::BlockDevice => Kind::Device { is_block: true, number: stat.st_rdev },
+            FileType::CharacterDevice => Kind::Device { is_block: false, number: stat.st_rdev },
+            FileType::RegularFile | FileType::Unknown => Kind::File { size: size_of(stat), hash: None },
+        };
+        let is_shared = stat.st_nlink > 1 && kind != Kind::Folder;
+        Self {
+            kind,
+            mode: stat.st_mode & 0o7777,
+            uid: stat.st_uid,
+            gid: stat.st_gid,
+            modified: modified(stat),
+            shared: is_shared.then_some(inode(stat)),
+            attributes: Vec::new(),
+        }
+    }
+
+    /// Bytes of a file; 0 for everything else.
+    pub(crate) fn size(&self) -> u64 {
+        match self.kind {
+            Kind::File { size, .. } => size,
+            _ => 0,
+        }
+    }
+
+    /// The hash of a file, if it is known.
+    pub(crate) fn hash(&self) -> Option<Hash> {
+        match self.kind {
+            Kind::File { hash, .. } => hash,
+            _ => None,
+        }
+    }
+
+    pub(crate) fn set_hash(&mut self, known: Hash) {
+        if let Kind::File { hash, .. } = &mut self.kind {
+            *hash = Some(known);
+        }
+    }
+
+    /// Whether both are files of the same size and time: then nothing was changed, as far as one sees without reading.
+    pub(crate) fn is_same_file(&self, other: &Self) -> bool {
+        let sizes = match (&self.kind, &other.kind) {
+            (Kind::File { size: a, .. }, Kind::File { size: b, .. }) => a == b,
+            _ => false,
+        };
+        sizes && self.modified == other.modified
+    }
+}
+
+/// When the content was changed.
+pub(crate) fn modified(stat: &Stat) -> Time {
+    Time { seconds: stat.st_mtime, nanos: u32::try_from(stat.st_mtime_nsec).unwrap_or_default() }
+}
+
+/// The file's number.
+pub(crate) fn inode(stat: &Stat) -> Inode {
+    Inode { device: stat.st_dev, number: stat.st_ino }
+}
+
+/// The file's bytes.
+pub(crate) fn size_of(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_size).unwrap_or_default()
+}

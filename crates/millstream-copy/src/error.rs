@@ -1,0 +1,94 @@
+//! Why a copy cannot be made, or ends early.
+
+use millstream_model::Refusal;
+use millstream_pg::{ErrorKind, Explained};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What failed. An entry that cannot be copied is no error: the receipt lists it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file cannot be read or written.
+    #[error("cannot {what} {}: {source}", path.display())]
+    File {
+        /// What failed, as a verb.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The destination takes no more.
+    #[error("cannot write below {}: {source}", path.display())]
+    Full {
+        /// The root of the copy.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Another copy writes to the destination.
+    #[error("another copy writes to {}", path.display())]
+    Busy {
+        /// The root of the copy.
+        path: PathBuf,
+    },
+    /// A manifest is not what a copy wrote.
+    #[error("the manifest {} is damaged: {source}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: io::Error,
+    },
+    /// Something that was asked for is not possible.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// A worker has panicked.
+    #[error("a worker ended without an answer")]
+    Bug,
+}
+
+impl Error {
+    /// Converts the system's error about a file.
+    pub(crate) fn file(what: &'static str, path: &Path) -> impl Fn(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| Self::File { what, path: path.clone(), source }
+    }
+
+    /// Converts an error about a manifest.
+    pub(crate) fn manifest(path: &Path) -> impl Fn(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| match source.kind() {
+            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => Self::Damaged { path: path.clone(), source },
+            _ => Self::File { what: "read", path: path.clone(), source },
+        }
+    }
+}
+
+impl Explained for Error {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Bug => ErrorKind::Bug,
+            _ => ErrorKind::Config,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Full { .. } => Some("make room there and run the same command again: it resumes".to_owned()),
+            Self::Busy { .. } => Some("wait for it, or stop it".to_owned()),
+            Self::Damaged { path, .. } => Some(format!("remove {} and copy again", path.display())),
+            Self::Refused(refusal) => refusal.hint.clone(),
+            Self::File { .. } | Self::Bug => None,
+        }
+    }
+}
+
+/// Whether no further file can be written either.
+pub(crate) fn is_final(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::ReadOnlyFilesystem
+    )
+}

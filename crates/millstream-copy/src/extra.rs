@@ -1,0 +1,162 @@
+//! Deletes what the destination has and the source has not.
+
+use crate::entry::Kind;
+use crate::error::Error;
+use crate::limits::FAILURES_LISTED_MAX;
+use crate::local::Job;
+use crate::manifest::{Header, Reader, Sorted, Sorter};
+use crate::path::{order, shown};
+use crate::place::Place;
+use crate::request::{Delete, Request};
+use crate::tally::{Failures, Tally};
+use crate::tree::{self, Tree};
+use crate::walk::{Filter, Walk};
+use millstream_model::Refusal;
+use millstream_model::words::set;
+use rustix::fs::{AtFlags, CWD, renameat, unlinkat};
+use rustix::io::Errno;
+use std::cmp::Ordering;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// What would be deleted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deletion {
+    /// Entries, folders included.
+    pub entries: u64,
+    /// Bytes of the files among them.
+    pub bytes: u64,
+    /// The first of them.
+    pub first: Vec<String>,
+}
+
+/// Entries to delete, the deepest first, and what they are.
+pub(crate) struct Extra {
+    pub(crate) deletion: Deletion,
+    sorted: Sorted,
+}
+
+/// Refuses deletions that nobody can want.
+///
+/// # Errors
+/// The source lies in the destination, or the trash does.
+pub(crate) fn check(delete: &Delete, place: &Place, destination: &Path) -> Result<(), Error> {
+    let source = fs::canonicalize(&place.source).map_err(Error::file("find", &place.source))?;
+    if place.file.is_some() {
+        return Err(Refusal::new("the source is a single file: there is nothing to delete").into());
+    }
+    if source.starts_with(destination) {
+        let says = format!("the source {} lies in the destination, and would be deleted", source.display());
+        return Err(Refusal::new(says).hint("choose a destination beside the source").into());
+    }
+    if let Some(trash) = &delete.trash {
+        let found = fs::canonicalize(trash).map_err(Error::file("find the trash", trash))?;
+        if found.starts_with(destination) {
+            let says = format!("the trash {} lies in the destination", found.display());
+            return Err(Refusal::new(says).hint("choose a folder beside the destination").into());
+        }
+    }
+    Ok(())
+}
+
+/// Lists what the destination has and the source has not. What rules exclude is protected.
+///
+/// # Errors
+/// The destination cannot be listed whole; there is more than may be deleted.
+pub(crate) fn find(job: &Job<'_>, request: &Request, delete: &Delete) -> Result<Extra, Error> {
+    let failed = Error::file("write to", job.state.folder());
+    let there = job.state.folder().join("there");
+    let filter = Filter::new(&request.rules, &job.place.before);
+    let (tally, failures) = (Tally::default(), Failures::open(None).map_err(&failed)?);
+    let walk = Walk {
+        tree: job.destination,
+        filter: &filter,
+        copy_links: false,
+        one_file_system: request.one_file_system,
+        attributes: false,
+        only: None,
+        threads: 1,
+        tally: &tally,
+        failures: &failures,
+    };
+    let header = Header { source: String::new(), destination: Vec::new(), file: None, has_attributes: false };
+    let listed = walk.list(&header, &there, job.state.folder())?;
+    if !listed.is_whole {
+        let (first, _) = failures.finish().map_err(&failed)?;
+        let named = first.first().map_or(String::new(), |failure| format!(": {}: {}", failure.path, failure.reason));
+        return Err(Refusal::new(format!("the destination cannot be listed whole{named}")).into());
+    }
+    let mut source = Reader::open(&job.state.list()).map_err(Error::manifest(&job.state.list()))?;
+    let mut destination = Reader::open(&there).map_err(Error::manifest(&there))?;
+    let mut sorter = Sorter::new(job.state.folder());
+    let mut deletion = Deletion { entries: 0, bytes: 0, first: Vec::new() };
+    let mut wanted = source.next().map_err(Error::manifest(&job.state.list()))?;
+    while let Some(entry) = destination.next().map_err(Error::manifest(&there))? {
+        while wanted.as_ref().is_some_and(|wanted| order(&wanted.path, &entry.path) == Ordering::Less) {
+            wanted = source.next().map_err(Error::manifest(&job.state.list()))?;
+        }
+        if wanted.as_ref().is_some_and(|wanted| wanted.path == entry.path) {
+            continue;
+        }
+        deletion.entries += 1;
+        deletion.bytes += entry.facts.size();
+        if deletion.first.len() < FAILURES_LISTED_MAX {
+            deletion.first.push(shown(&entry.path));
+        }
+        let depth = entry.path.iter().filter(|byte| **byte == b'/').count();
+        let mut key = format!("{:08x}/", u32::MAX as usize - depth).into_bytes();
+        key.extend_from_slice(&entry.path);
+        sorter.push(&key, &[u8::from(entry.facts.kind == Kind::Folder)]).map_err(&failed)?;
+    }
+    millstream_host::remove_whole(&there).map_err(&failed)?;
+    if let Some(most) = delete.most.filter(|most| deletion.entries > *most) {
+        let says = format!("{} entries would be deleted, more than {}", deletion.entries, set("max-delete", most));
+        return Err(Refusal::new(says).hint("look at what would be deleted with a dry run").into());
+    }
+    Ok(Extra { deletion, sorted: sorter.finish().map_err(&failed)? })
+}
+
+/// Deletes the entries, or moves them to the trash. Returns how many. A folder that holds something protected stays.
+///
+/// # Errors
+/// The list of them cannot be read.
+pub(crate) fn run(job: &Job<'_>, delete: &Delete, mut extra: Extra) -> Result<u64, Error> {
+    let failed = Error::file("read", job.state.folder());
+    let mut deleted = 0;
+    while let Some(record) = extra.sorted.next().map_err(&failed)? {
+        if job.tally.is_stopped() {
+            break;
+        }
+        let at = record.path.iter().position(|byte| *byte == b'/').unwrap_or_default();
+        let path = &record.path[at + 1..];
+        let is_folder = record.body == [1];
+        match remove(job.destination, path, is_folder, delete.trash.as_deref()) {
+            Ok(was_removed) => deleted += u64::from(was_removed),
+            Err(error) => job.failures.add(path, format!("it cannot be deleted: {error}")),
+        }
+    }
+    Ok(deleted)
+}
+
+fn remove(tree: &Tree, path: &[u8], is_folder: bool, trash: Option<&Path>) -> io::Result<bool> {
+    let (folder, name) = tree.parent(path)?;
+    if is_folder {
+        return match unlinkat(&folder, &name, AtFlags::REMOVEDIR) {
+            Ok(()) => Ok(true),
+            Err(Errno::NOTEMPTY | Errno::NOENT) => Ok(false),
+            Err(error) => Err(error.into()),
+        };
+    }
+    let Some(trash) = trash else { return tree::remove(&folder, &name).map(|()| true) };
+    let to = trash.join(std::ffi::OsStr::from_bytes(path));
+    if let Some(above) = to.parent() {
+        fs::create_dir_all(above)?;
+    }
+    match renameat(&folder, &name, CWD, &to) {
+        Ok(()) => Ok(true),
+        Err(Errno::XDEV) => Err(io::Error::other("the trash lies in another file system")),
+        Err(error) => Err(error.into()),
+    }
+}

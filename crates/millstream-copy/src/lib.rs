@@ -1,0 +1,35 @@
+//! Trees of files, copied in parallel, resumed and verified.
+//!
+//! [`copy`] in `flow.rs` is the way of a copy: list the source into a manifest on disk, make the folders, copy the files
+//! by several workers, give the folders their rights, delete what the source has not, and keep a manifest with hashes,
+//! by which [`verify`] compares the copy at any later time.
+
+mod counts;
+mod crew;
+mod entry;
+mod error;
+mod extra;
+mod flow;
+pub mod limits;
+mod local;
+mod manifest;
+mod path;
+mod place;
+mod receipt;
+mod request;
+mod state;
+mod tally;
+mod tree;
+mod verification;
+mod walk;
+
+pub use error::Error;
+pub use extra::Deletion;
+pub use flow::{MayDelete, Plan, Planned, copy, plan};
+pub use local::{Found, Rate};
+pub use path::shown;
+pub use receipt::Receipt;
+pub use request::{Delete, Jobs, Request};
+pub use tally::{Failure, Phase, Tally};
+pub use verification::{Verification, verify};
+pub use walk::{Pattern, Rule};

@@ -1,0 +1,53 @@
+//! The limits of a copy. Units come last in the names.
+
+use std::time::Duration;
+
+/// Memory in which entries are sorted before a part of them goes to the disk.
+pub const SORT_BYTES_MAX: usize = 24 << 20;
+/// Sorted parts that are merged at once.
+pub const PARTS_MAX: usize = 64;
+/// Bytes of an entry in a manifest: a path, a link's target and attributes, each of which Linux limits to 64 KiB.
+pub const ENTRY_BYTES_MAX: usize = 16 << 20;
+
+/// Bytes of each of the first two lines of a manifest, which say what it is about.
+pub const HEADER_BYTES_MAX: u64 = 64 << 10;
+/// A longer path is opened in parts: the system takes no more than 4,095 bytes at once.
+pub const PATH_BYTES_MAX: usize = 3_000;
+/// Linux limits the names of a file's attributes, and each value, to so many bytes.
+pub const ATTRIBUTE_BYTES_MAX: usize = 64 << 10;
+
+/// Entries that a worker takes at once.
+pub const BLOCK_ENTRIES_MAX: usize = 256;
+/// Bytes of files after which a block is complete.
+pub const BLOCK_BYTES_MAX: u64 = 32 << 20;
+/// Blocks that wait for a worker.
+pub const BLOCKS_MAX: usize = 32;
+
+/// Bytes of a piece, into which a large file is cut: a subtree of its hash, so a power of two.
+pub const PIECE_BYTES: u64 = 64 << 20;
+/// A file of so many bytes is large: several workers copy it at once.
+pub const LARGE_BYTES_MIN: u64 = 2 * PIECE_BYTES;
+/// Large files that are copied in pieces. Those above are copied like other files.
+pub const LARGE_FILES_MAX: usize = 10_000;
+/// Bytes that a worker reads at once.
+pub const BUFFER_BYTES: usize = 1 << 20;
+
+/// Times that a file is read again because it changed meanwhile.
+pub const CHANGED_READS_MAX: u32 = 3;
+/// Failures that a receipt lists. All are in the file that it names.
+pub const FAILURES_LISTED_MAX: usize = 1_000;
+
+/// Most workers.
+pub const JOBS_MAX: usize = 256;
+/// Most workers that are found by trying, for each processor.
+pub const JOBS_TRIED_PER_CPU_MAX: usize = 8;
+/// Time for which a number of workers is tried.
+pub const TRIAL: Duration = Duration::from_secs(1);
+/// A copy that will be over sooner tries no other number of workers, in trials.
+pub const TRIALS_MIN: u32 = 20;
+/// A larger number of workers is kept if it is this much faster.
+pub const GAIN_MIN: f64 = 1.05;
+
+const _: () = assert!(PIECE_BYTES.is_power_of_two() && LARGE_BYTES_MIN > PIECE_BYTES);
+const _: () = assert!(PIECE_BYTES.is_multiple_of(BUFFER_BYTES as u64));
+const _: () = assert!(BLOCK_BYTES_MAX < LARGE_BYTES_MIN);

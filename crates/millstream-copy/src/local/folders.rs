@@ -1,0 +1,95 @@
+//! Folders of a copy: made before the files in them, and given their rights and times after them.
+
+use super::Job;
+use super::worker::{Trouble, Worker};
+use crate::counts::Counts;
+use crate::entry::{Entry, Facts, Kind};
+use crate::error::Error;
+use crate::manifest::{Reader, Sorted, Sorter, damaged};
+use crate::tree::{self, Thing};
+use millstream_failpoint::hit_on_thread;
+use rustix::fd::AsFd;
+use rustix::fs::fsync;
+use std::io;
+
+/// Folders that are there, the deepest first, each with its facts and whether it was missing before.
+pub(crate) struct Made(Sorted);
+
+/// Makes the folders of the source. `root_was_missing`: whether the root was just made.
+///
+/// # Errors
+/// Nothing more can be made.
+pub(crate) fn make(job: &Job<'_>, root_was_missing: bool) -> Result<(Made, Counts), Error> {
+    let failed = Error::file("write to", job.state.folder());
+    let mut worker = Worker::new(job, 0)?;
+    let mut sorter = Sorter::new(job.state.folder());
+    let mut list = Reader::open(&job.state.list()).map_err(Error::manifest(&job.state.list()))?;
+    if job.place.file.is_some() && job.state.is_resumed {
+        // What cannot be removed now is in the way later, and named then.
+        let _ = worker.clean(b"");
+    }
+    while let Some(entry) = list.next().map_err(Error::manifest(&job.state.list()))? {
+        if entry.facts.kind != Kind::Folder {
+            continue;
+        }
+        if job.tally.is_stopped() {
+            break;
+        }
+        let made = if entry.path.is_empty() { Ok(root_was_missing) } else { worker.folder(&entry.path) };
+        let made = made.and_then(|was_missing| match was_missing || !job.state.is_resumed {
+            true => Ok(was_missing),
+            false => worker.clean(&entry.path).map(|()| was_missing),
+        });
+        match made {
+            Ok(was_missing) => keep(&mut sorter, &entry, was_missing).map_err(&failed)?,
+            Err(trouble) => worker.account_folder(&entry, Err(trouble))?,
+        }
+    }
+    hit_on_thread("folders-made");
+    Ok((Made(sorter.finish().map_err(&failed)?), worker.counts))
+}
+
+/// Sorts a folder before those that it is in.
+fn keep(sorter: &mut Sorter, entry: &Entry, was_missing: bool) -> io::Result<()> {
+    let is_below = u32::from(!entry.path.is_empty());
+    let depth = entry.path.iter().fold(is_below, |depth, byte| depth + u32::from(*byte == b'/'));
+    let mut key = format!("{:08x}/", u32::MAX - depth).into_bytes();
+    key.extend_from_slice(&entry.path);
+    let body = postcard::to_stdvec(&(&entry.facts, was_missing));
+    sorter.push(&key, &body.map_err(|error| io::Error::other(error.to_string()))?)
+}
+
+/// Gives the folders their owners, rights and times.
+///
+/// # Errors
+/// Nothing more can be written.
+pub(crate) fn dress(job: &Job<'_>, made: Made) -> Result<Counts, Error> {
+    let failed = Error::file("read", job.state.folder());
+    let mut worker = Worker::new(job, 0)?;
+    let Made(mut sorted) = made;
+    while let Some(record) = sorted.next().map_err(&failed)? {
+        let at = record.path.iter().position(|byte| *byte == b'/').unwrap_or_default();
+        let path = record.path[at + 1..].to_vec();
+        let read: (Facts, bool) =
+            postcard::from_bytes(&record.body).map_err(|_| failed(damaged("a folder cannot be read")))?;
+        let (facts, was_missing) = read;
+        if job.tally.is_stopped() {
+            break;
+        }
+        let entry = Entry { path, facts };
+        let dressed = dress_one(job, &entry);
+        let ended = dressed.map(|()| was_missing).map_err(|error| Trouble::Reason(error.to_string()));
+        worker.account_folder(&entry, ended)?;
+    }
+    hit_on_thread("folders-dressed");
+    Ok(worker.counts)
+}
+
+fn dress_one(job: &Job<'_>, entry: &Entry) -> io::Result<()> {
+    let folder = job.destination.folder(&entry.path)?;
+    if job.request.fsync {
+        fsync(&folder)?;
+    }
+    let Some(stat) = tree::stat(&folder, c".")? else { return Err(io::ErrorKind::NotFound.into()) };
+    Thing::Open(folder.as_fd()).dress(&entry.facts, &Facts::of(&stat), job.dress)
+}

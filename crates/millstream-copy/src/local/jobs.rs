@@ -1,0 +1,220 @@
+//! How many workers are at work: a fixed number, or the one that turns out to be fastest.
+
+use crate::limits::{GAIN_MIN, JOBS_MAX, JOBS_TRIED_PER_CPU_MAX, TRIAL, TRIALS_MIN};
+use crate::request::Jobs;
+use crate::tally::Tally;
+use serde::Serialize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How many workers are there, and how many of them work.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    open: Mutex<Open>,
+    changed: Condvar,
+    workers: usize,
+}
+
+#[derive(Debug)]
+struct Open {
+    /// Workers with a lower number work.
+    jobs: usize,
+    is_over: bool,
+}
+
+/// What trying several numbers of workers has shown.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Found {
+    /// The number that was kept.
+    pub jobs: usize,
+    /// Its rate.
+    pub rate: Rate,
+    /// The rate of a single worker.
+    pub single: Rate,
+}
+
+/// A rate in both units that matter: of small files the first, of large ones the second.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Rate {
+    /// Entries per second.
+    pub entries_per_second: f64,
+    /// Bytes per second.
+    pub bytes_per_second: f64,
+}
+
+impl Rate {
+    /// How many times as fast as another, in the unit in which it gains more.
+    pub fn over(self, other: Self) -> f64 {
+        let entries = self.entries_per_second / other.entries_per_second.max(f64::MIN_POSITIVE);
+        let bytes = self.bytes_per_second / other.bytes_per_second.max(f64::MIN_POSITIVE);
+        entries.max(bytes)
+    }
+}
+
+impl Gate {
+    pub(crate) fn new(jobs: Jobs, cpus: usize) -> Self {
+        let (jobs, workers) = match jobs {
+            Jobs::Fixed(jobs) => (jobs, jobs),
+            Jobs::Auto => (first(cpus), (cpus * JOBS_TRIED_PER_CPU_MAX).min(JOBS_MAX)),
+        };
+        Self { open: Mutex::new(Open { jobs, is_over: false }), changed: Condvar::new(), workers }
+    }
+
+    /// Workers, those that wait included.
+    pub(crate) fn workers(&self) -> usize {
+        self.workers
+    }
+
+    /// Waits until this worker may work.
+    pub(crate) fn pass(&self, worker: usize) {
+        let mut open = self.open();
+        while worker >= open.jobs && !open.is_over {
+            open = self.changed.wait(open).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Lets all workers pass: nothing is left to do.
+    pub(crate) fn finish(&self) {
+        self.open().is_over = true;
+        self.changed.notify_all();
+    }
+
+    /// How many work now.
+    pub(crate) fn jobs(&self) -> usize {
+        self.open().jobs
+    }
+
+    fn set(&self, jobs: usize) {
+        self.open().jobs = jobs;
+        self.changed.notify_all();
+    }
+
+    /// Tries numbers of workers while the copy goes on. `None` if the copy is over before one could be chosen.
+    pub(crate) fn search(&self, tally: &Tally) -> Option<Found> {
+        let usual = self.trial(tally)?;
+        let (seen, done) = (tally.seen.load(Relaxed), tally.done.load(Relaxed));
+        let (bytes, done_bytes) = (tally.seen_bytes.load(Relaxed), tally.done_bytes.load(Relaxed));
+        let left = seconds_left(seen.saturating_sub(done), bytes.saturating_sub(done_bytes), usual);
+        if left < TRIAL.as_secs_f64() * f64::from(TRIALS_MIN) {
+            return None;
+        }
+        let begun_with = self.jobs();
+        self.set(1);
+        let single = self.trial(tally)?;
+        let mut climb = Climb { jobs: begun_with, rate: usual, most: self.workers };
+        while let Some(next) = climb.next() {
+            self.set(next);
+            let rate = self.trial(tally)?;
+            if !climb.keeps(next, rate) {
+                break;
+            }
+        }
+        let (jobs, rate) = if single.over(climb.rate) > 1.0 { (1, single) } else { (climb.jobs, climb.rate) };
+        self.set(jobs);
+        Some(Found { jobs, rate, single })
+    }
+
+    /// The rate of the number of workers that is set. `None` if the copy ends meanwhile.
+    fn trial(&self, tally: &Tally) -> Option<Rate> {
+        let counts = || (tally.done.load(Relaxed), tally.done_bytes.load(Relaxed));
+        let (begun, before) = (Instant::now(), counts());
+        let mut open = self.open();
+        while !open.is_over && begun.elapsed() < TRIAL {
+            let wait = TRIAL.saturating_sub(begun.elapsed()).max(Duration::from_millis(1));
+            open = self.changed.wait_timeout(open, wait).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if open.is_over {
+            return None;
+        }
+        drop(open);
+        let after = counts();
+        let seconds = begun.elapsed().as_secs_f64();
+        #[expect(clippy::cast_precision_loss, reason = "a rate needs no 53 bits")]
+        let rate = |before: u64, after: u64| after.saturating_sub(before) as f64 / seconds;
+        Some(Rate { entries_per_second: rate(before.0, after.0), bytes_per_second: rate(before.1, after.1) })
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where a search begins: one and a half workers per processor.
+fn first(cpus: usize) -> usize {
+    (cpus * 3).div_ceil(2).clamp(1, JOBS_MAX)
+}
+
+/// How long the rest takes: files of many bytes by their bytes, others by their number.
+#[expect(clippy::cast_precision_loss, reason = "an estimate needs no 53 bits")]
+fn seconds_left(entries: u64, bytes: u64, rate: Rate) -> f64 {
+    let seconds = |left: u64, rate: f64| if rate > 0.0 { left as f64 / rate } else { f64::INFINITY };
+    if entries == 0 || bytes == 0 {
+        return if entries == 0 { 0.0 } else { seconds(entries, rate.entries_per_second) };
+    }
+    seconds(entries, rate.entries_per_second).min(seconds(bytes, rate.bytes_per_second))
+}
+
+/// The way up: half as many more, while it is worth it.
+struct Climb {
+    jobs: usize,
+    rate: Rate,
+    most: usize,
+}
+
+impl Climb {
+    fn next(&self) -> Option<usize> {
+        let next = (self.jobs + self.jobs.div_ceil(2)).min(self.most);
+        (next > self.jobs).then_some(next)
+    }
+
+    fn keeps(&mut self, jobs: usize, rate: Rate) -> bool {
+        let gains = rate.over(self.rate) > GAIN_MIN;
+        if gains {
+            (self.jobs, self.rate) = (jobs, rate);
+        }
+        gains
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rate(rate: f64) -> Rate {
+        Rate { entries_per_second: rate, bytes_per_second: rate * 100.0 }
+    }
+
+    #[test]
+    fn the_climb_ends_where_more_workers_gain_little() {
+        let mut climb = Climb { jobs: 3, rate: rate(100.0), most: 16 };
+        assert_eq!(climb.next(), Some(5));
+        assert!(climb.keeps(5, rate(150.0)));
+        assert_eq!(climb.next(), Some(8));
+        assert!(!climb.keeps(8, rate(157.0)));
+        assert_eq!(climb.jobs, 5);
+        let top = Climb { jobs: 16, rate: rate(1.0), most: 16 };
+        assert_eq!(top.next(), None);
+    }
+
+    #[test]
+    fn the_rest_is_estimated_by_what_is_left() {
+        assert_eq!(seconds_left(0, 0, rate(1.0)), 0.0);
+        assert_eq!(seconds_left(100, 0, rate(10.0)), 10.0);
+        assert_eq!(seconds_left(100, 2_000_000, rate(10.0)), 10.0);
+        assert_eq!(seconds_left(1, 1, rate(0.0)), f64::INFINITY);
+    }
+
+    #[test]
+    fn workers_above_the_gate_wait_and_leave_at_the_end() {
+        let gate = Gate::new(Jobs::Auto, 2);
+        assert_eq!((gate.jobs(), gate.workers()), (3, 16));
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| gate.pass(7));
+            gate.pass(2);
+            gate.finish();
+            waiting.join().unwrap();
+        });
+        assert_eq!(gate.search(&Tally::default()), None);
+    }
+}

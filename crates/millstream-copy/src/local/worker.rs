@@ -1,0 +1,677 @@
+//! A worker of a local copy: what it does with one entry.
+
+use super::Job;
+use super::large::{Large, Opened};
+use super::transfer::{self, Ended, Transfer, clone, copy_on_server};
+use crate::counts::Counts;
+use crate::entry::{Entry, Facts, Kind, Time, inode, modified, size_of};
+use crate::error::{Error, is_final};
+use crate::limits::CHANGED_READS_MAX;
+use crate::manifest::{Journal, Note, Piece};
+use crate::path::split;
+use crate::tree::{self, Thing, named};
+use millstream_failpoint::hit_on_thread;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use rustix::process::{getegid, geteuid};
+use std::ffi::{CStr, CString};
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// An entry of the source, with what an earlier run knows of it.
+#[derive(Debug)]
+pub(super) struct Item {
+    pub(super) entry: Entry,
+    pub(super) known: Option<Note>,
+}
+
+/// What has become of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Copied,
+    Same,
+    Linked,
+}
+
+/// Why an entry is not at the destination.
+pub(super) enum Trouble {
+    /// The source has it no longer.
+    Gone,
+    /// It cannot be copied, for this reason.
+    Reason(String),
+    /// Nothing more can be copied.
+    Final(Error),
+    /// Somebody has stopped the copy.
+    Stopped,
+}
+
+/// A thread that copies.
+pub(super) struct Worker<'a> {
+    job: &'a Job<'a>,
+    /// The name of the file that it writes.
+    temporary: CString,
+    journal: Journal,
+    buffer: Vec<u8>,
+    /// The folder of the last entry, at both ends.
+    folders: Option<Rc<Folders>>,
+    pub(super) counts: Counts,
+}
+
+struct Folders {
+    path: Vec<u8>,
+    source: OwnedFd,
+    destination: OwnedFd,
+    /// What a file is that is made in the folder of the destination.
+    new: Facts,
+    /// Whether both lie in one file system.
+    is_one_device: bool,
+}
+
+/// A large file: there already, or to be copied in these pieces.
+pub(super) enum Start {
+    Over,
+    Pieces(Arc<Large>, Vec<u32>),
+}
+
+impl<'a> Worker<'a> {
+    pub(super) fn new(job: &'a Job<'a>, number: usize) -> Result<Self, Error> {
+        let temporary = named(format!("{}{number}", job.temporary).as_bytes()).expect("it holds no zero byte");
+        let journal = job.state.journal(number)?;
+        Ok(Self { job, temporary, journal, buffer: transfer::buffer(), folders: None, counts: Counts::default() })
+    }
+
+    /// Copies an entry, and accounts for it.
+    ///
+    /// # Errors
+    /// Nothing more can be copied.
+    pub(super) fn item(&mut self, item: &Item) -> Result<Option<Facts>, Error> {
+        let copied = self.entry(item);
+        self.account(&item.entry.path, item.entry.facts.size(), copied)
+    }
+
+    /// Copies the names of one file: the first one as a file, the others as links to it.
+    pub(super) fn group(&mut self, items: &[Item]) -> Result<(), Error> {
+        let mut first: Option<(&[u8], Facts)> = None;
+        for item in items {
+            match &first {
+                None => first = self.item(item)?.map(|facts| (&item.entry.path[..], facts)),
+                Some((path, facts)) => {
+                    let linked = self.link(item, path, facts);
+                    self.account(&item.entry.path, item.entry.facts.size(), linked)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Accounts for an entry. `bytes`: those of it that no piece has counted.
+    fn account(
+        &mut self,
+        path: &[u8],
+        bytes: u64,
+        ended: Result<(Outcome, Facts), Trouble>,
+    ) -> Result<Option<Facts>, Error> {
+        let done = match ended {
+            Ok((outcome, facts)) => {
+                match outcome {
+                    Outcome::Copied => self.counts.copied(&facts),
+                    Outcome::Same => self.counts.same += 1,
+                    Outcome::Linked => self.counts.linked += 1,
+                }
+                Some(facts)
+            }
+            Err(Trouble::Final(error)) => return Err(error),
+            Err(Trouble::Stopped) => return Ok(None),
+            Err(Trouble::Gone) => {
+                self.counts.skipped += 1;
+                self.note(path, &Note::Absent)?;
+                None
+            }
+            Err(Trouble::Reason(reason)) => {
+                self.counts.failed += 1;
+                self.job.failures.add(path, reason);
+                self.job.tally.failed.fetch_add(1, Relaxed);
+                self.note(path, &Note::Absent)?;
+                None
+            }
+        };
+        self.job.tally.done(bytes);
+        Ok(done)
+    }
+
+    fn note(&mut self, path: &[u8], note: &Note) -> Result<(), Error> {
+        self.journal.add(path, note).map_err(Error::file("write to", self.job.state.folder()))
+    }
+
+    /// The folder of a path, at both ends.
+    fn folders(&mut self, path: &[u8]) -> Result<Rc<Folders>, Trouble> {
+        let (folder, _) = split(path);
+        if let Some(folders) = self.folders.as_ref().filter(|folders| folders.path == folder) {
+            return Ok(Rc::clone(folders));
+        }
+        self.folders = None;
+        let source = self.job.source.folder(split(self.job.place.source_path(path)).0).map_err(of_source)?;
+        let destination = self.job.destination.folder(folder).map_err(|error| match error.raw_os_error() {
+            Some(code) if code == Errno::LOOP.raw_os_error() => {
+                Trouble::Reason("its folder at the destination is reached by a link".to_owned())
+            }
+            _ => Trouble::Reason(format!("its folder at the destination cannot be opened: {error}")),
+        })?;
+        let stat = fs::fstat(&destination).map_err(io::Error::from).map_err(self.of_destination())?;
+        let of_source = fs::fstat(&source).map_err(io::Error::from).map_err(of_source)?;
+        let gid = if stat.st_mode & 0o2000 == 0 { getegid().as_raw() } else { stat.st_gid };
+        let new = Facts {
+            kind: Kind::File { size: 0, hash: None },
+            mode: 0o600,
+            uid: geteuid().as_raw(),
+            gid,
+            // No file has this time.
+            modified: Time { seconds: i64::MIN, nanos: 0 },
+            shared: None,
+            attributes: Vec::new(),
+        };
+        let is_one_device = stat.st_dev == of_source.st_dev;
+        let folders = Rc::new(Folders { path: folder.to_vec(), source, destination, new, is_one_device });
+        self.folders = Some(Rc::clone(&folders));
+        Ok(folders)
+    }
+
+    fn entry(&mut self, item: &Item) -> Result<(Outcome, Facts), Trouble> {
+        if self.job.tally.is_stopped() {
+            return Err(Trouble::Stopped);
+        }
+        let path = &item.entry.path;
+        let folders = self.folders(path)?;
+        let name = named(split(path).1).map_err(self.of_destination())?;
+        match &item.entry.facts.kind {
+            Kind::File { .. } => self.file(item, &folders, &name),
+            Kind::Folder => Err(Trouble::Reason("it has become a folder".to_owned())),
+            _ => self.special(&item.entry, &folders, &name),
+        }
+    }
+
+    fn file(&mut self, item: &Item, folders: &Folders, name: &CStr) -> Result<(Outcome, Facts), Trouble> {
+        if let Some(facts) = self.unchanged(item, folders, name)? {
+            return Ok((Outcome::Same, facts));
+        }
+        let mut reads = 0;
+        loop {
+            reads += 1;
+            let (source, stat) = self.open_source(&item.entry.path, folders)?;
+            let copied = self.copy_once(&item.entry.path, &source, &stat, folders, name, reads == CHANGED_READS_MAX);
+            match copied {
+                Ok(Some(facts)) => return Ok((Outcome::Copied, facts)),
+                Ok(None) => {}
+                Err(trouble) => {
+                    // What failed is said; a file that is left has a name of ours.
+                    let _ = tree::remove(&folders.destination, &self.temporary);
+                    return Err(trouble);
+                }
+            }
+        }
+    }
+
+    /// The facts of a file that is at the destination already. Gives it the rights of the source.
+    fn unchanged(&mut self, item: &Item, folders: &Folders, name: &CStr) -> Result<Option<Facts>, Trouble> {
+        let Some(there) = tree::stat(&folders.destination, name).map_err(self.of_destination())? else {
+            return Ok(None);
+        };
+        let (now, mut facts) = (Facts::of(&there), item.entry.facts.clone());
+        if now.kind == Kind::Folder {
+            return Err(Trouble::Reason("a folder is in its place at the destination".to_owned()));
+        }
+        if !now.is_same_file(&facts) {
+            return Ok(None);
+        }
+        let known = item.known.as_ref();
+        if let Some(Note::Doubtful(_)) = known {
+            let expected = known.and_then(|note| note.hash_of(&facts));
+            let found = self.hash_of(&folders.destination, name).map_err(self.of_destination())?;
+            if expected.is_none() || found != expected {
+                return Ok(None);
+            }
+        }
+        let mut hash = known.and_then(|note| note.hash_of(&facts));
+        let is_noted = hash.is_some() && matches!(known, Some(Note::Done(_)));
+        if hash.is_none() && self.job.request.hash {
+            let name = self.source_name(&item.entry.path)?;
+            hash = self.hash_of(&folders.source, &name).map_err(of_source)?;
+        }
+        let thing = Thing::Named(folders.destination.as_fd(), name);
+        thing.dress(&facts, &now, self.job.dress).map_err(self.of_destination())?;
+        if let Some(hash) = hash {
+            facts.set_hash(hash);
+            if !is_noted {
+                self.note(&item.entry.path, &Note::Done(facts.clone())).map_err(Trouble::Final)?;
+            }
+        }
+        Ok(Some(facts))
+    }
+
+    fn hash_of(&mut self, folder: &OwnedFd, name: &CStr) -> io::Result<Option<crate::entry::Hash>> {
+        let file = open_to_read(folder, name)?;
+        transfer::hash(&file, self.job.tally, &mut self.buffer)
+    }
+
+    fn source_name(&self, path: &[u8]) -> Result<CString, Trouble> {
+        named(split(self.job.place.source_path(path)).1).map_err(of_source)
+    }
+
+    fn open_source(&self, path: &[u8], folders: &Folders) -> Result<(OwnedFd, Stat), Trouble> {
+        let name = self.source_name(path)?;
+        let opened = if self.job.request.copy_links {
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            fs::openat(&folders.source, name, flags, Mode::empty()).map_err(io::Error::from)
+        } else {
+            open_to_read(&folders.source, &name)
+        };
+        let source = opened.map_err(of_source)?;
+        let stat = fs::fstat(&source).map_err(io::Error::from).map_err(of_source)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(Trouble::Reason("it is no longer a file".to_owned()));
+        }
+        Ok((source, stat))
+    }
+
+    /// Copies a file under a temporary name and renames it. `None` if it changed meanwhile, unless this was the last try.
+    fn copy_once(
+        &mut self,
+        path: &[u8],
+        source: &OwnedFd,
+        stat: &Stat,
+        folders: &Folders,
+        name: &CStr,
+        is_last_try: bool,
+    ) -> Result<Option<Facts>, Trouble> {
+        let mut facts = self.facts_of(source, stat)?;
+        let destination = create(&folders.destination, &self.temporary).map_err(self.of_destination())?;
+        let (size, hash) = self.fill(source, stat, &destination, folders.is_one_device)?;
+        let after = fs::fstat(source).map_err(io::Error::from).map_err(of_source)?;
+        if has_changed(stat, &after) || size != size_of(stat) {
+            if !is_last_try {
+                return Ok(None);
+            }
+            self.counts.changed += 1;
+        }
+        facts.kind = Kind::File { size, hash };
+        self.complete(path, &facts, &destination, (&folders.destination, &self.temporary.clone(), name), &folders.new)?;
+        Ok(Some(facts))
+    }
+
+    fn facts_of(&self, source: &OwnedFd, stat: &Stat) -> Result<Facts, Trouble> {
+        let mut facts = Facts::of(stat);
+        if self.job.dress.attributes {
+            facts.attributes = Thing::Open(source.as_fd()).attributes().map_err(of_source)?;
+        }
+        Ok(facts)
+    }
+
+    /// Writes the bytes of a file. Returns how many, and their hash if they were read.
+    fn fill(
+        &mut self,
+        source: &OwnedFd,
+        stat: &Stat,
+        destination: &OwnedFd,
+        is_one_device: bool,
+    ) -> Result<(u64, Option<crate::entry::Hash>), Trouble> {
+        let size = size_of(stat);
+        if is_one_device && self.is_cloned(source, destination)? {
+            return Ok((size, None));
+        }
+        if is_one_device && self.job.is_on_server && !self.job.request.hash {
+            return Ok((copy_on_server(source, destination, size).map_err(self.of_destination())?, None));
+        }
+        let is_sparse = is_sparse(stat);
+        if is_sparse {
+            fs::ftruncate(destination, size).map_err(io::Error::from).map_err(self.of_destination())?;
+        }
+        let Job { pace, tally, .. } = self.job;
+        let transfer = Transfer { source, destination, is_sparse, pace, tally };
+        let mut hasher = blake3::Hasher::new();
+        let moved = transfer.run(0..size, &mut hasher, &mut self.buffer).map_err(|ended| self.trouble(ended))?;
+        if is_sparse && moved < size {
+            fs::ftruncate(destination, moved).map_err(io::Error::from).map_err(self.of_destination())?;
+        }
+        Ok((moved, Some(*hasher.finalize().as_bytes())))
+    }
+
+    fn is_cloned(&self, source: &OwnedFd, destination: &OwnedFd) -> Result<bool, Trouble> {
+        if self.job.request.hash || !self.job.clones.load(Relaxed) {
+            return Ok(false);
+        }
+        let is_cloned = clone(source, destination).map_err(self.of_destination())?;
+        // If it cannot clone one file, it cannot clone others.
+        if !is_cloned {
+            self.job.clones.store(false, Relaxed);
+        }
+        Ok(is_cloned)
+    }
+
+    /// Gives a whole file its owner, rights and time, notes it, and gives it its name.
+    fn complete(
+        &mut self,
+        path: &[u8],
+        facts: &Facts,
+        file: &OwnedFd,
+        (folder, temporary, name): (&OwnedFd, &CStr, &CStr),
+        new: &Facts,
+    ) -> Result<(), Trouble> {
+        Thing::Open(file.as_fd()).dress(facts, new, self.job.dress).map_err(self.of_destination())?;
+        if self.job.request.fsync {
+            fs::fsync(file).map_err(io::Error::from).map_err(self.of_destination())?;
+        }
+        hit_on_thread("file-written");
+        self.note(path, &Note::Done(facts.clone())).map_err(Trouble::Final)?;
+        hit_on_thread("file-noted");
+        rename(folder, temporary, name).map_err(self.of_destination())?;
+        hit_on_thread("file-named");
+        Ok(())
+    }
+
+    /// Makes a link, a pipe, a socket or a device.
+    fn special(&mut self, entry: &Entry, folders: &Folders, name: &CStr) -> Result<(Outcome, Facts), Trouble> {
+        let (facts, folder) = (&entry.facts, &folders.destination);
+        let failed = self.of_destination();
+        if let Some(there) = tree::stat(folder, name).map_err(&failed)? {
+            let mut now = Facts::of(&there);
+            if now.kind == Kind::Folder {
+                return Err(Trouble::Reason("a folder is in its place at the destination".to_owned()));
+            }
+            if let Kind::Link { target } = &mut now.kind {
+                *target = tree::target(folder, name).map_err(&failed)?;
+            }
+            if now.kind == facts.kind {
+                Thing::Named(folder.as_fd(), name).dress(facts, &now, self.job.dress).map_err(&failed)?;
+                return Ok((Outcome::Same, facts.clone()));
+            }
+        }
+        tree::remove(folder, &self.temporary).map_err(&failed)?;
+        let mode = Mode::from_raw_mode(0o600);
+        let made = match &facts.kind {
+            Kind::Link { target } => fs::symlinkat(&target[..], folder, &self.temporary),
+            Kind::Pipe => fs::mknodat(folder, &self.temporary, FileType::Fifo, mode, 0),
+            Kind::Socket => fs::mknodat(folder, &self.temporary, FileType::Socket, mode, 0),
+            Kind::Device { is_block, number } => {
+                let kind = if *is_block { FileType::BlockDevice } else { FileType::CharacterDevice };
+                fs::mknodat(folder, &self.temporary, kind, mode, *number)
+            }
+            Kind::File { .. } | Kind::Folder => Err(Errno::INVAL),
+        };
+        made.map_err(io::Error::from).map_err(&failed)?;
+        let thing = Thing::Named(folder.as_fd(), &self.temporary);
+        let dressed = thing.dress(facts, &folders.new, self.job.dress);
+        let placed = dressed.and_then(|()| rename(folder, &self.temporary, name));
+        if let Err(error) = placed {
+            let _ = tree::remove(folder, &self.temporary);
+            return Err(failed(error));
+        }
+        Ok((Outcome::Copied, facts.clone()))
+    }
+
+    /// Makes another name of a file that is at the destination.
+    fn link(&mut self, item: &Item, first: &[u8], facts: &Facts) -> Result<(Outcome, Facts), Trouble> {
+        if self.job.tally.is_stopped() {
+            return Err(Trouble::Stopped);
+        }
+        let failed = self.of_destination();
+        let folders = self.folders(&item.entry.path)?;
+        let folder = &folders.destination;
+        let name = named(split(&item.entry.path).1).map_err(&failed)?;
+        let (first_folder, first_name) = self.job.destination.parent(first).map_err(&failed)?;
+        let of_first = tree::stat(&first_folder, &first_name).map_err(&failed)?;
+        let there = tree::stat(folder, &name).map_err(&failed)?;
+        if let (Some(first), Some(there)) = (&of_first, &there)
+            && inode(first) == inode(there)
+        {
+            return Ok((Outcome::Same, facts.clone()));
+        }
+        if there.is_some_and(|there| FileType::from_raw_mode(there.st_mode) == FileType::Directory) {
+            return Err(Trouble::Reason("a folder is in its place at the destination".to_owned()));
+        }
+        tree::remove(folder, &self.temporary).map_err(&failed)?;
+        let linked = fs::linkat(&first_folder, &first_name, folder, &self.temporary, AtFlags::empty());
+        linked.map_err(io::Error::from).map_err(&failed)?;
+        self.note(&item.entry.path, &Note::Done(facts.clone())).map_err(Trouble::Final)?;
+        rename(folder, &self.temporary, &name).map_err(&failed)?;
+        Ok((Outcome::Linked, facts.clone()))
+    }
+
+    /// Makes a folder that only we may enter until its content is complete. Returns whether it was missing.
+    pub(super) fn folder(&mut self, path: &[u8]) -> Result<bool, Trouble> {
+        let failed = self.of_destination();
+        let (folder, name) = self.job.destination.parent(path).map_err(&failed)?;
+        let mode = Mode::RWXU;
+        match fs::mkdirat(&folder, &name, mode) {
+            Ok(()) => return Ok(true),
+            Err(Errno::EXIST) => {}
+            Err(error) => return Err(failed(error.into())),
+        }
+        let there = tree::stat(&folder, &name).map_err(&failed)?;
+        if let Some(there) = there.filter(|there| FileType::from_raw_mode(there.st_mode) == FileType::Directory) {
+            if !self.job.dress.owner && there.st_mode & 0o700 != 0o700 {
+                let now = Facts::of(&there);
+                let mut usable = now.clone();
+                usable.mode |= 0o700;
+                let thing = Thing::Named(folder.as_fd(), &name);
+                thing.dress(&usable, &now, crate::tree::Dress { attributes: false, owner: false }).map_err(&failed)?;
+            }
+            return Ok(false);
+        }
+        // A file or a link: the source has a folder here.
+        tree::remove(&folder, &name).map_err(&failed)?;
+        fs::mkdirat(&folder, &name, mode).map_err(io::Error::from).map_err(&failed)?;
+        Ok(true)
+    }
+
+    /// Removes what a killed run has left in a folder. No worker may write there yet. Large files stay, because they are
+    /// resumed.
+    pub(super) fn clean(&self, path: &[u8]) -> Result<(), Trouble> {
+        let cleaned = self.job.destination.folder(path).and_then(|folder| self.clean_folder(&folder));
+        cleaned.map_err(self.of_destination())
+    }
+
+    fn clean_folder(&self, folder: &OwnedFd) -> io::Result<()> {
+        let mut left = Vec::new();
+        for entry in fs::Dir::read_from(folder)? {
+            let name = entry?.file_name().to_owned();
+            let number = name.to_bytes().strip_prefix(self.job.temporary.as_bytes());
+            if number.is_some_and(|number| number.iter().all(u8::is_ascii_digit)) {
+                left.push(name);
+            }
+        }
+        left.iter().try_for_each(|name| tree::remove(folder, name))
+    }
+
+    /// Accounts for a folder whose content is complete, or that could not be made.
+    pub(super) fn account_folder(&mut self, entry: &Entry, ended: Result<bool, Trouble>) -> Result<(), Error> {
+        let outcome = |was_missing| if was_missing { Outcome::Copied } else { Outcome::Same };
+        let ended = ended.map(|was_missing| (outcome(was_missing), entry.facts.clone()));
+        self.account(&entry.path, 0, ended).map(drop)
+    }
+
+    /// Opens a large file at both ends.
+    pub(super) fn start_large(&mut self, item: &Item) -> Result<Start, Error> {
+        let started = self.open_large(item);
+        match started {
+            Ok(Some(start)) => Ok(start),
+            Ok(None) => Ok(Start::Over),
+            Err(trouble) => self.account(&item.entry.path, item.entry.facts.size(), Err(trouble)).map(|_| Start::Over),
+        }
+    }
+
+    fn open_large(&mut self, item: &Item) -> Result<Option<Start>, Trouble> {
+        let path = &item.entry.path;
+        let folders = self.folders(path)?;
+        let name = named(split(path).1).map_err(self.of_destination())?;
+        if let Some(facts) = self.unchanged(item, &folders, &name)? {
+            self.account(path, item.entry.facts.size(), Ok((Outcome::Same, facts))).map_err(Trouble::Final)?;
+            return Ok(None);
+        }
+        let (source, stat) = self.open_source(path, &folders)?;
+        let facts = self.facts_of(&source, &stat)?;
+        let temporary = format!("{}large-{:016x}", self.job.temporary, xxh3_64(path));
+        let temporary = named(temporary.as_bytes()).map_err(self.of_destination())?;
+        let size = size_of(&stat);
+        let is_ours = |piece: &&Piece| piece.size == size && piece.modified == facts.modified;
+        let known = self.job.state.pieces.get(path).map(Vec::as_slice).unwrap_or_default();
+        let mut copied: Vec<Piece> = known.iter().filter(is_ours).cloned().collect();
+        let left = tree::stat(&folders.destination, &temporary).map_err(self.of_destination())?;
+        if copied.is_empty() || left.is_none_or(|left| size_of(&left) != size) {
+            copied.clear();
+            tree::remove(&folders.destination, &temporary).map_err(self.of_destination())?;
+        }
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = fs::openat(&folders.destination, &temporary, flags, Mode::RUSR | Mode::WUSR);
+        let destination = opened.map_err(io::Error::from).map_err(self.of_destination())?;
+        let mut entry = Entry { path: path.clone(), facts };
+        if copied.is_empty() && folders.is_one_device && self.is_cloned(&source, &destination)? {
+            entry.facts.kind = Kind::File { size, hash: None };
+            let names = (&folders.destination, temporary.as_c_str(), name.as_c_str());
+            self.complete(path, &entry.facts, &destination, names, &folders.new)?;
+            self.account(path, size, Ok((Outcome::Copied, entry.facts))).map_err(Trouble::Final)?;
+            return Ok(None);
+        }
+        fs::ftruncate(&destination, size).map_err(io::Error::from).map_err(self.of_destination())?;
+        let folder = self.job.destination.folder(split(path).0).map_err(self.of_destination())?;
+        let is_sparse = is_sparse(&stat);
+        let opened = Opened { entry, source, stat, folder, name, temporary, destination, is_sparse };
+        let (large, missing) = Large::new(opened, &copied);
+        if missing.is_empty() {
+            self.finish_large(&large).map_err(Trouble::Final)?;
+            return Ok(None);
+        }
+        let bytes: u64 =
+            copied.iter().map(|piece| large.range(piece.number)).map(|range| range.end - range.start).sum();
+        self.job.tally.done_bytes.fetch_add(bytes, Relaxed);
+        Ok(Some(Start::Pieces(Arc::new(large), missing)))
+    }
+
+    /// Copies a piece of a large file, and completes the file if no other is left.
+    pub(super) fn piece(&mut self, large: &Large, number: u32) -> Result<(), Error> {
+        if large.trouble().is_none() {
+            match self.copy_piece(large, number) {
+                Ok(()) => {}
+                Err(Trouble::Stopped) => return Ok(()),
+                Err(Trouble::Final(error)) => return Err(error),
+                Err(Trouble::Gone) => large.fail("it is gone".to_owned()),
+                Err(Trouble::Reason(reason)) => large.fail(reason),
+            }
+        }
+        if large.was_last() { self.finish_large(large) } else { Ok(()) }
+    }
+
+    fn copy_piece(&mut self, large: &Large, number: u32) -> Result<(), Trouble> {
+        let (range, mut hasher) = (large.range(number), large.hasher(number));
+        let len = range.end - range.start;
+        let Job { pace, tally, .. } = self.job;
+        let Large { source, destination, is_sparse, .. } = large;
+        let transfer = Transfer { source, destination, is_sparse: *is_sparse, pace, tally };
+        let moved = transfer.run(range, &mut hasher, &mut self.buffer).map_err(|ended| self.trouble(ended))?;
+        if moved < len {
+            return Err(Trouble::Reason("it became shorter while it was read".to_owned()));
+        }
+        let hash = blake3::hazmat::HasherExt::finalize_non_root(&hasher);
+        let Facts { modified, .. } = large.entry.facts;
+        let piece = Piece { size: large.entry.facts.size(), modified, number, hash };
+        self.note(&large.entry.path, &Note::Piece(piece)).map_err(Trouble::Final)?;
+        hit_on_thread("piece-copied");
+        large.copied(number, hash);
+        tally.done_bytes.fetch_add(len, Relaxed);
+        Ok(())
+    }
+
+    fn finish_large(&mut self, large: &Large) -> Result<(), Error> {
+        let path = &large.entry.path;
+        let ended = match (large.trouble(), large.hash()) {
+            (Some(reason), _) => Err(Trouble::Reason(reason)),
+            (None, Some(hash)) => self.complete_large(large, hash),
+            (None, None) => return Err(Error::Bug),
+        };
+        // Its pieces are of no use: its source has changed, or cannot be read.
+        if matches!(ended, Err(Trouble::Reason(_))) {
+            let _ = tree::remove(&large.folder, &large.temporary);
+        }
+        self.account(path, 0, ended).map(drop)
+    }
+
+    fn complete_large(&mut self, large: &Large, hash: crate::entry::Hash) -> Result<(Outcome, Facts), Trouble> {
+        let after = fs::fstat(&large.source).map_err(io::Error::from).map_err(of_source)?;
+        if has_changed(&large.stat, &after) {
+            self.counts.changed += 1;
+        }
+        let mut facts = large.entry.facts.clone();
+        facts.set_hash(hash);
+        let now = fs::fstat(&large.destination).map_err(io::Error::from).map_err(self.of_destination())?;
+        let names = (&large.folder, large.temporary.as_c_str(), large.name.as_c_str());
+        self.complete(&large.entry.path, &facts, &large.destination, names, &Facts::of(&now))?;
+        Ok((Outcome::Copied, facts))
+    }
+
+    /// What an error of the destination means.
+    fn of_destination(&self) -> impl Fn(io::Error) -> Trouble + use<'a> {
+        let path = self.job.destination.path();
+        move |error| match is_final(&error) {
+            true => Trouble::Final(Error::Full { path: path.to_owned(), source: error }),
+            false => Trouble::Reason(format!("the destination refuses: {error}")),
+        }
+    }
+
+    fn trouble(&self, ended: Ended) -> Trouble {
+        match ended {
+            Ended::Source(error) => of_source(error),
+            Ended::Destination(error) => self.of_destination()(error),
+            Ended::Stopped => Trouble::Stopped,
+        }
+    }
+}
+
+/// What an error of the source means.
+#[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
+fn of_source(error: io::Error) -> Trouble {
+    match error.kind() {
+        io::ErrorKind::NotFound => Trouble::Gone,
+        _ => Trouble::Reason(format!("the source cannot be read: {error}")),
+    }
+}
+
+/// Opens a file, not what a link leads to, and without waiting for the other end of a pipe.
+pub(crate) fn open_to_read(folder: &OwnedFd, name: &CStr) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    // Its time of access stays, where the system lets us.
+    match fs::openat(folder, name, flags | OFlags::NOATIME, Mode::empty()) {
+        Err(Errno::PERM) => Ok(fs::openat(folder, name, flags, Mode::empty())?),
+        opened => Ok(opened?),
+    }
+}
+
+/// Makes a file that nobody else may read yet. One that a killed run has left goes first.
+fn create(folder: &OwnedFd, name: &CStr) -> io::Result<OwnedFd> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR;
+    match fs::openat(folder, name, flags, mode) {
+        Err(Errno::EXIST) => {
+            tree::remove(folder, name)?;
+            Ok(fs::openat(folder, name, flags, mode)?)
+        }
+        made => Ok(made?),
+    }
+}
+
+fn rename(folder: &OwnedFd, from: &CStr, to: &CStr) -> io::Result<()> {
+    Ok(fs::renameat(folder, from, folder, to)?)
+}
+
+fn is_sparse(stat: &Stat) -> bool {
+    // The system counts blocks of 512 bytes, whatever the file system's are.
+    u64::try_from(stat.st_blocks).unwrap_or_default() * 512 < size_of(stat)
+}
+
+fn has_changed(before: &Stat, after: &Stat) -> bool {
+    modified(before) != modified(after)
+        || size_of(before) != size_of(after)
+        || (before.st_ctime, before.st_ctime_nsec) != (after.st_ctime, after.st_ctime_nsec)
+}

@@ -1,0 +1,82 @@
+//! Paths as bytes: their order, their parts and how they are shown.
+
+use std::cmp::Ordering;
+use std::fmt::Write;
+
+/// Orders paths by their names: a folder comes right before what is in it.
+pub(crate) fn order(a: &[u8], b: &[u8]) -> Ordering {
+    match a.iter().zip(b).position(|(a, b)| a != b) {
+        // No name holds a zero byte, so a separator may count as one.
+        Some(at) => rank(a[at]).cmp(&rank(b[at])),
+        None => a.len().cmp(&b.len()),
+    }
+}
+
+fn rank(byte: u8) -> u8 {
+    if byte == b'/' { 0 } else { byte }
+}
+
+/// The folder of a path, and its name there.
+pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(at) => (&path[..at], &path[at + 1..]),
+        None => (b"", path),
+    }
+}
+
+/// A path in a folder. The root is empty.
+pub(crate) fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut path = Vec::with_capacity(folder.len() + 1 + name.len());
+    path.extend_from_slice(folder);
+    if !folder.is_empty() {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name);
+    path
+}
+
+/// A path for people, on one line. Control characters, backslashes and bytes that are not UTF-8 are escaped.
+pub fn shown(path: &[u8]) -> String {
+    if path.is_empty() {
+        return ".".to_owned();
+    }
+    let mut text = String::with_capacity(path.len());
+    for chunk in path.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\\' => text.push_str("\\\\"),
+                c if c.is_control() => text.extend(c.escape_default()),
+                c => text.push(c),
+            }
+        }
+        for byte in chunk.invalid() {
+            let _ = write!(text, "\\x{byte:02x}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_comes_right_before_what_is_in_it() {
+        let mut paths: Vec<&[u8]> = vec![b"a-b", b"a/b", b"", b"a", b"a/b/c", b"a.b", b"a/\x01"];
+        paths.sort_by(|a, b| order(a, b));
+        assert_eq!(paths, [&b""[..], b"a", b"a/\x01", b"a/b", b"a/b/c", b"a-b", b"a.b"]);
+    }
+
+    #[test]
+    fn paths_are_cut_and_joined() {
+        assert_eq!(split(b"a/b/c"), (&b"a/b"[..], &b"c"[..]));
+        assert_eq!(split(b"a"), (&b""[..], &b"a"[..]));
+        assert_eq!((join(b"", b"a"), join(b"a", b"b")), (b"a".to_vec(), b"a/b".to_vec()));
+    }
+
+    #[test]
+    fn odd_names_are_shown_on_one_line() {
+        assert_eq!(shown(b"a\nb\xff\\c \xc3\xa9"), "a\\nb\\xff\\\\c \u{e9}");
+        assert_eq!(shown(b""), ".");
+    }
+}

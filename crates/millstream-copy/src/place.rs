@@ -1,0 +1,151 @@
+//! Which tree is copied to which: rsync's rule of the trailing slash.
+
+use crate::error::Error;
+use crate::request::Request;
+use millstream_model::Refusal;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// A source and a destination, found by the paths of a request.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    /// The folder that is listed.
+    pub(crate) source: PathBuf,
+    /// The folder that gets what is in it.
+    pub(crate) destination: PathBuf,
+    /// A single file.
+    pub(crate) file: Option<Single>,
+    /// What stands before a path where rules ask for it.
+    pub(crate) before: Vec<u8>,
+    /// What the slash at the end of the source meant, for people.
+    pub(crate) rule: String,
+}
+
+/// A single file: its name in the source, and in the destination.
+#[derive(Debug, Clone)]
+pub(crate) struct Single {
+    pub(crate) from: Vec<u8>,
+    pub(crate) to: Vec<u8>,
+}
+
+impl Place {
+    /// Finds both ends.
+    ///
+    /// # Errors
+    /// There is no source; the destination lies in it; there is no folder to make the destination in.
+    pub(crate) fn of(request: &Request) -> Result<Self, Error> {
+        let Request { source, destination, .. } = request;
+        let has_slash = ends_with_slash(source);
+        let metadata =
+            if has_slash || request.copy_links { fs::metadata(source) } else { fs::symlink_metadata(source) };
+        let metadata = metadata.map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Refusal::new(format!("there is no {}", source.display())).into(),
+            _ => Error::file("look at", source)(error),
+        })?;
+        let place = if metadata.is_dir() {
+            Self::of_folder(source, destination, has_slash)
+        } else if has_slash {
+            return Err(Refusal::new(format!("{} is no folder", source.display())).into());
+        } else {
+            Self::of_file(source, destination)?
+        };
+        place.check()?;
+        Ok(place)
+    }
+
+    fn of_folder(source: &Path, destination: &Path, has_slash: bool) -> Self {
+        let named = source.file_name().filter(|_| !has_slash && !source.as_os_str().as_bytes().ends_with(b"/."));
+        let (to, rule, before) = match named {
+            Some(name) => {
+                let to = destination.join(name);
+                let rule = format!("{} becomes {}", source.display(), to.display());
+                let hint = format!("to copy only what is in it, write {}/", source.display());
+                (to, format!("{rule}; {hint}"), name.as_bytes().to_vec())
+            }
+            None => {
+                let rule = format!("what is in {} goes to {}", source.display(), destination.display());
+                (destination.to_owned(), rule, Vec::new())
+            }
+        };
+        Self { source: source.to_owned(), destination: to, file: None, before, rule }
+    }
+
+    fn of_file(source: &Path, destination: &Path) -> Result<Self, Error> {
+        let no_name = || Refusal::new(format!("{} is no name of a file", source.display()));
+        let from = source.file_name().ok_or_else(no_name)?;
+        let folder = source.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let (to, name) = if destination.is_dir() || ends_with_slash(destination) {
+            (destination, from)
+        } else {
+            let folder = destination.parent().filter(|folder| !folder.as_os_str().is_empty());
+            (folder.unwrap_or(Path::new(".")), destination.file_name().unwrap_or(from))
+        };
+        let rule = format!("{} becomes {}", source.display(), to.join(name).display());
+        let single = Single { from: from.as_bytes().to_vec(), to: name.as_bytes().to_vec() };
+        Ok(Self { source: folder.to_owned(), destination: to.to_owned(), file: Some(single), before: Vec::new(), rule })
+    }
+
+    /// Refuses what would copy a tree into itself.
+    fn check(&self) -> Result<(), Error> {
+        let source = fs::canonicalize(&self.source).map_err(Error::file("find", &self.source))?;
+        let destination = self.canonical_destination()?;
+        let whole = match &self.file {
+            None => destination.starts_with(&source),
+            Some(single) => destination == source && single.from == single.to,
+        };
+        if whole {
+            let says = format!("{} lies in {}", destination.display(), source.display());
+            return Err(Refusal::new(says).hint("choose a destination outside of the source").into());
+        }
+        Ok(())
+    }
+
+    /// The destination without links. It may not exist yet, but the folder that it will be in must.
+    ///
+    /// # Errors
+    /// That folder does not exist.
+    pub(crate) fn canonical_destination(&self) -> Result<PathBuf, Error> {
+        let mut existing = self.destination.as_path();
+        let mut missing = Vec::new();
+        loop {
+            match fs::canonicalize(existing) {
+                Ok(found) if missing.len() <= self.missing_folders_max() => {
+                    return Ok(missing.iter().rev().fold(found, |path: PathBuf, name| path.join(name)));
+                }
+                Ok(found) => {
+                    let says = format!("there is no folder for {}", self.destination.display());
+                    let needed = missing.iter().skip(1).rev().fold(found, |path: PathBuf, name| path.join(name));
+                    return Err(Refusal::new(says).hint(format!("mkdir -p {}", needed.display())).into());
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    missing.push(existing.file_name().unwrap_or(OsStr::new("..")).to_owned());
+                    let folder = existing.parent().filter(|folder| !folder.as_os_str().is_empty());
+                    existing = folder.unwrap_or(Path::new("."));
+                }
+                Err(error) => return Err(Error::file("find", existing)(error)),
+            }
+        }
+    }
+
+    /// Folders that the copy may make: the destination, and the folder named like the source in it.
+    fn missing_folders_max(&self) -> usize {
+        if self.before.is_empty() { 1 } else { 2 }
+    }
+
+    /// The root of the copy, or the file that it is.
+    pub(crate) fn target(&self, root: &Path) -> PathBuf {
+        self.file.as_ref().map_or_else(|| root.to_owned(), |single| root.join(OsStr::from_bytes(&single.to)))
+    }
+
+    /// The name in the source of a path of the copy.
+    pub(crate) fn source_path<'a>(&'a self, path: &'a [u8]) -> &'a [u8] {
+        self.file.as_ref().map_or(path, |single| &single.from)
+    }
+}
+
+fn ends_with_slash(path: &Path) -> bool {
+    path.as_os_str().as_bytes().ends_with(b"/")
+}

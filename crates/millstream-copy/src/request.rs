@@ -1,0 +1,76 @@
+//! What to copy, where to, and how.
+
+use crate::walk::Rule;
+use std::path::PathBuf;
+
+/// A copy of a tree or a file.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// What is copied. If it is a folder and ends with a slash, its content is copied, else the folder itself.
+    pub source: PathBuf,
+    /// Where to.
+    pub destination: PathBuf,
+    /// Which entries are copied. The first rule that fits an entry decides; what fits none is copied.
+    pub rules: Vec<Rule>,
+    /// Copy what links lead to, instead of the links.
+    pub copy_links: bool,
+    /// Do not leave the source's file system.
+    pub one_file_system: bool,
+    /// Copy extended attributes, ACLs among them.
+    pub attributes: bool,
+    /// Read files also where the system could copy them without that, so that every file has a hash.
+    pub hash: bool,
+    /// Return only once everything is on the disk.
+    pub fsync: bool,
+    /// Read the copy again at the end, and compare.
+    pub verify: bool,
+    /// Files that are copied at once.
+    pub jobs: Jobs,
+    /// Bytes per second, of all workers together.
+    pub bytes_per_second: Option<u64>,
+    /// Delete what the source does not have.
+    pub delete: Option<Delete>,
+    /// The folder in which copies keep their manifests and journals.
+    pub home: PathBuf,
+}
+
+/// How many files are copied at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Jobs {
+    /// As many as turn out to be fastest.
+    Auto,
+    /// So many.
+    Fixed(usize),
+}
+
+/// What may be deleted at the destination.
+#[derive(Debug, Clone, Default)]
+pub struct Delete {
+    /// Delete nothing if it would be more than this.
+    pub most: Option<u64>,
+    /// Move it there instead.
+    pub trash: Option<PathBuf>,
+    /// Also if the source is empty.
+    pub even_all: bool,
+}
+
+impl Request {
+    /// A copy with usual options.
+    pub fn new(source: impl Into<PathBuf>, destination: impl Into<PathBuf>, home: impl Into<PathBuf>) -> Self {
+        Self {
+            source: source.into(),
+            destination: destination.into(),
+            rules: Vec::new(),
+            copy_links: false,
+            one_file_system: false,
+            attributes: false,
+            hash: false,
+            fsync: false,
+            verify: false,
+            jobs: Jobs::Auto,
+            bytes_per_second: None,
+            delete: None,
+            home: home.into(),
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! What a copy keeps between its runs: a manifest, and while it is unfinished, journals.
+
+use crate::entry::{Facts, Kind};
+use crate::error::Error;
+use crate::limits::LARGE_BYTES_MIN;
+use crate::manifest::{self, Header, Journal, Note, Notes, Piece, Reader, Sorted, Sorter, Writer};
+use crate::path::order;
+use crate::place::Place;
+use millstream_host::FileLock;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Names of the files in the folder of a copy.
+const LOCK: &str = "lock";
+const MANIFEST: &str = "manifest";
+const KNOWN: &str = "known";
+const LIST: &str = "list";
+const BOOT: &str = "boot";
+const FAILURES: &str = "failures.ndjson";
+
+/// The folder of a copy, which no other process uses meanwhile.
+pub(crate) struct State {
+    folder: PathBuf,
+    id: String,
+    /// Whether an earlier run has not reached its end.
+    pub(crate) is_resumed: bool,
+    /// Pieces of large files that an earlier run has copied.
+    pub(crate) pieces: BTreeMap<Vec<u8>, Vec<Piece>>,
+    _lock: FileLock,
+}
+
+impl State {
+    /// Opens the folder of a copy to this destination. Gathers what earlier runs have noted.
+    ///
+    /// # Errors
+    /// Another copy writes there; the folder cannot be written.
+    pub(crate) fn open(home: &Path, destination: &Path) -> Result<Self, Error> {
+        let id = format!("{:016x}", xxh3_64(destination.as_os_str().as_bytes()));
+        let folder = home.join(&id);
+        fs::create_dir_all(&folder).map_err(Error::file("make", &folder))?;
+        let lock = FileLock::try_take(&folder.join(LOCK)).map_err(Error::file("lock", &folder))?;
+        let lock = lock.ok_or_else(|| Error::Busy { path: destination.to_owned() })?;
+        let mut state = Self { folder, id, is_resumed: false, pieces: BTreeMap::new(), _lock: lock };
+        state.gather()?;
+        Ok(state)
+    }
+
+    /// Sixteen digits that no copy to another destination has.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Where the source is listed.
+    pub(crate) fn list(&self) -> PathBuf {
+        self.folder.join(LIST)
+    }
+
+    /// Where the manifest of the last finished run is.
+    pub(crate) fn manifest(&self) -> PathBuf {
+        self.folder.join(MANIFEST)
+    }
+
+    /// Where failures are written.
+    pub(crate) fn failures(&self) -> PathBuf {
+        self.folder.join(FAILURES)
+    }
+
+    /// A journal for a worker.
+    pub(crate) fn journal(&self, worker: usize) -> Result<Journal, Error> {
+        Journal::create(&self.folder, worker).map_err(Error::file("write to", &self.folder))
+    }
+
+    /// Notes that a run has begun, on this start of the machine.
+    pub(crate) fn begin(&self) -> Result<(), Error> {
+        let path = self.folder.join(BOOT);
+        millstream_host::write_whole(&path, &boot()).map_err(Error::file("write", &path))
+    }
+
+    /// Joins the journals of unfinished runs into one sorted file.
+    fn gather(&mut self) -> Result<(), Error> {
+        let failed = Error::file("read", &self.folder);
+        let known = self.folder.join(KNOWN);
+        let journals = manifest::journals(&self.folder).map_err(&failed)?;
+        self.is_resumed = !journals.is_empty() || known.exists();
+        if !self.is_resumed {
+            return Ok(());
+        }
+        // What was not yet on the disk when the machine stopped is lost, and nobody knows what that was.
+        let boot_before = millstream_host::read_whole(&self.folder.join(BOOT)).map_err(&failed)?;
+        let is_doubtful = boot_before.is_none_or(|before| before != boot());
+        let gathered = (|| {
+            let mut sorter = Sorter::new(&self.folder);
+            let mut push = |path: &[u8], note: &Note| sorter.push(path, &encoded(note)?);
+            if known.exists() {
+                // It holds what the manifest did.
+                let mut notes = manifest::read_journal(&known)?;
+                while let Some((path, note)) = notes.next()? {
+                    push(&path, &note)?;
+                }
+            } else {
+                let mut old = Old::open(&self.manifest())?;
+                while let Some((path, facts)) = old.next()? {
+                    push(&path, &Note::Done(facts))?;
+                }
+            }
+            for journal in &journals {
+                let mut notes = manifest::read_journal(journal)?;
+                while let Some((path, note)) = notes.next()? {
+                    match note {
+                        Note::Done(facts) if is_doubtful => push(&path, &Note::Doubtful(facts))?,
+                        Note::Piece(_) if is_doubtful => {}
+                        note => push(&path, &note)?,
+                    }
+                }
+            }
+            let new = self.folder.join(format!("{KNOWN}{}", millstream_host::NEW));
+            self.write_known(&new, sorter.finish()?)?;
+            fs::rename(&new, &known)
+        })();
+        gathered.map_err(&failed)?;
+        for journal in journals {
+            fs::remove_file(&journal).map_err(&failed)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the last note of each path, and the pieces behind it.
+    fn write_known(&mut self, path: &Path, mut sorted: Sorted) -> io::Result<()> {
+        let mut file = Journal::create_at(path)?;
+        let mut now: Option<(Vec<u8>, Vec<Note>)> = None;
+        loop {
+            let record = sorted.next()?;
+            let next = match record {
+                Some(record) => Some((record.path, decoded(&record.body)?)),
+                None => None,
+            };
+            match (&mut now, next) {
+                (Some((path, notes)), Some((next, note))) if *path == next => {
+                    if !matches!(note, Note::Piece(_)) {
+                        notes.clear();
+                    }
+                    notes.push(note);
+                }
+                (group, next) => {
+                    let is_last = next.is_none();
+                    let before = std::mem::replace(group, next.map(|(path, note)| (path, vec![note])));
+                    if let Some((path, notes)) = before {
+                        self.keep(&mut file, path, &notes)?;
+                    }
+                    if is_last {
+                        return file.finish();
+                    }
+                }
+            }
+        }
+    }
+
+    fn keep(&mut self, file: &mut Journal, path: Vec<u8>, notes: &[Note]) -> io::Result<()> {
+        for note in notes {
+            file.add(&path, note)?;
+            if let Note::Piece(piece) = note {
+                self.pieces.entry(path.clone()).or_default().push(piece.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// What earlier runs know, in the order of paths.
+    pub(crate) fn known(&self) -> Result<Known, Error> {
+        let path = self.folder.join(KNOWN);
+        let source = if path.exists() {
+            Source::Notes(manifest::read_journal(&path).map_err(Error::file("read", &path))?)
+        } else {
+            Source::Old(Old::open(&self.manifest()).map_err(Error::file("read", &self.manifest()))?)
+        };
+        Ok(Known { source, next: None, is_over: false })
+    }
+
+    /// Makes the manifest of what is at the destination, and forgets the journals.
+    pub(crate) fn finish(&self, header: &Header) -> Result<Finished, Error> {
+        let failed = Error::file("write to", &self.folder);
+        let new = self.folder.join(format!("{MANIFEST}{}", millstream_host::NEW));
+        let journals = manifest::journals(&self.folder).map_err(&failed)?;
+        let mut known = self.known()?;
+        let mut list = Reader::open(&self.list()).map_err(Error::manifest(&self.list()))?;
+        let finished = (|| {
+            let mut sorter = Sorter::new(&self.folder);
+            for journal in &journals {
+                let mut notes = manifest::read_journal(journal)?;
+                while let Some((path, note)) = notes.next()? {
+                    if !matches!(note, Note::Piece(_)) {
+                        sorter.push(&path, &encoded(&note)?)?;
+                    }
+                }
+            }
+            let mut journal = Known { source: Source::Sorted(sorter.finish()?), next: None, is_over: false };
+            let mut writer = Writer::create(&new, header)?;
+            let mut finished = Finished::default();
+            while let Some(mut entry) = list.next()? {
+                let before = known.at(&entry.path)?;
+                match journal.at(&entry.path)? {
+                    Some(Note::Absent) => continue,
+                    Some(Note::Done(facts)) => entry.facts = facts,
+                    _ => {
+                        if let Some(hash) = before.and_then(|note| note.hash_of(&entry.facts)) {
+                            entry.facts.set_hash(hash);
+                        }
+                    }
+                }
+                if matches!(entry.facts.kind, Kind::File { .. }) {
+                    finished.hashed += u64::from(entry.facts.hash().is_some());
+                    finished.unhashed += u64::from(entry.facts.hash().is_none());
+                }
+                writer.push_entry(&entry)?;
+            }
+            writer.finish()?;
+            fs::rename(&new, self.manifest())?;
+            Ok(finished)
+        })();
+        let finished = finished.map_err(&failed)?;
+        for path in journals.into_iter().chain([self.folder.join(KNOWN), self.list()]) {
+            millstream_host::remove_whole(&path).map_err(&failed)?;
+        }
+        Ok(finished)
+    }
+}
+
+/// What the manifest of a finished run holds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Finished {
+    /// Files with a hash.
+    pub(crate) hashed: u64,
+    /// Files that nobody has read.
+    pub(crate) unhashed: u64,
+}
+
+/// What earlier runs know about paths, read in their order.
+pub(crate) struct Known {
+    source: Source,
+    next: Option<(Vec<u8>, Note)>,
+    is_over: bool,
+}
+
+enum Source {
+    Old(Old),
+    Notes(Notes),
+    Sorted(Sorted),
+}
+
+impl Known {
+    /// The last note about a path that is no piece. Paths must be asked for in order.
+    pub(crate) fn at(&mut self, path: &[u8]) -> io::Result<Option<Note>> {
+        let mut found = None;
+        loop {
+            if self.next.is_none() && !self.is_over {
+                self.next = self.source.next()?;
+                self.is_over = self.next.is_none();
+            }
+            let Some((next, _)) = &self.next else { return Ok(found) };
+            match order(next, path) {
+                Ordering::Less => self.next = None,
+                Ordering::Greater => return Ok(found),
+                Ordering::Equal => {
+                    let note = self.next.take().map(|(_, note)| note);
+                    found = note.filter(|note| !matches!(note, Note::Piece(_))).or(found);
+                }
+            }
+        }
+    }
+}
+
+impl Source {
+    fn next(&mut self) -> io::Result<Option<(Vec<u8>, Note)>> {
+        match self {
+            Self::Old(old) => Ok(old.next()?.map(|(path, facts)| (path, Note::Done(facts)))),
+            Self::Notes(notes) => notes.next(),
+            Self::Sorted(sorted) => match sorted.next()? {
+                Some(record) => Ok(Some((record.path, decoded(&record.body)?))),
+                None => Ok(None),
+            },
+        }
+    }
+}
+
+/// The manifest of the last finished run, if there is a whole one.
+struct Old(Option<Box<Reader>>);
+
+impl Old {
+    fn open(path: &Path) -> io::Result<Self> {
+        match Reader::open(path) {
+            Ok(reader) => Ok(Self(Some(Box::new(reader)))),
+            // Without it, nothing is known; the copy is not wrong.
+            Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::InvalidData].contains(&error.kind()) => {
+                Ok(Self(None))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn next(&mut self) -> io::Result<Option<(Vec<u8>, Facts)>> {
+        let entry = match &mut self.0 {
+            Some(reader) => reader.next()?,
+            None => None,
+        };
+        Ok(entry.map(|entry| (entry.path, entry.facts)))
+    }
+}
+
+/// The header of the copy's manifest.
+pub(crate) fn header(place: &Place, destination: &Path, has_attributes: bool) -> Header {
+    Header {
+        source: place.source.display().to_string(),
+        destination: destination.as_os_str().as_bytes().to_vec(),
+        file: place.file.as_ref().map(|single| single.to.clone()),
+        has_attributes,
+    }
+}
+
+/// Folders of finished copies, with the headers of their manifests.
+pub(crate) fn finished(home: &Path) -> Result<Vec<(PathBuf, Header)>, Error> {
+    let entries = match fs::read_dir(home) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(Error::file("list", home))?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(Error::file("list", home))?.path().join(MANIFEST);
+        match manifest::header_of(&path) {
+            Ok(header) => found.push((path, header)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::manifest(&path)(error)),
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a file is copied in pieces, as far as its facts say.
+pub(crate) fn is_large(facts: &Facts) -> bool {
+    facts.size() >= LARGE_BYTES_MIN && facts.shared.is_none()
+}
+
+/// The machine's start, as the kernel names it.
+fn boot() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+}
+
+fn encoded(note: &Note) -> io::Result<Vec<u8>> {
+    postcard::to_stdvec(note).map_err(|error| io::Error::other(error.to_string()))
+}
+
+fn decoded(bytes: &[u8]) -> io::Result<Note> {
+    postcard::from_bytes(bytes).map_err(|_| manifest::damaged("a note cannot be read"))
+}

@@ -1,0 +1,222 @@
+//! Compares a copy with its manifest: without the source, and at any later time.
+
+use crate::crew::crew;
+use crate::entry::{Entry, Facts, Kind};
+use crate::error::Error;
+use crate::limits::{BLOCK_BYTES_MAX, BLOCK_ENTRIES_MAX};
+use crate::local::{buffer, hash, open_to_read};
+use crate::manifest::Reader;
+use crate::path::split;
+use crate::state::finished;
+use crate::tally::{Failure, Failures, Phase, Tally};
+use crate::tree::{self, Thing, Tree, named};
+use millstream_model::Refusal;
+use millstream_model::words::command;
+use rustix::fd::{AsFd, OwnedFd};
+use serde::Serialize;
+use std::ffi::{CStr, OsStr};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// What a comparison has shown.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Verification {
+    /// The root of the copy.
+    pub destination: PathBuf,
+    /// Entries of the manifest that were compared.
+    pub entries: u64,
+    /// Files whose bytes have the hash of the manifest, or should have.
+    pub hashed: u64,
+    /// Files of which the manifest knows no hash: only sizes and times were compared.
+    pub unhashed: u64,
+    /// Bytes read.
+    pub bytes: u64,
+    /// How many entries are not as the manifest says.
+    pub problems: u64,
+    /// The first of them.
+    pub named: Vec<Failure>,
+    /// Whether it was stopped.
+    pub stopped: bool,
+    /// Seconds.
+    pub seconds: f64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    entries: u64,
+    hashed: u64,
+    unhashed: u64,
+    bytes: u64,
+}
+
+/// Compares every copy that was made to this path, or below it.
+///
+/// # Errors
+/// There is no manifest of such a copy, it is damaged, or the destination cannot be read at all.
+pub fn verify(destination: &Path, home: &Path, jobs: usize, tally: &Tally) -> Result<Vec<Verification>, Error> {
+    let wanted = fs::canonicalize(destination).map_err(Error::file("find", destination))?;
+    let mut found = Vec::new();
+    for (manifest, header) in finished(home)? {
+        let root = Path::new(OsStr::from_bytes(&header.destination));
+        if root.starts_with(&wanted) {
+            found.push((root.to_owned(), manifest));
+        }
+    }
+    if found.is_empty() {
+        let says = format!("there is no manifest of a copy to {}", wanted.display());
+        let hint = format!("only what {} has copied can be compared, by the user who did", command("copy"));
+        return Err(Refusal::new(says).hint(hint).into());
+    }
+    found.sort();
+    found.iter().map(|(_, manifest)| compare(manifest, jobs, tally)).collect()
+}
+
+/// Compares a copy with one manifest.
+pub(crate) fn compare(manifest: &Path, jobs: usize, tally: &Tally) -> Result<Verification, Error> {
+    let begun = Instant::now();
+    let mut list = Reader::open(manifest).map_err(Error::manifest(manifest))?;
+    let header = list.header().clone();
+    let target = PathBuf::from(OsStr::from_bytes(&header.destination));
+    // The path of a single file is that of the file; its entry has its name.
+    let root = if header.file.is_some() { target.parent().unwrap_or(&target) } else { &target };
+    let tree = Tree::open(root, false).map_err(Error::file("open", root))?;
+    let failures = Failures::open(None).map_err(Error::file("read", manifest))?;
+    tally.begin(Phase::Verifying);
+    let counts = crew(
+        jobs,
+        |_, queue| {
+            let mut checker = Checker::new(&tree, tally, &failures, header.has_attributes);
+            while let Some(block) = queue.next() {
+                for entry in block {
+                    checker.check(&entry);
+                }
+            }
+            Ok(checker.counts)
+        },
+        |sender| {
+            let (mut block, mut bytes) = (Vec::new(), 0);
+            while let Some(entry) = list.next().map_err(Error::manifest(manifest))? {
+                bytes += entry.facts.size();
+                block.push(entry);
+                if block.len() >= BLOCK_ENTRIES_MAX || bytes >= BLOCK_BYTES_MAX {
+                    bytes = 0;
+                    if tally.is_stopped() || sender.send(std::mem::take(&mut block)).is_err() {
+                        return Ok(());
+                    }
+                }
+            }
+            let _ = sender.send(block);
+            Ok(())
+        },
+    )?;
+    let (named, problems) = failures.finish().map_err(Error::file("read", manifest))?;
+    let sum = |of: fn(&Counts) -> u64| counts.iter().map(of).sum();
+    Ok(Verification {
+        entries: sum(|counts| counts.entries),
+        hashed: sum(|counts| counts.hashed),
+        unhashed: sum(|counts| counts.unhashed),
+        bytes: sum(|counts| counts.bytes),
+        destination: target,
+        problems,
+        named,
+        stopped: tally.is_stopped(),
+        seconds: begun.elapsed().as_secs_f64(),
+    })
+}
+
+struct Checker<'a> {
+    tree: &'a Tree,
+    tally: &'a Tally,
+    failures: &'a Failures,
+    attributes: bool,
+    folder: Option<(Vec<u8>, OwnedFd)>,
+    buffer: Vec<u8>,
+    counts: Counts,
+}
+
+impl<'a> Checker<'a> {
+    fn new(tree: &'a Tree, tally: &'a Tally, failures: &'a Failures, attributes: bool) -> Self {
+        Self { tree, tally, failures, attributes, folder: None, buffer: buffer(), counts: Counts::default() }
+    }
+
+    fn check(&mut self, entry: &Entry) {
+        if self.tally.is_stopped() {
+            return;
+        }
+        match self.problem(entry) {
+            Ok(None) => {}
+            Ok(Some(problem)) => self.failures.add(&entry.path, problem),
+            Err(error) => self.failures.add(&entry.path, format!("it cannot be read: {error}")),
+        }
+        self.counts.entries += 1;
+        self.tally.done(entry.facts.size());
+    }
+
+    /// What is wrong with an entry.
+    fn problem(&mut self, entry: &Entry) -> io::Result<Option<String>> {
+        let (folder_path, name) = split(&entry.path);
+        let name = named(if name.is_empty() { b"." } else { name })?;
+        if self.folder.as_ref().is_none_or(|(path, _)| path != folder_path) {
+            match self.tree.folder(folder_path) {
+                Ok(folder) => self.folder = Some((folder_path.to_vec(), folder)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Some("it is missing".to_owned())),
+                Err(error) => return Err(error),
+            }
+        }
+        let Some((_, folder)) = self.folder.take() else { return Ok(None) };
+        let found = self.compare(entry, &folder, &name);
+        self.folder = Some((folder_path.to_vec(), folder));
+        found
+    }
+
+    fn compare(&mut self, entry: &Entry, folder: &OwnedFd, name: &CStr) -> io::Result<Option<String>> {
+        let wanted = &entry.facts;
+        let Some(stat) = tree::stat(folder, name)? else { return Ok(Some("it is missing".to_owned())) };
+        let mut now = Facts::of(&stat);
+        if let Kind::Link { target } = &mut now.kind {
+            *target = tree::target(folder, name)?;
+        }
+        if let Some(problem) = difference(wanted, &now) {
+            return Ok(Some(problem));
+        }
+        if self.attributes && Thing::Named(folder.as_fd(), name).attributes()? != wanted.attributes {
+            return Ok(Some("its attributes differ".to_owned()));
+        }
+        let Kind::File { size, hash: wanted } = wanted.kind else { return Ok(None) };
+        let Some(wanted) = wanted else {
+            self.counts.unhashed += 1;
+            return Ok(None);
+        };
+        let file = open_to_read(folder, name)?;
+        // `None`: somebody has stopped the comparison.
+        let Some(found) = hash(&file, self.tally, &mut self.buffer)? else { return Ok(None) };
+        self.counts.hashed += 1;
+        self.counts.bytes += size;
+        Ok((found != wanted).then(|| "its bytes differ, although its size and time do not".to_owned()))
+    }
+}
+
+/// How an entry differs, as far as one sees without reading it.
+fn difference(wanted: &Facts, now: &Facts) -> Option<String> {
+    match (&wanted.kind, &now.kind) {
+        (Kind::File { size: a, .. }, Kind::File { size: b, .. }) if a != b => {
+            return Some(format!("it has {b} bytes instead of {a}"));
+        }
+        (Kind::File { .. }, Kind::File { .. }) if wanted.modified != now.modified => {
+            return Some("it was changed later".to_owned());
+        }
+        (Kind::File { .. }, Kind::File { .. }) | (Kind::Folder, Kind::Folder) => {}
+        (Kind::Link { target: a }, Kind::Link { target: b }) if a != b => {
+            return Some("the link leads elsewhere".to_owned());
+        }
+        // Rights of a link mean nothing.
+        (Kind::Link { .. }, Kind::Link { .. }) => return None,
+        (a, b) if a != b => return Some("it is of another kind".to_owned()),
+        _ => {}
+    }
+    let differs = wanted.mode != now.mode;
+    differs.then(|| format!("its rights are {:o} instead of {:o}", now.mode, wanted.mode))
+}

@@ -1,0 +1,37 @@
+//! Which entries of a tree are copied.
+
+use super::pattern::Pattern;
+use crate::path::join;
+
+/// A rule: the first one that fits an entry decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// What fits.
+    pub pattern: Pattern,
+    /// Whether what fits is copied.
+    pub includes: bool,
+}
+
+/// All rules, in order. What fits none is copied.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Filter {
+    rules: Vec<Rule>,
+    /// What stands before a path: the name of the tree, if its folder itself is copied.
+    before: Vec<u8>,
+}
+
+impl Filter {
+    pub(crate) fn new(rules: &[Rule], before: &[u8]) -> Self {
+        Self { rules: rules.to_vec(), before: before.to_vec() }
+    }
+
+    /// Whether an entry is copied. What is in a folder that is not copied is not asked for.
+    pub(crate) fn takes(&self, path: &[u8], is_folder: bool) -> bool {
+        let is_unnamed = path.is_empty() && self.before.is_empty();
+        if self.rules.is_empty() || is_unnamed {
+            return true;
+        }
+        let path = if path.is_empty() { self.before.clone() } else { join(&self.before, path) };
+        self.rules.iter().find(|rule| rule.pattern.fits(&path, is_folder)).is_none_or(|rule| rule.includes)
+    }
+}

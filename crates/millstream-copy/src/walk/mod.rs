@@ -1,0 +1,319 @@
+//! Lists a tree by descriptors, in several threads, into a sorted manifest.
+
+mod filter;
+mod pattern;
+
+pub(crate) use filter::Filter;
+pub use filter::Rule;
+pub use pattern::Pattern;
+
+use crate::entry::{Entry, Facts, Inode, Kind, inode};
+use crate::error::Error;
+use crate::limits::LARGE_BYTES_MIN;
+use crate::manifest::{Header, Sorter, Writer, encode};
+use crate::path::join;
+use crate::tally::{Failures, Tally};
+use crate::tree::{self, Thing, Tree};
+use millstream_model::Refusal;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::fs::{AtFlags, FileType, RawDir, Stat, statat};
+use rustix::io::Errno;
+use std::ffi::CStr;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Bytes for names that the system returns at once.
+const LISTING_BYTES: usize = 32 << 10;
+
+/// How a tree is listed.
+pub(crate) struct Walk<'a> {
+    pub(crate) tree: &'a Tree,
+    pub(crate) filter: &'a Filter,
+    pub(crate) copy_links: bool,
+    pub(crate) one_file_system: bool,
+    pub(crate) attributes: bool,
+    /// Only this name, under which it is listed.
+    pub(crate) only: Option<(&'a [u8], &'a [u8])>,
+    pub(crate) threads: usize,
+    pub(crate) tally: &'a Tally,
+    pub(crate) failures: &'a Failures,
+}
+
+/// What was listed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Listed {
+    pub(crate) entries: u64,
+    pub(crate) folders: u64,
+    pub(crate) bytes: u64,
+    /// Files that are copied in pieces, unless there are too many.
+    pub(crate) large: u64,
+    /// Entries that share an inode with others.
+    pub(crate) shared: u64,
+    /// Whether everything could be listed.
+    pub(crate) is_whole: bool,
+}
+
+struct Folder {
+    path: Vec<u8>,
+    /// The folders that it is in, if links are followed: a link to one of them would never end.
+    above: Option<Arc<Above>>,
+}
+
+struct Above {
+    inode: Inode,
+    above: Option<Arc<Above>>,
+}
+
+/// Folders that are still to be listed.
+struct Queue {
+    folders: Vec<Folder>,
+    busy: usize,
+    error: Option<Error>,
+}
+
+struct Shared<'a> {
+    walk: &'a Walk<'a>,
+    device: u64,
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    found: Mutex<(Sorter, Listed)>,
+    folder: &'a Path,
+    is_whole: AtomicBool,
+}
+
+impl Walk<'_> {
+    /// Lists the tree into a manifest. What cannot be listed is a failure.
+    ///
+    /// # Errors
+    /// The root cannot be listed, or the manifest cannot be written.
+    pub(crate) fn list(&self, header: &Header, manifest: &Path, folder: &Path) -> Result<Listed, Error> {
+        let root = self.tree.root_stat().map_err(Error::file("look at", self.tree.path()))?;
+        let shared = Shared {
+            walk: self,
+            device: root.st_dev,
+            queue: Mutex::new(Queue { folders: Vec::new(), busy: 0, error: None }),
+            changed: Condvar::new(),
+            found: Mutex::new((Sorter::new(folder), Listed::default())),
+            folder,
+            is_whole: AtomicBool::new(true),
+        };
+        match self.only {
+            Some((from, to)) => shared.list_one(from, to)?,
+            None => {
+                if !self.filter.takes(b"", true) {
+                    let says = format!("the rules exclude {} itself", self.tree.path().display());
+                    return Err(Refusal::new(says).hint("end it with a slash to copy what is in it").into());
+                }
+                shared.keep(vec![Entry { path: Vec::new(), facts: self.root_facts(&root)? }])?;
+                let above = self.copy_links.then(|| Arc::new(Above { inode: inode(&root), above: None }));
+                lock(&shared.queue).folders.push(Folder { path: Vec::new(), above });
+                std::thread::scope(|scope| {
+                    for _ in 0..self.threads {
+                        scope.spawn(|| shared.work());
+                    }
+                });
+            }
+        }
+        if let Some(error) = lock(&shared.queue).error.take() {
+            return Err(error);
+        }
+        let (sorter, mut listed) = shared.found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        listed.is_whole = shared.is_whole.into_inner() && !self.tally.is_stopped();
+        let written = (|| {
+            let mut sorted = sorter.finish()?;
+            let mut writer = Writer::create(manifest, header)?;
+            while let Some(record) = sorted.next()? {
+                writer.push(&record.path, &record.body)?;
+            }
+            writer.finish_unsynced()
+        })();
+        written.map_err(Error::file("write", manifest))?;
+        Ok(listed)
+    }
+
+    fn root_facts(&self, stat: &Stat) -> Result<Facts, Error> {
+        let mut facts = Facts::of(stat);
+        if self.attributes {
+            let folder = self.tree.folder(b"");
+            let read = folder.and_then(|folder| Thing::Open(folder.as_fd()).attributes());
+            facts.attributes = read.map_err(Error::file("read the attributes of", self.tree.path()))?;
+        }
+        Ok(facts)
+    }
+}
+
+impl Shared<'_> {
+    fn work(&self) {
+        let mut buffer = Vec::with_capacity(LISTING_BYTES);
+        while let Some(folder) = self.next() {
+            let listed = self.list(&folder, &mut buffer);
+            let mut queue = lock(&self.queue);
+            queue.busy -= 1;
+            match listed {
+                Ok(folders) => queue.folders.extend(folders),
+                Err(error) => queue.error = Some(error),
+            }
+            drop(queue);
+            self.changed.notify_all();
+        }
+    }
+
+    /// The next folder. `None` once all are listed.
+    fn next(&self) -> Option<Folder> {
+        let mut queue = lock(&self.queue);
+        loop {
+            if queue.error.is_some() || self.walk.tally.is_stopped() {
+                return None;
+            }
+            if let Some(folder) = queue.folders.pop() {
+                queue.busy += 1;
+                return Some(folder);
+            }
+            if queue.busy == 0 {
+                return None;
+            }
+            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Lists a folder, keeps its entries and returns the folders in it.
+    fn list(&self, folder: &Folder, buffer: &mut Vec<u8>) -> Result<Vec<Folder>, Error> {
+        let (mut entries, mut inner) = (Vec::new(), Vec::new());
+        let opened = match self.walk.tree.folder(&folder.path) {
+            Ok(opened) => opened,
+            Err(error) if folder.path.is_empty() => return Err(Error::file("list", self.walk.tree.path())(error)),
+            // Somebody has removed it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(inner),
+            Err(error) => {
+                self.failed(&folder.path, format!("what is in it cannot be listed: {error}"));
+                return Ok(inner);
+            }
+        };
+        let mut names = RawDir::new(&opened, buffer.spare_capacity_mut());
+        while let Some(name) = names.next() {
+            let name = match name {
+                Ok(name) => name,
+                Err(error) => {
+                    self.failed(&folder.path, format!("what is in it cannot be listed: {error}"));
+                    break;
+                }
+            };
+            let name = name.file_name();
+            if name == c"." || name == c".." {
+                continue;
+            }
+            let path = join(&folder.path, name.to_bytes());
+            let Some((facts, stat)) = self.look(&opened, name, &path) else { continue };
+            if facts.kind == Kind::Folder && self.descends(folder, &stat, &path) {
+                let above = folder.above.as_ref();
+                let above = above.map(|above| Above { inode: inode(&stat), above: Some(Arc::clone(above)) });
+                inner.push(Folder { path: path.clone(), above: above.map(Arc::new) });
+            }
+            entries.push(Entry { path, facts });
+        }
+        self.keep(entries)?;
+        Ok(inner)
+    }
+
+    /// What the system says of a name. `None` if it is not copied.
+    fn look(&self, folder: &OwnedFd, name: &CStr, path: &[u8]) -> Option<(Facts, Stat)> {
+        let flags = if self.walk.copy_links { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+        let stat = match statat(folder, name, flags) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) if !self.walk.copy_links => return None,
+            Err(error) => {
+                // Rules are asked first: what is excluded cannot fail.
+                if self.walk.filter.takes(path, false) {
+                    let reason = match error {
+                        Errno::NOENT => "the link leads nowhere".to_owned(),
+                        Errno::LOOP => "the link leads in a circle".to_owned(),
+                        error => io::Error::from(error).to_string(),
+                    };
+                    self.failed(path, reason);
+                }
+                return None;
+            }
+        };
+        let is_folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+        if !self.walk.filter.takes(path, is_folder) {
+            return None;
+        }
+        let mut facts = Facts::of(&stat);
+        if let Kind::Link { target } = &mut facts.kind {
+            match tree::target(folder, name) {
+                Ok(read) => *target = read,
+                Err(error) => {
+                    self.failed(path, format!("the link cannot be read: {error}"));
+                    return None;
+                }
+            }
+        }
+        if self.walk.attributes {
+            match Thing::Named(folder.as_fd(), name).attributes() {
+                Ok(read) => facts.attributes = read,
+                Err(error) => {
+                    self.failed(path, format!("its attributes cannot be read: {error}"));
+                    return None;
+                }
+            }
+        }
+        Some((facts, stat))
+    }
+
+    /// Whether what is in a folder is copied, too.
+    fn descends(&self, folder: &Folder, stat: &Stat, path: &[u8]) -> bool {
+        if self.walk.one_file_system && stat.st_dev != self.device {
+            return false;
+        }
+        let inode = inode(stat);
+        let mut above = folder.above.as_ref();
+        while let Some(folder) = above {
+            if folder.inode == inode {
+                self.failed(path, "the link leads to a folder that it is in");
+                return false;
+            }
+            above = folder.above.as_ref();
+        }
+        true
+    }
+
+    fn list_one(&self, from: &[u8], to: &[u8]) -> Result<(), Error> {
+        let full = self.walk.tree.full(from);
+        let opened = self.walk.tree.folder(b"").map_err(Error::file("open", self.walk.tree.path()))?;
+        let name = tree::named(from).map_err(Error::file("open", &full))?;
+        match self.look(&opened, &name, to) {
+            Some((facts, _)) => self.keep(vec![Entry { path: to.to_vec(), facts }]),
+            None => Ok(()),
+        }
+    }
+
+    fn failed(&self, path: &[u8], reason: impl Into<String>) {
+        self.is_whole.store(false, Relaxed);
+        self.walk.tally.found(0);
+        self.walk.failures.add(path, reason);
+    }
+
+    fn keep(&self, entries: Vec<Entry>) -> Result<(), Error> {
+        let bodies: io::Result<Vec<_>> = entries.iter().map(|entry| encode(&entry.facts)).collect();
+        let bodies = bodies.map_err(Error::file("write to", self.folder))?;
+        let mut found = lock(&self.found);
+        let (sorter, listed) = &mut *found;
+        for (entry, body) in entries.iter().zip(bodies) {
+            let size = entry.facts.size();
+            self.walk.tally.found(size);
+            listed.entries += 1;
+            listed.bytes += size;
+            listed.folders += u64::from(entry.facts.kind == Kind::Folder);
+            listed.shared += u64::from(entry.facts.shared.is_some());
+            listed.large += u64::from(size >= LARGE_BYTES_MIN && entry.facts.shared.is_none());
+            sorter.push(&entry.path, &body).map_err(Error::file("write to", self.folder))?;
+        }
+        Ok(())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

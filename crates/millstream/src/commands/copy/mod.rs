@@ -1,0 +1,322 @@
+//! `copy`: a tree of files, copied by several workers, resumed and verified.
+
+mod receipt;
+mod rules;
+mod verify;
+
+use crate::confirmation::confirmed;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Output, note};
+use crate::progress::{Counts, Progress, ProgressChoice};
+use crate::quantity::{self, Size, things};
+use crate::signal::Signals;
+use millstream_copy::limits::JOBS_MAX;
+use millstream_copy::{Delete, Deletion, Jobs, Phase, Request, Tally, copy, plan, shown};
+use millstream_local::Home;
+use rules::RuleArgs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  millstream copy photos /backup
+  millstream copy photos/ /backup/photos --verify
+  millstream copy / /mnt/new --one-file-system --xattrs --exclude /tmp/
+  millstream copy photos/ /backup/photos --delete --dry-run
+  millstream copy verify /backup/photos
+
+Exit code 1 if an entry could not be copied, or changed while it was read.";
+
+/// How many entries that would be deleted are printed; all are counted.
+const DELETED_SHOWN_MAX: usize = 10;
+
+/// Copy a tree of files with several workers, and verify it
+///
+/// A slash at the end of SOURCE means what is in the folder; without it, the folder itself is copied into
+/// DESTINATION. This is the rule of rsync.
+///
+/// Rights, times, hard links, holes and special files are kept; as root, owners too. A file is copied under a
+/// temporary name and gets its own when it is whole. A file of the same size and time is not copied again. If you stop or
+/// kill a copy, the same command resumes it.
+///
+/// While a file is read, it is hashed (BLAKE3). The hashes are kept in a manifest, by which `copy verify` compares the
+/// copy at any later time, without the source.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct CopyArgs {
+    #[command(subcommand)]
+    command: Option<CopyCommand>,
+
+    /// Folder or file to copy
+    #[arg(value_name = "SOURCE", required = true)]
+    source: Option<PathBuf>,
+
+    /// Where to copy it
+    #[arg(value_name = "DESTINATION", required = true)]
+    destination: Option<PathBuf>,
+
+    #[command(flatten)]
+    rules: RuleArgs,
+
+    /// Copy what links lead to, instead of the links
+    #[arg(long)]
+    copy_links: bool,
+
+    /// Do not enter other file systems; the folders where they are mounted become empty folders
+    #[arg(long)]
+    one_file_system: bool,
+
+    /// Also copy extended attributes, ACLs among them
+    #[arg(long)]
+    xattrs: bool,
+
+    /// Read and hash also the files that the file system could clone, and those that are there already
+    #[arg(long)]
+    hash: bool,
+
+    /// End only once everything is on the disk
+    #[arg(long)]
+    fsync: bool,
+
+    /// Read the copy again at the end and compare it
+    #[arg(long)]
+    verify: bool,
+
+    /// Files that are copied at once: a number, or auto, which begins with one and a half for each processor and adds
+    /// more while that helps
+    #[arg(long, value_name = "N|auto", default_value = "auto", value_parser = jobs)]
+    jobs: Jobs,
+
+    /// Copy no more bytes per second than this, all workers together
+    #[arg(long, value_name = "SIZE")]
+    bandwidth: Option<Size>,
+
+    /// Delete what DESTINATION has and SOURCE has not, after you have seen it
+    ///
+    /// What --exclude excludes is protected. Nothing is deleted if SOURCE could not be listed whole.
+    #[arg(long, help_heading = "Deleting")]
+    delete: bool,
+
+    /// Delete without asking
+    #[arg(long, requires = "delete", help_heading = "Deleting")]
+    yes: bool,
+
+    /// Delete nothing if it would be more entries than this
+    #[arg(long, value_name = "N", requires = "delete", help_heading = "Deleting")]
+    max_delete: Option<u64>,
+
+    /// Move it to this folder instead, which must be on the same file system
+    #[arg(long, value_name = "DIR", requires = "delete", help_heading = "Deleting")]
+    trash: Option<PathBuf>,
+
+    /// Delete everything if SOURCE is empty
+    #[arg(long, requires = "delete", help_heading = "Deleting")]
+    yes_empty: bool,
+
+    /// Print what would be done, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// How to show progress
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    progress: ProgressChoice,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum CopyCommand {
+    Verify(verify::VerifyArgs),
+}
+
+fn jobs(text: &str) -> Result<Jobs, String> {
+    if text == "auto" {
+        return Ok(Jobs::Auto);
+    }
+    let number = text.parse().ok().filter(|number| (1..=JOBS_MAX).contains(number));
+    number.map(Jobs::Fixed).ok_or_else(|| format!("expected auto, or a number from 1 to {JOBS_MAX}"))
+}
+
+/// Runs the command.
+pub async fn run(args: &CopyArgs, output: Output, signals: &Signals) -> Result<Exit, Failure> {
+    if let Some(CopyCommand::Verify(args)) = &args.command {
+        return verify::run(args, output, signals).await;
+    }
+    let (Some(source), Some(destination)) = (&args.source, &args.destination) else {
+        return Err(Failure::bug("a copy without its two paths was not refused"));
+    };
+    for path in [source, destination] {
+        refuse_remote(path)?;
+    }
+    let request = request(args, source, destination)?;
+    let watched = Watched::start(args.progress, signals);
+    if args.dry_run {
+        return print_plan(&request, watched, output).await;
+    }
+    let (asks, tally) = (!args.yes, Arc::clone(&watched.tally));
+    let copied =
+        tokio::task::spawn_blocking(move || copy(&request, &tally, &|deletion| may_delete(asks, deletion))).await;
+    let stopped = watched.finish();
+    let receipt = copied.map_err(|error| Failure::bug("the copy did not end").because(&error))??;
+    match output.is_json() {
+        true => output.json(&receipt)?,
+        false => output.line(&receipt::text(&receipt))?,
+    }
+    if let Some(exit) = stopped.filter(|_| receipt.stopped) {
+        note("stopped; the same command resumes");
+        return Ok(exit);
+    }
+    let is_clean = receipt.failed == 0
+        && receipt.changed == 0
+        && receipt.kept_because.is_none()
+        && receipt.failures.is_empty()
+        && receipt.verified.as_ref().is_none_or(|verified| verified.problems == 0);
+    Ok(if is_clean { Exit::Done } else { Exit::Findings })
+}
+
+fn request(args: &CopyArgs, source: &Path, destination: &Path) -> Result<Request, Failure> {
+    let mut request = Request::new(source, destination, home()?);
+    request.rules = args.rules.rules();
+    request.copy_links = args.copy_links;
+    request.one_file_system = args.one_file_system;
+    request.attributes = args.xattrs;
+    request.hash = args.hash;
+    request.fsync = args.fsync;
+    request.verify = args.verify;
+    request.jobs = args.jobs;
+    request.bytes_per_second = args.bandwidth.map(|size| size.bytes as u64);
+    request.delete =
+        args.delete.then(|| Delete { most: args.max_delete, trash: args.trash.clone(), even_all: args.yes_empty });
+    Ok(request)
+}
+
+/// Where copies keep their manifests.
+fn home() -> Result<PathBuf, Failure> {
+    Ok(Home::choose(None)?.dir.join("copies"))
+}
+
+/// Refuses what rsync would take for another machine.
+fn refuse_remote(path: &Path) -> Result<(), Failure> {
+    let bytes = path.as_os_str().as_bytes();
+    let first = bytes.split(|byte| *byte == b'/').next().unwrap_or_default();
+    if first.contains(&b':') && std::fs::symlink_metadata(path).is_err() {
+        let text = shown(bytes);
+        return Err(Failure::user(format!("{text} names another machine, and only this one's files are copied"))
+            .hint(format!("use rsync for it; for a file of this name, write ./{text}")));
+    }
+    Ok(())
+}
+
+async fn print_plan(request: &Request, watched: Watched, output: Output) -> Result<Exit, Failure> {
+    let (request, tally) = (request.clone(), Arc::clone(&watched.tally));
+    let planned = tokio::task::spawn_blocking(move || plan(&request, &tally)).await;
+    let stopped = watched.finish();
+    let plan = planned.map_err(|error| Failure::bug("the plan did not end").because(&error))??;
+    if let Some(exit) = stopped {
+        return Ok(exit);
+    }
+    match output.is_json() {
+        true => output.json(&plan)?,
+        false => output.line(&receipt::plan(&plan))?,
+    }
+    Ok(if plan.failures.is_empty() { Exit::Done } else { Exit::Findings })
+}
+
+/// Shows what would be deleted, and asks.
+fn may_delete(asks: bool, deletion: &Deletion) -> bool {
+    note(&format!("not in the source: {}, {}", things(deletion.entries, "entry"), quantity::bytes(deletion.bytes)));
+    for path in deletion.first.iter().take(DELETED_SHOWN_MAX) {
+        note(&format!("  {path}"));
+    }
+    let more = deletion.entries.saturating_sub(DELETED_SHOWN_MAX as u64);
+    if more > 0 {
+        note(&format!("  and {more} more"));
+    }
+    if !asks {
+        return true;
+    }
+    let alone = || Failure::user("there is no terminal to ask on").hint("add --yes");
+    match confirmed("Delete them?", alone) {
+        Ok(answer) => answer,
+        Err(failure) => {
+            note(&format!("{failure}"));
+            false
+        }
+    }
+}
+
+/// A copy that is being watched: its progress is shown, and a signal stops it.
+struct Watched {
+    tally: Arc<Tally>,
+    progress: Progress,
+    stopped: Arc<OnceLock<Exit>>,
+    watch: tokio::task::JoinHandle<()>,
+}
+
+impl Watched {
+    fn start(progress: ProgressChoice, signals: &Signals) -> Self {
+        let tally = Arc::new(Tally::default());
+        let progress = Progress::start(progress, Arc::new(Shown(Arc::clone(&tally))));
+        let stopped = Arc::new(OnceLock::new());
+        let (signals, asked, counted) = (signals.clone(), Arc::clone(&stopped), Arc::clone(&tally));
+        let watch = tokio::spawn(async move {
+            let _ = asked.set(signals.stop_asked().await);
+            counted.stop();
+            note("stopping; a second signal stops at once");
+        });
+        Self { tally, progress, stopped, watch }
+    }
+
+    /// Ends watching. Returns the exit that a signal has asked for.
+    fn finish(self) -> Option<Exit> {
+        self.watch.abort();
+        self.progress.finish();
+        self.stopped.get().copied()
+    }
+}
+
+/// The counts of a copy as its progress.
+struct Shown(Arc<Tally>);
+
+impl Counts for Shown {
+    fn input(&self) -> (u64, Option<u64>) {
+        let tally = &self.0;
+        let (done, seen) = (tally.done.load(Relaxed), tally.seen.load(Relaxed));
+        let (bytes, seen_bytes) = (tally.done_bytes.load(Relaxed), tally.seen_bytes.load(Relaxed));
+        if tally.phase() == Phase::Listing {
+            return (0, None);
+        }
+        // A small file takes about as long as 64 KiB of a large one.
+        let work = |entries: u64, bytes: u64| bytes.saturating_add(entries.saturating_mul(64 << 10));
+        (work(done, bytes), Some(work(seen, seen_bytes)))
+    }
+
+    fn state(&self, elapsed: Duration) -> String {
+        let tally = &self.0;
+        let (done, bytes) = (tally.done.load(Relaxed), tally.done_bytes.load(Relaxed));
+        let seen = tally.seen.load(Relaxed);
+        if tally.phase() == Phase::Listing {
+            return format!("listing: {}", things(seen, "entry"));
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a rate needs no 53 bits")]
+        let rate = |count: u64| count as f64 / elapsed.as_secs_f64().max(0.001);
+        let verb = if tally.phase() == Phase::Copying { "copied" } else { "verified" };
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
+        let bytes_rate = rate(bytes) as u64;
+        let mut text = format!(
+            "{verb} {} of {}, {}/s, {}, {}/s",
+            quantity::count(done),
+            things(seen, "entry"),
+            quantity::rate(rate(done)),
+            quantity::bytes(bytes),
+            quantity::bytes(bytes_rate)
+        );
+        let failed = tally.failed.load(Relaxed);
+        if failed > 0 {
+            text.push_str(&format!(", {} failed", quantity::count(failed)));
+        }
+        text
+    }
+}

@@ -1,0 +1,85 @@
+//! The receipt and the plan of a copy as text.
+
+use super::verify;
+use crate::quantity::{self, things};
+use millstream_copy::{Failure, Plan, Receipt};
+
+/// How many failures are printed; all are in a file.
+const FAILURES_SHOWN_MAX: usize = 10;
+
+/// The receipt, without counts that are zero.
+pub fn text(receipt: &Receipt) -> String {
+    let mut lines = failures(&receipt.failures);
+    if let Some(file) = &receipt.failures_file {
+        lines.push(format!("all failures: {}", file.display()));
+    }
+    lines.push(format!("receipt of the copy to {}", receipt.destination.display()));
+    let columns = [
+        ("seen", receipt.seen, "entries of the source"),
+        ("copied", receipt.copied, "copied"),
+        ("same", receipt.same, "there already"),
+        ("linked", receipt.linked, "further names of files"),
+        ("skipped", receipt.skipped, "gone before their turn came"),
+        ("failed", receipt.failed, "could not be copied"),
+        ("deleted", receipt.deleted, "deleted at the destination"),
+        ("changed", receipt.changed, "changed while they were read"),
+    ];
+    for (name, count, meaning) in columns {
+        if count > 0 || name == "seen" {
+            lines.push(format!("  {name:<10} {:>15}  {meaning}", quantity::count(count)));
+        }
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a rate needs no 53 bits")]
+    let rate = |count: u64| count as f64 / receipt.seconds.max(0.001);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
+    let bytes_rate = rate(receipt.copied_bytes) as u64;
+    lines.push(format!(
+        "  {} in {:.2} s: {}/s, {} entries/s, {}",
+        quantity::bytes(receipt.copied_bytes),
+        receipt.seconds,
+        quantity::bytes(bytes_rate),
+        quantity::rate(rate(receipt.seen)),
+        things(receipt.jobs as u64, "worker"),
+    ));
+    if let Some(found) = &receipt.found {
+        let times = found.rate.over(found.single);
+        lines.push(format!("  {} were {times:.1} times as fast as one", things(found.jobs as u64, "worker")));
+    }
+    if receipt.unhashed > 0 {
+        let files = things(receipt.unhashed, "file");
+        lines.push(format!("  of {files} no hash is known, because nobody has read them; --hash does"));
+    }
+    if let Some(why) = &receipt.kept_because {
+        lines.push(format!("  nothing was deleted: {why}"));
+    }
+    if let Some(verified) = &receipt.verified {
+        lines.push(verify::text(verified));
+    }
+    lines.join("\n")
+}
+
+/// What a copy would do.
+pub fn plan(plan: &Plan) -> String {
+    let mut lines = failures(&plan.failures);
+    lines.push(plan.rule.clone());
+    lines.push(format!(
+        "would copy {} ({}), {}, unless they are there already",
+        things(plan.entries, "entry"),
+        things(plan.folders, "folder"),
+        quantity::bytes(plan.bytes)
+    ));
+    if plan.large > 0 {
+        let have = if plan.large == 1 { "is" } else { "are" };
+        lines.push(format!("{} {have} copied in pieces, by several workers", things(plan.large, "file")));
+    }
+    if let Some(deletion) = &plan.deletion {
+        lines.push(format!("would delete {}, {}", things(deletion.entries, "entry"), quantity::bytes(deletion.bytes)));
+        lines.extend(deletion.first.iter().map(|path| format!("  {path}")));
+    }
+    lines.join("\n")
+}
+
+fn failures(listed: &[Failure]) -> Vec<String> {
+    let shown = listed.iter().take(FAILURES_SHOWN_MAX);
+    shown.map(|failure| format!("failed: {}: {}", failure.path, failure.reason)).collect()
+}

@@ -1,0 +1,87 @@
+//! `copy verify`: compares copies with their manifests.
+
+use super::{Watched, home};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Output, note};
+use crate::progress::ProgressChoice;
+use crate::quantity::{self, things};
+use crate::signal::Signals;
+use millstream_copy::Verification;
+use millstream_copy::limits::JOBS_MAX;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+const EXAMPLES: &str = "\
+Examples:
+  millstream copy verify /backup/photos
+  millstream copy verify /backup --jobs 8 --output json
+
+Exit code 1 if something is not as it was copied.";
+
+/// Compare a copy with what was copied, without the source
+///
+/// Reads every file and compares its hash with the one that the copy has noted. Also compares sizes, times, rights and
+/// where links lead. What came to the destination in other ways is not looked at.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct VerifyArgs {
+    /// Destination of a copy, or a folder that holds several
+    #[arg(value_name = "DESTINATION")]
+    destination: PathBuf,
+
+    /// Files that are read at once [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = crate::args::workers(JOBS_MAX))]
+    jobs: Option<usize>,
+
+    /// How to show progress
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    progress: ProgressChoice,
+}
+
+/// Runs the command.
+pub async fn run(args: &VerifyArgs, output: Output, signals: &Signals) -> Result<Exit, Failure> {
+    let watched = Watched::start(args.progress, signals);
+    let (destination, home, tally) = (args.destination.clone(), home()?, Arc::clone(&watched.tally));
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let jobs = args.jobs.unwrap_or(cpus);
+    let verified =
+        tokio::task::spawn_blocking(move || millstream_copy::verify(&destination, &home, jobs, &tally)).await;
+    let stopped = watched.finish();
+    let found = verified.map_err(|error| Failure::bug("the comparison did not end").because(&error))??;
+    match output.is_json() {
+        true => output.json(&found)?,
+        false => found.iter().try_for_each(|found| output.line(&text(found)))?,
+    }
+    if let Some(exit) = stopped {
+        note("stopped; the rest was not compared");
+        return Ok(exit);
+    }
+    Ok(if found.iter().all(|found| found.problems == 0) { Exit::Done } else { Exit::Findings })
+}
+
+/// What was found, the problems first.
+pub(super) fn text(found: &Verification) -> String {
+    let mut lines: Vec<String> =
+        found.named.iter().map(|problem| format!("{}: {}", problem.path, problem.reason)).collect();
+    let unlisted = found.problems.saturating_sub(found.named.len() as u64);
+    if unlisted > 0 {
+        lines.push(format!("and {} more", things(unlisted, "problem")));
+    }
+    let problems = match found.problems {
+        0 => "no problem".to_owned(),
+        problems => things(problems, "problem"),
+    };
+    lines.push(format!(
+        "{}: {} compared, {} read in {:.1} s: {problems}",
+        found.destination.display(),
+        things(found.entries, "entry"),
+        quantity::bytes(found.bytes),
+        found.seconds
+    ));
+    if found.unhashed > 0 {
+        let files = things(found.unhashed, "file");
+        lines.push(format!("of {files} no hash is known: only their sizes and times were compared"));
+    }
+    lines.join("\n")
+}
