@@ -274,7 +274,6 @@ impl Setup {
             ("memory_mb", self.memory_mb.is_some()),
             ("wal_apart", self.wal_apart.is_some()),
             ("beside", self.beside.is_some()),
-            ("before", !self.before.is_empty()),
             ("check", self.check.is_some()),
             ("settings", !self.settings.is_empty()),
         ];

@@ -11,15 +11,26 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+/// What a shell command finds: a directory for its files in `LAB_DIR`, and where to find a database.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Ground<'a> {
+    /// Neither.
+    Nothing,
+    /// Files alone: the experiment needs no server.
+    Files(&'a Path),
+    /// A database, and the files of its server.
+    Server(&'a Cluster, &'a ConnInfo),
+}
+
 /// Measures a command line from its start to its exit. If that time decides, what the command prints is its own matter:
 /// only a list of metrics counts.
 pub(crate) async fn measure(
     command: &str,
     setup: &Setup,
     time_decides: bool,
-    server: Option<(&Cluster, &ConnInfo)>,
+    ground: Ground<'_>,
 ) -> Result<Measures, Trouble> {
-    let mut shell = shell_command(command, server, setup.via);
+    let mut shell = shell_command(command, ground, setup.via);
     let measured = finished(&mut shell, COMMAND, COMMAND_TIME_MAX).await?;
     if let Some(why) = skipped(&measured.ended.stdout) {
         return Err(Trouble::Unfit(why));
@@ -63,8 +74,8 @@ fn said(output: &str) -> Result<BTreeMap<String, f64>, Trouble> {
 
 /// Runs a shell command. It finds the database in libpq's variables and in `MILLSTREAM_DB`, the server's programs first in `PATH`, a directory
 /// for its files in `LAB_DIR`, and this program in `MILLSTREAM`.
-pub(crate) async fn shell(text: &str, server: Option<(&Cluster, &ConnInfo)>) -> Result<Measured, Trouble> {
-    finished(&mut shell_command(text, server, None), COMMAND, COMMAND_TIME_MAX).await
+pub(crate) async fn shell(text: &str, ground: Ground<'_>) -> Result<Measured, Trouble> {
+    finished(&mut shell_command(text, ground, None), COMMAND, COMMAND_TIME_MAX).await
 }
 
 /// What errors call a shell command.
@@ -78,21 +89,30 @@ pub(crate) fn again_and_again(text: &str, cluster: &Cluster, db: &ConnInfo) -> R
     // Our end of its input closes if this program is killed; then it ends itself and what it has started.
     let watch = "exec 3<&0 </dev/null; { cat <&3; kill -KILL 0; } >/dev/null 2>&1 &";
     let script = format!("{watch}\nwhile\n{text}\ndo :; done");
-    let started = shell_command(&script, Some((cluster, db)), None).start();
+    let started = shell_command(&script, Ground::Server(cluster, db), None).start();
     started.map_err(|error| Trouble::Error(Error::Subject { subject: "beside", why: error.to_string() }))
 }
 
 /// A shell command, in the second network if the database is reached from there.
-fn shell_command(text: &str, server: Option<(&Cluster, &ConnInfo)>, via: Option<Via>) -> Command {
-    let network = server.filter(|_| via == Some(Via::Veth)).and_then(|(cluster, _)| cluster.second_network().upgrade());
+fn shell_command(text: &str, ground: Ground<'_>, via: Option<Via>) -> Command {
     let shell = Path::new("/bin/sh");
-    let mut command = network.map_or_else(|| Command::new(shell), |network| network.command(0, shell));
-    if let Some((cluster, db)) = server {
-        libpq::lead(&mut command, db, false);
-        command.env("MILLSTREAM_DB", libpq::text(db)).env("LAB_DIR", cluster.files());
-        if let Some(dir) = cluster.programs() {
-            let path = std::env::var("PATH").unwrap_or_default();
-            command.env("PATH", format!("{}:{path}", dir.display()));
+    let mut command = match ground {
+        Ground::Server(cluster, _) if via == Some(Via::Veth) => {
+            let network = cluster.second_network().upgrade();
+            network.map_or_else(|| Command::new(shell), |network| network.command(0, shell))
+        }
+        _ => Command::new(shell),
+    };
+    match ground {
+        Ground::Nothing => {}
+        Ground::Files(files) => _ = command.env("LAB_DIR", files),
+        Ground::Server(cluster, db) => {
+            libpq::lead(&mut command, db, false);
+            command.env("MILLSTREAM_DB", libpq::text(db)).env("LAB_DIR", cluster.files());
+            if let Some(dir) = cluster.programs() {
+                let path = std::env::var("PATH").unwrap_or_default();
+                command.env("PATH", format!("{}:{path}", dir.display()));
+            }
         }
     }
     if let Ok(own) = std::env::current_exe() {
@@ -127,7 +147,7 @@ mod tests {
     use super::*;
 
     async fn measured(command: &str, time_decides: bool) -> Result<Measures, String> {
-        let measured = measure(command, &Setup::default(), time_decides, None).await;
+        let measured = measure(command, &Setup::default(), time_decides, Ground::Nothing).await;
         measured.map_err(|trouble| match trouble {
             Trouble::Error(error) => error.chain(),
             Trouble::Unfit(why) => why,
@@ -143,7 +163,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_command_may_say_that_it_has_nothing_to_measure() {
-        let outcome = measure("echo '{\"skipped\": \"no such rule\"}'", &Setup::default(), false, None).await;
+        let outcome =
+            measure("echo '{\"skipped\": \"no such rule\"}'", &Setup::default(), false, Ground::Nothing).await;
         assert!(matches!(outcome, Err(Trouble::Unfit(why)) if why == "no such rule"));
     }
 

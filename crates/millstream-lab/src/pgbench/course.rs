@@ -2,7 +2,7 @@
 
 use super::arm::{Arm, Setup, Via};
 use super::cluster::{Cluster, Trouble};
-use super::command;
+use super::command::{self, Ground};
 use super::conditions::{Conditions, Request};
 use super::data::Data;
 use super::experiment::{AGAIN, WarmUp, WarmUpWord};
@@ -17,7 +17,9 @@ use crate::error::Error;
 use crate::limits::{BUSY_SHARE_MAX, LOG_COST_PAIRS, LOG_COST_SECONDS, RATE_SHARE_MIN, TRIES_MAX};
 use millstream_model::words::option;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// Where results go, and what an earlier run has left.
 pub trait Results: Send {
@@ -90,6 +92,8 @@ struct Course<'a> {
     /// Servers, by the name that arms give them.
     clusters: BTreeMap<String, (Cluster, Program)>,
     host: Host,
+    /// The files of commands that need no server.
+    files: Option<TempDir>,
     /// Databases that were made or found complete, with their server.
     ready: Vec<(String, Data)>,
     /// Arms that cannot be run here, or whose result is wrong.
@@ -112,6 +116,7 @@ impl<'a> Course<'a> {
             conditions,
             clusters,
             host,
+            files: None,
             ready,
             out,
             begun: Instant::now(),
@@ -287,7 +292,7 @@ impl<'a> Course<'a> {
         if self.conditions.versions.contains_key(&arm.name) {
             return;
         }
-        let printed = command::shell(ask, None).await.ok();
+        let printed = command::shell(ask, Ground::Nothing).await.ok();
         let line = printed.and_then(|measured| measured.ended.stdout.lines().next().map(str::to_owned));
         self.conditions.versions.insert(arm.name.clone(), line.unwrap_or_else(|| "unknown".to_owned()));
     }
@@ -312,7 +317,7 @@ impl<'a> Course<'a> {
             setup.beside.as_ref().map(|text| command::again_and_again(text, cluster, &control)).transpose()?;
         let mut measures = match &setup.command {
             None => program.measure(self.source, setup, db, length).await?,
-            Some(command) => command::measure(command, setup, self.time_decides(), Some((cluster, db))).await?,
+            Some(command) => command::measure(command, setup, self.time_decides(), Ground::Server(cluster, db)).await?,
         };
         if beside.as_mut().is_some_and(|beside| beside.ended().is_some()) {
             let why = "the command beside the run failed; try it by itself".to_owned();
@@ -338,10 +343,23 @@ impl<'a> Course<'a> {
     }
 
     /// A run of a command that needs no server.
-    async fn alone(&self, setup: &Setup) -> Result<Result<Outcome, Void>, Trouble> {
+    async fn alone(&mut self, setup: &Setup) -> Result<Result<Outcome, Void>, Trouble> {
+        let experiment = &self.source.experiment;
+        let time_decides = self.time_decides();
+        let files = match &mut self.files {
+            Some(files) => files,
+            none => {
+                let files = none.insert(scratch::for_a_run()?);
+                lines(&experiment.setup, files.path()).await?;
+                files
+            }
+        };
+        lines(&experiment.reset, files.path()).await?;
+        lines(&setup.before, files.path()).await?;
         let command = setup.command.as_deref().unwrap_or_default();
+        let ground = Ground::Files(files.path());
         let watch = Watch::start(self.request.program.as_deref(), None).await;
-        let mut measures = command::measure(command, setup, self.time_decides(), None).await?;
+        let mut measures = command::measure(command, setup, time_decides, ground).await?;
         let recorded = watch.finish(&self.source.experiment.record).await;
         let why = recorded.disturbance(self.request.steal_max()).map(Void::Disturbed);
         recorded.add_to(&mut measures);
@@ -506,6 +524,11 @@ impl<'a> Course<'a> {
     }
 
     async fn clean(&mut self, results: &mut dyn Results) -> Result<(), Error> {
+        if let Some(files) = self.files.take()
+            && let Err(Trouble::Error(error)) = lines(&self.source.experiment.cleanup, files.path()).await
+        {
+            results.say(&format!("cleanup: {}", error.chain()));
+        }
         for (server, data) in &self.ready {
             let Some((cluster, _)) = self.clusters.get(server) else { continue };
             if let Err(Trouble::Error(error)) = data.execute(cluster, &self.source.experiment.cleanup).await {
@@ -548,6 +571,14 @@ impl<'a> Course<'a> {
         };
         format!("block {} of {}: {}: {result}{left}", run.block, self.conditions.blocks, run.arm)
     }
+}
+
+/// Runs shell commands of an experiment that needs no server. Each begins with `!`.
+async fn lines(lines: &[String], files: &Path) -> Result<(), Trouble> {
+    for line in lines {
+        command::shell(line.strip_prefix('!').unwrap_or(line), Ground::Files(files)).await?;
+    }
+    Ok(())
 }
 
 /// How the reason begins of a run after which the arm's check is not true.

@@ -2,7 +2,7 @@
 
 use super::arm::{Setup, Via};
 use super::cluster::{Cluster, Trouble};
-use super::command;
+use super::command::{self, Ground};
 use super::files::Source;
 use super::program::Program;
 use crate::error::Error;
@@ -119,7 +119,7 @@ impl Data {
             match line.strip_prefix('!') {
                 Some(shell) => {
                     let db = cluster.db(None, &self.name)?;
-                    command::shell(shell, Some((cluster, &db))).await?;
+                    command::shell(shell, Ground::Server(cluster, &db)).await?;
                 }
                 None => {
                     let session = cluster.session(&self.name).await?;

@@ -316,14 +316,16 @@ impl Experiment {
 
     /// Without a server there are only commands, and nothing that is done to a server.
     fn check_without_server(&self) -> Result<(), String> {
-        let own = [("reset", &self.reset), ("setup", &self.setup), ("cleanup", &self.cleanup)];
-        let word = own.iter().find(|(_, lines)| !lines.is_empty()).map(|(word, _)| *word);
-        let word = word.or_else(|| self.arms.iter().find_map(|arm| self.setup(arm).word_for_a_server()));
-        match word {
-            Some(word) => Err(format!("{word} needs a server, and server = false")),
-            None if self.arms.iter().any(|arm| self.setup(arm).command.is_none()) => {
-                Err("pgbench needs a server; every arm without one needs a command".to_owned())
-            }
+        if let Some(word) = self.arms.iter().find_map(|arm| self.setup(arm).word_for_a_server()) {
+            return Err(format!("{word} needs a server, and server = false"));
+        }
+        if self.arms.iter().any(|arm| self.setup(arm).command.is_none()) {
+            return Err("pgbench needs a server; every arm without one needs a command".to_owned());
+        }
+        let before = self.arms.iter().flat_map(|arm| self.setup(arm).before);
+        let lines = [&self.setup, &self.reset, &self.cleanup].into_iter().flatten().cloned().chain(before);
+        match lines.into_iter().find(|line| !line.starts_with('!')) {
+            Some(line) => Err(format!("SQL needs a server, and server = false; a shell command begins with !: {line}")),
             None => Ok(()),
         }
     }
