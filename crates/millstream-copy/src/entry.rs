@@ -32,6 +32,8 @@ pub(crate) struct Facts {
     pub(crate) shared: Option<Inode>,
     /// Extended attributes, ACLs among them, if they were asked for.
     pub(crate) attributes: Vec<Attribute>,
+    /// A folder that was not entered, because another file system is mounted there.
+    pub(crate) is_closed: bool,
 }
 
 /// What an entry is.
@@ -112,6 +114,7 @@ impl Facts {
             modified: modified(stat),
             shared: is_shared.then_some(inode(stat)),
             attributes: Vec::new(),
+            is_closed: false,
         }
     }
 
@@ -138,18 +141,33 @@ impl Facts {
     }
 
     /// Whether both are files of the same size and time: then nothing was changed, as far as one sees without reading.
-    pub(crate) fn is_same_file(&self, other: &Self) -> bool {
-        let sizes = match (&self.kind, &other.kind) {
+    /// `copy` is about the copy, whose file system may keep times less exactly.
+    pub(crate) fn is_same_file(&self, copy: &Self) -> bool {
+        let sizes = match (&self.kind, &copy.kind) {
             (Kind::File { size: a, .. }, Kind::File { size: b, .. }) => a == b,
             _ => false,
         };
-        sizes && self.modified == other.modified
+        sizes && self.modified.is_kept_as(copy.modified)
+    }
+}
+
+impl Time {
+    /// Whether a file system may have made the other time of this one, by cutting it to its own unit.
+    pub(crate) fn is_kept_as(self, kept: Self) -> bool {
+        // Nanoseconds of a unit: NTFS, network protocols, exFAT, and the older ext4.
+        const UNITS: [u32; 6] = [1, 100, 1_000, 1_000_000, 10_000_000, 1_000_000_000];
+        self.seconds == kept.seconds && UNITS.iter().any(|unit| kept.nanos == self.nanos - self.nanos % unit)
     }
 }
 
 /// When the content was changed.
 pub(crate) fn modified(stat: &Stat) -> Time {
     Time { seconds: stat.st_mtime, nanos: u32::try_from(stat.st_mtime_nsec).unwrap_or_default() }
+}
+
+/// When anything about the file was changed.
+pub(crate) fn changed(stat: &Stat) -> Time {
+    Time { seconds: stat.st_ctime, nanos: u32::try_from(stat.st_ctime_nsec).unwrap_or_default() }
 }
 
 /// The file's number.
@@ -160,4 +178,19 @@ pub(crate) fn inode(stat: &Stat) -> Inode {
 /// The file's bytes.
 pub(crate) fn size_of(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_may_be_cut_to_the_unit_of_a_file_system() {
+        let time = |nanos| Time { seconds: 7, nanos };
+        for kept in [0, 120_000_000, 123_000_000, 123_456_000, 123_456_700, 123_456_789] {
+            assert!(time(123_456_789).is_kept_as(time(kept)), "{kept}");
+        }
+        assert!(!time(123_456_789).is_kept_as(time(123_456_790)) && !time(0).is_kept_as(time(1)));
+        assert!(!time(5).is_kept_as(Time { seconds: 8, nanos: 5 }));
+    }
 }

@@ -76,7 +76,10 @@ impl Explained for Error {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Full { .. } => Some("make room there and run the same command again: it resumes".to_owned()),
+            Self::Full { source, .. } => Some(match source.kind() {
+                io::ErrorKind::ReadOnlyFilesystem => "mount it so that it can be written".to_owned(),
+                _ => "make room there and run the same command again: it resumes".to_owned(),
+            }),
             Self::Busy { .. } => Some("wait for it, or stop it".to_owned()),
             Self::Damaged { path, .. } => Some(format!("remove {} and copy again", path.display())),
             Self::Refused(refusal) => refusal.hint.clone(),

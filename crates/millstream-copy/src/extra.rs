@@ -5,21 +5,21 @@ use crate::error::Error;
 use crate::limits::FAILURES_LISTED_MAX;
 use crate::local::Job;
 use crate::manifest::{Header, Reader, Sorted, Sorter};
-use crate::path::{order, shown};
+use crate::path::{order, shown, split};
 use crate::place::Place;
 use crate::request::{Delete, Request};
 use crate::tally::{Failures, Tally};
 use crate::tree::{self, Tree};
 use crate::walk::{Filter, Walk};
 use millstream_model::Refusal;
-use millstream_model::words::set;
-use rustix::fs::{AtFlags, CWD, renameat, unlinkat};
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, CWD, Mode, mkdirat, renameat, unlinkat};
 use rustix::io::Errno;
 use std::cmp::Ordering;
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What would be deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,9 +63,11 @@ pub(crate) fn check(delete: &Delete, place: &Place, destination: &Path) -> Resul
 
 /// Lists what the destination has and the source has not. What rules exclude is protected.
 ///
+/// So is what is in a folder that stands in the place of a file of the source: that file has failed.
+///
 /// # Errors
-/// The destination cannot be listed whole; there is more than may be deleted.
-pub(crate) fn find(job: &Job<'_>, request: &Request, delete: &Delete) -> Result<Extra, Error> {
+/// The destination cannot be listed whole.
+pub(crate) fn find(job: &Job<'_>, request: &Request) -> Result<Extra, Error> {
     let failed = Error::file("write to", job.state.folder());
     let there = job.state.folder().join("there");
     let filter = Filter::new(&request.rules, &job.place.before);
@@ -76,6 +78,7 @@ pub(crate) fn find(job: &Job<'_>, request: &Request, delete: &Delete) -> Result<
         copy_links: false,
         one_file_system: request.one_file_system,
         attributes: false,
+        skip: job.state.home(),
         only: None,
         threads: 1,
         tally: &tally,
@@ -93,11 +96,17 @@ pub(crate) fn find(job: &Job<'_>, request: &Request, delete: &Delete) -> Result<
     let mut sorter = Sorter::new(job.state.folder());
     let mut deletion = Deletion { entries: 0, bytes: 0, first: Vec::new() };
     let mut wanted = source.next().map_err(Error::manifest(&job.state.list()))?;
+    let mut protected: Option<Vec<u8>> = None;
     while let Some(entry) = destination.next().map_err(Error::manifest(&there))? {
+        if protected.as_ref().is_some_and(|folder| is_in(&entry.path, folder)) {
+            continue;
+        }
         while wanted.as_ref().is_some_and(|wanted| order(&wanted.path, &entry.path) == Ordering::Less) {
             wanted = source.next().map_err(Error::manifest(&job.state.list()))?;
         }
-        if wanted.as_ref().is_some_and(|wanted| wanted.path == entry.path) {
+        if let Some(wanted) = wanted.as_ref().filter(|wanted| wanted.path == entry.path) {
+            let is_blocked = entry.facts.kind == Kind::Folder && wanted.facts.kind != Kind::Folder;
+            protected = (is_blocked || wanted.facts.is_closed).then_some(entry.path);
             continue;
         }
         deletion.entries += 1;
@@ -111,10 +120,6 @@ pub(crate) fn find(job: &Job<'_>, request: &Request, delete: &Delete) -> Result<
         sorter.push(&key, &[u8::from(entry.facts.kind == Kind::Folder)]).map_err(&failed)?;
     }
     millstream_host::remove_whole(&there).map_err(&failed)?;
-    if let Some(most) = delete.most.filter(|most| deletion.entries > *most) {
-        let says = format!("{} entries would be deleted, more than {}", deletion.entries, set("max-delete", most));
-        return Err(Refusal::new(says).hint("look at what would be deleted with a dry run").into());
-    }
     Ok(Extra { deletion, sorted: sorter.finish().map_err(&failed)? })
 }
 
@@ -124,6 +129,7 @@ pub(crate) fn find(job: &Job<'_>, request: &Request, delete: &Delete) -> Result<
 /// The list of them cannot be read.
 pub(crate) fn run(job: &Job<'_>, delete: &Delete, mut extra: Extra) -> Result<u64, Error> {
     let failed = Error::file("read", job.state.folder());
+    let trash = delete.trash.as_deref().map(new_trash).transpose()?;
     let mut deleted = 0;
     while let Some(record) = extra.sorted.next().map_err(&failed)? {
         if job.tally.is_stopped() {
@@ -132,7 +138,7 @@ pub(crate) fn run(job: &Job<'_>, delete: &Delete, mut extra: Extra) -> Result<u6
         let at = record.path.iter().position(|byte| *byte == b'/').unwrap_or_default();
         let path = &record.path[at + 1..];
         let is_folder = record.body == [1];
-        match remove(job.destination, path, is_folder, delete.trash.as_deref()) {
+        match remove(job.destination, path, is_folder, trash.as_ref()) {
             Ok(was_removed) => deleted += u64::from(was_removed),
             Err(error) => job.failures.add(path, format!("it cannot be deleted: {error}")),
         }
@@ -140,7 +146,38 @@ pub(crate) fn run(job: &Job<'_>, delete: &Delete, mut extra: Extra) -> Result<u6
     Ok(deleted)
 }
 
-fn remove(tree: &Tree, path: &[u8], is_folder: bool, trash: Option<&Path>) -> io::Result<bool> {
+/// Whether a path lies below a folder.
+fn is_in(path: &[u8], folder: &[u8]) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| folder.is_empty() || rest.starts_with(b"/"))
+}
+
+/// A new folder in the trash, in which nothing can be in the way.
+fn new_trash(trash: &Path) -> Result<Tree, Error> {
+    let failed = Error::file("make a folder in", trash);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let made = (now..).map(|name| trash.join(format!("deleted-{name}"))).find_map(|path| {
+        match mkdirat(CWD, &path, Mode::RWXU) {
+            Err(Errno::EXIST) => None,
+            made => Some(made.map(|()| path)),
+        }
+    });
+    let path = made.transpose().map_err(io::Error::from).map_err(&failed)?.unwrap_or_else(|| trash.to_owned());
+    Tree::open(&path, false).map_err(failed)
+}
+
+/// The folder of the trash that gets what was in a folder of the destination.
+fn folder_in(trash: &Tree, path: &[u8]) -> io::Result<OwnedFd> {
+    match trash.folder(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_empty() => {
+            let (above, name) = split(path);
+            mkdirat(folder_in(trash, above)?, tree::named(name)?, Mode::RWXU)?;
+            trash.folder(path)
+        }
+        folder => folder,
+    }
+}
+
+fn remove(tree: &Tree, path: &[u8], is_folder: bool, trash: Option<&Tree>) -> io::Result<bool> {
     let (folder, name) = tree.parent(path)?;
     if is_folder {
         return match unlinkat(&folder, &name, AtFlags::REMOVEDIR) {
@@ -150,11 +187,7 @@ fn remove(tree: &Tree, path: &[u8], is_folder: bool, trash: Option<&Path>) -> io
         };
     }
     let Some(trash) = trash else { return tree::remove(&folder, &name).map(|()| true) };
-    let to = trash.join(std::ffi::OsStr::from_bytes(path));
-    if let Some(above) = to.parent() {
-        fs::create_dir_all(above)?;
-    }
-    match renameat(&folder, &name, CWD, &to) {
+    match renameat(&folder, &name, folder_in(trash, split(path).0)?, &name) {
         Ok(()) => Ok(true),
         Err(Errno::XDEV) => Err(io::Error::other("the trash lies in another file system")),
         Err(error) => Err(error.into()),

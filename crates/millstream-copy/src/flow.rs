@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::extra::{self, Deletion};
 use crate::local::{self, Gate, Job};
 use crate::manifest::Header;
+use crate::path::shown;
 use crate::place::Place;
 use crate::receipt::Receipt;
 use crate::request::Request;
@@ -14,10 +15,11 @@ use crate::verification;
 use crate::walk::{Filter, Listed, Walk};
 use millstream_failpoint::hit_on_thread;
 use millstream_model::Refusal;
-use millstream_model::words::option;
-use rustix::fs::{CWD, Mode, mkdirat};
+use millstream_model::words::{option, set};
+use rustix::fs::{CWD, Mode, mkdirat, syncfs};
 use rustix::io::Errno;
 use serde::Serialize;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -26,8 +28,8 @@ use std::time::Instant;
 pub struct Plan {
     /// What the slash at the end of the source means here.
     pub rule: String,
-    /// The root of the copy.
-    pub destination: PathBuf,
+    /// The root of the copy, with escapes where it is not UTF-8.
+    pub destination: String,
     /// Entries of the source.
     pub entries: u64,
     /// Folders among them.
@@ -68,16 +70,18 @@ pub fn plan(request: &Request, tally: &Tally) -> Result<Plan, Error> {
     let (_, listed) = begun.list(request, tally, &failures)?;
     begun.refuse_empty(request, &listed)?;
     let mut deletion = None;
-    if let (Some(delete), Ok(destination)) = (&request.delete, Tree::open(&begun.root, false)) {
+    if let (Some(_), Ok(destination)) = (&request.delete, Tree::open(&begun.root, false)) {
         let source = begun.source(request)?;
         let job = Job::new(request, (&begun.place, &begun.state), (&source, &destination), (tally, &failures));
-        let Deletion { entries, bytes, first } = extra::find(&job, request, delete)?.deletion;
+        let Deletion { entries, bytes, first } = extra::find(&job, request)?.deletion;
         deletion = Some(Planned { entries, bytes, first });
     }
+    // Nobody resumes a plan.
+    millstream_host::remove_whole(&begun.state.list()).map_err(Error::file("write to", begun.state.folder()))?;
     let (listed_failures, _) = failures.finish().map_err(Error::file("write to", begun.state.folder()))?;
     Ok(Plan {
         rule: begun.place.rule.clone(),
-        destination: begun.root.clone(),
+        destination: text_of(&begun.target),
         entries: listed.entries,
         folders: listed.folders,
         bytes: listed.bytes,
@@ -112,12 +116,19 @@ pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Resu
     let gate = Gate::new(request.jobs, cpus());
     let (made, of_folders) = local::make(&job, was_missing)?;
     let (of_files, found) = local::run(&job, &listed, &gate)?;
+    if state.is_resumed {
+        local::sweep(&job)?;
+    }
     let (deleted, kept_because) = tidy(&job, request, &listed, may_delete)?;
     // Whatever is made or deleted in a folder changes its time.
     let mut counts = of_folders.plus(of_files).plus(local::dress(&job, made)?);
     counts.failed += unlisted;
     let is_stopped = tally.is_stopped();
-    let finished = if is_stopped { state::Finished::default() } else { state.finish(&header)? };
+    if request.fsync && !is_stopped {
+        sync(&destination, root)?;
+    }
+    let finished =
+        if is_stopped { state::Finished::default() } else { state.finish(&header, request.delete.is_some())? };
     hit_on_thread("manifest-written");
     let verify = request.verify && !is_stopped;
     let verified = verify.then(|| verification::compare(&state.manifest(), gate.jobs(), tally)).transpose()?;
@@ -125,8 +136,8 @@ pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Resu
     assert!(is_stopped || counts.sum() == seen, "{counts:?} of {seen}");
     let (listed_failures, all) = failures.finish().map_err(Error::file("write to", state.folder()))?;
     Ok(Receipt {
-        source: place.source.clone(),
-        destination: target.clone(),
+        source: text_of(&place.source),
+        destination: text_of(target),
         seen,
         copied: counts.copied,
         same: counts.same,
@@ -144,9 +155,9 @@ pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Resu
         jobs: gate.jobs(),
         found,
         seconds: started.elapsed().as_secs_f64(),
-        manifest: state.manifest(),
+        manifest: text_of(&state.manifest()),
         failures: listed_failures,
-        failures_file: (all > 0).then(|| state.failures()),
+        failures_file: (all > 0).then(|| text_of(&state.failures())),
         verified,
     })
 }
@@ -162,9 +173,13 @@ fn tidy(
     if !listed.is_whole {
         return Ok((0, Some("the source could not be listed whole".to_owned())));
     }
-    let extra = extra::find(job, request, delete)?;
+    let extra = extra::find(job, request)?;
     if extra.deletion.entries == 0 {
         return Ok((0, None));
+    }
+    if let Some(most) = delete.most.filter(|most| extra.deletion.entries > *most) {
+        let says = format!("it would be {} entries, more than {}", extra.deletion.entries, set("max-delete", most));
+        return Ok((0, Some(says)));
     }
     if !may_delete(&extra.deletion) {
         return Ok((0, Some("it was not confirmed".to_owned())));
@@ -208,6 +223,7 @@ impl Begun {
             copy_links: request.copy_links,
             one_file_system: request.one_file_system,
             attributes: request.attributes,
+            skip: self.state.home(),
             only: self.place.file.as_ref().map(|single| (&single.from[..], &single.to[..])),
             threads: cpus(),
             tally,
@@ -243,6 +259,23 @@ fn make_root(root: &Path) -> Result<bool, Error> {
         }
     }
     Ok(false)
+}
+
+/// Waits until everything is on the disk: the file system of the root, and the name of the root itself.
+fn sync(destination: &Tree, root: &Path) -> Result<(), Error> {
+    let failed = Error::file("flush", root);
+    let flush = |path: &Path| {
+        let folder = Tree::open(path, false)?.folder(b"")?;
+        Ok(syncfs(folder)?)
+    };
+    let folder = destination.folder(b"").map_err(&failed)?;
+    syncfs(folder).map_err(std::io::Error::from).map_err(&failed)?;
+    root.parent().map_or(Ok(()), flush).map_err(failed)
+}
+
+/// A path for people and for JSON.
+fn text_of(path: &Path) -> String {
+    shown(path.as_os_str().as_bytes())
 }
 
 /// Processors of this process.

@@ -23,10 +23,14 @@ pub const BLOCK_BYTES_MAX: u64 = 32 << 20;
 /// Blocks that wait for a worker.
 pub const BLOCKS_MAX: usize = 32;
 
+/// Entries of a folder that are kept in memory while it is listed.
+pub const LISTED_ENTRIES_MAX: usize = 4_096;
 /// Bytes of a piece, into which a large file is cut: a subtree of its hash, so a power of two.
 pub const PIECE_BYTES: u64 = 64 << 20;
 /// A file of so many bytes is large: several workers copy it at once.
 pub const LARGE_BYTES_MIN: u64 = 2 * PIECE_BYTES;
+/// A larger file is copied like others: the hashes of its pieces would take more than 32 MiB.
+pub const LARGE_BYTES_MAX: u64 = PIECE_BYTES << 20;
 /// Large files that are copied in pieces. Those above are copied like other files.
 pub const LARGE_FILES_MAX: usize = 10_000;
 /// Bytes that a worker reads at once.
@@ -37,6 +41,8 @@ pub const CHANGED_READS_MAX: u32 = 3;
 /// Failures that a receipt lists. All are in the file that it names.
 pub const FAILURES_LISTED_MAX: usize = 1_000;
 
+/// A worker that waits looks this often whether the copy was stopped.
+pub const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Most workers.
 pub const JOBS_MAX: usize = 256;
 /// Most workers that are found by trying, for each processor.

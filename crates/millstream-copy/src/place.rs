@@ -2,11 +2,13 @@
 
 use crate::error::Error;
 use crate::request::Request;
+use crate::walk::Filter;
 use millstream_model::Refusal;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A source and a destination, found by the paths of a request.
@@ -52,7 +54,7 @@ impl Place {
         } else {
             Self::of_file(source, destination)?
         };
-        place.check()?;
+        place.check(request)?;
         Ok(place)
     }
 
@@ -88,12 +90,15 @@ impl Place {
         Ok(Self { source: folder.to_owned(), destination: to.to_owned(), file: Some(single), before: Vec::new(), rule })
     }
 
-    /// Refuses what would copy a tree into itself.
-    fn check(&self) -> Result<(), Error> {
+    /// Refuses what would copy a tree into itself. A destination that will not be listed may lie in the source.
+    fn check(&self, request: &Request) -> Result<(), Error> {
         let source = fs::canonicalize(&self.source).map_err(Error::file("find", &self.source))?;
         let destination = self.canonical_destination()?;
         let whole = match &self.file {
-            None => destination.starts_with(&source),
+            None => match destination.strip_prefix(&source) {
+                Ok(below) => !self.is_left_out(request, &source, below),
+                Err(_) => false,
+            },
             Some(single) => destination == source && single.from == single.to,
         };
         if whole {
@@ -101,6 +106,19 @@ impl Place {
             return Err(Refusal::new(says).hint("choose a destination outside of the source").into());
         }
         Ok(())
+    }
+
+    /// Whether a path below the source is not copied: a rule excludes it, or it lies on another file system.
+    fn is_left_out(&self, request: &Request, source: &Path, below: &Path) -> bool {
+        let filter = Filter::new(&request.rules, &self.before);
+        let device = |path: &Path| fs::metadata(path).ok().map(|found| found.dev());
+        let mut path = PathBuf::new();
+        below.iter().any(|name| {
+            path.push(name);
+            let is_other = request.one_file_system
+                && device(&source.join(&path)).is_some_and(|other| device(source) != Some(other));
+            is_other || !filter.takes(path.as_os_str().as_bytes(), true)
+        })
     }
 
     /// The destination without links. It may not exist yet, but the folder that it will be in must.

@@ -2,15 +2,14 @@
 
 use crate::tally::Failure;
 use serde::Serialize;
-use std::path::PathBuf;
 
 /// The account of a copy: `seen = copied + same + linked + skipped + failed`, if it was not stopped.
 #[derive(Debug, Clone, Serialize)]
 pub struct Receipt {
-    /// Where the tree came from.
-    pub source: PathBuf,
+    /// Where the tree came from. Paths have escapes where they are not UTF-8.
+    pub source: String,
     /// The root of the copy.
-    pub destination: PathBuf,
+    pub destination: String,
     /// Entries found in the source.
     pub seen: u64,
     /// Entries copied by this run.
@@ -46,11 +45,11 @@ pub struct Receipt {
     /// Seconds.
     pub seconds: f64,
     /// The manifest.
-    pub manifest: PathBuf,
+    pub manifest: String,
     /// The first failures.
     pub failures: Vec<Failure>,
     /// The file that lists all failures, if there are any.
-    pub failures_file: Option<PathBuf>,
+    pub failures_file: Option<String>,
     /// What reading the copy again has shown, if it was asked for.
     pub verified: Option<crate::verification::Verification>,
 }

@@ -1,8 +1,8 @@
 //! What a copy keeps between its runs: a manifest, and while it is unfinished, journals.
 
-use crate::entry::{Facts, Kind};
+use crate::entry::{Facts, Inode, Kind, inode};
 use crate::error::Error;
-use crate::limits::LARGE_BYTES_MIN;
+use crate::limits::{LARGE_BYTES_MAX, LARGE_BYTES_MIN};
 use crate::manifest::{self, Header, Journal, Note, Notes, Piece, Reader, Sorted, Sorter, Writer};
 use crate::path::order;
 use crate::place::Place;
@@ -21,12 +21,14 @@ const MANIFEST: &str = "manifest";
 const KNOWN: &str = "known";
 const LIST: &str = "list";
 const BOOT: &str = "boot";
+/// Holds the digits with which the names of unfinished files begin.
+const TOKEN: &str = "token";
 const FAILURES: &str = "failures.ndjson";
 
 /// The folder of a copy, which no other process uses meanwhile.
 pub(crate) struct State {
     folder: PathBuf,
-    id: String,
+    token: String,
     /// Whether an earlier run has not reached its end.
     pub(crate) is_resumed: bool,
     /// Pieces of large files that an earlier run has copied.
@@ -40,23 +42,28 @@ impl State {
     /// # Errors
     /// Another copy writes there; the folder cannot be written.
     pub(crate) fn open(home: &Path, destination: &Path) -> Result<Self, Error> {
-        let id = format!("{:016x}", xxh3_64(destination.as_os_str().as_bytes()));
-        let folder = home.join(&id);
+        let folder = home.join(format!("{:016x}", xxh3_64(destination.as_os_str().as_bytes())));
         fs::create_dir_all(&folder).map_err(Error::file("make", &folder))?;
         let lock = FileLock::try_take(&folder.join(LOCK)).map_err(Error::file("lock", &folder))?;
         let lock = lock.ok_or_else(|| Error::Busy { path: destination.to_owned() })?;
-        let mut state = Self { folder, id, is_resumed: false, pieces: BTreeMap::new(), _lock: lock };
+        let token = token(&folder.join(TOKEN))?;
+        let mut state = Self { folder, token, is_resumed: false, pieces: BTreeMap::new(), _lock: lock };
         state.gather()?;
         Ok(state)
     }
 
-    /// Sixteen digits that no copy to another destination has.
-    pub(crate) fn id(&self) -> &str {
-        &self.id
+    /// Sixteen digits that no other copy has, also of another user or machine to the same destination.
+    pub(crate) fn token(&self) -> &str {
+        &self.token
     }
 
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// The folder of all copies, which is never copied or deleted.
+    pub(crate) fn home(&self) -> Option<Inode> {
+        rustix::fs::stat(self.folder.parent()?).ok().map(|stat| inode(&stat))
     }
 
     /// Where the source is listed.
@@ -104,7 +111,9 @@ impl State {
                 // It holds what the manifest did.
                 let mut notes = manifest::read_journal(&known)?;
                 while let Some((path, note)) = notes.next()? {
-                    push(&path, &note)?;
+                    if let Some(note) = note.after(is_doubtful) {
+                        push(&path, &note)?;
+                    }
                 }
             } else {
                 let mut old = Old::open(&self.manifest())?;
@@ -115,10 +124,8 @@ impl State {
             for journal in &journals {
                 let mut notes = manifest::read_journal(journal)?;
                 while let Some((path, note)) = notes.next()? {
-                    match note {
-                        Note::Done(facts) if is_doubtful => push(&path, &Note::Doubtful(facts))?,
-                        Note::Piece(_) if is_doubtful => {}
-                        note => push(&path, &note)?,
+                    if let Some(note) = note.after(is_doubtful) {
+                        push(&path, &note)?;
                     }
                 }
             }
@@ -186,7 +193,9 @@ impl State {
     }
 
     /// Makes the manifest of what is at the destination, and forgets the journals.
-    pub(crate) fn finish(&self, header: &Header) -> Result<Finished, Error> {
+    ///
+    /// Entries of earlier copies to the same destination stay in it, unless `forgets`: then what the source has not is gone.
+    pub(crate) fn finish(&self, header: &Header, forgets: bool) -> Result<Finished, Error> {
         let failed = Error::file("write to", &self.folder);
         let new = self.folder.join(format!("{MANIFEST}{}", millstream_host::NEW));
         let journals = manifest::journals(&self.folder).map_err(&failed)?;
@@ -206,6 +215,9 @@ impl State {
             let mut writer = Writer::create(&new, header)?;
             let mut finished = Finished::default();
             while let Some(mut entry) = list.next()? {
+                while let Some((path, note)) = known.before(&entry.path)? {
+                    keep_old(&mut writer, &path, note, forgets)?;
+                }
                 let before = known.at(&entry.path)?;
                 match journal.at(&entry.path)? {
                     Some(Note::Absent) => continue,
@@ -221,6 +233,9 @@ impl State {
                     finished.unhashed += u64::from(entry.facts.hash().is_none());
                 }
                 writer.push_entry(&entry)?;
+            }
+            while let Some((path, note)) = known.next()? {
+                keep_old(&mut writer, &path, note, forgets)?;
             }
             writer.finish()?;
             fs::rename(&new, self.manifest())?;
@@ -243,6 +258,14 @@ pub(crate) struct Finished {
     pub(crate) unhashed: u64,
 }
 
+/// Keeps what an earlier copy knows of an entry that the source does not have.
+fn keep_old(writer: &mut Writer, path: &[u8], note: Note, forgets: bool) -> io::Result<()> {
+    match note {
+        Note::Done(facts) | Note::Doubtful(facts) if !forgets => writer.push(path, &manifest::encode(&facts)?),
+        _ => Ok(()),
+    }
+}
+
 /// What earlier runs know about paths, read in their order.
 pub(crate) struct Known {
     source: Source,
@@ -257,14 +280,31 @@ enum Source {
 }
 
 impl Known {
+    /// The next note.
+    fn next(&mut self) -> io::Result<Option<(Vec<u8>, Note)>> {
+        self.look()?;
+        Ok(self.next.take())
+    }
+
+    /// The next note about a path before this one.
+    fn before(&mut self, path: &[u8]) -> io::Result<Option<(Vec<u8>, Note)>> {
+        self.look()?;
+        Ok(self.next.take_if(|(next, _)| order(next, path) == Ordering::Less))
+    }
+
+    fn look(&mut self) -> io::Result<()> {
+        if self.next.is_none() && !self.is_over {
+            self.next = self.source.next()?;
+            self.is_over = self.next.is_none();
+        }
+        Ok(())
+    }
+
     /// The last note about a path that is no piece. Paths must be asked for in order.
     pub(crate) fn at(&mut self, path: &[u8]) -> io::Result<Option<Note>> {
         let mut found = None;
         loop {
-            if self.next.is_none() && !self.is_over {
-                self.next = self.source.next()?;
-                self.is_over = self.next.is_none();
-            }
+            self.look()?;
             let Some((next, _)) = &self.next else { return Ok(found) };
             match order(next, path) {
                 Ordering::Less => self.next = None,
@@ -307,11 +347,15 @@ impl Old {
     }
 
     fn next(&mut self) -> io::Result<Option<(Vec<u8>, Facts)>> {
-        let entry = match &mut self.0 {
-            Some(reader) => reader.next()?,
-            None => None,
-        };
-        Ok(entry.map(|entry| (entry.path, entry.facts)))
+        let Some(reader) = &mut self.0 else { return Ok(None) };
+        match reader.next() {
+            Ok(entry) => Ok(entry.map(|entry| (entry.path, entry.facts))),
+            Err(error) if [io::ErrorKind::UnexpectedEof, io::ErrorKind::InvalidData].contains(&error.kind()) => {
+                self.0 = None;
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -325,19 +369,28 @@ pub(crate) fn header(place: &Place, destination: &Path, has_attributes: bool) ->
     }
 }
 
-/// Folders of finished copies, with the headers of their manifests.
-pub(crate) fn finished(home: &Path) -> Result<Vec<(PathBuf, Header)>, Error> {
+/// Manifests of finished copies.
+#[derive(Debug, Default)]
+pub(crate) struct Manifests {
+    /// Each with what it is about.
+    pub(crate) whole: Vec<(PathBuf, Header)>,
+    /// Why another one cannot be read.
+    pub(crate) damaged: Option<Error>,
+}
+
+/// Finds the manifests of finished copies.
+pub(crate) fn finished(home: &Path) -> Result<Manifests, Error> {
     let entries = match fs::read_dir(home) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Manifests::default()),
         entries => entries.map_err(Error::file("list", home))?,
     };
-    let mut found = Vec::new();
+    let mut found = Manifests::default();
     for entry in entries {
         let path = entry.map_err(Error::file("list", home))?.path().join(MANIFEST);
         match manifest::header_of(&path) {
-            Ok(header) => found.push((path, header)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(Error::manifest(&path)(error)),
+            Ok(header) => found.whole.push((path, header)),
+            Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => {}
+            Err(error) => found.damaged = Some(Error::manifest(&path)(error)),
         }
     }
     Ok(found)
@@ -345,7 +398,18 @@ pub(crate) fn finished(home: &Path) -> Result<Vec<(PathBuf, Header)>, Error> {
 
 /// Whether a file is copied in pieces, as far as its facts say.
 pub(crate) fn is_large(facts: &Facts) -> bool {
-    facts.size() >= LARGE_BYTES_MIN && facts.shared.is_none()
+    (LARGE_BYTES_MIN..=LARGE_BYTES_MAX).contains(&facts.size()) && facts.shared.is_none()
+}
+
+/// The digits of a copy, which are chosen once.
+fn token(path: &Path) -> Result<String, Error> {
+    if let Some(known) = millstream_host::read_whole(path).map_err(Error::file("read", path))? {
+        return Ok(known);
+    }
+    let random = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), path);
+    let token = format!("{random:016x}");
+    millstream_host::write_whole(path, &token).map_err(Error::file("write", path))?;
+    Ok(token)
 }
 
 /// The machine's start, as the kernel names it.

@@ -139,15 +139,15 @@ impl Thing<'_> {
                 owned => owned?,
             }
         }
+        if dress.attributes {
+            self.set_attributes(&wanted.attributes)?;
+        }
         let is_link = matches!(wanted.kind, Kind::Link { .. });
         // A change of owner may take rights away.
         if !is_link && (wanted.mode != now.mode || owner.is_some() || group.is_some()) {
             self.chmod(wanted.mode)?;
         }
-        if dress.attributes {
-            self.set_attributes(&wanted.attributes)?;
-        }
-        if wanted.modified != now.modified || dress.attributes {
+        if !wanted.modified.is_kept_as(now.modified) || dress.attributes {
             self.set_time(wanted)?;
         }
         Ok(())
@@ -245,7 +245,8 @@ fn below(folder: BorrowedFd<'_>, name: &CStr) -> CString {
     CString::new(path).expect("neither part holds a zero byte")
 }
 
-/// Whether an attribute belongs to a file, and not to its file system.
+/// Whether an attribute belongs to a file, and not to its file system, and may be set by this user.
 fn is_copied(name: &[u8]) -> bool {
-    !name.is_empty() && (!name.starts_with(b"system.") || ACLS.contains(&name))
+    let is_own = name.starts_with(b"user.") || ACLS.contains(&name);
+    is_own || !name.is_empty() && !name.starts_with(b"system.") && rustix::process::geteuid().is_root()
 }

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::limits::{BLOCK_BYTES_MAX, BLOCK_ENTRIES_MAX};
 use crate::local::{buffer, hash, open_to_read};
 use crate::manifest::Reader;
-use crate::path::split;
+use crate::path::{shown, split};
 use crate::state::finished;
 use crate::tally::{Failure, Failures, Phase, Tally};
 use crate::tree::{self, Thing, Tree, named};
@@ -24,8 +24,8 @@ use std::time::Instant;
 /// What a comparison has shown.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Verification {
-    /// The root of the copy.
-    pub destination: PathBuf,
+    /// The root of the copy, with escapes where it is not UTF-8.
+    pub destination: String,
     /// Entries of the manifest that were compared.
     pub entries: u64,
     /// Files whose bytes have the hash of the manifest, or should have.
@@ -59,13 +59,18 @@ struct Counts {
 pub fn verify(destination: &Path, home: &Path, jobs: usize, tally: &Tally) -> Result<Vec<Verification>, Error> {
     let wanted = fs::canonicalize(destination).map_err(Error::file("find", destination))?;
     let mut found = Vec::new();
-    for (manifest, header) in finished(home)? {
+    let manifests = finished(home)?;
+    for (manifest, header) in manifests.whole {
         let root = Path::new(OsStr::from_bytes(&header.destination));
         if root.starts_with(&wanted) {
             found.push((root.to_owned(), manifest));
         }
     }
     if found.is_empty() {
+        // Perhaps it is the one that is looked for.
+        if let Some(damaged) = manifests.damaged {
+            return Err(damaged);
+        }
         let says = format!("there is no manifest of a copy to {}", wanted.display());
         let hint = format!("only what {} has copied can be compared, by the user who did", command("copy"));
         return Err(Refusal::new(says).hint(hint).into());
@@ -119,7 +124,7 @@ pub(crate) fn compare(manifest: &Path, jobs: usize, tally: &Tally) -> Result<Ver
         hashed: sum(|counts| counts.hashed),
         unhashed: sum(|counts| counts.unhashed),
         bytes: sum(|counts| counts.bytes),
-        destination: target,
+        destination: shown(target.as_os_str().as_bytes()),
         problems,
         named,
         stopped: tally.is_stopped(),
@@ -147,6 +152,8 @@ impl<'a> Checker<'a> {
             return;
         }
         match self.problem(entry) {
+            // It was not read to its end.
+            Ok(None) if self.tally.is_stopped() => return,
             Ok(None) => {}
             Ok(Some(problem)) => self.failures.add(&entry.path, problem),
             Err(error) => self.failures.add(&entry.path, format!("it cannot be read: {error}")),
@@ -205,7 +212,7 @@ fn difference(wanted: &Facts, now: &Facts) -> Option<String> {
         (Kind::File { size: a, .. }, Kind::File { size: b, .. }) if a != b => {
             return Some(format!("it has {b} bytes instead of {a}"));
         }
-        (Kind::File { .. }, Kind::File { .. }) if wanted.modified != now.modified => {
+        (Kind::File { .. }, Kind::File { .. }) if !wanted.modified.is_kept_as(now.modified) => {
             return Some("it was changed later".to_owned());
         }
         (Kind::File { .. }, Kind::File { .. }) | (Kind::Folder, Kind::Folder) => {}

@@ -23,22 +23,27 @@ impl LoopDisk {
     /// # Panics
     /// If the file cannot be made, or the device is not found.
     pub fn mount(bytes: u64) -> Option<Self> {
-        Self::mount_as("ext4", "-F", bytes)
+        Self::mount_as("ext4", &["-F"], bytes)
+    }
+
+    /// The same with a file system that keeps times in whole seconds.
+    pub fn mount_coarse(bytes: u64) -> Option<Self> {
+        Self::mount_as("ext4", &["-F", "-I", "128"], bytes)
     }
 
     /// The same with a file system that can share the bytes of files, which takes at least 300 MB.
     pub fn mount_sharing(bytes: u64) -> Option<Self> {
-        Self::mount_as("xfs", "-f", bytes)
+        Self::mount_as("xfs", &["-f"], bytes)
     }
 
-    fn mount_as(kind: &str, even_if_used: &str, bytes: u64) -> Option<Self> {
+    fn mount_as(kind: &str, options: &[&str], bytes: u64) -> Option<Self> {
         let place = directory(0o755);
         let (image, point) = (place.join("image"), place.join("disk"));
         let file = std::fs::File::create(&image).expect("there is room for a file");
         file.set_len(bytes).expect("a file may have holes");
         std::fs::create_dir(&point).expect("the directory is empty");
         // The kernel removes the device when it is unmounted.
-        let made = is_done(Command::new(format!("mkfs.{kind}")).args(["-q", even_if_used]).arg(&image))
+        let made = is_done(Command::new(format!("mkfs.{kind}")).arg("-q").args(options).arg(&image))
             && is_done(Command::new("mount").args(["-t", kind, "-o", "loop"]).arg(&image).arg(&point));
         if !made {
             let _ = std::fs::remove_dir_all(&place);

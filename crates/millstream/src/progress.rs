@@ -165,12 +165,17 @@ pub struct Printer {
 }
 
 impl Printer {
+    /// Does something without the bar, such as asking a question.
+    pub fn alone<R>(&self, work: impl FnOnce() -> R) -> R {
+        match &self.bar {
+            Some(bar) => bar.suspend(work),
+            None => work(),
+        }
+    }
+
     /// Prints a line on stderr.
     pub fn line(&self, text: &str) {
-        match &self.bar {
-            Some(bar) => bar.suspend(|| note(text)),
-            None => note(text),
-        }
+        self.alone(|| note(text));
     }
 }
 

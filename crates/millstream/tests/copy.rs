@@ -222,7 +222,6 @@ fn what_cannot_be_meant_is_refused_with_the_way_out() {
         (&["empty/", "to", "--delete", "--yes"], "is empty", "--yes-empty"),
         (&["to/", ".", "--delete"], "lies in the destination", "beside the source"),
         (&["from/", "to", "--delete", "--trash", "to"], "lies in the destination", "beside the destination"),
-        (&["from/", "to", "--delete", "--yes", "--max-delete", "0"], "1 entries would be deleted", "dry run"),
         (&["host:from", "to"], "names another machine", "./host:from"),
         (&["verify", "from"], "there is no manifest of a copy to", "only what millstream copy has copied"),
         (&["from"], "<DESTINATION>", ""),
@@ -503,12 +502,161 @@ fn what_the_source_has_not_is_deleted_with_care() {
     let args = ["from/", "to", "--delete", "--yes", "--exclude", "*.o", "--trash", "trash"];
     assert_eq!(place.receipt(&args, 0)["deleted"], 4, "a folder with something protected stays");
     assert!(place.path("to/old/cache.o").exists() && place.path("to/cache.o").exists());
-    assert!(place.path("trash/old/inner/file").exists() && Path::new("/etc").exists());
+    let trash = fs::read_dir(place.path("trash")).unwrap().next().unwrap().unwrap().path();
+    assert!(trash.join("old/inner/file").exists() && Path::new("/etc").exists());
     assert_eq!(place.receipt(&["from/", "to", "--delete", "--yes"], 0)["deleted"], 3);
     place.is_equal("from", "to");
     fs::remove_file(place.path("from/kept")).unwrap();
     assert_eq!(place.receipt(&["from/", "to", "--delete", "--yes", "--yes-empty"], 0)["deleted"], 1);
     place.is_equal("from", "to");
+}
+
+#[test]
+fn a_folder_in_the_place_of_a_file_a_mount_and_our_own_notes_are_not_deleted() {
+    let place = Place::new();
+    place.write("from/file", b"new");
+    place.write("to/file/inner/old", b"old");
+    let receipt = place.receipt(&["from/", "to", "--delete", "--yes"], 1);
+    assert_eq!((&receipt["failed"], &receipt["deleted"]), (&Value::from(1), &Value::from(0)), "{receipt}");
+    assert!(place.path("to/file/inner/old").exists());
+    fs::remove_dir_all(place.path("to/file")).unwrap();
+    place.write("to/old", b"old");
+    let kept = place.receipt(&["from/", "to", "--delete", "--yes", "--max-delete", "0"], 1);
+    assert_eq!(kept["kept_because"], "it would be 1 entries, more than --max-delete 0");
+    // The notes of copies lie in the destination.
+    let mut copying = place.command(&["from/", "to", "--delete", "--yes", "--progress", "none"]);
+    run(copying.env("MILLSTREAM_HOME", place.path("to/home"))).ends(0);
+    assert!(!place.path("to/old").exists());
+    let mut verifying = place.command(&["verify", "to", "--progress", "none"]);
+    run(verifying.env("MILLSTREAM_HOME", place.path("to/home"))).ends(0);
+    fs::remove_dir_all(place.path("to/home")).unwrap();
+    let Some(disk) = SmallDisk::mount(1 << 20) else { return };
+    place.write("to/point/kept", b"kept");
+    fs::create_dir(place.path("from/point")).unwrap();
+    shell(&place.path("from"), &format!("mount --bind {} point", disk.dir.display()));
+    let deleted = place.receipt(&["from/", "to", "--delete", "--yes", "--one-file-system"], 0);
+    shell(&place.path("from"), "umount point");
+    assert_eq!(deleted["deleted"], 0, "{deleted}");
+    assert!(place.path("to/point/kept").exists());
+}
+
+#[test]
+fn nothing_in_the_trash_is_overwritten_and_no_link_in_it_is_followed() {
+    let place = Place::new();
+    place.write("from/file", b"text");
+    let precious = place.write("outside/old", b"precious");
+    fs::create_dir(place.path("trash")).unwrap();
+    fs::create_dir(place.path("to")).unwrap();
+    symlink("../outside", place.path("to/sub")).unwrap();
+    let args = ["from/", "to", "--delete", "--yes", "--trash", "trash"];
+    assert_eq!(place.receipt(&args, 0)["deleted"], 1);
+    for text in ["first", "second"] {
+        place.write("to/sub/old", text.as_bytes());
+        assert_eq!(place.receipt(&args, 0)["deleted"], 2);
+    }
+    assert_eq!(fs::read(precious).unwrap(), b"precious");
+    let kept = Command::new("find").arg(place.path("trash")).args(["-name", "old"]).output().unwrap();
+    assert_eq!(String::from_utf8(kept.stdout).unwrap().lines().count(), 2);
+}
+
+#[test]
+fn two_homes_may_copy_to_one_destination_at_once() {
+    let place = Place::new();
+    for n in 0..60 {
+        place.write(format!("from/a{n}"), &vec![b'a'; 50_000]);
+        place.write(format!("other/b{n}"), &vec![b'b'; 50_000]);
+    }
+    let copying = |source: &str, home: &str| {
+        let mut copying = place.command(&[source, "to", "--jobs", "2", "--progress", "none"]);
+        copying.env("MILLSTREAM_HOME", place.path(home)).stdout(Stdio::null()).spawn().unwrap()
+    };
+    fs::create_dir(place.path("to")).unwrap();
+    let both = [copying("from/", "one"), copying("other/", "two")];
+    for mut child in both {
+        assert!(child.wait().unwrap().success());
+    }
+    for n in 0..60 {
+        for letter in ['a', 'b'] {
+            let found = fs::read(place.path(&format!("to/{letter}{n}"))).unwrap();
+            assert_eq!(found, vec![letter as u8; 50_000], "{letter}{n}");
+        }
+    }
+    place.is_tidy("to");
+}
+
+#[test]
+fn several_sources_of_one_destination_are_all_compared() {
+    let place = Place::new();
+    place.write("from/a", b"text");
+    place.write("other/b", b"text");
+    place.receipt(&["from/", "to"], 0);
+    place.receipt(&["other/", "to"], 0);
+    assert_eq!(place.copy(&["verify", "to", "--output", "json"]).ends(0).json()[0]["hashed"], 2);
+    // What is deleted is forgotten.
+    place.receipt(&["other/", "to", "--delete", "--yes"], 0);
+    assert_eq!(place.copy(&["verify", "to", "--output", "json"]).ends(0).json()[0]["hashed"], 1);
+    // A damaged manifest is named by the comparison, and no hindrance for the copy.
+    let manifests = Command::new("find").arg(place.path("home/copies")).args(["-name", "manifest"]).output().unwrap();
+    let manifest = PathBuf::from(String::from_utf8(manifests.stdout).unwrap().trim());
+    let len = fs::metadata(&manifest).unwrap().len();
+    OpenOptions::new().write(true).open(&manifest).unwrap().write_all_at(b"\xff", len - 30).unwrap();
+    let damaged = place.copy(&["verify", "to"]).ends(2);
+    assert!(damaged.stderr.contains("is damaged") && damaged.stderr.contains("copy again"), "{damaged:?}");
+    place.receipt(&["other/", "to", "--hash"], 0);
+    assert_eq!(place.copy(&["verify", "to"]).ends(0).code, 0);
+}
+
+#[test]
+fn pieces_of_another_file_are_not_taken_for_those_of_this_one() {
+    let place = Place::new();
+    for (name, byte) in [("from/large", b'a'), ("other/large", b'b')] {
+        let path = place.write(name, b"");
+        let file = OpenOptions::new().write(true).open(path).unwrap();
+        file.set_len(130 << 20).unwrap();
+        file.write_all_at(&[byte], 5).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH).unwrap();
+    }
+    let mut copying = place.command(&["from/", "to", "--jobs", "1", "--progress", "none"]);
+    let killed = copying.env("MILLSTREAM_FAILPOINTS", "piece-copied=kill@2").output().unwrap();
+    assert_eq!(killed.status.signal(), Some(9));
+    place.receipt(&["other/", "to", "--verify"], 0);
+    let mut byte = [0];
+    File::open(place.path("to/large")).unwrap().read_exact_at(&mut byte, 5).unwrap();
+    assert_eq!(byte, *b"b");
+}
+
+#[test]
+fn files_that_perhaps_never_reached_the_disk_are_read_again_after_a_restart() {
+    let place = Place::new();
+    for n in 0..20 {
+        place.write(format!("from/{n}"), b"text");
+    }
+    let mut copying = place.command(&["from/", "to", "--progress", "none"]);
+    copying.env("MILLSTREAM_FAILPOINTS", "folders-dressed=kill").output().unwrap();
+    // A look at the plan gathers the journals; then the machine starts again, and a file has lost its bytes.
+    place.copy(&["from/", "to", "--dry-run"]).ends(0);
+    let lost = OpenOptions::new().write(true).open(place.path("to/7")).unwrap();
+    let before = lost.metadata().unwrap().modified().unwrap();
+    lost.write_all_at(&[0; 4], 0).unwrap();
+    lost.set_modified(before).unwrap();
+    for home in fs::read_dir(place.path("home/copies")).unwrap() {
+        fs::write(home.unwrap().path().join("boot"), "another").unwrap();
+    }
+    let receipt = place.receipt(&["from/", "to"], 0);
+    assert_eq!((&receipt["copied"], &receipt["same"]), (&Value::from(1), &Value::from(20)), "{receipt}");
+    assert_eq!(fs::read(place.path("to/7")).unwrap(), b"text");
+    assert_eq!(place.copy(&["verify", "to"]).ends(0).code, 0);
+}
+
+#[test]
+fn a_file_system_with_coarse_times_has_the_same_files() {
+    let Some(disk) = LoopDisk::mount_coarse(16 << 20) else { return };
+    let place = Place::new();
+    place.write("from/file", b"text");
+    let to = disk.dir.join("to");
+    let to = to.to_str().unwrap();
+    place.receipt(&["from/", to, "--verify"], 0);
+    assert_eq!(place.receipt(&["from/", to], 0)["same"], 2);
 }
 
 #[test]

@@ -6,10 +6,11 @@ use crate::counts::Counts;
 use crate::entry::{Entry, Facts, Kind};
 use crate::error::Error;
 use crate::manifest::{Reader, Sorted, Sorter, damaged};
+use crate::path::join;
 use crate::tree::{self, Thing};
 use millstream_failpoint::hit_on_thread;
 use rustix::fd::AsFd;
-use rustix::fs::fsync;
+use rustix::fs::{Dir, FileType};
 use std::io;
 
 /// Folders that are there, the deepest first, each with its facts and whether it was missing before.
@@ -24,10 +25,6 @@ pub(crate) fn make(job: &Job<'_>, root_was_missing: bool) -> Result<(Made, Count
     let mut worker = Worker::new(job, 0)?;
     let mut sorter = Sorter::new(job.state.folder());
     let mut list = Reader::open(&job.state.list()).map_err(Error::manifest(&job.state.list()))?;
-    if job.place.file.is_some() && job.state.is_resumed {
-        // What cannot be removed now is in the way later, and named then.
-        let _ = worker.clean(b"");
-    }
     while let Some(entry) = list.next().map_err(Error::manifest(&job.state.list()))? {
         if entry.facts.kind != Kind::Folder {
             continue;
@@ -35,11 +32,10 @@ pub(crate) fn make(job: &Job<'_>, root_was_missing: bool) -> Result<(Made, Count
         if job.tally.is_stopped() {
             break;
         }
-        let made = if entry.path.is_empty() { Ok(root_was_missing) } else { worker.folder(&entry.path) };
-        let made = made.and_then(|was_missing| match was_missing || !job.state.is_resumed {
-            true => Ok(was_missing),
-            false => worker.clean(&entry.path).map(|()| was_missing),
-        });
+        let made = match entry.path.is_empty() {
+            true => worker.open_root().map(|()| root_was_missing),
+            false => worker.folder(&entry.path),
+        };
         match made {
             Ok(was_missing) => keep(&mut sorter, &entry, was_missing).map_err(&failed)?,
             Err(trouble) => worker.account_folder(&entry, Err(trouble))?,
@@ -87,9 +83,43 @@ pub(crate) fn dress(job: &Job<'_>, made: Made) -> Result<Counts, Error> {
 
 fn dress_one(job: &Job<'_>, entry: &Entry) -> io::Result<()> {
     let folder = job.destination.folder(&entry.path)?;
-    if job.request.fsync {
-        fsync(&folder)?;
-    }
     let Some(stat) = tree::stat(&folder, c".")? else { return Err(io::ErrorKind::NotFound.into()) };
     Thing::Open(folder.as_fd()).dress(&entry.facts, &Facts::of(&stat), job.dress)
+}
+
+/// Removes the unfinished files that killed runs have left, wherever they are. No worker may write any more.
+///
+/// # Errors
+/// The destination cannot be listed, or one cannot be removed.
+pub(crate) fn sweep(job: &Job<'_>) -> Result<(), Error> {
+    let mut folders = vec![Vec::new()];
+    while let Some(path) = folders.pop() {
+        if job.tally.is_stopped() {
+            break;
+        }
+        sweep_one(job, &path, &mut folders).map_err(Error::file("tidy", &job.destination.full(&path)))?;
+    }
+    Ok(())
+}
+
+fn sweep_one(job: &Job<'_>, path: &[u8], folders: &mut Vec<Vec<u8>>) -> io::Result<()> {
+    let folder = job.destination.folder(path)?;
+    let mut left = Vec::new();
+    for entry in Dir::read_from(&folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let is_folder = match entry.file_type() {
+            FileType::Unknown => {
+                let stat = tree::stat(&folder, name)?;
+                stat.is_some_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
+            }
+            kind => kind == FileType::Directory,
+        };
+        if is_folder && name != c"." && name != c".." {
+            folders.push(join(path, name.to_bytes()));
+        } else if name.to_bytes().starts_with(job.temporary.as_bytes()) {
+            left.push(name.to_owned());
+        }
+    }
+    left.iter().try_for_each(|name| tree::remove(&folder, name))
 }

@@ -7,7 +7,7 @@ mod pace;
 mod transfer;
 mod worker;
 
-pub(crate) use folders::{dress, make};
+pub(crate) use folders::{dress, make, sweep};
 pub(crate) use jobs::Gate;
 pub use jobs::{Found, Rate};
 pub(crate) use transfer::{buffer, hash};
@@ -32,6 +32,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::SyncSender;
 use worker::{Item, Start, Worker};
+
+/// How the names of unfinished files begin.
+const UNFINISHED: &str = ".millstream-copy.";
 
 /// What all workers of a copy share.
 pub(crate) struct Job<'a> {
@@ -77,7 +80,7 @@ impl<'a> Job<'a> {
             destination,
             tally,
             failures,
-            temporary: format!(".millstream-copy.{}.", state.id()),
+            temporary: format!("{}{}.", UNFINISHED, state.token()),
             dress,
             pace: Pace::new(request.bytes_per_second),
             clones: AtomicBool::new(true),

@@ -1,5 +1,7 @@
 //! Holds all workers together to a number of bytes per second.
 
+use crate::limits::LOOK_EVERY;
+use crate::tally::Tally;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,16 +21,22 @@ impl Pace {
         Self { bytes_per_second, due: Mutex::new(Instant::now()) }
     }
 
-    /// Waits until so many bytes may be copied.
-    pub(super) fn take(&self, bytes: u64) {
+    /// Waits until so many bytes may be copied, or the copy is stopped.
+    pub(super) fn take(&self, bytes: u64, tally: &Tally) {
         let Some(limit) = self.bytes_per_second else { return };
         let now = Instant::now();
-        let wait = {
+        let due = {
             let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
             *due = next(*due, now, bytes, limit);
-            due.saturating_duration_since(now)
+            *due
         };
-        std::thread::sleep(wait);
+        while !tally.is_stopped() {
+            let wait = due.saturating_duration_since(Instant::now());
+            if wait.is_zero() {
+                break;
+            }
+            std::thread::sleep(wait.min(LOOK_EVERY));
+        }
     }
 }
 

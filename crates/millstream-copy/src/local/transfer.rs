@@ -40,7 +40,7 @@ impl Transfer<'_> {
             let moved = match part {
                 Part::Data(end) => self.data(at..end, hasher, buffer)?,
                 Part::Hole(end) => {
-                    hash_zeros(end - at, hasher, buffer);
+                    self.hash_zeros(end - at, hasher, buffer)?;
                     end - at
                 }
             };
@@ -68,6 +68,19 @@ impl Transfer<'_> {
         Ok(Part::Data(if hole > at { hole.min(most) } else { most }))
     }
 
+    fn hash_zeros(&self, mut count: u64, hasher: &mut blake3::Hasher, buffer: &mut [u8]) -> Result<(), Ended> {
+        buffer.fill(0);
+        while count > 0 {
+            if self.tally.is_stopped() {
+                return Err(Ended::Stopped);
+            }
+            let part = usize::try_from(count).map_or(buffer.len(), |count| count.min(buffer.len()));
+            hasher.update(&buffer[..part]);
+            count -= part as u64;
+        }
+        Ok(())
+    }
+
     fn data(&self, range: Range<u64>, hasher: &mut blake3::Hasher, buffer: &mut [u8]) -> Result<u64, Ended> {
         let mut at = range.start;
         while at < range.end {
@@ -83,7 +96,7 @@ impl Transfer<'_> {
             };
             let bytes = &buffer[..read];
             hasher.update(bytes);
-            self.pace.take(read as u64);
+            self.pace.take(read as u64, self.tally);
             write_all(self.destination, bytes, at).map_err(Ended::Destination)?;
             at += read as u64;
         }
@@ -120,15 +133,6 @@ fn write_all(file: &OwnedFd, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-fn hash_zeros(mut count: u64, hasher: &mut blake3::Hasher, buffer: &mut [u8]) {
-    buffer.fill(0);
-    while count > 0 {
-        let part = usize::try_from(count).map_or(buffer.len(), |count| count.min(buffer.len()));
-        hasher.update(&buffer[..part]);
-        count -= part as u64;
-    }
 }
 
 /// The hash of a file's bytes.

@@ -4,7 +4,7 @@ use super::Job;
 use super::large::{Large, Opened};
 use super::transfer::{self, Ended, Transfer, clone, copy_on_server};
 use crate::counts::Counts;
-use crate::entry::{Entry, Facts, Kind, Time, inode, modified, size_of};
+use crate::entry::{Entry, Facts, Kind, Time, changed, inode, modified, size_of};
 use crate::error::{Error, is_final};
 use crate::limits::CHANGED_READS_MAX;
 use crate::manifest::{Journal, Note, Piece};
@@ -14,7 +14,6 @@ use millstream_failpoint::hit_on_thread;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
-use rustix::process::{getegid, geteuid};
 use std::ffi::{CStr, CString};
 use std::io;
 use std::rc::Rc;
@@ -65,8 +64,6 @@ struct Folders {
     path: Vec<u8>,
     source: OwnedFd,
     destination: OwnedFd,
-    /// What a file is that is made in the folder of the destination.
-    new: Facts,
     /// Whether both lie in one file system.
     is_one_device: bool,
 }
@@ -163,19 +160,8 @@ impl<'a> Worker<'a> {
         })?;
         let stat = fs::fstat(&destination).map_err(io::Error::from).map_err(self.of_destination())?;
         let of_source = fs::fstat(&source).map_err(io::Error::from).map_err(of_source)?;
-        let gid = if stat.st_mode & 0o2000 == 0 { getegid().as_raw() } else { stat.st_gid };
-        let new = Facts {
-            kind: Kind::File { size: 0, hash: None },
-            mode: 0o600,
-            uid: geteuid().as_raw(),
-            gid,
-            // No file has this time.
-            modified: Time { seconds: i64::MIN, nanos: 0 },
-            shared: None,
-            attributes: Vec::new(),
-        };
         let is_one_device = stat.st_dev == of_source.st_dev;
-        let folders = Rc::new(Folders { path: folder.to_vec(), source, destination, new, is_one_device });
+        let folders = Rc::new(Folders { path: folder.to_vec(), source, destination, is_one_device });
         self.folders = Some(Rc::clone(&folders));
         Ok(folders)
     }
@@ -224,7 +210,7 @@ impl<'a> Worker<'a> {
         if now.kind == Kind::Folder {
             return Err(Trouble::Reason("a folder is in its place at the destination".to_owned()));
         }
-        if !now.is_same_file(&facts) {
+        if !facts.is_same_file(&now) {
             return Ok(None);
         }
         let known = item.known.as_ref();
@@ -238,8 +224,8 @@ impl<'a> Worker<'a> {
         let mut hash = known.and_then(|note| note.hash_of(&facts));
         let is_noted = hash.is_some() && matches!(known, Some(Note::Done(_)));
         if hash.is_none() && self.job.request.hash {
-            let name = self.source_name(&item.entry.path)?;
-            hash = self.hash_of(&folders.source, &name).map_err(of_source)?;
+            let (source, _) = self.open_source(&item.entry.path, folders)?;
+            hash = transfer::hash(&source, self.job.tally, &mut self.buffer).map_err(of_source)?;
         }
         let thing = Thing::Named(folders.destination.as_fd(), name);
         thing.dress(&facts, &now, self.job.dress).map_err(self.of_destination())?;
@@ -298,7 +284,7 @@ impl<'a> Worker<'a> {
             self.counts.changed += 1;
         }
         facts.kind = Kind::File { size, hash };
-        self.complete(path, &facts, &destination, (&folders.destination, &self.temporary.clone(), name), &folders.new)?;
+        self.complete(path, &facts, &destination, (&folders.destination, &self.temporary.clone(), name))?;
         Ok(Some(facts))
     }
 
@@ -358,12 +344,9 @@ impl<'a> Worker<'a> {
         facts: &Facts,
         file: &OwnedFd,
         (folder, temporary, name): (&OwnedFd, &CStr, &CStr),
-        new: &Facts,
     ) -> Result<(), Trouble> {
-        Thing::Open(file.as_fd()).dress(facts, new, self.job.dress).map_err(self.of_destination())?;
-        if self.job.request.fsync {
-            fs::fsync(file).map_err(io::Error::from).map_err(self.of_destination())?;
-        }
+        let now = fs::fstat(file).map_err(io::Error::from).map_err(self.of_destination())?;
+        Thing::Open(file.as_fd()).dress(facts, &untimed(&now), self.job.dress).map_err(self.of_destination())?;
         hit_on_thread("file-written");
         self.note(path, &Note::Done(facts.clone())).map_err(Trouble::Final)?;
         hit_on_thread("file-noted");
@@ -403,7 +386,8 @@ impl<'a> Worker<'a> {
         };
         made.map_err(io::Error::from).map_err(&failed)?;
         let thing = Thing::Named(folder.as_fd(), &self.temporary);
-        let dressed = thing.dress(facts, &folders.new, self.job.dress);
+        let made = tree::stat(folder, &self.temporary).and_then(|made| made.ok_or(io::ErrorKind::NotFound.into()));
+        let dressed = made.and_then(|made| thing.dress(facts, &untimed(&made), self.job.dress));
         let placed = dressed.and_then(|()| rename(folder, &self.temporary, name));
         if let Err(error) = placed {
             let _ = tree::remove(folder, &self.temporary);
@@ -467,23 +451,18 @@ impl<'a> Worker<'a> {
         Ok(true)
     }
 
-    /// Removes what a killed run has left in a folder. No worker may write there yet. Large files stay, because they are
-    /// resumed.
-    pub(super) fn clean(&self, path: &[u8]) -> Result<(), Trouble> {
-        let cleaned = self.job.destination.folder(path).and_then(|folder| self.clean_folder(&folder));
-        cleaned.map_err(self.of_destination())
-    }
-
-    fn clean_folder(&self, folder: &OwnedFd) -> io::Result<()> {
-        let mut left = Vec::new();
-        for entry in fs::Dir::read_from(folder)? {
-            let name = entry?.file_name().to_owned();
-            let number = name.to_bytes().strip_prefix(self.job.temporary.as_bytes());
-            if number.is_some_and(|number| number.iter().all(u8::is_ascii_digit)) {
-                left.push(name);
-            }
+    /// Lets us write in the root of the destination, which is there.
+    pub(super) fn open_root(&self) -> Result<(), Trouble> {
+        if self.job.dress.owner {
+            return Ok(());
         }
-        left.iter().try_for_each(|name| tree::remove(folder, name))
+        let opened = self.job.destination.root_stat().and_then(|stat| {
+            let (now, mut usable) = (Facts::of(&stat), Facts::of(&stat));
+            usable.mode |= 0o700;
+            let root = self.job.destination.folder(b"")?;
+            Thing::Open(root.as_fd()).dress(&usable, &now, crate::tree::Dress { attributes: false, owner: false })
+        });
+        opened.map_err(self.of_destination())
     }
 
     /// Accounts for a folder whose content is complete, or that could not be made.
@@ -516,7 +495,10 @@ impl<'a> Worker<'a> {
         let temporary = format!("{}large-{:016x}", self.job.temporary, xxh3_64(path));
         let temporary = named(temporary.as_bytes()).map_err(self.of_destination())?;
         let size = size_of(&stat);
-        let is_ours = |piece: &&Piece| piece.size == size && piece.modified == facts.modified;
+        let is_ours = |piece: &&Piece| {
+            let is_file = piece.inode == inode(&stat) && piece.size == size;
+            is_file && piece.modified == facts.modified && piece.changed == changed(&stat)
+        };
         let known = self.job.state.pieces.get(path).map(Vec::as_slice).unwrap_or_default();
         let mut copied: Vec<Piece> = known.iter().filter(is_ours).cloned().collect();
         let left = tree::stat(&folders.destination, &temporary).map_err(self.of_destination())?;
@@ -531,7 +513,7 @@ impl<'a> Worker<'a> {
         if copied.is_empty() && folders.is_one_device && self.is_cloned(&source, &destination)? {
             entry.facts.kind = Kind::File { size, hash: None };
             let names = (&folders.destination, temporary.as_c_str(), name.as_c_str());
-            self.complete(path, &entry.facts, &destination, names, &folders.new)?;
+            self.complete(path, &entry.facts, &destination, names)?;
             self.account(path, size, Ok((Outcome::Copied, entry.facts))).map_err(Trouble::Final)?;
             return Ok(None);
         }
@@ -576,7 +558,8 @@ impl<'a> Worker<'a> {
         }
         let hash = blake3::hazmat::HasherExt::finalize_non_root(&hasher);
         let Facts { modified, .. } = large.entry.facts;
-        let piece = Piece { size: large.entry.facts.size(), modified, number, hash };
+        let (inode, size, changed) = (inode(&large.stat), large.entry.facts.size(), changed(&large.stat));
+        let piece = Piece { inode, size, modified, changed, number, hash };
         self.note(&large.entry.path, &Note::Piece(piece)).map_err(Trouble::Final)?;
         hit_on_thread("piece-copied");
         large.copied(number, hash);
@@ -605,9 +588,8 @@ impl<'a> Worker<'a> {
         }
         let mut facts = large.entry.facts.clone();
         facts.set_hash(hash);
-        let now = fs::fstat(&large.destination).map_err(io::Error::from).map_err(self.of_destination())?;
         let names = (&large.folder, large.temporary.as_c_str(), large.name.as_c_str());
-        self.complete(&large.entry.path, &facts, &large.destination, names, &Facts::of(&now))?;
+        self.complete(&large.entry.path, &facts, &large.destination, names)?;
         Ok((Outcome::Copied, facts))
     }
 
@@ -671,7 +653,11 @@ fn is_sparse(stat: &Stat) -> bool {
 }
 
 fn has_changed(before: &Stat, after: &Stat) -> bool {
-    modified(before) != modified(after)
-        || size_of(before) != size_of(after)
-        || (before.st_ctime, before.st_ctime_nsec) != (after.st_ctime, after.st_ctime_nsec)
+    modified(before) != modified(after) || size_of(before) != size_of(after) || changed(before) != changed(after)
+}
+
+/// What is known of a file that was just written. Its time is still to be set, whatever it is.
+fn untimed(stat: &Stat) -> Facts {
+    // No file has this time.
+    Facts { modified: Time { seconds: i64::MIN, nanos: 0 }, ..Facts::of(stat) }
 }

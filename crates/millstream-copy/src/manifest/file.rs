@@ -166,6 +166,7 @@ mod tests {
                 modified: Time { seconds: -1, nanos: 999_999_999 },
                 shared: Some(Inode { device: 3, number: u64::MAX }),
                 attributes: vec![Attribute { name: b"user.a".to_vec(), value: vec![0, 255] }],
+                is_closed: n == 0,
             };
             Entry { path: vec![n; usize::from(n) * 40], facts }
         };

@@ -4,7 +4,7 @@
 //! killed may be cut off; it is ignored.
 
 use super::{damaged, frame};
-use crate::entry::{Facts, Hash, Time};
+use crate::entry::{Facts, Hash, Inode, Time};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read, Write};
@@ -30,6 +30,15 @@ pub(crate) enum Note {
 }
 
 impl Note {
+    /// What it is worth after the machine was started again, perhaps. Nobody knows which bytes of a piece are lost.
+    pub(crate) fn after(self, was_started_again: bool) -> Option<Self> {
+        match self {
+            Self::Done(facts) if was_started_again => Some(Self::Doubtful(facts)),
+            Self::Piece(_) if was_started_again => None,
+            note => Some(note),
+        }
+    }
+
     /// The hash of a file, if this is about the file as it is now.
     pub(crate) fn hash_of(&self, facts: &Facts) -> Option<Hash> {
         match self {
@@ -42,9 +51,11 @@ impl Note {
 /// A piece of a large file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Piece {
-    /// The file's size and time when it was read.
+    /// The file's number, size and times when it was read.
+    pub(crate) inode: Inode,
     pub(crate) size: u64,
     pub(crate) modified: Time,
+    pub(crate) changed: Time,
     /// Which piece.
     pub(crate) number: u32,
     /// The chaining value of its bytes.
@@ -145,7 +156,9 @@ mod tests {
     fn a_journal_that_was_cut_off_keeps_what_is_whole() {
         let dir = tempfile::tempdir().unwrap();
         let mut journal = Journal::create(dir.path(), 3).unwrap();
-        let piece = Piece { size: 9, modified: Time { seconds: 1, nanos: 2 }, number: 4, hash: [5; 32] };
+        let time = Time { seconds: 1, nanos: 2 };
+        let inode = Inode { device: 3, number: 4 };
+        let piece = Piece { inode, size: 9, modified: time, changed: time, number: 4, hash: [5; 32] };
         let notes = [(b"a".to_vec(), Note::Absent), (b"b/c".to_vec(), Note::Piece(piece))];
         for (path, note) in &notes {
             journal.add(path, note).unwrap();

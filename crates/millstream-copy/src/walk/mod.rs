@@ -7,16 +7,16 @@ pub(crate) use filter::Filter;
 pub use filter::Rule;
 pub use pattern::Pattern;
 
-use crate::entry::{Entry, Facts, Inode, Kind, inode};
+use crate::entry::{Attribute, Entry, Facts, Inode, Kind, inode};
 use crate::error::Error;
-use crate::limits::LARGE_BYTES_MIN;
+use crate::limits::{LARGE_BYTES_MAX, LARGE_BYTES_MIN, LISTED_ENTRIES_MAX};
 use crate::manifest::{Header, Sorter, Writer, encode};
 use crate::path::join;
 use crate::tally::{Failures, Tally};
 use crate::tree::{self, Thing, Tree};
 use millstream_model::Refusal;
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, FileType, RawDir, Stat, statat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat, openat, statat};
 use rustix::io::Errno;
 use std::ffi::CStr;
 use std::io;
@@ -34,6 +34,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) copy_links: bool,
     pub(crate) one_file_system: bool,
     pub(crate) attributes: bool,
+    /// A folder that is not listed: it holds the notes of copies.
+    pub(crate) skip: Option<Inode>,
     /// Only this name, under which it is listed.
     pub(crate) only: Option<(&'a [u8], &'a [u8])>,
     pub(crate) threads: usize,
@@ -205,13 +207,21 @@ impl Shared<'_> {
                 continue;
             }
             let path = join(&folder.path, name.to_bytes());
-            let Some((facts, stat)) = self.look(&opened, name, &path) else { continue };
-            if facts.kind == Kind::Folder && self.descends(folder, &stat, &path) {
+            let Some((mut facts, stat)) = self.look(&opened, name, &path) else { continue };
+            let is_folder = facts.kind == Kind::Folder;
+            if is_folder && self.walk.skip == Some(inode(&stat)) {
+                continue;
+            }
+            facts.is_closed = is_folder && self.walk.one_file_system && stat.st_dev != self.device;
+            if is_folder && !facts.is_closed && self.descends(folder, &stat, &path) {
                 let above = folder.above.as_ref();
                 let above = above.map(|above| Above { inode: inode(&stat), above: Some(Arc::clone(above)) });
                 inner.push(Folder { path: path.clone(), above: above.map(Arc::new) });
             }
             entries.push(Entry { path, facts });
+            if entries.len() == LISTED_ENTRIES_MAX {
+                self.keep(std::mem::take(&mut entries))?;
+            }
         }
         self.keep(entries)?;
         Ok(inner)
@@ -251,7 +261,7 @@ impl Shared<'_> {
             }
         }
         if self.walk.attributes {
-            match Thing::Named(folder.as_fd(), name).attributes() {
+            match self.attributes(folder, name, &facts.kind) {
                 Ok(read) => facts.attributes = read,
                 Err(error) => {
                     self.failed(path, format!("its attributes cannot be read: {error}"));
@@ -262,11 +272,8 @@ impl Shared<'_> {
         Some((facts, stat))
     }
 
-    /// Whether what is in a folder is copied, too.
+    /// Whether a folder is not one of those that it is in.
     fn descends(&self, folder: &Folder, stat: &Stat, path: &[u8]) -> bool {
-        if self.walk.one_file_system && stat.st_dev != self.device {
-            return false;
-        }
         let inode = inode(stat);
         let mut above = folder.above.as_ref();
         while let Some(folder) = above {
@@ -279,11 +286,26 @@ impl Shared<'_> {
         true
     }
 
+    fn attributes(&self, folder: &OwnedFd, name: &CStr, kind: &Kind) -> io::Result<Vec<Attribute>> {
+        if !self.walk.copy_links {
+            return Thing::Named(folder.as_fd(), name).attributes();
+        }
+        // Of a link, those of what it leads to count. Opening a device may have effects.
+        match kind {
+            Kind::Folder | Kind::File { .. } => {
+                let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+                Thing::Open(openat(folder, name, flags, Mode::empty())?.as_fd()).attributes()
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
     fn list_one(&self, from: &[u8], to: &[u8]) -> Result<(), Error> {
         let full = self.walk.tree.full(from);
         let opened = self.walk.tree.folder(b"").map_err(Error::file("open", self.walk.tree.path()))?;
         let name = tree::named(from).map_err(Error::file("open", &full))?;
-        match self.look(&opened, &name, to) {
+        // Rules ask for the name that it has in the source.
+        match self.look(&opened, &name, from) {
             Some((facts, _)) => self.keep(vec![Entry { path: to.to_vec(), facts }]),
             None => Ok(()),
         }
@@ -307,7 +329,8 @@ impl Shared<'_> {
             listed.bytes += size;
             listed.folders += u64::from(entry.facts.kind == Kind::Folder);
             listed.shared += u64::from(entry.facts.shared.is_some());
-            listed.large += u64::from(size >= LARGE_BYTES_MIN && entry.facts.shared.is_none());
+            listed.large +=
+                u64::from((LARGE_BYTES_MIN..=LARGE_BYTES_MAX).contains(&size) && entry.facts.shared.is_none());
             sorter.push(&entry.path, &body).map_err(Error::file("write to", self.folder))?;
         }
         Ok(())

@@ -155,17 +155,18 @@ pub async fn run(args: &CopyArgs, output: Output, signals: &Signals) -> Result<E
     if args.dry_run {
         return print_plan(&request, watched, output).await;
     }
-    let (asks, tally) = (!args.yes, Arc::clone(&watched.tally));
-    let copied =
-        tokio::task::spawn_blocking(move || copy(&request, &tally, &|deletion| may_delete(asks, deletion))).await;
+    let (asks, tally, printer) = (!args.yes, Arc::clone(&watched.tally), watched.progress.printer());
+    let may_delete = move |deletion: &Deletion| printer.alone(|| may_delete(asks, deletion));
+    let copied = tokio::task::spawn_blocking(move || copy(&request, &tally, &may_delete)).await;
     let stopped = watched.finish();
     let receipt = copied.map_err(|error| Failure::bug("the copy did not end").because(&error))??;
     match output.is_json() {
         true => output.json(&receipt)?,
         false => output.line(&receipt::text(&receipt))?,
     }
-    if let Some(exit) = stopped.filter(|_| receipt.stopped) {
-        note("stopped; the same command resumes");
+    let is_compared_whole = receipt.verified.as_ref().is_none_or(|verified| !verified.stopped);
+    if let Some(exit) = stopped.filter(|_| receipt.stopped || !is_compared_whole) {
+        note(if receipt.stopped { "stopped; the same command resumes" } else { "stopped; the rest was not compared" });
         return Ok(exit);
     }
     let is_clean = receipt.failed == 0

@@ -11,9 +11,9 @@ const FAILURES_SHOWN_MAX: usize = 10;
 pub fn text(receipt: &Receipt) -> String {
     let mut lines = failures(&receipt.failures);
     if let Some(file) = &receipt.failures_file {
-        lines.push(format!("all failures: {}", file.display()));
+        lines.push(format!("all failures: {file}"));
     }
-    lines.push(format!("receipt of the copy to {}", receipt.destination.display()));
+    lines.push(format!("receipt of the copy to {}", receipt.destination));
     let columns = [
         ("seen", receipt.seen, "entries of the source"),
         ("copied", receipt.copied, "copied"),

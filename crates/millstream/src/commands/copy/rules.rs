@@ -8,11 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 
 /// The options, what each says in the help, and whether it includes.
 const OPTIONS: [(&str, &str, bool); 2] = [
-    (
-        "exclude",
-        "Do not copy what fits this pattern, as rsync reads it: *.o, /cache/, tmp/**; can be given several times",
-        false,
-    ),
+    ("exclude", "Do not copy what fits this pattern of rsync: *.o, /cache/, tmp/**; can be given several times", false),
     ("include", "Copy what fits this pattern although a later --exclude fits it; can be given several times", true),
 ];
 
@@ -35,7 +31,8 @@ impl Args for RuleArgs {
     fn augment_args(command: clap::Command) -> clap::Command {
         OPTIONS.iter().fold(command, |command, (name, help, _)| {
             let arg = Arg::new(*name).long(*name).value_name("PATTERN").help(*help);
-            command.arg(arg.action(ArgAction::Append).value_parser(OsStringValueParser::new()))
+            command
+                .arg(arg.action(ArgAction::Append).allow_hyphen_values(true).value_parser(OsStringValueParser::new()))
         })
     }
 

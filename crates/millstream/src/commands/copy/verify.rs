@@ -21,8 +21,8 @@ Exit code 1 if something is not as it was copied.";
 
 /// Compare a copy with what was copied, without the source
 ///
-/// Reads every file and compares its hash with the one that the copy has noted. Also compares sizes, times, rights and
-/// where links lead. What came to the destination in other ways is not looked at.
+/// Reads every file and compares its hash with the one that the copy has noted. Also compares the sizes and times of
+/// files, rights, and where links lead. What came to the destination in other ways is not looked at.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct VerifyArgs {
@@ -69,12 +69,13 @@ pub(super) fn text(found: &Verification) -> String {
         lines.push(format!("and {} more", things(unlisted, "problem")));
     }
     let problems = match found.problems {
+        0 if found.stopped => "no problem so far; it was stopped".to_owned(),
         0 => "no problem".to_owned(),
         problems => things(problems, "problem"),
     };
     lines.push(format!(
         "{}: {} compared, {} read in {:.1} s: {problems}",
-        found.destination.display(),
+        found.destination,
         things(found.entries, "entry"),
         quantity::bytes(found.bytes),
         found.seconds
