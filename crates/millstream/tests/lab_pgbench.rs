@@ -166,3 +166,44 @@ fn two_command_lines_are_compared() {
     assert!(failed.stdout.contains("b: failed: the command failed: it ended with"), "{failed:?}");
     assert_eq!(Record::read(&other).unwrap().unwrap().argv[4], a);
 }
+
+/// An experiment without a server, whose arms count the lines of a file that it has made first.
+const FILES: &str = r#"
+question = "Does it work?"
+expected = "yes"
+read = "as it is"
+metric = "rows_per_second"
+seconds = 1
+server = false
+setup = ['!echo made >"$LAB_DIR/made"']
+reset = ['!cp "$LAB_DIR/made" "$LAB_DIR/now"']
+cleanup = ['!cp "$LAB_DIR/now" "$PLACE/last"']
+[[arm]]
+name = "one"
+about = "as it was made"
+run = { command = 'printf "{\"rows_per_second\": %s}" $(wc -l <"$LAB_DIR/now")' }
+[[arm]]
+name = "two"
+about = "with a line more"
+run = { before = ['!echo more >>"$LAB_DIR/now"'], command = 'printf "{\"rows_per_second\": %s}" $(wc -l <"$LAB_DIR/now")' }
+"#;
+
+#[test]
+fn an_experiment_without_a_server_makes_its_files_first() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("files.toml");
+    std::fs::write(&file, FILES).unwrap();
+    let mut lab = crate::process::command(&["lab", "run", file.to_str().unwrap(), "--blocks", "2", "--out"]);
+    crate::process::run(lab.arg(place.path().join("out")).env("PLACE", place.path())).ends(0);
+    let text = std::fs::read_to_string(place.path().join("out/record.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+    for run in record["runs"].as_array().unwrap() {
+        let lines = if run["arm"] == "two" { 2.0 } else { 1.0 };
+        assert_eq!(run["outcome"]["measured"]["values"]["rows_per_second"], lines, "{run}");
+    }
+    assert!(std::fs::read_to_string(place.path().join("last")).unwrap().starts_with("made\n"));
+    let sql = FILES.replace("reset = ['!cp", "reset = ['cp");
+    std::fs::write(&file, sql).unwrap();
+    let refused = crate::process::millstream(&["lab", "run", file.to_str().unwrap()]).ends(2);
+    assert!(refused.stderr.contains("SQL needs a server, and server = false"), "{refused:?}");
+}
