@@ -32,6 +32,14 @@ impl Counts {
         }
     }
 
+    /// So many folders, which were counted as copied or the same, have failed after all.
+    pub(crate) fn fail(&mut self, folders: u64) {
+        let same = folders.min(self.same);
+        self.same -= same;
+        self.copied -= folders - same;
+        self.failed += folders;
+    }
+
     /// Entries that are accounted for.
     pub(crate) fn sum(self) -> u64 {
         self.copied + self.same + self.linked + self.skipped + self.failed

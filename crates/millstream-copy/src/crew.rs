@@ -1,7 +1,6 @@
 //! Threads that take work from one queue.
 
 use crate::error::Error;
-use crate::limits::BLOCKS_MAX;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,18 +14,18 @@ impl<W> Queue<W> {
     }
 }
 
-/// Runs threads on what `feed` sends, and returns what they made of it.
+/// Runs threads on what `feed` sends, and returns what they made of it. So many pieces of work may wait for a thread.
 ///
 /// If all threads end early, sending fails, and `feed` should end, too.
 ///
 /// # Errors
 /// The first error of a thread, else that of `feed`.
 pub(crate) fn crew<W: Send, R: Send>(
-    threads: usize,
+    (threads, waiting): (usize, usize),
     work: impl Fn(usize, Queue<W>) -> Result<R, Error> + Sync,
     feed: impl FnOnce(&SyncSender<W>) -> Result<(), Error>,
 ) -> Result<Vec<R>, Error> {
-    let (sender, receiver) = sync_channel(BLOCKS_MAX);
+    let (sender, receiver) = sync_channel(waiting);
     let receiver = Arc::new(Mutex::new(receiver));
     std::thread::scope(|scope| {
         let spawned: Vec<_> = (0..threads)

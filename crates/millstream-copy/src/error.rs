@@ -27,6 +27,14 @@ pub enum Error {
         /// The system's answer.
         source: io::Error,
     },
+    /// rsync, or the connection to the other machine, has failed.
+    #[error("the other machine: {said}")]
+    There {
+        /// What it said.
+        said: String,
+        /// What to do, if that is known.
+        hint: Option<String>,
+    },
     /// Another copy writes to the destination.
     #[error("another copy writes to {}", path.display())]
     Busy {
@@ -80,6 +88,7 @@ impl Explained for Error {
                 io::ErrorKind::ReadOnlyFilesystem => "mount it so that it can be written".to_owned(),
                 _ => "make room there and run the same command again: it resumes".to_owned(),
             }),
+            Self::There { hint, .. } => hint.clone(),
             Self::Busy { .. } => Some("wait for it, or stop it".to_owned()),
             Self::Damaged { path, .. } => Some(format!("remove {} and copy again", path.display())),
             Self::Refused(refusal) => refusal.hint.clone(),

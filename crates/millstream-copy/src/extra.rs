@@ -3,11 +3,11 @@
 use crate::entry::Kind;
 use crate::error::Error;
 use crate::limits::FAILURES_LISTED_MAX;
-use crate::local::Job;
 use crate::manifest::{Header, Reader, Sorted, Sorter};
 use crate::path::{order, shown, split};
 use crate::place::Place;
 use crate::request::{Delete, Request};
+use crate::state::State;
 use crate::tally::{Failures, Tally};
 use crate::tree::{self, Tree};
 use crate::walk::{Filter, Walk};
@@ -42,12 +42,10 @@ pub(crate) struct Extra {
 ///
 /// # Errors
 /// The source lies in the destination, or the trash does.
-pub(crate) fn check(delete: &Delete, place: &Place, destination: &Path) -> Result<(), Error> {
-    let source = fs::canonicalize(&place.source).map_err(Error::file("find", &place.source))?;
-    if place.file.is_some() {
-        return Err(Refusal::new("the source is a single file: there is nothing to delete").into());
-    }
-    if source.starts_with(destination) {
+pub(crate) fn check(delete: &Delete, place: &Place, destination: &Path, is_source_here: bool) -> Result<(), Error> {
+    let source = || fs::canonicalize(&place.source).map_err(Error::file("find", &place.source));
+    let source = is_source_here.then(source).transpose()?;
+    if let Some(source) = source.filter(|source| source.starts_with(destination)) {
         let says = format!("the source {} lies in the destination, and would be deleted", source.display());
         return Err(Refusal::new(says).hint("choose a destination beside the source").into());
     }
@@ -67,42 +65,42 @@ pub(crate) fn check(delete: &Delete, place: &Place, destination: &Path) -> Resul
 ///
 /// # Errors
 /// The destination cannot be listed whole.
-pub(crate) fn find(job: &Job<'_>, request: &Request) -> Result<Extra, Error> {
-    let failed = Error::file("write to", job.state.folder());
-    let there = job.state.folder().join("there");
-    let filter = Filter::new(&request.rules, &job.place.before);
+pub(crate) fn find((place, state, destination): (&Place, &State, &Tree), request: &Request) -> Result<Extra, Error> {
+    let failed = Error::file("write to", state.folder());
+    let there = state.folder().join("there");
+    let filter = Filter::new(&request.rules, &place.before);
     let (tally, failures) = (Tally::default(), Failures::open(None).map_err(&failed)?);
     let walk = Walk {
-        tree: job.destination,
+        tree: destination,
         filter: &filter,
         copy_links: false,
         one_file_system: request.one_file_system,
         attributes: false,
-        skip: job.state.home(),
+        skip: state.home(),
         only: None,
         threads: 1,
         tally: &tally,
         failures: &failures,
     };
     let header = Header { source: String::new(), destination: Vec::new(), file: None, has_attributes: false };
-    let listed = walk.list(&header, &there, job.state.folder())?;
+    let listed = walk.list(&header, &there, state.folder())?;
     if !listed.is_whole {
         let (first, _) = failures.finish().map_err(&failed)?;
         let named = first.first().map_or(String::new(), |failure| format!(": {}: {}", failure.path, failure.reason));
         return Err(Refusal::new(format!("the destination cannot be listed whole{named}")).into());
     }
-    let mut source = Reader::open(&job.state.list()).map_err(Error::manifest(&job.state.list()))?;
+    let mut source = Reader::open(&state.list()).map_err(Error::manifest(&state.list()))?;
     let mut destination = Reader::open(&there).map_err(Error::manifest(&there))?;
-    let mut sorter = Sorter::new(job.state.folder());
+    let mut sorter = Sorter::new(state.folder());
     let mut deletion = Deletion { entries: 0, bytes: 0, first: Vec::new() };
-    let mut wanted = source.next().map_err(Error::manifest(&job.state.list()))?;
+    let mut wanted = source.next().map_err(Error::manifest(&state.list()))?;
     let mut protected: Option<Vec<u8>> = None;
     while let Some(entry) = destination.next().map_err(Error::manifest(&there))? {
         if protected.as_ref().is_some_and(|folder| is_in(&entry.path, folder)) {
             continue;
         }
         while wanted.as_ref().is_some_and(|wanted| order(&wanted.path, &entry.path) == Ordering::Less) {
-            wanted = source.next().map_err(Error::manifest(&job.state.list()))?;
+            wanted = source.next().map_err(Error::manifest(&state.list()))?;
         }
         if let Some(wanted) = wanted.as_ref().filter(|wanted| wanted.path == entry.path) {
             let is_blocked = entry.facts.kind == Kind::Folder && wanted.facts.kind != Kind::Folder;
@@ -127,20 +125,25 @@ pub(crate) fn find(job: &Job<'_>, request: &Request) -> Result<Extra, Error> {
 ///
 /// # Errors
 /// The list of them cannot be read.
-pub(crate) fn run(job: &Job<'_>, delete: &Delete, mut extra: Extra) -> Result<u64, Error> {
-    let failed = Error::file("read", job.state.folder());
+pub(crate) fn run(
+    (state, destination): (&State, &Tree),
+    (tally, failures): (&Tally, &Failures),
+    delete: &Delete,
+    mut extra: Extra,
+) -> Result<u64, Error> {
+    let failed = Error::file("read", state.folder());
     let trash = delete.trash.as_deref().map(new_trash).transpose()?;
     let mut deleted = 0;
     while let Some(record) = extra.sorted.next().map_err(&failed)? {
-        if job.tally.is_stopped() {
+        if tally.is_stopped() {
             break;
         }
         let at = record.path.iter().position(|byte| *byte == b'/').unwrap_or_default();
         let path = &record.path[at + 1..];
         let is_folder = record.body == [1];
-        match remove(job.destination, path, is_folder, trash.as_ref()) {
+        match remove(destination, path, is_folder, trash.as_ref()) {
             Ok(was_removed) => deleted += u64::from(was_removed),
-            Err(error) => job.failures.add(path, format!("it cannot be deleted: {error}")),
+            Err(error) => failures.add(path, format!("it cannot be deleted: {error}")),
         }
     }
     Ok(deleted)

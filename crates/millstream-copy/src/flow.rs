@@ -1,17 +1,20 @@
 //! A copy from beginning to end.
 
+use crate::counts::Counts;
 use crate::error::Error;
 use crate::extra::{self, Deletion};
-use crate::local::{self, Gate, Job};
+use crate::jobs::{Found, Gate};
+use crate::local::{self, Job};
 use crate::manifest::Header;
 use crate::path::shown;
 use crate::place::Place;
 use crate::receipt::Receipt;
-use crate::request::Request;
+use crate::remote::{self, Remote, RemoteJob, Way};
+use crate::request::{Delete, Request};
 use crate::state::{self, State};
 use crate::tally::{Failures, Phase, Tally};
 use crate::tree::Tree;
-use crate::verification;
+use crate::verification::{self, Verification};
 use crate::walk::{Filter, Listed, Walk};
 use millstream_failpoint::hit_on_thread;
 use millstream_model::Refusal;
@@ -19,6 +22,7 @@ use millstream_model::words::{option, set};
 use rustix::fs::{CWD, Mode, mkdirat, syncfs};
 use rustix::io::Errno;
 use serde::Serialize;
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -69,13 +73,7 @@ pub fn plan(request: &Request, tally: &Tally) -> Result<Plan, Error> {
     let failures = Failures::open(None).map_err(Error::file("write to", begun.state.folder()))?;
     let (_, listed) = begun.list(request, tally, &failures)?;
     begun.refuse_empty(request, &listed)?;
-    let mut deletion = None;
-    if let (Some(_), Ok(destination)) = (&request.delete, Tree::open(&begun.root, false)) {
-        let source = begun.source(request)?;
-        let job = Job::new(request, (&begun.place, &begun.state), (&source, &destination), (tally, &failures));
-        let Deletion { entries, bytes, first } = extra::find(&job, request)?.deletion;
-        deletion = Some(Planned { entries, bytes, first });
-    }
+    let deletion = begun.planned_deletion(request, &listed, (tally, &failures))?;
     // Nobody resumes a plan.
     millstream_host::remove_whole(&begun.state.list()).map_err(Error::file("write to", begun.state.folder()))?;
     let (listed_failures, _) = failures.finish().map_err(Error::file("write to", begun.state.folder()))?;
@@ -100,7 +98,7 @@ pub fn plan(request: &Request, tally: &Tally) -> Result<Plan, Error> {
 pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Result<Receipt, Error> {
     let started = Instant::now();
     let begun = Begun::new(request)?;
-    let Begun { place, state, root, target } = &begun;
+    let Begun { place, state, target, .. } = &begun;
     state.begin()?;
     let failures = Failures::open(Some(&state.failures())).map_err(Error::file("write to", state.folder()))?;
     let (header, listed) = begun.list(request, tally, &failures)?;
@@ -109,29 +107,21 @@ pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Resu
     let unlisted = failures.count();
     hit_on_thread("copy-listed");
     tally.begin(Phase::Copying);
-    let was_missing = make_root(root)?;
-    let destination = Tree::open(root, false).map_err(Error::file("open", root))?;
-    let source = begun.source(request)?;
-    let job = Job::new(request, (place, state), (&source, &destination), (tally, &failures));
     let gate = Gate::new(request.jobs, cpus());
-    let (made, of_folders) = local::make(&job, was_missing)?;
-    let (of_files, found) = local::run(&job, &listed, &gate)?;
-    if state.is_resumed {
-        local::sweep(&job)?;
-    }
-    let (deleted, kept_because) = tidy(&job, request, &listed, may_delete)?;
-    // Whatever is made or deleted in a folder changes its time.
-    let mut counts = of_folders.plus(of_files).plus(local::dress(&job, made)?);
+    let moved = match &begun.remote {
+        None => begun.move_here(request, &listed, &gate, (tally, &failures), may_delete)?,
+        Some(remote) => begun.move_there(remote, request, &listed, &gate, (tally, &failures), may_delete)?,
+    };
+    let Moved { mut counts, found, deleted, kept_because, verified } = moved;
     counts.failed += unlisted;
     let is_stopped = tally.is_stopped();
-    if request.fsync && !is_stopped {
-        sync(&destination, root)?;
-    }
     let finished =
         if is_stopped { state::Finished::default() } else { state.finish(&header, request.delete.is_some())? };
     hit_on_thread("manifest-written");
-    let verify = request.verify && !is_stopped;
-    let verified = verify.then(|| verification::compare(&state.manifest(), gate.jobs(), tally)).transpose()?;
+    let verified = match begun.remote {
+        None if request.verify && !is_stopped => Some(verification::compare(&state.manifest(), gate.jobs(), tally)?),
+        _ => verified,
+    };
     let seen = tally.seen.load(std::sync::atomic::Ordering::Relaxed);
     assert!(is_stopped || counts.sum() == seen, "{counts:?} of {seen}");
     let (listed_failures, all) = failures.finish().map_err(Error::file("write to", state.folder()))?;
@@ -162,35 +152,65 @@ pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Resu
     })
 }
 
-/// Deletes what the source has not, if that was asked for.
-fn tidy(
-    job: &Job<'_>,
+/// Compares every copy that was made to this place, or below it, with what was noted of it. If the place is on another
+/// machine, `shell` reaches it.
+///
+/// # Errors
+/// There is no manifest of such a copy, it is damaged, or the destination cannot be read at all.
+pub fn verify(
+    destination: &Path,
+    shell: Option<OsString>,
+    home: &Path,
+    jobs: usize,
+    tally: &Tally,
+) -> Result<Vec<Verification>, Error> {
+    match remote::verify(destination, shell, home, jobs, tally)? {
+        Some(found) => Ok(found),
+        None => verification::verify(destination, home, jobs, tally),
+    }
+}
+
+/// What a copy has done to the destination.
+struct Moved {
+    counts: Counts,
+    found: Option<Found>,
+    deleted: u64,
+    kept_because: Option<String>,
+    /// What comparing both ends has shown, if they lie on two machines.
+    verified: Option<Verification>,
+}
+
+/// Deletes what the source has not, if that was asked for. `find` finds it, and `run` deletes it.
+fn tidy<X>(
     request: &Request,
-    listed: &Listed,
-    may_delete: MayDelete<'_>,
+    (listed, tally, may_delete): (&Listed, &Tally, MayDelete<'_>),
+    find: impl FnOnce() -> Result<(Deletion, X), Error>,
+    run: impl FnOnce(&Delete, &Deletion, X) -> Result<u64, Error>,
 ) -> Result<(u64, Option<String>), Error> {
-    let Some(delete) = request.delete.as_ref().filter(|_| !job.tally.is_stopped()) else { return Ok((0, None)) };
+    let Some(delete) = request.delete.as_ref().filter(|_| !tally.is_stopped()) else { return Ok((0, None)) };
     if !listed.is_whole {
         return Ok((0, Some("the source could not be listed whole".to_owned())));
     }
-    let extra = extra::find(job, request)?;
-    if extra.deletion.entries == 0 {
+    let (deletion, extra) = find()?;
+    if deletion.entries == 0 {
         return Ok((0, None));
     }
-    if let Some(most) = delete.most.filter(|most| extra.deletion.entries > *most) {
-        let says = format!("it would be {} entries, more than {}", extra.deletion.entries, set("max-delete", most));
+    if let Some(most) = delete.most.filter(|most| deletion.entries > *most) {
+        let says = format!("it would be {} entries, more than {}", deletion.entries, set("max-delete", most));
         return Ok((0, Some(says)));
     }
-    if !may_delete(&extra.deletion) {
+    if !may_delete(&deletion) {
         return Ok((0, Some("it was not confirmed".to_owned())));
     }
     hit_on_thread("deletion-found");
-    Ok((extra::run(job, delete, extra)?, None))
+    Ok((run(delete, &deletion, extra)?, None))
 }
 
 /// A request that was found to be possible.
 struct Begun {
     place: Place,
+    /// The other machine, if one end lies there.
+    remote: Option<Remote>,
     state: State,
     /// The folder of the destination.
     root: PathBuf,
@@ -200,14 +220,27 @@ struct Begun {
 
 impl Begun {
     fn new(request: &Request) -> Result<Self, Error> {
-        let place = Place::of(request)?;
-        let root = place.canonical_destination()?;
+        let (remote, place) = match Remote::of(request)? {
+            Some((remote, place)) => (Some(remote), place),
+            None => (None, Place::of(request)?),
+        };
+        let way = remote.as_ref().map(|remote| remote.way);
+        let root = match way {
+            Some(Way::ToThere) => place.destination.clone(),
+            _ => place.canonical_destination()?,
+        };
         let target = place.target(&root);
         if let Some(delete) = &request.delete {
-            extra::check(delete, &place, &root)?;
+            if place.file.is_some() {
+                return Err(Refusal::new("the source is a single file: there is nothing to delete").into());
+            }
+            match &remote {
+                Some(remote) if remote.way == Way::ToThere => remote::check_deletion(delete, remote)?,
+                _ => extra::check(delete, &place, &root, remote.is_none())?,
+            }
         }
         let state = State::open(&request.home, &target)?;
-        Ok(Self { place, state, root, target })
+        Ok(Self { place, remote, state, root, target })
     }
 
     fn source(&self, request: &Request) -> Result<Tree, Error> {
@@ -215,6 +248,11 @@ impl Begun {
     }
 
     fn list(&self, request: &Request, tally: &Tally, failures: &Failures) -> Result<(Header, Listed), Error> {
+        let header = state::header(&self.place, &self.target, request.attributes && self.remote.is_none());
+        if let Some(remote) = self.remote.as_ref().filter(|remote| remote.way == Way::FromThere) {
+            let listed = remote.list(request, &self.place, &self.state, &header, (tally, failures))?;
+            return Ok((header, listed));
+        }
         let source = self.source(request)?;
         let filter = Filter::new(&request.rules, &self.place.before);
         let walk = Walk {
@@ -222,16 +260,130 @@ impl Begun {
             filter: &filter,
             copy_links: request.copy_links,
             one_file_system: request.one_file_system,
-            attributes: request.attributes,
+            attributes: request.attributes && self.remote.is_none(),
             skip: self.state.home(),
             only: self.place.file.as_ref().map(|single| (&single.from[..], &single.to[..])),
             threads: cpus(),
             tally,
             failures,
         };
-        let header = state::header(&self.place, &self.target, request.attributes);
         let listed = walk.list(&header, &self.state.list(), self.state.folder())?;
         Ok((header, listed))
+    }
+
+    /// Copies on this machine.
+    fn move_here(
+        &self,
+        request: &Request,
+        listed: &Listed,
+        gate: &Gate,
+        (tally, failures): (&Tally, &Failures),
+        may_delete: MayDelete<'_>,
+    ) -> Result<Moved, Error> {
+        let Self { place, state, root, .. } = self;
+        let was_missing = make_root(root)?;
+        let destination = Tree::open(root, false).map_err(Error::file("open", root))?;
+        let source = self.source(request)?;
+        let job = Job::new(request, (place, state), (&source, &destination), (tally, failures));
+        let (made, of_folders) = local::make(&job, was_missing)?;
+        let (of_files, found) = local::run(&job, listed, gate)?;
+        if state.is_resumed {
+            local::sweep(&destination, &local::unfinished(state), tally)?;
+        }
+        let (deleted, kept_because) = self.tidy_here(request, &destination, listed, (tally, failures), may_delete)?;
+        // Whatever is made or deleted in a folder changes its time.
+        let counts = of_folders.plus(of_files).plus(local::dress(&job, made)?);
+        if request.fsync && !tally.is_stopped() {
+            sync(&destination, root)?;
+        }
+        Ok(Moved { counts, found, deleted, kept_because, verified: None })
+    }
+
+    /// Copies to another machine, or from there.
+    fn move_there(
+        &self,
+        remote: &Remote,
+        request: &Request,
+        listed: &Listed,
+        gate: &Gate,
+        (tally, failures): (&Tally, &Failures),
+        may_delete: MayDelete<'_>,
+    ) -> Result<Moved, Error> {
+        let Self { place, state, root, .. } = self;
+        let (here, was_missing) = match remote.way {
+            Way::ToThere => (self.source(request)?, false),
+            Way::FromThere => {
+                let was_missing = make_root(root)?;
+                (Tree::open(root, false).map_err(Error::file("open", root))?, was_missing)
+            }
+        };
+        let job = RemoteJob { request, place, state, remote, here: &here, listed, tally, failures };
+        let (mut counts, found) = remote::run(&job, gate, was_missing)?;
+        let (deleted, kept_because) = match remote.way {
+            Way::FromThere => self.tidy_here(request, &here, listed, (tally, failures), may_delete)?,
+            Way::ToThere => tidy(
+                request,
+                (listed, tally, may_delete),
+                || Ok((remote::find_extra(&job)?, ())),
+                |delete, found, ()| remote::delete(&job, delete, found),
+            )?,
+        };
+        let failed = if tally.is_stopped() { 0 } else { remote::dress(&job)? };
+        counts.fail(failed);
+        if request.fsync && !tally.is_stopped() {
+            match remote.way {
+                Way::FromThere => sync(&here, root)?,
+                Way::ToThere => remote.sync(tally)?,
+            }
+        }
+        let compares = request.verify && !tally.is_stopped();
+        let verified = compares.then(|| remote::compare(&job, gate, text_of(&self.target))).transpose()?;
+        Ok(Moved { counts, found, deleted, kept_because, verified })
+    }
+
+    /// Deletes what a destination on this machine has and the source has not.
+    fn tidy_here(
+        &self,
+        request: &Request,
+        destination: &Tree,
+        listed: &Listed,
+        (tally, failures): (&Tally, &Failures),
+        may_delete: MayDelete<'_>,
+    ) -> Result<(u64, Option<String>), Error> {
+        tidy(
+            request,
+            (listed, tally, may_delete),
+            || {
+                let extra = extra::find((&self.place, &self.state, destination), request)?;
+                Ok((extra.deletion.clone(), extra))
+            },
+            |delete, _, extra| extra::run((&self.state, destination), (tally, failures), delete, extra),
+        )
+    }
+
+    /// What would be deleted, if that was asked for and the destination exists.
+    fn planned_deletion(
+        &self,
+        request: &Request,
+        listed: &Listed,
+        (tally, failures): (&Tally, &Failures),
+    ) -> Result<Option<Planned>, Error> {
+        if request.delete.is_none() {
+            return Ok(None);
+        }
+        let deletion = match self.remote.as_ref().filter(|remote| remote.way == Way::ToThere) {
+            Some(remote) => {
+                let (place, state, here) = (&self.place, &self.state, self.source(request)?);
+                let job = RemoteJob { request, place, state, remote, here: &here, listed, tally, failures };
+                remote::find_extra(&job)?
+            }
+            None => match Tree::open(&self.root, false) {
+                Ok(destination) => extra::find((&self.place, &self.state, &destination), request)?.deletion,
+                Err(_) => return Ok(None),
+            },
+        };
+        let Deletion { entries, bytes, first } = deletion;
+        Ok(Some(Planned { entries, bytes, first }))
     }
 
     /// Refuses to delete everything because a source is empty, perhaps not mounted.

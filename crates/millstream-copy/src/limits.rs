@@ -57,3 +57,20 @@ pub const GAIN_MIN: f64 = 1.05;
 const _: () = assert!(PIECE_BYTES.is_power_of_two() && LARGE_BYTES_MIN > PIECE_BYTES);
 const _: () = assert!(PIECE_BYTES.is_multiple_of(BUFFER_BYTES as u64));
 const _: () = assert!(BLOCK_BYTES_MAX < LARGE_BYTES_MIN);
+
+/// Connections to another machine that are made at once. A server of ssh begins to refuse at 10, of all its users.
+pub const STARTING_MAX: usize = 4;
+/// A process that has said nothing for so long has its connection, as far as others are concerned.
+pub const CONNECTING_MAX: Duration = Duration::from_secs(2);
+/// Times that a process is started again because its connection was refused or lost.
+pub const ATTEMPTS_MAX: u32 = 7;
+/// Time before the second attempt. It doubles with each.
+pub const ATTEMPT_PAUSE: Duration = Duration::from_millis(100);
+/// Lines of a failed process that are shown.
+pub const FAILED_LINES_SHOWN_MAX: usize = 3;
+/// Work of a small entry, in bytes of a large one: about what ssh and rsync take for it.
+pub const ENTRY_BYTES: u64 = 16 << 10;
+/// Work for which a connection is worth being made, in bytes.
+pub const BUCKET_BYTES_MIN: u64 = 8 << 20;
+/// Entries of a bucket, which are in memory.
+pub const BUCKET_ENTRIES_MAX: usize = 10_000;

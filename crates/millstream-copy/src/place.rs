@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::request::Request;
 use crate::walk::Filter;
 use millstream_model::Refusal;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
@@ -60,34 +60,38 @@ impl Place {
 
     fn of_folder(source: &Path, destination: &Path, has_slash: bool) -> Self {
         let named = source.file_name().filter(|_| !has_slash && !source.as_os_str().as_bytes().ends_with(b"/."));
-        let (to, rule, before) = match named {
-            Some(name) => {
-                let to = destination.join(name);
-                let rule = format!("{} becomes {}", source.display(), to.display());
-                let hint = format!("to copy only what is in it, write {}/", source.display());
-                (to, format!("{rule}; {hint}"), name.as_bytes().to_vec())
-            }
-            None => {
-                let rule = format!("what is in {} goes to {}", source.display(), destination.display());
-                (destination.to_owned(), rule, Vec::new())
-            }
-        };
+        let to = named.map_or_else(|| destination.to_owned(), |name| destination.join(name));
+        let rule = Self::rule(source.as_os_str(), to.as_os_str(), named.is_some());
+        let before = named.map_or_else(Vec::new, |name| name.as_bytes().to_vec());
         Self { source: source.to_owned(), destination: to, file: None, before, rule }
+    }
+
+    /// What the slash at the end of a source means.
+    pub(crate) fn rule(from: &OsStr, to: &OsStr, is_named: bool) -> String {
+        let (from, to) = (from.display(), to.display());
+        match is_named {
+            true => format!("{from} becomes {to}; to copy only what is in it, write {from}/"),
+            false => format!("what is in {from} goes to {to}"),
+        }
     }
 
     fn of_file(source: &Path, destination: &Path) -> Result<Self, Error> {
         let no_name = || Refusal::new(format!("{} is no name of a file", source.display()));
         let from = source.file_name().ok_or_else(no_name)?;
         let folder = source.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let (to, name) = if destination.is_dir() || ends_with_slash(destination) {
-            (destination, from)
-        } else {
-            let folder = destination.parent().filter(|folder| !folder.as_os_str().is_empty());
-            (folder.unwrap_or(Path::new(".")), destination.file_name().unwrap_or(from))
-        };
-        let rule = format!("{} becomes {}", source.display(), to.join(name).display());
+        let (to, name) = Self::of_name(from, destination);
+        let rule = format!("{} becomes {}", source.display(), to.join(&name).display());
         let single = Single { from: from.as_bytes().to_vec(), to: name.as_bytes().to_vec() };
-        Ok(Self { source: folder.to_owned(), destination: to.to_owned(), file: Some(single), before: Vec::new(), rule })
+        Ok(Self { source: folder.to_owned(), destination: to, file: Some(single), before: Vec::new(), rule })
+    }
+
+    /// The folder that a file goes to, and its name there: its own, if the destination is a folder.
+    pub(crate) fn of_name(from: &OsStr, destination: &Path) -> (PathBuf, OsString) {
+        if destination.is_dir() || ends_with_slash(destination) {
+            return (destination.to_owned(), from.to_owned());
+        }
+        let folder = destination.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        (folder.to_owned(), destination.file_name().unwrap_or(from).to_owned())
     }
 
     /// Refuses what would copy a tree into itself. A destination that will not be listed may lie in the source.

@@ -41,7 +41,7 @@ pub struct Receipt {
     /// Workers at the end.
     pub jobs: usize,
     /// What was found by trying several numbers of workers.
-    pub found: Option<crate::local::Found>,
+    pub found: Option<crate::jobs::Found>,
     /// Seconds.
     pub seconds: f64,
     /// The manifest.

@@ -1,15 +1,21 @@
 //! What to copy, where to, and how.
 
 use crate::walk::Rule;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// A copy of a tree or a file.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// What is copied. If it is a folder and ends with a slash, its content is copied, else the folder itself.
+    /// What is copied. If it is a folder and ends with a slash, its content is copied, else the folder itself. As with
+    /// rsync, one of both may lie on another machine: `HOST:PATH`, `HOST::MODULE/PATH` or `rsync://HOST/MODULE/PATH`.
     pub source: PathBuf,
     /// Where to.
     pub destination: PathBuf,
+    /// The remote shell with its options, such as `ssh -p 2222`.
+    pub shell: Option<OsString>,
+    /// Compress what goes to another machine or comes from it.
+    pub compress: bool,
     /// Which entries are copied. The first rule that fits an entry decides; what fits none is copied.
     pub rules: Vec<Rule>,
     /// Copy what links lead to, instead of the links.
@@ -60,6 +66,8 @@ impl Request {
         Self {
             source: source.into(),
             destination: destination.into(),
+            shell: None,
+            compress: false,
             rules: Vec::new(),
             copy_links: false,
             one_file_system: false,

@@ -3,7 +3,7 @@
 use crate::crew::crew;
 use crate::entry::{Entry, Facts, Kind};
 use crate::error::Error;
-use crate::limits::{BLOCK_BYTES_MAX, BLOCK_ENTRIES_MAX};
+use crate::limits::{BLOCK_BYTES_MAX, BLOCK_ENTRIES_MAX, BLOCKS_MAX};
 use crate::local::{buffer, hash, open_to_read};
 use crate::manifest::Reader;
 use crate::path::{shown, split};
@@ -52,11 +52,11 @@ struct Counts {
     bytes: u64,
 }
 
-/// Compares every copy that was made to this path, or below it.
+/// Compares every copy that was made to this path of this machine, or below it.
 ///
 /// # Errors
 /// There is no manifest of such a copy, it is damaged, or the destination cannot be read at all.
-pub fn verify(destination: &Path, home: &Path, jobs: usize, tally: &Tally) -> Result<Vec<Verification>, Error> {
+pub(crate) fn verify(destination: &Path, home: &Path, jobs: usize, tally: &Tally) -> Result<Vec<Verification>, Error> {
     let wanted = fs::canonicalize(destination).map_err(Error::file("find", destination))?;
     let mut found = Vec::new();
     let manifests = finished(home)?;
@@ -91,7 +91,7 @@ pub(crate) fn compare(manifest: &Path, jobs: usize, tally: &Tally) -> Result<Ver
     let failures = Failures::open(None).map_err(Error::file("read", manifest))?;
     tally.begin(Phase::Verifying);
     let counts = crew(
-        jobs,
+        (jobs, BLOCKS_MAX),
         |_, queue| {
             let mut checker = Checker::new(&tree, tally, &failures, header.has_attributes);
             while let Some(block) = queue.next() {
@@ -207,7 +207,7 @@ impl<'a> Checker<'a> {
 }
 
 /// How an entry differs, as far as one sees without reading it.
-fn difference(wanted: &Facts, now: &Facts) -> Option<String> {
+pub(crate) fn difference(wanted: &Facts, now: &Facts) -> Option<String> {
     match (&wanted.kind, &now.kind) {
         (Kind::File { size: a, .. }, Kind::File { size: b, .. }) if a != b => {
             return Some(format!("it has {b} bytes instead of {a}"));

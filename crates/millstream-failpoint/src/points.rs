@@ -88,8 +88,19 @@ pub const COPY: &[&str] = &[
     "manifest-written",
 ];
 
+/// The points of a copy to or from another machine, in order.
+pub const COPY_THERE: &[&str] = &[
+    "copy-listed",
+    "folders-made",
+    "bucket-copied",
+    "bucket-noted",
+    "buckets-copied",
+    "deletion-found",
+    "manifest-written",
+];
+
 /// Every point.
 #[cfg(feature = "armed")]
 pub(crate) fn all() -> impl Iterator<Item = &'static str> {
-    [LOAD, SEGMENT, COMPACTION, REFRESH, CHANGE, RANGES, COPY].into_iter().flatten().copied()
+    [LOAD, SEGMENT, COMPACTION, REFRESH, CHANGE, RANGES, COPY, COPY_THERE].into_iter().flatten().copied()
 }

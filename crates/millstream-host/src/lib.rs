@@ -31,6 +31,7 @@ mod process;
 mod sandbox;
 pub mod setting;
 mod ssh;
+mod stream;
 mod wait;
 mod whole_file;
 
@@ -51,5 +52,6 @@ pub use process::{
 pub use sandbox::{End, Sandbox};
 pub use setting::sysctl_file;
 pub use ssh::Ssh;
+pub use stream::Stream;
 pub use wait::wait_until;
 pub use whole_file::{NEW, read_whole, remove_whole, write_private, write_whole};

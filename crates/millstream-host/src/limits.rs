@@ -26,3 +26,12 @@ pub const DEVICE_DEPTH_MAX: usize = 8;
 
 /// Most levels of control groups that are read, from the group upwards.
 pub const CGROUP_DEPTH_MAX: usize = 16;
+
+/// Most bytes of one record of a program's output: a path is much shorter.
+pub const RECORD_BYTES_MAX: usize = 1 << 20;
+
+/// Most bytes that are kept of what a program writes to stderr while its output is read.
+pub const SAID_BYTES_MAX: u64 = 64 << 10;
+
+/// Time in which a program that is asked to end must do so, before it is killed.
+pub const STOPPED_MAX: Duration = Duration::from_secs(10);

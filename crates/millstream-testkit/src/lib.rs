@@ -41,6 +41,7 @@ mod proxy;
 mod schema;
 mod server;
 mod small_disk;
+mod ssh;
 mod template;
 mod watchdog;
 
@@ -58,6 +59,7 @@ pub use proxy::{Proxy, Traffic};
 pub use schema::misfit;
 pub use server::{Server, Settings, StopMode, shared};
 pub use small_disk::SmallDisk;
+pub use ssh::{RsyncDaemon, SshServer};
 pub use watchdog::LocalHome;
 
 /// Prints that a test cannot run here. With `MILLSTREAM_TEST_NO_SKIP=1` that is a failure.

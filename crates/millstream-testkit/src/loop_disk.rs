@@ -70,6 +70,6 @@ impl Drop for LoopDisk {
     }
 }
 
-fn is_done(command: &mut Command) -> bool {
+pub(crate) fn is_done(command: &mut Command) -> bool {
     command.run_blocking().and_then(Ended::succeeded).is_ok()
 }

@@ -28,6 +28,8 @@ pub struct Traffic {
     pub answers_held: bool,
     /// New connections are closed at once.
     pub closed: bool,
+    /// Every second new connection is closed at once, the first one included.
+    pub every_second_closed: bool,
     /// Raised by [`Proxy::cut`]; connections of an earlier generation end.
     generation: u64,
 }
@@ -60,7 +62,12 @@ impl Proxy {
         let open = Arc::new(());
         let mark = Arc::downgrade(&open);
         let accepting = tokio::spawn(async move {
+            let mut closes = false;
             while let Ok((client, _)) = listener.accept().await {
+                closes = !closes && watched.borrow().every_second_closed;
+                if closes {
+                    continue;
+                }
                 let (target, watched, mark) = (Arc::clone(&target), watched.clone(), mark.upgrade());
                 let turns = Turns { all: Arc::clone(&counted), answered: AtomicBool::new(true) };
                 tokio::spawn(async move {

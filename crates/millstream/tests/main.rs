@@ -9,6 +9,7 @@
 mod chaos;
 mod client;
 mod copy;
+mod copy_there;
 mod crash;
 mod demo;
 mod distinct;

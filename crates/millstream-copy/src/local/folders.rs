@@ -7,7 +7,8 @@ use crate::entry::{Entry, Facts, Kind};
 use crate::error::Error;
 use crate::manifest::{Reader, Sorted, Sorter, damaged};
 use crate::path::join;
-use crate::tree::{self, Thing};
+use crate::tally::Tally;
+use crate::tree::{self, Thing, Tree};
 use millstream_failpoint::hit_on_thread;
 use rustix::fd::AsFd;
 use rustix::fs::{Dir, FileType};
@@ -87,23 +88,25 @@ fn dress_one(job: &Job<'_>, entry: &Entry) -> io::Result<()> {
     Thing::Open(folder.as_fd()).dress(&entry.facts, &Facts::of(&stat), job.dress)
 }
 
-/// Removes the unfinished files that killed runs have left, wherever they are. No worker may write any more.
+/// Removes the unfinished files that killed runs have left, wherever they are: everything whose name begins like theirs. No
+/// worker may write any more.
 ///
 /// # Errors
 /// The destination cannot be listed, or one cannot be removed.
-pub(crate) fn sweep(job: &Job<'_>) -> Result<(), Error> {
+pub(crate) fn sweep(destination: &Tree, temporary: &str, tally: &Tally) -> Result<(), Error> {
     let mut folders = vec![Vec::new()];
     while let Some(path) = folders.pop() {
-        if job.tally.is_stopped() {
+        if tally.is_stopped() {
             break;
         }
-        sweep_one(job, &path, &mut folders).map_err(Error::file("tidy", &job.destination.full(&path)))?;
+        let swept = sweep_one(destination, temporary, &path, &mut folders);
+        swept.map_err(Error::file("tidy", &destination.full(&path)))?;
     }
     Ok(())
 }
 
-fn sweep_one(job: &Job<'_>, path: &[u8], folders: &mut Vec<Vec<u8>>) -> io::Result<()> {
-    let folder = job.destination.folder(path)?;
+fn sweep_one(tree: &Tree, temporary: &str, path: &[u8], folders: &mut Vec<Vec<u8>>) -> io::Result<()> {
+    let folder = tree.folder(path)?;
     let mut left = Vec::new();
     for entry in Dir::read_from(&folder)? {
         let entry = entry?;
@@ -115,11 +118,14 @@ fn sweep_one(job: &Job<'_>, path: &[u8], folders: &mut Vec<Vec<u8>>) -> io::Resu
             }
             kind => kind == FileType::Directory,
         };
-        if is_folder && name != c"." && name != c".." {
+        if name.to_bytes().starts_with(temporary.as_bytes()) {
+            left.push((name.to_owned(), is_folder));
+        } else if is_folder && name != c"." && name != c".." {
             folders.push(join(path, name.to_bytes()));
-        } else if name.to_bytes().starts_with(job.temporary.as_bytes()) {
-            left.push(name.to_owned());
         }
     }
-    left.iter().try_for_each(|name| tree::remove(&folder, name))
+    left.iter().try_for_each(|(name, is_folder)| match is_folder {
+        true => std::fs::remove_dir_all(tree.full(&join(path, name.to_bytes()))),
+        false => tree::remove(&folder, name),
+    })
 }

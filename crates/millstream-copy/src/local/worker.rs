@@ -6,6 +6,7 @@ use super::transfer::{self, Ended, Transfer, clone, copy_on_server};
 use crate::counts::Counts;
 use crate::entry::{Entry, Facts, Kind, Time, changed, inode, modified, size_of};
 use crate::error::{Error, is_final};
+use crate::feed::Item;
 use crate::limits::CHANGED_READS_MAX;
 use crate::manifest::{Journal, Note, Piece};
 use crate::path::split;
@@ -20,13 +21,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use xxhash_rust::xxh3::xxh3_64;
-
-/// An entry of the source, with what an earlier run knows of it.
-#[derive(Debug)]
-pub(super) struct Item {
-    pub(super) entry: Entry,
-    pub(super) known: Option<Note>,
-}
 
 /// What has become of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -34,4 +34,9 @@ impl Filter {
         let path = if path.is_empty() { self.before.clone() } else { join(&self.before, path) };
         self.rules.iter().find(|rule| rule.pattern.fits(&path, is_folder)).is_none_or(|rule| rule.includes)
     }
+    /// The same for entries that come in any order, whether their folders are copied or not.
+    pub(crate) fn takes_with_folders(&self, path: &[u8], is_folder: bool) -> bool {
+        let mut folders = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at]);
+        folders.all(|folder| self.takes(folder, true)) && self.takes(path, is_folder)
+    }
 }

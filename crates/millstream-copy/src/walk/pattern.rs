@@ -18,6 +18,8 @@ enum Token {
 /// A pattern of `--exclude` or `--include`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern {
+    /// As it was written.
+    text: Vec<u8>,
     tokens: Vec<Token>,
     /// It begins with a separator: it must fit the whole path.
     is_anchored: bool,
@@ -32,6 +34,7 @@ pub struct Pattern {
 impl Pattern {
     /// Reads a pattern.
     pub fn parse(text: &[u8]) -> Self {
+        let whole = text.to_vec();
         let is_for_folders = text.len() > 1 && text.ends_with(b"/");
         let text = if is_for_folders { &text[..text.len() - 1] } else { text };
         let has_content = text.len() > 4 && text.ends_with(b"/***");
@@ -41,7 +44,12 @@ impl Pattern {
         let is_wild = body.iter().any(|byte| b"*?[".contains(byte));
         let tokens = if is_wild { wild(body) } else { body.iter().map(|byte| Token::Byte(*byte)).collect() };
         let is_name = !is_anchored && !has_content && !body.contains(&b'/') && !tokens.contains(&Token::All);
-        Self { tokens, is_anchored, is_for_folders, has_content, is_name }
+        Self { text: whole, tokens, is_anchored, is_for_folders, has_content, is_name }
+    }
+
+    /// The pattern as it was written.
+    pub fn text(&self) -> &[u8] {
+        &self.text
     }
 
     /// Whether it fits a path below the root of the copy.

@@ -12,10 +12,10 @@ use crate::progress::{Counts, Progress, ProgressChoice};
 use crate::quantity::{self, Size, things};
 use crate::signal::Signals;
 use millstream_copy::limits::JOBS_MAX;
-use millstream_copy::{Delete, Deletion, Jobs, Phase, Request, Tally, copy, plan, shown};
+use millstream_copy::{Delete, Deletion, Jobs, Phase, Request, Tally, copy, plan};
 use millstream_local::Home;
 use rules::RuleArgs;
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
@@ -26,6 +26,7 @@ Examples:
   millstream copy photos /backup
   millstream copy photos/ /backup/photos --verify
   millstream copy / /mnt/new --one-file-system --xattrs --exclude /tmp/
+  millstream copy photos/ me@host:backup/photos --compress --verify
   millstream copy photos/ /backup/photos --delete --dry-run
   millstream copy verify /backup/photos
 
@@ -38,6 +39,9 @@ const DELETED_SHOWN_MAX: usize = 10;
 ///
 /// A slash at the end of SOURCE means what is in the folder; without it, the folder itself is copied into
 /// DESTINATION. This is the rule of rsync.
+///
+/// One of both may lie on another machine: HOST:PATH by ssh, or HOST::MODULE/PATH and rsync://HOST/MODULE/PATH of a daemon of
+/// rsync. Several processes of rsync then move the files.
 ///
 /// Rights, times, hard links, holes and special files are kept; as root, owners too. A file is copied under a
 /// temporary name and gets its own when it is whole. A file of the same size and time is not copied again. If you stop or
@@ -117,6 +121,14 @@ pub struct CopyArgs {
     #[arg(long, requires = "delete", help_heading = "Deleting")]
     yes_empty: bool,
 
+    /// Remote shell with its options [default: $RSYNC_RSH, else ssh that asks for no password]
+    #[arg(long, value_name = "COMMAND", help_heading = "Other machines")]
+    ssh: Option<OsString>,
+
+    /// Compress what goes through the network
+    #[arg(long, help_heading = "Other machines")]
+    compress: bool,
+
     /// Print what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
@@ -147,9 +159,6 @@ pub async fn run(args: &CopyArgs, output: Output, signals: &Signals) -> Result<E
     let (Some(source), Some(destination)) = (&args.source, &args.destination) else {
         return Err(Failure::bug("a copy without its two paths was not refused"));
     };
-    for path in [source, destination] {
-        refuse_remote(path)?;
-    }
     let request = request(args, source, destination)?;
     let watched = Watched::start(args.progress, signals);
     if args.dry_run {
@@ -179,6 +188,8 @@ pub async fn run(args: &CopyArgs, output: Output, signals: &Signals) -> Result<E
 
 fn request(args: &CopyArgs, source: &Path, destination: &Path) -> Result<Request, Failure> {
     let mut request = Request::new(source, destination, home()?);
+    request.shell.clone_from(&args.ssh);
+    request.compress = args.compress;
     request.rules = args.rules.rules();
     request.copy_links = args.copy_links;
     request.one_file_system = args.one_file_system;
@@ -196,18 +207,6 @@ fn request(args: &CopyArgs, source: &Path, destination: &Path) -> Result<Request
 /// Where copies keep their manifests.
 fn home() -> Result<PathBuf, Failure> {
     Ok(Home::choose(None)?.dir.join("copies"))
-}
-
-/// Refuses what rsync would take for another machine.
-fn refuse_remote(path: &Path) -> Result<(), Failure> {
-    let bytes = path.as_os_str().as_bytes();
-    let first = bytes.split(|byte| *byte == b'/').next().unwrap_or_default();
-    if first.contains(&b':') && std::fs::symlink_metadata(path).is_err() {
-        let text = shown(bytes);
-        return Err(Failure::user(format!("{text} names another machine, and only this one's files are copied"))
-            .hint(format!("use rsync for it; for a file of this name, write ./{text}")));
-    }
-    Ok(())
 }
 
 async fn print_plan(request: &Request, watched: Watched, output: Output) -> Result<Exit, Failure> {

@@ -42,8 +42,12 @@ pub fn text(receipt: &Receipt) -> String {
         things(receipt.jobs as u64, "worker"),
     ));
     if let Some(found) = &receipt.found {
-        let times = found.rate.over(found.single);
-        lines.push(format!("  {} were {times:.1} times as fast as one", things(found.jobs as u64, "worker")));
+        let times = found.rate.over(found.than);
+        lines.push(format!(
+            "  {} were {times:.1} times as fast as {}",
+            things(found.jobs as u64, "worker"),
+            found.than_jobs
+        ));
     }
     if receipt.unhashed > 0 {
         let files = things(receipt.unhashed, "file");

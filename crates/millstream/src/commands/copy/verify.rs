@@ -9,6 +9,7 @@ use crate::quantity::{self, things};
 use crate::signal::Signals;
 use millstream_copy::Verification;
 use millstream_copy::limits::JOBS_MAX;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ const EXAMPLES: &str = "\
 Examples:
   millstream copy verify /backup/photos
   millstream copy verify /backup --jobs 8 --output json
+  millstream copy verify me@host:backup/photos
 
 Exit code 1 if something is not as it was copied.";
 
@@ -30,6 +32,10 @@ pub struct VerifyArgs {
     #[arg(value_name = "DESTINATION")]
     destination: PathBuf,
 
+    /// Remote shell with its options [default: $RSYNC_RSH, else ssh that asks for no password]
+    #[arg(long, value_name = "COMMAND")]
+    ssh: Option<OsString>,
+
     /// Files that are read at once [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = crate::args::workers(JOBS_MAX))]
     jobs: Option<usize>,
@@ -43,10 +49,11 @@ pub struct VerifyArgs {
 pub async fn run(args: &VerifyArgs, output: Output, signals: &Signals) -> Result<Exit, Failure> {
     let watched = Watched::start(args.progress, signals);
     let (destination, home, tally) = (args.destination.clone(), home()?, Arc::clone(&watched.tally));
+    let shell = args.ssh.clone();
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let jobs = args.jobs.unwrap_or(cpus);
     let verified =
-        tokio::task::spawn_blocking(move || millstream_copy::verify(&destination, &home, jobs, &tally)).await;
+        tokio::task::spawn_blocking(move || millstream_copy::verify(&destination, shell, &home, jobs, &tally)).await;
     let stopped = watched.finish();
     let found = verified.map_err(|error| Failure::bug("the comparison did not end").because(&error))??;
     match output.is_json() {

@@ -1,10 +1,13 @@
 //! How many workers are at work: a fixed number, or the one that turns out to be fastest.
 
-use crate::limits::{GAIN_MIN, JOBS_MAX, JOBS_TRIED_PER_CPU_MAX, TRIAL, TRIALS_MIN};
+use crate::crew::{Queue, crew};
+use crate::error::Error;
+use crate::limits::{GAIN_MIN, JOBS_MAX, JOBS_TRIED_PER_CPU_MAX, LOOK_EVERY, TRIAL, TRIALS_MIN};
 use crate::request::Jobs;
 use crate::tally::Tally;
 use serde::Serialize;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::SyncSender;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -30,8 +33,19 @@ pub struct Found {
     pub jobs: usize,
     /// Its rate.
     pub rate: Rate,
-    /// The rate of a single worker.
-    pub single: Rate,
+    /// The number that it was compared with: one, or on the way to another machine the first number.
+    pub than_jobs: usize,
+    /// The rate of that number.
+    pub than: Rate,
+}
+
+/// How a search for the best number begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trials {
+    /// One worker alone is tried, too. It needs workers that finish their work soon.
+    WithOne,
+    /// More and more workers are tried.
+    Upwards,
 }
 
 /// A rate in both units that matter: of small files the first, of large ones the second.
@@ -91,17 +105,23 @@ impl Gate {
     }
 
     /// Tries numbers of workers while the copy goes on. `None` if the copy is over before one could be chosen.
-    pub(crate) fn search(&self, tally: &Tally) -> Option<Found> {
+    pub(crate) fn search(&self, tally: &Tally, trials: Trials) -> Option<Found> {
+        self.wait_for_first(tally)?;
         let usual = self.trial(tally)?;
-        let (seen, done) = (tally.seen.load(Relaxed), tally.done.load(Relaxed));
-        let (bytes, done_bytes) = (tally.seen_bytes.load(Relaxed), tally.done_bytes.load(Relaxed));
-        let left = seconds_left(seen.saturating_sub(done), bytes.saturating_sub(done_bytes), usual);
-        if left < TRIAL.as_secs_f64() * f64::from(TRIALS_MIN) {
-            return None;
-        }
         let begun_with = self.jobs();
-        self.set(1);
-        let single = self.trial(tally)?;
+        let (than_jobs, than) = match trials {
+            Trials::Upwards => (begun_with, usual),
+            Trials::WithOne => {
+                let (seen, done) = (tally.seen.load(Relaxed), tally.done.load(Relaxed));
+                let (bytes, done_bytes) = (tally.seen_bytes.load(Relaxed), tally.done_bytes.load(Relaxed));
+                let left = seconds_left(seen.saturating_sub(done), bytes.saturating_sub(done_bytes), usual);
+                if left < TRIAL.as_secs_f64() * f64::from(TRIALS_MIN) {
+                    return None;
+                }
+                self.set(1);
+                (1, self.trial(tally)?)
+            }
+        };
         let mut climb = Climb { jobs: begun_with, rate: usual, most: self.workers };
         while let Some(next) = climb.next() {
             self.set(next);
@@ -110,9 +130,19 @@ impl Gate {
                 break;
             }
         }
-        let (jobs, rate) = if single.over(climb.rate) > 1.0 { (1, single) } else { (climb.jobs, climb.rate) };
+        let was_best = than.over(climb.rate) > 1.0;
+        let (jobs, rate) = if was_best { (than_jobs, than) } else { (climb.jobs, climb.rate) };
         self.set(jobs);
-        Some(Found { jobs, rate, single })
+        Some(Found { jobs, rate, than_jobs, than })
+    }
+
+    /// Waits until something is done: before that, connections are made. `None` if the copy ends meanwhile.
+    fn wait_for_first(&self, tally: &Tally) -> Option<()> {
+        let mut open = self.open();
+        while !open.is_over && tally.done.load(Relaxed) == 0 && tally.done_bytes.load(Relaxed) == 0 {
+            open = self.changed.wait_timeout(open, LOOK_EVERY).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        (!open.is_over).then_some(())
     }
 
     /// The rate of the number of workers that is set. `None` if the copy ends meanwhile.
@@ -138,6 +168,42 @@ impl Gate {
     fn open(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Runs workers on what `feed` sends, as many as the gate lets pass. Returns what each has made of it, and which number of
+/// workers was found to be best.
+///
+/// # Errors
+/// The first error of a worker, else that of `feed`. The copy is stopped then.
+pub(crate) fn run<W: Send, R: Send>(
+    (gate, search, waiting): (&Gate, Option<Trials>, usize),
+    tally: &Tally,
+    work: impl Fn(usize, Queue<W>) -> Result<R, Error> + Sync,
+    feed: impl FnOnce(&SyncSender<W>) -> Result<(), Error>,
+) -> Result<(Vec<R>, Option<Found>), Error> {
+    let (made, found) = std::thread::scope(|scope| {
+        let search = search.map(|trials| scope.spawn(move || gate.search(tally, trials)));
+        let made = crew(
+            (gate.workers(), waiting),
+            |number, queue| {
+                let worked = work(number, queue);
+                if worked.is_err() || tally.is_stopped() {
+                    // The others have nothing to do either.
+                    tally.stop();
+                    gate.finish();
+                }
+                worked
+            },
+            |sender| {
+                let fed = feed(sender);
+                gate.finish();
+                fed
+            },
+        );
+        gate.finish();
+        (made, search.map(|search| search.join().map_err(|_| Error::Bug)))
+    });
+    Ok((made?, found.transpose()?.flatten()))
 }
 
 /// Where a search begins: one and a half workers per processor.
@@ -215,6 +281,6 @@ mod tests {
             gate.finish();
             waiting.join().unwrap();
         });
-        assert_eq!(gate.search(&Tally::default()), None);
+        assert_eq!(gate.search(&Tally::default(), Trials::WithOne), None);
     }
 }

@@ -1,0 +1,156 @@
+//! Cuts a listed source into the work that workers take.
+
+use crate::entry::{Entry, Facts, Kind};
+use crate::error::Error;
+use crate::limits::LARGE_FILES_MAX;
+use crate::manifest::{Note, Reader, Sorter, damaged};
+use crate::state::{Known, State, is_large};
+use crate::walk::Listed;
+use std::io;
+
+/// An entry of the source, with what an earlier run knows of it.
+#[derive(Debug)]
+pub(crate) struct Item {
+    pub(crate) entry: Entry,
+    pub(crate) known: Option<Note>,
+}
+
+/// A piece of work.
+pub(crate) enum Fed {
+    /// A file that several workers could copy at once.
+    Large(Box<Item>),
+    /// Entries in the order of their paths.
+    Block(Vec<Item>),
+    /// Names of files with several names, all names of a file together.
+    Groups(Vec<Vec<Item>>),
+}
+
+/// Sends the large files, then the others in the order of their paths, then those with several names. Folders are left
+/// out.
+///
+/// `is_full` is asked with the number of entries and bytes of a block; `send` says whether work is still taken.
+///
+/// # Errors
+/// That of `send`; a list cannot be read.
+pub(crate) fn feed(
+    state: &State,
+    listed: &Listed,
+    mut is_full: impl FnMut(usize, u64) -> bool,
+    mut send: impl FnMut(Fed) -> Result<bool, Error>,
+) -> Result<(), Error> {
+    if listed.large > 0 && !feed_large(state, &mut send)? {
+        return Ok(());
+    }
+    let mut shared = Sorter::new(state.folder());
+    let failed = Error::file("write to", state.folder());
+    let (mut block, mut bytes, mut large) = (Vec::new(), 0, 0);
+    let mut entries = Entries::open(state)?;
+    while let Some(item) = entries.next()? {
+        let facts = &item.entry.facts;
+        if facts.kind == Kind::Folder {
+            continue;
+        }
+        if facts.shared.is_some() {
+            keep_shared(&mut shared, &item).map_err(&failed)?;
+            continue;
+        }
+        if is_large(facts) && large < LARGE_FILES_MAX {
+            large += 1;
+            continue;
+        }
+        bytes += facts.size();
+        block.push(item);
+        if is_full(block.len(), bytes) {
+            bytes = 0;
+            if !send(Fed::Block(std::mem::take(&mut block)))? {
+                return Ok(());
+            }
+        }
+    }
+    if !block.is_empty() && !send(Fed::Block(block))? {
+        return Ok(());
+    }
+    feed_shared(state, shared, is_full, send)
+}
+
+fn feed_large(state: &State, send: &mut impl FnMut(Fed) -> Result<bool, Error>) -> Result<bool, Error> {
+    let mut entries = Entries::open(state)?;
+    let mut large = 0;
+    while let Some(item) = entries.next()? {
+        if !is_large(&item.entry.facts) || large == LARGE_FILES_MAX {
+            continue;
+        }
+        large += 1;
+        if !send(Fed::Large(Box::new(item)))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn keep_shared(sorter: &mut Sorter, item: &Item) -> io::Result<()> {
+    let Some(inode) = item.entry.facts.shared else { return Ok(()) };
+    let mut key = format!("{:x}-{:x}/", inode.device, inode.number).into_bytes();
+    key.extend_from_slice(&item.entry.path);
+    let body = postcard::to_stdvec(&(&item.entry.facts, &item.known));
+    sorter.push(&key, &body.map_err(|error| io::Error::other(error.to_string()))?)
+}
+
+fn feed_shared(
+    state: &State,
+    sorter: Sorter,
+    mut is_full: impl FnMut(usize, u64) -> bool,
+    mut send: impl FnMut(Fed) -> Result<bool, Error>,
+) -> Result<(), Error> {
+    let failed = Error::file("read", state.folder());
+    let mut sorted = sorter.finish().map_err(&failed)?;
+    let (mut groups, mut now, mut group) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut count, mut bytes) = (0, 0);
+    loop {
+        let record = sorted.next().map_err(&failed)?;
+        let Some(record) = record else { break };
+        let at = record.path.iter().position(|byte| *byte == b'/').unwrap_or_default();
+        let (inode, path) = (&record.path[..at], record.path[at + 1..].to_vec());
+        if inode != now {
+            now = inode.to_vec();
+            groups.extend(Some(std::mem::take(&mut group)).filter(|group: &Vec<Item>| !group.is_empty()));
+            if is_full(count, bytes) {
+                (count, bytes) = (0, 0);
+                if !send(Fed::Groups(std::mem::take(&mut groups)))? {
+                    return Ok(());
+                }
+            }
+        }
+        let read: (Facts, Option<Note>) =
+            postcard::from_bytes(&record.body).map_err(|_| failed(damaged("a note cannot be read")))?;
+        let (facts, known) = read;
+        bytes += facts.size();
+        group.push(Item { entry: Entry { path, facts }, known });
+        count += 1;
+    }
+    groups.extend(Some(group).filter(|group| !group.is_empty()));
+    if !groups.is_empty() {
+        send(Fed::Groups(groups))?;
+    }
+    Ok(())
+}
+
+/// The entries of the source, with what earlier runs know of them.
+struct Entries<'a> {
+    state: &'a State,
+    list: Reader,
+    known: Known,
+}
+
+impl<'a> Entries<'a> {
+    fn open(state: &'a State) -> Result<Self, Error> {
+        let list = Reader::open(&state.list()).map_err(Error::manifest(&state.list()))?;
+        Ok(Self { state, list, known: state.known()? })
+    }
+
+    fn next(&mut self) -> Result<Option<Item>, Error> {
+        let Some(entry) = self.list.next().map_err(Error::manifest(&self.state.list()))? else { return Ok(None) };
+        let known = self.known.at(&entry.path).map_err(Error::file("read", self.state.folder()))?;
+        Ok(Some(Item { entry, known }))
+    }
+}

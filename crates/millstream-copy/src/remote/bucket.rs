@@ -1,0 +1,322 @@
+//! Buckets of files, each of which one process of rsync copies.
+
+use super::address::By;
+use super::rsync::{Change, Line, NameList};
+use super::{RemoteJob, Way};
+use crate::counts::Counts;
+use crate::crew::Queue;
+use crate::entry::{Facts, Hash, Kind};
+use crate::error::Error;
+use crate::feed::{Fed, Item, feed};
+use crate::jobs::{self, Found, Gate, Trials};
+use crate::limits::{BUCKET_BYTES_MIN, BUCKET_ENTRIES_MAX, ENTRY_BYTES};
+use crate::local::{buffer, hash, open_to_read};
+use crate::manifest::{Journal, Note};
+use crate::request::Jobs;
+use crate::tree;
+use millstream_failpoint::hit_on_thread;
+use rustix::fd::OwnedFd;
+use rustix::io::{Errno, pread};
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Entries that one process of rsync copies.
+pub(super) type Bucket = Vec<Item>;
+
+/// Copies everything but folders. Returns the counts, and which number of workers was found to be best.
+pub(super) fn run(job: &RemoteJob<'_>, gate: &Gate) -> Result<(Counts, Option<Found>), Error> {
+    // A limit of bytes per second is divided by their number.
+    let climbs = job.request.jobs == Jobs::Auto && job.request.bytes_per_second.is_none();
+    let (counts, found) = jobs::run(
+        (gate, climbs.then_some(Trials::Upwards), 0),
+        job.tally,
+        |number, queue| work(job, number, &queue, gate),
+        |sender| send_all(job, gate, |bucket| !job.tally.is_stopped() && sender.send(bucket).is_ok()),
+    )?;
+    Ok((counts.into_iter().fold(Counts::default(), Counts::plus), found))
+}
+
+/// Cuts the source into buckets: large ones first, and smaller ones towards the end, so that all workers end together.
+pub(super) fn send_all(job: &RemoteJob<'_>, gate: &Gate, send: impl Fn(Bucket) -> bool) -> Result<(), Error> {
+    let mut left = job.listed.entries * ENTRY_BYTES + job.listed.bytes;
+    let is_full = |entries: usize, bytes: u64| {
+        let work = entries as u64 * ENTRY_BYTES + bytes;
+        let part = left / (2 * gate.jobs() as u64);
+        let is_full = work >= part.max(BUCKET_BYTES_MIN) || entries >= BUCKET_ENTRIES_MAX;
+        if is_full {
+            left = left.saturating_sub(work);
+        }
+        is_full
+    };
+    feed(job.state, job.listed, is_full, |fed| {
+        Ok(send(match fed {
+            Fed::Large(item) => vec![*item],
+            Fed::Block(items) => items,
+            Fed::Groups(groups) => groups.into_iter().flatten().collect(),
+        }))
+    })
+}
+
+fn work(job: &RemoteJob<'_>, number: usize, queue: &Queue<Bucket>, gate: &Gate) -> Result<Counts, Error> {
+    let mut courier: Option<Courier<'_>> = None;
+    loop {
+        gate.pass(number);
+        if job.tally.is_stopped() {
+            break;
+        }
+        let Some(bucket) = queue.next() else { break };
+        let courier = match &mut courier {
+            Some(courier) => courier,
+            none => none.insert(Courier {
+                job,
+                journal: job.state.journal(number)?,
+                buffer: buffer(),
+                counts: Counts::default(),
+            }),
+        };
+        courier.copy(&bucket, gate.jobs())?;
+    }
+    Ok(courier.map(|courier| courier.counts).unwrap_or_default())
+}
+
+/// A worker: it copies buckets one after the other, and notes what has arrived.
+struct Courier<'a> {
+    job: &'a RemoteJob<'a>,
+    journal: Journal,
+    buffer: Vec<u8>,
+    counts: Counts,
+}
+
+impl Courier<'_> {
+    fn copy(&mut self, bucket: &Bucket, jobs: usize) -> Result<(), Error> {
+        let job = self.job;
+        let places = places(job, bucket);
+        let mut changes = vec![None; bucket.len()];
+        let limit = job.request.bytes_per_second.map(|bytes| bytes / jobs.max(1) as u64);
+        let each = &mut |line: Line| {
+            let Some(place) = places.get(&line.path) else { return };
+            // A process that was started again may say it twice.
+            if changes[*place].replace(line.change).is_none() {
+                job.tally.done(bucket[*place].entry.facts.size());
+            }
+        };
+        let names = names(job, bucket)?;
+        let ran = job.remote.rsync.run(&arguments(job, &names, limit), job.tally, each)?;
+        if job.tally.is_stopped() {
+            // What rsync has said was done may have been undone when it ended.
+            return Ok(());
+        }
+        hit_on_thread("bucket-copied");
+        let failed = if ran.is_whole { BTreeMap::new() } else { self.unfinished(bucket, &names, &ran.said)? };
+        for (place, item) in bucket.iter().enumerate() {
+            if changes[place].is_none() {
+                job.tally.done(item.entry.facts.size());
+            }
+            match failed.get(&place) {
+                Some(None) => {
+                    self.counts.skipped += 1;
+                    self.note(item, &Note::Absent)?;
+                }
+                Some(Some(reason)) => {
+                    self.counts.failed += 1;
+                    job.failures.add(&item.entry.path, reason.as_str());
+                    job.tally.failed.fetch_add(1, Relaxed);
+                    self.note(item, &Note::Absent)?;
+                }
+                None => self.arrived(item, changes[place].unwrap_or(Change::Same))?,
+            }
+        }
+        hit_on_thread("bucket-noted");
+        Ok(())
+    }
+
+    /// What rsync would still have to do, although it has ended: each with the reason, or `None` if the source has it no
+    /// longer.
+    fn unfinished(
+        &self,
+        bucket: &Bucket,
+        names: &NameList,
+        said: &str,
+    ) -> Result<BTreeMap<usize, Option<String>>, Error> {
+        let job = self.job;
+        let places = places(job, bucket);
+        let mut failed = BTreeMap::new();
+        let mut is_settled = vec![false; bucket.len()];
+        // It names what needs no change, too.
+        let args = [&["-n".into(), "-ii".into()], &arguments(job, names, None)[..]].concat();
+        let dry = job.remote.rsync.run(&args, job.tally, &mut |line| {
+            let Some(place) = places.get(&line.path) else { return };
+            is_settled[*place] = line.change == Change::Same;
+            if line.change != Change::Same {
+                failed.insert(*place, Some(reason(&line.path, said)));
+            }
+        })?;
+        // What the source has no longer, or what cannot be looked at, is not even named.
+        for (place, item) in bucket.iter().enumerate().filter(|(place, _)| !is_settled[*place]) {
+            let path = self.path_here(item);
+            let looked = job.here.parent(path).and_then(|(folder, name)| tree::stat(&folder, &name));
+            let is_here =
+                !matches!(&looked, Ok(None)) && !looked.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+            let is_gone = !is_here && (job.remote.way == Way::ToThere || !dry.said.contains("ermission denied"));
+            failed.entry(place).or_insert_with(|| (!is_gone).then(|| reason(path, said)));
+        }
+        Ok(failed)
+    }
+
+    /// Where an entry is on this machine.
+    fn path_here<'a>(&'a self, item: &'a Item) -> &'a [u8] {
+        match self.job.remote.way {
+            Way::ToThere => self.job.place.source_path(&item.entry.path),
+            Way::FromThere => &item.entry.path,
+        }
+    }
+
+    /// Accounts for an entry that is at the destination, and notes its hash.
+    fn arrived(&mut self, item: &Item, change: Change) -> Result<(), Error> {
+        let facts = &item.entry.facts;
+        match change {
+            Change::Copied => self.counts.copied(facts),
+            Change::Linked => self.counts.linked += 1,
+            Change::Same | Change::Deleted => self.counts.same += 1,
+        }
+        let remote = self.job.remote;
+        let known = item.known.as_ref().and_then(|note| note.hash_of(facts)).filter(|_| change == Change::Same);
+        let is_noted = known.is_some() && matches!(item.known, Some(Note::Done(_)));
+        let arrives = remote.way == Way::FromThere && change != Change::Same;
+        // A daemon does not tell everything: times to the second, for one.
+        let is_vague = remote.way == Way::FromThere && remote.root.by == By::Daemon;
+        if is_noted && !is_vague {
+            return Ok(());
+        }
+        let reads = known.is_none() && (arrives || self.job.request.hash);
+        if !(reads || known.is_some() || is_vague) {
+            return Ok(());
+        }
+        match self.look(item, known, reads) {
+            Ok(Some(facts)) => self.note(item, &Note::Done(facts)),
+            // It has changed meanwhile, or cannot be read: it has no hash.
+            Ok(None) | Err(_) => Ok(()),
+        }
+    }
+
+    /// The facts of what is on this machine: the source, or what has arrived. `None` if it is not what was copied.
+    fn look(&mut self, item: &Item, known: Option<Hash>, reads: bool) -> io::Result<Option<Facts>> {
+        let job = self.job;
+        let (folder, name) = job.here.parent(self.path_here(item))?;
+        let Some(stat) = tree::stat(&folder, &name)? else { return Ok(None) };
+        let mut facts = Facts::of(&stat);
+        let is_file = matches!(facts.kind, Kind::File { .. });
+        if job.remote.way == Way::ToThere && !(is_file && item.entry.facts.is_same_file(&facts)) {
+            return Ok(None);
+        }
+        if let Kind::Link { target } = &mut facts.kind {
+            *target = tree::target(&folder, &name)?;
+        }
+        if let Some(hash) = known {
+            facts.set_hash(hash);
+        } else if is_file && reads {
+            let file = open_to_read(&folder, &name)?;
+            let hash = match job.remote.way {
+                // The other machine has sha256sum, and seldom anything faster.
+                Way::ToThere => sha256(&file, job, &mut self.buffer)?,
+                Way::FromThere => hash(&file, job.tally, &mut self.buffer)?,
+            };
+            let Some(hash) = hash else { return Ok(None) };
+            facts.set_hash(hash);
+        }
+        Ok(Some(facts))
+    }
+
+    fn note(&mut self, item: &Item, note: &Note) -> Result<(), Error> {
+        self.journal.add(&item.entry.path, note).map_err(Error::file("write to", self.job.state.folder()))
+    }
+}
+
+fn sha256(file: &OwnedFd, job: &RemoteJob<'_>, buffer: &mut [u8]) -> io::Result<Option<Hash>> {
+    let (mut hasher, mut at) = (Sha256::new(), 0);
+    loop {
+        if job.tally.is_stopped() {
+            return Ok(None);
+        }
+        match pread(file, &mut *buffer, at) {
+            Ok(0) => return Ok(Some(hasher.finalize().into())),
+            Ok(read) => {
+                hasher.update(&buffer[..read]);
+                at += read as u64;
+            }
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Options of a process that copies files. `limit`: bytes per second.
+fn arguments(job: &RemoteJob<'_>, names: &NameList, limit: Option<u64>) -> Vec<OsString> {
+    let mut args = job.options();
+    let temporary = job.temporary();
+    // What is unfinished when the connection breaks off is kept, and goes on from there. rsync removes the second folder
+    // when it is empty, so it is another one.
+    args.extend([format!("--temp-dir={temporary}"), format!("--partial-dir={temporary}.part")].map(OsString::from));
+    args.extend(limit.map(|bytes| format!("--bwlimit={}", (bytes / 1024).max(1)).into()));
+    args.extend(targets(job, names));
+    args
+}
+
+/// What is copied, and where to.
+pub(super) fn targets(job: &RemoteJob<'_>, names: &NameList) -> Vec<OsString> {
+    let [from, to] = job.roots();
+    let Some(single) = &job.place.file else {
+        // The folders are there already.
+        return [&names.options(&job.remote.rsync)[..], &["--no-implied-dirs".into(), from, to]].concat();
+    };
+    let named = |root: OsString, name: &[u8]| {
+        let mut path = root;
+        path.push(OsStr::from_bytes(name));
+        path
+    };
+    vec![named(from, &single.from), named(to, &single.to)]
+}
+
+/// The names of a bucket.
+pub(super) fn names(job: &RemoteJob<'_>, bucket: &Bucket) -> Result<NameList, Error> {
+    NameList::new(job.state.folder(), bucket.iter().map(|item| Ok(&item.entry.path)))
+}
+
+/// Where each name that rsync prints is in a bucket.
+pub(super) fn places(job: &RemoteJob<'_>, bucket: &Bucket) -> HashMap<Vec<u8>, usize> {
+    let name = |item: &Item| job.place.source_path(&item.entry.path).to_vec();
+    bucket.iter().enumerate().map(|(place, item)| (name(item), place)).collect()
+}
+
+/// Why rsync could not copy an entry: the line about it.
+pub(super) fn reason(path: &[u8], said: &str) -> String {
+    let name = crate::path::split(path).1;
+    // It prints odd bytes in another way.
+    let plain = name.split(|byte| !(b' '..=b'~').contains(byte)).max_by_key(|part| part.len()).unwrap_or(name);
+    let plain = String::from_utf8_lossy(plain);
+    let line = said.lines().find(|line| line.contains(": ") && line.contains(&*plain) && line.starts_with("rsync"));
+    let line = line.or_else(|| said.lines().find(|line| line.starts_with("rsync: ")));
+    match line.and_then(|line| line.split_once("failed: ")) {
+        Some((_, why)) => format!("rsync says: {why}"),
+        None => line.map_or("rsync could not copy it".to_owned(), |line| format!("rsync says: {line}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_is_that_of_the_entry() {
+        let said = "rsync: [sender] send_files failed to open \"/s/a\": Permission denied (13)\n\
+            rsync: [receiver] mkstemp \"/d/.b.Xa12bc\" failed: Read-only file system (30)\n\
+            rsync error: some files/attrs were not transferred";
+        assert_eq!(reason(b"in/b", said), "rsync says: Read-only file system (30)");
+        assert!(reason(b"a", said).ends_with("Permission denied (13)"), "{}", reason(b"a", said));
+        assert_eq!(reason(b"c", ""), "rsync could not copy it");
+    }
+}

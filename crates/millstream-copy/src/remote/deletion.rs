@@ -1,0 +1,104 @@
+//! Deletes what a destination on another machine has and the source has not: one process of rsync, tried first.
+
+use super::rsync::Change;
+use super::{Remote, RemoteJob};
+use crate::error::Error;
+use crate::extra::Deletion;
+use crate::limits::FAILURES_LISTED_MAX;
+use crate::path::shown;
+use crate::request::{Delete, Request};
+use millstream_model::Refusal;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Refuses what the other machine could not do.
+///
+/// # Errors
+/// The trash is no absolute path.
+pub(crate) fn check(delete: &Delete, remote: &Remote) -> Result<(), Error> {
+    let Some(trash) = &delete.trash else { return Ok(()) };
+    let root = OsStr::from_bytes(&remote.root.path);
+    if trash.is_relative() {
+        let says = format!("the trash {} is no absolute path of the other machine", trash.display());
+        return Err(Refusal::new(says).hint("begin it with a slash").into());
+    }
+    if trash.starts_with(root) {
+        let says = format!("the trash {} lies in the destination", trash.display());
+        return Err(Refusal::new(says).hint("choose a folder beside the destination").into());
+    }
+    Ok(())
+}
+
+/// Finds what would be deleted.
+///
+/// # Errors
+/// The other machine cannot be reached, or the destination not be listed whole.
+pub(crate) fn find(job: &RemoteJob<'_>) -> Result<Deletion, Error> {
+    let mut deletion = Deletion { entries: 0, bytes: 0, first: Vec::new() };
+    let args = [&[OsString::from("-n")], &arguments(job)[..]].concat();
+    let ran = job.remote.rsync.run(&args, job.tally, &mut |line| {
+        if line.change == Change::Deleted {
+            deletion.entries += 1;
+            if deletion.first.len() < FAILURES_LISTED_MAX {
+                deletion.first.push(shown(&line.path));
+            }
+        }
+    })?;
+    if !ran.is_whole && !job.tally.is_stopped() {
+        let first = ran.said.lines().next().unwrap_or_default();
+        return Err(Refusal::new(format!("the destination cannot be compared whole: {first}")).into());
+    }
+    Ok(deletion)
+}
+
+/// Deletes it, or moves it to the trash. Returns how many entries went.
+///
+/// # Errors
+/// The other machine cannot be reached.
+pub(crate) fn delete(job: &RemoteJob<'_>, delete: &Delete, found: &Deletion) -> Result<u64, Error> {
+    let mut args = arguments(job);
+    // What has appeared since is not deleted.
+    args.push(format!("--max-delete={}", found.entries).into());
+    if let Some(trash) = &delete.trash {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let mut folder = OsString::from("--backup-dir=");
+        folder.push(trash.join(format!("deleted-{now}")));
+        args.extend(["--backup".into(), folder]);
+    }
+    let mut deleted = 0;
+    let ran = job.remote.rsync.run(&args, job.tally, &mut |line| {
+        deleted += u64::from(line.change == Change::Deleted);
+    })?;
+    if !ran.is_whole && !job.tally.is_stopped() {
+        for line in ran.said.lines().filter(|line| line.starts_with("rsync: ")) {
+            job.failures.add(b"", format!("not everything was deleted: {line}"));
+        }
+    }
+    Ok(deleted)
+}
+
+fn arguments(job: &RemoteJob<'_>) -> Vec<OsString> {
+    let Request { rules, source, .. } = job.request;
+    let mut args: Vec<OsString> = ["-r", "--delete", "--existing", "--ignore-existing"].map(OsString::from).to_vec();
+    args.extend(job.request.copy_links.then(|| "-L".into()));
+    args.extend(job.request.one_file_system.then(|| "-x".into()));
+    // Unfinished files of other copies are theirs.
+    args.extend(["--filter", "- .millstream-copy.*"].map(OsString::from));
+    for rule in rules {
+        let mut filter = OsString::from(if rule.includes { "+ " } else { "- " });
+        filter.push(OsStr::from_bytes(rule.pattern.text()));
+        args.extend(["--filter".into(), filter]);
+    }
+    let [from, to] = job.roots();
+    if job.place.before.is_empty() {
+        args.extend([from, to]);
+    } else {
+        // Patterns count from the folder that holds the tree.
+        let named = source.as_os_str();
+        let named =
+            if source.is_relative() { [OsStr::new("./"), named].join(OsStr::new("")) } else { named.to_owned() };
+        args.extend([named, job.remote.root.parent().content()]);
+    }
+    args
+}

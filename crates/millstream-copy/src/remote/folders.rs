@@ -1,0 +1,161 @@
+//! Folders of a copy between machines, those of unfinished files included.
+
+use super::address::{By, quoted, quoted_path};
+use super::rsync::{Change, NameList};
+use super::{RemoteJob, Way};
+use crate::counts::Counts;
+use crate::entry::{Entry, Kind};
+use crate::error::Error;
+use crate::local::sweep;
+use crate::manifest::Reader;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Makes the destination, and the folder in it where files are while they are not whole. Returns whether the root of the
+/// tree was missing there.
+///
+/// # Errors
+/// It cannot be made.
+pub(super) fn make_temporary(job: &RemoteJob<'_>) -> Result<bool, Error> {
+    let temporary = job.temporary();
+    if job.remote.way == Way::FromThere {
+        let path = job.here.path().join(temporary);
+        return match fs::create_dir(&path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(Error::file("make", &path)(error)),
+            _ => Ok(false),
+        };
+    }
+    // rsync makes no more than the last folder of a path, so the one that has the source's name is sent.
+    let model = empty_folder()?;
+    let before = job.place.before.as_slice();
+    let inner = model.path().join(std::ffi::OsStr::from_bytes(before)).join(temporary);
+    fs::create_dir_all(&inner).map_err(Error::file("make", &inner))?;
+    let root = if before.is_empty() { job.remote.root.clone() } else { job.remote.root.parent() };
+    let args = [OsString::from("-r"), model.path().join("").into(), root.content()];
+    let mut was_missing = false;
+    job.remote.rsync.run(&args, job.tally, &mut |line| {
+        was_missing |= line.change == Change::Copied && line.path == before;
+    })?;
+    Ok(was_missing)
+}
+
+/// Removes the folder of unfinished files, and those that killed processes have left in other folders.
+///
+/// # Errors
+/// The other machine cannot be reached.
+pub(super) fn remove_temporary(job: &RemoteJob<'_>) -> Result<(), Error> {
+    let temporary = job.temporary();
+    if job.remote.way == Way::FromThere {
+        let path = job.here.path().join(&temporary);
+        if job.state.is_resumed {
+            return sweep(job.here, &temporary, job.tally);
+        }
+        return match fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::file("remove", &path)(error)),
+            _ => Ok(()),
+        };
+    }
+    if let (true, By::Shell(host)) = (job.state.is_resumed, &job.remote.root.by) {
+        let mut script = OsString::from("find ");
+        script.push(quoted_path(&job.remote.root.path));
+        script.push(" -depth -type d -name ");
+        script.push(quoted(format!("{temporary}*").as_bytes()));
+        script.push(" -exec rm -rf {} +");
+        return job.remote.rsync.script(host, &script, &|_| Ok(()), job.tally, &mut |_| Ok(())).map(drop);
+    }
+    let model = empty_folder()?;
+    let only = [format!("--include=/{temporary}*/***"), "--exclude=*".to_owned()].map(OsString::from);
+    let [_, there] = job.roots();
+    let args = [&["-r".into(), "--delete".into()], &only[..], &[model.path().join("").into(), there]].concat();
+    job.remote.rsync.run(&args, job.tally, &mut |_| {}).map(drop)
+}
+
+/// Makes the folders of the source, which only their owner may change until everything is in them.
+///
+/// # Errors
+/// The other machine cannot be reached, or takes no more.
+pub(super) fn make(job: &RemoteJob<'_>, root_was_missing: bool) -> Result<Counts, Error> {
+    if job.place.file.is_some() {
+        return Ok(Counts::default());
+    }
+    if job.has_root_only() {
+        // It is there already.
+        job.tally.done(0);
+        let copied = u64::from(root_was_missing);
+        return Ok(Counts { copied, same: 1 - copied, ..Counts::default() });
+    }
+    let (mut counts, mut copied) = (Counts::default(), u64::from(root_was_missing));
+    let names = names(job)?;
+    job.remote.rsync.run(&args(job, &names, &["--chmod=Du+rwx"]), job.tally, &mut |line| {
+        copied += u64::from(line.change == Change::Copied);
+        job.tally.done(0);
+    })?;
+    let mut list = open(job)?;
+    while let Some(entry) = list.next().map_err(Error::manifest(&job.state.list()))? {
+        counts.same += u64::from(entry.facts.kind == Kind::Folder);
+    }
+    // A process that was started again may have said it twice.
+    counts.copied = counts.same.min(copied);
+    counts.same -= counts.copied;
+    Ok(counts)
+}
+
+/// Gives the folders their owners, rights and times. Returns how many could not be made, or not be changed.
+///
+/// # Errors
+/// The other machine cannot be reached.
+pub(crate) fn dress(job: &RemoteJob<'_>) -> Result<u64, Error> {
+    if job.place.file.is_some() {
+        return Ok(0);
+    }
+    let names = names(job)?;
+    let ran = job.remote.rsync.run(&args(job, &names, &[]), job.tally, &mut |_| {})?;
+    if ran.is_whole || job.tally.is_stopped() {
+        return Ok(0);
+    }
+    // What would still be changed has failed.
+    let mut failed = BTreeMap::new();
+    let dry = job.remote.rsync.run(&args(job, &names, &["-n"]), job.tally, &mut |line| {
+        failed.insert(line.path, ());
+    })?;
+    let said = format!("{}\n{}", ran.said, dry.said);
+    for path in failed.keys() {
+        job.failures.add(path, super::bucket::reason(path, &said));
+    }
+    Ok(failed.len() as u64)
+}
+
+fn args(job: &RemoteJob<'_>, names: &NameList, more: &[&str]) -> Vec<OsString> {
+    let mut args = job.options();
+    args.extend(names.options(&job.remote.rsync));
+    args.extend(more.iter().map(OsString::from));
+    if job.has_root_only() {
+        args.push("--exclude=*".into());
+    }
+    args.extend(job.roots());
+    args
+}
+
+/// The names of all folders. The root comes with the others; alone it counts as a folder with content, which is left out.
+fn names(job: &RemoteJob<'_>) -> Result<NameList, Error> {
+    let mut list = open(job)?;
+    let paths = std::iter::from_fn(|| match list.next() {
+        Ok(entry) => entry.map(Ok),
+        Err(error) => Some(Err(Error::manifest(&job.state.list())(error))),
+    });
+    let is_listed = |entry: &Entry| entry.facts.kind == Kind::Folder && (!entry.path.is_empty() || job.has_root_only());
+    let folders = paths.filter(|entry| entry.as_ref().map_or(true, is_listed));
+    NameList::new(job.state.folder(), folders.map(|entry| entry.map(|entry| entry.path)))
+}
+
+fn open(job: &RemoteJob<'_>) -> Result<Reader, Error> {
+    Reader::open(&job.state.list()).map_err(Error::manifest(&job.state.list()))
+}
+
+fn empty_folder() -> Result<tempfile::TempDir, Error> {
+    tempfile::tempdir().map_err(Error::file("make a folder in", Path::new("/tmp")))
+}

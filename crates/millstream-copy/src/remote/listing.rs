@@ -1,0 +1,307 @@
+//! Lists a tree on another machine: by GNU find there, or by rsync where only a daemon answers.
+
+use super::address::{Address, By, quoted_path};
+use super::rsync::{Rsync, unescaped};
+use crate::entry::{Entry, Facts, Inode, Kind, Time};
+use crate::error::Error;
+use crate::manifest::{Header, Sorter, Writer, encode};
+use crate::state::is_large;
+use crate::tally::{Failures, Tally};
+use crate::walk::{Filter, Listed};
+use millstream_model::Refusal;
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::Path;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// What find prints of an entry, each followed by a zero byte.
+const FIELDS: &str = r"%y\0%m\0%U\0%G\0%s\0%T@\0%D\0%i\0%n\0%l\0%P\0";
+const FIELDS_COUNT: usize = 11;
+
+/// How a tree on another machine is listed.
+pub(crate) struct Listing<'a> {
+    pub(crate) rsync: &'a Rsync,
+    /// The folder that is listed.
+    pub(crate) root: &'a Address,
+    pub(crate) filter: &'a Filter,
+    pub(crate) copy_links: bool,
+    pub(crate) one_file_system: bool,
+    /// Only this name, under which it is listed.
+    pub(crate) only: Option<(&'a [u8], &'a [u8])>,
+    pub(crate) tally: &'a Tally,
+    pub(crate) failures: &'a Failures,
+}
+
+/// The entries found so far.
+struct Found {
+    sorter: Sorter,
+    listed: Listed,
+    /// First names of files with several, as far as others name them, and the number that they are given.
+    firsts: HashMap<Vec<u8>, Inode>,
+}
+
+impl Listing<'_> {
+    /// Lists the tree into a manifest. What cannot be listed is a failure.
+    ///
+    /// # Errors
+    /// The other machine cannot be reached, or has no GNU find; the manifest cannot be written.
+    pub(crate) fn list(&self, header: &Header, manifest: &Path, folder: &Path) -> Result<Listed, Error> {
+        let mut found = Found { sorter: Sorter::new(folder), listed: Listed::default(), firsts: HashMap::new() };
+        let said = match &self.root.by {
+            By::Shell(host) => self.by_find(host, &mut found)?,
+            By::Daemon => self.by_rsync(&mut found)?,
+        };
+        let problems = said.lines().map(str::trim).filter(|line| {
+            // What was removed meanwhile is no failure; neither is what a shell says when somebody logs in.
+            let is_of_list = line.starts_with("find: ") || line.starts_with("rsync: ");
+            is_of_list && !line.contains("No such file or directory")
+        });
+        let mut is_whole = !self.tally.is_stopped();
+        for problem in problems {
+            is_whole = false;
+            self.tally.found(0);
+            self.failures.add(b"", format!("it cannot be listed whole: {problem}"));
+        }
+        let Found { sorter, mut listed, firsts } = found;
+        if listed.entries == 0 && !self.tally.is_stopped() {
+            let text = self.root.text();
+            let says = said.lines().next().unwrap_or("there is nothing").trim().to_owned();
+            return Err(Refusal::new(format!("{} cannot be listed: {says}", text.display())).into());
+        }
+        listed.is_whole = is_whole;
+        let written = (|| {
+            let mut sorted = sorter.finish()?;
+            let mut writer = Writer::create(manifest, header)?;
+            while let Some(record) = sorted.next()? {
+                match firsts.get(&record.path) {
+                    Some(inode) => {
+                        let mut entry = crate::manifest::decode(record.path, &record.body)?;
+                        entry.facts.shared = Some(*inode);
+                        writer.push_entry(&entry)?;
+                    }
+                    None => writer.push(&record.path, &record.body)?,
+                }
+            }
+            writer.finish_unsynced()
+        })();
+        written.map_err(Error::file("write", manifest))?;
+        Ok(listed)
+    }
+
+    fn by_find(&self, host: &OsStr, found: &mut Found) -> Result<String, Error> {
+        let mut script = OsString::from("cd ");
+        script.push(quoted_path(&self.root.path));
+        script.push(" && exec find ");
+        script.push(if self.copy_links { "-L " } else { "-P " });
+        let what = self.only.map_or(b"."[..].to_vec(), |(from, _)| [b"./", from].concat());
+        script.push(quoted_path(&what));
+        script.push(if self.only.is_some() { " -maxdepth 0" } else { "" });
+        script.push(if self.one_file_system { " -xdev" } else { "" });
+        script.push(format!(" -printf '{FIELDS}'"));
+        let mut fields: Vec<Vec<u8>> = Vec::with_capacity(FIELDS_COUNT);
+        let ran = self.rsync.script(host, &script, &|_| Ok(()), self.tally, &mut |field| {
+            fields.push(field.to_vec());
+            if fields.len() < FIELDS_COUNT {
+                return Ok(());
+            }
+            let entry = entry_of(&fields);
+            fields.clear();
+            self.keep(entry?, found)
+        })?;
+        if ran.said.contains("-printf") || ran.said.contains("find: not found") || ran.said.contains("find: command") {
+            let says = format!("{} has no GNU find", host.display());
+            return Err(Refusal::new(says).hint("install findutils there, or copy from a daemon of rsync").into());
+        }
+        Ok(ran.said)
+    }
+
+    fn by_rsync(&self, found: &mut Found) -> Result<String, Error> {
+        let empty = tempfile::tempdir().map_err(Error::file("make a folder in", Path::new("/tmp")))?;
+        let mut args: Vec<OsString> = ["-lptgoDHn", "--numeric-ids"].map(OsString::from).to_vec();
+        args.push(if self.only.is_some() { "-d".into() } else { "-r".into() });
+        args.extend(self.copy_links.then(|| "-L".into()));
+        args.extend(self.one_file_system.then(|| "-x".into()));
+        args.push("--out-format=%i\t%B\t%l\t%M\t%U\t%G\t%n\t%L".into());
+        args.push(self.only.map_or_else(|| self.root.content(), |(from, _)| self.root.join(from).text()));
+        args.push(empty.path().join("").into());
+        let listed = self.rsync.lines(&args, self.tally, &mut |record| {
+            let Some((entry, first)) = listed_entry(record) else { return Ok(()) };
+            if let Some(first) = first {
+                let number = xxh3_64(&first);
+                let inode = Inode { device: 0, number };
+                found.firsts.insert(first, inode);
+            }
+            self.keep(entry, found)
+        })?;
+        Ok(listed.said)
+    }
+
+    fn keep(&self, mut entry: Entry, found: &mut Found) -> io::Result<()> {
+        if let Some((_, to)) = self.only {
+            entry.path = to.to_vec();
+        } else if !self.filter.takes_with_folders(&entry.path, entry.facts.kind == Kind::Folder) {
+            return Ok(());
+        }
+        let (size, listed) = (entry.facts.size(), &mut found.listed);
+        self.tally.found(size);
+        listed.entries += 1;
+        listed.bytes += size;
+        listed.folders += u64::from(entry.facts.kind == Kind::Folder);
+        listed.shared += u64::from(entry.facts.shared.is_some());
+        listed.large += u64::from(is_large(&entry.facts));
+        found.sorter.push(&entry.path, &encode(&entry.facts)?)
+    }
+}
+
+/// An entry as find prints it.
+fn entry_of(fields: &[Vec<u8>]) -> io::Result<Entry> {
+    let [kind, mode, uid, gid, size, time, device, number, names, target, path] = fields else {
+        return Err(wrong());
+    };
+    let links = decimal(names)?;
+    let kind = match &kind[..] {
+        b"f" => Kind::File { size: decimal(size)?, hash: None },
+        b"d" => Kind::Folder,
+        b"l" => Kind::Link { target: target.clone() },
+        b"p" => Kind::Pipe,
+        b"s" => Kind::Socket,
+        // Their numbers are known once they have arrived.
+        b"b" => Kind::Device { is_block: true, number: 0 },
+        b"c" => Kind::Device { is_block: false, number: 0 },
+        // With links followed, what leads nowhere is printed like this.
+        _ => Kind::Link { target: target.clone() },
+    };
+    let inode = Inode { device: decimal(device)?, number: decimal(number)? };
+    let facts = Facts {
+        mode: u32::from_str_radix(text(mode)?, 8).map_err(|_| wrong())?,
+        uid: u32::try_from(decimal(uid)?).map_err(|_| wrong())?,
+        gid: u32::try_from(decimal(gid)?).map_err(|_| wrong())?,
+        modified: time_of(text(time)?).ok_or_else(wrong)?,
+        shared: (links > 1 && kind != Kind::Folder).then_some(inode),
+        attributes: Vec::new(),
+        is_closed: false,
+        kind,
+    };
+    Ok(Entry { path: path.clone(), facts })
+}
+
+/// Seconds with a fraction.
+fn time_of(text: &str) -> Option<Time> {
+    let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits: String = fraction.chars().chain("000000000".chars()).take(9).collect();
+    let (seconds, nanos): (i64, u32) = (seconds.parse().ok()?, digits.parse().ok()?);
+    // Before 1970, find counts the fraction down from zero.
+    let is_before = text.starts_with('-') && nanos > 0;
+    Some(if is_before { Time { seconds: seconds - 1, nanos: 1_000_000_000 - nanos } } else { Time { seconds, nanos } })
+}
+
+/// An entry as a daemon lists it, and the name of which it is a further one.
+fn listed_entry(record: &[u8]) -> Option<(Entry, Option<Vec<u8>>)> {
+    let fields: Vec<_> = record.split(|byte| *byte == b'\t').collect();
+    let [flags, rights, size, time, uid, gid, name, link] = fields[..] else { return None };
+    let path = unescaped(name);
+    let path = path.strip_suffix(b"/").unwrap_or(&path);
+    let path = if path == b"." { Vec::new() } else { path.to_vec() };
+    let kind = match flags.get(1)? {
+        b'f' => Kind::File { size: text(size).ok()?.parse().ok()?, hash: None },
+        b'd' => Kind::Folder,
+        b'L' => Kind::Link { target: unescaped(link.strip_prefix(b" -> ").unwrap_or(link)) },
+        // What exactly it is, is known once it has arrived.
+        b'S' => Kind::Pipe,
+        b'D' => Kind::Device { is_block: false, number: 0 },
+        _ => return None,
+    };
+    let first = link.strip_prefix(b" => ").map(unescaped);
+    let shared = first.as_ref().map(|first| Inode { device: 0, number: xxh3_64(first) });
+    let number = |field: &[u8]| text(field).ok()?.parse().ok();
+    let facts = Facts {
+        kind,
+        mode: mode_of(rights)?,
+        uid: number(uid)?,
+        gid: number(gid)?,
+        modified: Time { seconds: seconds_of(text(time).ok()?)?, nanos: 0 },
+        shared,
+        attributes: Vec::new(),
+        is_closed: false,
+    };
+    Some((Entry { path, facts }, first))
+}
+
+/// Rights as `ls` prints them, such as `rwxr-sr-t`.
+fn mode_of(rights: &[u8]) -> Option<u32> {
+    let bits = rights.get(..9)?;
+    let mut mode = 0;
+    for (place, letter) in bits.iter().enumerate() {
+        let special = 0o4000 >> (place / 3);
+        mode |= match letter {
+            b'-' => 0,
+            b'S' | b'T' => special,
+            b's' | b't' => special | 0o400 >> place,
+            _ => 0o400 >> place,
+        };
+    }
+    Some(mode)
+}
+
+/// Seconds of `2026/11/27-08:18:20`, in universal time.
+fn seconds_of(text: &str) -> Option<i64> {
+    let (date, time) = text.split_once('-')?;
+    let numbers = |text: &str, by: char| text.split(by).map(|part| part.parse().ok()).collect::<Option<Vec<i64>>>();
+    let (date, time) = (numbers(date, '/')?, numbers(time, ':')?);
+    let ([year, month, day], [hours, minutes, seconds]) = (date.try_into().ok()?, time.try_into().ok()?);
+    Some(days_of(year, month, day) * 86_400 + hours * 3_600 + minutes * 60 + seconds)
+}
+
+/// Days since 1970, by the method of Howard Hinnant ("chrono-compatible low-level date algorithms", `days_from_civil`).
+fn days_of(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let of_era = year.rem_euclid(400);
+    let of_year = (153 * (if month > 2 { month - 3 } else { month + 9 }) + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
+fn text(field: &[u8]) -> io::Result<&str> {
+    std::str::from_utf8(field).map_err(|_| wrong())
+}
+
+fn decimal(field: &[u8]) -> io::Result<u64> {
+    text(field)?.parse().map_err(|_| wrong())
+}
+
+fn wrong() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "find there prints something else than GNU find does")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_read_as_find_prints_them() {
+        let fields = |text: &str| text.split('|').map(|field| field.as_bytes().to_vec()).collect::<Vec<_>>();
+        let file = entry_of(&fields("f|4755|7|8|12|1612008000.0450000000|65024|99|2||a/b")).unwrap();
+        let inode = Inode { device: 65_024, number: 99 };
+        assert_eq!(file.path, b"a/b");
+        assert_eq!((file.facts.mode, file.facts.uid, file.facts.shared), (0o4755, 7, Some(inode)));
+        assert_eq!(file.facts.modified, Time { seconds: 1_612_008_000, nanos: 45_000_000 });
+        let link = entry_of(&fields("l|777|0|0|7|5.0|1|2|1|no where|a")).unwrap();
+        assert_eq!(link.facts.kind, Kind::Link { target: b"no where".to_vec() });
+        assert_eq!(time_of("-1.25"), Some(Time { seconds: -2, nanos: 750_000_000 }));
+        assert!(entry_of(&fields("f|rwx|7|8|12|1.0|65024|99|2||a")).is_err() && entry_of(&fields("f")).is_err());
+    }
+
+    #[test]
+    fn entries_are_read_as_a_daemon_lists_them() {
+        let read = |text: &str| listed_entry(text.as_bytes());
+        let (file, first) = read(">f+++++++++\trwsr-x--T\t12\t2026/11/27-08:18:20\t0\t5\ta\\#012b\t => first").unwrap();
+        assert_eq!((file.path, first), (b"a\nb".to_vec(), Some(b"first".to_vec())));
+        assert_eq!((file.facts.mode, file.facts.gid), (0o5750, 5));
+        assert_eq!(file.facts.modified.seconds, 1_795_767_500);
+        let (root, _) = read("cd+++++++++\trwxr-xr-x\t4096\t1970/01/01-00:00:00\t0\t0\t./\t").unwrap();
+        assert_eq!((root.path, root.facts.kind, root.facts.modified.seconds), (vec![], Kind::Folder, 0));
+        assert_eq!((read("a motd"), read("")), (None, None));
+        assert_eq!(days_of(2000, 2, 29), 11_016);
+    }
+}

@@ -1,0 +1,199 @@
+//! Copies a tree to or from another machine, by several processes of rsync.
+//!
+//! Which entries there are, what becomes of each, and what is kept for later is ours, as on one machine. How bytes get
+//! through is rsync's.
+
+mod address;
+mod bucket;
+mod deletion;
+mod folders;
+mod listing;
+mod place;
+mod rsync;
+mod verification;
+
+use address::{Address, By, quoted_path};
+pub(crate) use deletion::{check as check_deletion, delete, find as find_extra};
+pub(crate) use folders::dress;
+use rsync::Rsync;
+pub(crate) use verification::{compare, verify};
+
+use crate::counts::Counts;
+use crate::error::Error;
+use crate::jobs::{Found, Gate};
+use crate::local::unfinished;
+use crate::manifest::Header;
+use crate::place::Place;
+use crate::request::Request;
+use crate::state::State;
+use crate::tally::{Failures, Tally};
+use crate::tree::Tree;
+use crate::walk::{Filter, Listed};
+use listing::Listing;
+use millstream_failpoint::hit_on_thread;
+use millstream_model::Refusal;
+use millstream_model::words::option;
+use std::ffi::OsString;
+use std::path::Path;
+
+/// The end of a copy that lies on another machine.
+#[derive(Debug)]
+pub(crate) struct Remote {
+    /// The folder there: the root of the tree.
+    root: Address,
+    pub(crate) way: Way,
+    rsync: Rsync,
+}
+
+/// Which end of a copy lies on another machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// The destination.
+    ToThere,
+    /// The source.
+    FromThere,
+}
+
+/// A copy to or from another machine, as its workers see it.
+pub(crate) struct RemoteJob<'a> {
+    pub(crate) request: &'a Request,
+    pub(crate) place: &'a Place,
+    pub(crate) state: &'a State,
+    pub(crate) remote: &'a Remote,
+    /// The end on this machine.
+    pub(crate) here: &'a Tree,
+    pub(crate) listed: &'a Listed,
+    pub(crate) tally: &'a Tally,
+    pub(crate) failures: &'a Failures,
+}
+
+impl Remote {
+    /// Finds both ends of a copy. `None` if both lie on this machine.
+    ///
+    /// # Errors
+    /// Both lie on others; what is asked for is not possible between machines; the other one cannot be reached.
+    pub(crate) fn of(request: &Request) -> Result<Option<(Self, Place)>, Error> {
+        let way = match [&request.source, &request.destination].map(|path| Address::parse(path)) {
+            [None, None] => return Self::refuse_what_needs_another(request).map(|()| None),
+            [None, Some(there)] => (Way::ToThere, there),
+            [Some(there), None] => (Way::FromThere, there),
+            [Some(_), Some(_)] => {
+                let says = "both ends lie on other machines";
+                return Err(Refusal::new(says).hint("run the copy on one of them").into());
+            }
+        };
+        let (way, there) = way;
+        let rsync = Rsync::new(request)?;
+        let (place, root) = match way {
+            Way::ToThere => place::to_there(request, &there, &rsync)?,
+            Way::FromThere => place::from_there(request, &there, &rsync)?,
+        };
+        Ok(Some((Self { root, way, rsync }, place)))
+    }
+
+    fn refuse_what_needs_another(request: &Request) -> Result<(), Error> {
+        for (name, is_given) in [("ssh", request.shell.is_some()), ("compress", request.compress)] {
+            if is_given {
+                let says = format!("{} is for copies to other machines, and both ends are on this one", option(name));
+                return Err(Refusal::new(says)
+                    .hint("a path on another machine begins with its name: HOST:PATH")
+                    .into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Lists the source, which lies there.
+    pub(crate) fn list(
+        &self,
+        request: &Request,
+        place: &Place,
+        state: &State,
+        header: &Header,
+        (tally, failures): (&Tally, &Failures),
+    ) -> Result<Listed, Error> {
+        let filter = Filter::new(&request.rules, &place.before);
+        let listing = Listing {
+            rsync: &self.rsync,
+            root: &self.root,
+            filter: &filter,
+            copy_links: request.copy_links,
+            one_file_system: request.one_file_system,
+            only: place.file.as_ref().map(|single| (&single.from[..], &single.to[..])),
+            tally,
+            failures,
+        };
+        listing.list(header, &state.list(), state.folder())
+    }
+
+    /// Waits until everything is on the disk there.
+    ///
+    /// # Errors
+    /// Only a daemon answers, or the other machine cannot be reached.
+    pub(crate) fn sync(&self, tally: &Tally) -> Result<(), Error> {
+        let By::Shell(host) = &self.root.by else {
+            let says = format!("{} needs a shell on the other machine, and only a daemon answers", option("fsync"));
+            return Err(Refusal::new(says).into());
+        };
+        let mut script = OsString::from("exec sync -f ");
+        script.push(quoted_path(&self.root.path));
+        let ran = self.rsync.script(host, &script, &|_| Ok(()), tally, &mut |_| Ok(()))?;
+        match ran.is_whole || tally.is_stopped() {
+            true => Ok(()),
+            false => Err(Error::There { said: ran.said.trim().to_owned(), hint: None }),
+        }
+    }
+
+    /// The root of the tree at both ends, as arguments of rsync: the source first.
+    pub(crate) fn roots(&self, here: &Path) -> [OsString; 2] {
+        // A path without a slash in front could be taken for an option, or for one of another machine.
+        let here = if here.is_relative() { Path::new(".").join(here) } else { here.to_owned() };
+        let here = here.join("").into_os_string();
+        match self.way {
+            Way::ToThere => [here, self.root.content()],
+            Way::FromThere => [self.root.content(), here],
+        }
+    }
+}
+
+impl RemoteJob<'_> {
+    /// Options that keep everything that a copy keeps.
+    fn options(&self) -> Vec<OsString> {
+        let request = self.request;
+        // Times to the nanosecond: a file that is changed in the second in which it was copied is copied again.
+        let mut args = ["-lptgoDHS", "--modify-window=-1"].map(OsString::from).to_vec();
+        args.extend(request.attributes.then(|| "-XA".into()));
+        args.extend(request.copy_links.then(|| "-L".into()));
+        args
+    }
+
+    /// Where files are while they are not whole.
+    fn temporary(&self) -> String {
+        unfinished(self.state)
+    }
+
+    /// Whether the tree has no other folder.
+    fn has_root_only(&self) -> bool {
+        self.listed.folders <= 1
+    }
+
+    /// The root at both ends.
+    fn roots(&self) -> [OsString; 2] {
+        self.remote.roots(self.here.path())
+    }
+}
+
+/// Copies everything. Returns the counts, and which number of workers was found to be best. `root_was_missing`: whether the
+/// root was just made.
+///
+/// # Errors
+/// Nothing more can be copied.
+pub(crate) fn run(job: &RemoteJob<'_>, gate: &Gate, root_was_missing: bool) -> Result<(Counts, Option<Found>), Error> {
+    let root_was_missing = folders::make_temporary(job)? || root_was_missing;
+    let made = folders::make(job, root_was_missing)?;
+    hit_on_thread("folders-made");
+    let (counts, found) = bucket::run(job, gate)?;
+    hit_on_thread("buckets-copied");
+    folders::remove_temporary(job)?;
+    Ok((counts.plus(made), found))
+}

@@ -1,0 +1,95 @@
+//! Finds both ends of a copy of which one lies on another machine, and asks that machine what it has.
+
+use super::address::Address;
+use super::rsync::Rsync;
+use crate::error::Error;
+use crate::place::{Place, Single};
+use crate::request::Request;
+use crate::tally::Tally;
+use millstream_model::Refusal;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// What a path of another machine is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Folder,
+    Other,
+    Missing,
+}
+
+/// The ends of a copy to another machine, and the root there.
+pub(super) fn to_there(request: &Request, there: &Address, rsync: &Rsync) -> Result<(Place, Address), Error> {
+    let source = &request.source;
+    let has_slash = source.as_os_str().as_bytes().ends_with(b"/");
+    let is_folder = {
+        let looked = if has_slash || request.copy_links { fs::metadata(source) } else { fs::symlink_metadata(source) };
+        looked.map_err(Error::file("look at", source))?.is_dir()
+    };
+    let own = source.file_name().filter(|_| !has_slash && !source.as_os_str().as_bytes().ends_with(b"/."));
+    if is_folder {
+        let root = own.map_or_else(|| there.clone(), |name| there.join(name.as_bytes())).trimmed();
+        let rule = Place::rule(source.as_os_str(), &root.text(), own.is_some());
+        let before = own.map_or_else(Vec::new, |name| name.as_bytes().to_vec());
+        let destination = PathBuf::from(root.text());
+        return Ok((Place { source: source.clone(), destination, file: None, before, rule }, root));
+    }
+    let from = own.ok_or_else(|| Refusal::new(format!("{} is no name of a file", source.display())))?;
+    let is_into = there.has_slash() || kind(there, rsync)? == Kind::Folder;
+    let (root, to) = match there.name().filter(|_| !is_into) {
+        Some(name) => (there.parent(), name.to_vec()),
+        None => (there.clone().trimmed(), from.as_bytes().to_vec()),
+    };
+    let rule = format!("{} becomes {}", source.display(), root.join(&to).text().display());
+    let folder = source.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let file = Some(Single { from: from.as_bytes().to_vec(), to });
+    let destination = PathBuf::from(root.text());
+    Ok((Place { source: folder.to_owned(), destination, file, before: Vec::new(), rule }, root))
+}
+
+/// The ends of a copy from another machine, and the root there.
+pub(super) fn from_there(request: &Request, there: &Address, rsync: &Rsync) -> Result<(Place, Address), Error> {
+    let text = there.text();
+    let destination = &request.destination;
+    let kind = if there.has_slash() { Kind::Folder } else { kind(there, rsync)? };
+    match (kind, there.name().filter(|_| !there.has_slash())) {
+        (Kind::Missing, _) => Err(Refusal::new(format!("there is no {}", text.display())).into()),
+        (Kind::Folder, own) => {
+            let name = own.map(OsStr::from_bytes);
+            let to = name.map_or_else(|| destination.clone(), |name| destination.join(name));
+            let rule = Place::rule(&text, to.as_os_str(), name.is_some());
+            let before = own.map_or_else(Vec::new, <[u8]>::to_vec);
+            let source = PathBuf::from(text);
+            Ok((Place { source, destination: to, file: None, before, rule }, there.clone().trimmed()))
+        }
+        (Kind::Other, own) => {
+            let from = own.ok_or_else(|| Refusal::new(format!("{} is no name of a file", text.display())))?;
+            let (folder, to) = Place::of_name(OsStr::from_bytes(from), destination);
+            let rule = format!("{} becomes {}", text.display(), folder.join(&to).display());
+            let file = Some(Single { from: from.to_vec(), to: to.as_bytes().to_vec() });
+            let root = there.parent();
+            let source = PathBuf::from(root.text());
+            Ok((Place { source, destination: folder, file, before: Vec::new(), rule }, root))
+        }
+    }
+}
+
+/// What rsync there says of a path.
+fn kind(there: &Address, rsync: &Rsync) -> Result<Kind, Error> {
+    let args = [OsString::from("-d"), "--list-only".into(), there.text()];
+    let mut kind = Kind::Missing;
+    let listed = rsync.lines(&args, &Tally::default(), &mut |line| {
+        // It begins like a line of `ls -l`; a greeting may come before it.
+        if line.len() > 11 && line[10] == b' ' && line[1..10].iter().all(|byte| b"rwxsStT-".contains(byte)) {
+            kind = if line[0] == b'd' { Kind::Folder } else { Kind::Other };
+        }
+        Ok(())
+    })?;
+    let is_answered = kind != Kind::Missing || listed.said.contains("No such file or directory");
+    if !is_answered {
+        return Err(super::rsync::failure(&listed.said, "it lists nothing"));
+    }
+    Ok(kind)
+}

@@ -1,0 +1,482 @@
+//! Runs rsync, and tells what it did.
+
+use crate::error::Error;
+use crate::limits::{ATTEMPT_PAUSE, ATTEMPTS_MAX, CONNECTING_MAX, FAILED_LINES_SHOWN_MAX, LOOK_EVERY, STARTING_MAX};
+use crate::request::Request;
+use crate::tally::Tally;
+use millstream_host::{Command, Ended, Stream};
+use millstream_model::Refusal;
+use millstream_model::words::option;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::process::ChildStdin;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tempfile::NamedTempFile;
+
+/// The remote shell, unless the user has chosen one. Workers cannot be asked for passwords.
+const SHELL: &str = "ssh -o BatchMode=yes -o ConnectTimeout=30";
+/// From this version on, rsync itself keeps the remote shell from reading paths as patterns.
+const SAFE_PATHS: (u32, u32, u32) = (3, 2, 4);
+/// From this version on, rsync takes no other names from the other machine than those it has asked for.
+const CHECKED_NAMES: (u32, u32, u32) = (3, 2, 5);
+/// Longer names are split when rsync reads them, in 2,048 bytes at a time, and would be refused.
+const NAME_BYTES_CHECKED_MAX: usize = 1_900;
+/// What names are written to.
+pub(super) type Names<'a> = BufWriter<Box<dyn Write + 'a>>;
+/// Writes names. Others may have to be written again.
+pub(super) type Writes<'a> = dyn Fn(&mut Names<'_>) -> io::Result<()> + Sync + 'a;
+
+/// rsync with the options that all its processes get.
+#[derive(Debug)]
+pub(crate) struct Rsync {
+    /// The remote shell and its options, separated by spaces.
+    shell: OsString,
+    compress: bool,
+    is_old: bool,
+    checks_names: bool,
+    door: Door,
+}
+
+/// A line of what rsync says about an entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Line {
+    /// What was done.
+    pub(super) change: Change,
+    /// Below the root of the tree.
+    pub(super) path: Vec<u8>,
+}
+
+/// What rsync did to an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    /// Its bytes were sent, or it was made.
+    Copied,
+    /// It became a further name of a file.
+    Linked,
+    /// Only rights or times were changed, if anything.
+    Same,
+    /// It was deleted.
+    Deleted,
+}
+
+/// How a process of rsync has ended.
+#[derive(Debug)]
+pub(super) struct Ran {
+    /// Whether everything was done. Else some entries failed, and `said` holds why.
+    pub(super) is_whole: bool,
+    /// What it wrote to stderr.
+    pub(super) said: String,
+}
+
+impl Rsync {
+    /// # Errors
+    /// rsync is not on this machine.
+    pub(crate) fn new(request: &Request) -> Result<Self, Error> {
+        let missing = |error: millstream_host::Error| {
+            Refusal::new(format!("files of another machine are moved by rsync: {error}")).hint("install rsync")
+        };
+        let version = Command::new("rsync").arg("--version").run_blocking().map_err(missing)?.stdout;
+        let version = version_of(&version);
+        let own = request.shell.clone().or_else(|| std::env::var_os("RSYNC_RSH"));
+        Ok(Self {
+            shell: own.filter(|shell| !shell.is_empty()).unwrap_or_else(|| SHELL.into()),
+            compress: request.compress,
+            is_old: version.is_some_and(|version| version < SAFE_PATHS),
+            checks_names: version.is_none_or(|version| version >= CHECKED_NAMES),
+            door: Door::default(),
+        })
+    }
+
+    /// The remote shell as a command that runs a script on a host.
+    pub(super) fn shell(&self, host: &OsStr, script: &OsStr) -> Command {
+        use std::os::unix::ffi::{OsStrExt, OsStringExt};
+        let words: Vec<_> = shlex::bytes::Shlex::new(self.shell.as_bytes()).map(OsString::from_vec).collect();
+        let (program, options) = words.split_first().expect("an empty shell is not taken");
+        let mut command = Command::new(program);
+        // The user's own shell may be none that POSIX knows.
+        let quoted = super::address::quoted(script.as_bytes());
+        let run = [OsStr::new("exec sh -c "), &quoted].map(OsStr::as_bytes).concat();
+        command.args(options).arg(host).arg(OsString::from_vec(run)).env("LC_ALL", "C");
+        command
+    }
+
+    fn command(&self, args: &[OsString]) -> Command {
+        let mut command = Command::new("rsync");
+        // Without the locale, bytes that are not ASCII would be escaped.
+        command.args(["-8", "--out-format", "%i %n"]).args(args).env("LC_ALL", "C").env("RSYNC_RSH", &self.shell);
+        if self.compress {
+            command.arg("-z");
+        }
+        if self.is_old {
+            command.arg("-s");
+        }
+        command
+    }
+
+    /// Runs rsync until it gets through.
+    ///
+    /// # Errors
+    /// It does not get through, or cannot write any more.
+    pub(super) fn run(&self, args: &[OsString], tally: &Tally, each: &mut dyn FnMut(Line)) -> Result<Ran, Error> {
+        let ended =
+            self.repeat(&|| self.command(args), (b'\n', Repeat::Always), &|_| Ok(()), tally, &mut |record| {
+                if let Some(line) = Line::parse(record) {
+                    each(line);
+                }
+                Ok(())
+            })?;
+        Ok(ended.map_or_else(Ran::stopped, |ended| Ran { is_whole: ended.status.success(), said: ended.stderr }))
+    }
+
+    /// Runs rsync, and gives each line that it writes to `each`.
+    ///
+    /// # Errors
+    /// It does not get through, or breaks off.
+    pub(super) fn lines(
+        &self,
+        args: &[OsString],
+        tally: &Tally,
+        each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> Result<Ran, Error> {
+        let command = || {
+            let mut command = self.command(args);
+            // Times are printed in this zone.
+            command.env("TZ", "UTC");
+            command
+        };
+        let ended = self.repeat(&command, (b'\n', Repeat::UntilBegun), &|_| Ok(()), tally, each)?;
+        Ok(ended.map_or_else(Ran::stopped, |ended| Ran { is_whole: ended.status.success(), said: ended.stderr }))
+    }
+
+    /// Runs a script on a host, and gives what it writes to `each`, up to each zero byte.
+    ///
+    /// # Errors
+    /// The host cannot be reached, or the connection breaks off.
+    pub(super) fn script(
+        &self,
+        host: &OsStr,
+        script: &OsStr,
+        names: &Writes<'_>,
+        tally: &Tally,
+        each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> Result<Ran, Error> {
+        let command = || self.shell(host, script);
+        let ended = self.repeat(&command, (0, Repeat::ShellUntilBegun), names, tally, each)?;
+        Ok(ended.map_or_else(Ran::stopped, |ended| Ran { is_whole: ended.status.success(), said: ended.stderr }))
+    }
+
+    /// Runs a program until its connection holds. `None` if the copy was stopped.
+    fn repeat(
+        &self,
+        command: &dyn Fn() -> Command,
+        (separator, repeat): (u8, Repeat),
+        names: &Writes<'_>,
+        tally: &Tally,
+        each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+    ) -> Result<Option<Ended>, Error> {
+        let mut pause = ATTEMPT_PAUSE;
+        for attempt in 1.. {
+            let mut is_begun = false;
+            let started = self.door.enter(tally);
+            let stream = command().stream().map_err(broken)?;
+            let look = || {
+                started.look();
+                tally.is_stopped()
+            };
+            let ended = converse(stream, separator, names, look, |record| {
+                is_begun = true;
+                started.is_through();
+                each(record)
+            })?;
+            drop(started);
+            if tally.is_stopped() {
+                break;
+            }
+            let code = ended.status.code();
+            let is_through = match repeat {
+                Repeat::ShellUntilBegun => code.is_some_and(|code| code != 255),
+                // Some entries failed, or were gone, or too many were to be deleted.
+                _ => matches!(code, Some(0 | 23..=25)),
+            };
+            if is_through {
+                return Ok(Some(ended));
+            }
+            let can_repeat = attempt < ATTEMPTS_MAX && (repeat == Repeat::Always || !is_begun);
+            if !can_repeat || !is_worth_another_try(code, &ended.stderr) {
+                return Err(failure(&ended.stderr, &ended.status.to_string()));
+            }
+            wait(pause, tally);
+            pause *= 2;
+        }
+        Ok(None)
+    }
+}
+
+/// When a program is started again because its connection was refused or lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Repeat {
+    /// Always: it goes on where it was.
+    Always,
+    /// As long as it has said nothing.
+    UntilBegun,
+    /// The same for a remote shell, whose exit code is that of the script.
+    ShellUntilBegun,
+}
+
+impl Ran {
+    fn stopped() -> Self {
+        Self { is_whole: false, said: String::new() }
+    }
+}
+
+/// Feeds a program and reads its records until it ends.
+fn converse(
+    mut stream: Stream,
+    separator: u8,
+    names: &Writes<'_>,
+    is_stopped: impl Fn() -> bool,
+    each: impl FnMut(&[u8]) -> io::Result<()>,
+) -> Result<Ended, Error> {
+    let input = stream.input();
+    let (sent, ended) = std::thread::scope(|scope| {
+        let sent = scope.spawn(move || input.map_or(Ok(()), |input| send(input, names)));
+        let read = stream.records(separator, is_stopped, each);
+        // Nobody reads it any more, so it ends, and so does what feeds it.
+        let ended = stream.finish();
+        (sent.join(), read.map(|()| ended))
+    });
+    let ended = ended.map_err(|source| Error::There { said: source.to_string(), hint: None })?.map_err(broken)?;
+    match sent.map_err(|_| Error::Bug)? {
+        // It ended before it had read everything: its exit code says why.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(ended),
+        Err(source) => Err(Error::There { said: format!("its list of names: {source}"), hint: None }),
+        Ok(()) => Ok(ended),
+    }
+}
+
+fn send(input: ChildStdin, names: &Writes<'_>) -> io::Result<()> {
+    let mut input: Names<'_> = BufWriter::with_capacity(64 << 10, Box::new(input));
+    names(&mut input)?;
+    input.flush()
+}
+
+/// Names that rsync reads. They lie in a file: a name that rsync 3.5 reads from a pipe in two parts counts as two names, and
+/// what comes from the other machine is refused.
+#[derive(Debug)]
+pub(super) struct NameList {
+    file: NamedTempFile,
+    /// Whether rsync splits a name of it even so.
+    has_long: bool,
+}
+
+impl NameList {
+    /// Makes a list in a folder.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(super) fn new<P: AsRef<[u8]>>(
+        folder: &Path,
+        paths: impl IntoIterator<Item = Result<P, Error>>,
+    ) -> Result<Self, Error> {
+        let failed = Error::file("write to", folder);
+        let mut file = BufWriter::new(NamedTempFile::new_in(folder).map_err(&failed)?);
+        let mut has_long = false;
+        for path in paths {
+            let path = path?;
+            has_long |= path.as_ref().len() > NAME_BYTES_CHECKED_MAX;
+            // A name that begins with `#` or `;` would be a comment.
+            [b"./", path.as_ref(), &[0]].iter().try_for_each(|part| file.write_all(part)).map_err(&failed)?;
+        }
+        let file = file.into_inner().map_err(io::IntoInnerError::into_error).map_err(&failed)?;
+        Ok(Self { file, has_long })
+    }
+
+    /// The options that let rsync read it.
+    pub(super) fn options(&self, rsync: &Rsync) -> Vec<OsString> {
+        let mut option = OsString::from("--files-from=");
+        option.push(self.file.path());
+        let mut options = vec!["--from0".into(), option];
+        options.extend((self.has_long && rsync.checks_names).then(|| "--trust-sender".into()));
+        options
+    }
+}
+
+impl Line {
+    /// Reads what `%i %n` prints. `None` for whatever else rsync says.
+    fn parse(record: &[u8]) -> Option<Self> {
+        let (flags, name) = record.split_at_checked(12)?;
+        let change = match (flags[0], flags[1]) {
+            (b'*', _) if flags.starts_with(b"*deleting ") => Change::Deleted,
+            (b'<' | b'>' | b'c', b'f' | b'd' | b'L' | b'D' | b'S') => Change::Copied,
+            (b'h', b'f' | b'L' | b'D' | b'S') => Change::Linked,
+            (b'.', b'f' | b'd' | b'L' | b'D' | b'S') => Change::Same,
+            _ => return None,
+        };
+        let path = unescaped(name);
+        let path = path.strip_suffix(b"/").unwrap_or(&path);
+        Some(Self { change, path: if path == b"." { Vec::new() } else { path.to_vec() } })
+    }
+}
+
+/// Replaces `\#` and three octal digits by their byte.
+pub(super) fn unescaped(name: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(name.len());
+    let mut rest = name;
+    while let Some((first, tail)) = rest.split_first() {
+        if let [b'\\', b'#', a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', ..] = rest {
+            bytes.push((a - b'0') * 64 + (b - b'0') * 8 + (c - b'0'));
+            rest = &rest[5..];
+        } else {
+            bytes.push(*first);
+            rest = tail;
+        }
+    }
+    bytes
+}
+
+fn version_of(text: &str) -> Option<(u32, u32, u32)> {
+    let word = text.strip_prefix("rsync")?.split_whitespace().nth(1)?;
+    let mut numbers = word.split('.').map(|part| part.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().ok());
+    Some((numbers.next()??, numbers.next()??, numbers.next().flatten().unwrap_or(0)))
+}
+
+/// Whether the connection was refused or lost, rather than the work.
+fn is_worth_another_try(code: Option<i32>, said: &str) -> bool {
+    const FINAL: [&str; 9] = [
+        "Permission denied (",
+        "Host key verification failed",
+        "Could not resolve hostname",
+        "Connection refused",
+        "No route to host",
+        "ommand not found",
+        "rsync: not found",
+        "auth failed",
+        "Unknown module",
+    ];
+    // Those of ssh, of a broken stream, of a socket, of a greeting, and of timeouts. Without a code it was killed.
+    matches!(code, None | Some(255 | 12 | 10 | 5 | 30 | 35)) && !FINAL.iter().any(|text| said.contains(text))
+}
+
+pub(super) fn failure(said: &str, status: &str) -> Error {
+    let hints = [
+        ("Permission denied (", "let the shell log in without a password; docs/copy.md says how"),
+        ("Host key verification failed", "connect once by hand, and compare the key of the host"),
+        ("ommand not found", "install rsync there"),
+        ("rsync: not found", "install rsync there"),
+        ("max connections", "use fewer workers"),
+        ("] mkdir ", "make the folder there first"),
+    ];
+    let hint = hints.iter().find(|(text, _)| said.contains(text)).map(|(_, hint)| match *hint {
+        "use fewer workers" => format!("{hint}: {}", option("jobs")),
+        hint => hint.to_owned(),
+    });
+    let lines: Vec<_> = said.lines().filter(|line| !line.starts_with("rsync error:")).collect();
+    let first = lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty());
+    let said = first.take(FAILED_LINES_SHOWN_MAX).collect::<Vec<_>>().join("; ");
+    let is_full = ["No space left on device", "Disk quota exceeded", "Read-only file system"];
+    let hint = match is_full.iter().any(|text| said.contains(text)) {
+        true => Some("make room there and run the same command again: it resumes".to_owned()),
+        false => hint,
+    };
+    Error::There { said: if said.is_empty() { format!("it ended without a word ({status})") } else { said }, hint }
+}
+
+fn broken(error: millstream_host::Error) -> Error {
+    Refusal::from(error).into()
+}
+
+fn wait(pause: Duration, tally: &Tally) {
+    let begun = Instant::now();
+    while begun.elapsed() < pause && !tally.is_stopped() {
+        std::thread::sleep(LOOK_EVERY.min(pause));
+    }
+}
+
+/// Lets few connections be made at once: ssh refuses some of those above `MaxStartups`.
+#[derive(Debug, Default)]
+struct Door {
+    starting: Mutex<usize>,
+    changed: Condvar,
+}
+
+/// A place at the door, until the connection is made.
+struct Starting<'a> {
+    door: &'a Door,
+    begun: Instant,
+    is_through: std::cell::Cell<bool>,
+}
+
+impl Door {
+    fn enter(&self, tally: &Tally) -> Starting<'_> {
+        let mut starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        while *starting >= STARTING_MAX && !tally.is_stopped() {
+            starting = self.changed.wait_timeout(starting, LOOK_EVERY).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        *starting += 1;
+        Starting { door: self, begun: Instant::now(), is_through: false.into() }
+    }
+}
+
+impl Starting<'_> {
+    fn is_through(&self) {
+        if !self.is_through.replace(true) {
+            *self.door.starting.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+            self.door.changed.notify_one();
+        }
+    }
+
+    /// A process that has nothing to say is through after a while.
+    fn look(&self) {
+        if self.begun.elapsed() > CONNECTING_MAX {
+            self.is_through();
+        }
+    }
+}
+
+impl Drop for Starting<'_> {
+    fn drop(&mut self) {
+        self.is_through();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_as_rsync_prints_them() {
+        type Case<'a> = (&'a [u8], Option<(Change, &'a [u8])>);
+        let cases: [Case<'_>; 9] = [
+            (b"<f+++++++++ new\\#012l\xff", Some((Change::Copied, b"new\nl\xff"))),
+            (b">f..t...... \\#134#012", Some((Change::Copied, b"\\#012"))),
+            (b"cd+++++++++ a/b/", Some((Change::Copied, b"a/b"))),
+            (b".d..t...... ./", Some((Change::Same, b""))),
+            (b"hf+++++++++ a b", Some((Change::Linked, b"a b"))),
+            (b".f...p..... c\\#1", Some((Change::Same, b"c\\#1"))),
+            (b"*deleting   old", Some((Change::Deleted, b"old"))),
+            (b"Welcome to the daemon of", None),
+            (b"", None),
+        ];
+        for (record, expected) in cases {
+            let expected = expected.map(|(change, path)| Line { change, path: path.to_vec() });
+            assert_eq!(Line::parse(record), expected, "{}", String::from_utf8_lossy(record));
+        }
+    }
+
+    #[test]
+    fn versions_and_failures_are_understood() {
+        assert_eq!(version_of("rsync  version 3.2.7  protocol version 31\n"), Some((3, 2, 7)));
+        assert_eq!(version_of("rsync  version 3.5.0pre1  protocol"), Some((3, 5, 0)));
+        assert_eq!(version_of("openrsync: protocol version 29"), None);
+        let closed = "kex_exchange_identification: Connection closed by remote host";
+        assert!(is_worth_another_try(Some(255), closed) && is_worth_another_try(None, ""));
+        assert!(!is_worth_another_try(Some(255), "me@host: Permission denied (publickey)."));
+        assert!(!is_worth_another_try(Some(11), closed));
+        let failed =
+            failure("rsync: [receiver] write failed on \"/a\": No space left on device (28)\nrsync error: x\n", "");
+        let Error::There { said, hint } = failed else { panic!("{failed}") };
+        assert!(!said.contains("rsync error") && hint.unwrap().contains("make room"));
+    }
+}

@@ -1,0 +1,283 @@
+//! Compares a copy on another machine: with its source, or with what was noted of it.
+
+use super::RemoteJob;
+use super::address::{Address, By, quoted_path};
+use super::bucket::{Bucket, names, places, reason, send_all, targets};
+use super::listing::Listing;
+use super::rsync::{Change, Rsync};
+use crate::crew::crew;
+use crate::entry::{Entry, Facts, Hash};
+use crate::error::Error;
+use crate::jobs::Gate;
+use crate::limits::{BUCKET_BYTES_MIN, BUCKET_ENTRIES_MAX};
+use crate::manifest::Reader;
+use crate::path::{order, shown};
+use crate::request::Request;
+use crate::state::finished;
+use crate::tally::{Failures, Phase, Tally};
+use crate::verification::{Verification, difference};
+use crate::walk::Filter;
+use millstream_model::Refusal;
+use millstream_model::words::{command, option};
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+/// Compares the bytes of both ends, after a copy: rsync reads them all.
+///
+/// # Errors
+/// The other machine cannot be reached.
+pub(crate) fn compare(job: &RemoteJob<'_>, gate: &Gate, destination: String) -> Result<Verification, Error> {
+    let begun = Instant::now();
+    let failures = Failures::open(None).map_err(Error::file("read", job.state.folder()))?;
+    job.tally.begin(Phase::Verifying);
+    let compared = AtomicU64::new(0);
+    crew(
+        (gate.jobs(), 0),
+        |_, queue: crate::crew::Queue<Bucket>| {
+            while let Some(bucket) = queue.next() {
+                let places = places(job, &bucket);
+                let names = names(job, &bucket)?;
+                let args = [&["-n".into(), "-c".into()], &job.options()[..], &targets(job, &names)].concat();
+                let ran = job.remote.rsync.run(&args, job.tally, &mut |line| {
+                    if places.contains_key(&line.path) && line.change != Change::Same {
+                        failures.add(&line.path, "both ends differ");
+                    }
+                })?;
+                if !ran.is_whole && !job.tally.is_stopped() {
+                    failures.add(b"", format!("not everything could be compared: {}", reason(b"", &ran.said)));
+                }
+                compared.fetch_add(bucket.len() as u64, Relaxed);
+                bucket.iter().for_each(|item| job.tally.done(item.entry.facts.size()));
+            }
+            Ok(())
+        },
+        |sender| send_all(job, gate, |bucket| !job.tally.is_stopped() && sender.send(bucket).is_ok()),
+    )?;
+    let (named, problems) = failures.finish().map_err(Error::file("read", job.state.folder()))?;
+    Ok(Verification {
+        destination,
+        entries: compared.load(Relaxed),
+        hashed: compared.load(Relaxed),
+        unhashed: 0,
+        bytes: job.tally.done_bytes.load(Relaxed),
+        problems,
+        named,
+        stopped: job.tally.is_stopped(),
+        seconds: begun.elapsed().as_secs_f64(),
+    })
+}
+
+/// Compares every copy that was made to this place on another machine, or below it, with what was noted. `None` if the path
+/// is one of this machine.
+///
+/// # Errors
+/// There is no manifest of such a copy; the other machine cannot be reached, or runs only a daemon.
+pub(crate) fn verify(
+    destination: &Path,
+    shell: Option<OsString>,
+    home: &Path,
+    jobs: usize,
+    tally: &Tally,
+) -> Result<Option<Vec<Verification>>, Error> {
+    let Some(wanted) = Address::parse(destination) else {
+        return match shell {
+            Some(_) => Err(Refusal::new(format!("{} is for copies to other machines", option("ssh"))).into()),
+            None => Ok(None),
+        };
+    };
+    let wanted = wanted.trimmed();
+    let By::Shell(host) = &wanted.by else {
+        let says = "a daemon of rsync tells no hashes";
+        let hint = format!("copy again with {}, which compares with the source", option("verify"));
+        return Err(Refusal::new(says).hint(hint).into());
+    };
+    let mut request = Request::new("", "", home);
+    request.shell = shell;
+    let rsync = Rsync::new(&request)?;
+    let mut found = Vec::new();
+    for (manifest, header) in finished(home)?.whole {
+        let path = Path::new(OsStr::from_bytes(&header.destination));
+        let Some(address) = Address::parse(path) else { continue };
+        let is_below = address.by == wanted.by
+            && Path::new(OsStr::from_bytes(&address.path)).starts_with(OsStr::from_bytes(&wanted.path));
+        if is_below || address == wanted {
+            let comparison = Comparison { rsync: &rsync, host, address, jobs, tally };
+            found.push(comparison.run(&manifest)?);
+        }
+    }
+    if found.is_empty() {
+        let says = format!("there is no manifest of a copy to {}", wanted.text().display());
+        let hint = format!("only what {} has copied can be compared, by the user who did", command("copy"));
+        return Err(Refusal::new(says).hint(hint).into());
+    }
+    found.sort_by(|a, b| a.destination.cmp(&b.destination));
+    Ok(Some(found))
+}
+
+/// A comparison with one manifest.
+struct Comparison<'a> {
+    rsync: &'a Rsync,
+    host: &'a OsStr,
+    address: Address,
+    jobs: usize,
+    tally: &'a Tally,
+}
+
+/// Files and their hashes.
+type Files = Vec<(Vec<u8>, u64, Hash)>;
+
+impl Comparison<'_> {
+    fn run(&self, manifest: &Path) -> Result<Verification, Error> {
+        let begun = Instant::now();
+        let mut list = Reader::open(manifest).map_err(Error::manifest(manifest))?;
+        let header = list.header().clone();
+        let root = if header.file.is_some() { self.address.parent() } else { self.address.clone() };
+        let failures = Failures::open(None).map_err(Error::file("read", manifest))?;
+        self.tally.begin(Phase::Verifying);
+        let folder = tempfile::tempdir().map_err(Error::file("make a folder in", Path::new("/tmp")))?;
+        let there = folder.path().join("list");
+        let (looked, filter) = (Tally::default(), Filter::default());
+        let only = header.file.as_deref().map(|name| (name, name));
+        let listing = Listing {
+            rsync: self.rsync,
+            root: &root,
+            filter: &filter,
+            copy_links: false,
+            one_file_system: false,
+            only,
+            tally: &looked,
+            failures: &failures,
+        };
+        listing.list(&header, &there, folder.path())?;
+        let mut now = Reader::open(&there).map_err(Error::manifest(&there))?;
+        let mut next = now.next().map_err(Error::manifest(&there))?;
+        let (entries, unhashed) = (AtomicU64::new(0), AtomicU64::new(0));
+        let read = crew(
+            (self.jobs, 0),
+            |_, queue: crate::crew::Queue<Files>| {
+                let mut bytes = (0, 0);
+                while let Some(files) = queue.next() {
+                    self.hash(&root, &files, &failures)?;
+                    bytes.0 += files.len() as u64;
+                    bytes.1 += files.iter().map(|(_, size, _)| size).sum::<u64>();
+                }
+                Ok(bytes)
+            },
+            |sender| {
+                let (mut files, mut bytes) = (Files::new(), 0);
+                while let Some(entry) = list.next().map_err(Error::manifest(manifest))? {
+                    while next.as_ref().is_some_and(|next| order(&next.path, &entry.path) == Ordering::Less) {
+                        next = now.next().map_err(Error::manifest(&there))?;
+                    }
+                    entries.fetch_add(1, Relaxed);
+                    let found = next.as_ref().filter(|next| next.path == entry.path);
+                    if !self.is_as_noted(&entry, found.map(|found| &found.facts), &failures) {
+                        continue;
+                    }
+                    let size = entry.facts.size();
+                    match entry.facts.hash() {
+                        Some(hash) => files.push((entry.path, size, hash)),
+                        None => {
+                            let is_file = matches!(entry.facts.kind, crate::entry::Kind::File { .. });
+                            unhashed.fetch_add(u64::from(is_file), Relaxed);
+                            self.tally.done(size);
+                        }
+                    }
+                    bytes += size;
+                    if bytes >= 8 * BUCKET_BYTES_MIN || files.len() >= BUCKET_ENTRIES_MAX {
+                        bytes = 0;
+                        if self.tally.is_stopped() || sender.send(std::mem::take(&mut files)).is_err() {
+                            return Ok(());
+                        }
+                    }
+                }
+                if !files.is_empty() {
+                    let _ = sender.send(files);
+                }
+                Ok(())
+            },
+        )?;
+        let (named, problems) = failures.finish().map_err(Error::file("read", manifest))?;
+        Ok(Verification {
+            destination: shown(self.address.text().as_bytes()),
+            entries: entries.into_inner(),
+            hashed: read.iter().map(|(files, _)| files).sum(),
+            unhashed: unhashed.into_inner(),
+            bytes: read.iter().map(|(_, bytes)| bytes).sum(),
+            problems,
+            named,
+            stopped: self.tally.is_stopped(),
+            seconds: begun.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// Whether an entry looks as it was noted. Else it is a problem.
+    fn is_as_noted(&self, entry: &Entry, now: Option<&Facts>, failures: &Failures) -> bool {
+        let problem = match now {
+            None => Some("it is missing".to_owned()),
+            // The listing does not tell the numbers of devices.
+            Some(now) if is_device(&entry.facts) && is_device(now) => None,
+            Some(now) => difference(&entry.facts, now),
+        };
+        if let Some(problem) = &problem {
+            failures.add(&entry.path, problem.as_str());
+            self.tally.done(entry.facts.size());
+        }
+        problem.is_none()
+    }
+
+    /// Compares the hashes of files there.
+    fn hash(&self, root: &Address, files: &Files, failures: &Failures) -> Result<(), Error> {
+        let mut wanted: HashMap<&[u8], (u64, Hash)> =
+            files.iter().map(|(path, size, hash)| (&path[..], (*size, *hash))).collect();
+        let mut script = OsString::from("cd ");
+        script.push(quoted_path(&root.path));
+        script.push(" && exec xargs -0 sha256sum -b -z --");
+        let ran = self.rsync.script(
+            self.host,
+            &script,
+            &|names| {
+                files.iter().try_for_each(|(path, ..)| {
+                    names.write_all(b"./")?;
+                    names.write_all(path)?;
+                    names.write_all(&[0])
+                })
+            },
+            self.tally,
+            &mut |record| {
+                let Some((hash, path)) = record.split_at_checked(64) else { return Ok(()) };
+                let path = path.strip_prefix(b" *./").unwrap_or(path);
+                if let Some((size, expected)) = wanted.remove(path) {
+                    if hash != hex(&expected).as_bytes() {
+                        failures.add(path, "its bytes differ, although its size and time do not");
+                    }
+                    self.tally.done(size);
+                }
+                Ok(())
+            },
+        )?;
+        if ran.said.contains("sha256sum: not found") || ran.said.contains("sha256sum: command not found") {
+            let says = format!("{} has no sha256sum", self.host.display());
+            return Err(Refusal::new(says).hint("install coreutils there").into());
+        }
+        if !self.tally.is_stopped() {
+            let why = ran.said.lines().next().unwrap_or("there is no answer").to_owned();
+            wanted.keys().for_each(|path| failures.add(path, format!("it cannot be read: {why}")));
+        }
+        Ok(())
+    }
+}
+
+fn is_device(facts: &Facts) -> bool {
+    matches!(facts.kind, crate::entry::Kind::Device { .. })
+}
+
+fn hex(hash: &Hash) -> String {
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}

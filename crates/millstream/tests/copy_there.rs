@@ -1,0 +1,273 @@
+//! Copies to and from another machine: this one, reached by ssh and by a daemon of rsync.
+
+use crate::copy::{Place, TOUR, appears, shell};
+use crate::process::{Run, run};
+use millstream_failpoint::COPY_THERE;
+use millstream_testkit::{Proxy, RsyncDaemon, SmallDisk, SshServer};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
+
+/// A place whose copies go through ssh.
+struct There {
+    place: Place,
+    ssh: SshServer,
+}
+
+impl There {
+    fn new() -> Option<Self> {
+        let ssh = SshServer::start()?;
+        Some(Self { place: Place::new(), ssh })
+    }
+
+    /// A path of the place as one of another machine.
+    fn address(&self, name: &str) -> String {
+        format!("127.0.0.1:{}", self.place.path(name).display())
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.place.command(args);
+        command.env("RSYNC_RSH", self.ssh.shell(self.ssh.port()));
+        command
+    }
+
+    fn copy(&self, args: &[&str]) -> Run {
+        run(&mut self.command(&[args, &["--progress", "none"]].concat()))
+    }
+
+    /// Copies and returns the receipt, whose counts must add up.
+    #[track_caller]
+    fn receipt(&self, args: &[&str], code: i32) -> Value {
+        let receipt = self.copy(&[args, &["--output", "json"]].concat()).ends(code).json();
+        let of = |name: &str| receipt[name].as_u64().unwrap();
+        let sum: u64 = ["copied", "same", "linked", "skipped", "failed"].iter().map(|name| of(name)).sum();
+        assert_eq!(of("seen"), sum, "{receipt}");
+        receipt
+    }
+}
+
+#[test]
+fn a_tour_to_another_machine_and_back_is_equal() {
+    let Some(there) = There::new() else { return };
+    let place = &there.place;
+    shell(&place.path("from"), TOUR);
+    let to = there.address("to");
+    let first = there.receipt(&["from/", &to, "--verify", "--hash", "--xattrs"], 0);
+    place.is_equal("from", "to");
+    place.is_tidy("to");
+    assert_eq!((&first["verified"]["problems"], &first["unhashed"]), (&Value::from(0), &Value::from(0)), "{first}");
+    let second = there.receipt(&["from/", &to, "--compress"], 0);
+    assert_eq!((&second["same"], &second["copied_bytes"]), (&second["seen"], &Value::from(0)), "{second}");
+    assert_eq!(second["hashed"], first["hashed"], "the hashes are known from the first copy");
+    // What arrives on this machine is hashed anyway.
+    let back = there.receipt(&[&there.address("to/"), "back", "--bandwidth", "1 GiB"], 0);
+    place.is_equal("from", "back");
+    place.is_tidy("back");
+    assert!(back["hashed"].as_u64() > Some(10), "{back}");
+    assert_eq!(there.copy(&["verify", "back"]).ends(0).code, 0);
+    // A flipped bit is named by the other machine's hashes.
+    fs::remove_dir_all(place.path("from")).unwrap();
+    shell(
+        &place.path("to/a"),
+        "t=$(mktemp); touch -r one $t; printf H | dd of=one conv=notrunc status=none; touch -r $t one",
+    );
+    fs::remove_file(place.path("to/odd/;semi")).unwrap();
+    let found = there.copy(&["verify", &to]).ends(1).stdout;
+    assert!(found.contains("a/one: its bytes differ") && found.contains("odd/;semi: it is missing"), "{found}");
+    assert!(found.contains("d/two: its bytes differ") && found.contains(": 4 problems"), "{found}");
+}
+
+#[test]
+fn a_slash_and_a_single_file_mean_the_same_on_another_machine() {
+    let Some(there) = There::new() else { return };
+    let place = &there.place;
+    place.write("from/in/file", b"text");
+    fs::create_dir(place.path("to")).unwrap();
+    let to = there.address("to");
+    there.receipt(&["from", &to], 0);
+    there.receipt(&["from/in/file", &to], 0);
+    there.receipt(&["from/in/file", &there.address("to/other")], 0);
+    there.receipt(&[&there.address("from"), "back/"], 0);
+    there.receipt(&[&there.address("from/in/file"), "back"], 0);
+    there.receipt(&[&there.address("from/in/file"), "back/other"], 0);
+    for name in ["to/from/in/file", "to/file", "to/other", "back/from/in/file", "back/file", "back/other"] {
+        assert_eq!(fs::read(place.path(name)).unwrap(), b"text", "{name}");
+    }
+    assert_eq!(there.copy(&["verify", &to, "--output", "json"]).ends(0).json().as_array().unwrap().len(), 3);
+    let plan = there.copy(&["from", &to, "--dry-run"]).ends(0).stdout;
+    assert!(plan.starts_with(&format!("from becomes {to}/from; to copy only")), "{plan}");
+    let rules = ["--exclude", "in/*", "--include", "*"];
+    let left = there.receipt(&[&[&*there.address("from/"), "rest"], &rules[..]].concat(), 0);
+    assert_eq!(left["seen"], 2, "{left}");
+}
+
+#[test]
+fn what_another_machine_cannot_do_is_refused_with_the_way_out() {
+    let Some(there) = There::new() else { return };
+    let place = &there.place;
+    place.write("from/file", b"text");
+    let (to, missing) = (there.address("to"), there.address("none"));
+    let cases: &[(&[&str], &str, &str)] = &[
+        (&["host:from", "host:to"], "both ends lie on other machines", "run the copy on one of them"),
+        (&["from", "to", "--compress"], "both ends are on this one", "HOST:PATH"),
+        (&[&missing, "to"], "there is no 127.0.0.1:", ""),
+        (&["from/", &there.address("far/er/to")], "No such file or directory", "make the folder there first"),
+        (&["from/", &to, "--delete", "--trash", "trash"], "no absolute path", "begin it with a slash"),
+        (&["from/file", &to, "--delete"], "nothing to delete", ""),
+        (&["from/", &to, "--ssh", "ssh -o BatchMode=yes -p 1"], "Connection refused", ""),
+        (&["from/", &to, "--ssh", "/no/shell"], "/no/shell", ""),
+        (&["verify", &to], "there is no manifest", ""),
+        (&["verify", "rsync://127.0.0.1/a"], "tells no hashes", "--verify"),
+    ];
+    for (args, says, hint) in cases {
+        let refused = there.copy(args).ends(2);
+        assert!(refused.stderr.contains(says) && refused.stderr.contains(hint), "{args:?}: {refused:?}");
+    }
+    let key = there.ssh.shell(there.ssh.port()).replace("-i ", "-i /none/");
+    let refused = there.copy(&["from/", &to, "--ssh", &key]).ends(2);
+    assert!(refused.stderr.contains("Permission denied") && refused.stderr.contains("docs/copy.md"), "{refused:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_refuses_every_second_connection_gets_everything() {
+    let Some(there) = There::new() else { return };
+    for n in 0..300 {
+        there.place.write(format!("from/{n}"), &vec![7; 200_000]);
+    }
+    let proxy = Proxy::start(format!("127.0.0.1:{}", there.ssh.port())).await;
+    proxy.set(|traffic| traffic.every_second_closed = true);
+    let shell = there.ssh.shell(proxy.address.port());
+    let copied = there.receipt(&["from/", &there.address("to"), "--jobs", "4", "--ssh", &shell], 0);
+    assert_eq!(copied["copied"], 301, "{copied}");
+    there.place.is_equal("from", "to");
+}
+
+#[test]
+fn a_copy_between_machines_that_is_killed_at_any_point_resumes() {
+    let Some(there) = There::new() else { return };
+    for point in COPY_THERE {
+        let place = Place::new();
+        for n in 0..20 {
+            place.write(format!("from/{}/{n}", n % 7), format!("text {n}").as_bytes());
+        }
+        place.write("to/extra", b"");
+        let to = format!("127.0.0.1:{}", place.path("to").display());
+        let args = ["from/", &to, "--delete", "--yes", "--hash", "--output", "json", "--progress", "none"];
+        let shell = there.ssh.shell(there.ssh.port());
+        let mut copying = place.command(&args);
+        copying.env("RSYNC_RSH", &shell);
+        let killed = copying.env("MILLSTREAM_FAILPOINTS", format!("{point}=kill")).output().unwrap();
+        assert_eq!(killed.status.signal(), Some(9), "{point}: {killed:?}");
+        let mut again = place.command(&args);
+        let receipt = run(again.env("RSYNC_RSH", &shell)).ends(0).json();
+        place.is_equal("from", "to");
+        place.is_tidy("to");
+        assert_eq!(receipt["unhashed"], 0, "{point}: {receipt}");
+    }
+}
+
+#[test]
+fn files_that_vanish_or_cannot_be_read_are_accounted_for_between_machines() {
+    let Some(there) = There::new() else { return };
+    let place = &there.place;
+    for name in ["vanishes", "stays"] {
+        place.write(format!("from/{name}"), b"text");
+        place.write(format!("back/{name}"), b"text");
+    }
+    // A folder is in the way.
+    place.write("from/blocked", b"text");
+    place.write("to/blocked/file", b"old");
+    for (source, to) in [("from/", &*there.address("to")), (&*there.address("back/"), "here")] {
+        let held = place.path("held");
+        let mut copying = there.command(&[source, to, "--output", "json", "--progress", "none"]);
+        copying.env("MILLSTREAM_FAILPOINTS", format!("folders-made=wait:{}", held.display()));
+        let child = copying.stdout(Stdio::piped()).spawn().unwrap();
+        appears(&held);
+        let is_push = source == "from/";
+        fs::remove_file(place.path(if is_push { "from/vanishes" } else { "back/vanishes" })).unwrap();
+        fs::remove_file(&held).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let receipt: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(i32::from(is_push)), "{receipt}");
+        assert_eq!((&receipt["skipped"], &receipt["failed"]), (&Value::from(1), &Value::from(u8::from(is_push))));
+        if is_push {
+            assert_eq!(receipt["failures"][0]["path"], "blocked", "{receipt}");
+            assert!(receipt["failures"][0]["reason"].as_str().unwrap().starts_with("rsync"), "{receipt}");
+        }
+    }
+    assert!(place.path("to/stays").exists() && place.path("here/stays").exists());
+}
+
+#[test]
+fn a_destination_that_is_full_there_ends_the_copy_and_it_resumes() {
+    let Some(there) = There::new() else { return };
+    let Some(disk) = SmallDisk::mount(4 << 20) else { return };
+    for n in 0..20 {
+        there.place.write(format!("from/{n}"), &vec![7; 300_000]);
+    }
+    let to = format!("127.0.0.1:{}", disk.dir.join("to").display());
+    let full = there.copy(&["from/", &to]).ends(2);
+    assert!(full.stderr.contains("No space left on device") && full.stderr.contains("it resumes"), "{full:?}");
+    for n in 10..20 {
+        fs::remove_file(there.place.path(&format!("from/{n}"))).unwrap();
+        let _ = fs::remove_file(disk.dir.join(format!("to/{n}")));
+    }
+    let receipt = there.receipt(&["from/", &to], 0);
+    assert_eq!(receipt["resumed"], true, "{receipt}");
+    assert_eq!(fs::read_dir(disk.dir.join("to")).unwrap().count(), 10);
+}
+
+#[test]
+fn what_the_source_has_not_is_deleted_with_care_on_another_machine() {
+    let Some(there) = There::new() else { return };
+    let place = &there.place;
+    place.write("from/kept", b"new");
+    for name in ["kept", "old/inner/file", "old/cache.o", "gone", "cache.o"] {
+        place.write(format!("to/{name}"), b"");
+        place.write(format!("here/{name}"), b"");
+    }
+    let (to, trash) = (there.address("to"), place.path("trash"));
+    let rules = ["--exclude", "*.o"];
+    let dry = there.copy(&[&["from/", &to, "--delete", "--dry-run"], &rules[..]].concat()).ends(0).stdout;
+    assert!(dry.contains("would delete 3 entries") && dry.contains("\n  old/inner/file"), "{dry}");
+    let kept = there.receipt(&["from/", &to, "--delete", "--yes", "--max-delete", "2"], 1);
+    assert!(kept["kept_because"].as_str().unwrap().ends_with("more than --max-delete 2"), "{kept}");
+    let trash = trash.to_str().unwrap();
+    let args = [&["from/", &to, "--delete", "--yes", "--trash", trash], &rules[..]].concat();
+    assert_eq!(there.receipt(&args, 0)["deleted"], 3);
+    assert!(place.path("to/old/cache.o").exists() && place.path("to/cache.o").exists());
+    let kept = fs::read_dir(trash).unwrap().next().unwrap().unwrap().path();
+    assert!(kept.join("old/inner/file").exists());
+    assert_eq!(there.receipt(&["from/", &to, "--delete", "--yes"], 0)["deleted"], 3);
+    place.is_equal("from", "to");
+    // To this machine, what goes is found here.
+    let from = there.address("from/");
+    assert_eq!(there.receipt(&[&from, "here", "--delete", "--yes", "--exclude", "*.o"], 0)["deleted"], 3);
+    assert_eq!(there.receipt(&[&from, "here", "--delete", "--yes"], 0)["deleted"], 3);
+    place.is_equal("from", "here");
+    fs::remove_file(place.path("from/kept")).unwrap();
+    let refused = there.copy(&["from/", &to, "--delete", "--yes"]).ends(2);
+    assert!(refused.stderr.contains("is empty") && place.path("to/kept").exists(), "{refused:?}");
+}
+
+#[test]
+fn a_daemon_of_rsync_is_a_source_and_a_destination() {
+    let place = Place::new();
+    let Some(daemon) = RsyncDaemon::start(&place.path("")) else { return };
+    shell(&place.path("from"), TOUR);
+    // A daemon does not take names of more than a thousand bytes.
+    fs::remove_dir_all(place.path("from/deep")).unwrap();
+    let at = |name: &str| format!("{}/{name}", daemon.address());
+    place.write("to/extra", b"");
+    let sent = place.receipt(&["from/", &at("to"), "--verify", "--delete", "--yes"], 0);
+    assert_eq!((&sent["deleted"], &sent["verified"]["problems"]), (&Value::from(1), &Value::from(0)), "{sent}");
+    place.is_equal("from", "to");
+    place.receipt(&[&at("to"), "back/"], 0);
+    place.is_equal("from", "back/to");
+    place.is_tidy("");
+    assert_eq!(place.receipt(&[&at("to/"), "back/to"], 0)["copied"], 0);
+    assert_eq!(place.copy(&["verify", "back"]).ends(0).code, 0);
+    let refused = place.copy(&[&at("none"), "back"]).ends(2);
+    assert!(refused.stderr.contains("there is no rsync://127.0.0.1"), "{refused:?}");
+}
