@@ -52,6 +52,9 @@ pub enum Error {
     /// Something that was asked for is not possible.
     #[error(transparent)]
     Refused(#[from] Refusal),
+    /// The server, or the way to it.
+    #[error(transparent)]
+    Server(#[from] millstream_pg::Error),
     /// A worker has panicked.
     #[error("a worker ended without an answer")]
     Bug,
@@ -74,10 +77,17 @@ impl Error {
     }
 }
 
+impl From<tokio_postgres::Error> for Error {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Server(error.into())
+    }
+}
+
 impl Explained for Error {
     fn kind(&self) -> ErrorKind {
         match self {
             Self::Bug => ErrorKind::Bug,
+            Self::Server(error) => error.kind(),
             _ => ErrorKind::Config,
         }
     }
@@ -92,6 +102,7 @@ impl Explained for Error {
             Self::Busy { .. } => Some("wait for it, or stop it".to_owned()),
             Self::Damaged { path, .. } => Some(format!("remove {} and copy again", path.display())),
             Self::Refused(refusal) => refusal.hint.clone(),
+            Self::Server(error) => error.hint(),
             Self::File { .. } | Self::Bug => None,
         }
     }

@@ -68,7 +68,10 @@ pub(crate) fn check(delete: &Delete, place: &Place, destination: &Path, is_sourc
 pub(crate) fn find((place, state, destination): (&Place, &State, &Tree), request: &Request) -> Result<Extra, Error> {
     let failed = Error::file("write to", state.folder());
     let there = state.folder().join("there");
-    let filter = Filter::new(&request.rules, &place.before);
+    let filter = match &request.delete {
+        Some(delete) if delete.excluded => Filter::default(),
+        _ => Filter::new(&request.rules, &place.before),
+    };
     let (tally, failures) = (Tally::default(), Failures::open(None).map_err(&failed)?);
     let walk = Walk {
         tree: destination,
@@ -82,7 +85,8 @@ pub(crate) fn find((place, state, destination): (&Place, &State, &Tree), request
         tally: &tally,
         failures: &failures,
     };
-    let header = Header { source: String::new(), destination: Vec::new(), file: None, has_attributes: false };
+    let header =
+        Header { source: String::new(), destination: Vec::new(), file: None, has_attributes: false, is_sha256: false };
     let listed = walk.list(&header, &there, state.folder())?;
     if !listed.is_whole {
         let (first, _) = failures.finish().map_err(&failed)?;

@@ -38,7 +38,8 @@ pub(crate) fn feed(
     mut is_full: impl FnMut(usize, u64) -> bool,
     mut send: impl FnMut(Fed) -> Result<bool, Error>,
 ) -> Result<(), Error> {
-    if listed.large > 0 && !feed_large(state, &mut send)? {
+    let has_large = listed.large > 0;
+    if has_large && !feed_large(state, &mut send)? {
         return Ok(());
     }
     let mut shared = Sorter::new(state.folder());
@@ -54,7 +55,7 @@ pub(crate) fn feed(
             keep_shared(&mut shared, &item).map_err(&failed)?;
             continue;
         }
-        if is_large(facts) && large < LARGE_FILES_MAX {
+        if has_large && is_large(facts) && large < LARGE_FILES_MAX {
             large += 1;
             continue;
         }

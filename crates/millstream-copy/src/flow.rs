@@ -25,6 +25,7 @@ use serde::Serialize;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 /// What a copy would do.
@@ -97,12 +98,18 @@ pub fn plan(request: &Request, tally: &Tally) -> Result<Plan, Error> {
 /// same request resumes.
 pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Result<Receipt, Error> {
     let started = Instant::now();
+    // Several copies may be counted together.
+    let seen_before = tally.seen.load(Relaxed);
     let begun = Begun::new(request)?;
     let Begun { place, state, target, .. } = &begun;
     state.begin()?;
     let failures = Failures::open(Some(&state.failures())).map_err(Error::file("write to", state.folder()))?;
-    let (header, listed) = begun.list(request, tally, &failures)?;
+    let (header, mut listed) = begun.list(request, tally, &failures)?;
     begun.refuse_empty(request, &listed)?;
+    if request.live {
+        // SHA-256 cannot be computed in pieces.
+        listed.large = 0;
+    }
     // What could not be listed was seen, and nothing else will count it.
     let unlisted = failures.count();
     hit_on_thread("copy-listed");
@@ -122,7 +129,7 @@ pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Resu
         None if request.verify && !is_stopped => Some(verification::compare(&state.manifest(), gate.jobs(), tally)?),
         _ => verified,
     };
-    let seen = tally.seen.load(std::sync::atomic::Ordering::Relaxed);
+    let seen = tally.seen.load(Relaxed) - seen_before;
     assert!(is_stopped || counts.sum() == seen, "{counts:?} of {seen}");
     let (listed_failures, all) = failures.finish().map_err(Error::file("write to", state.folder()))?;
     Ok(Receipt {
@@ -150,6 +157,18 @@ pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Resu
         failures_file: (all > 0).then(|| text_of(&state.failures())),
         verified,
     })
+}
+
+/// The root of the copy that a request would make.
+///
+/// # Errors
+/// As [`plan`].
+pub(crate) fn target(request: &Request) -> Result<PathBuf, Error> {
+    if let Some((_, place)) = Remote::of(request)? {
+        return Ok(place.destination);
+    }
+    let place = Place::of(request)?;
+    Ok(place.target(&place.canonical_destination()?))
 }
 
 /// Compares every copy that was made to this place, or below it, with what was noted of it. If the place is on another
@@ -248,7 +267,8 @@ impl Begun {
     }
 
     fn list(&self, request: &Request, tally: &Tally, failures: &Failures) -> Result<(Header, Listed), Error> {
-        let header = state::header(&self.place, &self.target, request.attributes && self.remote.is_none());
+        let header =
+            state::header(&self.place, &self.target, request.attributes && self.remote.is_none(), request.hashing());
         if let Some(remote) = self.remote.as_ref().filter(|remote| remote.way == Way::FromThere) {
             let listed = remote.list(request, &self.place, &self.state, &header, (tally, failures))?;
             return Ok((header, listed));

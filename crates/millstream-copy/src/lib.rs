@@ -4,6 +4,7 @@
 //! by several workers, give the folders their rights, delete what the source has not, and keep a manifest with hashes,
 //! by which [`verify`] compares the copy at any later time.
 
+mod cluster;
 mod counts;
 mod crew;
 mod entry;
@@ -11,6 +12,7 @@ mod error;
 mod extra;
 mod feed;
 mod flow;
+mod hasher;
 mod jobs;
 pub mod limits;
 mod local;
@@ -26,6 +28,7 @@ mod tree;
 mod verification;
 mod walk;
 
+pub use cluster::{ClusterPlan, ClusterReceipt, ClusterRequest, MovedTablespace, copy_cluster, plan_cluster};
 pub use error::Error;
 pub use extra::Deletion;
 pub use flow::{MayDelete, Plan, Planned, copy, plan, verify};

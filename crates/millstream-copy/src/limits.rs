@@ -74,3 +74,12 @@ pub const ENTRY_BYTES: u64 = 16 << 10;
 pub const BUCKET_BYTES_MIN: u64 = 8 << 20;
 /// Entries of a bucket, which are in memory.
 pub const BUCKET_ENTRIES_MAX: usize = 10_000;
+
+/// Unlogged tables that are named.
+pub const UNLOGGED_LISTED_MAX: usize = 10_000;
+/// Times that a control file is read until it is whole.
+pub const CONTROL_READS_MAX: u32 = 1_000;
+/// Time between two of them.
+pub const CONTROL_READ_PAUSE: Duration = Duration::from_millis(2);
+/// Bytes of databases from which on it matters that a second copy reads everything.
+pub const LARGE_CLUSTER_BYTES_MIN: u64 = 100 << 30;

@@ -1,5 +1,6 @@
 //! What to copy, where to, and how.
 
+use crate::hasher::Hashing;
 use crate::walk::Rule;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -36,6 +37,9 @@ pub struct Request {
     pub bytes_per_second: Option<u64>,
     /// Delete what the source does not have.
     pub delete: Option<Delete>,
+    /// The source is a running database: files change while they are copied, and are the same only if their bytes are.
+    /// They are hashed by SHA-256.
+    pub(crate) live: bool,
     /// The folder in which copies keep their manifests and journals.
     pub home: PathBuf,
 }
@@ -58,6 +62,8 @@ pub struct Delete {
     pub trash: Option<PathBuf>,
     /// Also if the source is empty.
     pub even_all: bool,
+    /// Also what rules exclude.
+    pub excluded: bool,
 }
 
 impl Request {
@@ -78,7 +84,12 @@ impl Request {
             jobs: Jobs::Auto,
             bytes_per_second: None,
             delete: None,
+            live: false,
             home: home.into(),
         }
+    }
+    /// How files of this machine are hashed.
+    pub(crate) fn hashing(&self) -> Hashing {
+        if self.live { Hashing::Sha256 } else { Hashing::Blake3 }
     }
 }

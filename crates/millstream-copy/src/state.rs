@@ -2,6 +2,7 @@
 
 use crate::entry::{Facts, Inode, Kind, inode};
 use crate::error::Error;
+use crate::hasher::Hashing;
 use crate::limits::{LARGE_BYTES_MAX, LARGE_BYTES_MIN};
 use crate::manifest::{self, Header, Journal, Note, Notes, Piece, Reader, Sorted, Sorter, Writer};
 use crate::path::order;
@@ -42,7 +43,7 @@ impl State {
     /// # Errors
     /// Another copy writes there; the folder cannot be written.
     pub(crate) fn open(home: &Path, destination: &Path) -> Result<Self, Error> {
-        let folder = home.join(format!("{:016x}", xxh3_64(destination.as_os_str().as_bytes())));
+        let folder = Self::folder_of(home, destination);
         fs::create_dir_all(&folder).map_err(Error::file("make", &folder))?;
         let lock = FileLock::try_take(&folder.join(LOCK)).map_err(Error::file("lock", &folder))?;
         let lock = lock.ok_or_else(|| Error::Busy { path: destination.to_owned() })?;
@@ -50,6 +51,16 @@ impl State {
         let mut state = Self { folder, token, is_resumed: false, pieces: BTreeMap::new(), _lock: lock };
         state.gather()?;
         Ok(state)
+    }
+
+    /// The folder of copies to a destination.
+    pub(crate) fn folder_of(home: &Path, destination: &Path) -> PathBuf {
+        home.join(format!("{:016x}", xxh3_64(destination.as_os_str().as_bytes())))
+    }
+
+    /// The manifest of the last finished copy, in such a folder.
+    pub(crate) fn manifest_in(folder: &Path) -> PathBuf {
+        folder.join(MANIFEST)
     }
 
     /// Sixteen digits that no other copy has, also of another user or machine to the same destination.
@@ -73,7 +84,7 @@ impl State {
 
     /// Where the manifest of the last finished run is.
     pub(crate) fn manifest(&self) -> PathBuf {
-        self.folder.join(MANIFEST)
+        Self::manifest_in(&self.folder)
     }
 
     /// Where failures are written.
@@ -360,12 +371,13 @@ impl Old {
 }
 
 /// The header of the copy's manifest.
-pub(crate) fn header(place: &Place, destination: &Path, has_attributes: bool) -> Header {
+pub(crate) fn header(place: &Place, destination: &Path, has_attributes: bool, hashing: Hashing) -> Header {
     Header {
         source: place.source.display().to_string(),
         destination: destination.as_os_str().as_bytes().to_vec(),
         file: place.file.as_ref().map(|single| single.to.clone()),
         has_attributes,
+        is_sha256: hashing == Hashing::Sha256,
     }
 }
 

@@ -3,9 +3,10 @@
 use crate::crew::crew;
 use crate::entry::{Entry, Facts, Kind};
 use crate::error::Error;
+use crate::hasher::Hashing;
 use crate::limits::{BLOCK_BYTES_MAX, BLOCK_ENTRIES_MAX, BLOCKS_MAX};
 use crate::local::{buffer, hash, open_to_read};
-use crate::manifest::Reader;
+use crate::manifest::{Header, Reader};
 use crate::path::{shown, split};
 use crate::state::finished;
 use crate::tally::{Failure, Failures, Phase, Tally};
@@ -93,7 +94,7 @@ pub(crate) fn compare(manifest: &Path, jobs: usize, tally: &Tally) -> Result<Ver
     let counts = crew(
         (jobs, BLOCKS_MAX),
         |_, queue| {
-            let mut checker = Checker::new(&tree, tally, &failures, header.has_attributes);
+            let mut checker = Checker::new(&tree, tally, &failures, &header);
             while let Some(block) = queue.next() {
                 for entry in block {
                     checker.check(&entry);
@@ -137,14 +138,17 @@ struct Checker<'a> {
     tally: &'a Tally,
     failures: &'a Failures,
     attributes: bool,
+    hashing: Hashing,
     folder: Option<(Vec<u8>, OwnedFd)>,
     buffer: Vec<u8>,
     counts: Counts,
 }
 
 impl<'a> Checker<'a> {
-    fn new(tree: &'a Tree, tally: &'a Tally, failures: &'a Failures, attributes: bool) -> Self {
-        Self { tree, tally, failures, attributes, folder: None, buffer: buffer(), counts: Counts::default() }
+    fn new(tree: &'a Tree, tally: &'a Tally, failures: &'a Failures, header: &Header) -> Self {
+        let attributes = header.has_attributes;
+        let hashing = if header.is_sha256 { Hashing::Sha256 } else { Hashing::Blake3 };
+        Self { tree, tally, failures, attributes, hashing, folder: None, buffer: buffer(), counts: Counts::default() }
     }
 
     fn check(&mut self, entry: &Entry) {
@@ -199,7 +203,7 @@ impl<'a> Checker<'a> {
         };
         let file = open_to_read(folder, name)?;
         // `None`: somebody has stopped the comparison.
-        let Some(found) = hash(&file, self.tally, &mut self.buffer)? else { return Ok(None) };
+        let Some(found) = hash(self.hashing, &file, self.tally, &mut self.buffer)? else { return Ok(None) };
         self.counts.hashed += 1;
         self.counts.bytes += size;
         Ok((found != wanted).then(|| "its bytes differ, although its size and time do not".to_owned()))

@@ -99,8 +99,11 @@ pub const COPY_THERE: &[&str] = &[
     "manifest-written",
 ];
 
+/// The points of a copy of a cluster, in order, besides those of a copy.
+pub const COPY_CLUSTER: &[&str] = &["cluster-copied", "label-copied", "wal-copied"];
+
 /// Every point.
 #[cfg(feature = "armed")]
 pub(crate) fn all() -> impl Iterator<Item = &'static str> {
-    [LOAD, SEGMENT, COMPACTION, REFRESH, CHANGE, RANGES, COPY, COPY_THERE].into_iter().flatten().copied()
+    [LOAD, SEGMENT, COMPACTION, REFRESH, CHANGE, RANGES, COPY, COPY_THERE, COPY_CLUSTER].into_iter().flatten().copied()
 }

@@ -81,6 +81,37 @@ impl Server {
         server
     }
 
+    /// A server of the same build that gets its data later: a copy of this one's, at [`Server::data`], which does not
+    /// exist yet. Then call [`Server::start_copy`].
+    ///
+    /// # Panics
+    /// If there is no room for a directory.
+    pub fn without_data(&self) -> Self {
+        let dir = directory(0o700);
+        self.account.own(&dir).unwrap_or_else(|error| panic!("{error}"));
+        let (account, password) = (account(), self.password.clone());
+        let watchdog = Watchdog::over(&dir);
+        Self { build: self.build, account, dir, port: Port::new(), password, _watchdog: watchdog }
+    }
+
+    /// Starts a server on the data that was copied into its directory. Settings of a standby stay.
+    ///
+    /// # Panics
+    /// If it does not start; the message holds its log.
+    pub async fn start_copy(&mut self) {
+        let own = fs::read_to_string(self.data().join("postgresql.auto.conf")).unwrap_or_default();
+        let of_standby = own.lines().filter(|line| line.starts_with("primary_")).map(str::to_owned).collect();
+        self.start_on_some_port(&Settings { conf: of_standby, ..Settings::default() }).await;
+    }
+
+    /// Lets the server's account own a path.
+    ///
+    /// # Panics
+    /// If only root could.
+    pub fn own(&self, path: &Path) {
+        self.account.own(path).unwrap_or_else(|error| panic!("{error}"));
+    }
+
     async fn start_on_some_port(&mut self, settings: &Settings) {
         for _ in 0..PORT_TRIES_MAX {
             self.write_conf(settings).await;

@@ -44,6 +44,19 @@ pub async fn resolve(args: &TargetArgs, purpose: Purpose) -> Result<ConnInfo, Fa
     Ok(conninfo)
 }
 
+/// Reads a connection string that an option of its own names, and prints the target on stderr.
+///
+/// # Errors
+/// It cannot be read.
+pub fn named_by(text: &str, option: &'static str) -> Result<ConnInfo, Failure> {
+    let conninfo = parse(text, &Environment::from_process()).map_err(|failure| failure.at(option))?;
+    for warning in conninfo.warnings() {
+        note(&format!("warning: {warning}"));
+    }
+    note(&format!("target: {}", conninfo.describe()));
+    Ok(conninfo)
+}
+
 /// As `resolve`, for a command that only looks: a local server that does not run is not started.
 ///
 /// # Errors

@@ -9,6 +9,7 @@
 mod chaos;
 mod client;
 mod copy;
+mod copy_cluster;
 mod copy_there;
 mod crash;
 mod demo;

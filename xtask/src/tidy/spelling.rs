@@ -23,7 +23,7 @@ const OTHERS: &[&str] = &[
 
 /// Programs of others, whose options stand behind them.
 const PROGRAMS: &[&str] =
-    &["firewall-cmd", "initdb", "pg_ctl", "pg_repack", "reindexdb", "useradd", "vacuumdb", "zstd"];
+    &["firewall-cmd", "initdb", "pg_basebackup", "pg_ctl", "pg_repack", "reindexdb", "useradd", "vacuumdb", "zstd"];
 
 /// The program's commands.
 const COMMANDS: &[&str] = &[

@@ -2,6 +2,7 @@
 
 use super::pace::Pace;
 use crate::entry::Hash;
+use crate::hasher::{Hasher, Hashing, Update};
 use crate::limits::BUFFER_BYTES;
 use crate::tally::Tally;
 use rustix::fd::OwnedFd;
@@ -33,7 +34,7 @@ pub(super) struct Transfer<'a> {
 
 impl Transfer<'_> {
     /// Moves a range. Returns how many bytes there were: fewer than asked for if the source has become shorter.
-    pub(super) fn run(&self, range: Range<u64>, hasher: &mut blake3::Hasher, buffer: &mut [u8]) -> Result<u64, Ended> {
+    pub(super) fn run(&self, range: Range<u64>, hasher: &mut impl Update, buffer: &mut [u8]) -> Result<u64, Ended> {
         let mut at = range.start;
         while at < range.end {
             let part = if self.is_sparse { self.part(at, range.end)? } else { Part::Data(range.end) };
@@ -68,7 +69,7 @@ impl Transfer<'_> {
         Ok(Part::Data(if hole > at { hole.min(most) } else { most }))
     }
 
-    fn hash_zeros(&self, mut count: u64, hasher: &mut blake3::Hasher, buffer: &mut [u8]) -> Result<(), Ended> {
+    fn hash_zeros(&self, mut count: u64, hasher: &mut impl Update, buffer: &mut [u8]) -> Result<(), Ended> {
         buffer.fill(0);
         while count > 0 {
             if self.tally.is_stopped() {
@@ -81,7 +82,7 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    fn data(&self, range: Range<u64>, hasher: &mut blake3::Hasher, buffer: &mut [u8]) -> Result<u64, Ended> {
+    fn data(&self, range: Range<u64>, hasher: &mut impl Update, buffer: &mut [u8]) -> Result<u64, Ended> {
         let mut at = range.start;
         while at < range.end {
             if self.tally.is_stopped() {
@@ -136,15 +137,15 @@ fn write_all(file: &OwnedFd, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
 }
 
 /// The hash of a file's bytes.
-pub(crate) fn hash(file: &OwnedFd, tally: &Tally, buffer: &mut [u8]) -> io::Result<Option<Hash>> {
-    let mut hasher = blake3::Hasher::new();
+pub(crate) fn hash(hashing: Hashing, file: &OwnedFd, tally: &Tally, buffer: &mut [u8]) -> io::Result<Option<Hash>> {
+    let mut hasher = Hasher::new(hashing);
     let mut at = 0;
     loop {
         if tally.is_stopped() {
             return Ok(None);
         }
         match pread(file, &mut *buffer, at) {
-            Ok(0) => return Ok(Some(*hasher.finalize().as_bytes())),
+            Ok(0) => return Ok(Some(hasher.finish())),
             Ok(read) => {
                 hasher.update(&buffer[..read]);
                 at += read as u64;

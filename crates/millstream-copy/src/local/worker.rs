@@ -7,6 +7,7 @@ use crate::counts::Counts;
 use crate::entry::{Entry, Facts, Kind, Time, changed, inode, modified, size_of};
 use crate::error::{Error, is_final};
 use crate::feed::Item;
+use crate::hasher::Hasher;
 use crate::limits::CHANGED_READS_MAX;
 use crate::manifest::{Journal, Note, Piece};
 use crate::path::split;
@@ -182,7 +183,8 @@ impl<'a> Worker<'a> {
         loop {
             reads += 1;
             let (source, stat) = self.open_source(&item.entry.path, folders)?;
-            let copied = self.copy_once(&item.entry.path, &source, &stat, folders, name, reads == CHANGED_READS_MAX);
+            let is_last = reads == CHANGED_READS_MAX || self.job.request.live;
+            let copied = self.copy_once(&item.entry.path, &source, &stat, folders, name, is_last);
             match copied {
                 Ok(Some(facts)) => return Ok((Outcome::Copied, facts)),
                 Ok(None) => {}
@@ -216,10 +218,18 @@ impl<'a> Worker<'a> {
             }
         }
         let mut hash = known.and_then(|note| note.hash_of(&facts));
+        if self.job.request.live {
+            let (source, _) = self.open_source(&item.entry.path, folders)?;
+            let now = transfer::hash(self.job.request.hashing(), &source, self.job.tally, &mut self.buffer);
+            if hash.is_none() || now.map_err(of_source)? != hash {
+                return Ok(None);
+            }
+        }
         let is_noted = hash.is_some() && matches!(known, Some(Note::Done(_)));
         if hash.is_none() && self.job.request.hash {
             let (source, _) = self.open_source(&item.entry.path, folders)?;
-            hash = transfer::hash(&source, self.job.tally, &mut self.buffer).map_err(of_source)?;
+            hash = transfer::hash(self.job.request.hashing(), &source, self.job.tally, &mut self.buffer)
+                .map_err(of_source)?;
         }
         let thing = Thing::Named(folders.destination.as_fd(), name);
         thing.dress(&facts, &now, self.job.dress).map_err(self.of_destination())?;
@@ -234,7 +244,7 @@ impl<'a> Worker<'a> {
 
     fn hash_of(&mut self, folder: &OwnedFd, name: &CStr) -> io::Result<Option<crate::entry::Hash>> {
         let file = open_to_read(folder, name)?;
-        transfer::hash(&file, self.job.tally, &mut self.buffer)
+        transfer::hash(self.job.request.hashing(), &file, self.job.tally, &mut self.buffer)
     }
 
     fn source_name(&self, path: &[u8]) -> Result<CString, Trouble> {
@@ -275,7 +285,7 @@ impl<'a> Worker<'a> {
             if !is_last_try {
                 return Ok(None);
             }
-            self.counts.changed += 1;
+            self.counts.changed += u64::from(!self.job.request.live);
         }
         facts.kind = Kind::File { size, hash };
         self.complete(path, &facts, &destination, (&folders.destination, &self.temporary.clone(), name))?;
@@ -311,12 +321,12 @@ impl<'a> Worker<'a> {
         }
         let Job { pace, tally, .. } = self.job;
         let transfer = Transfer { source, destination, is_sparse, pace, tally };
-        let mut hasher = blake3::Hasher::new();
+        let mut hasher = Hasher::new(self.job.request.hashing());
         let moved = transfer.run(0..size, &mut hasher, &mut self.buffer).map_err(|ended| self.trouble(ended))?;
         if is_sparse && moved < size {
             fs::ftruncate(destination, moved).map_err(io::Error::from).map_err(self.of_destination())?;
         }
-        Ok((moved, Some(*hasher.finalize().as_bytes())))
+        Ok((moved, Some(hasher.finish())))
     }
 
     fn is_cloned(&self, source: &OwnedFd, destination: &OwnedFd) -> Result<bool, Trouble> {

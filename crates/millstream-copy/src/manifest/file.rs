@@ -24,6 +24,9 @@ pub(crate) struct Header {
     pub(crate) file: Option<Vec<u8>>,
     /// Whether the attributes of entries are listed.
     pub(crate) has_attributes: bool,
+    /// Whether the hashes are those of SHA-256. Those of a copy to another machine always are.
+    #[serde(default)]
+    pub(crate) is_sha256: bool,
 }
 
 /// Writes entries, in order.
@@ -147,7 +150,7 @@ mod tests {
 
     fn header() -> Header {
         let destination = b"/d/\xff".to_vec();
-        Header { source: "/s".to_owned(), destination, file: None, has_attributes: true }
+        Header { source: "/s".to_owned(), destination, file: None, has_attributes: true, is_sha256: false }
     }
 
     fn entries() -> Vec<Entry> {

@@ -66,6 +66,11 @@ impl Address {
         Self { path, ..self.clone() }
     }
 
+    /// Another path of the same machine.
+    pub(super) fn at(&self, path: &Path) -> Self {
+        Self { path: path.as_os_str().as_bytes().to_vec(), ..self.clone() }
+    }
+
     /// The folder that this is in.
     pub(crate) fn parent(&self) -> Self {
         let path = self.path.iter().rposition(|byte| *byte == b'/').map_or(&b""[..], |at| &self.path[..at.max(1)]);

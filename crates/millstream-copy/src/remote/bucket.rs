@@ -8,6 +8,7 @@ use crate::crew::Queue;
 use crate::entry::{Facts, Hash, Kind};
 use crate::error::Error;
 use crate::feed::{Fed, Item, feed};
+use crate::hasher::Hashing;
 use crate::jobs::{self, Found, Gate, Trials};
 use crate::limits::{BUCKET_BYTES_MIN, BUCKET_ENTRIES_MAX, ENTRY_BYTES};
 use crate::local::{buffer, hash, open_to_read};
@@ -15,9 +16,6 @@ use crate::manifest::{Journal, Note};
 use crate::request::Jobs;
 use crate::tree;
 use millstream_failpoint::hit_on_thread;
-use rustix::fd::OwnedFd;
-use rustix::io::{Errno, pread};
-use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -220,11 +218,9 @@ impl Courier<'_> {
             facts.set_hash(hash);
         } else if is_file && reads {
             let file = open_to_read(&folder, &name)?;
-            let hash = match job.remote.way {
-                // The other machine has sha256sum, and seldom anything faster.
-                Way::ToThere => sha256(&file, job, &mut self.buffer)?,
-                Way::FromThere => hash(&file, job.tally, &mut self.buffer)?,
-            };
+            // The other machine has sha256sum, and seldom anything faster.
+            let hashing = if job.remote.way == Way::ToThere { Hashing::Sha256 } else { Hashing::Blake3 };
+            let hash = hash(hashing, &file, job.tally, &mut self.buffer)?;
             let Some(hash) = hash else { return Ok(None) };
             facts.set_hash(hash);
         }
@@ -233,24 +229,6 @@ impl Courier<'_> {
 
     fn note(&mut self, item: &Item, note: &Note) -> Result<(), Error> {
         self.journal.add(&item.entry.path, note).map_err(Error::file("write to", self.job.state.folder()))
-    }
-}
-
-fn sha256(file: &OwnedFd, job: &RemoteJob<'_>, buffer: &mut [u8]) -> io::Result<Option<Hash>> {
-    let (mut hasher, mut at) = (Sha256::new(), 0);
-    loop {
-        if job.tally.is_stopped() {
-            return Ok(None);
-        }
-        match pread(file, &mut *buffer, at) {
-            Ok(0) => return Ok(Some(hasher.finalize().into())),
-            Ok(read) => {
-                hasher.update(&buffer[..read]);
-                at += read as u64;
-            }
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
     }
 }
 

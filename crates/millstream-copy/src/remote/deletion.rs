@@ -79,12 +79,13 @@ pub(crate) fn delete(job: &RemoteJob<'_>, delete: &Delete, found: &Deletion) -> 
 }
 
 fn arguments(job: &RemoteJob<'_>) -> Vec<OsString> {
-    let Request { rules, source, .. } = job.request;
+    let Request { rules, source, delete, .. } = job.request;
     let mut args: Vec<OsString> = ["-r", "--delete", "--existing", "--ignore-existing"].map(OsString::from).to_vec();
     args.extend(job.request.copy_links.then(|| "-L".into()));
     args.extend(job.request.one_file_system.then(|| "-x".into()));
+    args.extend(delete.as_ref().is_some_and(|delete| delete.excluded).then(|| "--delete-excluded".into()));
     // Unfinished files of other copies are theirs.
-    args.extend(["--filter", "- .millstream-copy.*"].map(OsString::from));
+    args.extend(["--filter", "P .millstream-copy.*"].map(OsString::from));
     for rule in rules {
         let mut filter = OsString::from(if rule.includes { "+ " } else { "- " });
         filter.push(OsStr::from_bytes(rule.pattern.text()));

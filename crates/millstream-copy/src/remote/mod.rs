@@ -10,12 +10,14 @@ mod folders;
 mod listing;
 mod place;
 mod rsync;
+mod there;
 mod verification;
 
 use address::{Address, By, quoted_path};
 pub(crate) use deletion::{check as check_deletion, delete, find as find_extra};
 pub(crate) use folders::dress;
 use rsync::Rsync;
+pub(crate) use there::{Content, There};
 pub(crate) use verification::{compare, verify};
 
 use crate::counts::Counts;
@@ -162,6 +164,9 @@ impl RemoteJob<'_> {
         let request = self.request;
         // Times to the nanosecond: a file that is changed in the second in which it was copied is copied again.
         let mut args = ["-lptgoDHS", "--modify-window=-1"].map(OsString::from).to_vec();
+        // An empty destination has nothing to compare with.
+        let compares = request.live && (self.state.is_resumed || self.state.manifest().exists());
+        args.extend(compares.then(|| "-c".into()));
         args.extend(request.attributes.then(|| "-XA".into()));
         args.extend(request.copy_links.then(|| "-L".into()));
         args

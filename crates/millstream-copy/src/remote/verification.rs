@@ -1,13 +1,15 @@
 //! Compares a copy on another machine: with its source, or with what was noted of it.
 
 use super::RemoteJob;
-use super::address::{Address, By, quoted_path};
+use super::address::{Address, By};
 use super::bucket::{Bucket, names, places, reason, send_all, targets};
 use super::listing::Listing;
 use super::rsync::{Change, Rsync};
+use super::there::sha256sum;
 use crate::crew::crew;
 use crate::entry::{Entry, Facts, Hash};
 use crate::error::Error;
+use crate::hasher::hex;
 use crate::jobs::Gate;
 use crate::limits::{BUCKET_BYTES_MIN, BUCKET_ENTRIES_MAX};
 use crate::manifest::Reader;
@@ -22,7 +24,6 @@ use millstream_model::words::{command, option};
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -236,38 +237,17 @@ impl Comparison<'_> {
     fn hash(&self, root: &Address, files: &Files, failures: &Failures) -> Result<(), Error> {
         let mut wanted: HashMap<&[u8], (u64, Hash)> =
             files.iter().map(|(path, size, hash)| (&path[..], (*size, *hash))).collect();
-        let mut script = OsString::from("cd ");
-        script.push(quoted_path(&root.path));
-        script.push(" && exec xargs -0 sha256sum -b -z --");
-        let ran = self.rsync.script(
-            self.host,
-            &script,
-            &|names| {
-                files.iter().try_for_each(|(path, ..)| {
-                    names.write_all(b"./")?;
-                    names.write_all(path)?;
-                    names.write_all(&[0])
-                })
-            },
-            self.tally,
-            &mut |record| {
-                let Some((hash, path)) = record.split_at_checked(64) else { return Ok(()) };
-                let path = path.strip_prefix(b" *./").unwrap_or(path);
-                if let Some((size, expected)) = wanted.remove(path) {
-                    if hash != hex(&expected).as_bytes() {
-                        failures.add(path, "its bytes differ, although its size and time do not");
-                    }
-                    self.tally.done(size);
+        let paths: Vec<&[u8]> = files.iter().map(|(path, ..)| &path[..]).collect();
+        let said = sha256sum(self.rsync, self.host, root, &paths, self.tally, &mut |path, hash| {
+            if let Some((size, expected)) = wanted.remove(path) {
+                if hash != hex(&expected).as_bytes() {
+                    failures.add(path, "its bytes differ, although its size and time do not");
                 }
-                Ok(())
-            },
-        )?;
-        if ran.said.contains("sha256sum: not found") || ran.said.contains("sha256sum: command not found") {
-            let says = format!("{} has no sha256sum", self.host.display());
-            return Err(Refusal::new(says).hint("install coreutils there").into());
-        }
+                self.tally.done(size);
+            }
+        })?;
         if !self.tally.is_stopped() {
-            let why = ran.said.lines().next().unwrap_or("there is no answer").to_owned();
+            let why = said.lines().next().unwrap_or("there is no answer").to_owned();
             wanted.keys().for_each(|path| failures.add(path, format!("it cannot be read: {why}")));
         }
         Ok(())
@@ -276,8 +256,4 @@ impl Comparison<'_> {
 
 fn is_device(facts: &Facts) -> bool {
     matches!(facts.kind, crate::entry::Kind::Device { .. })
-}
-
-fn hex(hash: &Hash) -> String {
-    hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }

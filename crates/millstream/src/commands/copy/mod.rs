@@ -1,5 +1,6 @@
 //! `copy`: a tree of files, copied by several workers, resumed and verified.
 
+mod cluster;
 mod receipt;
 mod rules;
 mod verify;
@@ -28,9 +29,25 @@ Examples:
   millstream copy / /mnt/new --one-file-system --xattrs --exclude /tmp/
   millstream copy photos/ me@host:backup/photos --compress --verify
   millstream copy photos/ /backup/photos --delete --dry-run
+  millstream copy --postgres postgres:///postgres /backup/cluster
   millstream copy verify /backup/photos
 
 Exit code 1 if an entry could not be copied, or changed while it was read.";
+
+/// What a copy of a cluster decides by itself.
+const NOT_OF_CLUSTERS: [&str; 11] = [
+    "exclude",
+    "include",
+    "copy_links",
+    "one_file_system",
+    "xattrs",
+    "hash",
+    "fsync",
+    "verify",
+    "delete",
+    "trash",
+    "max_delete",
+];
 
 /// How many entries that would be deleted are printed; all are counted.
 const DELETED_SHOWN_MAX: usize = 10;
@@ -55,12 +72,12 @@ pub struct CopyArgs {
     #[command(subcommand)]
     command: Option<CopyCommand>,
 
-    /// Folder or file to copy
+    /// Folder or file to copy; left out with --postgres
     #[arg(value_name = "SOURCE", required = true)]
     source: Option<PathBuf>,
 
     /// Where to copy it
-    #[arg(value_name = "DESTINATION", required = true)]
+    #[arg(value_name = "DESTINATION", required_unless_present = "postgres")]
     destination: Option<PathBuf>,
 
     #[command(flatten)]
@@ -121,6 +138,18 @@ pub struct CopyArgs {
     #[arg(long, requires = "delete", help_heading = "Deleting")]
     yes_empty: bool,
 
+    /// Copy the whole PostgreSQL cluster of this server while it runs; only on the server's own machine
+    #[arg(long, value_name = "URL", help_heading = "PostgreSQL", conflicts_with_all = NOT_OF_CLUSTERS)]
+    postgres: Option<String>,
+
+    /// Put the tablespace that is at OLD to NEW
+    #[arg(long, value_name = "OLD=NEW", requires = "postgres", help_heading = "PostgreSQL", value_parser = cluster::mapping)]
+    tablespace: Vec<(PathBuf, PathBuf)>,
+
+    /// Make a standby, which uses a new replication slot of this name
+    #[arg(long, value_name = "SLOT", requires = "postgres", help_heading = "PostgreSQL")]
+    standby: Option<String>,
+
     /// Remote shell with its options [default: $RSYNC_RSH, else ssh that asks for no password]
     #[arg(long, value_name = "COMMAND", help_heading = "Other machines")]
     ssh: Option<OsString>,
@@ -155,6 +184,9 @@ fn jobs(text: &str) -> Result<Jobs, String> {
 pub async fn run(args: &CopyArgs, output: Output, signals: &Signals) -> Result<Exit, Failure> {
     if let Some(CopyCommand::Verify(args)) = &args.command {
         return verify::run(args, output, signals).await;
+    }
+    if let Some(url) = &args.postgres {
+        return cluster::run(url, args, output, signals).await;
     }
     let (Some(source), Some(destination)) = (&args.source, &args.destination) else {
         return Err(Failure::bug("a copy without its two paths was not refused"));
@@ -199,8 +231,12 @@ fn request(args: &CopyArgs, source: &Path, destination: &Path) -> Result<Request
     request.verify = args.verify;
     request.jobs = args.jobs;
     request.bytes_per_second = args.bandwidth.map(|size| size.bytes as u64);
-    request.delete =
-        args.delete.then(|| Delete { most: args.max_delete, trash: args.trash.clone(), even_all: args.yes_empty });
+    request.delete = args.delete.then(|| Delete {
+        most: args.max_delete,
+        trash: args.trash.clone(),
+        even_all: args.yes_empty,
+        ..Delete::default()
+    });
     Ok(request)
 }
 

@@ -1,0 +1,159 @@
+//! A folder that gets a cluster or a tablespace: it must be empty, or hold an earlier copy of the same.
+
+use super::ClusterRequest;
+use super::backup_manifest::Arrived;
+use crate::entry::Kind;
+use crate::error::Error;
+use crate::flow;
+use crate::manifest::Reader;
+use crate::remote::{Content, There};
+use crate::request::Request;
+use crate::state::State;
+use crate::tally::Tally;
+use millstream_model::Refusal;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The file in the notes of a copy that says of which cluster it is.
+const SYSTEM: &str = "cluster";
+/// Without this file, no server starts.
+const CONTROL: &str = "global/pg_control";
+
+pub(super) struct Destination {
+    /// Where copies to it keep their notes.
+    notes: PathBuf,
+    /// The folder itself.
+    target: PathBuf,
+    system: u64,
+    there: Option<There>,
+    /// Whether nothing was in it.
+    pub(super) was_empty: bool,
+}
+
+impl Destination {
+    /// Checks that a copy of `source` may go there.
+    ///
+    /// # Errors
+    /// It holds something else; a server runs in it; the folder that it is in does not exist.
+    pub(super) fn open(
+        source: &Path,
+        destination: &Path,
+        cluster: &ClusterRequest,
+        system: u64,
+    ) -> Result<Self, Error> {
+        let mut request = Request::new(source.join(""), destination, &cluster.home);
+        request.shell.clone_from(&cluster.shell);
+        let target = flow::target(&request)?;
+        let notes = State::folder_of(&cluster.home, &target);
+        let there = There::of(&request, &target)?;
+        let content = match &there {
+            Some(there) => there.content()?,
+            None => content_here(&target)?,
+        };
+        let root = target.display().to_string();
+        let opened = Self { notes, target, system, there, was_empty: content == Content::Empty };
+        match content {
+            Content::Empty => Ok(opened),
+            Content::Running => {
+                let says = format!("a server runs in {root}, or has crashed there: it has a postmaster.pid");
+                Err(Refusal::new(says).hint("stop it, or choose another folder").into())
+            }
+            Content::Full if opened.is_of_this_cluster() => Ok(opened),
+            Content::Full => {
+                let says = format!("{root} is not empty, and holds no earlier copy of this cluster");
+                Err(Refusal::new(says).hint("choose an empty folder").into())
+            }
+        }
+    }
+
+    /// Whether it lies on another machine.
+    pub(super) fn is_there(&self) -> bool {
+        self.there.is_some()
+    }
+
+    /// A path of the machine on which this lies.
+    pub(super) fn beside(&self, path: &Path) -> PathBuf {
+        match &self.there {
+            Some(there) => there.beside(path),
+            None => path.to_owned(),
+        }
+    }
+
+    /// A folder in a destination.
+    pub(super) fn below(destination: &Path, name: &str) -> PathBuf {
+        let mut path = OsString::from(destination);
+        if !path.as_encoded_bytes().ends_with(b"/") {
+            path.push("/");
+        }
+        path.push(name);
+        path.into()
+    }
+
+    /// Notes that it is about to hold a copy of this cluster.
+    pub(super) fn claim(&self) -> Result<(), Error> {
+        fs::create_dir_all(&self.notes).map_err(Error::file("make", &self.notes))?;
+        let path = self.notes.join(SYSTEM);
+        millstream_host::write_whole(&path, &self.system.to_string()).map_err(Error::file("write", &path))
+    }
+
+    /// Removes the control file of an earlier copy, so that no server starts on what is half old and half new.
+    pub(super) fn disarm(&self, tally: &Tally) -> Result<(), Error> {
+        match &self.there {
+            _ if self.was_empty => Ok(()),
+            Some(there) => there.remove(CONTROL, tally),
+            None => {
+                let path = self.target.join(CONTROL);
+                millstream_host::remove_whole(&path).map_err(Error::file("remove", &path))
+            }
+        }
+    }
+
+    fn is_of_this_cluster(&self) -> bool {
+        let noted = millstream_host::read_whole(&self.notes.join(SYSTEM)).ok().flatten();
+        noted.is_some_and(|noted| noted == self.system.to_string())
+    }
+
+    /// The files that have arrived, with their hashes, as files below the data directory. WAL is left out.
+    pub(super) fn arrived(&self, before: &str, cluster: &ClusterRequest, tally: &Tally) -> Result<Vec<Arrived>, Error> {
+        let named = |path: &[u8]| [before.as_bytes(), path].concat();
+        let is_wal = |path: &[u8]| path.starts_with(b"pg_wal/");
+        if let Some(there) = &self.there {
+            let found = there.files(&cluster.home, tally)?;
+            let files = found.into_iter().filter(|(entry, _)| !is_wal(&entry.path));
+            return Ok(files
+                .map(|(entry, hash)| Arrived {
+                    path: named(&entry.path),
+                    size: entry.facts.size(),
+                    modified: entry.facts.modified.seconds,
+                    hash,
+                })
+                .collect());
+        }
+        let manifest = State::manifest_in(&self.notes);
+        let mut list = Reader::open(&manifest).map_err(Error::manifest(&manifest))?;
+        let mut files = Vec::new();
+        while let Some(entry) = list.next().map_err(Error::manifest(&manifest))? {
+            let Kind::File { size, hash } = entry.facts.kind else { continue };
+            let path = named(&entry.path);
+            let Some(hash) = hash else {
+                return Err(Refusal::new(format!("{} has no hash", crate::path::shown(&path))).into());
+            };
+            files.push(Arrived { path, size, modified: entry.facts.modified.seconds, hash });
+        }
+        Ok(files)
+    }
+}
+
+fn content_here(path: &Path) -> Result<Content, Error> {
+    if path.join("postmaster.pid").exists() {
+        return Ok(Content::Running);
+    }
+    match fs::read_dir(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Content::Empty),
+        entries => {
+            let mut entries = entries.map_err(Error::file("list", path))?;
+            Ok(if entries.next().is_none() { Content::Empty } else { Content::Full })
+        }
+    }
+}

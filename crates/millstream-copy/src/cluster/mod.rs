@@ -1,0 +1,434 @@
+//! Copies a whole PostgreSQL cluster while it runs.
+//!
+//! The server is put into backup mode, and a slot keeps the WAL from then on. The data directory and the tablespaces are
+//! copied like any tree; then `backup_label` and the WAL that recovery needs, and at last the control file, without which no
+//! server starts, and PostgreSQL's manifest.
+
+mod backup_manifest;
+mod control;
+mod destination;
+mod omitted;
+mod server;
+mod staged;
+mod wal;
+
+use crate::error::Error;
+use crate::flow;
+use crate::limits::LARGE_CLUSTER_BYTES_MIN;
+use crate::receipt::Receipt;
+use crate::request::{Delete, Jobs, Request};
+use crate::tally::Tally;
+use crate::walk::Rule;
+use destination::Destination;
+use millstream_failpoint::hit_on_thread;
+use millstream_model::Refusal;
+use millstream_model::words::set;
+use millstream_pg::ConnInfo;
+use serde::Serialize;
+use server::{Facts, Server, Stopped};
+use staged::Staged;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+use wal::Range;
+
+/// A copy of a cluster.
+#[derive(Debug, Clone)]
+pub struct ClusterRequest {
+    /// The new data directory. It may lie on another machine: `HOST:PATH`.
+    pub destination: PathBuf,
+    /// Where tablespaces go, by where they are.
+    pub tablespaces: Vec<(PathBuf, PathBuf)>,
+    /// Make a standby that uses a slot of this name, which stays on the server.
+    pub standby: Option<String>,
+    /// The remote shell with its options.
+    pub shell: Option<OsString>,
+    /// Compress what goes to another machine.
+    pub compress: bool,
+    /// Files that are copied at once.
+    pub jobs: Jobs,
+    /// Bytes per second, of all workers together.
+    pub bytes_per_second: Option<u64>,
+    /// The folder in which copies keep their manifests and journals.
+    pub home: PathBuf,
+}
+
+/// What a copy of a cluster would do.
+#[derive(Debug, Clone, Serialize)]
+pub struct ClusterPlan {
+    /// The data directory of the server.
+    pub source: String,
+    /// The new one.
+    pub destination: String,
+    /// Where tablespaces go.
+    pub tablespaces: Vec<MovedTablespace>,
+    /// Bytes of all databases.
+    pub bytes: u64,
+    /// Unlogged tables, which are empty in the copy: `DATABASE.SCHEMA.TABLE`.
+    pub unlogged: Vec<String>,
+    /// What you should know.
+    pub notes: Vec<String>,
+}
+
+/// Where a tablespace goes.
+#[derive(Debug, Clone, Serialize)]
+pub struct MovedTablespace {
+    /// Where it is.
+    pub from: String,
+    /// Where it goes.
+    pub to: String,
+}
+
+/// What a copy of a cluster did.
+#[derive(Debug, Clone, Serialize)]
+pub struct ClusterReceipt {
+    /// What was to be done.
+    #[serde(flatten)]
+    pub plan: ClusterPlan,
+    /// Entries of the data directory and the tablespaces.
+    pub seen: u64,
+    /// Those that were copied.
+    pub copied: u64,
+    /// Those whose bytes were there already.
+    pub same: u64,
+    /// Files that were gone before their turn came: WAL has what became of them.
+    pub skipped: u64,
+    /// Bytes copied, WAL included.
+    pub copied_bytes: u64,
+    /// Entries of an earlier copy that were deleted.
+    pub deleted: u64,
+    /// Files of WAL.
+    pub wal_files: u64,
+    /// Where recovery begins.
+    pub start_lsn: String,
+    /// Where the copy is consistent.
+    pub stop_lsn: String,
+    /// The slot that stays on the server.
+    pub slot: Option<String>,
+    /// Whether the copy was stopped. It cannot be used then.
+    pub stopped: bool,
+    /// Workers at the end.
+    pub jobs: usize,
+    /// Seconds.
+    pub seconds: f64,
+}
+
+/// Says what a copy of a cluster would do. Writes nothing.
+///
+/// # Errors
+/// The cluster cannot be copied like this, or not to there.
+pub async fn plan_cluster(conninfo: &ConnInfo, request: &ClusterRequest) -> Result<ClusterPlan, Error> {
+    let server = Server::open(conninfo).await?;
+    let (facts, request) = (server.facts.clone(), request.clone());
+    blocking(move || Work::new(facts, request)?.plan()).await
+}
+
+/// Copies a cluster.
+///
+/// # Errors
+/// The cluster cannot be copied like this, or not to there; something could not be copied. A copy that failed cannot be used;
+/// the same request goes on from what is there.
+pub async fn copy_cluster(
+    conninfo: &ConnInfo,
+    request: &ClusterRequest,
+    tally: &Arc<Tally>,
+) -> Result<ClusterReceipt, Error> {
+    let begun = Instant::now();
+    let server = Server::open(conninfo).await?;
+    let (facts, asked) = (server.facts.clone(), request.clone());
+    let conninfo = conninfo.clone();
+    let work = Arc::new(blocking(move || Work::new(facts, asked)).await?);
+    let slot = request.standby.as_deref();
+    server.reserve_wal(slot).await?;
+    let copied = copied(&server, &work, conninfo, tally).await;
+    let is_useless = copied.as_ref().map_or(true, |receipt| receipt.stopped);
+    if let Some(slot) = slot.filter(|_| is_useless) {
+        server.drop_slot(slot).await;
+    }
+    copied.map(|receipt| ClusterReceipt { seconds: begun.elapsed().as_secs_f64(), ..receipt })
+}
+
+async fn copied(
+    server: &Server,
+    work: &Arc<Work>,
+    conninfo: ConnInfo,
+    tally: &Arc<Tally>,
+) -> Result<ClusterReceipt, Error> {
+    server.start().await?;
+    let (own, counted) = (Arc::clone(work), Arc::clone(tally));
+    let mut done = blocking(move || own.copy_data(&counted)).await?;
+    if tally.is_stopped() {
+        return work.receipt(done, None);
+    }
+    let stopped = server.stop().await?;
+    let (own, counted) = (Arc::clone(work), Arc::clone(tally));
+    let range = blocking(move || {
+        let range = own.finish(&stopped, &conninfo, &counted, &mut done)?;
+        own.receipt(done, Some(&range))
+    });
+    range.await
+}
+
+async fn blocking<R: Send + 'static>(work: impl FnOnce() -> Result<R, Error> + Send + 'static) -> Result<R, Error> {
+    tokio::task::spawn_blocking(work).await.map_err(|_| Error::Bug)?
+}
+
+/// A copy that was found to be possible.
+struct Work {
+    facts: Facts,
+    request: ClusterRequest,
+    destination: Destination,
+    tablespaces: Vec<Moved>,
+}
+
+/// A tablespace and where it goes.
+struct Moved {
+    oid: String,
+    from: PathBuf,
+    to: PathBuf,
+    /// The folder of this version in it.
+    version: String,
+    destination: Destination,
+}
+
+/// How one tree of a cluster is copied.
+#[derive(Debug, Clone, Copy, Default)]
+struct Flags {
+    /// What an earlier copy has left goes.
+    deletes: bool,
+    /// The file system is flushed at the end.
+    syncs: bool,
+}
+
+/// Receipts so far.
+#[derive(Default)]
+struct Done {
+    copies: Vec<Receipt>,
+    wal_files: u64,
+}
+
+impl Work {
+    fn new(facts: Facts, request: ClusterRequest) -> Result<Self, Error> {
+        let path = facts.data.join("global/pg_control");
+        let here = fs::read(&path).ok().and_then(|bytes| control::system(&bytes));
+        if here != Some(facts.system) {
+            let says = format!("the data directory {} cannot be read here", facts.data.display());
+            let hint = "run this on the server's machine, as the server's user or as root";
+            return Err(Refusal::new(says).hint(hint).into());
+        }
+        let destination = Destination::open(&facts.data, &request.destination, &request, facts.system)?;
+        for (from, _) in &request.tablespaces {
+            if facts.tablespaces.iter().all(|space| space.location != *from) {
+                let known: Vec<_> =
+                    facts.tablespaces.iter().map(|space| space.location.display().to_string()).collect();
+                let says = format!("there is no tablespace at {}", from.display());
+                let hint = match known.is_empty() {
+                    true => "there is none outside of the data directory".to_owned(),
+                    false => format!("they are at {}", known.join(", ")),
+                };
+                return Err(Refusal::new(says).hint(hint).into());
+            }
+        }
+        let major = facts.version_num / 10_000;
+        let moved = |space: &server::Tablespace| {
+            let mapped = request.tablespaces.iter().find(|(from, _)| *from == space.location);
+            let to = mapped.map_or_else(|| space.location.clone(), |(_, to)| to.clone());
+            if to.is_relative() {
+                let says = format!("the new place {} of a tablespace is no absolute path", to.display());
+                return Err(Error::from(Refusal::new(says).hint("begin it with a slash")));
+            }
+            let version = version_folder(&space.location, major)?;
+            let from = space.location.clone();
+            if to == from && !destination.is_there() {
+                let says = format!("the tablespace at {} would be copied onto itself", from.display());
+                let mapped = set("tablespace", format!("{}=NEW", from.display())).to_string();
+                return Err(Refusal::new(says).hint(format!("say where it goes: {mapped}")).into());
+            }
+            let destination = Destination::open(&from, &destination.beside(&to), &request, facts.system)?;
+            Ok(Moved { oid: space.oid.clone(), from, to, version, destination })
+        };
+        let tablespaces = facts.tablespaces.iter().map(moved).collect::<Result<_, _>>()?;
+        Ok(Self { facts, request, destination, tablespaces })
+    }
+
+    fn plan(&self) -> Result<ClusterPlan, Error> {
+        let facts = &self.facts;
+        let mut notes = Vec::new();
+        if !facts.config.starts_with(&facts.data) {
+            let folder = facts.config.parent().unwrap_or(&facts.config);
+            notes.push(format!(
+                "the settings lie outside of the data directory, in {}, and are not copied",
+                folder.display()
+            ));
+        }
+        if facts.bytes >= LARGE_CLUSTER_BYTES_MIN {
+            let incremental = if facts.version_num >= 170_000 { "pg_basebackup --incremental or " } else { "" };
+            notes.push(format!(
+                "a second copy reads everything again, at both ends; if you copy often, {incremental}pgBackRest moves only \
+                 the blocks that have changed"
+            ));
+        }
+        Ok(ClusterPlan {
+            source: facts.data.display().to_string(),
+            destination: self.request.destination.display().to_string(),
+            tablespaces: self
+                .tablespaces
+                .iter()
+                .map(|moved| MovedTablespace {
+                    from: moved.from.display().to_string(),
+                    to: moved.to.display().to_string(),
+                })
+                .collect(),
+            bytes: facts.bytes,
+            unlogged: facts.unlogged.clone(),
+            notes,
+        })
+    }
+
+    /// Copies the data directory and the tablespaces.
+    fn copy_data(&self, tally: &Tally) -> Result<Done, Error> {
+        let mut done = Done::default();
+        self.destination.claim()?;
+        self.destination.disarm(tally)?;
+        let mut rules = omitted::of_data(&self.facts.data)?;
+        rules.extend(self.tablespaces.iter().map(|moved| omitted::excluded(&format!("/pg_tblspc/{}", moved.oid))));
+        if self.request.standby.is_some() {
+            rules.push(omitted::excluded("/postgresql.auto.conf"));
+        }
+        let source = self.facts.data.join("");
+        let flags = Flags { deletes: !self.destination.was_empty, syncs: false };
+        done.copies.push(self.copy(source, self.request.destination.clone(), rules, flags, tally)?);
+        for moved in &self.tablespaces {
+            if tally.is_stopped() {
+                return Ok(done);
+            }
+            moved.destination.claim()?;
+            let rules = omitted::of_tablespace(&moved.from, &moved.version)?;
+            let to = self.destination.beside(&moved.to);
+            let flags = Flags { deletes: !moved.destination.was_empty, syncs: true };
+            done.copies.push(self.copy(moved.from.join(""), to, rules, flags, tally)?);
+        }
+        hit_on_thread("cluster-copied");
+        Ok(done)
+    }
+
+    /// Copies the label and the WAL, and at last the control file: no server starts on a copy without it.
+    fn finish(&self, stopped: &Stopped, conninfo: &ConnInfo, tally: &Tally, done: &mut Done) -> Result<Range, Error> {
+        let range = Range::of(&stopped.label, stopped.lsn)?;
+        let destination = &self.request.destination;
+        let control = control::read(&self.facts.data.join("global/pg_control"))?;
+        let staged = Staged::new(&self.request.home, &self.facts.data)?;
+        staged.write("backup_label", stopped.label.as_bytes())?;
+        for moved in &self.tablespaces {
+            staged.link(&format!("pg_tblspc/{}", moved.oid), &moved.to)?;
+        }
+        if let Some(slot) = &self.request.standby {
+            let path = self.facts.data.join("postgresql.auto.conf");
+            let own = fs::read_to_string(&path).map_err(Error::file("read", &path))?;
+            staged.write("postgresql.auto.conf", staged::standby_settings(&own, conninfo, slot).as_bytes())?;
+            staged.write("standby.signal", b"")?;
+        }
+        done.copies.push(self.copy(staged.content(), destination.clone(), Vec::new(), Flags::default(), tally)?);
+        hit_on_thread("label-copied");
+        done.wal_files = self.copy_wal(&range, tally, done)?;
+        hit_on_thread("wal-copied");
+        let mut files = self.destination.arrived("", &self.request, tally)?;
+        for moved in &self.tablespaces {
+            let before = format!("pg_tblspc/{}/", moved.oid);
+            files.extend(moved.destination.arrived(&before, &self.request, tally)?);
+        }
+        let last = Staged::new(&self.request.home, &self.facts.data)?;
+        files.push(last.write("global/pg_control", &control)?);
+        let text = backup_manifest::text(&files, &range, self.facts.version_num, self.facts.system);
+        last.write("backup_manifest", text.as_bytes())?;
+        let flags = Flags { deletes: false, syncs: true };
+        done.copies.push(self.copy(last.content(), destination.clone(), Vec::new(), flags, tally)?);
+        Ok(range)
+    }
+
+    /// Copies the WAL of the backup. Returns how many files.
+    fn copy_wal(&self, range: &Range, tally: &Tally, done: &mut Done) -> Result<u64, Error> {
+        let files = range.files(self.facts.segment_bytes);
+        let folder = self.facts.data.join("pg_wal");
+        for file in &files {
+            let path = folder.join(file);
+            let size = fs::metadata(&path).map_err(Error::file("read the WAL that the copy needs, in", &path))?.len();
+            if size != self.facts.segment_bytes {
+                return Err(Refusal::new(format!("the file {} of WAL is not whole", path.display())).into());
+            }
+        }
+        let mut rules: Vec<_> = files.iter().map(|file| omitted::included(&format!("/{file}"))).collect();
+        // How the cluster came to this timeline.
+        rules.push(omitted::included(&format!("/{:08X}.history", range.timeline)));
+        rules.push(omitted::excluded("/*"));
+        let to = Destination::below(&self.request.destination, "pg_wal");
+        let flags = Flags { deletes: !self.destination.was_empty, syncs: false };
+        done.copies.push(self.copy(folder.join(""), to, rules, flags, tally)?);
+        Ok(files.len() as u64)
+    }
+
+    fn copy(
+        &self,
+        source: PathBuf,
+        destination: PathBuf,
+        rules: Vec<Rule>,
+        flags: Flags,
+        tally: &Tally,
+    ) -> Result<Receipt, Error> {
+        let asked = &self.request;
+        let mut request = Request::new(source, destination, &asked.home);
+        request.shell.clone_from(&asked.shell);
+        request.compress = asked.compress;
+        request.jobs = asked.jobs;
+        request.bytes_per_second = asked.bytes_per_second;
+        request.rules = rules;
+        request.live = true;
+        request.hash = !self.destination.is_there();
+        request.fsync = flags.syncs;
+        request.delete = flags.deletes.then(|| Delete { even_all: true, excluded: true, ..Delete::default() });
+        let receipt = flow::copy(&request, tally, &|_| true)?;
+        if let Some(failure) = receipt.failures.first().filter(|_| !receipt.stopped) {
+            let says = format!("{} of {} could not be copied: {}", failure.path, receipt.source, failure.reason);
+            return Err(Refusal::new(says).hint("the copy cannot be used; run the same command again").into());
+        }
+        if let Some(why) = receipt.kept_because.as_ref().filter(|_| !receipt.stopped) {
+            return Err(Refusal::new(format!("what an earlier copy has left could not be deleted: {why}")).into());
+        }
+        Ok(receipt)
+    }
+
+    fn receipt(&self, done: Done, range: Option<&Range>) -> Result<ClusterReceipt, Error> {
+        let sum = |of: fn(&Receipt) -> u64| done.copies.iter().map(of).sum();
+        Ok(ClusterReceipt {
+            plan: self.plan()?,
+            seen: sum(|receipt| receipt.seen),
+            copied: sum(|receipt| receipt.copied),
+            same: sum(|receipt| receipt.same),
+            skipped: sum(|receipt| receipt.skipped),
+            copied_bytes: sum(|receipt| receipt.copied_bytes),
+            deleted: sum(|receipt| receipt.deleted),
+            wal_files: done.wal_files,
+            start_lsn: range.map_or_else(String::new, |range| wal::lsn_text(range.start)),
+            stop_lsn: range.map_or_else(String::new, |range| wal::lsn_text(range.stop)),
+            slot: self.request.standby.clone().filter(|_| range.is_some()),
+            stopped: range.is_none() || done.copies.iter().any(|receipt| receipt.stopped),
+            jobs: done.copies.first().map_or(0, |receipt| receipt.jobs),
+            seconds: 0.0,
+        })
+    }
+}
+
+/// The folder of a version in a tablespace, such as `PG_15_202209061`.
+fn version_folder(location: &Path, major: i32) -> Result<String, Error> {
+    let failed = Error::file("list the tablespace", location);
+    let before = format!("PG_{major}_");
+    for entry in fs::read_dir(location).map_err(&failed)? {
+        let name = entry.map_err(&failed)?.file_name();
+        if let Some(name) = name.to_str().filter(|name| name.starts_with(&before)) {
+            return Ok(name.to_owned());
+        }
+    }
+    Err(Refusal::new(format!("the tablespace {} has no folder {before}*", location.display())).into())
+}

@@ -1,0 +1,175 @@
+//! The server of a cluster: what it is, and the backup mode that a copy needs.
+
+use crate::error::Error;
+use crate::limits::UNLOGGED_LISTED_MAX;
+use millstream_model::Refusal;
+use millstream_model::words::command;
+use millstream_pg::{ConnInfo, Connection, SessionSettings, connect};
+use std::path::PathBuf;
+use tokio_postgres::error::SqlState;
+
+/// A session on the server. The backup ends when it does.
+pub(super) struct Server {
+    connection: Connection,
+    pub(super) facts: Facts,
+}
+
+/// What a copy needs to know of a cluster.
+#[derive(Debug, Clone)]
+pub(super) struct Facts {
+    /// Its data directory.
+    pub(super) data: PathBuf,
+    /// Its main file of settings.
+    pub(super) config: PathBuf,
+    /// For instance 150014.
+    pub(super) version_num: i32,
+    /// The number that all copies of a cluster share.
+    pub(super) system: u64,
+    /// Bytes of a file of WAL.
+    pub(super) segment_bytes: u64,
+    /// Bytes of all databases.
+    pub(super) bytes: u64,
+    /// Tablespaces outside of the data directory.
+    pub(super) tablespaces: Vec<Tablespace>,
+    /// Unlogged tables, as `DATABASE.SCHEMA.TABLE`.
+    pub(super) unlogged: Vec<String>,
+}
+
+/// A tablespace outside of the data directory.
+#[derive(Debug, Clone)]
+pub(super) struct Tablespace {
+    pub(super) oid: String,
+    pub(super) location: PathBuf,
+}
+
+/// A backup that is over.
+#[derive(Debug, Clone)]
+pub(super) struct Stopped {
+    /// Where its WAL ends.
+    pub(super) lsn: u64,
+    /// The content of `backup_label`.
+    pub(super) label: String,
+}
+
+impl Server {
+    /// Connects, and checks that the cluster can be copied while it runs.
+    ///
+    /// # Errors
+    /// The server cannot be reached, or the cluster cannot be copied like this.
+    pub(super) async fn open(conninfo: &ConnInfo) -> Result<Self, Error> {
+        let session = SessionSettings { any_encoding: true, ..SessionSettings::named("millstream copy") };
+        let connection = connect(conninfo, &session).await?;
+        let client = &connection.client;
+        let row = client.query_one(include_str!("server.sql"), &[]).await.map_err(denied)?;
+        let data: String = row.get("data");
+        let stopped =
+            format!("stop the server and copy its directory: {}", command(format_args!("copy {data}/ DESTINATION")));
+        if row.get("is_standby") {
+            let says = "the server is a standby, and a copy needs its primary";
+            return Err(Refusal::new(says).hint("connect to the primary").into());
+        }
+        if row.get::<_, &str>("wal_level") == "minimal" {
+            let says = "with wal_level = minimal, a cluster cannot be copied while it runs";
+            return Err(Refusal::new(says)
+                .hint(format!("set it to replica and restart the server, or {stopped}"))
+                .into());
+        }
+        if row.get::<_, i64>("slots") >= row.get::<_, i64>("slots_max") {
+            let says = "no replication slot is free, and without one the server may remove WAL that the copy needs";
+            return Err(Refusal::new(says).hint(format!("raise max_replication_slots, or {stopped}")).into());
+        }
+        let number = |name: &str| u64::try_from(row.get::<_, i64>(name)).unwrap_or_default();
+        let tablespaces = client.query(include_str!("tablespaces.sql"), &[]).await?;
+        let facts = Facts {
+            data: data.into(),
+            config: row.get::<_, String>("config").into(),
+            version_num: connection.server.version_num,
+            system: row.get::<_, &str>("system").parse().unwrap_or_default(),
+            segment_bytes: number("segment_bytes"),
+            bytes: number("bytes"),
+            tablespaces: tablespaces
+                .iter()
+                .map(|row| Tablespace { oid: row.get("oid"), location: row.get::<_, String>("location").into() })
+                .collect(),
+            unlogged: unlogged(&connection, conninfo, &session).await?,
+        };
+        Ok(Self { connection, facts })
+    }
+
+    /// Makes a slot that keeps WAL from now on: a lasting one of this name, else one that ends with the session.
+    ///
+    /// # Errors
+    /// There is a slot of this name; the role may not.
+    pub(super) async fn reserve_wal(&self, lasting: Option<&str>) -> Result<(), Error> {
+        let own = format!("millstream_copy_{}", self.connection.server.backend_pid);
+        let (name, is_temporary) = lasting.map_or((own.as_str(), true), |name| (name, false));
+        let sql = "select 1 from pg_catalog.pg_create_physical_replication_slot($1, true, $2)";
+        let made = self.connection.client.execute(sql, &[&name, &is_temporary]).await;
+        match made {
+            Err(error) if error.code() == Some(&SqlState::DUPLICATE_OBJECT) => {
+                let hint = format!("choose another name, or drop it: select pg_drop_replication_slot('{name}')");
+                Err(Refusal::new(format!("there is a slot {name} already")).hint(hint).into())
+            }
+            made => made.map(drop).map_err(denied),
+        }
+    }
+
+    /// Drops a lasting slot that nobody will need.
+    pub(super) async fn drop_slot(&self, name: &str) {
+        // The copy has failed already, and says why.
+        let sql = "select pg_catalog.pg_drop_replication_slot($1)";
+        let _ = self.connection.client.execute(sql, &[&name]).await;
+    }
+
+    /// Begins the backup mode.
+    ///
+    /// # Errors
+    /// The role may not.
+    pub(super) async fn start(&self) -> Result<(), Error> {
+        let sql = "select pg_catalog.pg_backup_start('millstream copy', true)::text";
+        self.connection.client.query_one(sql, &[]).await.map(drop).map_err(denied)
+    }
+
+    /// Ends the backup mode.
+    ///
+    /// # Errors
+    /// The server was restarted meanwhile, or became a standby.
+    pub(super) async fn stop(&self) -> Result<Stopped, Error> {
+        let sql = "select lsn::text as lsn, labelfile as label from pg_catalog.pg_backup_stop(false)";
+        let row = self.connection.client.query_one(sql, &[]).await?;
+        let lsn = super::wal::lsn(row.get("lsn")).ok_or(Error::Bug)?;
+        Ok(Stopped { lsn, label: row.get("label") })
+    }
+}
+
+/// Names of the unlogged tables of all databases that can be entered.
+async fn unlogged(
+    connection: &Connection,
+    conninfo: &ConnInfo,
+    session: &SessionSettings,
+) -> Result<Vec<String>, Error> {
+    let sql = "select datname from pg_catalog.pg_database where datallowconn order by datname";
+    let mut found = Vec::new();
+    for row in connection.client.query(sql, &[]).await? {
+        let database: String = row.get(0);
+        let mut info = conninfo.clone();
+        info.dbname.clone_from(&database);
+        // A database that this role may not enter has tables whose names it does not learn.
+        let Ok(session) = connect(&info, session).await else { continue };
+        for row in session.client.query(include_str!("unlogged.sql"), &[]).await? {
+            if found.len() < UNLOGGED_LISTED_MAX {
+                found.push(format!("{database}.{}", row.get::<_, &str>("name")));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// An error of a statement that needs rights.
+fn denied(error: tokio_postgres::Error) -> Error {
+    if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) {
+        let says = format!("the role may not copy the cluster: {}", millstream_pg::Error::from(error));
+        return Refusal::new(says).hint("connect as a superuser").into();
+    }
+    millstream_pg::Error::from(error).into()
+}

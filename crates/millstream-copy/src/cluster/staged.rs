@@ -1,0 +1,107 @@
+//! Files of a cluster that are made for its copy, in a folder of their own until they are copied.
+
+use super::backup_manifest::Arrived;
+use crate::error::Error;
+use millstream_pg::{Address, ConnInfo};
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A folder with files that look as if the server had made them.
+pub(super) struct Staged {
+    folder: tempfile::TempDir,
+    /// Whose the data directory is, and its rights.
+    model: fs::Metadata,
+}
+
+impl Staged {
+    pub(super) fn new(home: &Path, data: &Path) -> Result<Self, Error> {
+        let model = fs::metadata(data).map_err(Error::file("look at", data))?;
+        let folder = tempfile::tempdir_in(home).map_err(Error::file("make a folder in", home))?;
+        let staged = Self { folder, model };
+        staged.dress(staged.folder.path(), staged.model.mode())?;
+        Ok(staged)
+    }
+
+    /// What is in it, as the source of a copy.
+    pub(super) fn content(&self) -> PathBuf {
+        self.folder.path().join("")
+    }
+
+    /// Writes a file.
+    pub(super) fn write(&self, name: &str, bytes: &[u8]) -> Result<Arrived, Error> {
+        let path = self.place(name)?;
+        fs::write(&path, bytes).map_err(Error::file("write", &path))?;
+        self.dress(&path, self.model.mode() & 0o640)?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        Ok(Arrived {
+            path: name.as_bytes().to_vec(),
+            size: bytes.len() as u64,
+            modified: i64::try_from(now).unwrap_or_default(),
+            hash: Sha256::digest(bytes).into(),
+        })
+    }
+
+    /// Makes a link.
+    pub(super) fn link(&self, name: &str, target: &Path) -> Result<(), Error> {
+        let path = self.place(name)?;
+        symlink(target, &path).map_err(Error::file("make", &path))
+    }
+
+    /// The path of a name. The folder that it is in is made.
+    fn place(&self, name: &str) -> Result<PathBuf, Error> {
+        let path = self.folder.path().join(name);
+        let folder = path.parent().unwrap_or(self.folder.path()).to_owned();
+        if !folder.exists() {
+            fs::create_dir(&folder).map_err(Error::file("make", &folder))?;
+            self.dress(&folder, self.model.mode())?;
+        }
+        Ok(path)
+    }
+
+    fn dress(&self, path: &Path, mode: u32) -> Result<(), Error> {
+        let dressed = fs::set_permissions(path, fs::Permissions::from_mode(mode & 0o7777)).and_then(|()| {
+            match chown(path, Some(self.model.uid()), Some(self.model.gid())) {
+                // Only root may give it away; others copy as the server's user.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+                owned => owned,
+            }
+        });
+        dressed.map_err(Error::file("dress", path))
+    }
+}
+
+/// Settings of a standby, behind those that `alter system` has set.
+pub(super) fn standby_settings(own: &str, conninfo: &ConnInfo, slot: &str) -> String {
+    let quoted = |text: &str| format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"));
+    let mut words = vec![format!("user={}", quoted(&conninfo.user))];
+    if let Some(host) = conninfo.hosts.first() {
+        let place = match (&host.name, &host.address) {
+            (Some(name), _) | (None, Address::Name(name)) => name.clone(),
+            (None, Address::Ip(ip)) => ip.to_string(),
+            (None, Address::Socket(folder)) => folder.display().to_string(),
+        };
+        words.extend([format!("host={}", quoted(&place)), format!("port={}", host.port)]);
+    }
+    let set = |name: &str, value: &str| format!("{name} = '{}'\n", value.replace('\'', "''"));
+    let before = if own.is_empty() || own.ends_with('\n') { own.to_owned() } else { format!("{own}\n") };
+    before + &set("primary_conninfo", &words.join(" ")) + &set("primary_slot_name", slot)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_pg::Environment;
+
+    #[test]
+    fn a_standby_knows_its_primary_but_no_password() {
+        let environment = Environment::from_variables([]);
+        let conninfo = ConnInfo::parse("postgres://o'neill:secret@db.example:5433/x", &environment).unwrap();
+        let text = standby_settings("a = 1", &conninfo, "one");
+        let expected = "a = 1\nprimary_conninfo = 'user=''o\\''neill'' host=''db.example'' port=5433'\nprimary_slot_name = 'one'\n";
+        assert_eq!(text, expected);
+    }
+}

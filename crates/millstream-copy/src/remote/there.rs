@@ -1,0 +1,236 @@
+//! Folders on another machine that a copy looks at: what is in them, and the hashes of their files.
+
+use super::address::{Address, By, quoted_path};
+use super::listing::Listing;
+use super::rsync::Rsync;
+use crate::crew::{Queue, crew};
+use crate::entry::{Entry, Hash, Kind};
+use crate::error::Error;
+use crate::limits::{BUCKET_BYTES_MIN, BUCKET_ENTRIES_MAX};
+use crate::manifest::{Header, Reader};
+use crate::request::{Jobs, Request};
+use crate::tally::{Failures, Tally};
+use crate::walk::Filter;
+use millstream_model::Refusal;
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// A folder on another machine.
+pub(crate) struct There {
+    root: Address,
+    rsync: Rsync,
+    jobs: usize,
+}
+
+/// What is in a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Content {
+    /// Nothing, or the folder does not exist.
+    Empty,
+    /// The data of a server that runs, or has crashed.
+    Running,
+    /// Something else.
+    Full,
+}
+
+impl There {
+    /// The root of a copy, if it lies on another machine.
+    ///
+    /// # Errors
+    /// Only a daemon answers there, which tells no hashes; rsync is missing.
+    pub(crate) fn of(request: &Request, target: &Path) -> Result<Option<Self>, Error> {
+        let Some(root) = Address::parse(target) else { return Ok(None) };
+        if root.by == By::Daemon {
+            let says = "a daemon of rsync tells no hashes, by which a copy of a cluster is compared";
+            return Err(Refusal::new(says).hint("copy over ssh: HOST:PATH").into());
+        }
+        let jobs = match request.jobs {
+            Jobs::Fixed(jobs) => jobs,
+            Jobs::Auto => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        };
+        Ok(Some(Self { root, rsync: Rsync::new(request)?, jobs }))
+    }
+
+    /// A path of the same machine.
+    pub(crate) fn beside(&self, path: &Path) -> PathBuf {
+        self.root.at(path).text().into()
+    }
+
+    /// What is in the folder.
+    ///
+    /// # Errors
+    /// The machine cannot be reached.
+    pub(crate) fn content(&self) -> Result<Content, Error> {
+        let By::Shell(host) = &self.root.by else { return Ok(Content::Full) };
+        let path = quoted_path(&self.root.path);
+        let mut script = OsString::from("cd ");
+        script.push(path);
+        script.push(
+            " 2>/dev/null || exit 0; [ -e postmaster.pid ] && printf 'running\\0'; ls -A | head -n 1 | tr '\\n' '\\0'",
+        );
+        let mut content = Content::Empty;
+        self.rsync.script(host, &script, &|_| Ok(()), &Tally::default(), &mut |record| {
+            if record == b"running" {
+                content = Content::Running;
+            } else if content == Content::Empty && !record.is_empty() {
+                content = Content::Full;
+            }
+            Ok(())
+        })?;
+        Ok(content)
+    }
+
+    /// Removes a file in the folder, if there is such a one.
+    ///
+    /// # Errors
+    /// It cannot be removed, or the machine not be reached.
+    pub(crate) fn remove(&self, name: &str, tally: &Tally) -> Result<(), Error> {
+        let By::Shell(host) = &self.root.by else { return Ok(()) };
+        let mut script = OsString::from("rm -f ");
+        script.push(quoted_path(&self.root.join(name.as_bytes()).path));
+        let ran = self.rsync.script(host, &script, &|_| Ok(()), tally, &mut |_| Ok(()))?;
+        match ran.is_whole || tally.is_stopped() {
+            true => Ok(()),
+            false => Err(Error::There { said: ran.said.trim().to_owned(), hint: None }),
+        }
+    }
+
+    /// The files in the folder, with their SHA-256 as the other machine computes it.
+    ///
+    /// # Errors
+    /// The machine cannot be reached; a file cannot be read.
+    pub(crate) fn files(&self, home: &Path, tally: &Tally) -> Result<Vec<(Entry, Hash)>, Error> {
+        let folder = tempfile::tempdir_in(home).map_err(Error::file("make a folder in", home))?;
+        let path = folder.path().join("list");
+        let failures = Failures::open(None).map_err(Error::file("read", &path))?;
+        let looked = Tally::default();
+        let header = Header {
+            source: String::new(),
+            destination: Vec::new(),
+            file: None,
+            has_attributes: false,
+            is_sha256: true,
+        };
+        let listing = Listing {
+            rsync: &self.rsync,
+            root: &self.root,
+            filter: &Filter::default(),
+            copy_links: false,
+            one_file_system: false,
+            only: None,
+            tally: &looked,
+            failures: &failures,
+        };
+        listing.list(&header, &path, folder.path())?;
+        let mut list = Reader::open(&path).map_err(Error::manifest(&path))?;
+        let hashed = crew(
+            (self.jobs, 0),
+            |_, queue: Queue<Vec<Entry>>| {
+                let mut hashed = Vec::new();
+                while let Some(entries) = queue.next() {
+                    hashed.extend(self.hash(entries, tally)?);
+                }
+                Ok(hashed)
+            },
+            |sender| {
+                let (mut entries, mut bytes) = (Vec::new(), 0);
+                while let Some(entry) = list.next().map_err(Error::manifest(&path))? {
+                    if !matches!(entry.facts.kind, Kind::File { .. }) {
+                        continue;
+                    }
+                    bytes += entry.facts.size();
+                    entries.push(entry);
+                    if bytes >= 8 * BUCKET_BYTES_MIN || entries.len() >= BUCKET_ENTRIES_MAX {
+                        bytes = 0;
+                        if tally.is_stopped() || sender.send(std::mem::take(&mut entries)).is_err() {
+                            return Ok(());
+                        }
+                    }
+                }
+                if !entries.is_empty() {
+                    let _ = sender.send(entries);
+                }
+                Ok(())
+            },
+        )?;
+        Ok(hashed.into_iter().flatten().collect())
+    }
+
+    fn hash(&self, entries: Vec<Entry>, tally: &Tally) -> Result<Vec<(Entry, Hash)>, Error> {
+        let By::Shell(host) = &self.root.by else { return Ok(Vec::new()) };
+        let mut found: HashMap<Vec<u8>, Hash> = HashMap::new();
+        let paths: Vec<&[u8]> = entries.iter().map(|entry| &entry.path[..]).collect();
+        let said = sha256sum(&self.rsync, host, &self.root, &paths, tally, &mut |path, hash| {
+            if let Some(hash) = unhex(hash) {
+                found.insert(path.to_vec(), hash);
+            }
+        })?;
+        let with_hash = |entry: Entry| match found.get(&entry.path) {
+            Some(hash) => Ok((entry, *hash)),
+            None => {
+                let why = said.lines().next().unwrap_or("there is no answer");
+                let says = format!("{} cannot be read there: {why}", crate::path::shown(&entry.path));
+                Err(Error::from(Refusal::new(says)))
+            }
+        };
+        if tally.is_stopped() {
+            return Ok(Vec::new());
+        }
+        entries.into_iter().map(with_hash).collect()
+    }
+}
+
+/// Lets a host hash files of a folder. Gives each path and its hash in hex to `each`, and returns what was said on stderr.
+///
+/// # Errors
+/// The host cannot be reached, or has no sha256sum.
+pub(super) fn sha256sum(
+    rsync: &Rsync,
+    host: &std::ffi::OsStr,
+    root: &Address,
+    paths: &[&[u8]],
+    tally: &Tally,
+    each: &mut dyn FnMut(&[u8], &[u8]),
+) -> Result<String, Error> {
+    let mut script = OsString::from("cd ");
+    script.push(quoted_path(&root.path));
+    script.push(" && exec xargs -0 sha256sum -b -z --");
+    let names = |names: &mut super::rsync::Names<'_>| {
+        paths.iter().try_for_each(|path| [b"./", *path, &[0]].iter().try_for_each(|part| names.write_all(part)))
+    };
+    let ran = rsync.script(host, &script, &names, tally, &mut |record| {
+        if let Some((hash, path)) = record.split_at_checked(64) {
+            each(path.strip_prefix(b" *./").unwrap_or(path), hash);
+        }
+        Ok(())
+    })?;
+    if ran.said.contains("sha256sum: not found") || ran.said.contains("sha256sum: No such file") {
+        let says = format!("{} has no sha256sum", host.display());
+        return Err(Refusal::new(says).hint("install coreutils there").into());
+    }
+    Ok(ran.said)
+}
+
+fn unhex(text: &[u8]) -> Option<Hash> {
+    let text = std::str::from_utf8(text).ok()?;
+    let mut hash = [0; 32];
+    for (n, byte) in hash.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(2 * n..2 * n + 2)?, 16).ok()?;
+    }
+    Some(hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_read_as_it_is_printed() {
+        let text = "0a".repeat(31) + "ff";
+        let hash = unhex(text.as_bytes()).unwrap();
+        assert_eq!((hash[0], hash[31]), (10, 255));
+        assert_eq!((unhex(b"0a"), unhex("zz".repeat(32).as_bytes())), (None, None));
+    }
+}

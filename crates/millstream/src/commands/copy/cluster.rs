@@ -1,0 +1,122 @@
+//! `copy --postgres`: a whole PostgreSQL cluster, copied while it runs.
+
+use super::{CopyArgs, Watched, home};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Output, note};
+use crate::quantity::{self, things};
+use crate::signal::Signals;
+use crate::target;
+use millstream_copy::{ClusterPlan, ClusterReceipt, ClusterRequest, copy_cluster, plan_cluster};
+use std::path::PathBuf;
+
+/// How many unlogged tables are printed; all are counted.
+const UNLOGGED_SHOWN_MAX: usize = 10;
+
+/// Reads `OLD=NEW`.
+pub fn mapping(text: &str) -> Result<(PathBuf, PathBuf), String> {
+    let parts = text.split_once('=').filter(|(old, new)| !old.is_empty() && !new.is_empty());
+    parts.map(|(old, new)| (old.into(), new.into())).ok_or_else(|| "expected OLD=NEW, two absolute paths".to_owned())
+}
+
+/// Runs the command.
+pub async fn run(url: &str, args: &CopyArgs, output: Output, signals: &Signals) -> Result<Exit, Failure> {
+    // Without a source, the only path is the destination.
+    let destination = match (&args.source, &args.destination) {
+        (Some(destination), None) => destination.clone(),
+        _ => {
+            return Err(Failure::user("with --postgres there is one path, the destination")
+                .hint("the server says where its data is: millstream copy --postgres URL DESTINATION"));
+        }
+    };
+    let conninfo = target::named_by(url, "--postgres")?;
+    let home = home()?;
+    std::fs::create_dir_all(&home)
+        .map_err(|error| Failure::user(format!("cannot make {}: {error}", home.display())))?;
+    let request = ClusterRequest {
+        destination,
+        tablespaces: args.tablespace.clone(),
+        standby: args.standby.clone(),
+        shell: args.ssh.clone(),
+        compress: args.compress,
+        jobs: args.jobs,
+        bytes_per_second: args.bandwidth.map(|size| size.bytes as u64),
+        home,
+    };
+    if args.dry_run {
+        let plan = plan_cluster(&conninfo, &request).await?;
+        match output.is_json() {
+            true => output.json(&plan)?,
+            false => output.line(&plan_text(&plan, "would copy"))?,
+        }
+        return Ok(Exit::Done);
+    }
+    let watched = Watched::start(args.progress, signals);
+    let tally = std::sync::Arc::clone(&watched.tally);
+    let copied = copy_cluster(&conninfo, &request, &tally).await;
+    let stopped = watched.finish();
+    let receipt = copied?;
+    match output.is_json() {
+        true => output.json(&receipt)?,
+        false => output.line(&receipt_text(&receipt))?,
+    }
+    if let Some(exit) = stopped.filter(|_| receipt.stopped) {
+        note("stopped: what was copied is no cluster; the same command goes on from it");
+        return Ok(exit);
+    }
+    Ok(Exit::Done)
+}
+
+fn plan_text(plan: &ClusterPlan, verb: &str) -> String {
+    let bytes = quantity::bytes(plan.bytes);
+    let mut lines = vec![format!("{verb} {} to {}: databases of {bytes}", plan.source, plan.destination)];
+    lines.extend(plan.tablespaces.iter().map(|moved| format!("  tablespace {} to {}", moved.from, moved.to)));
+    if !plan.unlogged.is_empty() {
+        lines.push(format!(
+            "  empty in the copy, because they are unlogged: {}",
+            things(plan.unlogged.len() as u64, "table")
+        ));
+        lines.extend(plan.unlogged.iter().take(UNLOGGED_SHOWN_MAX).map(|name| format!("    {name}")));
+        let more = plan.unlogged.len().saturating_sub(UNLOGGED_SHOWN_MAX);
+        lines.extend((more > 0).then(|| format!("    and {more} more")));
+    }
+    lines.extend(plan.notes.iter().map(|note| format!("  {note}")));
+    lines.join("\n")
+}
+
+fn receipt_text(receipt: &ClusterReceipt) -> String {
+    let mut lines = vec![plan_text(&receipt.plan, "receipt of the copy of")];
+    let columns = [
+        ("seen", receipt.seen, "files, folders and links"),
+        ("copied", receipt.copied, "copied"),
+        ("same", receipt.same, "with the same bytes there already"),
+        ("skipped", receipt.skipped, "gone before their turn came; WAL has what became of them"),
+        ("deleted", receipt.deleted, "of an earlier copy, deleted"),
+        ("wal", receipt.wal_files, "files of WAL"),
+    ];
+    for (name, count, meaning) in columns {
+        if count > 0 || name == "seen" {
+            lines.push(format!("  {name:<10} {:>15}  {meaning}", quantity::count(count)));
+        }
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a rate needs no 53 bits")]
+    let rate = receipt.copied_bytes as f64 / receipt.seconds.max(0.001);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
+    let rate = quantity::bytes(rate as u64);
+    lines.push(format!(
+        "  {} in {:.2} s: {rate}/s, {}",
+        quantity::bytes(receipt.copied_bytes),
+        receipt.seconds,
+        things(receipt.jobs as u64, "worker"),
+    ));
+    if !receipt.stopped {
+        lines.push(format!("  recovery begins at {} and is consistent at {}", receipt.start_lsn, receipt.stop_lsn));
+    }
+    if let Some(slot) = &receipt.slot {
+        lines.push(format!(
+            "  the slot {slot} keeps WAL on the server until the standby has it; the standby's primary_conninfo has no \
+             password"
+        ));
+    }
+    lines.join("\n")
+}
