@@ -1,5 +1,6 @@
 //! How many workers are at work: a fixed number, or the one that turns out to be fastest.
 
+use crate::bottleneck::{Bottleneck, Counters};
 use crate::crew::{Queue, crew};
 use crate::error::Error;
 use crate::limits::{GAIN_MIN, JOBS_MAX, JOBS_TRIED_PER_CPU_MAX, LOOK_EVERY, TRIAL, TRIALS_MIN};
@@ -37,6 +38,8 @@ pub struct Found {
     pub than_jobs: usize,
     /// The rate of that number.
     pub than: Rate,
+    /// What limited the last number that was tried.
+    pub limit: Bottleneck,
 }
 
 /// How a search for the best number begins.
@@ -123,9 +126,13 @@ impl Gate {
             }
         };
         let mut climb = Climb { jobs: begun_with, rate: usual, most: self.workers };
+        let crosses_network = trials == Trials::Upwards;
+        let mut limit = Bottleneck::Unknown;
         while let Some(next) = climb.next() {
             self.set(next);
+            let before = Counters::now();
             let rate = self.trial(tally)?;
+            limit = before.bottleneck_since(crosses_network);
             if !climb.keeps(next, rate) {
                 break;
             }
@@ -133,7 +140,7 @@ impl Gate {
         let was_best = than.over(climb.rate) > 1.0;
         let (jobs, rate) = if was_best { (than_jobs, than) } else { (climb.jobs, climb.rate) };
         self.set(jobs);
-        Some(Found { jobs, rate, than_jobs, than })
+        Some(Found { jobs, rate, than_jobs, than, limit })
     }
 
     /// Waits until something is done: before that, connections are made. `None` if the copy ends meanwhile.

@@ -4,6 +4,7 @@
 //! by several workers, give the folders their rights, delete what the source has not, and keep a manifest with hashes,
 //! by which [`verify`] compares the copy at any later time.
 
+mod bottleneck;
 mod cluster;
 mod counts;
 mod crew;
@@ -28,6 +29,7 @@ mod tree;
 mod verification;
 mod walk;
 
+pub use bottleneck::Bottleneck;
 pub use cluster::{ClusterPlan, ClusterReceipt, ClusterRequest, MovedTablespace, copy_cluster, plan_cluster};
 pub use error::Error;
 pub use extra::Deletion;

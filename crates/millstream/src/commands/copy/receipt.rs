@@ -2,7 +2,7 @@
 
 use super::verify;
 use crate::quantity::{self, things};
-use millstream_copy::{Failure, Plan, Receipt};
+use millstream_copy::{Bottleneck, Failure, Plan, Receipt};
 
 /// How many failures are printed; all are in a file.
 const FAILURES_SHOWN_MAX: usize = 10;
@@ -42,12 +42,14 @@ pub fn text(receipt: &Receipt) -> String {
         things(receipt.jobs as u64, "worker"),
     ));
     if let Some(found) = &receipt.found {
-        let times = found.rate.over(found.than);
-        lines.push(format!(
-            "  {} were {times:.1} times as fast as {}",
-            things(found.jobs as u64, "worker"),
-            found.than_jobs
-        ));
+        let (workers, times) = (things(found.jobs as u64, "worker"), found.rate.over(found.than));
+        let limit = match found.limit {
+            Bottleneck::Processors => "the processors are the limit",
+            Bottleneck::Disk => "the disk is the limit",
+            Bottleneck::Network => "the network is the limit",
+            Bottleneck::Unknown => "what the limit is, is unknown",
+        };
+        lines.push(format!("  {workers} were {times:.1} times as fast as {}; {limit}", found.than_jobs));
     }
     if receipt.unhashed > 0 {
         let files = things(receipt.unhashed, "file");
