@@ -114,7 +114,7 @@ pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Resu
     let unlisted = failures.count();
     hit_on_thread("copy-listed");
     tally.begin(Phase::Copying);
-    let gate = Gate::new(request.jobs, cpus());
+    let gate = Gate::new(request.jobs, cpus(), begun.remote.is_some());
     let moved = match &begun.remote {
         None => begun.move_here(request, &listed, &gate, (tally, &failures), may_delete)?,
         Some(remote) => begun.move_there(remote, request, &listed, &gate, (tally, &failures), may_delete)?,

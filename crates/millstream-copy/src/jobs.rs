@@ -70,10 +70,13 @@ impl Rate {
 }
 
 impl Gate {
-    pub(crate) fn new(jobs: Jobs, cpus: usize) -> Self {
+    /// `crosses_network`: a worker waits for the network most of the time, so more of them begin.
+    pub(crate) fn new(jobs: Jobs, cpus: usize, crosses_network: bool) -> Self {
         let (jobs, workers) = match jobs {
             Jobs::Fixed(jobs) => (jobs, jobs),
-            Jobs::Auto => (first(cpus), (cpus * JOBS_TRIED_PER_CPU_MAX).min(JOBS_MAX)),
+            Jobs::Auto => {
+                (first(if crosses_network { 2 * cpus } else { cpus }), (cpus * JOBS_TRIED_PER_CPU_MAX).min(JOBS_MAX))
+            }
         };
         Self { open: Mutex::new(Open { jobs, is_over: false }), changed: Condvar::new(), workers }
     }
@@ -280,7 +283,7 @@ mod tests {
 
     #[test]
     fn workers_above_the_gate_wait_and_leave_at_the_end() {
-        let gate = Gate::new(Jobs::Auto, 2);
+        let gate = Gate::new(Jobs::Auto, 2, false);
         assert_eq!((gate.jobs(), gate.workers()), (3, 16));
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| gate.pass(7));

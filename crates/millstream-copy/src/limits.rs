@@ -71,7 +71,7 @@ pub const FAILED_LINES_SHOWN_MAX: usize = 3;
 /// Work of a small entry, in bytes of a large one: about what ssh and rsync take for it.
 pub const ENTRY_BYTES: u64 = 16 << 10;
 /// Work for which a connection is worth being made, in bytes.
-pub const BUCKET_BYTES_MIN: u64 = 8 << 20;
+pub const BUCKET_BYTES_MIN: u64 = 32 << 20;
 /// Entries of a bucket, which are in memory.
 pub const BUCKET_ENTRIES_MAX: usize = 10_000;
 

@@ -1,6 +1,6 @@
 //! Folders of a copy between machines, those of unfinished files included.
 
-use super::address::{By, quoted, quoted_path};
+use super::address::{Address, By, quoted, quoted_path};
 use super::rsync::{Change, NameList};
 use super::{RemoteJob, Way};
 use crate::counts::Counts;
@@ -9,18 +9,24 @@ use crate::error::Error;
 use crate::local::sweep;
 use crate::manifest::Reader;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Makes the destination, and the folder in it where files are while they are not whole. Returns whether the root of the
-/// tree was missing there.
+/// What a shell says if it has made the root.
+const MADE: &str = "millstream: made";
+
+/// Makes the destination, and the folder in it where files are while they are not whole, unless a shell does it later. Returns
+/// whether the root of the tree was missing there.
 ///
 /// # Errors
 /// It cannot be made.
 pub(super) fn make_temporary(job: &RemoteJob<'_>) -> Result<bool, Error> {
+    if job.prepares_by_shell() {
+        return Ok(false);
+    }
     let temporary = job.temporary();
     if job.remote.way == Way::FromThere {
         let path = job.here.path().join(temporary);
@@ -32,7 +38,7 @@ pub(super) fn make_temporary(job: &RemoteJob<'_>) -> Result<bool, Error> {
     // rsync makes no more than the last folder of a path, so the one that has the source's name is sent.
     let model = empty_folder()?;
     let before = job.place.before.as_slice();
-    let inner = model.path().join(std::ffi::OsStr::from_bytes(before)).join(temporary);
+    let inner = model.path().join(OsStr::from_bytes(before)).join(temporary);
     fs::create_dir_all(&inner).map_err(Error::file("make", &inner))?;
     let root = if before.is_empty() { job.remote.root.clone() } else { job.remote.root.parent() };
     let args = [OsString::from("-r"), model.path().join("").into(), root.content()];
@@ -43,11 +49,15 @@ pub(super) fn make_temporary(job: &RemoteJob<'_>) -> Result<bool, Error> {
     Ok(was_missing)
 }
 
-/// Removes the folder of unfinished files, and those that killed processes have left in other folders.
+/// Removes the folder of unfinished files, and those that killed processes have left in other folders, unless a shell does it
+/// later.
 ///
 /// # Errors
 /// The other machine cannot be reached.
 pub(super) fn remove_temporary(job: &RemoteJob<'_>) -> Result<(), Error> {
+    if job.prepares_by_shell() {
+        return Ok(());
+    }
     let temporary = job.temporary();
     if job.remote.way == Way::FromThere {
         let path = job.here.path().join(&temporary);
@@ -82,7 +92,7 @@ pub(super) fn make(job: &RemoteJob<'_>, root_was_missing: bool) -> Result<Counts
     if job.place.file.is_some() {
         return Ok(Counts::default());
     }
-    if job.has_root_only() {
+    if job.has_root_only() && !job.prepares_by_shell() {
         // It is there already.
         job.tally.done(0);
         let copied = u64::from(root_was_missing);
@@ -90,10 +100,12 @@ pub(super) fn make(job: &RemoteJob<'_>, root_was_missing: bool) -> Result<Counts
     }
     let (mut counts, mut copied) = (Counts::default(), u64::from(root_was_missing));
     let names = names(job)?;
-    job.remote.rsync.run(&args(job, &names, &["--chmod=Du+rwx"]), job.tally, &mut |line| {
+    let more = ["--chmod=Du+rwx".into(), before_rsync(job, &preparation(job))];
+    let ran = job.remote.rsync.run(&args(job, &names, &more), job.tally, &mut |line| {
         copied += u64::from(line.change == Change::Copied);
         job.tally.done(0);
     })?;
+    copied += u64::from(ran.said.contains(MADE));
     let mut list = open(job)?;
     while let Some(entry) = list.next().map_err(Error::manifest(&job.state.list()))? {
         counts.same += u64::from(entry.facts.kind == Kind::Folder);
@@ -113,13 +125,14 @@ pub(crate) fn dress(job: &RemoteJob<'_>) -> Result<u64, Error> {
         return Ok(0);
     }
     let names = names(job)?;
-    let ran = job.remote.rsync.run(&args(job, &names, &[]), job.tally, &mut |_| {})?;
+    let more = [before_rsync(job, &tidying(job))];
+    let ran = job.remote.rsync.run(&args(job, &names, &more), job.tally, &mut |_| {})?;
     if ran.is_whole || job.tally.is_stopped() {
         return Ok(0);
     }
     // What would still be changed has failed.
     let mut failed = BTreeMap::new();
-    let dry = job.remote.rsync.run(&args(job, &names, &["-n"]), job.tally, &mut |line| {
+    let dry = job.remote.rsync.run(&args(job, &names, &["-n".into()]), job.tally, &mut |line| {
         failed.insert(line.path, ());
     })?;
     let said = format!("{}\n{}", ran.said, dry.said);
@@ -129,10 +142,55 @@ pub(crate) fn dress(job: &RemoteJob<'_>) -> Result<u64, Error> {
     Ok(failed.len() as u64)
 }
 
-fn args(job: &RemoteJob<'_>, names: &NameList, more: &[&str]) -> Vec<OsString> {
+/// The option that runs a script there before rsync, if a shell answers: a connection less.
+fn before_rsync(job: &RemoteJob<'_>, script: &OsStr) -> OsString {
+    let mut option = OsString::from("--rsync-path=");
+    if job.prepares_by_shell() {
+        option.push("sh -c ");
+        option.push(quoted(script.as_bytes()));
+        option.push("; ");
+    }
+    option.push("rsync");
+    option
+}
+
+/// Makes the root, the folder that it is in if that has the source's name, and the folder of unfinished files.
+fn preparation(job: &RemoteJob<'_>) -> OsString {
+    let root = &job.remote.root;
+    let mut script = OsString::new();
+    let mut make = |folder: &Address, then: &str| {
+        script.push("mkdir ");
+        script.push(quoted_path(&folder.path));
+        script.push(format!(" 2>/dev/null{then}; "));
+    };
+    if !job.place.before.is_empty() {
+        make(&root.parent(), "");
+    }
+    make(root, &format!(" && echo '{MADE}' >&2"));
+    make(&root.join(job.temporary().as_bytes()), "");
+    script.push("exit 0");
+    script
+}
+
+/// Removes the folders of unfinished files.
+fn tidying(job: &RemoteJob<'_>) -> OsString {
+    let root = &job.remote.root;
+    let mut script = OsString::from("rm -rf ");
+    script.push(quoted_path(&root.join(job.temporary().as_bytes()).path));
+    if job.state.is_resumed {
+        script.push("; find ");
+        script.push(quoted_path(&root.path));
+        script.push(" -depth -type d -name ");
+        script.push(quoted(format!("{}*", job.temporary()).as_bytes()));
+        script.push(" -exec rm -rf {} +");
+    }
+    script
+}
+
+fn args(job: &RemoteJob<'_>, names: &NameList, more: &[OsString]) -> Vec<OsString> {
     let mut args = job.options();
     args.extend(names.options(&job.remote.rsync));
-    args.extend(more.iter().map(OsString::from));
+    args.extend_from_slice(more);
     if job.has_root_only() {
         args.push("--exclude=*".into());
     }

@@ -177,6 +177,12 @@ impl RemoteJob<'_> {
         unfinished(self.state)
     }
 
+    /// Whether a shell there makes the folder of unfinished files and removes it, in connections that are made anyway.
+    fn prepares_by_shell(&self) -> bool {
+        let has_shell = matches!(self.remote.root.by, By::Shell(_));
+        self.remote.way == Way::ToThere && has_shell && self.place.file.is_none()
+    }
+
     /// Whether the tree has no other folder.
     fn has_root_only(&self) -> bool {
         self.listed.folders <= 1
