@@ -68,10 +68,10 @@ pub const ATTEMPTS_MAX: u32 = 7;
 pub const ATTEMPT_PAUSE: Duration = Duration::from_millis(100);
 /// Lines of a failed process that are shown.
 pub const FAILED_LINES_SHOWN_MAX: usize = 3;
-/// Work of a small entry, in bytes of a large one: about what ssh and rsync take for it.
-pub const ENTRY_BYTES: u64 = 16 << 10;
-/// Work for which a connection is worth being made, in bytes.
-pub const BUCKET_BYTES_MIN: u64 = 32 << 20;
+/// What an entry counts besides its bytes when buckets are cut.
+pub const ENTRY_BYTES: u64 = 1 << 10;
+/// Bytes for which a connection is worth being made: it costs ten round trips and a login, as much as 1,600 files of 4 kB.
+pub const BUCKET_BYTES_MIN: u64 = 8 << 20;
 /// Entries of a bucket, which are in memory.
 pub const BUCKET_ENTRIES_MAX: usize = 10_000;
 

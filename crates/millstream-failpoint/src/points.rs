@@ -88,16 +88,8 @@ pub const COPY: &[&str] = &[
     "manifest-written",
 ];
 
-/// The points of a copy to or from another machine, in order.
-pub const COPY_THERE: &[&str] = &[
-    "copy-listed",
-    "folders-made",
-    "bucket-copied",
-    "bucket-noted",
-    "buckets-copied",
-    "deletion-found",
-    "manifest-written",
-];
+/// The points of a copy to or from another machine, in order, besides those of a copy.
+pub const COPY_THERE: &[&str] = &["bucket-copied", "bucket-noted", "buckets-copied"];
 
 /// The points of a copy of a cluster, in order, besides those of a copy.
 pub const COPY_CLUSTER: &[&str] = &["cluster-copied", "label-copied", "wal-copied"];

@@ -112,7 +112,11 @@ fn what_another_machine_cannot_do_is_refused_with_the_way_out() {
         (&["host:from", "host:to"], "both ends lie on other machines", "run the copy on one of them"),
         (&["from", "to", "--compress"], "both ends are on this one", "HOST:PATH"),
         (&[&missing, "to"], "there is no 127.0.0.1:", ""),
-        (&["from/", &there.address("far/er/to")], "No such file or directory", "make the folder there first"),
+        (
+            &["from/", &there.address("far/er/to")],
+            "there is no folder for the destination",
+            "make the folder there first",
+        ),
         (&["from/", &to, "--delete", "--trash", "trash"], "no absolute path", "begin it with a slash"),
         (&["from/file", &to, "--delete"], "nothing to delete", ""),
         (&["from/", &to, "--ssh", "ssh -o BatchMode=yes -p 1"], "Connection refused", ""),
@@ -146,7 +150,8 @@ async fn a_server_that_refuses_every_second_connection_gets_everything() {
 #[test]
 fn a_copy_between_machines_that_is_killed_at_any_point_resumes() {
     let Some(there) = There::new() else { return };
-    for point in COPY_THERE {
+    let of_every_copy = ["copy-listed", "folders-made", "deletion-found", "manifest-written"];
+    for point in of_every_copy.iter().chain(COPY_THERE) {
         let place = Place::new();
         for n in 0..20 {
             place.write(format!("from/{}/{n}", n % 7), format!("text {n}").as_bytes());

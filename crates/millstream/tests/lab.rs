@@ -159,8 +159,7 @@ async fn every_experiment_runs_small_and_every_goal_gets_a_verdict() {
             }
             let is_delayed = one.experiment == "latency";
             assert!(one.round_trip_ms().is_some() == is_delayed || one.experiment == "mixed", "{one:?}");
-            let looked = one.experiment == "wal";
-            assert_eq!(one.value("page_image_bytes").is_some(), looked, "{one:?}");
+            assert!(one.value("page_image_bytes").is_none() || one.experiment == "wal", "{one:?}");
             let ends_with_checkpoint = one.phase().starts_with("small,") || one.phase().starts_with("large,");
             assert_eq!(one.value("checkpoint_seconds").is_some(), ends_with_checkpoint, "{one:?}");
             let answers = one.experiment == "distinct";
@@ -169,6 +168,10 @@ async fn every_experiment_runs_small_and_every_goal_gets_a_verdict() {
                 assert!(Metric::by_name(name).is_some(), "{name} is not described");
             }
         }
+        // The server cannot tell them if a checkpoint has just recycled the WAL of a run.
+        let told = record.runs.iter().filter(|one| one.value("page_image_bytes").is_some()).count();
+        let looked = record.runs.iter().filter(|one| one.experiment == "wal").count();
+        assert!(told * 2 > looked, "{told} of {looked}");
         let report = Report::of(&record);
         let reached: Vec<&str> = report.goals.iter().map(|goal| goal.goal.as_str()).collect();
         for goal in [

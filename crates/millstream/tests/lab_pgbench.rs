@@ -172,7 +172,7 @@ const FILES: &str = r#"
 question = "Does it work?"
 expected = "yes"
 read = "as it is"
-metric = "rows_per_second"
+metric = "lost_pings"
 seconds = 1
 server = false
 setup = ['!echo made >"$LAB_DIR/made"']
@@ -181,11 +181,11 @@ cleanup = ['!cp "$LAB_DIR/now" "$PLACE/last"']
 [[arm]]
 name = "one"
 about = "as it was made"
-run = { command = 'printf "{\"rows_per_second\": %s}" $(wc -l <"$LAB_DIR/now")' }
+run = { command = 'printf "{\"lost_pings\": %s}" $(wc -l <"$LAB_DIR/now")' }
 [[arm]]
 name = "two"
 about = "with a line more"
-run = { before = ['!echo more >>"$LAB_DIR/now"'], command = 'printf "{\"rows_per_second\": %s}" $(wc -l <"$LAB_DIR/now")' }
+run = { before = ['!echo more >>"$LAB_DIR/now"'], command = 'printf "{\"lost_pings\": %s}" $(wc -l <"$LAB_DIR/now")' }
 "#;
 
 #[test]
@@ -199,7 +199,7 @@ fn an_experiment_without_a_server_makes_its_files_first() {
     let record: serde_json::Value = serde_json::from_str(&text).unwrap();
     for run in record["runs"].as_array().unwrap() {
         let lines = if run["arm"] == "two" { 2.0 } else { 1.0 };
-        assert_eq!(run["outcome"]["measured"]["values"]["rows_per_second"], lines, "{run}");
+        assert_eq!(run["measured"]["values"]["lost_pings"], lines, "{run}");
     }
     assert!(std::fs::read_to_string(place.path().join("last")).unwrap().starts_with("made\n"));
     let sql = FILES.replace("reset = ['!cp", "reset = ['cp");

@@ -40,9 +40,9 @@ pub(super) fn run(job: &RemoteJob<'_>, gate: &Gate) -> Result<(Counts, Option<Fo
 
 /// Cuts the source into buckets: large ones first, and smaller ones towards the end, so that all workers end together.
 pub(super) fn send_all(job: &RemoteJob<'_>, gate: &Gate, send: impl Fn(Bucket) -> bool) -> Result<(), Error> {
-    let mut left = job.listed.entries * ENTRY_BYTES + job.listed.bytes;
+    let mut left = weight(job.listed.entries, job.listed.bytes);
     let is_full = |entries: usize, bytes: u64| {
-        let work = entries as u64 * ENTRY_BYTES + bytes;
+        let work = weight(entries as u64, bytes);
         let part = left / (2 * gate.jobs() as u64);
         let is_full = work >= part.max(BUCKET_BYTES_MIN) || entries >= BUCKET_ENTRIES_MAX;
         if is_full {
@@ -57,6 +57,11 @@ pub(super) fn send_all(job: &RemoteJob<'_>, gate: &Gate, send: impl Fn(Bucket) -
             Fed::Groups(groups) => groups.into_iter().flatten().collect(),
         }))
     })
+}
+
+/// What entries count when buckets are cut.
+fn weight(entries: u64, bytes: u64) -> u64 {
+    entries.saturating_mul(ENTRY_BYTES).saturating_add(bytes)
 }
 
 fn work(job: &RemoteJob<'_>, number: usize, queue: &Queue<Bucket>, gate: &Gate) -> Result<Counts, Error> {
@@ -94,7 +99,9 @@ impl Courier<'_> {
         let job = self.job;
         let places = places(job, bucket);
         let mut changes = vec![None; bucket.len()];
-        let limit = job.request.bytes_per_second.map(|bytes| bytes / jobs.max(1) as u64);
+        // There may be fewer buckets than workers.
+        let buckets = (weight(job.listed.entries, job.listed.bytes) / BUCKET_BYTES_MIN).max(1);
+        let limit = job.request.bytes_per_second.map(|bytes| bytes / buckets.min(jobs as u64).max(1));
         let each = &mut |line: Line| {
             let Some(place) = places.get(&line.path) else { return };
             // A process that was started again may say it twice.

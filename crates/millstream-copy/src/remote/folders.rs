@@ -17,6 +17,8 @@ use std::path::Path;
 
 /// What a shell says if it has made the root.
 const MADE: &str = "millstream: made";
+/// What it says if it could not, because there is no folder to make it in.
+const NO_FOLDER: &str = "there is no folder for the destination";
 
 /// Makes the destination, and the folder in it where files are while they are not whole, unless a shell does it later. Returns
 /// whether the root of the tree was missing there.
@@ -158,17 +160,18 @@ fn before_rsync(job: &RemoteJob<'_>, script: &OsStr) -> OsString {
 fn preparation(job: &RemoteJob<'_>) -> OsString {
     let root = &job.remote.root;
     let mut script = OsString::new();
-    let mut make = |folder: &Address, then: &str| {
-        script.push("mkdir ");
+    let mut push = |before: &str, folder: &Address, after: &str| {
+        script.push(before);
         script.push(quoted_path(&folder.path));
-        script.push(format!(" 2>/dev/null{then}; "));
+        script.push(after);
     };
     if !job.place.before.is_empty() {
-        make(&root.parent(), "");
+        push("mkdir ", &root.parent(), " 2>/dev/null; ");
     }
-    make(root, &format!(" && echo '{MADE}' >&2"));
-    make(&root.join(job.temporary().as_bytes()), "");
-    script.push("exit 0");
+    push("mkdir ", root, &format!(" 2>/dev/null && echo '{MADE}' >&2; "));
+    push("mkdir ", &root.join(job.temporary().as_bytes()), " 2>/dev/null; ");
+    // rsync says so, too, but its last words may be lost.
+    push("[ -d ", root, &format!(" ] || echo '{NO_FOLDER}' >&2"));
     script
 }
 

@@ -367,6 +367,7 @@ pub(super) fn failure(said: &str, status: &str) -> Error {
         ("rsync: not found", "install rsync there"),
         ("max connections", "use fewer workers"),
         ("] mkdir ", "make the folder there first"),
+        ("there is no folder for the destination", "make the folder there first"),
     ];
     let hint = hints.iter().find(|(text, _)| said.contains(text)).map(|(_, hint)| match *hint {
         "use fewer workers" => format!("{hint}: {}", option("jobs")),
