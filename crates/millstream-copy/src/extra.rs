@@ -3,6 +3,7 @@
 use crate::entry::Kind;
 use crate::error::Error;
 use crate::limits::FAILURES_LISTED_MAX;
+use crate::local::UNFINISHED;
 use crate::manifest::{Header, Reader, Sorted, Sorter};
 use crate::path::{order, shown, split};
 use crate::place::Place;
@@ -103,6 +104,11 @@ pub(crate) fn find((place, state, destination): (&Place, &State, &Tree), request
         if protected.as_ref().is_some_and(|folder| is_in(&entry.path, folder)) {
             continue;
         }
+        if is_unfinished(&entry.path) {
+            // It is another copy's.
+            protected = Some(entry.path);
+            continue;
+        }
         while wanted.as_ref().is_some_and(|wanted| order(&wanted.path, &entry.path) == Ordering::Less) {
             wanted = source.next().map_err(Error::manifest(&state.list()))?;
         }
@@ -151,6 +157,11 @@ pub(crate) fn run(
         }
     }
     Ok(deleted)
+}
+
+/// Whether a name is that of an unfinished file, or of a folder of such ones.
+fn is_unfinished(path: &[u8]) -> bool {
+    split(path).1.starts_with(UNFINISHED.as_bytes())
 }
 
 /// Whether a path lies below a folder.

@@ -159,7 +159,13 @@ impl Place {
 
     /// The root of the copy, or the file that it is.
     pub(crate) fn target(&self, root: &Path) -> PathBuf {
-        self.file.as_ref().map_or_else(|| root.to_owned(), |single| root.join(OsStr::from_bytes(&single.to)))
+        let Some(single) = &self.file else { return root.to_owned() };
+        let name = OsStr::from_bytes(&single.to);
+        // The home folder of another machine: a slash would make it the root.
+        match root.as_os_str().as_bytes().ends_with(b":") {
+            true => [root.as_os_str(), name].join(OsStr::new("")).into(),
+            false => root.join(name),
+        }
     }
 
     /// The name in the source of a path of the copy.

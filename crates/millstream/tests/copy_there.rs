@@ -121,6 +121,8 @@ fn what_another_machine_cannot_do_is_refused_with_the_way_out() {
         (&["from/file", &to, "--delete"], "nothing to delete", ""),
         (&["from/", &to, "--ssh", "ssh -o BatchMode=yes -p 1"], "Connection refused", ""),
         (&["from/", &to, "--ssh", "/no/shell"], "/no/shell", ""),
+        (&["from/", "rsync://127.0.0.1/"], "names no module of the daemon", "HOST::MODULE"),
+        (&["from/", &to, "--ssh", "'"], "an open quote", ""),
         (&["verify", &to], "there is no manifest", ""),
         (&["verify", "rsync://127.0.0.1/a"], "tells no hashes", "--verify"),
     ];
@@ -257,12 +259,62 @@ fn what_the_source_has_not_is_deleted_with_care_on_another_machine() {
 }
 
 #[test]
+fn a_root_that_rsync_would_take_for_a_pattern_is_refused() {
+    let Some(there) = There::new() else { return };
+    let place = &there.place;
+    place.write("from/a[1]", b"text");
+    fs::create_dir(place.path("f?")).unwrap();
+    let precious = place.write("to/x/precious", b"precious");
+    let to = |root: &str| there.address(&format!("to/{root}"));
+    let (back, star, folder) = (to("[x]/"), to("*"), to("x"));
+    for args in [["from/", &star], [&back, "back"], ["f?", &folder], ["from/a[1]", &folder], ["from/", &to("n\nl")]] {
+        let refused = there.copy(&[&args[..], &["--delete", "--yes"]].concat()).ends(2);
+        let is_single = args[0].ends_with("a[1]");
+        assert!(is_single || refused.stderr.contains("for a pattern"), "{args:?}: {refused:?}");
+    }
+    assert!(there.copy(&["from/a[1]", &folder]).ends(2).stderr.contains("for a pattern"));
+    assert!(precious.exists() && !place.path("back").exists());
+    assert_eq!(fs::read_dir(place.path("to/x")).unwrap().count(), 1);
+}
+
+#[test]
+fn a_source_that_is_emptied_while_it_is_copied_deletes_nothing_on_another_machine() {
+    let Some(there) = There::new() else { return };
+    let place = &there.place;
+    for n in 0..5 {
+        place.write(format!("from/{n}"), b"text");
+    }
+    let to = there.address("to");
+    there.receipt(&["from/", &to], 0);
+    let held = place.path("held");
+    let mut copying = there.command(&["from/", &to, "--delete", "--yes", "--progress", "none"]);
+    copying.env("MILLSTREAM_FAILPOINTS", format!("buckets-copied=wait:{}", held.display()));
+    let child = copying.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    appears(&held);
+    for n in 0..5 {
+        fs::remove_file(place.path(&format!("from/{n}"))).unwrap();
+    }
+    fs::remove_file(&held).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && said.contains("was in the source when it was listed"), "{said}");
+    assert_eq!(
+        fs::read_dir(place.path("to"))
+            .unwrap()
+            .filter(|e| !e.as_ref().unwrap().file_name().to_string_lossy().starts_with('.'))
+            .count(),
+        5
+    );
+}
+
+#[test]
 fn a_daemon_of_rsync_is_a_source_and_a_destination() {
     let place = Place::new();
     let Some(daemon) = RsyncDaemon::start(&place.path("")) else { return };
     shell(&place.path("from"), TOUR);
     // A daemon does not take names of more than a thousand bytes.
     fs::remove_dir_all(place.path("from/deep")).unwrap();
+    place.write("from/odd/with\ttab/a\tb", b"tab");
     let at = |name: &str| format!("{}/{name}", daemon.address());
     place.write("to/extra", b"");
     let sent = place.receipt(&["from/", &at("to"), "--verify", "--delete", "--yes"], 0);

@@ -29,9 +29,12 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::SyncSender;
 use worker::{Start, Worker};
 
+/// How the names of unfinished files begin, of whichever copy.
+pub(crate) const UNFINISHED: &str = ".millstream-copy.";
+
 /// How the names of unfinished files of a copy begin.
 pub(crate) fn unfinished(state: &State) -> String {
-    format!(".millstream-copy.{}", state.token())
+    format!("{UNFINISHED}{}", state.token())
 }
 
 /// What all workers of a copy share.

@@ -166,7 +166,9 @@ impl Courier<'_> {
             let looked = job.here.parent(path).and_then(|(folder, name)| tree::stat(&folder, &name));
             let is_here =
                 !matches!(&looked, Ok(None)) && !looked.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-            let is_gone = !is_here && (job.remote.way == Way::ToThere || !dry.said.contains("ermission denied"));
+            // A link that leads nowhere is no file that has gone.
+            let says_gone = ["No such file or directory", "vanished"].iter().any(|text| dry.said.contains(text));
+            let is_gone = !is_here && (job.remote.way == Way::ToThere || says_gone && !job.request.copy_links);
             failed.entry(place).or_insert_with(|| (!is_gone).then(|| reason(path, said)));
         }
         Ok(failed)

@@ -5,9 +5,11 @@ use super::{Remote, RemoteJob};
 use crate::error::Error;
 use crate::extra::Deletion;
 use crate::limits::FAILURES_LISTED_MAX;
-use crate::path::shown;
+use crate::manifest::{Reader, Sorter};
+use crate::path::{order, shown};
 use crate::request::{Delete, Request};
 use millstream_model::Refusal;
+use std::cmp::Ordering;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -36,10 +38,16 @@ pub(crate) fn check(delete: &Delete, remote: &Remote) -> Result<(), Error> {
 /// The other machine cannot be reached, or the destination not be listed whole.
 pub(crate) fn find(job: &RemoteJob<'_>) -> Result<Deletion, Error> {
     let mut deletion = Deletion { entries: 0, bytes: 0, first: Vec::new() };
+    let failed = Error::file("write to", job.state.folder());
+    let mut names = Sorter::new(job.state.folder());
+    let mut kept = Ok(());
     let args = [&[OsString::from("-n")], &arguments(job)[..]].concat();
     let ran = job.remote.rsync.run(&args, job.tally, &mut |line| {
         if line.change == Change::Deleted {
             deletion.entries += 1;
+            if kept.is_ok() {
+                kept = names.push(line.path.strip_prefix(before(job)).unwrap_or(&line.path), b"");
+            }
             if deletion.first.len() < FAILURES_LISTED_MAX {
                 deletion.first.push(shown(&line.path));
             }
@@ -49,7 +57,36 @@ pub(crate) fn find(job: &RemoteJob<'_>) -> Result<Deletion, Error> {
         let first = ran.said.lines().next().unwrap_or_default();
         return Err(Refusal::new(format!("the destination cannot be compared whole: {first}")).into());
     }
+    kept.map_err(&failed)?;
+    refuse_listed(job, names)?;
     Ok(deletion)
+}
+
+/// What stands before a path where the tree has the source's name, with a slash.
+fn before<'a>(job: &'a RemoteJob<'_>) -> &'a [u8] {
+    // The folder that holds the tree is not deleted from, so a name without it cannot be there.
+    &job.place.before
+}
+
+/// Refuses to delete what the source had when it was listed: it was emptied since, or is no longer mounted.
+fn refuse_listed(job: &RemoteJob<'_>, names: Sorter) -> Result<(), Error> {
+    let failed = Error::file("read", job.state.folder());
+    let mut names = names.finish().map_err(&failed)?;
+    let mut list = Reader::open(&job.state.list()).map_err(Error::manifest(&job.state.list()))?;
+    let mut listed = list.next().map_err(Error::manifest(&job.state.list()))?;
+    while let Some(name) = names.next().map_err(&failed)? {
+        let path = name.path.strip_prefix(b"/").unwrap_or(&name.path);
+        while listed.as_ref().is_some_and(|listed| order(&listed.path, path) == Ordering::Less) {
+            listed = list.next().map_err(Error::manifest(&job.state.list()))?;
+        }
+        if listed.as_ref().is_some_and(|listed| listed.path == path) {
+            let says = format!("{} was in the source when it was listed, and is not any more", shown(path));
+            return Err(Refusal::new(says)
+                .hint("nothing was deleted; is the source still mounted? run it again")
+                .into());
+        }
+    }
+    Ok(())
 }
 
 /// Deletes it, or moves it to the trash. Returns how many entries went.

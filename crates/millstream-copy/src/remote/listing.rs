@@ -102,14 +102,18 @@ impl Listing<'_> {
         script.push(if self.one_file_system { " -xdev" } else { "" });
         script.push(format!(" -printf '{FIELDS}'"));
         let mut fields: Vec<Vec<u8>> = Vec::with_capacity(FIELDS_COUNT);
+        // The root comes first.
+        let mut own_device: Option<Vec<u8>> = None;
         let ran = self.rsync.script(host, &script, &|_| Ok(()), self.tally, &mut |field| {
             fields.push(field.to_vec());
             if fields.len() < FIELDS_COUNT {
                 return Ok(());
             }
-            let entry = entry_of(&fields);
+            let mut entry = entry_of(&fields)?;
+            let is_elsewhere = own_device.get_or_insert_with(|| fields[6].clone()) != &fields[6];
+            entry.facts.is_closed = self.one_file_system && entry.facts.kind == Kind::Folder && is_elsewhere;
             fields.clear();
-            self.keep(entry?, found)
+            self.keep(entry, found)
         })?;
         if ran.said.contains("-printf") || ran.said.contains("find: not found") || ran.said.contains("find: command") {
             let says = format!("{} has no GNU find", host.display());
@@ -120,15 +124,18 @@ impl Listing<'_> {
 
     fn by_rsync(&self, found: &mut Found) -> Result<String, Error> {
         let empty = tempfile::tempdir().map_err(Error::file("make a folder in", Path::new("/tmp")))?;
-        let mut args: Vec<OsString> = ["-lptgoDHn", "--numeric-ids"].map(OsString::from).to_vec();
+        let mut args: Vec<OsString> = ["-lptgoDHn", "-ii", "--numeric-ids"].map(OsString::from).to_vec();
         args.push(if self.only.is_some() { "-d".into() } else { "-r".into() });
         args.extend(self.copy_links.then(|| "-L".into()));
         args.extend(self.one_file_system.then(|| "-x".into()));
-        args.push("--out-format=%i\t%B\t%l\t%M\t%U\t%G\t%n\t%L".into());
+        args.push("--out-format=%i\t%B\t%l\t%M\t%U\t%G\t%n//%L".into());
         args.push(self.only.map_or_else(|| self.root.content(), |(from, _)| self.root.join(from).text()));
         args.push(empty.path().join("").into());
         let listed = self.rsync.lines(&args, self.tally, &mut |record| {
-            let Some((entry, first)) = listed_entry(record) else { return Ok(()) };
+            let Some((entry, first)) = listed_entry(record) else {
+                // A greeting has no tabs. What cannot be read must not be taken for what is not there.
+                return if record.contains(&b'\t') { Err(wrong()) } else { Ok(()) };
+            };
             if let Some(first) = first {
                 let number = xxh3_64(&first);
                 let inode = Inode { device: 0, number };
@@ -193,15 +200,19 @@ fn time_of(text: &str) -> Option<Time> {
     let (seconds, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits: String = fraction.chars().chain("000000000".chars()).take(9).collect();
     let (seconds, nanos): (i64, u32) = (seconds.parse().ok()?, digits.parse().ok()?);
-    // Before 1970, find counts the fraction down from zero.
-    let is_before = text.starts_with('-') && nanos > 0;
-    Some(if is_before { Time { seconds: seconds - 1, nanos: 1_000_000_000 - nanos } } else { Time { seconds, nanos } })
+    // Before 1970, too, find adds the fraction to the seconds: -2.5 is a second and a half before.
+    Some(Time { seconds, nanos })
 }
 
 /// An entry as a daemon lists it, and the name of which it is a further one.
 fn listed_entry(record: &[u8]) -> Option<(Entry, Option<Vec<u8>>)> {
-    let fields: Vec<_> = record.split(|byte| *byte == b'\t').collect();
-    let [flags, rights, size, time, uid, gid, name, link] = fields[..] else { return None };
+    // Names may hold tabs, but no two slashes side by side.
+    let fields: Vec<_> = record.splitn(7, |byte| *byte == b'\t').collect();
+    let [flags, rights, size, time, uid, gid, name] = fields[..] else { return None };
+    let at = name.windows(2).position(|pair| pair == b"//")?;
+    let (name, link) = (&name[..at], &name[at + 2..]);
+    // Behind the slash of a folder, the third one is left.
+    let link = link.strip_prefix(b"/").unwrap_or(link);
     let path = unescaped(name);
     let path = path.strip_suffix(b"/").unwrap_or(&path);
     let path = if path == b"." { Vec::new() } else { path.to_vec() };
@@ -278,18 +289,19 @@ mod tests {
         assert_eq!(file.facts.modified, Time { seconds: 1_612_008_000, nanos: 45_000_000 });
         let link = entry_of(&fields("l|777|0|0|7|5.0|1|2|1|no where|a")).unwrap();
         assert_eq!(link.facts.kind, Kind::Link { target: b"no where".to_vec() });
-        assert_eq!(time_of("-1.25"), Some(Time { seconds: -2, nanos: 750_000_000 }));
+        assert_eq!(time_of("-2.5"), Some(Time { seconds: -2, nanos: 500_000_000 }));
         assert!(entry_of(&fields("f|rwx|7|8|12|1.0|65024|99|2||a")).is_err() && entry_of(&fields("f")).is_err());
     }
 
     #[test]
     fn entries_are_read_as_a_daemon_lists_them() {
         let read = |text: &str| listed_entry(text.as_bytes());
-        let (file, first) = read(">f+++++++++\trwsr-x--T\t12\t2026/11/27-08:18:20\t0\t5\ta\\#012b\t => first").unwrap();
-        assert_eq!((file.path, first), (b"a\nb".to_vec(), Some(b"first".to_vec())));
+        let (file, first) =
+            read(">f+++++++++\trwsr-x--T\t12\t2026/11/27-08:18:20\t0\t5\ta\\#012\tb// => first").unwrap();
+        assert_eq!((file.path, first), (b"a\n\tb".to_vec(), Some(b"first".to_vec())));
         assert_eq!((file.facts.mode, file.facts.gid), (0o5750, 5));
         assert_eq!(file.facts.modified.seconds, 1_795_767_500);
-        let (root, _) = read("cd+++++++++\trwxr-xr-x\t4096\t1970/01/01-00:00:00\t0\t0\t./\t").unwrap();
+        let (root, _) = read("cd+++++++++\trwxr-xr-x\t4096\t1970/01/01-00:00:00\t0\t0\t.///").unwrap();
         assert_eq!((root.path, root.facts.kind, root.facts.modified.seconds), (vec![], Kind::Folder, 0));
         assert_eq!((read("a motd"), read("")), (None, None));
     }

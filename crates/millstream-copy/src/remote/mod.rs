@@ -25,6 +25,7 @@ use crate::error::Error;
 use crate::jobs::{Found, Gate};
 use crate::local::unfinished;
 use crate::manifest::Header;
+use crate::path::shown;
 use crate::place::Place;
 use crate::request::Request;
 use crate::state::State;
@@ -85,11 +86,19 @@ impl Remote {
             }
         };
         let (way, there) = way;
+        if there.by == By::Daemon && there.path.iter().all(|byte| *byte == b'/') {
+            let says = format!("{} names no module of the daemon", there.text().display());
+            return Err(Refusal::new(says).hint("write HOST::MODULE/PATH or rsync://HOST/MODULE/PATH").into());
+        }
         let rsync = Rsync::new(request)?;
         let (place, root) = match way {
             Way::ToThere => place::to_there(request, &there, &rsync)?,
             Way::FromThere => place::from_there(request, &there, &rsync)?,
         };
+        refuse_patterns(&root.path)?;
+        if let Some(single) = &place.file {
+            refuse_patterns(if way == Way::ToThere { &single.to } else { &single.from })?;
+        }
         Ok(Some((Self { root, way, rsync }, place)))
     }
 
@@ -156,6 +165,15 @@ impl Remote {
             Way::FromThere => [self.root.content(), here],
         }
     }
+}
+
+/// Refuses paths that rsync on the other machine would take for patterns, and copy to or from what fits them.
+fn refuse_patterns(path: &[u8]) -> Result<(), Error> {
+    if !path.iter().any(|byte| b"*?[\\\n".contains(byte)) {
+        return Ok(());
+    }
+    let says = format!("rsync would take the path {} of the other machine for a pattern", shown(path));
+    Err(Refusal::new(says).hint("name the folder above it: names in a tree may hold anything").into())
 }
 
 impl RemoteJob<'_> {

@@ -9,6 +9,7 @@ use millstream_model::Refusal;
 use millstream_model::words::option;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::process::ChildStdin;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -17,8 +18,6 @@ use tempfile::NamedTempFile;
 
 /// The remote shell, unless the user has chosen one. Workers cannot be asked for passwords.
 const SHELL: &str = "ssh -o BatchMode=yes -o ConnectTimeout=30";
-/// From this version on, rsync itself keeps the remote shell from reading paths as patterns.
-const SAFE_PATHS: (u32, u32, u32) = (3, 2, 4);
 /// From this version on, rsync takes no other names from the other machine than those it has asked for.
 const CHECKED_NAMES: (u32, u32, u32) = (3, 2, 5);
 /// Longer names are split when rsync reads them, in 2,048 bytes at a time, and would be refused.
@@ -34,7 +33,6 @@ pub(crate) struct Rsync {
     /// The remote shell and its options, separated by spaces.
     shell: OsString,
     compress: bool,
-    is_old: bool,
     checks_names: bool,
     door: Door,
 }
@@ -79,11 +77,13 @@ impl Rsync {
         };
         let version = Command::new("rsync").arg("--version").run_blocking().map_err(missing)?.stdout;
         let version = version_of(&version);
+        if request.shell.as_ref().is_some_and(|shell| words(shell).is_empty() && !shell.is_empty()) {
+            return Err(Refusal::new(format!("{} has no program, or an open quote", option("ssh"))).into());
+        }
         let own = request.shell.clone().or_else(|| std::env::var_os("RSYNC_RSH"));
         Ok(Self {
             shell: own.filter(|shell| !shell.is_empty()).unwrap_or_else(|| SHELL.into()),
             compress: request.compress,
-            is_old: version.is_some_and(|version| version < SAFE_PATHS),
             checks_names: version.is_none_or(|version| version >= CHECKED_NAMES),
             door: Door::default(),
         })
@@ -91,9 +91,9 @@ impl Rsync {
 
     /// The remote shell as a command that runs a script on a host.
     pub(super) fn shell(&self, host: &OsStr, script: &OsStr) -> Command {
-        use std::os::unix::ffi::{OsStrExt, OsStringExt};
-        let words: Vec<_> = shlex::bytes::Shlex::new(self.shell.as_bytes()).map(OsString::from_vec).collect();
-        let (program, options) = words.split_first().expect("an empty shell is not taken");
+        let words = words(&self.shell);
+        let none = OsString::from("ssh");
+        let (program, options) = words.split_first().unwrap_or((&none, &[]));
         let mut command = Command::new(program);
         // The user's own shell may be none that POSIX knows.
         let quoted = super::address::quoted(script.as_bytes());
@@ -105,12 +105,13 @@ impl Rsync {
     fn command(&self, args: &[OsString]) -> Command {
         let mut command = Command::new("rsync");
         // Without the locale, bytes that are not ASCII would be escaped.
-        command.args(["-8", "--out-format", "%i %n"]).args(args).env("LC_ALL", "C").env("RSYNC_RSH", &self.shell);
+        // With -s, the remote shell does not see paths, which it would read as patterns.
+        command.args(["-8", "-s", "--out-format", "%i %n"]).args(args).env("LC_ALL", "C").env("RSYNC_RSH", &self.shell);
+        for other in ["RSYNC_OLD_ARGS", "RSYNC_PROTECT_ARGS", "RSYNC_PARTIAL_DIR", "RSYNC_ICONV"] {
+            command.env_remove(other);
+        }
         if self.compress {
             command.arg("-z");
-        }
-        if self.is_old {
-            command.arg("-s");
         }
         command
     }
@@ -336,6 +337,11 @@ pub(super) fn unescaped(name: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// The words of a remote shell.
+fn words(shell: &OsStr) -> Vec<OsString> {
+    shlex::bytes::Shlex::new(shell.as_bytes()).map(OsString::from_vec).collect()
+}
+
 fn version_of(text: &str) -> Option<(u32, u32, u32)> {
     let word = text.strip_prefix("rsync")?.split_whitespace().nth(1)?;
     let mut numbers = word.split('.').map(|part| part.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().ok());
@@ -344,8 +350,7 @@ fn version_of(text: &str) -> Option<(u32, u32, u32)> {
 
 /// Whether the connection was refused or lost, rather than the work.
 fn is_worth_another_try(code: Option<i32>, said: &str) -> bool {
-    const FINAL: [&str; 9] = [
-        "Permission denied (",
+    const FINAL: [&str; 8] = [
         "Host key verification failed",
         "Could not resolve hostname",
         "Connection refused",
@@ -356,12 +361,13 @@ fn is_worth_another_try(code: Option<i32>, said: &str) -> bool {
         "Unknown module",
     ];
     // Those of ssh, of a broken stream, of a socket, of a greeting, and of timeouts. Without a code it was killed.
-    matches!(code, None | Some(255 | 12 | 10 | 5 | 30 | 35)) && !FINAL.iter().any(|text| said.contains(text))
+    matches!(code, None | Some(255 | 12 | 10 | 5 | 30 | 35))
+        && !is_refused(said)
+        && !FINAL.iter().any(|text| said.contains(text))
 }
 
 pub(super) fn failure(said: &str, status: &str) -> Error {
     let hints = [
-        ("Permission denied (", "let the shell log in without a password; docs/copy.md says how"),
         ("Host key verification failed", "connect once by hand, and compare the key of the host"),
         ("ommand not found", "install rsync there"),
         ("rsync: not found", "install rsync there"),
@@ -369,9 +375,13 @@ pub(super) fn failure(said: &str, status: &str) -> Error {
         ("] mkdir ", "make the folder there first"),
         ("there is no folder for the destination", "make the folder there first"),
     ];
-    let hint = hints.iter().find(|(text, _)| said.contains(text)).map(|(_, hint)| match *hint {
-        "use fewer workers" => format!("{hint}: {}", option("jobs")),
-        hint => hint.to_owned(),
+    let login = "let the shell log in without a password; docs/copy.md says how".to_owned();
+    let hint = is_refused(said).then_some(login);
+    let hint = hint.or_else(|| {
+        hints.iter().find(|(text, _)| said.contains(text)).map(|(_, hint)| match *hint {
+            "use fewer workers" => format!("{hint}: {}", option("jobs")),
+            hint => hint.to_owned(),
+        })
     });
     let lines: Vec<_> = said.lines().filter(|line| !line.starts_with("rsync error:")).collect();
     let first = lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty());
@@ -382,6 +392,12 @@ pub(super) fn failure(said: &str, status: &str) -> Error {
         false => hint,
     };
     Error::There { said: if said.is_empty() { format!("it ended without a word ({status})") } else { said }, hint }
+}
+
+/// Whether ssh does not let us in. It lists the ways that it would take; a system's error has a number there.
+fn is_refused(said: &str) -> bool {
+    let ways = said.match_indices("Permission denied (").map(|(at, text)| &said[at + text.len()..]);
+    ways.into_iter().any(|rest| rest.starts_with(|first: char| first.is_ascii_lowercase()))
 }
 
 fn broken(error: millstream_host::Error) -> Error {

@@ -105,7 +105,10 @@ pub(crate) fn verify(
     for (manifest, header) in finished(home)?.whole {
         let path = Path::new(OsStr::from_bytes(&header.destination));
         let Some(address) = Address::parse(path) else { continue };
-        let is_below = address.by == wanted.by
+        // An empty path is the home folder, and holds no absolute ones.
+        let is_elsewhere = wanted.path.is_empty() && address.path.starts_with(b"/");
+        let is_below = !is_elsewhere
+            && address.by == wanted.by
             && Path::new(OsStr::from_bytes(&address.path)).starts_with(OsStr::from_bytes(&wanted.path));
         if is_below || address == wanted {
             let comparison = Comparison { rsync: &rsync, host, address, jobs, tally };
