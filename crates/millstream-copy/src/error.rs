@@ -1,5 +1,6 @@
 //! Why a copy cannot be made, or ends early.
 
+use crate::path::shown_path;
 use millstream_model::Refusal;
 use millstream_pg::{ErrorKind, Explained};
 use std::io;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum Error {
     /// A file cannot be read or written.
-    #[error("cannot {what} {}: {source}", path.display())]
+    #[error("cannot {what} {}: {source}", shown_path(path))]
     File {
         /// What failed, as a verb.
         what: &'static str,
@@ -20,7 +21,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The destination takes no more.
-    #[error("cannot write below {}: {source}", path.display())]
+    #[error("cannot write below {}: {source}", shown_path(path))]
     Full {
         /// The root of the copy.
         path: PathBuf,
@@ -36,13 +37,13 @@ pub enum Error {
         hint: Option<String>,
     },
     /// Another copy writes to the destination.
-    #[error("another copy writes to {}", path.display())]
+    #[error("another copy writes to {}", shown_path(path))]
     Busy {
         /// The root of the copy.
         path: PathBuf,
     },
     /// A manifest is not what a copy wrote.
-    #[error("the manifest {} is damaged: {source}", path.display())]
+    #[error("the manifest {} is damaged: {source}", shown_path(path))]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -55,6 +56,9 @@ pub enum Error {
     /// The server, or the way to it.
     #[error(transparent)]
     Server(#[from] millstream_pg::Error),
+    /// Somebody has stopped the copy before it had begun.
+    #[error("stopped before anything was copied")]
+    Stopped,
     /// A worker has panicked.
     #[error("a worker ended without an answer")]
     Bug,
@@ -100,10 +104,10 @@ impl Explained for Error {
             }),
             Self::There { hint, .. } => hint.clone(),
             Self::Busy { .. } => Some("wait for it, or stop it".to_owned()),
-            Self::Damaged { path, .. } => Some(format!("remove {} and copy again", path.display())),
+            Self::Damaged { path, .. } => Some(format!("remove {} and copy again", shown_path(path))),
             Self::Refused(refusal) => refusal.hint.clone(),
             Self::Server(error) => error.hint(),
-            Self::File { .. } | Self::Bug => None,
+            Self::File { .. } | Self::Stopped | Self::Bug => None,
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::limits::FAILURES_LISTED_MAX;
 use crate::local::UNFINISHED;
 use crate::manifest::{Header, Reader, Sorted, Sorter};
-use crate::path::{order, shown, split};
+use crate::path::{order, shown, shown_path, split};
 use crate::place::Place;
 use crate::request::{Delete, Request};
 use crate::state::State;
@@ -27,8 +27,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub struct Deletion {
     /// Entries, folders included.
     pub entries: u64,
-    /// Bytes of the files among them.
-    pub bytes: u64,
+    /// Bytes of the files among them. `None` on another machine, which does not tell them.
+    pub bytes: Option<u64>,
     /// The first of them.
     pub first: Vec<String>,
 }
@@ -47,13 +47,13 @@ pub(crate) fn check(delete: &Delete, place: &Place, destination: &Path, is_sourc
     let source = || fs::canonicalize(&place.source).map_err(Error::file("find", &place.source));
     let source = is_source_here.then(source).transpose()?;
     if let Some(source) = source.filter(|source| source.starts_with(destination)) {
-        let says = format!("the source {} lies in the destination, and would be deleted", source.display());
+        let says = format!("the source {} lies in the destination, and would be deleted", shown_path(source));
         return Err(Refusal::new(says).hint("choose a destination beside the source").into());
     }
     if let Some(trash) = &delete.trash {
         let found = fs::canonicalize(trash).map_err(Error::file("find the trash", trash))?;
         if found.starts_with(destination) {
-            let says = format!("the trash {} lies in the destination", found.display());
+            let says = format!("the trash {} lies in the destination", shown_path(found));
             return Err(Refusal::new(says).hint("choose a folder beside the destination").into());
         }
     }
@@ -97,7 +97,8 @@ pub(crate) fn find((place, state, destination): (&Place, &State, &Tree), request
     let mut source = Reader::open(&state.list()).map_err(Error::manifest(&state.list()))?;
     let mut destination = Reader::open(&there).map_err(Error::manifest(&there))?;
     let mut sorter = Sorter::new(state.folder());
-    let mut deletion = Deletion { entries: 0, bytes: 0, first: Vec::new() };
+    let mut deletion = Deletion { entries: 0, bytes: None, first: Vec::new() };
+    let mut bytes = 0;
     let mut wanted = source.next().map_err(Error::manifest(&state.list()))?;
     let mut protected: Option<Vec<u8>> = None;
     while let Some(entry) = destination.next().map_err(Error::manifest(&there))? {
@@ -118,7 +119,7 @@ pub(crate) fn find((place, state, destination): (&Place, &State, &Tree), request
             continue;
         }
         deletion.entries += 1;
-        deletion.bytes += entry.facts.size();
+        bytes += entry.facts.size();
         if deletion.first.len() < FAILURES_LISTED_MAX {
             deletion.first.push(shown(&entry.path));
         }
@@ -128,6 +129,7 @@ pub(crate) fn find((place, state, destination): (&Place, &State, &Tree), request
         sorter.push(&key, &[u8::from(entry.facts.kind == Kind::Folder)]).map_err(&failed)?;
     }
     millstream_host::remove_whole(&there).map_err(&failed)?;
+    deletion.bytes = Some(bytes);
     Ok(Extra { deletion, sorted: sorter.finish().map_err(&failed)? })
 }
 

@@ -6,7 +6,7 @@ use crate::extra::{self, Deletion};
 use crate::jobs::{Found, Gate};
 use crate::local::{self, Job};
 use crate::manifest::Header;
-use crate::path::shown;
+use crate::path::{shown, shown_path};
 use crate::place::Place;
 use crate::receipt::Receipt;
 use crate::remote::{self, Remote, RemoteJob, Way};
@@ -56,8 +56,8 @@ pub struct Plan {
 pub struct Planned {
     /// Entries that the destination has and the source has not.
     pub entries: u64,
-    /// Bytes of the files among them.
-    pub bytes: u64,
+    /// Bytes of the files among them. `None` on another machine, which does not tell them.
+    pub bytes: Option<u64>,
     /// The first of them.
     pub first: Vec<String>,
 }
@@ -70,7 +70,7 @@ pub type MayDelete<'a> = &'a (dyn Fn(&Deletion) -> bool + Sync);
 /// # Errors
 /// The request is refused, or the source cannot be listed.
 pub fn plan(request: &Request, tally: &Tally) -> Result<Plan, Error> {
-    let begun = Begun::new(request)?;
+    let begun = Begun::new(request, tally)?;
     let failures = Failures::open(None).map_err(Error::file("write to", begun.state.folder()))?;
     let (_, listed) = begun.list(request, tally, &failures)?;
     begun.refuse_empty(request, &listed)?;
@@ -100,7 +100,7 @@ pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Resu
     let started = Instant::now();
     // Several copies may be counted together.
     let seen_before = tally.seen.load(Relaxed);
-    let begun = Begun::new(request)?;
+    let begun = Begun::new(request, tally)?;
     let Begun { place, state, target, .. } = &begun;
     state.begin()?;
     let failures = Failures::open(Some(&state.failures())).map_err(Error::file("write to", state.folder()))?;
@@ -163,8 +163,8 @@ pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Resu
 ///
 /// # Errors
 /// As [`plan`].
-pub(crate) fn target(request: &Request) -> Result<PathBuf, Error> {
-    if let Some((_, place)) = Remote::of(request)? {
+pub(crate) fn target(request: &Request, tally: &Tally) -> Result<PathBuf, Error> {
+    if let Some((_, place)) = Remote::of(request, tally)? {
         return Ok(place.destination);
     }
     let place = Place::of(request)?;
@@ -238,8 +238,8 @@ struct Begun {
 }
 
 impl Begun {
-    fn new(request: &Request) -> Result<Self, Error> {
-        let (remote, place) = match Remote::of(request)? {
+    fn new(request: &Request, tally: &Tally) -> Result<Self, Error> {
+        let (remote, place) = match Remote::of(request, tally)? {
             Some((remote, place)) => (Some(remote), place),
             None => (None, Place::of(request)?),
         };
@@ -254,7 +254,7 @@ impl Begun {
                 return Err(Refusal::new("the source is a single file: there is nothing to delete").into());
             }
             match &remote {
-                Some(remote) if remote.way == Way::ToThere => remote::check_deletion(delete, remote)?,
+                Some(remote) if remote.way == Way::ToThere => remote::check_deletion(delete, remote, tally)?,
                 _ => extra::check(delete, &place, &root, remote.is_none())?,
             }
         }
@@ -411,8 +411,10 @@ impl Begun {
         let is_empty = listed.entries <= 1;
         match &request.delete {
             Some(delete) if is_empty && !delete.even_all => {
-                let says =
-                    format!("{} is empty: everything at the destination would be deleted", self.place.source.display());
+                let says = format!(
+                    "{} is empty: everything at the destination would be deleted",
+                    shown_path(&self.place.source)
+                );
                 Err(Refusal::new(says).hint(format!("if you mean it, add {}", option("yes-empty"))).into())
             }
             _ => Ok(()),

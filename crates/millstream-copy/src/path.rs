@@ -1,7 +1,9 @@
 //! Paths as bytes: their order, their parts and how they are shown.
 
 use std::cmp::Ordering;
+use std::ffi::OsStr;
 use std::fmt::Write;
+use std::os::unix::ffi::OsStrExt;
 
 /// Orders paths by their names: a folder comes right before what is in it.
 pub(crate) fn order(a: &[u8], b: &[u8]) -> Ordering {
@@ -33,6 +35,11 @@ pub(crate) fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
     }
     path.extend_from_slice(name);
     path
+}
+
+/// A path of this machine for people, as [`shown`] prints it.
+pub(crate) fn shown_path(path: impl AsRef<OsStr>) -> String {
+    shown(path.as_ref().as_bytes())
 }
 
 /// A path for people, on one line. Control characters, backslashes and bytes that are not UTF-8 are escaped.

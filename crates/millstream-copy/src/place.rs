@@ -1,6 +1,7 @@
 //! Which tree is copied to which: rsync's rule of the trailing slash.
 
 use crate::error::Error;
+use crate::path::shown_path;
 use crate::request::Request;
 use crate::walk::Filter;
 use millstream_model::Refusal;
@@ -44,13 +45,13 @@ impl Place {
         let metadata =
             if has_slash || request.copy_links { fs::metadata(source) } else { fs::symlink_metadata(source) };
         let metadata = metadata.map_err(|error| match error.kind() {
-            ErrorKind::NotFound => Refusal::new(format!("there is no {}", source.display())).into(),
+            ErrorKind::NotFound => Refusal::new(format!("there is no {}", shown_path(source))).into(),
             _ => Error::file("look at", source)(error),
         })?;
         let place = if metadata.is_dir() {
             Self::of_folder(source, destination, has_slash)
         } else if has_slash {
-            return Err(Refusal::new(format!("{} is no folder", source.display())).into());
+            return Err(Refusal::new(format!("{} is no folder", shown_path(source))).into());
         } else {
             Self::of_file(source, destination)?
         };
@@ -68,7 +69,7 @@ impl Place {
 
     /// What the slash at the end of a source means.
     pub(crate) fn rule(from: &OsStr, to: &OsStr, is_named: bool) -> String {
-        let (from, to) = (from.display(), to.display());
+        let (from, to) = (shown_path(from), shown_path(to));
         match is_named {
             true => format!("{from} becomes {to}; to copy only what is in it, write {from}/"),
             false => format!("what is in {from} goes to {to}"),
@@ -76,11 +77,11 @@ impl Place {
     }
 
     fn of_file(source: &Path, destination: &Path) -> Result<Self, Error> {
-        let no_name = || Refusal::new(format!("{} is no name of a file", source.display()));
+        let no_name = || Refusal::new(format!("{} is no name of a file", shown_path(source)));
         let from = source.file_name().ok_or_else(no_name)?;
         let folder = source.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let (to, name) = Self::of_name(from, destination);
-        let rule = format!("{} becomes {}", source.display(), to.join(&name).display());
+        let rule = format!("{} becomes {}", shown_path(source), shown_path(to.join(&name)));
         let single = Single { from: from.as_bytes().to_vec(), to: name.as_bytes().to_vec() };
         Ok(Self { source: folder.to_owned(), destination: to, file: Some(single), before: Vec::new(), rule })
     }
@@ -106,7 +107,7 @@ impl Place {
             Some(single) => destination == source && single.from == single.to,
         };
         if whole {
-            let says = format!("{} lies in {}", destination.display(), source.display());
+            let says = format!("{} lies in {}", shown_path(destination), shown_path(source));
             return Err(Refusal::new(says).hint("choose a destination outside of the source").into());
         }
         Ok(())
@@ -138,9 +139,9 @@ impl Place {
                     return Ok(missing.iter().rev().fold(found, |path: PathBuf, name| path.join(name)));
                 }
                 Ok(found) => {
-                    let says = format!("there is no folder for {}", self.destination.display());
+                    let says = format!("there is no folder for {}", shown_path(&self.destination));
                     let needed = missing.iter().skip(1).rev().fold(found, |path: PathBuf, name| path.join(name));
-                    return Err(Refusal::new(says).hint(format!("mkdir -p {}", needed.display())).into());
+                    return Err(Refusal::new(says).hint(format!("mkdir -p {}", shown_path(needed))).into());
                 }
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     missing.push(existing.file_name().unwrap_or(OsStr::new("..")).to_owned());

@@ -25,6 +25,8 @@ const BOOT: &str = "boot";
 /// Holds the digits with which the names of unfinished files begin.
 const TOKEN: &str = "token";
 const FAILURES: &str = "failures.ndjson";
+/// How lists of names begin that rsync reads.
+pub(crate) const NAMES: &str = "names.";
 
 /// The folder of a copy, which no other process uses meanwhile.
 pub(crate) struct State {
@@ -49,6 +51,7 @@ impl State {
         let lock = lock.ok_or_else(|| Error::Busy { path: destination.to_owned() })?;
         let token = token(&folder.join(TOKEN))?;
         let mut state = Self { folder, token, is_resumed: false, pieces: BTreeMap::new(), _lock: lock };
+        state.sweep()?;
         state.gather()?;
         Ok(state)
     }
@@ -101,6 +104,12 @@ impl State {
     pub(crate) fn begin(&self) -> Result<(), Error> {
         let path = self.folder.join(BOOT);
         millstream_host::write_whole(&path, &boot()).map_err(Error::file("write", &path))
+    }
+
+    /// Removes the lists of names that a killed run has left.
+    fn sweep(&self) -> Result<(), Error> {
+        let left = manifest::files_named(&self.folder, NAMES).map_err(Error::file("list", &self.folder))?;
+        left.iter().try_for_each(fs::remove_file).map_err(Error::file("tidy", &self.folder))
     }
 
     /// Joins the journals of unfinished runs into one sorted file.

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Something that could not be copied, or is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -43,7 +43,7 @@ pub struct Tally {
     /// Entries that could not be copied.
     pub failed: AtomicU64,
     phase: AtomicU64,
-    is_stopped: AtomicBool,
+    is_stopped: Arc<AtomicBool>,
 }
 
 impl Tally {
@@ -64,6 +64,11 @@ impl Tally {
             1 => Phase::Copying,
             _ => Phase::Verifying,
         }
+    }
+
+    /// Other counts of the same copy: whoever stops one stops both.
+    pub(crate) fn aside(&self) -> Self {
+        Self { is_stopped: Arc::clone(&self.is_stopped), ..Self::default() }
     }
 
     pub(crate) fn begin(&self, phase: Phase) {

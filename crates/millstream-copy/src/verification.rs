@@ -7,7 +7,7 @@ use crate::hasher::Hashing;
 use crate::limits::{BLOCK_BYTES_MAX, BLOCK_ENTRIES_MAX, BLOCKS_MAX};
 use crate::local::{buffer, hash, open_to_read};
 use crate::manifest::{Header, Reader};
-use crate::path::{shown, split};
+use crate::path::{shown, shown_path, split};
 use crate::state::finished;
 use crate::tally::{Failure, Failures, Phase, Tally};
 use crate::tree::{self, Thing, Tree, named};
@@ -45,6 +45,14 @@ pub struct Verification {
     pub seconds: f64,
 }
 
+impl Verification {
+    /// A copy of which nothing can be read.
+    pub(crate) fn of_what_is_gone(destination: &[u8], why: &str) -> Self {
+        let named = vec![Failure { path: shown(b""), reason: why.to_owned() }];
+        Self { destination: shown(destination), problems: 1, named, ..Self::default() }
+    }
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     entries: u64,
@@ -72,7 +80,7 @@ pub(crate) fn verify(destination: &Path, home: &Path, jobs: usize, tally: &Tally
         if let Some(damaged) = manifests.damaged {
             return Err(damaged);
         }
-        let says = format!("there is no manifest of a copy to {}", wanted.display());
+        let says = format!("there is no manifest of a copy to {}", shown_path(wanted));
         let hint = format!("only what {} has copied can be compared, by the user who did", command("copy"));
         return Err(Refusal::new(says).hint(hint).into());
     }
@@ -88,7 +96,14 @@ pub(crate) fn compare(manifest: &Path, jobs: usize, tally: &Tally) -> Result<Ver
     let target = PathBuf::from(OsStr::from_bytes(&header.destination));
     // The path of a single file is that of the file; its entry has its name.
     let root = if header.file.is_some() { target.parent().unwrap_or(&target) } else { &target };
-    let tree = Tree::open(root, false).map_err(Error::file("open", root))?;
+    let tree = match Tree::open(root, false) {
+        Ok(tree) => tree,
+        // The other copies are compared all the same.
+        Err(error) => {
+            let why = format!("it cannot be opened: {error}");
+            return Ok(Verification::of_what_is_gone(target.as_os_str().as_bytes(), &why));
+        }
+    };
     let failures = Failures::open(None).map_err(Error::file("read", manifest))?;
     tally.begin(Phase::Verifying);
     let counts = crew(

@@ -215,7 +215,9 @@ fn a_destination_that_is_full_there_ends_the_copy_and_it_resumes() {
     }
     let to = format!("127.0.0.1:{}", disk.dir.join("to").display());
     let full = there.copy(&["from/", &to]).ends(2);
-    assert!(full.stderr.contains("No space left on device") && full.stderr.contains("it resumes"), "{full:?}");
+    let says = ["No space left on device", "the disk is full"];
+    let is_said = says.iter().any(|text| full.stderr.contains(text));
+    assert!(is_said && full.stderr.contains("it resumes"), "{full:?}");
     for n in 10..20 {
         fs::remove_file(there.place.path(&format!("from/{n}"))).unwrap();
         let _ = fs::remove_file(disk.dir.join(format!("to/{n}")));
@@ -241,6 +243,13 @@ fn what_the_source_has_not_is_deleted_with_care_on_another_machine() {
     let kept = there.receipt(&["from/", &to, "--delete", "--yes", "--max-delete", "2"], 1);
     assert!(kept["kept_because"].as_str().unwrap().ends_with("more than --max-delete 2"), "{kept}");
     let trash = trash.to_str().unwrap();
+    let inside = format!("{}/to", place.path("").display());
+    let dots = format!("{trash}/../to");
+    for (trash, says) in [(trash, "no folder"), (&*inside, "lies in the destination"), (&*dots, "without ..")] {
+        let refused = there.copy(&["from/", &to, "--delete", "--yes", "--trash", trash]).ends(2);
+        assert!(refused.stderr.contains(says), "{refused:?}");
+    }
+    fs::create_dir(trash).unwrap();
     let args = [&["from/", &to, "--delete", "--yes", "--trash", trash], &rules[..]].concat();
     assert_eq!(there.receipt(&args, 0)["deleted"], 3);
     assert!(place.path("to/old/cache.o").exists() && place.path("to/cache.o").exists());
@@ -325,6 +334,69 @@ fn a_daemon_of_rsync_is_a_source_and_a_destination() {
     place.is_tidy("");
     assert_eq!(place.receipt(&[&at("to/"), "back/to"], 0)["copied"], 0);
     assert_eq!(place.copy(&["verify", "back"]).ends(0).code, 0);
+    for (args, says) in [
+        (&["--fsync"][..], "only a daemon answers"),
+        (&["--delete", "--yes", "--trash", "/to/trash"], "lies in the destination"),
+    ] {
+        let refused = place.copy(&[&["from/", &*at("to")], args].concat()).ends(2);
+        assert!(refused.stderr.contains(says), "{refused:?}");
+    }
     let refused = place.copy(&[&at("none"), "back"]).ends(2);
     assert!(refused.stderr.contains("there is no rsync://127.0.0.1"), "{refused:?}");
+}
+
+/// A remote shell that needs no other machine: a script that gets the command as its words.
+fn own_shell(place: &Place, name: &str, script: &str) -> String {
+    let path = place.write(name, format!("#!/bin/sh\nshift\n{script}\n").as_bytes());
+    shell(&place.path(""), &format!("chmod 755 . {name}"));
+    path.display().to_string()
+}
+
+#[test]
+fn what_rsync_leaves_out_there_is_no_success() {
+    let place = Place::new();
+    let as_nobody = own_shell(&place, "nobody", "exec setpriv --reuid 65534 --clear-groups sh -c \"$*\"");
+    // Paths of more than 4,096 bytes are too long for rsync.
+    fs::create_dir(place.path("to")).unwrap();
+    let long = "n=$(printf '%0200d' 1); for i in $(seq 25); do mkdir $n; cd $n; done; touch file";
+    shell(&place.path("from"), &format!("mknod null c 1 3; mkfifo pipe; echo text > file; {long}"));
+    shell(&place.path("to"), "chown 65534 .");
+    let to = format!("host:{}", place.path("to").display());
+    for _ in 0..2 {
+        let receipt = place.receipt(&["from/", &to, "--ssh", &as_nobody], 1);
+        let failures = receipt["failures"].as_array().unwrap();
+        let reason = |path: &str| {
+            let failure = failures.iter().find(|failure| failure["path"] == path);
+            failure.map(|failure| failure["reason"].as_str().unwrap().to_owned())
+        };
+        assert_eq!(reason("null").as_deref(), Some("only root can make a device"), "{receipt}");
+        assert_eq!((reason("pipe"), reason("file")), (None, None), "{receipt}");
+        let here = Command::new("find").arg(place.path("to")).args(["-printf", "x"]).output().unwrap().stdout;
+        let arrived = ["copied", "same"].iter().map(|name| receipt[name].as_u64().unwrap()).sum::<u64>();
+        assert_eq!(arrived, here.len() as u64, "{receipt}");
+    }
+}
+
+#[test]
+fn a_comparison_goes_on_beside_what_is_gone_and_behind_what_a_login_prints() {
+    let place = Place::new();
+    let plain = own_shell(&place, "plain", "exec sh -c \"$*\"");
+    let noisy = own_shell(&place, "noisy", "echo Welcome; echo 'find: a banner' >&2; exec sh -c \"$*\"");
+    let silent = own_shell(&place, "silent", "exit 3");
+    let to = |name: &str| format!("host:{}", place.path(name).display());
+    fs::create_dir(place.path("all")).unwrap();
+    for name in ["all/a/", "all/b/"] {
+        place.write(format!("from/{name}/file"), b"text");
+        place.receipt(&["from/", &to(name), "--hash", "--ssh", &plain], 0);
+    }
+    let whole = place.copy(&["verify", &to("all"), "--ssh", &noisy]).ends(0);
+    assert_eq!(whole.stdout.matches("no problem").count(), 2, "{whole:?}");
+    fs::remove_dir_all(place.path("all/a")).unwrap();
+    let one = place.copy(&["verify", &to("all"), "--ssh", &plain]).ends(1);
+    assert!(one.stdout.contains(".: it cannot be listed: there is no such folder"), "{one:?}");
+    assert_eq!(one.stdout.matches("no problem").count(), 1, "{one:?}");
+    let refused = place.copy(&["verify", &to("all"), "--ssh", &silent]).ends(2);
+    assert!(refused.stderr.contains("ended without a word (exit status: 3)"), "{refused:?}");
+    let refused = place.copy(&["-oProxyCommand=touch x:a", "back"]);
+    assert!(refused.code == 2 && !place.path("x").exists(), "{refused:?}");
 }

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::limits::{CONTROL_READ_PAUSE, CONTROL_READS_MAX};
+use crate::path::shown_path;
 use millstream_model::Refusal;
 use std::fs;
 use std::ops::Range;
@@ -22,7 +23,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Error> {
         }
         std::thread::sleep(CONTROL_READ_PAUSE);
     }
-    Err(Refusal::new(format!("the checksum of {} never fits", path.display())).into())
+    Err(Refusal::new(format!("the checksum of {} never fits", shown_path(path))).into())
 }
 
 /// The number that all copies of a cluster share.

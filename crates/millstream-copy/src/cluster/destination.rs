@@ -6,6 +6,7 @@ use crate::entry::Kind;
 use crate::error::Error;
 use crate::flow;
 use crate::manifest::Reader;
+use crate::path::shown_path;
 use crate::remote::{Content, There};
 use crate::request::Request;
 use crate::state::State;
@@ -41,17 +42,18 @@ impl Destination {
         destination: &Path,
         cluster: &ClusterRequest,
         system: u64,
+        tally: &Tally,
     ) -> Result<Self, Error> {
         let mut request = Request::new(source.join(""), destination, &cluster.home);
         request.shell.clone_from(&cluster.shell);
-        let target = flow::target(&request)?;
+        let target = flow::target(&request, tally)?;
         let notes = State::folder_of(&cluster.home, &target);
         let there = There::of(&request, &target)?;
         let content = match &there {
-            Some(there) => there.content()?,
+            Some(there) => there.content(tally)?,
             None => content_here(&target)?,
         };
-        let root = target.display().to_string();
+        let root = shown_path(&target);
         let opened = Self { notes, target, system, there, was_empty: content == Content::Empty };
         match content {
             Content::Empty => Ok(opened),

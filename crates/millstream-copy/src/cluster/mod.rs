@@ -15,6 +15,7 @@ mod wal;
 use crate::error::Error;
 use crate::flow;
 use crate::limits::LARGE_CLUSTER_BYTES_MIN;
+use crate::path::shown_path;
 use crate::receipt::Receipt;
 use crate::request::{Delete, Jobs, Request};
 use crate::tally::Tally;
@@ -122,7 +123,7 @@ pub struct ClusterReceipt {
 pub async fn plan_cluster(conninfo: &ConnInfo, request: &ClusterRequest) -> Result<ClusterPlan, Error> {
     let server = Server::open(conninfo).await?;
     let (facts, request) = (server.facts.clone(), request.clone());
-    blocking(move || Work::new(facts, request)?.plan()).await
+    blocking(move || Work::new(facts, request, &Tally::default())?.plan()).await
 }
 
 /// Copies a cluster.
@@ -138,8 +139,8 @@ pub async fn copy_cluster(
     let begun = Instant::now();
     let server = Server::open(conninfo).await?;
     let (facts, asked) = (server.facts.clone(), request.clone());
-    let conninfo = conninfo.clone();
-    let work = Arc::new(blocking(move || Work::new(facts, asked)).await?);
+    let (conninfo, counted) = (conninfo.clone(), Arc::clone(tally));
+    let work = Arc::new(blocking(move || Work::new(facts, asked, &counted)).await?);
     let slot = request.standby.as_deref();
     server.reserve_wal(slot).await?;
     let copied = copied(&server, &work, conninfo, tally).await;
@@ -210,20 +211,19 @@ struct Done {
 }
 
 impl Work {
-    fn new(facts: Facts, request: ClusterRequest) -> Result<Self, Error> {
+    fn new(facts: Facts, request: ClusterRequest, tally: &Tally) -> Result<Self, Error> {
         let path = facts.data.join("global/pg_control");
         let here = fs::read(&path).ok().and_then(|bytes| control::system(&bytes));
         if here != Some(facts.system) {
-            let says = format!("the data directory {} cannot be read here", facts.data.display());
+            let says = format!("the data directory {} cannot be read here", shown_path(&facts.data));
             let hint = "run this on the server's machine, as the server's user or as root";
             return Err(Refusal::new(says).hint(hint).into());
         }
-        let destination = Destination::open(&facts.data, &request.destination, &request, facts.system)?;
+        let destination = Destination::open(&facts.data, &request.destination, &request, facts.system, tally)?;
         for (from, _) in &request.tablespaces {
             if facts.tablespaces.iter().all(|space| space.location != *from) {
-                let known: Vec<_> =
-                    facts.tablespaces.iter().map(|space| space.location.display().to_string()).collect();
-                let says = format!("there is no tablespace at {}", from.display());
+                let known: Vec<_> = facts.tablespaces.iter().map(|space| shown_path(&space.location)).collect();
+                let says = format!("there is no tablespace at {}", shown_path(from));
                 let hint = match known.is_empty() {
                     true => "there is none outside of the data directory".to_owned(),
                     false => format!("they are at {}", known.join(", ")),
@@ -236,17 +236,17 @@ impl Work {
             let mapped = request.tablespaces.iter().find(|(from, _)| *from == space.location);
             let to = mapped.map_or_else(|| space.location.clone(), |(_, to)| to.clone());
             if to.is_relative() {
-                let says = format!("the new place {} of a tablespace is no absolute path", to.display());
+                let says = format!("the new place {} of a tablespace is no absolute path", shown_path(to));
                 return Err(Error::from(Refusal::new(says).hint("begin it with a slash")));
             }
             let version = version_folder(&space.location, major)?;
             let from = space.location.clone();
             if to == from && !destination.is_there() {
-                let says = format!("the tablespace at {} would be copied onto itself", from.display());
-                let mapped = set("tablespace", format!("{}=NEW", from.display())).to_string();
+                let says = format!("the tablespace at {} would be copied onto itself", shown_path(&from));
+                let mapped = set("tablespace", format!("{}=NEW", shown_path(&from))).to_string();
                 return Err(Refusal::new(says).hint(format!("say where it goes: {mapped}")).into());
             }
-            let destination = Destination::open(&from, &destination.beside(&to), &request, facts.system)?;
+            let destination = Destination::open(&from, &destination.beside(&to), &request, facts.system, tally)?;
             Ok(Moved { oid: space.oid.clone(), from, to, version, destination })
         };
         let tablespaces = facts.tablespaces.iter().map(moved).collect::<Result<_, _>>()?;
@@ -260,7 +260,7 @@ impl Work {
             let folder = facts.config.parent().unwrap_or(&facts.config);
             notes.push(format!(
                 "the settings lie outside of the data directory, in {}, and are not copied",
-                folder.display()
+                shown_path(folder)
             ));
         }
         if facts.bytes >= LARGE_CLUSTER_BYTES_MIN {
@@ -271,15 +271,12 @@ impl Work {
             ));
         }
         Ok(ClusterPlan {
-            source: facts.data.display().to_string(),
-            destination: self.request.destination.display().to_string(),
+            source: shown_path(&facts.data),
+            destination: shown_path(&self.request.destination),
             tablespaces: self
                 .tablespaces
                 .iter()
-                .map(|moved| MovedTablespace {
-                    from: moved.from.display().to_string(),
-                    to: moved.to.display().to_string(),
-                })
+                .map(|moved| MovedTablespace { from: shown_path(&moved.from), to: shown_path(&moved.to) })
                 .collect(),
             bytes: facts.bytes,
             unlogged: facts.unlogged.clone(),
@@ -356,7 +353,7 @@ impl Work {
             let path = folder.join(file);
             let size = fs::metadata(&path).map_err(Error::file("read the WAL that the copy needs, in", &path))?.len();
             if size != self.facts.segment_bytes {
-                return Err(Refusal::new(format!("the file {} of WAL is not whole", path.display())).into());
+                return Err(Refusal::new(format!("the file {} of WAL is not whole", shown_path(path))).into());
             }
         }
         let mut rules: Vec<_> = files.iter().map(|file| omitted::included(&format!("/{file}"))).collect();
@@ -430,5 +427,5 @@ fn version_folder(location: &Path, major: i32) -> Result<String, Error> {
             return Ok(name.to_owned());
         }
     }
-    Err(Refusal::new(format!("the tablespace {} has no folder {before}*", location.display())).into())
+    Err(Refusal::new(format!("the tablespace {} has no folder {before}*", shown_path(location))).into())
 }

@@ -2,6 +2,7 @@
 
 use super::backup_manifest::Arrived;
 use crate::error::Error;
+use crate::path::shown_path;
 use millstream_pg::{Address, ConnInfo};
 use sha2::{Digest, Sha256};
 use std::fs;
@@ -82,7 +83,7 @@ pub(super) fn standby_settings(own: &str, conninfo: &ConnInfo, slot: &str) -> St
         let place = match (&host.name, &host.address) {
             (Some(name), _) | (None, Address::Name(name)) => name.clone(),
             (None, Address::Ip(ip)) => ip.to_string(),
-            (None, Address::Socket(folder)) => folder.display().to_string(),
+            (None, Address::Socket(folder)) => shown_path(folder),
         };
         words.extend([format!("host={}", quoted(&place)), format!("port={}", host.port)]);
     }

@@ -137,11 +137,16 @@ pub(crate) fn read_journal(path: &Path) -> io::Result<Notes> {
 
 /// The journals in a folder.
 pub(crate) fn journals(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    files_named(folder, NAME)
+}
+
+/// The files in a folder whose names begin like this.
+pub(crate) fn files_named(folder: &Path, begins: &str) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().and_then(|name| name.to_str());
-        if name.is_some_and(|name| name.starts_with(NAME)) {
+        if name.is_some_and(|name| name.starts_with(begins)) {
             found.push(path);
         }
     }

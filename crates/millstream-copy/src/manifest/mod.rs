@@ -6,7 +6,7 @@ mod journal;
 mod sorter;
 
 pub(crate) use file::{Header, Reader, Writer, header_of};
-pub(crate) use journal::{Journal, Note, Notes, Piece, journals, read_journal};
+pub(crate) use journal::{Journal, Note, Notes, Piece, files_named, journals, read_journal};
 pub(crate) use sorter::{Sorted, Sorter};
 
 use crate::entry::{Entry, Facts};

@@ -105,7 +105,8 @@ fn host_of(text: &[u8]) -> Option<&[u8]> {
         None => 0,
     };
     let colon = first[from..].iter().position(|byte| *byte == b':')? + from;
-    (colon > 0).then_some(&text[..colon])
+    // A remote shell would take it for an option.
+    (colon > 0 && !text.starts_with(b"-")).then_some(&text[..colon])
 }
 
 /// A text as POSIX shells read it, in quotes. Without zero bytes, which no argument holds.
@@ -153,7 +154,7 @@ mod tests {
         for (text, by, path, whole) in cases {
             assert_eq!(parsed(text), Some((by.to_owned(), path.to_owned(), whole.to_owned())), "{text}");
         }
-        for here in ["a", "./a:b", "/a:b", "a/b:c", ":a", "[a", ""] {
+        for here in ["a", "-oProxyCommand=x:a", "./a:b", "/a:b", "a/b:c", ":a", "[a", ""] {
             assert_eq!(parsed(here), None, "{here}");
         }
     }

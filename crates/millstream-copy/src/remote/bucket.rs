@@ -122,21 +122,24 @@ impl Courier<'_> {
                 job.tally.done(item.entry.facts.size());
             }
             match failed.get(&place) {
+                _ if changes[place] == Some(Change::LeftOut) => self.failed(item, "only root can make a device")?,
                 Some(None) => {
                     self.counts.skipped += 1;
                     self.note(item, &Note::Absent)?;
                 }
-                Some(Some(reason)) => {
-                    self.counts.failed += 1;
-                    job.failures.add(&item.entry.path, reason.as_str());
-                    job.tally.failed.fetch_add(1, Relaxed);
-                    self.note(item, &Note::Absent)?;
-                }
+                Some(Some(reason)) => self.failed(item, reason)?,
                 None => self.arrived(item, changes[place].unwrap_or(Change::Same))?,
             }
         }
         hit_on_thread("bucket-noted");
         Ok(())
+    }
+
+    fn failed(&mut self, item: &Item, reason: &str) -> Result<(), Error> {
+        self.counts.failed += 1;
+        self.job.failures.add(&item.entry.path, reason);
+        self.job.tally.failed.fetch_add(1, Relaxed);
+        self.note(item, &Note::Absent)
     }
 
     /// What rsync would still have to do, although it has ended: each with the reason, or `None` if the source has it no
@@ -188,7 +191,7 @@ impl Courier<'_> {
         match change {
             Change::Copied => self.counts.copied(facts),
             Change::Linked => self.counts.linked += 1,
-            Change::Same | Change::Deleted => self.counts.same += 1,
+            Change::Same | Change::Deleted | Change::LeftOut => self.counts.same += 1,
         }
         let remote = self.job.remote;
         let known = item.known.as_ref().and_then(|note| note.hash_of(facts)).filter(|_| change == Change::Same);
@@ -285,8 +288,11 @@ pub(super) fn reason(path: &[u8], said: &str) -> String {
     // It prints odd bytes in another way.
     let plain = name.split(|byte| !(b' '..=b'~').contains(byte)).max_by_key(|part| part.len()).unwrap_or(name);
     let plain = String::from_utf8_lossy(plain);
-    let line = said.lines().find(|line| line.contains(": ") && line.contains(&*plain) && line.starts_with("rsync"));
-    let line = line.or_else(|| said.lines().find(|line| line.starts_with("rsync: ")));
+    let is_rsync = |line: &&str| line.starts_with("rsync: ");
+    let is_about = |line: &&str| line.contains(": ") && line.contains(&*plain) && !line.starts_with("rsync error: ");
+    let line = said.lines().find(|line| is_rsync(line) && is_about(line));
+    let line = line.or_else(|| said.lines().find(|line| !plain.is_empty() && is_about(line)));
+    let line = line.or_else(|| said.lines().find(is_rsync));
     match line.and_then(|line| line.split_once("failed: ")) {
         Some((_, why)) => format!("rsync says: {why}"),
         None => line.map_or("rsync could not copy it".to_owned(), |line| format!("rsync says: {line}")),
@@ -304,6 +310,8 @@ mod tests {
             rsync error: some files/attrs were not transferred";
         assert_eq!(reason(b"in/b", said), "rsync says: Read-only file system (30)");
         assert!(reason(b"a", said).ends_with("Permission denied (13)"), "{}", reason(b"a", said));
+        let blocked = "could not make way for new regular file: in/f\nrsync error: some files/attrs";
+        assert_eq!(reason(b"in/f", blocked), "rsync says: could not make way for new regular file: in/f");
         assert_eq!(reason(b"c", ""), "rsync could not copy it");
     }
 }

@@ -1,5 +1,6 @@
 //! Deletes what a destination on another machine has and the source has not: one process of rsync, tried first.
 
+use super::address::{By, quoted_path};
 use super::rsync::Change;
 use super::{Remote, RemoteJob};
 use crate::error::Error;
@@ -8,28 +9,63 @@ use crate::limits::FAILURES_LISTED_MAX;
 use crate::manifest::{Reader, Sorter};
 use crate::path::{order, shown};
 use crate::request::{Delete, Request};
+use crate::tally::Tally;
 use millstream_model::Refusal;
 use std::cmp::Ordering;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Refuses what the other machine could not do.
+/// Refuses a trash that the other machine has not, or that would be deleted itself.
 ///
 /// # Errors
-/// The trash is no absolute path.
-pub(crate) fn check(delete: &Delete, remote: &Remote) -> Result<(), Error> {
+/// The trash is no absolute path, does not exist, or lies in the destination.
+pub(crate) fn check(delete: &Delete, remote: &Remote, tally: &Tally) -> Result<(), Error> {
     let Some(trash) = &delete.trash else { return Ok(()) };
-    let root = OsStr::from_bytes(&remote.root.path);
-    if trash.is_relative() {
-        let says = format!("the trash {} is no absolute path of the other machine", trash.display());
-        return Err(Refusal::new(says).hint("begin it with a slash").into());
+    if trash.is_relative() || trash.components().any(|part| part == Component::ParentDir) {
+        let says =
+            format!("the trash {} is no absolute path of the other machine", shown(trash.as_os_str().as_bytes()));
+        return Err(Refusal::new(says).hint("begin it with a slash, and write it without ..").into());
     }
+    let (root, trash) = match &remote.root.by {
+        By::Shell(host) => match canonical(remote, host, trash, tally)? {
+            Some(found) => found,
+            None => return Ok(()),
+        },
+        // A daemon counts it from the module, which is the first name of the path.
+        By::Daemon => {
+            let path =
+                remote.root.path.iter().position(|byte| *byte == b'/').map_or(&b"/"[..], |at| &remote.root.path[at..]);
+            (OsStr::from_bytes(path).into(), trash.clone())
+        }
+    };
     if trash.starts_with(root) {
-        let says = format!("the trash {} lies in the destination", trash.display());
+        let says = format!("the trash {} lies in the destination", shown(trash.as_os_str().as_bytes()));
         return Err(Refusal::new(says).hint("choose a folder beside the destination").into());
     }
     Ok(())
+}
+
+/// The root and the trash there, without links. `None` if the root does not exist: then there is nothing to delete.
+fn canonical(remote: &Remote, host: &OsStr, trash: &Path, tally: &Tally) -> Result<Option<(PathBuf, PathBuf)>, Error> {
+    let mut script = OsString::from("(cd ");
+    script.push(quoted_path(&remote.root.path));
+    script.push(" 2>/dev/null && pwd -P); printf '\\0'; cd ");
+    script.push(quoted_path(trash.as_os_str().as_bytes()));
+    script.push(" && pwd -P; printf '\\0'");
+    let mut found = Vec::new();
+    remote.rsync.script(host, &script, &|_| Ok(()), tally, &mut |record| {
+        found.push(PathBuf::from(OsStr::from_bytes(record.strip_suffix(b"\n").unwrap_or(record))));
+        Ok(())
+    })?;
+    let [root, trash] = &found[..] else { return Ok(None) };
+    if trash.as_os_str().is_empty() {
+        return Err(Refusal::new("the trash is no folder of the other machine, or may not be entered")
+            .hint("make the folder there first")
+            .into());
+    }
+    Ok((!root.as_os_str().is_empty()).then(|| (root.clone(), trash.clone())))
 }
 
 /// Finds what would be deleted.
@@ -37,7 +73,7 @@ pub(crate) fn check(delete: &Delete, remote: &Remote) -> Result<(), Error> {
 /// # Errors
 /// The other machine cannot be reached, or the destination not be listed whole.
 pub(crate) fn find(job: &RemoteJob<'_>) -> Result<Deletion, Error> {
-    let mut deletion = Deletion { entries: 0, bytes: 0, first: Vec::new() };
+    let mut deletion = Deletion { entries: 0, bytes: None, first: Vec::new() };
     let failed = Error::file("write to", job.state.folder());
     let mut names = Sorter::new(job.state.folder());
     let mut kept = Ok(());
@@ -104,7 +140,8 @@ pub(crate) fn delete(job: &RemoteJob<'_>, delete: &Delete, found: &Deletion) -> 
         args.extend(["--backup".into(), folder]);
     }
     let mut deleted = 0;
-    let ran = job.remote.rsync.run(&args, job.tally, &mut |line| {
+    // Started again, it would count anew how much it may delete.
+    let ran = job.remote.rsync.run_once(&args, job.tally, &mut |line| {
         deleted += u64::from(line.change == Change::Deleted);
     })?;
     if !ran.is_whole && !job.tally.is_stopped() {

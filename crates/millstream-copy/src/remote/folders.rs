@@ -7,8 +7,9 @@ use crate::counts::Counts;
 use crate::entry::{Entry, Kind};
 use crate::error::Error;
 use crate::local::sweep;
-use crate::manifest::Reader;
-use std::collections::BTreeMap;
+use crate::manifest::{Reader, Sorter};
+use crate::path::order;
+use std::cmp::Ordering;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
@@ -132,16 +133,37 @@ pub(crate) fn dress(job: &RemoteJob<'_>) -> Result<u64, Error> {
     if ran.is_whole || job.tally.is_stopped() {
         return Ok(0);
     }
-    // What would still be changed has failed.
-    let mut failed = BTreeMap::new();
-    let dry = job.remote.rsync.run(&args(job, &names, &["-n".into()]), job.tally, &mut |line| {
-        failed.insert(line.path, ());
+    // What would still be changed, or is not even named, has failed.
+    let failed = Error::file("write to", job.state.folder());
+    let mut settled = Sorter::new(job.state.folder());
+    let mut kept = Ok(());
+    let dry = job.remote.rsync.run(&args(job, &names, &["-n".into(), "-ii".into()]), job.tally, &mut |line| {
+        if line.is_untouched && kept.is_ok() {
+            kept = settled.push(&line.path, b"");
+        }
     })?;
-    let said = format!("{}\n{}", ran.said, dry.said);
-    for path in failed.keys() {
-        job.failures.add(path, super::bucket::reason(path, &said));
+    if job.tally.is_stopped() {
+        return Ok(0);
     }
-    Ok(failed.len() as u64)
+    kept.map_err(&failed)?;
+    let said = format!("{}\n{}", ran.said, dry.said);
+    let mut settled = settled.finish().map_err(&failed)?;
+    let mut next = settled.next().map_err(&failed)?;
+    let mut count = 0;
+    let mut list = open(job)?;
+    while let Some(entry) = list.next().map_err(Error::manifest(&job.state.list()))? {
+        if entry.facts.kind != Kind::Folder {
+            continue;
+        }
+        while next.as_ref().is_some_and(|next| order(&next.path, &entry.path) == Ordering::Less) {
+            next = settled.next().map_err(&failed)?;
+        }
+        if next.as_ref().is_none_or(|next| next.path != entry.path) {
+            job.failures.add(&entry.path, super::bucket::reason(&entry.path, &said));
+            count += 1;
+        }
+    }
+    Ok(count)
 }
 
 /// The option that runs a script there before rsync, if a shell answers: a connection less.

@@ -5,6 +5,7 @@ use super::rsync::{Rsync, unescaped};
 use crate::entry::{Entry, Facts, Inode, Kind, Time};
 use crate::error::Error;
 use crate::manifest::{Header, Sorter, Writer, encode};
+use crate::path::shown_path;
 use crate::state::is_large;
 use crate::tally::{Failures, Tally};
 use crate::walk::{Filter, Listed};
@@ -47,8 +48,25 @@ impl Listing<'_> {
     /// Lists the tree into a manifest. What cannot be listed is a failure.
     ///
     /// # Errors
-    /// The other machine cannot be reached, or has no GNU find; the manifest cannot be written.
+    /// There is nothing; the other machine cannot be reached, or has no GNU find; the manifest cannot be written.
     pub(crate) fn list(&self, header: &Header, manifest: &Path, folder: &Path) -> Result<Listed, Error> {
+        let (listed, nothing) = self.list_what_is_there(header, manifest, folder)?;
+        match nothing {
+            None => Ok(listed),
+            Some(why) => Err(Refusal::new(format!("{} cannot be listed: {why}", shown_path(self.root.text()))).into()),
+        }
+    }
+
+    /// The same, with why there is nothing.
+    ///
+    /// # Errors
+    /// The other machine cannot be reached, or has no GNU find; the manifest cannot be written.
+    pub(super) fn list_what_is_there(
+        &self,
+        header: &Header,
+        manifest: &Path,
+        folder: &Path,
+    ) -> Result<(Listed, Option<String>), Error> {
         let mut found = Found { sorter: Sorter::new(folder), listed: Listed::default(), firsts: HashMap::new() };
         let said = match &self.root.by {
             By::Shell(host) => self.by_find(host, &mut found)?,
@@ -63,14 +81,13 @@ impl Listing<'_> {
         for problem in problems {
             is_whole = false;
             self.tally.found(0);
-            self.failures.add(b"", format!("it cannot be listed whole: {problem}"));
+            match unlisted(problem) {
+                Some((path, why)) => self.failures.add(path.as_bytes(), format!("it cannot be listed: {why}")),
+                None => self.failures.add(b"", format!("it cannot be listed whole: {problem}")),
+            }
         }
         let Found { sorter, mut listed, firsts } = found;
-        if listed.entries == 0 && !self.tally.is_stopped() {
-            let text = self.root.text();
-            let says = said.lines().next().unwrap_or("there is nothing").trim().to_owned();
-            return Err(Refusal::new(format!("{} cannot be listed: {says}", text.display())).into());
-        }
+        let nothing = (listed.entries == 0 && !self.tally.is_stopped()).then(|| why_nothing(&said));
         listed.is_whole = is_whole;
         let written = (|| {
             let mut sorted = sorter.finish()?;
@@ -88,7 +105,7 @@ impl Listing<'_> {
             writer.finish_unsynced()
         })();
         written.map_err(Error::file("write", manifest))?;
-        Ok(listed)
+        Ok((listed, nothing))
     }
 
     fn by_find(&self, host: &OsStr, found: &mut Found) -> Result<String, Error> {
@@ -116,7 +133,7 @@ impl Listing<'_> {
             self.keep(entry, found)
         })?;
         if ran.said.contains("-printf") || ran.said.contains("find: not found") || ran.said.contains("find: command") {
-            let says = format!("{} has no GNU find", host.display());
+            let says = format!("{} has no GNU find", shown_path(host));
             return Err(Refusal::new(says).hint("install findutils there, or copy from a daemon of rsync").into());
         }
         Ok(ran.said)
@@ -160,6 +177,24 @@ impl Listing<'_> {
         listed.shared += u64::from(entry.facts.shared.is_some());
         listed.large += u64::from(is_large(&entry.facts));
         found.sorter.push(&entry.path, &encode(&entry.facts)?)
+    }
+}
+
+/// The folder that find could not list, and why.
+fn unlisted(problem: &str) -> Option<(&str, &str)> {
+    problem.strip_prefix("find: './")?.split_once("': ")
+}
+
+/// Why nothing was listed.
+fn why_nothing(said: &str) -> String {
+    let why = said.lines().last().unwrap_or("there is nothing").trim();
+    // What shells say after their names and numbers: one of them gives no reason.
+    match why.rsplit_once("cd: ") {
+        Some((_, rest)) if rest.starts_with("can't cd to") => {
+            "there is no such folder, or it may not be entered".to_owned()
+        }
+        Some((_, rest)) => rest.to_owned(),
+        None => why.to_owned(),
     }
 }
 
@@ -290,6 +325,10 @@ mod tests {
         let link = entry_of(&fields("l|777|0|0|7|5.0|1|2|1|no where|a")).unwrap();
         assert_eq!(link.facts.kind, Kind::Link { target: b"no where".to_vec() });
         assert_eq!(time_of("-2.5"), Some(Time { seconds: -2, nanos: 500_000_000 }));
+        assert_eq!(unlisted("find: './a/b': Permission denied"), Some(("a/b", "Permission denied")));
+        assert_eq!(unlisted("find: missing argument"), None);
+        assert!(why_nothing("a banner\nsh: 1: cd: can't cd to /x").contains("no such folder"));
+        assert_eq!(why_nothing("sh: line 1: cd: /x: Permission denied"), "/x: Permission denied");
         assert!(entry_of(&fields("f|rwx|7|8|12|1.0|65024|99|2||a")).is_err() && entry_of(&fields("f")).is_err());
     }
 

@@ -25,7 +25,7 @@ use crate::error::Error;
 use crate::jobs::{Found, Gate};
 use crate::local::unfinished;
 use crate::manifest::Header;
-use crate::path::shown;
+use crate::path::{shown, shown_path};
 use crate::place::Place;
 use crate::request::Request;
 use crate::state::State;
@@ -75,7 +75,7 @@ impl Remote {
     ///
     /// # Errors
     /// Both lie on others; what is asked for is not possible between machines; the other one cannot be reached.
-    pub(crate) fn of(request: &Request) -> Result<Option<(Self, Place)>, Error> {
+    pub(crate) fn of(request: &Request, tally: &Tally) -> Result<Option<(Self, Place)>, Error> {
         let way = match [&request.source, &request.destination].map(|path| Address::parse(path)) {
             [None, None] => return Self::refuse_what_needs_another(request).map(|()| None),
             [None, Some(there)] => (Way::ToThere, there),
@@ -87,13 +87,17 @@ impl Remote {
         };
         let (way, there) = way;
         if there.by == By::Daemon && there.path.iter().all(|byte| *byte == b'/') {
-            let says = format!("{} names no module of the daemon", there.text().display());
+            let says = format!("{} names no module of the daemon", shown_path(there.text()));
             return Err(Refusal::new(says).hint("write HOST::MODULE/PATH or rsync://HOST/MODULE/PATH").into());
+        }
+        if request.fsync && way == Way::ToThere && there.by == By::Daemon {
+            let says = format!("{} needs a shell on the other machine, and only a daemon answers", option("fsync"));
+            return Err(Refusal::new(says).into());
         }
         let rsync = Rsync::new(request)?;
         let (place, root) = match way {
-            Way::ToThere => place::to_there(request, &there, &rsync)?,
-            Way::FromThere => place::from_there(request, &there, &rsync)?,
+            Way::ToThere => place::to_there(request, &there, (&rsync, tally))?,
+            Way::FromThere => place::from_there(request, &there, (&rsync, tally))?,
         };
         refuse_patterns(&root.path)?;
         if let Some(single) = &place.file {
@@ -137,15 +141,12 @@ impl Remote {
         listing.list(header, &state.list(), state.folder())
     }
 
-    /// Waits until everything is on the disk there.
+    /// Waits until everything is on the disk there. A daemon cannot be asked for that, which [`Remote::of`] refuses.
     ///
     /// # Errors
-    /// Only a daemon answers, or the other machine cannot be reached.
+    /// The other machine cannot be reached, or has no `sync`.
     pub(crate) fn sync(&self, tally: &Tally) -> Result<(), Error> {
-        let By::Shell(host) = &self.root.by else {
-            let says = format!("{} needs a shell on the other machine, and only a daemon answers", option("fsync"));
-            return Err(Refusal::new(says).into());
-        };
+        let By::Shell(host) = &self.root.by else { return Ok(()) };
         let mut script = OsString::from("exec sync -f ");
         script.push(quoted_path(&self.root.path));
         let ran = self.rsync.script(host, &script, &|_| Ok(()), tally, &mut |_| Ok(()))?;

@@ -3,6 +3,7 @@
 use super::address::Address;
 use super::rsync::Rsync;
 use crate::error::Error;
+use crate::path::shown_path;
 use crate::place::{Place, Single};
 use crate::request::Request;
 use crate::tally::Tally;
@@ -21,7 +22,11 @@ enum Kind {
 }
 
 /// The ends of a copy to another machine, and the root there.
-pub(super) fn to_there(request: &Request, there: &Address, rsync: &Rsync) -> Result<(Place, Address), Error> {
+pub(super) fn to_there(
+    request: &Request,
+    there: &Address,
+    (rsync, tally): (&Rsync, &Tally),
+) -> Result<(Place, Address), Error> {
     let source = &request.source;
     let has_slash = source.as_os_str().as_bytes().ends_with(b"/");
     let is_folder = {
@@ -36,13 +41,13 @@ pub(super) fn to_there(request: &Request, there: &Address, rsync: &Rsync) -> Res
         let destination = PathBuf::from(root.text());
         return Ok((Place { source: source.clone(), destination, file: None, before, rule }, root));
     }
-    let from = own.ok_or_else(|| Refusal::new(format!("{} is no name of a file", source.display())))?;
-    let is_into = there.has_slash() || kind(there, rsync)? == Kind::Folder;
+    let from = own.ok_or_else(|| Refusal::new(format!("{} is no name of a file", shown_path(source))))?;
+    let is_into = there.has_slash() || kind(there, rsync, tally)? == Kind::Folder;
     let (root, to) = match there.name().filter(|_| !is_into) {
         Some(name) => (there.parent(), name.to_vec()),
         None => (there.clone().trimmed(), from.as_bytes().to_vec()),
     };
-    let rule = format!("{} becomes {}", source.display(), root.join(&to).text().display());
+    let rule = format!("{} becomes {}", shown_path(source), shown_path(root.join(&to).text()));
     let folder = source.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let file = Some(Single { from: from.as_bytes().to_vec(), to });
     let destination = PathBuf::from(root.text());
@@ -50,12 +55,16 @@ pub(super) fn to_there(request: &Request, there: &Address, rsync: &Rsync) -> Res
 }
 
 /// The ends of a copy from another machine, and the root there.
-pub(super) fn from_there(request: &Request, there: &Address, rsync: &Rsync) -> Result<(Place, Address), Error> {
+pub(super) fn from_there(
+    request: &Request,
+    there: &Address,
+    (rsync, tally): (&Rsync, &Tally),
+) -> Result<(Place, Address), Error> {
     let text = there.text();
     let destination = &request.destination;
-    let kind = if there.has_slash() { Kind::Folder } else { kind(there, rsync)? };
+    let kind = if there.has_slash() { Kind::Folder } else { kind(there, rsync, tally)? };
     match (kind, there.name().filter(|_| !there.has_slash())) {
-        (Kind::Missing, _) => Err(Refusal::new(format!("there is no {}", text.display())).into()),
+        (Kind::Missing, _) => Err(Refusal::new(format!("there is no {}", shown_path(text))).into()),
         (Kind::Folder, own) => {
             let name = own.map(OsStr::from_bytes);
             let to = name.map_or_else(|| destination.clone(), |name| destination.join(name));
@@ -65,9 +74,9 @@ pub(super) fn from_there(request: &Request, there: &Address, rsync: &Rsync) -> R
             Ok((Place { source, destination: to, file: None, before, rule }, there.clone().trimmed()))
         }
         (Kind::Other, own) => {
-            let from = own.ok_or_else(|| Refusal::new(format!("{} is no name of a file", text.display())))?;
+            let from = own.ok_or_else(|| Refusal::new(format!("{} is no name of a file", shown_path(&text))))?;
             let (folder, to) = Place::of_name(OsStr::from_bytes(from), destination);
-            let rule = format!("{} becomes {}", text.display(), folder.join(&to).display());
+            let rule = format!("{} becomes {}", shown_path(text), shown_path(folder.join(&to)));
             let file = Some(Single { from: from.to_vec(), to: to.as_bytes().to_vec() });
             let root = there.parent();
             let source = PathBuf::from(root.text());
@@ -77,16 +86,19 @@ pub(super) fn from_there(request: &Request, there: &Address, rsync: &Rsync) -> R
 }
 
 /// What rsync there says of a path.
-fn kind(there: &Address, rsync: &Rsync) -> Result<Kind, Error> {
+fn kind(there: &Address, rsync: &Rsync, tally: &Tally) -> Result<Kind, Error> {
     let args = [OsString::from("-d"), "--list-only".into(), there.text()];
     let mut kind = Kind::Missing;
-    let listed = rsync.lines(&args, &Tally::default(), &mut |line| {
+    let listed = rsync.lines(&args, tally, &mut |line| {
         // It begins like a line of `ls -l`; a greeting may come before it.
         if line.len() > 11 && line[10] == b' ' && line[1..10].iter().all(|byte| b"rwxsStT-".contains(byte)) {
             kind = if line[0] == b'd' { Kind::Folder } else { Kind::Other };
         }
         Ok(())
     })?;
+    if tally.is_stopped() {
+        return Err(Error::Stopped);
+    }
     let is_answered = kind != Kind::Missing || listed.said.contains("No such file or directory");
     if !is_answered {
         return Err(super::rsync::failure(&listed.said, "it lists nothing"));

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::limits::{ATTEMPT_PAUSE, ATTEMPTS_MAX, CONNECTING_MAX, FAILED_LINES_SHOWN_MAX, LOOK_EVERY, STARTING_MAX};
 use crate::request::Request;
+use crate::state::NAMES;
 use crate::tally::Tally;
 use millstream_host::{Command, Ended, Stream};
 use millstream_model::Refusal;
@@ -22,6 +23,10 @@ const SHELL: &str = "ssh -o BatchMode=yes -o ConnectTimeout=30";
 const CHECKED_NAMES: (u32, u32, u32) = (3, 2, 5);
 /// Longer names are split when rsync reads them, in 2,048 bytes at a time, and would be refused.
 const NAME_BYTES_CHECKED_MAX: usize = 1_900;
+/// What a script prints before anything else.
+const BEGINS: &str = "millstream begins";
+/// How rsync ends if a file could not be read or written.
+const FILE_FAILED: &str = "exit status: 11";
 /// What names are written to.
 pub(super) type Names<'a> = BufWriter<Box<dyn Write + 'a>>;
 /// Writes names. Others may have to be written again.
@@ -42,6 +47,8 @@ pub(crate) struct Rsync {
 pub(super) struct Line {
     /// What was done.
     pub(super) change: Change,
+    /// Whether nothing is changed, neither bytes nor rights nor times.
+    pub(super) is_untouched: bool,
     /// Below the root of the tree.
     pub(super) path: Vec<u8>,
 }
@@ -57,6 +64,8 @@ pub(super) enum Change {
     Same,
     /// It was deleted.
     Deleted,
+    /// It was left out: a device, which only root makes.
+    LeftOut,
 }
 
 /// How a process of rsync has ended.
@@ -121,13 +130,30 @@ impl Rsync {
     /// # Errors
     /// It does not get through, or cannot write any more.
     pub(super) fn run(&self, args: &[OsString], tally: &Tally, each: &mut dyn FnMut(Line)) -> Result<Ran, Error> {
-        let ended =
-            self.repeat(&|| self.command(args), (b'\n', Repeat::Always), &|_| Ok(()), tally, &mut |record| {
-                if let Some(line) = Line::parse(record) {
-                    each(line);
-                }
-                Ok(())
-            })?;
+        self.run_with(args, Repeat::Always, tally, each)
+    }
+
+    /// Runs rsync. Once it has said something, it is not started again.
+    ///
+    /// # Errors
+    /// It does not get through, or breaks off.
+    pub(super) fn run_once(&self, args: &[OsString], tally: &Tally, each: &mut dyn FnMut(Line)) -> Result<Ran, Error> {
+        self.run_with(args, Repeat::UntilBegun, tally, each)
+    }
+
+    fn run_with(
+        &self,
+        args: &[OsString],
+        repeat: Repeat,
+        tally: &Tally,
+        each: &mut dyn FnMut(Line),
+    ) -> Result<Ran, Error> {
+        let ended = self.repeat(&|| self.command(args), (b'\n', repeat), &|_| Ok(()), tally, &mut |record| {
+            if let Some(line) = Line::parse(record) {
+                each(line);
+            }
+            Ok(())
+        })?;
         Ok(ended.map_or_else(Ran::stopped, |ended| Ran { is_whole: ended.status.success(), said: ended.stderr }))
     }
 
@@ -163,9 +189,12 @@ impl Rsync {
         tally: &Tally,
         each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
     ) -> Result<Ran, Error> {
-        let command = || self.shell(host, script);
+        let mut marked = OsString::from(format!("printf '{BEGINS}\\0'; echo '{BEGINS}' >&2; "));
+        marked.push(script);
+        let command = || self.shell(host, &marked);
         let ended = self.repeat(&command, (0, Repeat::ShellUntilBegun), names, tally, each)?;
-        Ok(ended.map_or_else(Ran::stopped, |ended| Ran { is_whole: ended.status.success(), said: ended.stderr }))
+        let said = |stderr: &str| stderr.split_once(BEGINS).map_or(stderr, |(_, said)| said).trim_start().to_owned();
+        Ok(ended.map_or_else(Ran::stopped, |ended| Ran { is_whole: ended.status.success(), said: said(&ended.stderr) }))
     }
 
     /// Runs a program until its connection holds. `None` if the copy was stopped.
@@ -180,6 +209,8 @@ impl Rsync {
         let mut pause = ATTEMPT_PAUSE;
         for attempt in 1.. {
             let mut is_begun = false;
+            // What a login prints comes before what the script does.
+            let mut is_noise = repeat == Repeat::ShellUntilBegun;
             let started = self.door.enter(tally);
             let stream = command().stream().map_err(broken)?;
             let look = || {
@@ -187,8 +218,12 @@ impl Rsync {
                 tally.is_stopped()
             };
             let ended = converse(stream, separator, names, look, |record| {
-                is_begun = true;
                 started.is_through();
+                if is_noise {
+                    is_noise = !record.ends_with(BEGINS.as_bytes());
+                    return Ok(());
+                }
+                is_begun = true;
                 each(record)
             })?;
             drop(started);
@@ -197,7 +232,7 @@ impl Rsync {
             }
             let code = ended.status.code();
             let is_through = match repeat {
-                Repeat::ShellUntilBegun => code.is_some_and(|code| code != 255),
+                Repeat::ShellUntilBegun => !is_noise && code.is_some_and(|code| code != 255),
                 // Some entries failed, or were gone, or too many were to be deleted.
                 _ => matches!(code, Some(0 | 23..=25)),
             };
@@ -282,7 +317,7 @@ impl NameList {
         paths: impl IntoIterator<Item = Result<P, Error>>,
     ) -> Result<Self, Error> {
         let failed = Error::file("write to", folder);
-        let mut file = BufWriter::new(NamedTempFile::new_in(folder).map_err(&failed)?);
+        let mut file = BufWriter::new(tempfile::Builder::new().prefix(NAMES).tempfile_in(folder).map_err(&failed)?);
         let mut has_long = false;
         for path in paths {
             let path = path?;
@@ -305,8 +340,12 @@ impl NameList {
 }
 
 impl Line {
-    /// Reads what `%i %n` prints. `None` for whatever else rsync says.
+    /// Reads what `%i %n` prints, and what rsync says of a device that it leaves out. `None` for whatever else rsync says.
     fn parse(record: &[u8]) -> Option<Self> {
+        let left_out = record.strip_prefix(b"skipping non-regular file \"").and_then(|rest| rest.strip_suffix(b"\""));
+        if let Some(name) = left_out {
+            return Some(Self { change: Change::LeftOut, is_untouched: false, path: unescaped(name) });
+        }
         let (flags, name) = record.split_at_checked(12)?;
         let change = match (flags[0], flags[1]) {
             (b'*', _) if flags.starts_with(b"*deleting ") => Change::Deleted,
@@ -317,7 +356,8 @@ impl Line {
         };
         let path = unescaped(name);
         let path = path.strip_suffix(b"/").unwrap_or(&path);
-        Some(Self { change, path: if path == b"." { Vec::new() } else { path.to_vec() } })
+        let is_untouched = flags[0] == b'.' && flags[2..].iter().all(|flag| b" .".contains(flag));
+        Some(Self { change, is_untouched, path: if path == b"." { Vec::new() } else { path.to_vec() } })
     }
 }
 
@@ -387,11 +427,20 @@ pub(super) fn failure(said: &str, status: &str) -> Error {
     let first = lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty());
     let said = first.take(FAILED_LINES_SHOWN_MAX).collect::<Vec<_>>().join("; ");
     let is_full = ["No space left on device", "Disk quota exceeded", "Read-only file system"];
-    let hint = match is_full.iter().any(|text| said.contains(text)) {
+    let is_full = is_full.iter().any(|text| said.contains(text)) || said.is_empty() && status == FILE_FAILED;
+    let hint = match is_full {
         true => Some("make room there and run the same command again: it resumes".to_owned()),
         false => hint,
     };
-    Error::There { said: if said.is_empty() { format!("it ended without a word ({status})") } else { said }, hint }
+    // Its last words are lost when it ends before they are sent.
+    let said = match said.is_empty() {
+        true if status == FILE_FAILED => {
+            "rsync could not read or write a file, perhaps because the disk is full".to_owned()
+        }
+        true => format!("it ended without a word ({status})"),
+        false => said,
+    };
+    Error::There { said, hint }
 }
 
 /// Whether ssh does not let us in. It lists the ways that it would take; a system's error has a number there.
@@ -465,7 +514,7 @@ mod tests {
     #[test]
     fn lines_are_read_as_rsync_prints_them() {
         type Case<'a> = (&'a [u8], Option<(Change, &'a [u8])>);
-        let cases: [Case<'_>; 9] = [
+        let cases: [Case<'_>; 10] = [
             (b"<f+++++++++ new\\#012l\xff", Some((Change::Copied, b"new\nl\xff"))),
             (b">f..t...... \\#134#012", Some((Change::Copied, b"\\#012"))),
             (b"cd+++++++++ a/b/", Some((Change::Copied, b"a/b"))),
@@ -473,13 +522,22 @@ mod tests {
             (b"hf+++++++++ a b", Some((Change::Linked, b"a b"))),
             (b".f...p..... c\\#1", Some((Change::Same, b"c\\#1"))),
             (b"*deleting   old", Some((Change::Deleted, b"old"))),
+            (b"skipping non-regular file \"a/\"b\"", Some((Change::LeftOut, b"a/\"b"))),
             (b"Welcome to the daemon of", None),
             (b"", None),
         ];
         for (record, expected) in cases {
-            let expected = expected.map(|(change, path)| Line { change, path: path.to_vec() });
-            assert_eq!(Line::parse(record), expected, "{}", String::from_utf8_lossy(record));
+            let expected = expected.map(|(change, path)| (change, path.to_vec()));
+            let read = Line::parse(record).map(|line| (line.change, line.path));
+            assert_eq!(read, expected, "{}", String::from_utf8_lossy(record));
         }
+    }
+
+    #[test]
+    fn what_would_be_changed_is_told_from_what_would_not() {
+        let is_untouched = |record: &[u8]| Line::parse(record).unwrap().is_untouched;
+        assert!(is_untouched(b".d          a/") && is_untouched(b".f......... a"));
+        assert!(!is_untouched(b".d..t...... a/") && !is_untouched(b"cd+++++++++ a/"));
     }
 
     #[test]

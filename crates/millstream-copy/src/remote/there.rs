@@ -8,6 +8,7 @@ use crate::entry::{Entry, Hash, Kind};
 use crate::error::Error;
 use crate::limits::{BUCKET_BYTES_MIN, BUCKET_ENTRIES_MAX};
 use crate::manifest::{Header, Reader};
+use crate::path::shown_path;
 use crate::request::{Jobs, Request};
 use crate::tally::{Failures, Tally};
 use crate::walk::Filter;
@@ -62,7 +63,7 @@ impl There {
     ///
     /// # Errors
     /// The machine cannot be reached.
-    pub(crate) fn content(&self) -> Result<Content, Error> {
+    pub(crate) fn content(&self, tally: &Tally) -> Result<Content, Error> {
         let By::Shell(host) = &self.root.by else { return Ok(Content::Full) };
         let path = quoted_path(&self.root.path);
         let mut script = OsString::from("cd ");
@@ -71,7 +72,7 @@ impl There {
             " 2>/dev/null || exit 0; [ -e postmaster.pid ] && printf 'running\\0'; ls -A | head -n 1 | tr '\\n' '\\0'",
         );
         let mut content = Content::Empty;
-        self.rsync.script(host, &script, &|_| Ok(()), &Tally::default(), &mut |record| {
+        self.rsync.script(host, &script, &|_| Ok(()), tally, &mut |record| {
             if record == b"running" {
                 content = Content::Running;
             } else if content == Content::Empty && !record.is_empty() {
@@ -105,7 +106,7 @@ impl There {
         let folder = tempfile::tempdir_in(home).map_err(Error::file("make a folder in", home))?;
         let path = folder.path().join("list");
         let failures = Failures::open(None).map_err(Error::file("read", &path))?;
-        let looked = Tally::default();
+        let looked = tally.aside();
         let header = Header {
             source: String::new(),
             destination: Vec::new(),
@@ -207,7 +208,7 @@ pub(super) fn sha256sum(
         Ok(())
     })?;
     if ran.said.contains("sha256sum: not found") || ran.said.contains("sha256sum: No such file") {
-        let says = format!("{} has no sha256sum", host.display());
+        let says = format!("{} has no sha256sum", shown_path(host));
         return Err(Refusal::new(says).hint("install coreutils there").into());
     }
     Ok(ran.said)

@@ -13,7 +13,7 @@ use crate::hasher::hex;
 use crate::jobs::Gate;
 use crate::limits::{BUCKET_BYTES_MIN, BUCKET_ENTRIES_MAX};
 use crate::manifest::Reader;
-use crate::path::{order, shown};
+use crate::path::{order, shown, shown_path};
 use crate::request::Request;
 use crate::state::finished;
 use crate::tally::{Failures, Phase, Tally};
@@ -116,7 +116,7 @@ pub(crate) fn verify(
         }
     }
     if found.is_empty() {
-        let says = format!("there is no manifest of a copy to {}", wanted.text().display());
+        let says = format!("there is no manifest of a copy to {}", shown_path(wanted.text()));
         let hint = format!("only what {} has copied can be compared, by the user who did", command("copy"));
         return Err(Refusal::new(says).hint(hint).into());
     }
@@ -146,7 +146,7 @@ impl Comparison<'_> {
         self.tally.begin(Phase::Verifying);
         let folder = tempfile::tempdir().map_err(Error::file("make a folder in", Path::new("/tmp")))?;
         let there = folder.path().join("list");
-        let (looked, filter) = (Tally::default(), Filter::default());
+        let (looked, filter) = (self.tally.aside(), Filter::default());
         let only = header.file.as_deref().map(|name| (name, name));
         let listing = Listing {
             rsync: self.rsync,
@@ -158,7 +158,12 @@ impl Comparison<'_> {
             tally: &looked,
             failures: &failures,
         };
-        listing.list(&header, &there, folder.path())?;
+        if let (_, Some(why)) = listing.list_what_is_there(&header, &there, folder.path())? {
+            return Ok(Verification::of_what_is_gone(
+                self.address.text().as_bytes(),
+                &format!("it cannot be listed: {why}"),
+            ));
+        }
         let mut now = Reader::open(&there).map_err(Error::manifest(&there))?;
         let mut next = now.next().map_err(Error::manifest(&there))?;
         let (entries, unhashed) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -167,15 +172,18 @@ impl Comparison<'_> {
             |_, queue: crate::crew::Queue<Files>| {
                 let mut bytes = (0, 0);
                 while let Some(files) = queue.next() {
-                    self.hash(&root, &files, &failures)?;
-                    bytes.0 += files.len() as u64;
-                    bytes.1 += files.iter().map(|(_, size, _)| size).sum::<u64>();
+                    let read = self.hash(&root, &files, &failures)?;
+                    bytes = (bytes.0 + read.0, bytes.1 + read.1);
                 }
                 Ok(bytes)
             },
             |sender| {
                 let (mut files, mut bytes) = (Files::new(), 0);
                 while let Some(entry) = list.next().map_err(Error::manifest(manifest))? {
+                    // What was not listed any more is not missing.
+                    if self.tally.is_stopped() {
+                        return Ok(());
+                    }
                     while next.as_ref().is_some_and(|next| order(&next.path, &entry.path) == Ordering::Less) {
                         next = now.next().map_err(Error::manifest(&there))?;
                     }
@@ -196,7 +204,7 @@ impl Comparison<'_> {
                     bytes += size;
                     if bytes >= 8 * BUCKET_BYTES_MIN || files.len() >= BUCKET_ENTRIES_MAX {
                         bytes = 0;
-                        if self.tally.is_stopped() || sender.send(std::mem::take(&mut files)).is_err() {
+                        if sender.send(std::mem::take(&mut files)).is_err() {
                             return Ok(());
                         }
                     }
@@ -236,8 +244,9 @@ impl Comparison<'_> {
         problem.is_none()
     }
 
-    /// Compares the hashes of files there.
-    fn hash(&self, root: &Address, files: &Files, failures: &Failures) -> Result<(), Error> {
+    /// Compares the hashes of files there. Returns how many were read, and their bytes.
+    fn hash(&self, root: &Address, files: &Files, failures: &Failures) -> Result<(u64, u64), Error> {
+        let mut read = (0, 0);
         let mut wanted: HashMap<&[u8], (u64, Hash)> =
             files.iter().map(|(path, size, hash)| (&path[..], (*size, *hash))).collect();
         let paths: Vec<&[u8]> = files.iter().map(|(path, ..)| &path[..]).collect();
@@ -246,6 +255,7 @@ impl Comparison<'_> {
                 if hash != hex(&expected).as_bytes() {
                     failures.add(path, "its bytes differ, although its size and time do not");
                 }
+                read = (read.0 + 1, read.1 + size);
                 self.tally.done(size);
             }
         })?;
@@ -253,7 +263,7 @@ impl Comparison<'_> {
             let why = said.lines().next().unwrap_or("there is no answer").to_owned();
             wanted.keys().for_each(|path| failures.add(path, format!("it cannot be read: {why}")));
         }
-        Ok(())
+        Ok(read)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::entry::{Attribute, Entry, Facts, Inode, Kind, inode};
 use crate::error::Error;
 use crate::limits::{LARGE_BYTES_MAX, LARGE_BYTES_MIN, LISTED_ENTRIES_MAX};
 use crate::manifest::{Header, Sorter, Writer, encode};
-use crate::path::join;
+use crate::path::{join, shown_path};
 use crate::tally::{Failures, Tally};
 use crate::tree::{self, Thing, Tree};
 use millstream_model::Refusal;
@@ -105,7 +105,7 @@ impl Walk<'_> {
             Some((from, to)) => shared.list_one(from, to)?,
             None => {
                 if !self.filter.takes(b"", true) {
-                    let says = format!("the rules exclude {} itself", self.tree.path().display());
+                    let says = format!("the rules exclude {} itself", shown_path(self.tree.path()));
                     return Err(Refusal::new(says).hint("end it with a slash to copy what is in it").into());
                 }
                 shared.keep(vec![Entry { path: Vec::new(), facts: self.root_facts(&root)? }])?;
@@ -213,7 +213,10 @@ impl Shared<'_> {
                 continue;
             }
             facts.is_closed = is_folder && self.walk.one_file_system && stat.st_dev != self.device;
-            if is_folder && !facts.is_closed && self.descends(folder, &stat, &path) {
+            if is_folder && !facts.is_closed {
+                if !self.descends(folder, &stat, &path) {
+                    continue;
+                }
                 let above = folder.above.as_ref();
                 let above = above.map(|above| Above { inode: inode(&stat), above: Some(Arc::clone(above)) });
                 inner.push(Folder { path: path.clone(), above: above.map(Arc::new) });

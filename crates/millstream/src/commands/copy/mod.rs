@@ -13,7 +13,7 @@ use crate::progress::{Counts, Progress, ProgressChoice};
 use crate::quantity::{self, Size, things};
 use crate::signal::Signals;
 use millstream_copy::limits::JOBS_MAX;
-use millstream_copy::{Delete, Deletion, Jobs, Phase, Request, Tally, copy, plan};
+use millstream_copy::{Delete, Deletion, Error, Jobs, Phase, Request, Tally, copy, plan};
 use millstream_local::Home;
 use rules::RuleArgs;
 use std::ffi::OsString;
@@ -73,7 +73,7 @@ pub struct CopyArgs {
     command: Option<CopyCommand>,
 
     /// Folder or file to copy; left out with --postgres
-    #[arg(value_name = "SOURCE", required = true)]
+    #[arg(value_name = "SOURCE", required_unless_present = "postgres")]
     source: Option<PathBuf>,
 
     /// Where to copy it
@@ -200,7 +200,12 @@ pub async fn run(args: &CopyArgs, output: Output, signals: &Signals) -> Result<E
     let may_delete = move |deletion: &Deletion| printer.alone(|| may_delete(asks, deletion));
     let copied = tokio::task::spawn_blocking(move || copy(&request, &tally, &may_delete)).await;
     let stopped = watched.finish();
-    let receipt = copied.map_err(|error| Failure::bug("the copy did not end").because(&error))??;
+    let copied = copied.map_err(|error| Failure::bug("the copy did not end").because(&error))?;
+    if let (Err(error @ Error::Stopped), Some(exit)) = (&copied, stopped) {
+        note(&error.to_string());
+        return Ok(exit);
+    }
+    let receipt = copied?;
     match output.is_json() {
         true => output.json(&receipt)?,
         false => output.line(&receipt::text(&receipt))?,
@@ -249,10 +254,11 @@ async fn print_plan(request: &Request, watched: Watched, output: Output) -> Resu
     let (request, tally) = (request.clone(), Arc::clone(&watched.tally));
     let planned = tokio::task::spawn_blocking(move || plan(&request, &tally)).await;
     let stopped = watched.finish();
-    let plan = planned.map_err(|error| Failure::bug("the plan did not end").because(&error))??;
+    let planned = planned.map_err(|error| Failure::bug("the plan did not end").because(&error))?;
     if let Some(exit) = stopped {
         return Ok(exit);
     }
+    let plan = planned?;
     match output.is_json() {
         true => output.json(&plan)?,
         false => output.line(&receipt::plan(&plan))?,
@@ -262,7 +268,7 @@ async fn print_plan(request: &Request, watched: Watched, output: Output) -> Resu
 
 /// Shows what would be deleted, and asks.
 fn may_delete(asks: bool, deletion: &Deletion) -> bool {
-    note(&format!("not in the source: {}, {}", things(deletion.entries, "entry"), quantity::bytes(deletion.bytes)));
+    note(&format!("not in the source: {}", receipt::entries(deletion.entries, deletion.bytes)));
     for path in deletion.first.iter().take(DELETED_SHOWN_MAX) {
         note(&format!("  {path}"));
     }

@@ -79,7 +79,7 @@ pub fn plan(plan: &Plan) -> String {
         lines.push(format!("{} {have} copied in pieces, by several workers", things(plan.large, "file")));
     }
     if let Some(deletion) = &plan.deletion {
-        lines.push(format!("would delete {}, {}", things(deletion.entries, "entry"), quantity::bytes(deletion.bytes)));
+        lines.push(format!("would delete {}", entries(deletion.entries, deletion.bytes)));
         lines.extend(deletion.first.iter().map(|path| format!("  {path}")));
     }
     lines.join("\n")
@@ -88,4 +88,10 @@ pub fn plan(plan: &Plan) -> String {
 fn failures(listed: &[Failure]) -> Vec<String> {
     let shown = listed.iter().take(FAILURES_SHOWN_MAX);
     shown.map(|failure| format!("failed: {}: {}", failure.path, failure.reason)).collect()
+}
+
+/// Entries, and the bytes of the files among them if they are known.
+pub(super) fn entries(entries: u64, bytes: Option<u64>) -> String {
+    let bytes = bytes.map_or(String::new(), |bytes| format!(", {}", quantity::bytes(bytes)));
+    format!("{}{bytes}", things(entries, "entry"))
 }
