@@ -19,13 +19,20 @@ pub(crate) const ARROWS: &[Arrows] = &[
     Arrows { from: "millstream-change", to: &["millstream-model", "millstream-pg", "millstream-host"] },
     Arrows { from: "millstream-local", to: &["millstream-model", "millstream-pg", "millstream-host"] },
     Arrows { from: "millstream-store", to: &["millstream-model", "millstream-pg"] },
-    Arrows { from: "millstream-ranges", to: &["millstream-model", "millstream-pg"] },
-    Arrows { from: "millstream-engine", to: &["millstream-model", "millstream-pg", "millstream-store"] },
+    Arrows { from: "millstream-input", to: &["millstream-model"] },
+    Arrows { from: "millstream-ranges", to: &["millstream-model", "millstream-pg", "millstream-input"] },
+    Arrows {
+        from: "millstream-engine",
+        to: &["millstream-model", "millstream-pg", "millstream-input", "millstream-store"],
+    },
     Arrows {
         from: "millstream-publish",
         to: &["millstream-model", "millstream-pg", "millstream-store", "millstream-engine"],
     },
-    Arrows { from: "millstream-copy", to: &["millstream-model", "millstream-pg", "millstream-host"] },
+    Arrows {
+        from: "millstream-copy",
+        to: &["millstream-model", "millstream-pg", "millstream-host", "millstream-input"],
+    },
     Arrows {
         from: "millstream-doctor",
         to: &["millstream-model", "millstream-pg", "millstream-host", "millstream-change", "millstream-store"],
@@ -49,6 +56,7 @@ pub(crate) const ARROWS: &[Arrows] = &[
             "millstream-change",
             "millstream-local",
             "millstream-store",
+            "millstream-input",
             "millstream-ranges",
             "millstream-engine",
             "millstream-publish",

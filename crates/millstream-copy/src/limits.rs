@@ -4,8 +4,6 @@ use std::time::Duration;
 
 /// Memory in which entries are sorted before a part of them goes to the disk.
 pub const SORT_BYTES_MAX: usize = 24 << 20;
-/// Sorted parts that are merged at once.
-pub const PARTS_MAX: usize = 64;
 /// Bytes of an entry in a manifest: a path, a link's target and attributes, each of which Linux limits to 64 KiB.
 pub const ENTRY_BYTES_MAX: usize = 16 << 20;
 

@@ -14,9 +14,6 @@ use millstream_model::words::option;
 use millstream_model::{Position, Refusal};
 use millstream_store::Error as StoreError;
 use std::collections::{HashSet, VecDeque};
-use std::fs::File;
-use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::mpsc;
@@ -72,7 +69,9 @@ impl Feed {
         let mut read_once = HashSet::new();
         for path in &sources {
             let file = regular_file(path)?;
-            if file.is_none() && identity(path).is_some_and(|identity| !read_once.insert(identity)) {
+            if file.is_none()
+                && millstream_input::stream_identity(path).is_some_and(|identity| !read_once.insert(identity))
+            {
                 return Err(Error::Refused(
                     Refusal::new(format!(
                         "{} is a stream that is named twice, and it can be read only once",
@@ -275,31 +274,22 @@ impl Running {
 }
 
 /// Absolute path and size of a regular file; `None` for standard input, pipes and devices.
-fn regular_file(path: &Path) -> Result<Option<(String, u64)>, Error> {
+fn regular_file(path: &Path) -> Result<Option<(String, u64)>, SourceError> {
     if path == Path::new("-") {
         return Ok(None);
     }
+    let metadata = millstream_input::metadata(path)?;
     let name = || path.display().to_string();
-    let open_error = |source| SourceError::Open { name: name(), source };
-    let metadata = std::fs::metadata(path).map_err(open_error)?;
     if metadata.is_dir() {
-        return Err(SourceError::Directory { name: name() }.into());
+        return Err(millstream_input::Error::Directory { name: name() }.into());
     }
     if !metadata.is_file() {
         return Ok(None);
     }
+    let open_error = |source| millstream_input::Error::Open { name: name(), source };
     std::fs::File::open(path).map_err(open_error)?;
     let absolute = std::fs::canonicalize(path).map_err(open_error)?;
     Ok(Some((source::spelling(&absolute), metadata.len())))
-}
-
-/// What tells a stream from others, also under another name.
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    let metadata = match path.to_str() {
-        Some("-") => std::io::stdin().as_fd().try_clone_to_owned().and_then(|file| File::from(file).metadata()),
-        _ => std::fs::metadata(path),
-    };
-    metadata.ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 /// Reads all sources on a thread, which ends with them or when nobody receives any more. The thread is not joined,

@@ -1,5 +1,6 @@
 //! Named limits of the engine: every queue, batch, retry and wait has one.
 
+use millstream_input::limits::{MERGE_RUNS_MAX, RUN_BUFFER_BYTES};
 use millstream_model::limits::{DOCUMENT_BYTES_MAX, NESTING_MAX, REJECT_BYTES_MAX, SLOTS};
 use millstream_pg::limits::STANDSTILL_AFTER_S;
 use millstream_store::limits::CHANGE_KEYS_MAX;
@@ -16,23 +17,11 @@ pub const CHUNK_BYTES_MAX: usize = 16 << 20;
 /// jsonb.h).
 pub const DOCUMENT_BYTES_CEILING: usize = 1 << 28;
 
-/// Bytes read at once from a compressed source, and to recognise any source.
-pub const RAW_BUFFER_BYTES: usize = 256 << 10;
-
-/// Bytes read at once from a source that is still being written (a pipe holds this much).
-pub const LIVE_READ_BYTES: usize = 64 << 10;
-
-/// Largest window of zstd data, as a power of two: 128 MiB, what `zstd -d` accepts by default.
-pub const ZSTD_WINDOW_LOG_MAX: u32 = 27;
-
 /// Bytes at the start of a source that are read to recognise its format.
 pub const RECOGNISE_BYTES_MAX: usize = 1 << 20;
 
 /// Bytes read at once to check the beginning of a file before anything is recorded.
 pub const PROBE_BYTES: usize = 4 << 10;
-
-/// Bytes in another encoding than UTF-8 that are decoded at once.
-pub const TRANSCODE_BYTES: usize = 64 << 10;
 
 /// Longest name of a member, as it is spelled, that is compared with a segment of `--root`.
 pub const MEMBER_NAME_BYTES_MAX: usize = 64 << 10;
@@ -292,12 +281,6 @@ pub const VERIFY_MEMORY_BYTES: usize = 64 << 20;
 /// Smallest memory in which `verify` sorts documents.
 pub const VERIFY_MEMORY_BYTES_MIN: usize = 256 << 10;
 
-/// Bytes read or written at once of a sorted run.
-pub const RUN_BUFFER_BYTES: usize = 64 << 10;
-
-/// Most sorted runs that are merged at once; each is an open file with a buffer.
-pub const MERGE_RUNS_MAX: usize = 64;
-
 /// Bytes of documents of one key that are folded at once when verifying.
 pub const FOLD_BYTES: usize = 1 << 20;
 
@@ -381,4 +364,3 @@ const _: () = assert!(
     CHUNK_BYTES_MAX + 8 * DOCUMENT_BYTES_CEILING + CSV_HEADER_BYTES_MAX < u32::MAX as usize,
     "frames count a chunk's bytes in 32 bits, and CSV turned into JSON grows"
 );
-const _: () = assert!(RAW_BUFFER_BYTES >= 2 * (128 << 10), "a zstd block (RFC 8878, 3.1.1.2.3) is fed whole");

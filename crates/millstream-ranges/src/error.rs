@@ -107,6 +107,9 @@ pub enum Error {
         /// Bytes allowed.
         most: usize,
     },
+    /// The input cannot be opened or read, or is no text.
+    #[error(transparent)]
+    Unread(#[from] millstream_input::Error),
     /// The input cannot be read on.
     #[error("{name}: {problem}")]
     Input {
@@ -157,6 +160,7 @@ impl Explained for Error {
                 ),
                 None => "correct it with the program that wrote it".into(),
             },
+            Self::Unread(error) => error.hint("ranges build STORE -"),
             Self::Busy { .. } => "wait for it to end".into(),
             Self::Memory { .. } => "choose members with pick, or make a store with fewer ranges".into(),
             Self::TooDeep { .. } => "leave out some of the ranges that hold this address".into(),

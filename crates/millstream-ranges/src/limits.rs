@@ -15,9 +15,6 @@ pub const SORT_BYTES: usize = 512 << 20;
 /// Least memory to sort in.
 pub const SORT_BYTES_MIN: usize = 1 << 20;
 
-/// Sorted runs that are merged at once. More are merged to fewer first. Each holds a file open.
-pub const RUNS_MAX: usize = 64;
-
 /// Ranges that may overlap at one address. All of them are held in memory while the address is passed.
 pub const DEPTH_MAX: usize = 100_000;
 
@@ -115,9 +112,6 @@ pub const JOIN_ENTRY_BYTES: usize = 96;
 
 /// Size of the buffer as long as no line is longer.
 pub const READ_BYTES: usize = 1 << 18;
-
-/// Bytes and fields that the reader puts out at once.
-pub const RECORD_PIECE_BYTES: usize = 1 << 12;
 
 /// Bytes at the beginning that tell the format.
 pub const RECOGNISED_BYTES: usize = 1 << 16;

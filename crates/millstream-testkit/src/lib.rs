@@ -36,6 +36,7 @@ mod feature;
 mod kernel_package;
 mod limits;
 mod loop_disk;
+mod pieces;
 mod port;
 mod proxy;
 mod schema;
@@ -54,6 +55,7 @@ pub use database::{TestDatabase, connect, database, database_on, database_with, 
 pub use feature::{FEATURES, Feature};
 pub use kernel_package::{kernel_package, networkmanager};
 pub use loop_disk::LoopDisk;
+pub use pieces::Pieces;
 pub use port::Port;
 pub use proxy::{Proxy, Traffic};
 pub use schema::misfit;

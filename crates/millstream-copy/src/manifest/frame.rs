@@ -2,7 +2,7 @@
 
 use super::damaged;
 use crate::limits::ENTRY_BYTES_MAX;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 
 /// Bytes before the path: the length of what follows, and that of the path.
 pub(super) const HEAD_BYTES: usize = 8;
@@ -42,17 +42,4 @@ pub(super) fn lens(head: [u8; HEAD_BYTES]) -> io::Result<Option<(usize, usize)>>
         return Err(damaged("a length is wrong"));
     }
     Ok(Some((all, path)))
-}
-
-/// Reads a frame into a buffer, and returns the length of its path. `None` at the end of the file.
-pub(super) fn read(file: &mut impl Read, buffer: &mut Vec<u8>) -> io::Result<Option<usize>> {
-    let mut head = [0; HEAD_BYTES];
-    match file.read_exact(&mut head) {
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
-        read => read?,
-    }
-    let (all, path) = lens(head)?.ok_or_else(|| damaged("an end mark is misplaced"))?;
-    buffer.resize(all, 0);
-    file.read_exact(buffer)?;
-    Ok(Some(path))
 }

@@ -1,6 +1,6 @@
 //! The options besides the format that decide how bytes become documents.
 
-use super::encoding::Encoding;
+use super::Encoding;
 use millstream_model::words::{option, set};
 use millstream_model::{KeyRequest, Refusal};
 
@@ -133,7 +133,12 @@ impl Dialect {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Input;
+    use super::super::transcript::{ReadFrame, bad, good, sizes, transcribe};
     use super::*;
+    use fastrand::Rng;
+    use millstream_model::Reason::DamagedSource;
+    use millstream_testkit::{Cases, Pieces, gzip};
 
     #[test]
     fn a_label_lists_what_differs_from_the_format() {
@@ -179,5 +184,55 @@ mod tests {
         let named = Dialect { header: Some(vec!["a".into()]), ..table.clone() };
         assert!(named.problem("rejects").is_none());
         assert!(root.problem("auto").is_none() && root.problem("json").is_none());
+    }
+
+    fn read(encoding: &str, content: &[u8], plain: &[u8], rng: &mut Rng) -> Vec<ReadFrame> {
+        let largest = *rng.choice(&[1, 7, 5000]).unwrap();
+        let input = Input::from_reader(Box::new(Pieces::new(content, largest, rng)), "test", None).unwrap();
+        let mut options = sizes(*rng.choice(&[1, 16, 1000]).unwrap(), 100);
+        options.dialect = Dialect { encoding: Encoding::by_name(encoding), ..Dialect::default() };
+        transcribe(input, "ndjson", plain, &options).unwrap()
+    }
+
+    fn utf16(text: &str, bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
+        text.encode_utf16().flat_map(bytes).collect()
+    }
+
+    #[test]
+    fn encodings_become_utf8_and_offsets_count_its_bytes() {
+        let text = "{\"a\":\"é€\"}\n{\"b\":1}\n";
+        let latin = b"{\"a\":\"\xe9\x80\"}\n{\"b\":1}\n";
+        let expected = [good(0, 1, "{\"a\":\"é€\"}"), good(14, 2, "{\"b\":1}")];
+        let marked = format!("\u{feff}{text}");
+        for (encoding, content) in [
+            ("utf-8", text.as_bytes().to_vec()),
+            ("latin1", latin.to_vec()),
+            ("windows-1252", latin.to_vec()),
+            ("utf-16le", utf16(text, u16::to_le_bytes)),
+            ("utf-16le", utf16(&marked, u16::to_le_bytes)),
+            ("utf-16be", utf16(&marked, u16::to_be_bytes)),
+            ("utf-16", utf16(text, u16::to_le_bytes)),
+            ("utf-16", utf16(&marked, u16::to_be_bytes)),
+        ] {
+            for mut rng in Cases::new(20) {
+                assert_eq!(read(encoding, &content, text.as_bytes(), &mut rng), expected, "{encoding}");
+                assert_eq!(read(encoding, &gzip(&content), text.as_bytes(), &mut rng), expected, "{encoding}");
+            }
+        }
+    }
+
+    #[test]
+    fn malformed_text_rejects_one_document_and_damage_is_reported() {
+        let mut content = utf16("{\"a\":\"", u16::to_le_bytes);
+        content.extend(0xd800u16.to_le_bytes());
+        content.extend(utf16("\"}\n{}\n", u16::to_le_bytes));
+        let plain = b"{\"a\":\"\xff\"}\n{}\n";
+        for mut rng in Cases::new(20) {
+            let got = read("utf-16le", &content, plain, &mut rng);
+            assert_eq!((got[0].bytes.as_slice(), &got[1]), (&plain[..9], &good(10, 2, "{}")));
+        }
+        let whole = gzip(&utf16("{}\n{}", u16::to_le_bytes));
+        let got = read("utf-16le", &whole[..whole.len() - 1], b"{}\n{}", &mut Rng::new());
+        assert_eq!(got, [good(0, 1, "{}"), bad(3, 2, "{}", DamagedSource)]);
     }
 }

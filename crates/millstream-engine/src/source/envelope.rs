@@ -160,11 +160,12 @@ fn wrong(first: u8, last: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::dialect::Dialect;
-    use super::super::transcript::{Pieces, ReadFrame, bad, good, sizes, transcribe};
+    use super::super::transcript::{ReadFrame, bad, good, sizes, transcribe};
     use super::super::{Input, SourceError};
     use fastrand::Rng;
     use millstream_model::Reason::DamagedSource;
     use millstream_testkit::Cases;
+    use millstream_testkit::Pieces;
 
     fn read(root: &str, text: &str, rng: &mut Rng) -> Result<Vec<ReadFrame>, SourceError> {
         let largest = *rng.choice(&[1, 7, 5000]).unwrap();

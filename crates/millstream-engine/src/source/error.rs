@@ -1,65 +1,17 @@
 //! Why a source cannot be read: errors that the user must solve, without damage in the content.
 
+use millstream_input::Error as Unread;
 use millstream_model::words::{command, option, set};
-use std::io;
+
+/// The command that loads what another program writes.
+const READER: &str = "load - ..";
 
 /// A source that cannot be opened, read or recognised. [`SourceError::hint`] says what to do next.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    /// The file cannot be opened.
-    #[error("cannot open {name}")]
-    Open {
-        /// The source as the user named it.
-        name: String,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// The path leads to a directory.
-    #[error("{name} is a directory")]
-    Directory {
-        /// The source as the user named it.
-        name: String,
-    },
-    /// Reading failed in mid-stream.
-    #[error("cannot read {name} after its first {offset} bytes")]
-    Read {
-        /// The source as the user named it.
-        name: String,
-        /// Bytes read before the failure, as they are on disk.
-        offset: u64,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// The text is UTF-16.
-    #[error("{name} is UTF-16 text; Millstream reads UTF-8")]
-    Utf16 {
-        /// The source as the user named it.
-        name: String,
-    },
-    /// The text is UTF-32.
-    #[error("{name} is UTF-32 text; Millstream reads UTF-8")]
-    Utf32 {
-        /// The source as the user named it.
-        name: String,
-    },
-    /// A container that we do not open.
-    #[error("{name} is a {kind} file; Millstream opens gzip and zstd itself")]
-    Container {
-        /// The source as the user named it.
-        name: String,
-        /// What it is.
-        kind: &'static str,
-        /// What to do instead.
-        hint: String,
-    },
-    /// A zstd frame that asks for more memory than we give.
-    #[error("{name} is zstd data with a window above {limit_mib} MiB")]
-    ZstdWindow {
-        /// The source as the user named it.
-        name: String,
-        /// The limit.
-        limit_mib: usize,
-    },
+    /// The input cannot be opened or read, or is no text.
+    #[error(transparent)]
+    Input(#[from] millstream_input::Error),
     /// No format has this name.
     #[error("there is no format '{format}'; known are {known}")]
     UnknownFormat {
@@ -123,25 +75,16 @@ impl SourceError {
     /// What the user can do about it, as a sentence or a command.
     pub fn hint(&self) -> String {
         match self {
-            Self::Open { source, .. } => match source.kind() {
-                io::ErrorKind::NotFound => "check the path".into(),
-                io::ErrorKind::PermissionDenied => {
-                    "give the account that runs this command the right to read it".into()
+            Self::Input(error) => {
+                let hint = error.hint(READER);
+                match error {
+                    Unread::Read { .. } => format!("{hint}; it resumes where it stopped"),
+                    Unread::Utf16 { .. } => format!("add {}, or {hint}", set("encoding", "utf-16")),
+                    _ => hint,
                 }
-                _ => "check that the file can be read, for instance with `head -c 100 FILE`".into(),
-            },
-            Self::Directory { .. } => "name the files in it, for instance DIR/*.ndjson".into(),
-            Self::Read { .. } => {
-                "run the same command again once the file can be read; it resumes where it stopped".into()
             }
-            Self::Utf16 { .. } => {
-                let converted = piped("iconv -f UTF-16 -t UTF-8 FILE");
-                format!("add {}, or convert it: {converted}", set("encoding", "utf-16"))
-            }
-            Self::Utf32 { .. } => format!("convert it: {}", piped("iconv -f UTF-32 -t UTF-8 FILE")),
-            Self::ZstdWindow { .. } => piped("zstd -dc --long=31 FILE"),
             Self::UnknownFormat { known, .. } => format!("use one of {}", set("format", known)),
-            Self::Container { hint, .. } | Self::Unclear { hint, .. } | Self::CsvHeader { hint, .. } => hint.clone(),
+            Self::Unclear { hint, .. } | Self::CsvHeader { hint, .. } => hint.clone(),
             Self::Root { .. } => format!(
                 "name the path from the outermost object to the array of documents, for instance {}",
                 set("root", "data.items")
@@ -159,9 +102,4 @@ impl SourceError {
             ),
         }
     }
-}
-
-/// How to load what a command of another program writes.
-pub(super) fn piped(writer: &str) -> String {
-    format!("{writer} | {}", command("load - .."))
 }

@@ -3,10 +3,11 @@
 use super::clip::Clip;
 use super::envelope::{Envelope, Shown};
 use super::extent::{Extent, Piece, is_space};
-use super::window::{End, Place, Window, index};
+use super::window::{Place, Window, index};
 use super::{Format, Source, SourceError};
 use crate::chunk::{Chunk, Frame};
 use crate::limits::DAMAGE_BYTES_MAX;
+use millstream_input::End;
 use std::ops::Range;
 
 /// The format's entry in the list.

@@ -1,41 +1,32 @@
 //! Sources turn the bytes of files and streams into framed documents with their positions.
 //!
-//! `Input` gives uncompressed bytes. `Window` holds what was read, and counts and hashes what is handed out. One file
-//! per format finds the documents; a new format is one file and two lines here. All of this blocks, so it runs on a
-//! thread of its own.
+//! `Window` holds what was read of an input, and hashes what is handed out. One file per format finds the documents; a
+//! new format is one file and two lines here. All of this blocks, so it runs on a thread of its own.
 //!
 //! Damage in the content is data, not an error: the last chunk holds one unreadable frame with `ends_source`, and
 //! everything before it is delivered. A [`SourceError`] is a problem that the user must solve.
 
 mod auto;
 mod clip;
-mod compression;
 mod csv;
 mod dialect;
-mod encoding;
 mod envelope;
 mod error;
 mod extent;
-mod got;
-mod input;
 mod json;
 mod name;
 mod ndjson;
-mod raw;
 mod rejects;
-mod signature;
 #[cfg(test)]
 mod transcript;
 mod tsv;
 mod window;
 
 pub use dialect::{Dialect, Quote};
-pub use encoding::{ENCODINGS, Encoding};
 pub use error::SourceError;
-pub use input::Input;
+pub use millstream_input::{ENCODINGS, Encoding, Input, Progress};
 pub use name::{path, spelling};
 pub(crate) use ndjson::frame_lines;
-pub use raw::Progress;
 pub use window::Window;
 
 use crate::chunk::Chunk;
@@ -169,10 +160,12 @@ fn unknown(format: &str) -> SourceError {
 
 #[cfg(test)]
 mod tests {
-    use super::transcript::{COMPRESS, drain, read, read_oddly, recognise};
+    use super::transcript::{COMPRESS, ReadFrame, bad, drain, read, read_oddly, recognise};
     use super::*;
     use fastrand::Rng;
-    use millstream_testkit::Cases;
+    use millstream_model::Reason;
+    use millstream_testkit::{Cases, gzip};
+    use std::io::Write;
 
     #[test]
     fn formats_have_unique_names_and_descriptions() {
@@ -230,5 +223,60 @@ mod tests {
                 assert_eq!(got(), got(), "{format} {plain:?}");
             }
         }
+    }
+
+    /// Lines that do not compress to nothing.
+    fn lines(count: usize) -> Vec<u8> {
+        let mut rng = Rng::new();
+        (0..count).flat_map(|n| format!("{{\"n\":{n},\"r\":{}}}\n", rng.u64(..)).into_bytes()).collect()
+    }
+
+    #[test]
+    fn a_partial_line_before_damage_is_a_reject() {
+        let plain = lines(2000);
+        for compress in COMPRESS {
+            let content = compress(&plain);
+            for cut in [10, content.len() / 2, content.len() - 1] {
+                let (decoded, _) = drain(&content[..cut], 1000, 1000).unwrap();
+                let expected: Vec<ReadFrame> = {
+                    let whole = decoded.iter().rposition(|&b| b == b'\n').map_or(0, |n| n + 1);
+                    let mut got = read("ndjson", &decoded[..whole]).unwrap();
+                    let rest = std::str::from_utf8(&decoded[whole..]).unwrap();
+                    got.push(bad(whole as u64, got.len() as u64 + 1, rest, Reason::DamagedSource));
+                    got
+                };
+                for mut rng in Cases::new(5) {
+                    let got = read_oddly("ndjson", &content[..cut], &decoded, 1 << 20, &mut rng);
+                    assert!(got.unwrap() == expected);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn files_report_their_progress() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let content = gzip(b"{}\n{}");
+        file.write_all(&content).unwrap();
+        let mut opened = open(file.path(), 3, "ndjson", &SourceOptions::default()).unwrap();
+        let chunk = opened.source.next_chunk().unwrap().unwrap();
+        assert_eq!((chunk.source, chunk.end, chunk.frames.len()), (3, 3, 1));
+        assert_eq!(opened.source.next_chunk().unwrap().unwrap().end, 5);
+        assert!(opened.source.next_chunk().unwrap().is_none());
+        assert_eq!(opened.progress.bytes_read(), content.len() as u64);
+        assert_eq!(opened.progress.bytes_total(), Some(content.len() as u64));
+    }
+
+    #[test]
+    fn documents_of_a_live_source_are_passed_on_at_once() {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(b"{}\n{\"a\"").unwrap();
+        let input = Input::from_reader(Box::new(reader), "pipe", None).unwrap();
+        let mut opened = open_input(input, 0, "auto", &SourceOptions::default()).unwrap();
+        assert_eq!(opened.source.next_chunk().unwrap().unwrap().end, 3);
+        writer.write_all(b":1}\n").unwrap();
+        assert_eq!(opened.source.next_chunk().unwrap().unwrap().end, 11);
+        drop(writer);
+        assert!(opened.source.next_chunk().unwrap().is_none());
     }
 }

@@ -1,10 +1,11 @@
 //! Documents on lines of their own, handed out without copying.
 
 use super::clip::Clip;
-use super::window::{End, Window, index};
+use super::window::{Window, index};
 use super::{Format, Source, SourceError};
 use crate::chunk::{Chunk, Frame};
 use memchr::{memchr, memchr_iter, memrchr};
+use millstream_input::End;
 
 /// The format's entry in the list.
 pub(super) const FORMAT: Format = Format {

@@ -1,11 +1,11 @@
-//! For tests: what a source delivers, as a value to compare, and readers that give bytes in odd pieces.
+//! For tests: what a source delivers, as a value to compare.
 
-use super::got::Got;
 use super::{AUTO, Input, SourceError, SourceOptions, open_input};
 use fastrand::Rng;
+use millstream_input::Got;
 use millstream_model::Reason;
-use millstream_testkit::{gzip, zstd};
-use std::io::{Cursor, Read};
+use millstream_testkit::{Pieces, gzip, zstd};
+use std::io::Cursor;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// One frame.
@@ -123,27 +123,3 @@ type Compress = fn(&[u8]) -> Vec<u8>;
 
 /// The compressions we open.
 pub(super) const COMPRESS: [Compress; 2] = [gzip, zstd];
-
-/// A reader that gives what it holds in pieces of random sizes.
-pub(super) struct Pieces {
-    content: Vec<u8>,
-    start: usize,
-    largest: usize,
-    rng: Rng,
-}
-
-impl Pieces {
-    pub(super) fn new(content: &[u8], largest: usize, rng: &mut Rng) -> Self {
-        Self { content: content.to_vec(), start: 0, largest, rng: rng.fork() }
-    }
-}
-
-impl Read for Pieces {
-    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
-        let wanted = self.rng.usize(1..=self.largest);
-        let n = wanted.min(into.len()).min(self.content.len() - self.start);
-        into[..n].copy_from_slice(&self.content[self.start..self.start + n]);
-        self.start += n;
-        Ok(n)
-    }
-}

@@ -1,40 +1,22 @@
-//! The part of a source that has been read and not yet handed out, with its offset and hash.
+//! The window of an input, with the hash of what left it.
 
 use super::clip::Clipped;
-use super::encoding::Encoding;
-use super::got::Got;
-use super::input::Input;
-use super::signature;
-use super::{SourceError, SourceOptions, beginning};
+use super::{Input, SourceError, SourceOptions, beginning};
 use crate::chunk::{Chunk, Frame, UnreadableFrame};
-use crate::limits::LIVE_READ_BYTES;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
+use millstream_input::End;
 use millstream_model::Prefix;
 use millstream_model::{Fault, Reason};
 use std::collections::VecDeque;
 use xxhash_rust::xxh3::Xxh3;
 
-/// UTF-8's byte order mark.
-pub(super) const MARK: &[u8] = b"\xef\xbb\xbf";
-
 /// Bytes of one source in order. Every byte leaves it once, through `Window::take`.
 pub struct Window {
-    input: Input,
+    bytes: millstream_input::Window,
     index: u32,
     options: SourceOptions,
     prefixes: VecDeque<Prefix>,
-    buffer: BytesMut,
-    offset: u64,
-    line: u64,
     hash: Box<Xxh3>,
-    end: Option<End>,
-}
-
-/// How the bytes of a source ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum End {
-    Clean,
-    Damaged(String),
 }
 
 impl Window {
@@ -42,37 +24,21 @@ impl Window {
     ///
     /// # Errors
     /// [`SourceError`] when it cannot be read or is not text in UTF-8.
-    pub(super) fn new(mut input: Input, index: u32, options: &SourceOptions) -> Result<Self, SourceError> {
+    pub(super) fn new(input: Input, index: u32, options: &SourceOptions) -> Result<Self, SourceError> {
         let mut prefixes = options.prefixes.clone();
-        if let Some(encoding) = options.dialect.encoding {
-            input.transcode(encoding);
-        }
         prefixes.sort_unstable_by_key(|p| p.length);
+        let options = options.clone().bounded();
         let mut window = Self {
-            input,
+            bytes: millstream_input::Window::new(input, options.chunk_bytes),
             index,
-            options: options.clone().bounded(),
             prefixes: prefixes.into(),
-            buffer: BytesMut::new(),
-            offset: 0,
-            line: 1,
             hash: Box::new(beginning(options.before)),
-            end: None,
+            options,
         };
-        window.begin()?;
-        window.skip_lines(options.dialect.skip_lines)?;
+        let mark = window.bytes.begin_text(window.options.dialect.encoding)?;
+        window.take(mark)?;
+        window.skip_lines(window.options.dialect.skip_lines)?;
         Ok(window)
-    }
-
-    /// Refuses what is not text, and skips UTF-8's byte order mark.
-    fn begin(&mut self) -> Result<(), SourceError> {
-        let open = |bytes: &[u8]| bytes.len() < MARK.len() && MARK.starts_with(bytes);
-        while (open(self.bytes()) || signature::is_open(self.bytes())) && self.fill()? {}
-        signature::refuse(self.name(), self.bytes(), self.options.dialect.encoding.is_some_and(Encoding::is_wide))?;
-        if self.bytes().starts_with(MARK) {
-            self.take(MARK.len())?;
-        }
-        Ok(())
     }
 
     fn skip_lines(&mut self, mut lines: u64) -> Result<(), SourceError> {
@@ -88,7 +54,7 @@ impl Window {
     }
 
     pub(super) fn name(&self) -> &str {
-        self.input.name()
+        self.bytes.name()
     }
 
     pub(super) fn options(&self) -> &SourceOptions {
@@ -97,73 +63,59 @@ impl Window {
 
     /// The bytes that were read and not taken yet.
     pub(super) fn bytes(&self) -> &[u8] {
-        &self.buffer
+        self.bytes.bytes()
     }
 
     /// Offset of the first of [`Window::bytes`] in the uncompressed source.
     pub(super) fn offset(&self) -> u64 {
-        self.offset
+        self.bytes.offset()
     }
 
     /// Line on which [`Window::bytes`] begin, from 1.
     pub(super) fn line(&self) -> u64 {
-        self.line
+        self.bytes.line()
+    }
+
+    /// Line on which the byte at this index of the window stands.
+    pub(super) fn line_at(&self, index: usize) -> u64 {
+        let mut line = self.bytes.line_number().clone();
+        line.pass(&self.bytes()[..index]);
+        line.get()
+    }
+
+    /// From now on, a carriage return ends a line, too.
+    pub(super) fn count_returns(&mut self) {
+        self.bytes.count_returns();
     }
 
     /// Sets the line numbers of frames whose documents begin in the window.
     pub(super) fn number(&self, frames: &mut [Frame]) {
-        let (mut line, mut counted) = (self.line, 0);
+        let (mut line, mut counted) = (self.bytes.line_number().clone(), 0);
         for frame in frames {
-            let start = usize::try_from(frame.offset - self.offset).expect("begins in the window");
-            line += line_ends(&self.buffer[counted..start]);
+            let start = usize::try_from(frame.offset - self.offset()).expect("begins in the window");
+            line.pass(&self.bytes()[counted..start]);
             counted = start;
-            frame.line = line;
+            frame.line = line.get();
         }
     }
 
     /// How the source ended, once it has.
     pub(super) fn end(&self) -> Option<&End> {
-        self.end.as_ref()
+        self.bytes.end()
     }
 
     /// Reads more: about a chunk from a file, what is available from a live source. `false` when there is no more.
     pub(super) fn fill(&mut self) -> Result<bool, SourceError> {
-        if self.end.is_some() {
-            return Ok(false);
-        }
-        let chunk_bytes = self.options.chunk_bytes;
-        let live = self.input.is_live();
-        let wanted = if live { chunk_bytes.min(LIVE_READ_BYTES) } else { chunk_bytes };
-        if self.buffer.capacity() - self.buffer.len() < wanted {
-            self.buffer.reserve(chunk_bytes);
-        }
-        let before = self.buffer.len();
-        let mut len = before;
-        self.buffer.resize(before + wanted, 0);
-        while len < before + wanted {
-            match self.input.read(&mut self.buffer[len..]) {
-                Ok(Got::Bytes(n)) => len += n,
-                Ok(Got::End) => self.end = Some(End::Clean),
-                Ok(Got::Damaged(why)) => self.end = Some(End::Damaged(why)),
-                Err(error) => {
-                    self.buffer.truncate(len);
-                    return Err(error);
-                }
-            }
-            if live || self.end.is_some() {
-                break;
-            }
-        }
-        self.buffer.truncate(len);
-        if self.end == Some(End::Clean) {
+        let has_more = self.bytes.fill()?;
+        if self.end() == Some(&End::Clean) {
             self.check_length()?;
         }
-        Ok(len > before)
+        Ok(has_more)
     }
 
     /// A source that is shorter than what an earlier run read is not the same source.
     fn check_length(&self) -> Result<(), SourceError> {
-        let length = self.offset + self.buffer.len() as u64;
+        let length = self.offset() + self.bytes().len() as u64;
         match self.prefixes.back() {
             Some(last) if last.length > length => Err(self.changed(last.length)),
             _ => Ok(()),
@@ -210,29 +162,29 @@ impl Window {
     /// # Errors
     /// [`SourceError::Changed`] when they complete a prefix whose hash differs.
     pub(super) fn take(&mut self, n: usize) -> Result<Bytes, SourceError> {
-        let mut rest = &self.buffer[..n];
-        self.line += line_ends(rest);
+        let mut offset = self.offset();
+        let taken = self.bytes.take(n);
+        let mut rest = &taken[..];
         while let Some(&prefix) = self.prefixes.front() {
-            let ahead = usize::try_from(prefix.length - self.offset).unwrap_or(usize::MAX);
+            let ahead = usize::try_from(prefix.length - offset).unwrap_or(usize::MAX);
             if ahead > rest.len() {
                 break;
             }
             self.hash.update(&rest[..ahead]);
             rest = &rest[ahead..];
-            self.offset += ahead as u64;
+            offset += ahead as u64;
             if self.hash.digest128() != prefix.hash {
                 return Err(self.changed(prefix.length));
             }
             self.prefixes.pop_front();
         }
         self.hash.update(rest);
-        self.offset += rest.len() as u64;
-        Ok(self.buffer.split_to(n).freeze())
+        Ok(taken)
     }
 
     /// Where the window now begins.
     pub(super) fn place(&self) -> Place {
-        Place { source: self.index, offset: self.offset, line: self.line, hash: self.hash.digest128() }
+        Place { source: self.index, offset: self.offset(), line: self.line(), hash: self.hash.digest128() }
     }
 }
 
@@ -281,10 +233,6 @@ pub(super) fn too_large(len: u64, bytes_max: usize) -> Fault {
     Fault::new(Reason::TooLarge, detail)
 }
 
-fn line_ends(bytes: &[u8]) -> u64 {
-    memchr::memchr_iter(b'\n', bytes).count() as u64
-}
-
 /// A place in a chunk's bytes.
 pub(super) fn index(n: usize) -> u32 {
     u32::try_from(n).expect("limits.rs keeps chunks below 4 GiB")
@@ -292,9 +240,10 @@ pub(super) fn index(n: usize) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::transcript::{Pieces, sizes, transcribe};
+    use super::super::transcript::{sizes, transcribe};
     use super::*;
     use millstream_testkit::Cases;
+    use millstream_testkit::Pieces;
     use xxhash_rust::xxh3::xxh3_128;
 
     #[test]

@@ -1,9 +1,9 @@
 //! Folds the documents of each key into one: what a load with the mode would store in an empty table.
 
 use super::record::{Place, Record};
-use super::sorter::Merge;
 use crate::limits::FOLD_BYTES;
 use crate::merge::{Effect, Member, Mode};
+use millstream_input::Sorted;
 use std::io;
 
 /// What a table should hold at a key.
@@ -18,15 +18,15 @@ pub(super) struct Expected {
 /// Folds sorted records by key.
 #[derive(Debug)]
 pub(super) struct Folding {
-    merge: Merge,
+    sorted: Sorted,
     mode: Mode,
     /// The first record of the next key.
     ahead: Option<Record>,
 }
 
 impl Folding {
-    pub(super) fn new(merge: Merge, mode: Mode) -> io::Result<Self> {
-        let mut folding = Self { merge, mode, ahead: None };
+    pub(super) fn new(sorted: Sorted, mode: Mode) -> io::Result<Self> {
+        let mut folding = Self { sorted, mode, ahead: None };
         folding.ahead = folding.read()?;
         Ok(folding)
     }
@@ -50,7 +50,7 @@ impl Folding {
                 self.ahead = Some(next);
                 break;
             }
-            bytes += next.header().record_bytes();
+            bytes += next.bytes();
             records.push(next);
             if bytes > FOLD_BYTES {
                 records = vec![fold(&self.mode, records)];
@@ -61,8 +61,8 @@ impl Folding {
     }
 
     fn read(&mut self) -> io::Result<Option<Record>> {
-        let mut record = Record::default();
-        Ok(self.merge.next(&mut record)?.then_some(record))
+        let mut record = millstream_input::Record::default();
+        Ok(self.sorted.next(&mut record)?.then(|| Record::of(record)))
     }
 }
 
@@ -89,18 +89,17 @@ fn member(record: &Record) -> Member<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sorter::Sorter;
+    use super::super::record::head;
     use super::*;
     use crate::merge::MODES;
+    use millstream_input::Sorter;
     use millstream_testkit::Cases;
 
     fn folded(mode: &Mode, records: &[Record]) -> Vec<Expected> {
         let mut sorter = Sorter::new(&std::env::temp_dir(), 1 << 20);
         for record in records {
-            if !sorter.has_room(record.header()) {
-                sorter.spill().unwrap();
-            }
-            sorter.push(record.header(), &record.key, &record.version, &record.document);
+            let head = head(&record.version, record.tombstone, record.place);
+            sorter.push(&record.key, &[&head, &record.version, &record.document]).unwrap();
         }
         let mut folding = Folding::new(sorter.finish().unwrap(), mode.clone()).unwrap();
         std::iter::from_fn(|| folding.next().unwrap()).collect()

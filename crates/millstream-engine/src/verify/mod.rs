@@ -3,13 +3,10 @@
 //! The documents are sorted by key into runs on disk, in bounded memory. Then runs and table are read side by side, and
 //! the documents of each key are folded. This needs only `select` on the table. Any program may have loaded the table.
 
-mod buffer;
 mod comparison;
 mod equality;
 mod fold;
 mod record;
-mod run;
-mod sorter;
 mod stored;
 
 pub use comparison::Difference;
@@ -25,14 +22,14 @@ use crate::observe::Tally;
 use crate::request::LoadRequest;
 use comparison::{Comparison, Terms};
 use fold::Folding;
+use millstream_input::Sorter;
 use millstream_model::words::{command, option};
 use millstream_model::{Counters, Refusal};
 use millstream_pg::{ConnInfo, Connection, SessionSettings, catalog};
 use millstream_store::Schema;
 use millstream_store::segments::{self, Seen};
-use record::{Header, Place};
+use record::{Place, head};
 use serde::Serialize;
-use sorter::Sorter;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -213,6 +210,8 @@ async fn sort(
     let runs_error = |source| Error::Runs { directory: request.directory.clone(), source };
     let mut decoder =
         Decoder::for_mode(&reading.key, &mode, DecodeLimits { document_bytes_max: request.load.document_bytes_max });
+    // The directory may not be needed before the memory is full, long after the user has gone.
+    tempfile::tempfile_in(&request.directory).map_err(runs_error)?;
     let mut sorter = Sorter::new(&request.directory, request.memory_bytes);
     let mut counts = Counters::default();
     let (mut key, mut version) = (Vec::new(), Vec::new());
@@ -233,11 +232,11 @@ async fn sort(
                 continue;
             };
             let place = Place { source: chunk.source, line: frame.line };
-            let header = Header::new(&key, &version, document, tombstone, place);
-            if !sorter.has_room(header) {
+            let head = head(&version, tombstone, place);
+            if !sorter.has_room(key.len() + head.len() + version.len() + document.len()) {
                 sorter = blocking(move || sorter.spill().map(|()| sorter)).await?.map_err(runs_error)?;
             }
-            sorter.push(header, &key, &version, document);
+            sorter.push(&key, &[&head, &version, document]).map_err(runs_error)?;
         }
         tally.decoded(chunk.bytes.len() as u64, counters.bytes_read);
         tally.committed(counters);

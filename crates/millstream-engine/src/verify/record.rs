@@ -1,4 +1,4 @@
-//! A document in a sorted run: its key, what its mode needs, and its bytes.
+//! A document with its key and what its mode needs, as it is sorted.
 
 /// Where a document is in the sources, for reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -22,63 +22,33 @@ pub(super) struct Record {
     pub(super) document: Vec<u8>,
 }
 
+/// Bytes before version and document.
+pub(super) const HEAD_BYTES: usize = 17;
+
+/// What is sorted with a key before the bytes of version and document.
+pub(super) fn head(version: &[u8], tombstone: bool, place: Place) -> [u8; HEAD_BYTES] {
+    let version_bytes = u32::try_from(version.len()).expect("a document has less than 4 GiB");
+    let ([a, b, c, d], [e, f, g, h]) = (version_bytes.to_le_bytes(), place.source.to_le_bytes());
+    let [i, j, k, l, m, n, o, p] = place.line.to_le_bytes();
+    [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, u8::from(tombstone)]
+}
+
 impl Record {
-    pub(super) fn header(&self) -> Header {
-        Header::new(&self.key, &self.version, &self.document, self.tombstone, self.place)
-    }
-}
-
-/// What is written before key, version and document, in memory and on disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Header {
-    pub(super) key_bytes: u32,
-    pub(super) version_bytes: u32,
-    pub(super) document_bytes: u32,
-    pub(super) tombstone: bool,
-    pub(super) place: Place,
-}
-
-impl Header {
-    pub(super) const BYTES: usize = 25;
-
-    pub(super) fn new(key: &[u8], version: &[u8], document: &[u8], tombstone: bool, place: Place) -> Self {
-        let length = |bytes: &[u8]| u32::try_from(bytes.len()).expect("a frame counts its bytes in 32 bits");
-        Self {
-            key_bytes: length(key),
-            version_bytes: length(version),
-            document_bytes: length(document),
-            tombstone,
-            place,
-        }
+    /// The record that was sorted.
+    pub(super) fn of(sorted: millstream_input::Record) -> Self {
+        let millstream_input::Record { key, body: mut version } = sorted;
+        let (head, _) = version.split_first_chunk::<HEAD_BYTES>().expect("a record begins with its head");
+        let [a, b, c, d, e, f, g, h, line @ .., tombstone] = *head;
+        let version_bytes = u32::from_le_bytes([a, b, c, d]) as usize;
+        let place = Place { source: u32::from_le_bytes([e, f, g, h]), line: u64::from_le_bytes(line) };
+        let document = version.split_off(HEAD_BYTES + version_bytes);
+        version.drain(..HEAD_BYTES);
+        Self { key, version, tombstone: tombstone != 0, place, document }
     }
 
-    /// Bytes of the whole record.
-    pub(super) fn record_bytes(self) -> usize {
-        Self::BYTES + self.key_bytes as usize + self.version_bytes as usize + self.document_bytes as usize
-    }
-
-    pub(super) fn to_bytes(self) -> [u8; Self::BYTES] {
-        let mut bytes = [0; Self::BYTES];
-        bytes[..4].copy_from_slice(&self.key_bytes.to_le_bytes());
-        bytes[4..8].copy_from_slice(&self.version_bytes.to_le_bytes());
-        bytes[8..12].copy_from_slice(&self.document_bytes.to_le_bytes());
-        bytes[12..16].copy_from_slice(&self.place.source.to_le_bytes());
-        bytes[16..24].copy_from_slice(&self.place.line.to_le_bytes());
-        bytes[24] = u8::from(self.tombstone);
-        bytes
-    }
-
-    pub(super) fn from_bytes(bytes: [u8; Self::BYTES]) -> Self {
-        let [numbers @ .., a, b, c, d, e, f, g, h, tombstone] = bytes;
-        let [key, version, document, source]: [u32; 4] =
-            std::array::from_fn(|n| u32::from_le_bytes(std::array::from_fn(|byte| numbers[4 * n + byte])));
-        Self {
-            key_bytes: key,
-            version_bytes: version,
-            document_bytes: document,
-            tombstone: tombstone != 0,
-            place: Place { source, line: u64::from_le_bytes([a, b, c, d, e, f, g, h]) },
-        }
+    /// Bytes of key, version and document.
+    pub(super) fn bytes(&self) -> usize {
+        self.key.len() + self.version.len() + self.document.len()
     }
 }
 
@@ -87,11 +57,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_round_trip() {
-        let place = Place { source: 7, line: u64::MAX - 3 };
-        for tombstone in [false, true] {
-            let header = Header { key_bytes: 1 << 20, version_bytes: 300, document_bytes: u32::MAX, tombstone, place };
-            assert_eq!(Header::from_bytes(header.to_bytes()), header);
+    fn records_round_trip() {
+        for (tombstone, version) in [(false, &b""[..]), (true, b"version")] {
+            let place = Place { source: 7, line: u64::MAX - 3 };
+            let (key, document) = (b"key".to_vec(), b"{}".to_vec());
+            let body = [&head(version, tombstone, place)[..], version, &document].concat();
+            let record = Record::of(millstream_input::Record { key: key.clone(), body });
+            assert_eq!(record, Record { key, version: version.to_vec(), tombstone, place, document });
+            assert_eq!(record.bytes(), 3 + version.len() + 2);
         }
     }
 }

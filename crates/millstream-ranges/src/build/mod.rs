@@ -1,7 +1,7 @@
 //! Builds a generation: reads the inputs on a thread, sorts, decides about overlaps, writes, and makes it current.
 
 mod overlap;
-mod sorter;
+mod record;
 
 pub use overlap::Overlap;
 
@@ -13,13 +13,15 @@ use crate::limits::{
 };
 use crate::store::{Building, Content, FORMAT, Layout, Put, Receipt, Written, hash, write};
 use millstream_failpoint as failpoint;
+use millstream_input::{Sorted, Sorter};
 use millstream_model::Refusal;
 use millstream_model::range::Family;
 use millstream_model::words::option;
 use overlap::{Counts, Sweep};
+use record::{Place, Record};
 use serde::Serialize;
-use sorter::{Place, Record, Sorted, Sorter};
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
@@ -125,7 +127,8 @@ pub fn build(request: &BuildRequest, inputs: Vec<Box<dyn Input>>, observer: &dyn
     let building = Building::begin(&request.store)?;
     let names: Vec<String> = inputs.iter().map(|input| input.name().to_owned()).collect();
     let mut sorter = Sorter::new(&request.store, request.memory_bytes);
-    let Reads { read, rejected, unseen } = read_all(inputs, &mut sorter, request.rejects_max, observer)?;
+    let failed = Error::file("write", &request.store);
+    let Reads { read, rejected, unseen } = read_all(inputs, &mut sorter, request, observer)?;
     if read == rejected {
         return Err(Error::Refused(
             Refusal::new(format!("there is no range to store: {read} entries read, {rejected} rejected"))
@@ -147,7 +150,8 @@ pub fn build(request: &BuildRequest, inputs: Vec<Box<dyn Input>>, observer: &dyn
         rejected,
         ..Receipt::default()
     };
-    write_sorted(request, &building, &mut sorter.finish()?, &mut receipt, observer)?;
+    let mut sorted = sorter.finish().map_err(failed)?;
+    write_sorted(request, &building, &mut sorted, &mut receipt, observer)?;
     (receipt.bytes, receipt.xxh3) = hash(&building.unfinished)?;
     failpoint::hit_on_thread("ranges-hashed");
     receipt.seconds = began.elapsed().as_secs_f64();
@@ -181,9 +185,11 @@ struct Batch {
 fn read_all(
     inputs: Vec<Box<dyn Input>>,
     sorter: &mut Sorter,
-    rejects_max: u64,
+    request: &BuildRequest,
     observer: &dyn Observer,
 ) -> Result<Reads, Error> {
+    let rejects_max = request.rejects_max;
+    let mut key = Vec::new();
     let (sender, batches) = sync_channel(BATCH_QUEUE);
     let is_awaited = Arc::new(AtomicBool::new(false));
     let awaited = Arc::clone(&is_awaited);
@@ -211,7 +217,9 @@ fn read_all(
             }
         }
         for record in records {
-            sorter.push(record)?;
+            record.put_key(&mut key);
+            let body = [&record.range.end.to_le_bytes(), record.members.as_bytes()];
+            sorter.push(&key, &body).map_err(Error::file("write", &request.store))?;
         }
         observer.progress(Progress { phase: "reading", ranges: reads.read, bytes, total_bytes });
     }
@@ -278,14 +286,16 @@ fn write_sorted(
     receipt: &mut Receipt,
     observer: &dyn Observer,
 ) -> Result<(), Error> {
-    let content = usize::try_from(sorted.bytes()).unwrap_or(usize::MAX);
+    let records = (receipt.read - receipt.rejected).saturating_mul(size_of::<Record>() as u64);
+    let content = usize::try_from(sorted.bytes().saturating_add(records)).unwrap_or(usize::MAX);
     let guess = content.saturating_mul(MAP_FACTOR).clamp(MAP_BYTES_MIN, MAP_BYTES_MAX);
     // A multiple of every page size.
     let mut map_bytes = request.map_bytes.unwrap_or(guess).next_multiple_of(PAGE_BYTES_MAX);
     loop {
+        sorted.rewind().map_err(Error::file("read", &request.store))?;
         let names = receipt.sources.clone();
         let mut content = Sweeping {
-            records: sorted.records()?,
+            records: Records { sorted, record: millstream_input::Record::default(), store: &request.store },
             sweep: Some(Sweep::new(request.overlap, request.merge, &names)),
             receipt: receipt.clone(),
             written: 0,
@@ -301,9 +311,27 @@ fn write_sorted(
     }
 }
 
+/// Records in order.
+struct Records<'a> {
+    sorted: &'a mut Sorted,
+    record: millstream_input::Record,
+    store: &'a Path,
+}
+
+impl Records<'_> {
+    fn next(&mut self) -> Result<Option<Record>, Error> {
+        if !self.sorted.next(&mut self.record).map_err(Error::file("read", self.store))? {
+            return Ok(None);
+        }
+        let millstream_input::Record { key, body } = &self.record;
+        let record = body.split_first_chunk().and_then(|(end, members)| Record::of(key, *end, members));
+        record.map(Some).ok_or_else(|| Error::file("read", self.store)(io::Error::other("a sorted run is damaged")))
+    }
+}
+
 /// Sorted records on their way to the file.
-struct Sweeping<'a, I> {
-    records: I,
+struct Sweeping<'a> {
+    records: Records<'a>,
     /// `None` after the end.
     sweep: Option<Sweep<'a>>,
     /// Has the counts after the end.
@@ -312,7 +340,7 @@ struct Sweeping<'a, I> {
     observer: &'a dyn Observer,
 }
 
-impl<I: Iterator<Item = Result<Record, Error>>> Content for Sweeping<'_, I> {
+impl Content for Sweeping<'_> {
     fn next(&mut self, put: Put<'_>) -> Result<bool, Error> {
         let Some(sweep) = &mut self.sweep else { return Ok(false) };
         if self.written.is_multiple_of(PROGRESS_RANGES) {
@@ -323,8 +351,8 @@ impl<I: Iterator<Item = Result<Record, Error>>> Content for Sweeping<'_, I> {
             }
         }
         self.written += 1;
-        if let Some(record) = self.records.next() {
-            sweep.push(record?, put)?;
+        if let Some(record) = self.records.next()? {
+            sweep.push(record, put)?;
             return Ok(true);
         }
         if let Some(sweep) = self.sweep.take() {
@@ -338,7 +366,7 @@ impl<I: Iterator<Item = Result<Record, Error>>> Content for Sweeping<'_, I> {
     }
 }
 
-impl<I> Sweeping<'_, I> {
+impl Sweeping<'_> {
     fn count(&mut self, counts: Counts) {
         let Counts { whole, merged, cut, covered, stored } = counts;
         let receipt = &mut self.receipt;

@@ -2,7 +2,7 @@
 //!
 //! A line sweeps over the addresses. A heap holds the records that cover its place; the one on top counts there.
 
-use super::sorter::{Place, Record};
+use super::record::{Place, Record};
 use crate::error::Error;
 use crate::limits::{DEPTH_MAX, OVERLAPS_NAMED};
 use crate::store::{Put, Stored};

@@ -4,10 +4,10 @@ use super::columns::{Columns, Place};
 use super::join::Join;
 use super::members::{Member, fitting};
 use super::records::Records;
-use super::window::Window;
-use super::{Format, Input, InputOptions, Read};
+use super::{Format, Input, InputOptions, Read, so_far};
 use crate::error::Error;
 use crate::limits::JOIN_BYTES_MAX;
+use millstream_input::Window;
 use millstream_model::range::{Range, Reading};
 use millstream_model::words::{option, set};
 use std::sync::Arc;
@@ -53,7 +53,7 @@ struct Layout {
 impl Layout {
     /// The layout of a file whose first record was read.
     fn of(records: &Records, options: &InputOptions, delimiter: u8) -> Result<Self, Error> {
-        let fields = records.record().and_then(|record| record.fields()).map_err(|problem| records.failed(&problem))?;
+        let fields = records.fields().and_then(|fields| fields.all()).map_err(|problem| records.failed(&problem))?;
         let names = if options.header {
             fields.iter().map(|name| name.trim().to_owned()).collect()
         } else {
@@ -104,19 +104,19 @@ impl Csv {
     /// The range and the members of the record that was read.
     fn entry(&self, members: &mut String) -> Result<Range, String> {
         let Layout { columns, place, members: wanted, join } = &self.layout;
-        let record = self.records.record()?;
-        if record.len() != *columns {
-            return Err(format!("the number of fields is {}, and not {columns}", record.len()));
+        let fields = self.records.fields()?;
+        if fields.len() != *columns {
+            return Err(format!("the number of fields is {}, and not {columns}", fields.len()));
         }
         let range = match *place {
-            Place::One(column) => Range::parse(record.field(column)?, self.reading)?,
-            Place::Two(first, last) => Range::parse_pair(record.field(first)?, record.field(last)?, self.reading)?,
+            Place::One(column) => Range::parse(fields.field(column)?, self.reading)?,
+            Place::Two(first, last) => Range::parse_pair(fields.field(first)?, fields.field(last)?, self.reading)?,
         };
         for member in wanted {
-            member.put(record.field(member.column)?, record.is_plain, members);
+            member.put(fields.field(member.column)?, fields.is_plain, members);
         }
         if let Some((column, join)) = join {
-            join.put(record.field(*column)?, members);
+            join.put(fields.field(*column)?, members);
         }
         fitting(range, members)
     }
@@ -140,7 +140,7 @@ impl Input for Csv {
     }
 
     fn progress(&self) -> (u64, Option<u64>) {
-        self.records.window().progress()
+        so_far(self.records.window())
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::columns::Columns;
 use super::records::Records;
-use super::window::Window;
 use crate::error::Error;
 use crate::limits::JOIN_ENTRY_BYTES;
 use millstream_model::Refusal;
@@ -78,10 +77,10 @@ impl Join {
     /// # Errors
     /// The file cannot be read, is not CSV, has a key twice, or takes more than `most` bytes.
     fn read(options: &JoinOptions, delimiter: u8, keep: &[String], taken: &[&str], most: usize) -> Result<Self, Error> {
-        let mut records = Records::new(Window::open(&options.file)?, delimiter)?;
+        let mut records = Records::new(super::window(&options.file)?, delimiter)?;
         let mut names = Vec::new();
         if records.read()? {
-            let fields = records.record().and_then(|record| record.fields());
+            let fields = records.fields().and_then(|fields| fields.all());
             let fields = fields.map_err(|problem| records.failed(&problem))?;
             names = fields.into_iter().map(|name| name.trim().to_owned()).collect();
         }
@@ -93,15 +92,16 @@ impl Join {
         let mut all: HashMap<Box<str>, Box<str>> = HashMap::new();
         let (mut bytes, mut text) = (0, String::new());
         while records.read()? {
-            let record = records.record().map_err(|problem| records.failed(&problem))?;
-            if record.len() != columns.names.len() {
-                let problem = format!("the number of fields is {}, and not {}", record.len(), columns.names.len());
+            let fields = records.fields().map_err(|problem| records.failed(&problem))?;
+            if fields.len() != columns.names.len() {
+                let problem = format!("the number of fields is {}, and not {}", fields.len(), columns.names.len());
                 return Err(records.failed(&problem));
             }
-            let fields = record.fields().map_err(|problem| records.failed(&problem))?;
+            let is_plain = fields.is_plain;
+            let fields = fields.all().map_err(|problem| records.failed(&problem))?;
             text.clear();
             for member in &wanted {
-                member.put(fields[member.column], record.is_plain, &mut text);
+                member.put(fields[member.column], is_plain, &mut text);
             }
             bytes += fields[key].len() + text.len() + JOIN_ENTRY_BYTES;
             if bytes > most {
@@ -209,7 +209,7 @@ mod tests {
         let key = joined("network,id\n", LOCATIONS.as_bytes(), &[]).unwrap_err().to_string();
         assert!(key.contains("there is no column \"geoname_id\", or several; its columns are \"network\", \"id\""));
         let options = JoinOptions::new(PathBuf::from("missing.csv"));
-        assert!(matches!(Join::read(&options, b',', &[], &[], 1), Err(Error::File { what: "open", .. })));
+        assert!(matches!(Join::read(&options, b',', &[], &[], 1), Err(Error::Unread(_))));
     }
 
     #[test]

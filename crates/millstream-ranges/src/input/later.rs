@@ -4,10 +4,6 @@ use super::{Input, InputOptions, Read, open};
 use crate::error::Error;
 use millstream_model::Refusal;
 use std::collections::HashSet;
-use std::fs::File;
-use std::io;
-use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Opens a file to see whether it can be read, and opens it again for its first entry. What is not a regular file stays
@@ -31,13 +27,8 @@ pub fn open_later(path: &Path, options: &InputOptions) -> Result<Box<dyn Input>,
 pub fn refuse_repeated(paths: &[PathBuf]) -> Result<(), Error> {
     let mut streams = HashSet::new();
     for path in paths {
-        let metadata = match path.to_str() {
-            Some("-") => io::stdin().as_fd().try_clone_to_owned().and_then(|file| File::from(file).metadata()),
-            _ => std::fs::metadata(path),
-        };
-        // A file can be read twice, and what cannot be opened is said when it is.
-        let stream = metadata.ok().filter(|metadata| !metadata.is_file() || path == Path::new("-"));
-        if stream.is_some_and(|metadata| !streams.insert((metadata.dev(), metadata.ino()))) {
+        // What cannot be opened is said when it is.
+        if millstream_input::stream_identity(path).is_some_and(|stream| !streams.insert(stream)) {
             let problem = format!("{} is a stream that is named twice, and it can be read only once", path.display());
             return Err(Error::Refused(Refusal::new(problem).hint("name it once")));
         }

@@ -1,14 +1,16 @@
 //! MaxMind's database format: networks in a tree, each with a value.
 
 use super::members::{IS_RESERVED, RESERVED, fitting, is_kept, put, unseen};
-use super::window::Window;
-use super::{Format, Input, InputOptions, Read, Rejected, refuse_join};
+use super::{Format, Input, InputOptions, Read, Rejected, fill, refuse_join, so_far};
 use crate::error::Error;
 use crate::limits::{BATCH_QUEUE, BATCH_RECORDS, INDEX_BYTES_MAX, MMDB_TEXT_BYTES, MMDB_TEXTS_BYTES};
+use bytes::Bytes;
 use maxminddb::{LookupResult, Reader, WithinOptions};
+use millstream_input::Window;
 use millstream_model::range::{Family, Range, Reading};
 use serde_json::Value;
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -21,8 +23,7 @@ const VALUE: &str = "value";
 
 fn open(mut window: Window, options: &InputOptions) -> Result<Box<dyn Input>, Error> {
     refuse_join(window.name(), options)?;
-    let content = window.rest(INDEX_BYTES_MAX)?;
-    let reader = Reader::from_source(content).map_err(|error| Error::Input {
+    let reader = Reader::from_source(rest(&mut window)?).map_err(|error| Error::Input {
         name: window.name().to_owned(),
         problem: format!("it cannot be read as a MaxMind database: {error}"),
     })?;
@@ -33,16 +34,27 @@ fn open(mut window: Window, options: &InputOptions) -> Result<Box<dyn Input>, Er
     std::thread::Builder::new()
         .name("mmdb".into())
         .spawn(move || send_networks(&reader, decoder, &sender))
-        .map_err(Error::file("start a thread to read", window.path()))?;
+        .map_err(Error::file("start a thread to read", Path::new(window.name())))?;
     Ok(Box::new(Mmdb {
         name: window.name().to_owned(),
-        progress: window.progress(),
+        progress: so_far(&window),
         messages,
         networks: Vec::new().into_iter(),
         number: 0,
         has_ended: false,
         unseen: Vec::new(),
     }))
+}
+
+/// All that is left.
+fn rest(window: &mut Window) -> Result<Bytes, Error> {
+    while fill(window)? {
+        if window.bytes().len() > INDEX_BYTES_MAX {
+            let problem = format!("it has more than {INDEX_BYTES_MAX} bytes, and it must be held in memory");
+            return Err(Error::Input { name: window.name().to_owned(), problem });
+        }
+    }
+    Ok(window.take(window.bytes().len()))
 }
 
 /// What the thread sends.
@@ -69,7 +81,7 @@ struct Decoder {
     reading: Reading,
 }
 
-fn send_networks(reader: &Reader<Vec<u8>>, mut decoder: Decoder, sender: &SyncSender<Message>) {
+fn send_networks(reader: &Reader<Bytes>, mut decoder: Decoder, sender: &SyncSender<Message>) {
     let last = match send_batches(reader, &mut decoder, sender) {
         Ok(()) => Message::End(unseen(&decoder.keep, &decoder.seen)),
         Err(problem) => Message::Failed(problem),
@@ -78,7 +90,7 @@ fn send_networks(reader: &Reader<Vec<u8>>, mut decoder: Decoder, sender: &SyncSe
     let _ = sender.send(last);
 }
 
-fn send_batches(reader: &Reader<Vec<u8>>, decoder: &mut Decoder, sender: &SyncSender<Message>) -> Result<(), String> {
+fn send_batches(reader: &Reader<Bytes>, decoder: &mut Decoder, sender: &SyncSender<Message>) -> Result<(), String> {
     let networks = reader.networks(WithinOptions::default()).map_err(|error| error.to_string())?;
     // By place in the file.
     let mut texts: HashMap<usize, Result<Arc<str>, String>> = HashMap::new();
@@ -116,7 +128,7 @@ fn send_batches(reader: &Reader<Vec<u8>>, decoder: &mut Decoder, sender: &SyncSe
 
 impl Decoder {
     /// A network, given its members or what is wrong with them.
-    fn network(&self, found: &LookupResult<'_, Vec<u8>>, text: Result<Arc<str>, String>) -> Result<Network, String> {
+    fn network(&self, found: &LookupResult<'_, Bytes>, text: Result<Arc<str>, String>) -> Result<Network, String> {
         let network = found.network().map_err(|error| error.to_string())?;
         let fitted = text.and_then(|members| {
             let range = if self.reading.unmap && Family::of(network.ip()) == Family::V6 {
@@ -135,7 +147,7 @@ impl Decoder {
     }
 
     /// The members of a value.
-    fn members(&mut self, found: &LookupResult<'_, Vec<u8>>) -> Result<Arc<str>, String> {
+    fn members(&mut self, found: &LookupResult<'_, Bytes>) -> Result<Arc<str>, String> {
         let value: Option<Value> = found.decode().map_err(|error| error.to_string())?;
         let mut members = String::new();
         let mut keep = |name: &str, value: &Value| {

@@ -1,10 +1,10 @@
 //! Newline-delimited JSON: one object on each line.
 
 use super::objects::Objects;
-use super::window::{Line, Window};
-use super::{Format, Input, InputOptions, Read, refuse_join, rejected};
+use super::{Format, Input, InputOptions, Read, refuse_join, rejected, require_whole, so_far};
 use crate::error::Error;
 use crate::limits::{LINE_BYTES_MAX, UNDECIDED_MAX};
+use millstream_input::{Line, Lines, Window};
 
 /// The format's entry in the list.
 pub(super) const FORMAT: Format =
@@ -13,20 +13,21 @@ pub(super) const FORMAT: Format =
 fn open(mut window: Window, options: &InputOptions) -> Result<Box<dyn Input>, Error> {
     refuse_join(window.name(), options)?;
     let objects = Objects::new(window.name(), options, UNDECIDED_MAX)?;
-    window.skip_byte_order_mark()?;
-    Ok(Box::new(Ndjson { window, objects }))
+    let mark = window.begin_text(None)?;
+    window.skip(mark);
+    Ok(Box::new(Ndjson { lines: Lines::new(window, LINE_BYTES_MAX), objects }))
 }
 
 /// Lines of a file. Empty ones are skipped.
 struct Ndjson {
-    window: Window,
+    lines: Lines,
     objects: Objects,
 }
 
 impl Input for Ndjson {
     fn next(&mut self, members: &mut String) -> Result<Option<Read>, Error> {
         members.clear();
-        while let Some(Line { number, text, is_whole }) = self.window.next_line()? {
+        while let Some(Line { number, text, is_whole }) = self.lines.read()? {
             if text.trim_ascii().is_empty() && is_whole {
                 continue;
             }
@@ -41,16 +42,17 @@ impl Input for Ndjson {
             });
             return Ok(Some(Read { line: number, range }));
         }
+        require_whole(self.lines.window())?;
         self.objects.end()?;
         Ok(None)
     }
 
     fn name(&self) -> &str {
-        self.window.name()
+        self.lines.window().name()
     }
 
     fn progress(&self) -> (u64, Option<u64>) {
-        self.window.progress()
+        so_far(self.lines.window())
     }
 
     fn unseen(&self) -> Vec<String> {

@@ -1,12 +1,12 @@
 //! Records of CSV with the lines on which they begin, in bounded memory.
 
 use super::members::is_plain;
-use super::window::Window;
-use super::{Rejected, dialect, rejected};
+use super::{Rejected, fill, rejected};
 use crate::error::Error;
-use crate::limits::{LINE_BYTES_MAX, RECORD_PIECE_BYTES, SHOWN_BYTES};
-use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
-use memchr::{memchr, memchr_iter, memchr2};
+use crate::limits::{LINE_BYTES_MAX, SHOWN_BYTES};
+use memchr::memchr_iter;
+use millstream_input::csv::{QUOTE, Record, Seen, Separators, ends_in_return, stray};
+use millstream_input::{MARK, Window};
 use millstream_model::Refusal;
 use millstream_model::words::option;
 
@@ -14,39 +14,30 @@ use millstream_model::words::option;
 /// feed ends a record, with or without a carriage return before it. If the first line ends in a carriage return alone,
 /// so do the others.
 pub(super) struct Records {
+    /// It begins with the record, except in one that is too long.
     window: Window,
-    delimiter: u8,
-    /// Whether a carriage return alone ends a line.
-    returns: bool,
-    reader: Reader,
-    piece: Vec<u8>,
-    piece_ends: Vec<usize>,
+    separators: Separators,
+    record: Record,
     /// Where the record begins.
     line: u64,
-    /// Whether a carriage return before the bytes in view ended a line, unless a line feed follows it.
-    has_returned: bool,
-    /// The fields, one after the other, without delimiters.
-    text: Vec<u8>,
-    /// Where in the text each field ends.
-    ends: Vec<usize>,
-    /// The record as it was read, or its beginning if it is too long or was split without the reader.
-    raw: Vec<u8>,
     /// Bytes of the record as it was read.
-    bytes: usize,
-    /// What breaks the rules of CSV in it.
+    raw_bytes: usize,
+    /// The beginning of a record that is too long.
+    head: Vec<u8>,
+    /// What is wrong with it.
     problem: Option<String>,
 }
 
-/// A record.
+/// The fields of a record.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Record<'a> {
+pub(super) struct Fields<'a> {
     text: &'a str,
     ends: &'a [usize],
     /// Whether JSON strings can hold all fields as they are.
     pub(super) is_plain: bool,
 }
 
-impl<'a> Record<'a> {
+impl<'a> Fields<'a> {
     /// Number of fields.
     pub(super) fn len(&self) -> usize {
         self.ends.len()
@@ -65,8 +56,8 @@ impl<'a> Record<'a> {
     /// All fields.
     ///
     /// # Errors
-    /// As for [`Record::field`].
-    pub(super) fn fields(&self) -> Result<Vec<&'a str>, String> {
+    /// As for [`Fields::field`].
+    pub(super) fn all(&self) -> Result<Vec<&'a str>, String> {
         (0..self.len()).map(|column| self.field(column)).collect()
     }
 }
@@ -80,35 +71,29 @@ impl Records {
     /// Records from the beginning of a file.
     ///
     /// # Errors
-    /// The delimiter cannot be one, or the file cannot be read.
+    /// The delimiter cannot be one, or the file cannot be read or is no text.
     pub(super) fn new(mut window: Window, delimiter: u8) -> Result<Self, Error> {
         if !delimiter.is_ascii() || b"\"\r\n".contains(&delimiter) {
             let problem = format!("the byte {:?} cannot separate columns", char::from(delimiter));
             let hint = format!("choose another {}, such as ';'", option("delimiter"));
             return Err(Error::Refused(Refusal::new(problem).hint(hint)));
         }
-        window.skip_byte_order_mark()?;
-        let returns = dialect::ends_in_return(&mut window)?;
-        let terminator = if returns { Terminator::CRLF } else { Terminator::Any(b'\n') };
-        let mut reader = ReaderBuilder::new().delimiter(delimiter).terminator(terminator).build();
-        // The reader drops a byte order mark in its first input, which need not be the beginning of the file. An empty
-        // line gives no record.
-        reader.read_record(b"\n", &mut [0], &mut [0]);
-        Ok(Self {
-            window,
-            delimiter,
-            returns,
-            reader,
-            piece: vec![0; RECORD_PIECE_BYTES],
-            piece_ends: vec![0; RECORD_PIECE_BYTES],
-            line: 0,
-            has_returned: false,
-            text: Vec::new(),
-            ends: Vec::new(),
-            raw: Vec::new(),
-            bytes: 0,
-            problem: None,
-        })
+        let mark = window.begin_text(None)?;
+        window.skip(mark);
+        let returns = loop {
+            match ends_in_return(window.bytes()) {
+                Some(returns) => break returns,
+                None if window.bytes().len() > LINE_BYTES_MAX || !fill(&mut window)? => break false,
+                None => {}
+            }
+        };
+        if returns {
+            // No two records may begin on one line.
+            window.count_returns();
+        }
+        let separators = Separators { delimiter, quote: Some(QUOTE), returns };
+        let record = Record::new(separators);
+        Ok(Self { window, separators, record, line: 0, raw_bytes: 0, head: Vec::new(), problem: None })
     }
 
     /// The file.
@@ -116,31 +101,28 @@ impl Records {
         &self.window
     }
 
-    /// The line on which the record begins, from 1. No two records begin on one line: a carriage return alone ends it,
-    /// too.
+    /// The line on which the record begins, from 1. No two records begin on one line.
     pub(super) fn line(&self) -> u64 {
         self.line
     }
 
-    /// The record that was read.
+    /// The fields of the record that was read.
     ///
     /// # Errors
     /// It is too long, breaks the rules of CSV, or is not UTF-8.
     #[inline]
-    pub(super) fn record(&self) -> Result<Record<'_>, String> {
+    pub(super) fn fields(&self) -> Result<Fields<'_>, String> {
         if let Some(problem) = &self.problem {
             return Err(problem.clone());
         }
-        if self.bytes > LINE_BYTES_MAX {
-            return Err(format!("the record has more than {LINE_BYTES_MAX} bytes"));
-        }
-        let text = std::str::from_utf8(&self.text).map_err(|_| not_utf8())?;
-        Ok(Record { text, ends: &self.ends, is_plain: is_plain(text) })
+        let (text, ends) = self.record.text();
+        let text = std::str::from_utf8(text).map_err(|_| not_utf8())?;
+        Ok(Fields { text, ends, is_plain: is_plain(text) })
     }
 
     /// The record that was read, as a reject.
     pub(super) fn rejected(&self, reason: String) -> Rejected {
-        rejected(reason, &self.raw)
+        rejected(reason, if self.head.is_empty() { &self.window.bytes()[..self.raw_bytes] } else { &self.head })
     }
 
     /// An error of the record that was read.
@@ -153,149 +135,99 @@ impl Records {
     /// # Errors
     /// The file cannot be read, or it ends within quotation marks.
     pub(super) fn read(&mut self) -> Result<bool, Error> {
-        while self.read_line()? {
+        self.head.clear();
+        self.problem = None;
+        loop {
+            self.record.next();
+            let seen = self.look()?;
+            self.skip_done();
+            self.line = self.window.line();
+            match seen {
+                Seen::TooLong => return self.long().map(|()| true),
+                Seen::Part if self.record.at == 0 => return Ok(false),
+                Seen::Part if !self.record.end() => return Err(self.never_closed()),
+                Seen::Part | Seen::Whole => {}
+            }
             // A line with nothing but a carriage return is empty.
-            if self.bytes > 0 {
+            if self.check(seen) {
                 return Ok(true);
             }
         }
-        Ok(false)
     }
 
-    /// Reads the next record, which may be an empty line.
-    fn read_line(&mut self) -> Result<bool, Error> {
-        self.text.clear();
-        self.ends.clear();
-        self.raw.clear();
-        (self.bytes, self.problem) = (0, None);
+    /// Looks for the end of the record, and reads more until it is there or the file ends.
+    fn look(&mut self) -> Result<Seen, Error> {
         loop {
-            let Some(first) = self.window.bytes().first().copied() else {
-                if self.window.fill()? {
-                    continue;
-                }
-                return Ok(false);
-            };
-            if std::mem::take(&mut self.has_returned) && first != b'\n' {
-                self.window.take(0, 1);
+            let seen = self.record.look(self.window.bytes(), LINE_BYTES_MAX);
+            if seen != Seen::Part {
+                return Ok(seen);
             }
-            match first {
-                b'\n' => self.window.take(1, 1),
-                b'\r' if self.returns => self.take_return(1),
-                _ => break,
+            self.skip_done();
+            if !fill(&mut self.window)? {
+                return Ok(seen);
             }
         }
-        self.line = self.window.line();
-        let mut searched = 0;
-        let line_end = loop {
-            let bytes = self.window.bytes();
-            let rest = &bytes[searched..];
-            let line_end = if self.returns { memchr2(b'\n', b'\r', rest) } else { memchr(b'\n', rest) };
-            match line_end {
-                Some(line_end) => break Some(searched + line_end),
-                None => searched = bytes.len(),
-            }
-            if searched > LINE_BYTES_MAX || !self.window.fill()? {
-                break None;
-            }
-        };
-        if line_end.is_some_and(|line_end| self.split(line_end)) {
-            return Ok(true);
-        }
-        self.parse()?;
-        Ok(true)
     }
 
-    /// Splits a line into the fields of a record, if it has no quotation marks. Most lines have none, and this takes
-    /// less time than the reader's look at each byte.
-    fn split(&mut self, line_end: usize) -> bool {
-        let line = dialect::without_return(&self.window.bytes()[..line_end], self.returns);
-        if line.len() > LINE_BYTES_MAX || memchr(b'"', line).is_some() {
-            return false;
-        }
-        self.problem = dialect::mark_problem(line);
-        let mut start = 0;
-        for end in memchr_iter(self.delimiter, line).chain([line.len()]) {
-            self.text.extend_from_slice(&line[start..end]);
-            self.ends.push(self.text.len());
-            start = end + 1;
-        }
-        self.raw.extend_from_slice(&line[..line.len().min(SHOWN_BYTES + 1)]);
-        self.bytes = line.len();
-        if self.window.bytes()[line_end] == b'\r' {
-            self.take_return(line_end + 1);
+    /// Moves the window to the record.
+    fn skip_done(&mut self) {
+        let done = std::mem::take(&mut self.record.start);
+        self.record.at -= done;
+        self.window.skip(done);
+    }
+
+    /// Looks for what is wrong with the record. `false` if it is empty.
+    fn check(&mut self, seen: Seen) -> bool {
+        let raw = self.record.raw(self.window.bytes(), &seen);
+        self.raw_bytes = raw.len();
+        self.problem = if raw.len() > LINE_BYTES_MAX {
+            Some(too_long())
+        } else if raw.starts_with(MARK) {
+            Some(
+                "the record begins with a byte order mark, as the header of a joined file does; give the files without \
+                 joining them"
+                    .into(),
+            )
         } else {
-            self.window.take(line_end + 1, 1);
-        }
-        true
+            stray(raw, self.separators).map(|(field, rest)| {
+                let line = self.line + memchr_iter(b'\n', &raw[..raw.len() - rest.len()]).count() as u64;
+                format!(
+                    "field {field} has text behind its closing quote on line {line}; write a quote within quotes twice"
+                )
+            })
+        };
+        !raw.is_empty()
     }
 
-    /// Moves on by bytes that end with the carriage return at the end of a line.
-    fn take_return(&mut self, bytes: usize) {
-        self.window.take(bytes, 0);
-        self.has_returned = true;
-    }
-
-    /// Reads any record.
-    fn parse(&mut self) -> Result<(), Error> {
+    /// Passes a record without holding it.
+    fn long(&mut self) -> Result<(), Error> {
+        self.head.extend_from_slice(&self.window.bytes()[..=SHOWN_BYTES]);
+        self.problem = Some(too_long());
         loop {
-            if self.window.bytes().is_empty() && !self.window.fill()? {
-                return self.end();
+            self.window.skip(std::mem::take(&mut self.record.at));
+            self.record.forget();
+            if self.window.bytes().is_empty() && !fill(&mut self.window)? {
+                return if self.record.end() { Ok(()) } else { Err(self.never_closed()) };
             }
-            let bytes = self.window.bytes();
-            let (result, read, written, ended) = self.reader.read_record(bytes, &mut self.piece, &mut self.piece_ends);
-            let room = (LINE_BYTES_MAX + 1).saturating_sub(self.raw.len());
-            self.raw.extend_from_slice(&bytes[..read.min(room)]);
-            self.bytes += read;
-            let lines = memchr_iter(b'\n', &bytes[..read]).count() as u64;
-            let has_returned = bytes[..read].ends_with(b"\r");
-            self.window.take(read, lines);
-            self.keep(written, ended);
-            if matches!(result, ReadRecordResult::Record) {
-                self.has_returned = has_returned && self.returns;
-                self.check(1);
+            let (read, is_whole) = self.record.feed(self.window.bytes());
+            self.record.at = read;
+            if is_whole {
                 return Ok(());
             }
         }
     }
 
-    /// Looks for what breaks the rules of CSV in a whole record. So many bytes at its end belong to its line end, or one
-    /// more, which is then taken from the last field.
-    fn check(&mut self, line_end: usize) {
-        if self.bytes > LINE_BYTES_MAX {
-            return;
-        }
-        let line = &self.raw[..self.raw.len() - line_end];
-        let record = dialect::without_return(line, self.returns);
-        if record.len() < line.len() {
-            self.text.pop();
-            if let Some(end) = self.ends.last_mut() {
-                *end -= 1;
-            }
-        }
-        self.bytes = record.len();
-        self.problem = dialect::problem(record, self.delimiter, self.line);
-    }
-
-    /// Ends the last record of a file, which has no line end.
-    fn end(&mut self) -> Result<(), Error> {
-        let (result, _, written, ended) = self.reader.read_record(b"\n", &mut self.piece, &mut self.piece_ends);
-        self.keep(written, ended);
-        if matches!(result, ReadRecordResult::Record) {
-            self.check(0);
-            return Ok(());
-        }
-        // Where it should have been closed is unknown, and so is how many records it has swallowed.
-        Err(self.failed("the record that begins here has a quotation mark that is never closed"))
-    }
-
-    /// Keeps what the reader put out, unless the record is too long.
-    fn keep(&mut self, written: usize, ended: usize) {
-        if self.bytes <= LINE_BYTES_MAX {
-            self.text.extend_from_slice(&self.piece[..written]);
-            self.ends.extend_from_slice(&self.piece_ends[..ended]);
-        }
+    /// Where the quotation mark should have been closed is unknown, and so is how many records the last one has swallowed.
+    fn never_closed(&self) -> Error {
+        self.failed("the record that begins here has a quotation mark that is never closed")
     }
 }
+
+fn too_long() -> String {
+    format!("the record has more than {LINE_BYTES_MAX} bytes")
+}
+
+const _: () = assert!(SHOWN_BYTES < LINE_BYTES_MAX);
 
 #[cfg(test)]
 mod tests {
@@ -309,7 +241,7 @@ mod tests {
         loop {
             match records.read() {
                 Ok(true) => {
-                    let fields = records.record().and_then(|record| record.fields());
+                    let fields = records.fields().and_then(|fields| fields.all());
                     // Of a reject, nothing but its line.
                     let fields = fields.unwrap_or_default();
                     all.push((records.line(), fields.into_iter().map(str::to_owned).collect()));
@@ -409,14 +341,14 @@ mod tests {
             assert!(records.read().unwrap());
             assert!(records.read().unwrap());
             assert_eq!(records.line(), 2);
-            let reason = records.record().unwrap_err();
+            let reason = records.fields().unwrap_err();
             assert_eq!(reason, format!("the record has more than {LINE_BYTES_MAX} bytes"));
             let text = records.rejected(reason).text;
             assert!(text.starts_with(&format!("{quote}x,yéx,y")) && text.ends_with('…'), "{text}");
             assert!(text.len() <= SHOWN_BYTES + '…'.len_utf8());
-            assert!(records.text.capacity() <= 2 * LINE_BYTES_MAX);
+            assert!(records.window.bytes().len() <= 2 * LINE_BYTES_MAX);
             assert!(records.read().unwrap());
-            assert_eq!((records.line(), records.record().unwrap().fields().unwrap()), (3, vec!["b"]));
+            assert_eq!((records.line(), records.fields().unwrap().all().unwrap()), (3, vec!["b"]));
             assert!(!records.read().unwrap());
         }
     }
@@ -429,7 +361,7 @@ mod tests {
             let mut records = Records::new(window(content, drop_bytes), b',').unwrap();
             let mut reasons = Vec::new();
             while records.read().unwrap() {
-                reasons.push(records.record().and_then(|record| record.fields().map(|_| ())).err());
+                reasons.push(records.fields().and_then(|fields| fields.all().map(|_| ())).err());
             }
             let bad = Some("the record is not UTF-8".to_owned());
             assert_eq!(reasons, [bad.clone(), bad, None]);

@@ -1,12 +1,11 @@
 //! Inputs written down line by line, for the tests of this folder.
 
-use super::window::Window;
 use super::{Input, InputOptions, Read, open};
 use crate::error::Error;
-use millstream_testkit::{gzip, zstd};
+use crate::limits::READ_BYTES;
+use millstream_input::Window;
+use millstream_testkit::{Pieces, gzip, zstd};
 use std::fs;
-use std::io::{self, Cursor};
-use std::path::Path;
 
 /// Reads content of a format. An entry becomes `LINE RANGE MEMBERS`, a reject `LINE ! REASON | TEXT`.
 pub(super) fn read(format: &str, content: &[u8], options: &InputOptions) -> Result<Vec<String>, Error> {
@@ -42,21 +41,8 @@ type Compress = fn(&[u8]) -> Vec<u8>;
 /// The compressions that are opened, with their names.
 pub(super) const COMPRESS: [(&str, Compress); 2] = [("gzip", gzip), ("zstd", zstd)];
 
-/// Gives a few bytes at a time.
-struct Drops {
-    content: Cursor<Vec<u8>>,
-    bytes: usize,
-}
-
-impl io::Read for Drops {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let bytes = buffer.len().min(self.bytes);
-        io::Read::read(&mut self.content, &mut buffer[..bytes])
-    }
-}
-
-/// A window over content that comes in reads of so many bytes.
-pub(super) fn window(content: &[u8], bytes: usize) -> Window {
-    let drops = Drops { content: Cursor::new(content.to_vec()), bytes };
-    Window::new(Path::new("here"), Box::new(drops), None).unwrap()
+/// A window over content that comes in reads of so many bytes at most.
+pub(super) fn window(content: &[u8], largest: usize) -> Window {
+    let pieces = Pieces::new(content, largest, &mut fastrand::Rng::new());
+    Window::new(millstream_input::Input::from_reader(Box::new(pieces), "here", None).unwrap(), READ_BYTES)
 }

@@ -373,10 +373,7 @@ fn refuse_rejects_on_stdout(args: &LoadArgs) -> Result<(), Failure> {
 /// Reports a mistyped file name before a server is started.
 fn look_for(files: &[String]) -> Result<(), Failure> {
     for name in files.iter().filter(|name| *name != "-") {
-        let path = source::path(name);
-        let name = path.display().to_string();
-        let opened = std::fs::metadata(&path);
-        opened.map_err(|source| Error::from(SourceError::Open { name, source }))?;
+        millstream_input::metadata(&source::path(name)).map_err(|error| Error::from(SourceError::from(error)))?;
     }
     Ok(())
 }

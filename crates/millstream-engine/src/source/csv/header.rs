@@ -1,10 +1,11 @@
 //! The header of a CSV source: the names of the members.
 
 use super::super::SourceError;
-use super::super::window::{End, Window};
-use super::record::{QUOTE, Record, Seen, Separators};
-use super::value::{stray, trimmed};
+use super::super::window::Window;
+use super::value::trimmed;
 use crate::limits::CSV_HEADER_BYTES_MAX;
+use millstream_input::End;
+use millstream_input::csv::{QUOTE, Record, Seen, Separators, ends_in_return, stray};
 use millstream_model::words::set;
 use std::collections::HashSet;
 
@@ -27,7 +28,10 @@ impl Header {
     /// # Errors
     /// [`SourceError::CsvHeader`] when no documents can be made from it.
     pub(super) fn read(window: &mut Window, separators: &mut Separators) -> Result<(Self, Record), SourceError> {
-        separators.returns = ends_in_return(window)?;
+        separators.returns = lines_end_in_return(window)?;
+        if separators.returns {
+            window.count_returns();
+        }
         let separators = *separators;
         let dialect = window.options().dialect.clone();
         if let Some(names) = &dialect.header {
@@ -100,7 +104,7 @@ impl Header {
         start: usize,
         delimiter: u8,
     ) -> Result<(Result<Self, HeaderProblem>, usize), SourceError> {
-        let separators = Separators { delimiter, quote: Some(QUOTE), returns: ends_in_return(window)? };
+        let separators = Separators { delimiter, quote: Some(QUOTE), returns: lines_end_in_return(window)? };
         let (record, problem) = first_record(window, separators, start)?;
         let header = match problem {
             Some(problem) => Err(HeaderProblem { problem, hint: "close the quote".into() }),
@@ -126,19 +130,13 @@ impl Header {
     }
 }
 
-/// Whether the first line ends in a carriage return alone. Then so do all lines.
-fn ends_in_return(window: &mut Window) -> Result<bool, SourceError> {
+/// Whether lines end in a carriage return alone.
+fn lines_end_in_return(window: &mut Window) -> Result<bool, SourceError> {
     loop {
-        let bytes = window.bytes();
-        if let Some(end) = memchr::memchr2(b'\n', b'\r', bytes) {
-            match bytes.get(end + 1) {
-                _ if bytes[end] == b'\n' => return Ok(false),
-                Some(next) => return Ok(*next != b'\n'),
-                None => {}
-            }
-        }
-        if bytes.len() > CSV_HEADER_BYTES_MAX || !window.fill()? {
-            return Ok(false);
+        match ends_in_return(window.bytes()) {
+            Some(returns) => return Ok(returns),
+            None if window.bytes().len() > CSV_HEADER_BYTES_MAX || !window.fill()? => return Ok(false),
+            None => {}
         }
     }
 }

@@ -2,19 +2,18 @@
 
 mod header;
 mod reading;
-mod record;
 mod value;
 
 pub(super) use header::{Header, HeaderProblem};
 pub(super) use reading::SingleRecords;
 
 use super::clip::Clip;
-use super::window::{End, Window, index};
+use super::window::{Window, index};
 use super::{Format, Source, SourceError};
 use crate::chunk::{Chunk, Frame, UnreadableFrame};
-use memchr::memchr_iter;
-use reading::Reading;
-use record::{Record, Seen, Separators};
+use millstream_input::End;
+use millstream_input::csv::{Record, Seen};
+use reading::{Reading, separators};
 use value::Values;
 
 /// The format's entry in the list.
@@ -41,7 +40,7 @@ struct Csv {
 
 impl Csv {
     fn new(mut window: Window, delimiter: u8) -> Result<Self, SourceError> {
-        let mut separators = Separators::of(&window.options().dialect, delimiter);
+        let mut separators = separators(&window.options().dialect, delimiter);
         let (header, mut record) = Header::read(&mut window, &mut separators)?;
         record.keep(header.len());
         record.next();
@@ -62,8 +61,7 @@ impl Csv {
         let offset = self.window.offset() + first as u64;
         chunk.refused = chunk.refused.take().or_else(|| self.window.admit(offset, raw.len() as u64).err());
         let start = chunk.bytes.len();
-        let line =
-            |at: usize| self.window.line() + memchr_iter(b'\n', &self.window.bytes()[..first + at]).count() as u64;
+        let line = |at: usize| self.window.line_at(first + at);
         let fault = self.reading.put(&self.record, raw, line, &mut chunk.bytes).err();
         if fault.is_some() {
             chunk.bytes.truncate(start);
@@ -133,7 +131,7 @@ impl Csv {
         let whole = loop {
             clip.push(&self.window.bytes()[..self.record.at]);
             self.window.take(std::mem::take(&mut self.record.at))?;
-            self.record.forget_text();
+            self.record.forget();
             if self.window.bytes().is_empty() && !self.window.fill()? {
                 break false;
             }
@@ -205,11 +203,12 @@ impl Source for Csv {
 #[cfg(test)]
 mod tests {
     use super::super::dialect::{Dialect, Quote};
-    use super::super::transcript::{Pieces, ReadFrame, bad, good, read, read_oddly, sizes, transcribe};
+    use super::super::transcript::{ReadFrame, bad, good, read, read_oddly, sizes, transcribe};
     use super::super::{Input, SourceError};
     use fastrand::Rng;
     use millstream_model::Reason::{CsvFields, CsvSyntax, DamagedSource, InvalidUtf8, TooLarge};
     use millstream_testkit::Cases;
+    use millstream_testkit::Pieces;
 
     #[test]
     fn a_byte_order_mark_within_a_record_is_text_and_at_its_beginning_a_reject() {
@@ -254,7 +253,7 @@ mod tests {
             ("a,b\r\n\r\n\r1,x\r\r\n", vec![two(7, 3, r#""\r1""#, r#""x\r""#)]),
             ("a,b\n1,\"x\r\"\r\n", vec![two(4, 2, r#""1""#, r#""x\r""#)]),
             ("a,b\n1,x\r", vec![two(4, 2, r#""1""#, r#""x""#)]),
-            ("a,b\r1,x\r\r2,y\r", vec![two(4, 1, r#""1""#, r#""x""#), two(9, 1, r#""2""#, r#""y""#)]),
+            ("a,b\r1,x\r\r2,y\r", vec![two(4, 2, r#""1""#, r#""x""#), two(9, 4, r#""2""#, r#""y""#)]),
         ] {
             assert_eq!(read_both_ways(text.as_bytes()), expected, "{text:?}");
         }

@@ -1,12 +1,13 @@
 //! How a CSV record becomes a document, and what is wrong with it if it does not.
 
-use super::super::dialect::Dialect;
-use super::super::window::{MARK, too_large};
+use super::super::dialect::{Dialect, Quote};
+use super::super::window::too_large;
 use super::OPEN_QUOTE;
 use super::header::{Header, HeaderProblem};
-use super::record::{Record, Seen, Separators};
-use super::value::{Values, put_string, quoted, stray};
+use super::value::{Values, put_string};
 use memchr::memchr_iter;
+use millstream_input::MARK;
+use millstream_input::csv::{QUOTE, Record, Seen, Separators, quoted, stray};
 use millstream_model::{Fault, Reason};
 
 /// How a record becomes a document.
@@ -67,6 +68,16 @@ impl Reading {
     }
 }
 
+/// Those of a dialect. The delimiter is used if it names none. What ends lines is not known yet.
+pub(super) fn separators(dialect: &Dialect, delimiter: u8) -> Separators {
+    let quote = match dialect.quote {
+        Some(Quote::Byte(quote)) => Some(quote),
+        Some(Quote::None) => None,
+        None => Some(QUOTE),
+    };
+    Separators { delimiter: dialect.delimiter.unwrap_or(delimiter), quote, returns: false }
+}
+
 /// Makes documents of single records, as rejects are.
 pub(in super::super) struct SingleRecords(Reading);
 
@@ -74,7 +85,7 @@ impl SingleRecords {
     /// Records of this dialect, which names the columns. `None` if it names none.
     pub(in super::super) fn of(dialect: &Dialect, document_bytes_max: usize) -> Option<Result<Self, HeaderProblem>> {
         let header = Header::from_names(dialect.header.as_ref()?.iter().map(String::as_bytes), None, false);
-        let (separators, values) = (Separators::of(dialect, b','), Values::of(dialect));
+        let (separators, values) = (separators(dialect, b','), Values::of(dialect));
         Some(header.map(|header| Self(Reading { header, separators, values, document_bytes_max })))
     }
 

@@ -1,65 +1,56 @@
 //! Files that are not text, recognised by their first bytes, each with a way to turn it into text.
 
-use super::SourceError;
-use super::error::piped;
+use super::error::{Error, Way};
 
 /// A kind of file that Millstream does not read.
 struct Signature {
     kind: &'static str,
     /// Bytes and their offsets. All must match, because a document may hold some of them there by chance.
     marks: &'static [(usize, &'static [u8])],
-    hint: fn() -> String,
+    way: Way,
 }
 
 /// The kinds that are recognised, to say what to do. The first match counts.
 const SIGNATURES: &[Signature] = &[
-    Signature { kind: "bzip2", marks: &[(0, b"BZh"), (4, b"1AY&SY")], hint: || piped("bzip2 -dc FILE") },
-    Signature { kind: "xz", marks: &[(0, b"\xfd7zXZ\0")], hint: || piped("xz -dc FILE") },
-    Signature { kind: "lz4", marks: &[(0, b"\x04\x22\x4d\x18")], hint: || piped("lz4 -dc FILE") },
-    Signature { kind: "7z", marks: &[(0, b"7z\xbc\xaf\x27\x1c")], hint: || piped("7z e -so FILE") },
+    Signature { kind: "bzip2", marks: &[(0, b"BZh"), (4, b"1AY&SY")], way: Way::Pipe("bzip2 -dc FILE") },
+    Signature { kind: "xz", marks: &[(0, b"\xfd7zXZ\0")], way: Way::Pipe("xz -dc FILE") },
+    Signature { kind: "lz4", marks: &[(0, b"\x04\x22\x4d\x18")], way: Way::Pipe("lz4 -dc FILE") },
+    Signature { kind: "7z", marks: &[(0, b"7z\xbc\xaf\x27\x1c")], way: Way::Pipe("7z e -so FILE") },
     Signature {
         kind: "Microsoft Office (xlsx)",
         marks: &[(0, b"PK\x03\x04"), (30, b"[Content_Types].xml")],
-        hint: || "save the sheet as CSV and load that".into(),
+        way: Way::Say("save the sheet as CSV"),
     },
-    Signature {
-        kind: "zip",
-        marks: &[(0, b"PK\x03\x04")],
-        hint: || format!("{}; save an Excel workbook (xlsx) as CSV instead", piped("unzip -p FILE")),
-    },
+    Signature { kind: "zip", marks: &[(0, b"PK\x03\x04")], way: Way::Pipe("unzip -p FILE") },
     Signature {
         kind: "Excel (xls)",
         marks: &[(0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")],
-        hint: || "save the sheet as CSV and load that".into(),
+        way: Way::Say("save the sheet as CSV"),
     },
-    Signature { kind: "tar", marks: &[(107, b"\0"), (257, b"ustar")], hint: || piped("tar -xOf FILE") },
+    Signature { kind: "tar", marks: &[(107, b"\0"), (257, b"ustar")], way: Way::Pipe("tar -xOf FILE") },
     Signature {
         kind: "Parquet",
         marks: &[(0, b"PAR1")],
-        hint: || piped("duckdb -c \"copy (from 'FILE') to '/dev/stdout' (format json)\""),
+        way: Way::Pipe("duckdb -c \"copy (from 'FILE') to '/dev/stdout' (format json)\""),
     },
-    Signature { kind: "Avro", marks: &[(0, b"Obj\x01")], hint: || piped("avro-tools tojson FILE") },
-    Signature {
-        kind: "Arrow",
-        marks: &[(0, b"ARROW1\0\0")],
-        hint: || "write it as NDJSON or CSV and load that".into(),
-    },
+    Signature { kind: "Avro", marks: &[(0, b"Obj\x01")], way: Way::Pipe("avro-tools tojson FILE") },
+    Signature { kind: "Arrow", marks: &[(0, b"ARROW1\0\0")], way: Way::Say("write it as NDJSON or CSV") },
     Signature {
         kind: "SQLite",
         marks: &[(0, b"SQLite format 3\0")],
-        hint: || piped("sqlite3 -json FILE 'select * from TABLE'"),
+        way: Way::Pipe("sqlite3 -json FILE 'select * from TABLE'"),
     },
-    Signature { kind: "pg_dump", marks: &[(0, b"PGDMP")], hint: || "restore it: pg_restore -d DATABASE FILE".into() },
-    Signature { kind: "PDF", marks: &[(0, b"%PDF-")], hint: || "export its data as CSV or JSON and load that".into() },
+    Signature { kind: "pg_dump", marks: &[(0, b"PGDMP")], way: Way::Say("restore it: pg_restore -d DATABASE FILE") },
+    Signature { kind: "PDF", marks: &[(0, b"%PDF-")], way: Way::Say("export its data as CSV or JSON") },
 ];
 
-/// Length of the shortest document, `{}`. A live source may give no more for a long time.
+/// Length of the shortest document, `{}`. A live input may give no more for a long time.
 const SHORTEST_BYTES: usize = 2;
 
 /// How many bytes show UTF-16 without a byte order mark, two ASCII characters, or UTF-32, one character.
 const WIDE_BYTES: usize = 4;
 
-/// Whether more bytes are needed to recognise a source that begins with these.
+/// Whether more bytes are needed to recognise an input that begins with these.
 pub(super) fn is_open(bytes: &[u8]) -> bool {
     let mut beginnings = SIGNATURES.iter().map(|s| s.marks[0]).filter(|(at, _)| *at == 0);
     beginnings.any(|(_, magic)| bytes.len() < magic.len() && magic.starts_with(bytes))
@@ -67,22 +58,22 @@ pub(super) fn is_open(bytes: &[u8]) -> bool {
         || (bytes.len() < WIDE_BYTES && (bytes.contains(&0) || bytes.starts_with(b"\xff\xfe")))
 }
 
-/// Refuses a source that begins with these bytes if it is not text that we read. They may be `decoded` from another
+/// Refuses an input that begins with these bytes if it is not text that we read. They may be `decoded` from another
 /// encoding.
 ///
 /// # Errors
-/// [`SourceError::Container`], [`SourceError::Utf16`] and [`SourceError::Utf32`] name what it is.
-pub(super) fn refuse(name: &str, bytes: &[u8], decoded: bool) -> Result<(), SourceError> {
+/// [`Error::Container`], [`Error::Utf16`] and [`Error::Utf32`] name what it is.
+pub(super) fn refuse(name: &str, bytes: &[u8], decoded: bool) -> Result<(), Error> {
     let stands = |(at, magic): &(usize, &[u8])| bytes.get(*at..).is_some_and(|rest| rest.starts_with(magic));
     let has = |s: &&Signature| s.marks.iter().all(stands);
-    if let Some(Signature { kind, hint, .. }) = SIGNATURES.iter().find(has) {
-        return Err(SourceError::Container { name: name.into(), kind, hint: hint() });
+    if let Some(Signature { kind, way, .. }) = SIGNATURES.iter().find(has) {
+        return Err(Error::Container { name: name.into(), kind, way: *way });
     }
     match utf16(bytes) {
         // UTF-32 that was decoded as UTF-16.
-        found if decoded && (found || bytes.first() == Some(&0)) => Err(SourceError::Utf32 { name: name.into() }),
-        _ if utf32(bytes) => Err(SourceError::Utf32 { name: name.into() }),
-        true => Err(SourceError::Utf16 { name: name.into() }),
+        found if decoded && (found || bytes.first() == Some(&0)) => Err(Error::Utf32 { name: name.into() }),
+        _ if utf32(bytes) => Err(Error::Utf32 { name: name.into() }),
+        true => Err(Error::Utf16 { name: name.into() }),
         false => Ok(()),
     }
 }
@@ -111,9 +102,15 @@ fn is_ascii_text(byte: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::transcript::{read, recognise};
     use super::*;
+    use crate::{Encoding, Input, Window};
     use millstream_testkit::gzip;
+    use std::io::Cursor;
+
+    fn begin(content: &[u8], encoding: Option<&str>) -> Result<usize, Error> {
+        let input = Input::from_reader(Box::new(Cursor::new(content.to_vec())), "test", None)?;
+        Window::new(input, 1000).begin_text(encoding.map(|name| Encoding::by_name(name).unwrap()))
+    }
 
     #[test]
     fn unsupported_files_are_named_even_if_compressed() {
@@ -124,11 +121,14 @@ mod tests {
                 content.extend_from_slice(magic);
             }
             content.extend_from_slice(b"rest");
-            for format in ["ndjson", "csv", "auto"] {
-                for content in [content.clone(), gzip(&content)] {
-                    let error = read(format, &content).unwrap_err();
-                    assert!(error.to_string().contains(&format!("is a {} file", signature.kind)), "{error}");
-                    assert_eq!(error.hint(), (signature.hint)());
+            for content in [content.clone(), gzip(&content)] {
+                let error = begin(&content, None).unwrap_err();
+                assert!(error.to_string().contains(&format!("is a {} file", signature.kind)), "{error}");
+                match signature.way {
+                    Way::Pipe(writer) => {
+                        assert_eq!(error.hint("load - .."), crate::piped(writer, "load - .."));
+                    }
+                    Way::Say(way) => assert_eq!(error.hint("load - .."), way),
                 }
             }
         }
@@ -141,7 +141,7 @@ mod tests {
             let mut document = format!("{{\"{}", "x".repeat(at - 2)).into_bytes();
             document.extend_from_slice(magic);
             document.extend_from_slice(b"\":1}\n");
-            assert_eq!(recognise(&document).unwrap(), "ndjson", "{}", document.escape_ascii());
+            assert_eq!(begin(&document, None).unwrap(), 0, "{}", document.escape_ascii());
         }
     }
 
@@ -150,18 +150,17 @@ mod tests {
         let le: Vec<u8> = "{\"a\":1}".encode_utf16().flat_map(u16::to_le_bytes).collect();
         let be: Vec<u8> = "id,name".encode_utf16().flat_map(u16::to_be_bytes).collect();
         for content in [&le[..], &be, b"\xff\xfe", b"\xfe\xff\0{"] {
-            let error = read("ndjson", content).unwrap_err();
-            assert!(matches!(error, SourceError::Utf16 { .. }), "{error}");
-            assert!(error.hint().contains("iconv -f UTF-16 -t UTF-8"), "{}", error.hint());
+            let error = begin(content, None).unwrap_err();
+            assert!(matches!(error, Error::Utf16 { .. }), "{error}");
+            assert!(error.hint("load -").contains("iconv -f UTF-16 -t UTF-8"), "{}", error.hint("load -"));
         }
-        assert_eq!(recognise(b"{}").unwrap(), "ndjson");
-        assert_eq!(recognise(b"P,K\n1,2").unwrap(), "csv");
+        assert_eq!(begin(b"{}", None).unwrap(), 0);
+        assert_eq!(begin(b"P,K\n1,2", None).unwrap(), 0);
+        assert_eq!(begin("\u{feff}a".as_bytes(), None).unwrap(), 3);
     }
 
     #[test]
     fn utf32_is_recognised_also_behind_an_encoding() {
-        use super::super::transcript::{sizes, transcribe};
-        use super::super::{Dialect, Encoding, Input};
         let wide = |text: &str, bytes: fn(u32) -> [u8; 4]| -> Vec<u8> {
             text.chars().flat_map(|c| bytes(u32::from(c))).collect()
         };
@@ -171,14 +170,9 @@ mod tests {
             (wide("{\"a\":1}", u32::to_le_bytes), "utf-16le"),
             (wide("id,name", u32::to_be_bytes), "utf-16be"),
         ] {
-            let plain = read("auto", &content).unwrap_err();
-            let mut options = sizes(1000, 1000);
-            options.dialect = Dialect { encoding: Encoding::by_name(encoding), ..Dialect::default() };
-            let input = Input::from_reader(Box::new(std::io::Cursor::new(content)), "test", None).unwrap();
-            let decoded = transcribe(input, "auto", b"", &options).unwrap_err();
-            for error in [plain, decoded] {
-                assert!(matches!(error, SourceError::Utf32 { .. }), "{error}");
-                assert!(error.hint().contains("iconv -f UTF-32 -t UTF-8"), "{}", error.hint());
+            for error in [begin(&content, None), begin(&content, Some(encoding))].map(Result::unwrap_err) {
+                assert!(matches!(error, Error::Utf32 { .. }), "{error}");
+                assert!(error.hint("load -").contains("iconv -f UTF-32 -t UTF-8"), "{}", error.hint("load -"));
             }
         }
     }

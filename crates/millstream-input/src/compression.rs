@@ -71,7 +71,7 @@ fn damaged(name: &str, part: &str, start: u64, written: u64) -> Trouble {
     Trouble::Damaged(match written {
         0 => format!("the {name} data is damaged"),
         _ => format!(
-            "the {name} data is damaged, and documents from byte {start} on, where its {part} begins, may be wrong"
+            "the {name} data is damaged, and its text from byte {start} on, where its {part} begins, may be wrong"
         ),
     })
 }

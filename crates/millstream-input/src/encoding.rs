@@ -1,11 +1,11 @@
 //! The encodings of text, and their decoding into UTF-8 piece by piece.
 
-use super::SourceError;
+use super::error::Error;
 use super::got::Got;
 use crate::limits::TRANSCODE_BYTES;
 use encoding_rs::{Decoder, DecoderResult, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-/// An encoding: how the characters of a source are written as bytes.
+/// An encoding: how the characters of a text are written as bytes.
 pub struct Encoding {
     /// Its name on the command line.
     pub name: &'static str,
@@ -90,8 +90,8 @@ impl Transcoder {
     pub(super) fn read(
         &mut self,
         into: &mut [u8],
-        mut read: impl FnMut(&mut [u8]) -> Result<Got, SourceError>,
-    ) -> Result<Got, SourceError> {
+        mut read: impl FnMut(&mut [u8]) -> Result<Got, Error>,
+    ) -> Result<Got, Error> {
         while self.start == self.end {
             if let Some(ended) = &self.ended {
                 return Ok(ended.clone());
@@ -132,67 +132,5 @@ impl Transcoder {
                 }
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::Input;
-    use super::super::dialect::Dialect;
-    use super::super::transcript::{Pieces, ReadFrame, bad, good, sizes, transcribe};
-    use super::*;
-    use fastrand::Rng;
-    use millstream_model::Reason::DamagedSource;
-    use millstream_testkit::Cases;
-    use millstream_testkit::gzip;
-
-    fn read(encoding: &str, content: &[u8], plain: &[u8], rng: &mut Rng) -> Vec<ReadFrame> {
-        let largest = *rng.choice(&[1, 7, 5000]).unwrap();
-        let input = Input::from_reader(Box::new(Pieces::new(content, largest, rng)), "test", None).unwrap();
-        let mut options = sizes(*rng.choice(&[1, 16, 1000]).unwrap(), 100);
-        options.dialect = Dialect { encoding: Encoding::by_name(encoding), ..Dialect::default() };
-        transcribe(input, "ndjson", plain, &options).unwrap()
-    }
-
-    fn utf16(text: &str, bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
-        text.encode_utf16().flat_map(bytes).collect()
-    }
-
-    #[test]
-    fn encodings_become_utf8_and_offsets_count_its_bytes() {
-        let text = "{\"a\":\"é€\"}\n{\"b\":1}\n";
-        let latin = b"{\"a\":\"\xe9\x80\"}\n{\"b\":1}\n";
-        let expected = [good(0, 1, "{\"a\":\"é€\"}"), good(14, 2, "{\"b\":1}")];
-        let marked = format!("\u{feff}{text}");
-        for (encoding, content) in [
-            ("utf-8", text.as_bytes().to_vec()),
-            ("latin1", latin.to_vec()),
-            ("windows-1252", latin.to_vec()),
-            ("utf-16le", utf16(text, u16::to_le_bytes)),
-            ("utf-16le", utf16(&marked, u16::to_le_bytes)),
-            ("utf-16be", utf16(&marked, u16::to_be_bytes)),
-            ("utf-16", utf16(text, u16::to_le_bytes)),
-            ("utf-16", utf16(&marked, u16::to_be_bytes)),
-        ] {
-            for mut rng in Cases::new(20) {
-                assert_eq!(read(encoding, &content, text.as_bytes(), &mut rng), expected, "{encoding}");
-                assert_eq!(read(encoding, &gzip(&content), text.as_bytes(), &mut rng), expected, "{encoding}");
-            }
-        }
-    }
-
-    #[test]
-    fn malformed_text_rejects_one_document_and_damage_is_reported() {
-        let mut content = utf16("{\"a\":\"", u16::to_le_bytes);
-        content.extend(0xd800u16.to_le_bytes());
-        content.extend(utf16("\"}\n{}\n", u16::to_le_bytes));
-        let plain = b"{\"a\":\"\xff\"}\n{}\n";
-        for mut rng in Cases::new(20) {
-            let got = read("utf-16le", &content, plain, &mut rng);
-            assert_eq!((got[0].bytes.as_slice(), &got[1]), (&plain[..9], &good(10, 2, "{}")));
-        }
-        let whole = gzip(&utf16("{}\n{}", u16::to_le_bytes));
-        let got = read("utf-16le", &whole[..whole.len() - 1], b"{}\n{}", &mut Rng::new());
-        assert_eq!(got, [good(0, 1, "{}"), bad(3, 2, "{}", DamagedSource)]);
     }
 }

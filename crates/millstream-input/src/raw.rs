@@ -1,11 +1,11 @@
-//! The bytes of a source as they are on disk, read ahead and counted.
+//! The bytes of an input as they are on disk, read ahead and counted.
 
 use crate::limits::RAW_BUFFER_BYTES;
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How much of a source has been read, for a progress bar. Shared with the reading thread.
+/// How much of an input has been read, for a progress bar. Shared with the reading thread.
 #[derive(Debug, Default)]
 pub struct Progress {
     read: AtomicU64,

@@ -1,6 +1,6 @@
 //! A sorted run: records on disk in the order of their keys, those of a key in the order in which they came.
 
-use super::record::{Header, Place, Record};
+use super::record::{Header, Record};
 use crate::limits::RUN_BUFFER_BYTES;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
@@ -34,40 +34,41 @@ impl RunWriter {
     }
 
     pub(super) fn finish(self) -> io::Result<SortedRun> {
-        let mut file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.rewind()?;
+        let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
         Ok(SortedRun { file, records: self.records })
     }
 }
 
-/// Reads a run from its first key to its last. A document is read only when it is taken, so that many open runs hold
-/// one key each in memory and not one document each.
+/// Reads a run from its first key to its last. A body is read only when it is taken, so that many open runs hold one key
+/// each in memory and not one body each.
 #[derive(Debug)]
 pub(super) struct RunReader {
     file: BufReader<File>,
+    records: u64,
     records_left: u64,
-    header: Header,
+    body_bytes: usize,
     pub(super) key: Vec<u8>,
 }
 
 impl RunReader {
-    /// Opens a run at its first record; `None` when it has none.
-    pub(super) fn open(run: SortedRun) -> io::Result<Option<Self>> {
-        let header = Header::new(&[], &[], &[], false, Place::default());
+    /// Opens a run; [`RunReader::rewind`] puts it at its first record.
+    pub(super) fn open(run: SortedRun) -> Self {
         let file = BufReader::with_capacity(RUN_BUFFER_BYTES, run.file);
-        let mut reader = Self { file, records_left: run.records, header, key: Vec::new() };
-        Ok(reader.advance()?.then_some(reader))
+        Self { file, records: run.records, records_left: 0, body_bytes: 0, key: Vec::new() }
+    }
+
+    /// Moves to the first record; `false` if there is none.
+    pub(super) fn rewind(&mut self) -> io::Result<bool> {
+        self.file.rewind()?;
+        self.records_left = self.records;
+        self.advance()
     }
 
     /// Takes the record and moves to the next one; `false` when there is none.
     pub(super) fn take(&mut self, record: &mut Record) -> io::Result<bool> {
         std::mem::swap(&mut record.key, &mut self.key);
-        record.tombstone = self.header.tombstone;
-        record.place = self.header.place;
-        record.version.resize(self.header.version_bytes as usize, 0);
-        self.file.read_exact(&mut record.version)?;
-        record.document.resize(self.header.document_bytes as usize, 0);
-        self.file.read_exact(&mut record.document)?;
+        record.body.resize(self.body_bytes, 0);
+        self.file.read_exact(&mut record.body)?;
         self.advance()
     }
 
@@ -78,8 +79,9 @@ impl RunReader {
         self.records_left -= 1;
         let mut header = [0; Header::BYTES];
         self.file.read_exact(&mut header)?;
-        self.header = Header::from_bytes(header);
-        self.key.resize(self.header.key_bytes as usize, 0);
+        let Header { key_bytes, body_bytes } = Header::from_bytes(header);
+        self.body_bytes = body_bytes;
+        self.key.resize(key_bytes, 0);
         self.file.read_exact(&mut self.key)?;
         Ok(true)
     }

@@ -1,8 +1,8 @@
 //! A stream of uncompressed bytes from a file, standard input or any reader.
 
-use super::SourceError;
 use super::compression::{COMPRESSIONS, Decompressor, Trouble};
 use super::encoding::{Encoding, Transcoder};
+use super::error::Error;
 use super::got::Got;
 use super::raw::{Progress, Raw};
 use crate::limits::ZSTD_WINDOW_LOG_MAX;
@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 
-/// An opened source before its format is known.
+/// Uncompressed bytes of what was opened.
 pub struct Input {
     name: String,
     raw: Raw,
@@ -28,8 +28,8 @@ impl Input {
     /// Opens a file, or standard input for `-`.
     ///
     /// # Errors
-    /// [`SourceError`] when it cannot be opened or is a directory.
-    pub fn open(path: &Path) -> Result<Self, SourceError> {
+    /// It cannot be opened, or is a directory.
+    pub fn open(path: &Path) -> Result<Self, Error> {
         let (name, file) = if path == Path::new("-") {
             // A copy of the descriptor: standard input may be a file, and then its size is known.
             let file = io::stdin().as_fd().try_clone_to_owned().map(File::from);
@@ -37,11 +37,11 @@ impl Input {
         } else {
             (path.display().to_string(), File::open(path))
         };
-        let failed = |source| SourceError::Open { name: name.clone(), source };
+        let failed = |source| Error::Open { name: name.clone(), source };
         let file = file.map_err(failed)?;
         let facts = file.metadata().map_err(failed)?;
         if facts.is_dir() {
-            return Err(SourceError::Directory { name });
+            return Err(Error::Directory { name });
         }
         // Another process may have read a part of standard input.
         let total = facts.is_file().then(|| facts.len().saturating_sub((&file).stream_position().unwrap_or(0)));
@@ -52,11 +52,10 @@ impl Input {
     /// reader counts as live: its bytes are handed on at once and not collected into whole chunks.
     ///
     /// # Errors
-    /// [`SourceError`] when its first bytes cannot be read.
-    pub fn from_reader(reader: Box<dyn Read + Send>, name: &str, total: Option<u64>) -> Result<Self, SourceError> {
+    /// Its first bytes cannot be read.
+    pub fn from_reader(reader: Box<dyn Read + Send>, name: &str, total: Option<u64>) -> Result<Self, Error> {
         let mut raw = Raw::new(reader, total);
-        let failed =
-            |raw: &Raw, source| SourceError::Read { name: name.into(), offset: raw.progress().bytes_read(), source };
+        let failed = |raw: &Raw, source| Error::Read { name: name.into(), offset: raw.progress().bytes_read(), source };
         let known = || COMPRESSIONS.iter().map(|c| c.magic);
         while known().any(|m| raw.buffered().len() < m.len() && m.starts_with(raw.buffered())) {
             if !raw.fill().map_err(|e| failed(&raw, e))? {
@@ -80,7 +79,14 @@ impl Input {
         })
     }
 
-    /// The source as the user named it.
+    /// Gives it another name for messages.
+    #[must_use]
+    pub fn named(mut self, name: String) -> Self {
+        self.name = name;
+        self
+    }
+
+    /// The input as the user named it.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -100,16 +106,18 @@ impl Input {
         self.live
     }
 
-    /// Reads uncompressed bytes. `Got::Bytes` is never zero for a buffer that is not empty; `End`
-    /// and `Damaged` are final.
-    pub(super) fn read(&mut self, into: &mut [u8]) -> Result<Got, SourceError> {
+    /// Reads uncompressed bytes. [`Got::End`] and [`Got::Damaged`] are final.
+    ///
+    /// # Errors
+    /// It cannot be read, or a frame of zstd needs too much memory.
+    pub fn read(&mut self, into: &mut [u8]) -> Result<Got, Error> {
         let Some(mut transcoder) = self.transcoder.take() else { return self.read_plain(into) };
         let got = transcoder.read(into, |raw| self.read_plain(raw));
         self.transcoder = Some(transcoder);
         got
     }
 
-    fn read_plain(&mut self, into: &mut [u8]) -> Result<Got, SourceError> {
+    fn read_plain(&mut self, into: &mut [u8]) -> Result<Got, Error> {
         if let Some(ended) = &self.ended {
             return Ok(ended.clone());
         }
@@ -120,7 +128,7 @@ impl Input {
         got.map_err(|source| self.failed(source))
     }
 
-    fn decompress(&mut self, into: &mut [u8]) -> Result<Got, SourceError> {
+    fn decompress(&mut self, into: &mut [u8]) -> Result<Got, Error> {
         let decompressor = self.decompressor.as_mut().expect("only called with one");
         loop {
             let flushing = std::mem::take(&mut self.output_was_full);
@@ -143,7 +151,7 @@ impl Input {
                 None => {}
                 Some(Trouble::Damaged(why)) => self.ended = Some(Got::Damaged(why)),
                 Some(Trouble::WindowTooLarge) => {
-                    return Err(SourceError::ZstdWindow {
+                    return Err(Error::ZstdWindow {
                         name: self.name.clone(),
                         limit_mib: 1 << (ZSTD_WINDOW_LOG_MAX - 20),
                     });
@@ -158,29 +166,44 @@ impl Input {
         }
     }
 
-    fn failed(&self, source: io::Error) -> SourceError {
+    fn failed(&self, source: io::Error) -> Error {
         let name = self.name.clone();
         if source.kind() == io::ErrorKind::IsADirectory {
-            return SourceError::Directory { name };
+            return Error::Directory { name };
         }
-        SourceError::Read { name, offset: self.raw.progress().bytes_read(), source }
+        Error::Read { name, offset: self.raw.progress().bytes_read(), source }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::transcript::{self, COMPRESS, ReadFrame, bad, drain, good};
     use super::*;
-    use crate::source::{SourceOptions, open};
     use fastrand::Rng;
-    use millstream_model::Reason::DamagedSource;
-    use millstream_testkit::Cases;
-    use millstream_testkit::{gzip, zstd};
+    use millstream_testkit::{Cases, Pieces, gzip, zstd};
     use std::io::{Cursor, Write};
+
+    type Compress = fn(&[u8]) -> Vec<u8>;
+    const COMPRESS: [Compress; 2] = [gzip, zstd];
 
     /// Lines that do not compress to nothing.
     fn lines(count: usize, rng: &mut Rng) -> Vec<u8> {
         (0..count).flat_map(|n| format!("{{\"n\":{n},\"r\":{}}}\n", rng.u64(..)).into_bytes()).collect()
+    }
+
+    /// Everything that comes out of the content, and how it ends, read with buffers of this size.
+    fn drain(content: &[u8], into: usize, largest: usize) -> Result<(Vec<u8>, Got), Error> {
+        let pieces = Pieces::new(content, largest, &mut Rng::new());
+        let mut input = Input::from_reader(Box::new(pieces), "test", None)?;
+        let (mut plain, mut buffer) = (Vec::new(), vec![0; into]);
+        loop {
+            match input.read(&mut buffer)? {
+                Got::Bytes(n) => plain.extend_from_slice(&buffer[..n]),
+                end => {
+                    assert_eq!(input.read(&mut buffer)?, end, "the end is final");
+                    return Ok((plain, end));
+                }
+            }
+        }
     }
 
     #[test]
@@ -228,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_says_which_documents_may_be_wrong() {
+    fn damage_says_what_may_be_wrong() {
         let plain = lines(30_000, &mut Rng::with_seed(5));
         for compress in COMPRESS {
             // The checksum at the end of the second part is wrong, or something before it.
@@ -242,7 +265,7 @@ mod tests {
                     let Got::Damaged(why) = end else { continue };
                     ends.push(why);
                 }
-                let wrong = |why: &String| why.contains("documents from byte 1000 on") && why.contains("may be wrong");
+                let wrong = |why: &String| why.contains("its text from byte 1000 on") && why.contains("may be wrong");
                 assert!(ends.iter().all(wrong) && ends.windows(2).all(|two| two[0] == two[1]), "{ends:?}");
                 // zstd's command writes a checksum, but its library does not by default.
                 assert!(ends.len() == 2 || compress(b"")[..2] != [0x1f, 0x8b], "{ends:?}");
@@ -282,43 +305,12 @@ mod tests {
     }
 
     #[test]
-    fn a_partial_line_before_damage_is_a_reject() {
-        let plain = lines(2000, &mut Rng::new());
-        for compress in COMPRESS {
-            let content = compress(&plain);
-            for cut in [10, content.len() / 2, content.len() - 1] {
-                let (decoded, _) = drain(&content[..cut], 1000, 1000).unwrap();
-                let expected: Vec<ReadFrame> = {
-                    let whole = decoded.iter().rposition(|&b| b == b'\n').map_or(0, |n| n + 1);
-                    let mut got = transcript::read("ndjson", &decoded[..whole]).unwrap();
-                    let rest = std::str::from_utf8(&decoded[whole..]).unwrap();
-                    got.push(bad(whole as u64, got.len() as u64 + 1, rest, DamagedSource));
-                    got
-                };
-                for mut rng in Cases::new(5) {
-                    let got = transcript::read_oddly("ndjson", &content[..cut], &decoded, 1 << 20, &mut rng);
-                    assert!(got.unwrap() == expected);
-                }
-            }
-        }
-    }
-
-    #[test]
     fn a_window_above_the_limit_is_refused() {
         // Magic number, a frame header without size, a window of 2^(10 + 18) bytes (RFC 8878, 3.1.1).
         let content = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 18 << 3, 1, 0, 0];
         let mut input = Input::from_reader(Box::new(Cursor::new(content)), "test", None).unwrap();
         let error = input.read(&mut [0; 100]).unwrap_err();
-        assert!(matches!(error, SourceError::ZstdWindow { limit_mib: 128, .. }), "{error}");
-    }
-
-    #[test]
-    fn open_errors_explain_directories_and_missing_files() {
-        let options = SourceOptions::default();
-        let error = open(Path::new("/"), 0, "ndjson", &options).err().unwrap();
-        assert!(matches!(error, SourceError::Directory { .. }), "{error}");
-        let error = open(Path::new("/no/such/file"), 0, "ndjson", &options).err().unwrap();
-        assert_eq!(error.hint(), "check the path");
+        assert!(matches!(error, Error::ZstdWindow { limit_mib: 128, .. }), "{error}");
     }
 
     #[test]
@@ -339,36 +331,9 @@ mod tests {
                 }
             };
             assert!(bytes < whole, "{bytes}");
-            let SourceError::Read { source, .. } = &error else { panic!("{error:?}") };
+            let Error::Read { source, .. } = &error else { panic!("{error:?}") };
             assert!(source.to_string().contains("shorter"), "{source}");
         }
-    }
-
-    #[test]
-    fn files_report_their_progress() {
-        let mut file = tempfile::NamedTempFile::new().unwrap();
-        let content = gzip(b"{}\n{}");
-        file.write_all(&content).unwrap();
-        let mut opened = open(file.path(), 3, "ndjson", &SourceOptions::default()).unwrap();
-        let chunk = opened.source.next_chunk().unwrap().unwrap();
-        assert_eq!((chunk.source, chunk.end, chunk.frames.len()), (3, 3, 1));
-        assert_eq!(opened.source.next_chunk().unwrap().unwrap().end, 5);
-        assert!(opened.source.next_chunk().unwrap().is_none());
-        assert_eq!(opened.progress.bytes_read(), content.len() as u64);
-        assert_eq!(opened.progress.bytes_total(), Some(content.len() as u64));
-    }
-
-    #[test]
-    fn documents_of_a_live_source_are_passed_on_at_once() {
-        let (reader, mut writer) = std::io::pipe().unwrap();
-        writer.write_all(b"{}\n{\"a\"").unwrap();
-        let input = Input::from_reader(Box::new(reader), "pipe", None).unwrap();
-        let mut opened = crate::source::open_input(input, 0, "auto", &SourceOptions::default()).unwrap();
-        assert_eq!(opened.source.next_chunk().unwrap().unwrap().end, 3);
-        writer.write_all(b":1}\n").unwrap();
-        assert_eq!(opened.source.next_chunk().unwrap().unwrap().end, 11);
-        drop(writer);
-        assert!(opened.source.next_chunk().unwrap().is_none());
     }
 
     #[test]
@@ -381,9 +346,29 @@ mod tests {
                 Ok(bytes.len())
             }
         }
-        let input = Input::from_reader(Box::new(Failing(Some(b"{}\n{"))), "test", None).unwrap();
-        let error = transcript::transcribe(input, "ndjson", b"{}\n{", &SourceOptions::default()).unwrap_err();
-        assert_eq!(error.to_string(), "cannot read test after its first 4 bytes");
-        assert_eq!(transcript::read("ndjson", b"{}\n").unwrap(), [good(0, 1, "{}")]);
+        let mut input = Input::from_reader(Box::new(Failing(Some(b"{}\n{x"))), "test", None).unwrap();
+        assert_eq!(input.read(&mut [0; 100]).unwrap(), Got::Bytes(5));
+        let error = input.read(&mut [0; 100]).unwrap_err();
+        assert_eq!(error.to_string(), "cannot read test after its first 5 bytes");
+    }
+
+    #[test]
+    fn open_errors_explain_directories_and_missing_files() {
+        let error = Input::open(Path::new("/")).err().unwrap();
+        assert!(matches!(error, Error::Directory { .. }), "{error}");
+        let error = Input::open(Path::new("/no/such/file")).err().unwrap();
+        assert_eq!(error.hint("load -"), "check the path");
+    }
+
+    #[test]
+    fn progress_counts_bytes_as_they_are_in_the_file() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let content = gzip(&lines(1000, &mut Rng::new()));
+        file.write_all(&content).unwrap();
+        let mut input = Input::open(file.path()).unwrap();
+        let progress = input.progress();
+        assert_eq!(progress.bytes_total(), Some(content.len() as u64));
+        while input.read(&mut [0; 1000]).unwrap() != Got::End {}
+        assert_eq!(progress.bytes_read(), content.len() as u64);
     }
 }

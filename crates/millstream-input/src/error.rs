@@ -1,0 +1,102 @@
+//! Why an input cannot be read: problems that the user must solve, without damage in the content.
+
+use millstream_model::words::command;
+use std::io;
+
+/// An input that cannot be opened or read, or is not what it should be. [`Error::hint`] says what to do next.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file cannot be opened.
+    #[error("cannot open {name}")]
+    Open {
+        /// The input as the user named it.
+        name: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The path leads to a directory.
+    #[error("{name} is a directory")]
+    Directory {
+        /// The input as the user named it.
+        name: String,
+    },
+    /// Reading failed in mid-stream.
+    #[error("cannot read {name} after its first {offset} bytes")]
+    Read {
+        /// The input as the user named it.
+        name: String,
+        /// Bytes read before the failure, as they are on disk.
+        offset: u64,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The text is UTF-16.
+    #[error("{name} is UTF-16 text; Millstream reads UTF-8")]
+    Utf16 {
+        /// The input as the user named it.
+        name: String,
+    },
+    /// The text is UTF-32.
+    #[error("{name} is UTF-32 text; Millstream reads UTF-8")]
+    Utf32 {
+        /// The input as the user named it.
+        name: String,
+    },
+    /// A container that we do not open.
+    #[error("{name} is a {kind} file; Millstream opens gzip and zstd itself")]
+    Container {
+        /// The input as the user named it.
+        name: String,
+        /// What it is.
+        kind: &'static str,
+        /// What to do instead.
+        way: Way,
+    },
+    /// A zstd frame that asks for more memory than we give.
+    #[error("{name} is zstd data with a window above {limit_mib} MiB")]
+    ZstdWindow {
+        /// The input as the user named it.
+        name: String,
+        /// The limit.
+        limit_mib: usize,
+    },
+}
+
+/// What to do with a file that is not read as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Read what this command writes.
+    Pipe(&'static str),
+    /// Something else, as a sentence.
+    Say(&'static str),
+}
+
+impl Error {
+    /// What the user can do about it, as a sentence or a command. `reader` is the command of ours that reads standard
+    /// input.
+    pub fn hint(&self, reader: &str) -> String {
+        let piped = |writer: &str| piped(writer, reader);
+        match self {
+            Self::Open { source, .. } => match source.kind() {
+                io::ErrorKind::NotFound => "check the path".into(),
+                io::ErrorKind::PermissionDenied => {
+                    "give the account that runs this command the right to read it".into()
+                }
+                _ => "check that the file can be read, for instance with `head -c 100 FILE`".into(),
+            },
+            Self::Directory { .. } => "name the files in it".into(),
+            Self::Read { .. } => "run the same command again once the file can be read".into(),
+            Self::Utf16 { .. } => format!("convert it: {}", piped("iconv -f UTF-16 -t UTF-8 FILE")),
+            Self::Utf32 { .. } => format!("convert it: {}", piped("iconv -f UTF-32 -t UTF-8 FILE")),
+            Self::ZstdWindow { .. } => piped("zstd -dc --long=31 FILE"),
+            Self::Container { way: Way::Pipe(writer), .. } => piped(writer),
+            Self::Container { way: Way::Say(way), .. } => (*way).to_owned(),
+        }
+    }
+}
+
+/// How one of our commands reads what a command of another program writes.
+pub fn piped(writer: &str, reader: &str) -> String {
+    format!("{writer} | {}", command(reader))
+}

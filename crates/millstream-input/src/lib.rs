@@ -1,0 +1,34 @@
+//! Bytes of files, pipes and readers, for everything that reads them.
+//!
+//! An [`Input`] gives uncompressed bytes, whatever they come from. A [`Window`] holds what was read and not yet handed
+//! out, and knows where it stands. [`Lines`] and [`csv::Record`] find lines and records in it. A [`Sorter`] sorts
+//! what does not fit into memory. All of this blocks.
+//!
+//! Damage in compressed data is no error: all bytes before it come out, and then [`End::Damaged`]. An [`Error`] is a
+//! problem that the user must solve.
+
+mod compression;
+pub mod csv;
+mod encoding;
+mod error;
+mod facts;
+mod got;
+mod input;
+pub mod limits;
+mod line_number;
+mod lines;
+mod raw;
+mod signature;
+mod sorter;
+mod window;
+
+pub use encoding::{ENCODINGS, Encoding};
+pub use error::{Error, Way, piped};
+pub use facts::{metadata, stream_identity};
+pub use got::Got;
+pub use input::Input;
+pub use line_number::LineNumber;
+pub use lines::{Line, Lines};
+pub use raw::Progress;
+pub use sorter::{Record, Sorted, Sorter};
+pub use window::{End, MARK, Window};
