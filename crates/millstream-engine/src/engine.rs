@@ -1,31 +1,18 @@
 //! The running engine: chunks from any number of producers in, commits out.
 
-use crate::batch::{Hold, Part, Splitter, attach};
+use crate::batch::{Hold, Part, Splitter};
 use crate::chunk::Chunk;
 use crate::drain::Drain;
 use crate::error::Error;
+use crate::flow::{Ended, flow};
 use crate::limits::{DECODE_QUEUE_BYTES, FRAME_BYTES, LANE_QUEUE, LARGE_CHUNK_BYTES, LARGE_COPIES, PART_BYTES};
 use crate::observe::Tally;
 use crate::reject_limits::RejectLimits;
 use crate::stop::StopReason;
 use crate::write::{LaneReport, LaneSetup, open_lane};
-use millstream_failpoint as failpoint;
 use std::sync::Arc;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
-
-/// Why decoding ended.
-#[derive(Debug)]
-enum Ended {
-    /// The intake is closed, and the lanes have everything.
-    Drained,
-    /// Too many documents were rejected.
-    Rejects,
-    /// A document is bad, and none may be rejected. The lanes have nothing of its chunk.
-    Rejected(Error),
-    /// A lane has ended. Its error says why.
-    LaneGone,
-}
 
 /// Takes chunks from any number of tasks and commits their documents. The documents take effect in the order in which
 /// their chunks are taken.
@@ -249,45 +236,15 @@ fn decode(
     rejects: RejectLimits,
     tally: &Tally,
 ) -> Ended {
-    let ended = decode_all(splitter, &mut arrivals, lanes, rejects, tally);
+    let next = || {
+        let Arrival { chunk, hold, place } = arrivals.blocking_recv().flatten()?;
+        drop(place);
+        Some((chunk, hold))
+    };
+    let ended = flow(next, splitter, lanes, rejects, tally);
     arrivals.close();
     while arrivals.blocking_recv().is_some() {}
     ended
-}
-
-/// Decodes chunks in order and hands every lane its part of every chunk.
-fn decode_all(
-    mut splitter: Splitter,
-    arrivals: &mut mpsc::UnboundedReceiver<Option<Arrival>>,
-    lanes: &[mpsc::Sender<Part>],
-    rejects: RejectLimits,
-    tally: &Tally,
-) -> Ended {
-    while let Some(Arrival { chunk, hold, place }) = arrivals.blocking_recv().flatten() {
-        drop(place);
-        let (mut parts, skipped) = splitter.split(&chunk);
-        if rejects.none()
-            && let Some(first) = parts.iter().flat_map(|part| &part.rejects).min_by_key(|reject| reject.position)
-        {
-            return Ended::Rejected(Error::rejected(first));
-        }
-        tally.decoded(chunk.given_bytes(), parts.iter().map(|p| p.bytes_read).sum());
-        drop(chunk);
-        tally.skipped(skipped.documents);
-        let rejected = parts.iter().flat_map(|p| &p.rejects);
-        tally.rejected(rejected.clone().count() as u64, rejected.map(|r| r.bytes.len() as u64).sum());
-        attach(&mut parts, hold);
-        failpoint::hit_on_thread("chunk-decoded");
-        for (lane, part) in lanes.iter().zip(parts) {
-            if lane.blocking_send(part).is_err() {
-                return Ended::LaneGone;
-            }
-        }
-        if rejects.reached(tally) {
-            return Ended::Rejects;
-        }
-    }
-    Ended::Drained
 }
 
 #[cfg(test)]

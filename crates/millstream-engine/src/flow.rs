@@ -1,197 +1,60 @@
-//! A load from its first byte to its receipt.
+//! The path of every document: decode, slots, lanes.
 
+use crate::batch::{Hold, Part, Splitter, attach};
 use crate::chunk::Chunk;
-use crate::engine::{Engine, Finish};
 use crate::error::Error;
-use crate::feed::Feed;
-use crate::limits::{EMPTIED_MAX, TABLE_CHANGES_MAX};
-use crate::observe::Event;
-use crate::outcome::{Outcome, Surroundings};
-use crate::request::LoadRequest;
-use crate::run::{Begun, Run};
-use crate::source;
-use crate::stop::StopReason;
+use crate::observe::Tally;
+use crate::reject_limits::RejectLimits;
 use millstream_failpoint as failpoint;
-use millstream_pg::{Explained, Failures};
-use std::sync::Arc;
+use tokio::sync::mpsc::Sender;
 
-/// Loads the sources of a request. If its sources are files, the load starts over when a crash of the server empties the
-/// unlogged collection, or a TRUNCATE empties the table; and it resumes when the table is changed so that documents must
-/// be written in another way.
-///
-/// # Errors
-/// When the load fails before this run has written anything; when the server is gone for good, so that there is no
-/// receipt; [`Error::Emptied`] when the sources cannot be read again, or the table is emptied again and again. Every
-/// other failure is part of the [`Outcome`].
-pub async fn load(request: &LoadRequest, around: &Surroundings) -> Result<Outcome, Error> {
-    around.attended(request.standstill_after, Box::pin(load_to_end(request, around))).await
+/// Why decoding ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// The intake is closed, and the lanes have everything.
+    Drained,
+    /// Too many documents were rejected.
+    Rejects,
+    /// A document is bad, and none may be rejected. The lanes have nothing of its chunk.
+    Rejected(Error),
+    /// A lane has ended. Its error says why.
+    LaneGone,
 }
 
-async fn load_to_end(request: &LoadRequest, around: &Surroundings) -> Result<Outcome, Error> {
-    let mut request = request.clone();
-    let (mut emptied, mut changed) = (0, 0);
-    let (mut interrupted, mut unbegun) = (Interrupted::default(), Failures::default());
-    loop {
-        let ended = Box::pin(load_once(&request, around, interrupted.load_id)).await;
-        if let Err(Error::Emptied { documents, by }) = ended {
-            emptied += 1;
-            interrupted.load_id = None;
-            let error = Error::Emptied { documents: documents.max(around.tally.documents()), by };
-            if emptied > EMPTIED_MAX || !request.is_repeatable() {
-                return Err(error);
-            }
-            around.observer.event(Event::Warning(error.to_string()));
-        } else if let Err(Error::Postgres(error)) = &ended
-            && request.is_repeatable()
-            && around.tally.documents() == 0
-            && interrupted.load_id.is_none()
+/// Takes chunks in order until there is no next one. A lane may be slow; its queue is short, so decoding waits for it.
+pub(crate) fn flow(
+    mut next: impl FnMut() -> Option<(Chunk, Hold)>,
+    mut splitter: Splitter,
+    lanes: &[Sender<Part>],
+    rejects: RejectLimits,
+    tally: &Tally,
+) -> Ended {
+    while let Some((chunk, hold)) = next() {
+        // Decode: each document becomes a row with its key, or a reject.
+        // Slots: the hash of its key says which lane's part of the chunk it joins.
+        let (mut parts, skipped) = splitter.split(&chunk);
+        if rejects.none()
+            && let Some(first) = parts.iter().flat_map(|part| &part.rejects).min_by_key(|reject| reject.position)
         {
-            // The server ended the session in which the load was to begin. Nothing is written yet.
-            if !unbegun.wait_for_session(error).await {
-                return ended;
-            }
-            around.tally.clear();
-            continue;
-        } else if let Ok(Outcome { error: Some(error @ Error::TableChanged { .. }), .. }) = &ended
-            && request.is_repeatable()
-            && changed < TABLE_CHANGES_MAX
-        {
-            changed += 1;
-            // With another key, it is another load.
-            interrupted.load_id = None;
-            around.observer.event(Event::Warning(format!("{error}: it looks at the table anew, and resumes")));
-        } else if request.reads_again() {
-            if let Some(ended) = interrupted.wait(ended, around).await {
-                return ended;
-            }
-        } else {
-            return ended;
+            return Ended::Rejected(Error::rejected(first));
         }
-        around.tally.clear();
-        // Even if the request forbids to resume: the load to resume is now our own.
-        request.resume = true;
-    }
-}
-
-/// Runs that were interrupted. A segment keeps no bytes of its documents, so another run must read them again.
-#[derive(Default)]
-struct Interrupted {
-    /// Failures since the last progress.
-    failures: Failures,
-    read: u64,
-    runs: u64,
-    /// The load that the next run resumes.
-    load_id: Option<i64>,
-}
-
-impl Interrupted {
-    /// Waits before the next run if the error may pass. Returns how the load ended if the error will not pass, or has
-    /// not passed for too long.
-    async fn wait(&mut self, ended: Result<Outcome, Error>, around: &Surroundings) -> Option<Result<Outcome, Error>> {
-        let error = match &ended {
-            Ok(Outcome { error: Some(error), receipt, .. }) => {
-                self.load_id = Some(receipt.load_id);
-                if receipt.counters.read > self.read {
-                    (self.read, self.failures) = (receipt.counters.read, Failures::default());
-                }
-                error
-            }
-            Ok(_) => return Some(self.counted(ended)),
-            // A load whose first run cannot begin fails at once.
-            Err(error) if self.runs > 0 => error,
-            Err(_) => return Some(ended),
-        };
-        let Some(after) = self.failures.next(error.kind()) else { return Some(self.counted(ended)) };
-        self.runs += 1;
-        around.observer.event(Event::Again { attempt: self.failures.count(), after, error: error.to_string() });
-        tokio::select! {
-            biased;
-            _ = around.stop.wait() => Some(self.counted(ended)),
-            () = tokio::time::sleep(after) => None,
-        }
-    }
-
-    /// Counts the additional runs as retries.
-    fn counted(&self, ended: Result<Outcome, Error>) -> Result<Outcome, Error> {
-        ended.map(|mut outcome| {
-            outcome.receipt.retries += self.runs;
-            outcome
-        })
-    }
-}
-
-/// This is the whole path: feed, decode, slots, lanes, receipt.
-async fn load_once(request: &LoadRequest, around: &Surroundings, interrupted: Option<i64>) -> Result<Outcome, Error> {
-    request.check()?;
-    let mut feed = Feed::open(request, Arc::clone(&around.tally))?;
-    let mut run = match Run::begin(request, around, &mut feed, interrupted).await? {
-        Begun::Run(run) => run,
-        Begun::Finished(receipt) => {
-            return Ok(Outcome { receipt: *receipt, stopped: None, error: None, recalled: true });
-        }
-    };
-    let finish = match run.start_engine().await {
-        Err(error) => Finish::failed(error),
-        Ok(engine) => {
-            let finish = async {
-                let fed = feed_all(&mut feed, &engine, around).await;
-                engine.finish(fed).await
-            };
-            tokio::select! {
-                biased;
-                finish = finish => finish,
-                fenced = run.hold() => Finish::failed(fenced),
+        tally.decoded(chunk.given_bytes(), parts.iter().map(|p| p.bytes_read).sum());
+        drop(chunk);
+        tally.skipped(skipped.documents);
+        let rejected = parts.iter().flat_map(|p| &p.rejects);
+        tally.rejected(rejected.clone().count() as u64, rejected.map(|r| r.bytes.len() as u64).sum());
+        // The memory of the chunk is free again when all of its parts are committed.
+        attach(&mut parts, hold);
+        failpoint::hit_on_thread("chunk-decoded");
+        // Lanes: each gets its part of every chunk, also an empty one, so that its position advances.
+        for (lane, part) in lanes.iter().zip(parts) {
+            if lane.blocking_send(part).is_err() {
+                return Ended::LaneGone;
             }
         }
-    };
-    run.end(finish).await
-}
-
-/// Hands every chunk to the engine until the sources end, somebody stops the load, or the engine
-/// takes no more.
-async fn feed_all(feed: &mut Feed, engine: &Engine, around: &Surroundings) -> Result<Option<StopReason>, Error> {
-    let mut last: Option<(u32, u64, u128)> = None;
-    loop {
-        let chunk = tokio::select! {
-            biased;
-            reason = around.stop.wait() => return Ok(Some(reason)),
-            () = engine.lane_ended() => return Ok(None),
-            chunk = feed.next() => chunk?,
-        };
-        let Some(mut chunk) = chunk else { return Ok(None) };
-        let damage = damage(&chunk);
-        if damage.is_some() {
-            // The watermark stays behind the last document, so that the load can resume there once the file is
-            // repaired.
-            (chunk.end, chunk.prefix_hash) = match last {
-                Some((source, end, hash)) if source == chunk.source => (end, hash),
-                before => (0, source::beginning(before.map(|(_, _, hash)| hash)).digest128()),
-            };
-        }
-        last = Some((chunk.source, chunk.end, chunk.prefix_hash));
-        failpoint::hit("chunk-submitted").await?;
-        let room = tokio::select! {
-            biased;
-            reason = around.stop.wait() => return Ok(Some(reason)),
-            room = engine.intake().room(&chunk) => room,
-        };
-        // Without room, the engine has ended and knows why.
-        let Some(room) = room else { return Ok(None) };
-        // The commit is awaited by `finish`, for all chunks together.
-        drop(room.take(chunk));
-        if let Some(reason) = damage {
-            return Ok(Some(reason));
+        if rejects.reached(tally) {
+            return Ended::Rejects;
         }
     }
-}
-
-fn damage(chunk: &Chunk) -> Option<StopReason> {
-    let frame = chunk.frames.last()?;
-    let unreadable = frame.unreadable.as_ref().filter(|b| b.ends_source)?;
-    Some(StopReason::Damage {
-        source: chunk.source,
-        offset: frame.offset,
-        line: frame.line,
-        detail: unreadable.fault.detail.to_string(),
-    })
+    Ended::Drained
 }

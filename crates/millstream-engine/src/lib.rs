@@ -1,8 +1,9 @@
 //! Documents in, committed rows and a receipt out.
 //!
-//! [`load`] is for files, [`Stream`] for documents that a program sends. The folders are the stages: [`source`] reads
-//! and frames, `transform` changes documents on request, [`decode`] validates documents and finds the key, `batch` splits by slot, folds and sorts, `merge` says
-//! what a new document does to a stored one, `write` commits. Our own tables are in `millstream-store`.
+//! [`load`] is for files, [`Stream`] for documents that a program sends. The folders are the stages: [`source`] frames
+//! what `millstream-input` reads, `transform` changes documents on request, [`decode`] validates documents and finds the
+//! key, `batch` splits by slot, folds and sorts, `merge` says what a new document does to a stored one, `write` commits.
+//! `flow` is the way through them. Our own tables are in `millstream-store`.
 
 mod batch;
 pub mod chunk;
@@ -23,9 +24,11 @@ mod merge;
 mod observe;
 mod original;
 mod outcome;
+mod pass;
 mod rehearsal;
 mod reject_limits;
 mod request;
+mod rerun;
 mod run;
 pub mod source;
 mod stop;
@@ -39,13 +42,13 @@ pub use collection::{FILLFACTOR, Plan, PreparedCollection, definition};
 pub use compaction::{Compacted, compact};
 pub use durability::{DURABILITIES, Durability};
 pub use error::Error;
-pub use flow::load;
 pub use layout::{LAYOUTS, Layout};
 pub use merge::{Effect, Folded, MODES, Member, Mode, ModeError, Tombstone};
 pub use observe::{Event, Observer, Silent, Tally};
 pub use outcome::{Outcome, Surroundings};
 pub use rehearsal::{DryReject, DryRun, dry_run};
 pub use request::{LoadRequest, SkipUnchanged};
+pub use rerun::load;
 pub use stop::{Stop, StopReason};
 pub use stream::{Commit, Committed, Producer, Stream};
 pub use transform::{Annotate, Answer, Applied, Existing, Lookup, Missing, Transform};

@@ -1,0 +1,97 @@
+//! One run of a load, from its first byte to its receipt.
+
+use crate::chunk::Chunk;
+use crate::engine::{Engine, Finish};
+use crate::error::Error;
+use crate::feed::Feed;
+use crate::outcome::{Outcome, Surroundings};
+use crate::request::LoadRequest;
+use crate::run::{Begun, Run};
+use crate::source;
+use crate::stop::StopReason;
+use millstream_failpoint as failpoint;
+use std::sync::Arc;
+
+/// One run of a load: its sources are fed to the engine, which decodes them, gives each document to a lane by its slot,
+/// and commits. `interrupted` is the load that an interrupted run has left.
+///
+/// # Errors
+/// As for [`crate::load`].
+pub(crate) async fn load_once(
+    request: &LoadRequest,
+    around: &Surroundings,
+    interrupted: Option<i64>,
+) -> Result<Outcome, Error> {
+    request.check()?;
+    let mut feed = Feed::open(request, Arc::clone(&around.tally))?;
+    let mut run = match Run::begin(request, around, &mut feed, interrupted).await? {
+        Begun::Run(run) => run,
+        Begun::Finished(receipt) => {
+            return Ok(Outcome { receipt: *receipt, stopped: None, error: None, recalled: true });
+        }
+    };
+    let finish = match run.start_engine().await {
+        Err(error) => Finish::failed(error),
+        Ok(engine) => {
+            let finish = async {
+                let fed = feed_all(&mut feed, &engine, around).await;
+                engine.finish(fed).await
+            };
+            tokio::select! {
+                biased;
+                finish = finish => finish,
+                fenced = run.hold() => Finish::failed(fenced),
+            }
+        }
+    };
+    run.end(finish).await
+}
+
+/// Hands every chunk to the engine until the sources end, somebody stops the load, or the engine
+/// takes no more.
+async fn feed_all(feed: &mut Feed, engine: &Engine, around: &Surroundings) -> Result<Option<StopReason>, Error> {
+    let mut last: Option<(u32, u64, u128)> = None;
+    loop {
+        let chunk = tokio::select! {
+            biased;
+            reason = around.stop.wait() => return Ok(Some(reason)),
+            () = engine.lane_ended() => return Ok(None),
+            chunk = feed.next() => chunk?,
+        };
+        let Some(mut chunk) = chunk else { return Ok(None) };
+        let damage = damage(&chunk);
+        if damage.is_some() {
+            // The watermark stays behind the last document, so that the load can resume there once the file is
+            // repaired.
+            (chunk.end, chunk.prefix_hash) = match last {
+                Some((source, end, hash)) if source == chunk.source => (end, hash),
+                before => (0, source::beginning(before.map(|(_, _, hash)| hash)).digest128()),
+            };
+        }
+        last = Some((chunk.source, chunk.end, chunk.prefix_hash));
+        failpoint::hit("chunk-submitted").await?;
+        let room = tokio::select! {
+            biased;
+            reason = around.stop.wait() => return Ok(Some(reason)),
+            room = engine.intake().room(&chunk) => room,
+        };
+        // Without room, the engine has ended and knows why.
+        let Some(room) = room else { return Ok(None) };
+        // The commit is awaited by `finish`, for all chunks together.
+        drop(room.take(chunk));
+        if let Some(reason) = damage {
+            return Ok(Some(reason));
+        }
+    }
+}
+
+fn damage(chunk: &Chunk) -> Option<StopReason> {
+    let frame = chunk.frames.last()?;
+    let unreadable = frame.unreadable.as_ref().filter(|b| b.ends_source)?;
+    Some(StopReason::Damage {
+        source: chunk.source,
+        offset: frame.offset,
+        line: frame.line,
+        detail: unreadable.fault.detail.to_string(),
+    })
+}
