@@ -5,8 +5,8 @@
 //! its method and its biases.
 
 pub mod core;
+pub mod drive;
 mod error;
-pub mod generator;
 pub mod guest;
 mod ingest;
 pub mod limits;

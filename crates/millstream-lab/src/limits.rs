@@ -198,20 +198,29 @@ const _: () = assert!(DOCUMENTS_MIN < SAMPLE_DOCUMENTS && SAMPLE_DOCUMENTS < DOC
 /// Bytes of the unit in which memory is shown.
 pub(crate) const MEBIBYTE: f64 = 1_048_576.0;
 
+/// Scripts of a workload.
+pub(crate) const SCRIPTS_MAX: usize = 32;
+
+/// Largest weight of a script, so that their sum stays a number of pgbench.
+pub(crate) const WEIGHT_MAX: u32 = 1_000_000;
+
+/// Rates of a workload, each of which is a run.
+pub(crate) const RATES_MAX: usize = 100;
+
+/// Transactions of a run at a rate. Each has a line of about 35 bytes in a log, which lies in memory.
+pub(crate) const DRIVEN_MAX: f64 = 1e7;
+
+/// Time that a run at a rate may take beyond its own length. A statement that takes longer hangs.
+pub(crate) const DRIVE_FINISH: Duration = Duration::from_secs(60);
+
+/// Steps of a search for the highest rate.
+pub(crate) const SEARCH_STEPS_MAX: usize = 12;
+
+/// Length of one step of a search, if its percentile does not need more.
+pub(crate) const SEARCH_STEP_SECONDS: u32 = 5;
+
 /// Most bytes of a workload file.
 pub(crate) const WORKLOAD_BYTES_MAX: usize = 1 << 20;
-
-/// Most classes of a workload.
-pub(crate) const CLASSES_MAX: usize = 32;
-
-/// Most statements of a class.
-pub(crate) const STATEMENTS_MAX: usize = 32;
-
-/// Most values of a class.
-pub(crate) const VALUES_MAX: usize = 32;
-
-/// Most steps of a class's rate.
-pub(crate) const STEPS_MAX: usize = 1_000;
 
 /// Most sessions of a workload.
 pub(crate) const CONNECTIONS_MAX: u32 = 5_000;
@@ -225,41 +234,8 @@ pub(crate) const RATE_MAX: f64 = 1e6;
 /// Highest percentile that can be asked for.
 pub(crate) const PERCENTILE_MAX: f64 = 99.999;
 
-/// Requests that may wait for a free session if the file does not say how many.
-pub(crate) const BACKLOG_DEFAULT: u32 = 10_000;
-
-/// Most requests that may wait for a free session.
-pub(crate) const BACKLOG_MAX: u32 = 1_000_000;
-
-/// Most requests that are handed to the sessions before these get a turn.
-pub(crate) const DUE_MAX: usize = 256;
-
-/// Time to finish for requests that wait or run at the end of the schedule, if the file does not say how long.
-pub(crate) const FINISH_DEFAULT_SECONDS: u32 = 5;
-
-/// Longest time to finish.
-pub(crate) const FINISH_SECONDS: u32 = 60 * 60;
-
-/// Wait before another try to open a session again.
-pub(crate) const RECONNECT_MS: u64 = 200;
-
-/// Most different SQLSTATEs that are counted apart for a class.
-pub(crate) const FAILURE_CODES_MAX: usize = 64;
-
 /// Longest latency that a histogram tells apart: an hour.
 pub(crate) const LATENCY_MICROSECONDS_MAX: u64 = 3_600_000_000;
-
-/// Own lateness from which on a run is limited by the client.
-pub(crate) const LATENESS_MS: f64 = 2.0;
-
-/// Most steps of a search for the highest rate.
-pub(crate) const SEARCH_STEPS_MAX: u32 = 12;
-
-/// Length of one step of a search, if the rates do not change with time.
-pub(crate) const SEARCH_STEP_SECONDS: u32 = 5;
-
-const _: () = assert!(BACKLOG_DEFAULT <= BACKLOG_MAX && SEARCH_STEP_SECONDS <= RUN_LENGTH_SECONDS);
-const _: () = assert!(FINISH_DEFAULT_SECONDS <= FINISH_SECONDS);
 
 /// Most bytes of a fact of an environment. The longest is PostgreSQL's list of build flags.
 pub(crate) const FACT_BYTES_MAX: usize = 4_000;

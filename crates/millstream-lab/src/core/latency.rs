@@ -33,11 +33,6 @@ impl Durations {
         let _ = self.0.add(&other.0);
     }
 
-    /// Removes all durations.
-    pub(crate) fn clear(&mut self) {
-        self.0.reset();
-    }
-
     pub(crate) fn count(&self) -> u64 {
         self.0.len()
     }
@@ -161,7 +156,5 @@ mod tests {
         durations.record_ns(0);
         let summary = durations.summary().unwrap();
         assert!(summary.count == 2 && summary.max_ms >= 3_600_000.0, "{summary:?}");
-        durations.clear();
-        assert_eq!(durations.count(), 0);
     }
 }

@@ -31,7 +31,7 @@ pub(crate) async fn measure(
     ground: Ground<'_>,
 ) -> Result<Measures, Trouble> {
     let mut shell = shell_command(command, ground, setup.via);
-    let measured = finished(&mut shell, COMMAND, COMMAND_TIME_MAX).await?;
+    let measured = run_to_end(&mut shell, COMMAND, COMMAND_TIME_MAX).await?;
     if let Some(why) = skipped(&measured.ended.stdout) {
         return Err(Trouble::Unfit(why));
     }
@@ -75,7 +75,7 @@ fn said(output: &str) -> Result<BTreeMap<String, f64>, Trouble> {
 /// Runs a shell command. It finds the database in libpq's variables and in `MILLSTREAM_DB`, the server's programs first in `PATH`, a directory
 /// for its files in `LAB_DIR`, and this program in `MILLSTREAM`.
 pub(crate) async fn shell(text: &str, ground: Ground<'_>) -> Result<Measured, Trouble> {
-    finished(&mut shell_command(text, ground, None), COMMAND, COMMAND_TIME_MAX).await
+    Ok(run_to_end(&mut shell_command(text, ground, None), COMMAND, COMMAND_TIME_MAX).await?)
 }
 
 /// What errors call a shell command.
@@ -124,11 +124,16 @@ fn shell_command(text: &str, ground: Ground<'_>, via: Option<Via>) -> Command {
 
 /// Runs a pgbench to its end, which must be a good one. It may take so many seconds, and some more to start and to end.
 pub(crate) async fn pgbench(command: &mut Command, seconds: u32) -> Result<Measured, Trouble> {
-    finished(command, PGBENCH, Duration::from_secs(seconds.into()) + RUN_SLACK).await
+    Ok(run_to_end(command, PGBENCH, Duration::from_secs(seconds.into()) + RUN_SLACK).await?)
 }
 
-async fn finished(command: &mut Command, subject: &'static str, limit: Duration) -> Result<Measured, Trouble> {
-    let failed = |why: String| Trouble::Error(Error::Subject { subject, why });
+/// Runs a program to its end, which must be a good one, and come in time.
+pub(crate) async fn run_to_end(
+    command: &mut Command,
+    subject: &'static str,
+    limit: Duration,
+) -> Result<Measured, Error> {
+    let failed = |why: String| Error::Subject { subject, why };
     let measured = command.measure(limit).await.map_err(|error| failed(error.to_string()))?;
     match measured.ended.status.success() {
         true => Ok(measured),

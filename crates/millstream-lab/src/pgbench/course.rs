@@ -393,7 +393,7 @@ impl<'a> Course<'a> {
                 Some(db) => Cluster::foreign(db.clone(), self.request.may_change)?,
                 None => Cluster::own(postgres.map(String::as_str), &mut say).await?,
             };
-            let program = Program::find(&cluster).await?;
+            let program = Program::find(cluster.programs()).await?;
             let control = cluster.control().await?;
             let version: String = control.client.query_one("select version()", &[]).await?.get(0);
             let earlier = self.conditions.servers.insert(server.clone(), version.clone());

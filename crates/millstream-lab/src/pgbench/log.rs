@@ -18,17 +18,21 @@ pub(crate) struct Log {
     lines: Vec<Line>,
 }
 
+/// A transaction.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Line {
+pub(crate) struct Line {
     /// Seconds since the epoch.
-    end: f64,
-    done: Done,
+    pub(crate) end: f64,
+    /// The number of its script, from 0.
+    pub(crate) script: usize,
+    pub(crate) done: Done,
     /// Microseconds between the scheduled start and the real one.
-    lag_us: Option<f64>,
+    pub(crate) lag_us: Option<f64>,
 }
 
+/// How a transaction ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Done {
+pub(crate) enum Done {
     /// After this many microseconds.
     After(f64),
     Skipped,
@@ -53,7 +57,7 @@ impl Log {
     pub(crate) fn read(&mut self, file: impl BufRead) -> io::Result<()> {
         for line in file.lines() {
             let line = line?;
-            let parsed = parse(&line).ok_or_else(|| {
+            let parsed = parse_line(&line).ok_or_else(|| {
                 io::Error::new(io::ErrorKind::InvalidData, format!("unexpected line in pgbench's log: {line}"))
             })?;
             self.lines.push(parsed);
@@ -159,7 +163,8 @@ impl Log {
 const PERCENTILES: &[(&str, f64)] =
     &[("p50_ms", 50.0), ("p90_ms", 90.0), ("p95_ms", 95.0), ("p99_ms", 99.0), ("p999_ms", 99.9)];
 
-fn parse(line: &str) -> Option<Line> {
+/// A line of a log. `None` if it is not one.
+pub(crate) fn parse_line(line: &str) -> Option<Line> {
     let mut words = line.split(' ');
     let time = words.nth(2)?;
     let done = match time {
@@ -167,10 +172,11 @@ fn parse(line: &str) -> Option<Line> {
         "failed" | "serialization" | "deadlock" => Done::Failed,
         us => Done::After(us.parse().ok()?),
     };
-    let seconds: f64 = words.nth(1)?.parse().ok()?;
+    let script = words.next()?.parse().ok()?;
+    let seconds: f64 = words.next()?.parse().ok()?;
     let micros: f64 = words.next()?.parse().ok()?;
     let lag_us = words.next().map(str::parse).transpose().ok()?;
-    Some(Line { end: seconds + micros / 1e6, done, lag_us })
+    Some(Line { end: seconds + micros / 1e6, script, done, lag_us })
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "microseconds of a transaction")]

@@ -28,10 +28,13 @@ pub use analysis::{Analysis, Blocks, Compared, LimitedRuns, Look, Measured, Spli
 pub(crate) use analysis::{block_values, pairs};
 pub use arm::{Arm, Number, Protocol, Setup, Via};
 pub use client_count::{Choice, ClientCount};
+pub(crate) use command::{PGBENCH, run_to_end};
 pub use compare::{Difference, Differences, compare};
 pub use conditions::{Conditions, Request};
 pub use course::{Ended, Results, run};
 pub use experiment::{AGAIN, Data, Equal, Experiment, GuestNeeds, MetricName, Split, WarmUp, WarmUpWord};
 pub use files::Source;
+pub(crate) use log::{Done, Line, parse_line};
 pub use planted::Planted;
+pub(crate) use program::{Program, logs};
 pub use record::Record;

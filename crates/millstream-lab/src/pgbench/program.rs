@@ -1,7 +1,7 @@
 //! The real pgbench: finds it, and runs it as a process.
 
 use super::arm::{BUILTIN, Protocol, Setup, Via};
-use super::cluster::{Cluster, Trouble};
+use super::cluster::Trouble;
 use super::command::{self, PGBENCH};
 use super::files::Source;
 use super::log::Log;
@@ -40,16 +40,16 @@ pub(crate) struct Length {
 }
 
 impl Program {
-    /// pgbench among the programs of the server, else in `PATH`.
+    /// pgbench among the programs of a server, else in `PATH`.
     ///
     /// # Errors
     /// [`Error::Missing`] with what to install.
-    pub(crate) async fn find(cluster: &Cluster) -> Result<Self, Error> {
-        let beside = cluster.programs().map(|dir| dir.join("pgbench")).filter(|path| path.exists());
+    pub(crate) async fn find(programs: Option<&Path>) -> Result<Self, Error> {
+        let beside = programs.map(|dir| dir.join("pgbench")).filter(|path| path.exists());
         let path = beside.unwrap_or_else(|| PathBuf::from("pgbench"));
         let asked = Command::new(&path).arg("--version").run(RUN_SLACK).await.and_then(Ended::succeeded);
         let hint = "install PostgreSQL with its contrib programs (Debian and Ubuntu: postgresql-15), or name another \
-                    one in the experiment with postgres = \"DIRECTORY\"; a downloaded PostgreSQL has no pgbench";
+                    one in an experiment with postgres = \"DIRECTORY\"; a downloaded PostgreSQL has no pgbench";
         let ended = asked.map_err(|error| Error::missing("pgbench", error.to_string(), hint.to_owned()))?;
         Ok(Self { path, version: ended.stdout.trim().to_owned(), second_network: Weak::new() })
     }
@@ -216,7 +216,8 @@ fn warm_up(detected: &WarmUp) -> Option<f64> {
     }
 }
 
-fn logs(dir: &Path) -> Result<Vec<PathBuf>, Error> {
+/// The logs of a run, one of each thread.
+pub(crate) fn logs(dir: &Path) -> Result<Vec<PathBuf>, Error> {
     let entries = fs::read_dir(dir).map_err(Error::io("read", dir))?.take(LOG_FILES_MAX).flatten();
     Ok(entries.map(|entry| entry.path()).filter(|path| path.file_name().is_some_and(is_log)).collect())
 }

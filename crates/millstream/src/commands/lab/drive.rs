@@ -1,4 +1,4 @@
-//! `lab drive`: sends a workload to a server at the rates of a file, and prints latencies and misses.
+//! `lab drive`: sends scripts of pgbench to a server at the rates of a file, and prints latencies and misses.
 
 use crate::args::TargetArgs;
 use crate::exit::Exit;
@@ -7,14 +7,13 @@ use crate::output::{Output, note};
 use crate::signal::Signals;
 use crate::table::{Align, Table};
 use crate::target::{self, Purpose};
-use millstream_lab::generator::{
-    ClassResult, LatencyGoal, RunOptions, SearchResult, SearchStep, Workload, WorkloadResult, run_workload, search,
+use millstream_lab::drive::{
+    LatencyGoal, RunResult, ScriptResult, Search, SearchStep, Workload, end_sessions, run_workload, search,
 };
 use millstream_lab::{Error, Latency};
 use millstream_pg::ConnInfo;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use tokio::sync::watch;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,29 +24,27 @@ Examples:
 A file for pgbench's tables:
   connections = 8
   seconds = 30
-  [[class]]
-  name = \"read\"
   rate = 500
+  [[script]]
+  name = \"read\"
   objective_ms = 10
-  statements = [\"select abalance from pgbench_accounts where aid = {aid}\"]
-  values = { aid = { uniform = [1, 100000] } }
+  sql = '''
+  \\set aid random(1, 100000)
+  select abalance from pgbench_accounts where aid = :aid;
+  '''
 
 The command uses the local server unless you give --db. It ignores MILLSTREAM_DB
 and DATABASE_URL. docs/lab.md explains the file and the results.";
 
-/// Most characters of a statement in a table.
-const LABEL_CHARS: usize = 60;
-
-/// Send requests at given rates and report latencies and misses
+/// Send transactions at given rates and report latencies and misses
 ///
-/// The file says how many requests per second of each class begin, whatever the server does. Latency counts from
-/// the scheduled start of a request, so that waiting for a slow server is part of it. Every scheduled request is
-/// counted as done, failed or dropped. The exit code is 1 if an objective is missed, or if the server or the
-/// generator is too slow for the rates.
+/// The file says how many transactions per second begin, whatever the server does, and of which scripts they are.
+/// pgbench sends them. Latency counts from the scheduled start of a transaction, so that waiting for a slow server is
+/// part of it. The exit code is 1 if an objective is missed, or if the server or pgbench is too slow for the rate.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct DriveArgs {
-    /// Workload: a TOML file with connections, seconds and classes
+    /// Workload: a TOML file with connections, seconds, rate and scripts
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
@@ -55,15 +52,15 @@ pub struct DriveArgs {
     #[arg(long, value_name = "GOAL")]
     search: Option<LatencyGoal>,
 
-    /// Seed for the times and values of the requests
+    /// Seed for the times and values of the transactions
     #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
+    seed: u32,
 
     /// Also write the result to a new file, as JSON
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// Database to send requests to [default: the local server, whatever MILLSTREAM_DB and DATABASE_URL say]
+    /// Database to send transactions to [default: the local server, whatever MILLSTREAM_DB and DATABASE_URL say]
     #[arg(long, value_name = "URL")]
     db: Option<String>,
 }
@@ -77,19 +74,20 @@ pub async fn run(args: &DriveArgs, output: Output, signals: Signals) -> Result<E
     }
     let target = TargetArgs { db: args.db.clone(), schema: None };
     let db = target::resolve(&target, Purpose::Show).await?;
-    let (stopper, stop) = watch::channel(false);
-    let options = RunOptions { seed: args.seed, rate_factor: 1.0, stop };
     let goal = args.search.as_ref().or(workload.search.as_ref());
-    let mut measuring = Box::pin(measure(&workload, goal, &db, &options));
-    let (measured, stopped) = tokio::select! {
-        measured = &mut measuring => (measured, None),
-        exit = signals.stop_asked() => {
-            note("stopping: requests that run get a few seconds to finish");
-            stopper.send_replace(true);
-            (measuring.await, Some(exit))
-        }
+    let mut measured = Measured::new(&workload, args.seed, goal);
+    let ended = tokio::select! {
+        ended = Box::pin(measured.measure(&workload, goal, &db)) => ended.map(|()| None),
+        exit = signals.stop_asked() => Ok(Some(exit)),
     };
-    let measured = measured?;
+    let stopped = ended?;
+    if stopped.is_some() {
+        note("stopping: the run that was not finished is left out");
+        if let Err(error) = end_sessions(&db).await {
+            note(&format!("statements of the run may go on at the server: {error}"));
+        }
+        measured.stopped = true;
+    }
     if let Some(out) = &args.out {
         write(&measured, out)?;
     }
@@ -97,27 +95,44 @@ pub async fn run(args: &DriveArgs, output: Output, signals: Signals) -> Result<E
     Ok(stopped.unwrap_or(exit))
 }
 
-/// What was measured: one run, or the runs of a search.
+/// What was measured: the runs of the file, or the steps of a search.
 #[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum Measured {
-    Run(Box<WorkloadResult>),
-    Search(SearchResult),
+struct Measured {
+    about: String,
+    connections: u32,
+    seed: u32,
+    /// It was stopped before its end.
+    stopped: bool,
+    runs: Vec<RunResult>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    search: Option<Search>,
 }
 
-async fn measure(
-    workload: &Workload,
-    goal: Option<&LatencyGoal>,
-    db: &ConnInfo,
-    options: &RunOptions,
-) -> Result<Measured, Error> {
-    match goal {
-        Some(goal) => {
+impl Measured {
+    fn new(workload: &Workload, seed: u32, goal: Option<&LatencyGoal>) -> Self {
+        let (about, connections) = (workload.about.clone(), workload.connections);
+        Self { about, connections, seed, stopped: false, runs: Vec::new(), search: goal.map(Search::new) }
+    }
+
+    async fn measure(&mut self, workload: &Workload, goal: Option<&LatencyGoal>, db: &ConnInfo) -> Result<(), Error> {
+        if let (Some(goal), Some(found)) = (goal, &mut self.search) {
             let mut progress = |step: &SearchStep| note(&step_line(step));
-            let found = Box::pin(search(workload, goal, db, options, &mut progress)).await?;
-            Ok(Measured::Search(found))
+            return search(workload, goal, self.seed, db, found, &mut progress).await;
         }
-        None => Ok(Measured::Run(Box::new(Box::pin(run_workload(workload, db, options)).await?))),
+        for rate in &workload.rates {
+            if workload.rates.len() > 1 {
+                note(&format!("{rate} transactions/s for {} s", workload.seconds));
+            }
+            self.runs.push(run_workload(workload, *rate, self.seed, db).await?);
+        }
+        Ok(())
+    }
+
+    fn is_good(&self) -> bool {
+        match &self.search {
+            Some(found) => found.highest_rate.is_some(),
+            None => self.runs.iter().all(RunResult::is_good),
+        }
     }
 }
 
@@ -141,79 +156,60 @@ fn write(measured: &Measured, out: &Path) -> Result<(), Failure> {
 fn show(measured: &Measured, output: Output) -> Result<Exit, Failure> {
     if output.is_json() {
         output.json(measured)?;
+    } else {
+        if !measured.about.is_empty() {
+            output.line(&measured.about)?;
+        }
+        for (number, run) in measured.runs.iter().enumerate() {
+            if number > 0 {
+                output.line("")?;
+            }
+            show_run(run, measured, output)?;
+        }
+        if let Some(found) = &measured.search {
+            show_search(found, measured.stopped, output)?;
+        }
     }
-    let good = match measured {
-        Measured::Run(result) => {
-            if !output.is_json() {
-                show_run(result, output)?;
-            }
-            result.is_good()
-        }
-        Measured::Search(found) => {
-            if !output.is_json() {
-                show_search(found, output)?;
-            }
-            found.highest_rate.is_some()
-        }
-    };
-    Ok(if good { Exit::Done } else { Exit::Findings })
+    Ok(if measured.is_good() { Exit::Done } else { Exit::Findings })
 }
 
-fn show_run(result: &WorkloadResult, output: Output) -> Result<(), Failure> {
-    if !result.about.is_empty() {
-        output.line(&result.about)?;
-    }
+fn show_run(run: &RunResult, measured: &Measured, output: Output) -> Result<(), Failure> {
+    let Measured { connections, seed, .. } = measured;
     let head = format!(
-        "{:.1} requests/s scheduled for {:.1} s, {} connections, seed {}\n",
-        result.target_rate(),
-        result.seconds,
-        result.connections,
-        result.seed
+        "{} transactions/s scheduled for {} s, {connections} connections, seed {seed}\n",
+        run.rate, run.seconds
     );
     output.line(&head)?;
-    output.table(&counts(result))?;
+    output.table(&counts(run))?;
     output.line("")?;
-    output.table(&latencies(result))?;
+    output.table(&latencies(run))?;
     output.line("")?;
-    for class in &result.classes {
-        let kinds = class.failures.iter().map(|(code, count)| format!("{count} failed with {code}"));
-        let kinds = kinds.chain(class.drops.iter().map(|(why, count)| format!("{count} dropped: {why}")));
-        for kind in kinds {
-            output.line(&format!("{}: {kind}", class.name))?;
-        }
-        if let Some(line) = objective(class) {
-            output.line(&line)?;
-        }
+    for line in run.scripts.iter().filter_map(objective) {
+        output.line(&line)?;
     }
-    output.line(&format!(
-        "generator: {:.2} s of processor time, {:.0} us per request; late by {} ms at the 99th percentile",
-        result.cpu_seconds,
-        result.cpu_microseconds(),
-        milliseconds(result.lateness.as_ref().map(|lateness| lateness.p99_ms)),
-    ))?;
-    result.remarks.iter().try_for_each(|remark| output.line(remark))
+    run.remarks.iter().try_for_each(|remark| output.line(remark))
 }
 
-fn counts(result: &WorkloadResult) -> Table {
+fn counts(run: &RunResult) -> Table {
     let right = Align::Right;
     let mut table = Table::new(&[
-        ("class", Align::Left),
+        ("script", Align::Left),
         ("scheduled", right),
         ("done", right),
         ("late", right),
         ("failed", right),
-        ("dropped", right),
+        ("skipped", right),
         ("missed %", right),
     ]);
-    for ClassResult { name, counts, miss_percent, .. } in &result.classes {
-        let numbers = [counts.scheduled, counts.done, counts.late, counts.failed, counts.dropped];
+    for ScriptResult { name, counts, miss_percent, .. } in &run.scripts {
+        let numbers = [counts.scheduled, counts.done, counts.late, counts.failed, counts.skipped];
         let cells = std::iter::once(name.clone()).chain(numbers.iter().map(u64::to_string));
         table.row(cells.chain([format!("{miss_percent:.2}")]));
     }
     table
 }
 
-fn latencies(result: &WorkloadResult) -> Table {
+fn latencies(run: &RunResult) -> Table {
     let right = Align::Right;
     let mut table = Table::new(&[
         ("mean ms", right),
@@ -236,27 +232,23 @@ fn latencies(result: &WorkloadResult) -> Table {
             what,
         ]);
     };
-    for class in &result.classes {
-        row(format!("{}: response, from the scheduled start", class.name), class.response.as_ref());
-        row(format!("{}: service, from sending", class.name), class.service.as_ref());
-        for step in class.steps.iter().filter(|_| class.steps.len() > 1) {
-            row(format!("{}: {}", class.name, label(&step.sql)), step.service.as_ref());
-        }
+    for script in &run.scripts {
+        row(format!("{}: response, from the scheduled start", script.name), script.response.as_ref());
+        row(format!("{}: service, from sending", script.name), script.service.as_ref());
     }
     table
 }
 
-fn objective(class: &ClassResult) -> Option<String> {
-    let verdict = if class.objective_met? { "met" } else { "missed" };
-    let (percentile, latency) = (class.percentile?, class.objective_ms?);
-    Some(format!("{}: objective p{percentile} of {latency} ms: {verdict}", class.name))
+fn objective(script: &ScriptResult) -> Option<String> {
+    let verdict = if script.objective_met? { "met" } else { "missed" };
+    let (percentile, latency) = (script.percentile?, script.objective_ms?);
+    Some(format!("{}: objective p{percentile} of {latency} ms: {verdict}", script.name))
 }
 
-fn show_search(found: &SearchResult, output: Output) -> Result<(), Failure> {
+fn show_search(found: &Search, stopped: bool, output: Output) -> Result<(), Failure> {
     let right = Align::Right;
     let mut table = Table::new(&[
-        ("requests/s", right),
-        ("factor", right),
+        ("transactions/s", right),
         ("latency ms", right),
         ("missed %", right),
         ("goal", Align::Left),
@@ -265,7 +257,6 @@ fn show_search(found: &SearchResult, output: Output) -> Result<(), Failure> {
     for step in &found.steps {
         table.row([
             format!("{:.1}", step.rate),
-            format!("{:.3}", step.rate_factor),
             milliseconds(step.latency_ms),
             format!("{:.2}", step.miss_percent),
             verdict(step).to_owned(),
@@ -274,16 +265,16 @@ fn show_search(found: &SearchResult, output: Output) -> Result<(), Failure> {
     }
     output.table(&table)?;
     let line = match (found.highest_rate, found.missed_rate) {
-        (Some(kept), Some(missed)) => format!("{kept:.1} requests/s keep {}, {missed:.1} do not", found.goal),
-        (Some(kept), None) => format!("{kept:.1} requests/s keep {}; the limit was not reached", found.goal),
+        (Some(kept), Some(missed)) => format!("{kept:.1} transactions/s keep {}, {missed:.1} do not", found.goal),
+        (Some(kept), None) => format!("{kept:.1} transactions/s keep {}; the limit was not reached", found.goal),
         (None, _) => format!("no rate that was tried keeps {}", found.goal),
     };
-    output.line(&format!("\n{line}{}", if found.stopped { " (stopped early)" } else { "" }))
+    output.line(&format!("\n{line}{}", if stopped { " (stopped early)" } else { "" }))
 }
 
 fn step_line(step: &SearchStep) -> String {
     let latency = milliseconds(step.latency_ms);
-    format!("{:.1} requests/s: {latency} ms, {:.2} % missed, goal {}", step.rate, step.miss_percent, verdict(step))
+    format!("{:.1} transactions/s: {latency} ms, {:.2} % missed, goal {}", step.rate, step.miss_percent, verdict(step))
 }
 
 fn verdict(step: &SearchStep) -> &'static str {
@@ -300,24 +291,13 @@ fn milliseconds(value: Option<f64>) -> String {
     }
 }
 
-/// A statement in one short line.
-fn label(sql: &str) -> String {
-    let line = sql.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= LABEL_CHARS {
-        return line;
-    }
-    line.chars().take(LABEL_CHARS).chain("..".chars()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_statements_are_short() {
+    fn numbers_are_short() {
         let shown = [None, Some(0.1234), Some(12.34), Some(1_234.5)].map(milliseconds);
         assert_eq!(shown, ["-", "0.123", "12.3", "1234"]);
-        assert_eq!(label("select 1\n  from t"), "select 1 from t");
-        assert_eq!(label(&"é".repeat(80)).chars().count(), LABEL_CHARS + 2);
     }
 }

@@ -1,9 +1,8 @@
 //! The goal of a search: the percentile of a latency and what it must stay below.
 
-use super::statement::is_name;
 use crate::limits::PERCENTILE_MAX;
 
-/// What a class must keep: a latency that a share of all scheduled requests does not exceed.
+/// What a script must keep: a latency that a share of all scheduled transactions does not exceed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Objective {
     /// The latency, from the scheduled start.
@@ -15,28 +14,23 @@ pub struct Objective {
 /// What a search for the highest rate is to keep, as in `read.p99 < 10ms`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LatencyGoal {
-    /// The class; all classes together if there is none.
-    pub class: Option<String>,
-    /// The percentile of the latencies of all scheduled requests.
+    /// The script; all scripts together if there is none.
+    pub script: Option<String>,
+    /// The percentile of the latencies of all scheduled transactions.
     pub percentile: f64,
     /// What it must stay below, in milliseconds.
     pub below_ms: f64,
 }
 
 impl LatencyGoal {
-    /// The goal as the objective of a class.
-    pub(super) fn objective(&self) -> Objective {
-        Objective { latency_ms: self.below_ms, percentile: self.percentile }
-    }
-
-    /// Whether it is about a class of that name.
+    /// Whether it is about a script of that name.
     pub(super) fn is_about(&self, name: &str) -> bool {
-        self.class.as_deref().is_none_or(|class| class == name)
+        self.script.as_deref().is_none_or(|script| script == name)
     }
 }
 
 /// How a goal is written.
-const FORM: &str = "a goal is written as `CLASS.p99 < 10ms`, or `p99 < 10ms` for all classes together";
+const FORM: &str = "a goal is written as `SCRIPT.p99 < 10ms`, or `p99 < 10ms` for all scripts together";
 
 impl std::str::FromStr for LatencyGoal {
     type Err = String;
@@ -44,8 +38,8 @@ impl std::str::FromStr for LatencyGoal {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("\"{text}\" is not a goal: {FORM}");
         let (what, limit) = text.split_once('<').ok_or_else(wrong)?;
-        let (class, percentile) = match what.trim().split_once('.') {
-            Some((class, percentile)) if is_name(class) && percentile.starts_with('p') => (Some(class), percentile),
+        let (script, percentile) = match what.trim().split_once('.') {
+            Some((script, percentile)) if is_name(script) && percentile.starts_with('p') => (Some(script), percentile),
             _ => (None, what.trim()),
         };
         let percentile = percentile.strip_prefix('p').and_then(|digits| digits.parse().ok()).ok_or_else(wrong)?;
@@ -59,25 +53,31 @@ impl std::str::FromStr for LatencyGoal {
         if !is_percentile(percentile) || !is_latency(below_ms) {
             return Err(wrong());
         }
-        Ok(Self { class: class.map(str::to_owned), percentile, below_ms })
+        Ok(Self { script: script.map(str::to_owned), percentile, below_ms })
     }
 }
 
 impl std::fmt::Display for LatencyGoal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let class = self.class.as_ref().map_or(String::new(), |class| format!("{class}."));
-        write!(f, "{class}p{} < {} ms", self.percentile, self.below_ms)
+        let script = self.script.as_ref().map_or(String::new(), |script| format!("{script}."));
+        write!(f, "{script}p{} < {} ms", self.percentile, self.below_ms)
     }
 }
 
-/// Fewest requests of which a percentile leaves out one.
-pub(super) fn requests_needed(percentile: f64) -> f64 {
+/// Fewest transactions of which a percentile leaves out one.
+pub(super) fn transactions_needed(percentile: f64) -> f64 {
     (100.0 / (100.0 - percentile)).round()
 }
 
-/// Requests of which a percentile leaves out ten, so that it does not depend on one or two.
-pub(super) fn requests_wanted(percentile: f64) -> f64 {
+/// Transactions of which a percentile leaves out ten, so that it does not depend on one or two.
+pub(super) fn transactions_wanted(percentile: f64) -> f64 {
     (1_000.0 / (100.0 - percentile)).round()
+}
+
+/// Whether a text can be the name of a script.
+pub(super) fn is_name(text: &str) -> bool {
+    let starts = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    starts && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// Whether a number is a percentile that can be asked for.
@@ -94,8 +94,8 @@ pub(super) fn is_latency(number: f64) -> bool {
 mod tests {
     use super::*;
 
-    fn goal(class: Option<&str>, percentile: f64, below_ms: f64) -> LatencyGoal {
-        LatencyGoal { class: class.map(str::to_owned), percentile, below_ms }
+    fn goal(script: Option<&str>, percentile: f64, below_ms: f64) -> LatencyGoal {
+        LatencyGoal { script: script.map(str::to_owned), percentile, below_ms }
     }
 
     #[test]
@@ -112,10 +112,10 @@ mod tests {
     }
 
     #[test]
-    fn high_percentiles_need_many_requests() {
-        let requests =
-            [50.0, 90.0, 99.0, 99.9].map(|percentile| (requests_needed(percentile), requests_wanted(percentile)));
-        assert_eq!(requests, [(2.0, 20.0), (10.0, 100.0), (100.0, 1_000.0), (1_000.0, 10_000.0)]);
+    fn high_percentiles_need_many_transactions() {
+        let counts = [50.0, 90.0, 99.0, 99.9]
+            .map(|percentile| (transactions_needed(percentile), transactions_wanted(percentile)));
+        assert_eq!(counts, [(2.0, 20.0), (10.0, 100.0), (100.0, 1_000.0), (1_000.0, 10_000.0)]);
     }
 
     #[test]
@@ -124,7 +124,7 @@ mod tests {
             ["", "p99", "p99 > 3ms", "p99 < 3", "p100 < 3ms", "p0 < 3ms", "p99 < -1ms", "p99 < infms", "x < 3ms"]
         {
             let error = text.parse::<LatencyGoal>().unwrap_err();
-            assert!(error.contains("CLASS.p99 < 10ms"), "{error}");
+            assert!(error.contains("SCRIPT.p99 < 10ms"), "{error}");
         }
     }
 }

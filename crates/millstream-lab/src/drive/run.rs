@@ -1,0 +1,101 @@
+//! A run of a workload: pgbench as a process, and its log.
+
+use super::goal::Objective;
+use super::result::{RunResult, Tally};
+use super::workload::{Script, Workload};
+use crate::error::Error;
+use crate::limits::DRIVE_FINISH;
+use crate::pgbench::{PGBENCH, Program, Via, logs, parse_line, run_to_end, scratch};
+use millstream_pg::{ConnInfo, SessionSettings};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::time::Duration;
+
+/// The rate of a run, its length, and the seed of its times and values.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Turn {
+    pub(super) rate: f64,
+    pub(super) seconds: u32,
+    pub(super) seed: u32,
+}
+
+/// Runs a workload at one of its rates. If the future is dropped, pgbench is killed; then call [`end_sessions`].
+///
+/// # Errors
+/// pgbench cannot be found or fails, as it does at an error of a statement.
+pub async fn run_workload(workload: &Workload, rate: f64, seed: u32, db: &ConnInfo) -> Result<RunResult, Error> {
+    let turn = Turn { rate, seconds: workload.seconds, seed };
+    run(workload, turn, &|script| script.objective, db).await
+}
+
+/// Runs a workload, with other objectives than it has.
+pub(super) async fn run(
+    workload: &Workload,
+    turn: Turn,
+    objective: &(dyn Fn(&Script) -> Option<Objective> + Sync),
+    db: &ConnInfo,
+) -> Result<RunResult, Error> {
+    let Turn { rate, seconds, seed } = turn;
+    let program = Program::find(None).await?;
+    let dir = scratch::for_a_run()?;
+    let mut command = program.command(db, Via::default());
+    command.env("PGAPPNAME", session_name());
+    command.args(["-n", "-M", "prepared", "-j", "1", "-c", &workload.connections.to_string()]);
+    command.args(["-T", &seconds.to_string(), "-R", &rate.to_string(), "--random-seed", &seed.to_string()]);
+    if let Some(limit) = workload.limit_ms {
+        command.args(["-L", &limit.to_string()]);
+    }
+    for script in &workload.scripts {
+        let path = dir.path().join(format!("{}.sql", script.name));
+        fs::write(&path, &script.sql).map_err(Error::io("write", &path))?;
+        command.arg("-f").arg(format!("{}@{}", path.display(), script.weight));
+    }
+    command.args(["-l", "--log-prefix"]).arg(dir.path().join("log")).arg(&db.dbname);
+    let limit = Duration::from_secs(seconds.into()) + DRIVE_FINISH;
+    let measured = match run_to_end(&mut command, PGBENCH, limit).await {
+        Ok(measured) => measured,
+        Err(error) => {
+            // A statement may still run for a client that is gone. The error to report is the first one.
+            let _ = end_sessions(db).await;
+            return Err(error);
+        }
+    };
+    let mut tallies: Vec<Tally> = workload.scripts.iter().map(|script| Tally::new(script, objective(script))).collect();
+    for path in logs(dir.path())? {
+        let file = BufReader::new(File::open(&path).map_err(Error::io("read", &path))?);
+        for line in file.lines() {
+            let line = line.map_err(Error::io("read", &path))?;
+            let parsed = parse_line(&line).and_then(|parsed| Some((tallies.get_mut(parsed.script)?, parsed)));
+            let Some((tally, parsed)) = parsed else {
+                return Err(Error::Subject { subject: PGBENCH, why: format!("unexpected line in its log: {line}") });
+            };
+            tally.add(&parsed);
+        }
+    }
+    let mut result = RunResult {
+        rate,
+        seconds,
+        cpu_seconds: measured.cpu_seconds,
+        client_share: measured.cpu_seconds.map(|cpu| cpu / measured.wall_seconds),
+        scripts: tallies.into_iter().map(Tally::result).collect(),
+        remarks: Vec::new(),
+    };
+    result.remarks = result.remarks();
+    Ok(result)
+}
+
+/// Ends what the server still does for a run of this process that was stopped.
+///
+/// # Errors
+/// The server cannot be reached.
+pub async fn end_sessions(db: &ConnInfo) -> Result<(), Error> {
+    let control = Box::pin(millstream_pg::connect(db, &SessionSettings::named("millstream drive end"))).await?;
+    let sql = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1";
+    control.client.execute(sql, &[&session_name()]).await?;
+    Ok(())
+}
+
+/// The name of the sessions of this process.
+fn session_name() -> String {
+    format!("millstream drive {}", std::process::id())
+}
