@@ -11,7 +11,7 @@ use millstream_store::limits::{LOAD_LOCK_POLL, LOAD_LOCK_WAIT};
 use millstream_store::load::{self, Identity, Progress, Unfinished};
 use millstream_store::recorded_mode::adds_up;
 use millstream_store::{
-    Added, NamedVersion, Schema, added, discard_unread, emptied, refuse_frozen, refuse_unchecked_deletes, unlogged,
+    Added, NamedVersion, Schema, added, discard_unread, refuse_frozen, refuse_unchecked_deletes, truncation, unlogged,
 };
 use tokio_postgres::Client;
 
@@ -131,10 +131,10 @@ pub(crate) async fn open(
     if crashed.is_some() {
         unlogged::void(&transaction, schema, load_id, unlogged::CRASHED).await?;
     } else if truncated {
-        emptied::void_emptied(&transaction, schema, load_id).await?;
+        truncation::void_emptied(&transaction, schema, load_id).await?;
     }
     if let Some(watched) = watched {
-        emptied::record_filling(&transaction, schema, &watched.mark).await?;
+        truncation::record_filling(&transaction, schema, &watched.mark).await?;
     }
     if unlogged {
         unlogged::remember(&transaction, schema, load_id).await?;
@@ -275,7 +275,7 @@ pub(crate) async fn close(
         let stake = Stake { load_id, documents, adds_up: closing.adds_up };
         match watched.look(&transaction, schema, stake).await {
             Ok(Some(Harmless { mark, rewritten, doubtful })) => {
-                emptied::record_files(&transaction, schema, &mark, false).await?;
+                truncation::record_files(&transaction, schema, &mark, false).await?;
                 if doubtful {
                     let reason = "the table may have been truncated";
                     load::lock_row(&transaction, schema, load_id, owned.run).await?;
@@ -284,7 +284,7 @@ pub(crate) async fn close(
                     transaction.commit().await?;
                     return Err(Error::PerhapsTruncated { collection: mark.name, load_id });
                 }
-                warning = rewritten.then(|| emptied::rewritten(&mark));
+                warning = rewritten.then(|| truncation::rewritten(&mark));
             }
             // What is committed was written as it should.
             Ok(None) | Err(Error::TableMoved { .. } | Error::TableChanged { .. }) => {}
@@ -309,17 +309,17 @@ pub(crate) async fn close(
         };
         let (error, partition) = match truncated {
             Truncated::All(documents) => {
-                emptied::void_emptied(&transaction, schema, load_id).await?;
+                truncation::void_emptied(&transaction, schema, load_id).await?;
                 (Error::Emptied { documents, by: TRUNCATED }, None)
             }
             Truncated::Partition(partition) => {
                 load::record_end(&transaction, schema, load_id, "stopped", closing.reason, None).await?;
-                emptied::mark_emptied(&transaction, schema, load_id, Some(&partition)).await?;
+                truncation::mark_emptied(&transaction, schema, load_id, Some(&partition)).await?;
                 (Error::PartitionEmptied { load_id, partition: partition.clone() }, Some(partition))
             }
         };
         if let Some(now) = now {
-            emptied::reset_all(&transaction, schema, &now, partition.as_deref()).await?;
+            truncation::reset_all(&transaction, schema, &now, partition.as_deref()).await?;
         }
         transaction.commit().await?;
         return Err(error);
@@ -332,9 +332,9 @@ pub(crate) async fn close(
     load::record_end(&transaction, schema, load_id, state, closing.reason, Some(&json)).await?;
     if let Some(watched) = closing.watched {
         // It has looked for itself.
-        emptied::mark_emptied(&transaction, schema, load_id, None).await?;
+        truncation::mark_emptied(&transaction, schema, load_id, None).await?;
         if counters.deleted > 0 {
-            emptied::record_empty(&transaction, schema, &watched.mark, Some(load_id)).await?;
+            truncation::record_empty(&transaction, schema, &watched.mark, Some(load_id)).await?;
         }
     }
     failpoint::hit("run-settled").await?;

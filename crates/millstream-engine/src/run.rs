@@ -395,7 +395,7 @@ async fn prepare_database(request: &LoadRequest, around: &Surroundings) -> Resul
     if let Some(bound) = schema.ensure(&mut control.client).await? {
         around.observer.event(Event::Warning(bound.to_string()));
     }
-    for warning in millstream_store::gone::drop_segments(&mut control.client, &schema).await? {
+    for warning in millstream_store::orphaned_segments::drop_segments(&mut control.client, &schema).await? {
         around.observer.event(Event::Warning(warning));
     }
     Ok((control, schema))

@@ -1,7 +1,7 @@
 //! Looks at a collection's table again during a run: somebody may change it under the load.
 
 use crate::error::{Error, TRUNCATED};
-use millstream_store::emptied::{Rows, rows_since, times_emptied};
+use millstream_store::truncation::{Rows, rows_since, times_emptied};
 use millstream_store::{Schema, TableMark};
 use tokio_postgres::GenericClient;
 

@@ -30,6 +30,7 @@ mod memory_limit;
 mod process;
 mod sandbox;
 pub mod setting;
+mod shell;
 mod ssh;
 mod stream;
 mod wait;
@@ -51,6 +52,7 @@ pub use process::{
 };
 pub use sandbox::{End, Sandbox};
 pub use setting::sysctl_file;
+pub use shell::{shell_line, shell_word};
 pub use ssh::Ssh;
 pub use stream::Stream;
 pub use wait::wait_until;

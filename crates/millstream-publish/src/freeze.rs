@@ -8,8 +8,8 @@ use millstream_model::words::command;
 use millstream_pg::quote_qualified;
 use millstream_store::collections::Collection;
 use millstream_store::{
-    Schema, TableMark, await_openings, close_locked_run, emptied, lock_freezing, lock_unfinished, lost_for_good,
-    segments, unlogged,
+    Schema, TableMark, await_openings, close_locked_run, lock_freezing, lock_unfinished, lost_for_good, segments,
+    truncation, unlogged,
 };
 use serde::Serialize;
 use tokio_postgres::{Client, GenericClient};
@@ -113,7 +113,7 @@ async fn freeze_at_once(client: &mut Client, schema: &Schema, collection: &Colle
         transaction.batch_execute(&format!("alter table {name} set logged")).await?;
     }
     if let Some(mark) = TableMark::read(&transaction, table_oid, []).await? {
-        emptied::record_files(&transaction, schema, &mark, false).await?;
+        truncation::record_files(&transaction, schema, &mark, false).await?;
     }
     let loads = unlogged::keep(&transaction, schema, table_oid, &lost).await?;
     transaction.commit().await?;

@@ -1,8 +1,8 @@
 //! `incremental`: derives only the changed rows again, in the table that readers see.
 
 use crate::error::Error;
-use crate::uncast::uncast;
-use crate::way::{Applied, Refresh, Way, Working};
+use crate::invalid_values::invalid_values;
+use crate::refresh_way::{Applied, Refresh, Way, Working};
 use futures_util::FutureExt;
 use millstream_failpoint as failpoint;
 use millstream_pg::{fill, own_plans, plans_by_key, quote_literal};
@@ -56,7 +56,7 @@ async fn derive_again(refresh: &Refresh<'_>) -> Result<Applied, Error> {
     coordinator.batch_execute(&plans_by_key()).await?;
     let written = coordinator.execute(&merge, &[]).await?;
     failpoint::hit("changes-applied").await?;
-    let uncast = uncast(*coordinator, derivation, &part, Some(&staged)).await?;
+    let invalid_values = invalid_values(*coordinator, derivation, &part, Some(&staged)).await?;
     coordinator.batch_execute(&own_plans()).await?;
-    Ok(Applied { generation: model.serving, rows: written, uncast })
+    Ok(Applied { generation: model.serving, rows: written, invalid_values })
 }

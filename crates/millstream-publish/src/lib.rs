@@ -1,15 +1,16 @@
 //! Read models: tables with indexes that are derived from a collection and kept up to date.
 
 mod clear;
-mod culprit;
 mod definition;
 mod derived;
 mod distinct;
 mod error;
+mod failing_document;
 mod figures;
 mod freeze;
 mod incremental;
 mod indexed;
+mod invalid_values;
 pub mod limits;
 mod lock;
 mod materialized;
@@ -19,6 +20,7 @@ mod publish;
 mod record;
 mod refresh;
 mod refresh_target;
+mod refresh_way;
 mod refusal;
 mod repair;
 mod republish;
@@ -26,20 +28,18 @@ mod request;
 mod row_wise;
 mod runner;
 mod shape;
-mod steady;
 mod storage;
 mod swap;
 mod switch;
-mod uncast;
-mod way;
+mod volatility;
 
 pub use distinct::{DistinctRequest, distinct};
 pub use error::Error;
 pub use figures::{Figures, figures};
 pub use freeze::{FreezeEstimate, Frozen, freeze, freeze_estimate};
 pub use indexed::{IndexedTable, THE_KEY};
+pub use invalid_values::InvalidValues;
 pub use publish::{publish, unpublish};
 pub use refresh::{Estimate, RefreshRequest, Refreshed, abandon, estimate, refresh};
 pub use request::{PublishRequest, Published};
 pub use runner::become_runner;
-pub use uncast::Uncast;

@@ -47,7 +47,7 @@ pub const BUILD_WORKERS_MAX: usize = 8;
 pub const BUILD_RANGES_PER_WORKER: usize = 4;
 
 /// Most keys that are reported of documents whose value is not valid for its column's type.
-pub const UNCAST_KEYS: usize = 5;
+pub const INVALID_VALUE_KEYS: usize = 5;
 
 /// How long one try to lock tables may block new readers behind running ones.
 pub const READERS_HELD_MAX: Duration = Duration::from_millis(50);

@@ -2,10 +2,10 @@
 
 use crate::definition::Derivation;
 use crate::error::Error;
+use crate::invalid_values::invalid_values;
+use crate::refresh_way::{Applied, Refresh, Way, Working};
 use crate::refusal::refused;
 use crate::storage::{Storage, check};
-use crate::uncast::uncast;
-use crate::way::{Applied, Refresh, Way, Working};
 use futures_util::FutureExt;
 use millstream_failpoint as failpoint;
 use millstream_model::CollectionName;
@@ -44,8 +44,8 @@ async fn again(refresh: &Refresh<'_>) -> Result<Applied, Error> {
     coordinator.batch_execute(&format!("analyze {view}")).await?;
     failpoint::hit("changes-applied").await?;
     let rows = u64::try_from(coordinator.query_one(&counted, &[&view]).await?.get::<_, i64>(0)).unwrap_or(0);
-    let uncast = uncast(*coordinator, derivation, &view, None).await?;
-    Ok(Applied { generation: model.serving, rows, uncast })
+    let invalid_values = invalid_values(*coordinator, derivation, &view, None).await?;
+    Ok(Applied { generation: model.serving, rows, invalid_values })
 }
 
 /// Creates the materialized view without rows, to see whether the server accepts it. Returns the clause of each index.

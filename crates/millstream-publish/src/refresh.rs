@@ -1,19 +1,19 @@
 //! Refreshes models, all models of a call in one transaction.
 
 use crate::clear::clear;
-use crate::culprit::culprit;
 use crate::error::Error;
+use crate::failing_document::failing_document;
 use crate::figures::bloat;
+use crate::invalid_values::{InvalidValues, invalid_values};
 use crate::limits::{BLOAT_SHARE_MAX, BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, READERS_PATIENCE, REFRESH_TRIES_MAX};
 use crate::model::found_again;
 use crate::origin::is_unlogged;
 use crate::refresh_target::{RefreshTarget, lock_collections, require_columns, rows_estimate, targets};
+use crate::refresh_way::{Applied, Refresh, Way, refresh_session};
 use crate::repair::repair;
 use crate::republish::indexed;
 use crate::storage::{GENERATIONS, Storage};
 use crate::switch::Switch;
-use crate::uncast::{Uncast, uncast};
-use crate::way::{Applied, Refresh, Way, refresh_session};
 use crate::{lock, swap};
 use millstream_engine::{Compacted, compact};
 use millstream_failpoint as failpoint;
@@ -65,7 +65,7 @@ pub struct Refreshed {
     /// the next vacuum removes.
     pub bloat_bytes: u64,
     /// Values that are not valid for their column's type, among the rows that were written.
-    pub uncast: Vec<Uncast>,
+    pub invalid_values: Vec<InvalidValues>,
     /// What else went wrong. The model is up to date nevertheless.
     pub warnings: Vec<String>,
 }
@@ -213,7 +213,7 @@ async fn with_key(client: &Client, targets: &[RefreshTarget<'_>], error: Error) 
     }
     for target in targets {
         // If the search fails, the error stays as it is.
-        if let Ok(Some(key)) = culprit(client, &target.derivation(&target.storage())).await {
+        if let Ok(Some(key)) = failing_document(client, &target.derivation(&target.storage())).await {
             return Error::Model {
                 model: target.model.name.clone(),
                 problem: format!("cannot be built from the document with key {key}: {error}"),
@@ -367,7 +367,7 @@ async fn tidied(client: &Client, target: &RefreshTarget<'_>, way: &'static Way, 
         seconds: 0.0,
         lag_seconds: None,
         bloat_bytes: 0,
-        uncast: applied.uncast,
+        invalid_values: applied.invalid_values,
         warnings: Vec::new(),
     };
     if target.model.shows.is_some() && !target.model.view_present {
@@ -404,7 +404,7 @@ async fn tidy(client: &Client, target: &RefreshTarget<'_>, way: &Way, refreshed:
         if cleared {
             client.batch_execute(&format!("analyze {}", storage.parts())).await?;
         }
-        refreshed.uncast = uncast(client, &target.derivation(&storage), &shown, None).await?;
+        refreshed.invalid_values = invalid_values(client, &target.derivation(&storage), &shown, None).await?;
     } else {
         if !model.definition.materialized {
             // Remove what could not be removed after a swap because of readers.

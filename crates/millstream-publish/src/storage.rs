@@ -12,7 +12,7 @@ use crate::limits::PUBLISH_LOCK_WAIT;
 use crate::lock::set_lock_timeout;
 use crate::refusal::refused;
 use crate::row_wise::check_row_wise;
-use crate::steady::check_steady;
+use crate::volatility::refuse_volatile;
 use millstream_model::words::command;
 use millstream_model::{CollectionName, Refusal};
 use millstream_pg::{fill, quote_identifier, quote_literal, quote_qualified};
@@ -109,7 +109,7 @@ impl Storage<'_> {
     ) -> Result<Vec<String>, Error> {
         check(client, derivation).await?;
         check_row_wise(client, derivation).await?;
-        check_steady(client, derivation, &format!("{}.model_{}_tried", self.schema, self.model_id)).await?;
+        refuse_volatile(client, derivation, &format!("{}.model_{}_tried", self.schema, self.model_id)).await?;
         let made = client.batch_execute(&self.make_part(TRIAL, derivation)).await;
         made.map_err(|error| refused("the model", error))?;
         self.try_indexes(client, &self.part(TRIAL), TRIAL, indexes).await

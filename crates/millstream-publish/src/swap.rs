@@ -3,8 +3,8 @@
 use crate::definition::Derivation;
 use crate::error::Error;
 use crate::limits::{BUILD_LOCK_WAIT, BUILD_RANGES_PER_WORKER};
+use crate::refresh_way::{Applied, Refresh, Way, Working, refresh_session};
 use crate::storage::Storage;
-use crate::way::{Applied, Refresh, Way, Working, refresh_session};
 use futures_util::FutureExt;
 use millstream_failpoint as failpoint;
 use millstream_pg::ConnInfo;
@@ -51,8 +51,8 @@ async fn build(refresh: &Refresh<'_>) -> Result<Applied, Error> {
     run(refresh, *workers, finish, None).await?;
     failpoint::hit("indexes-built").await?;
     run(refresh, 1, vec![format!("analyze {part}")], None).await?;
-    // No uncast values yet: the coordinator does not see what the workers wrote.
-    Ok(Applied { generation, rows, uncast: Vec::new() })
+    // No invalid values yet: the coordinator does not see what the workers wrote.
+    Ok(Applied { generation, rows, invalid_values: Vec::new() })
 }
 
 /// Conditions that together select every row of a table of `blocks` blocks once.

@@ -267,10 +267,13 @@ async fn wrong_definitions_are_refused_before_anything_is_built() {
         // A value that does not fit its column's type is null there, and the refresh reports it.
         publish_on(&db, &wanted("things", "m", &["value:int=value"], &["value"], None)).await.unwrap();
         let built = refresh_on(&db, &["m"], None).await.unwrap();
-        assert_eq!((built[0].uncast[0].documents, built[0].uncast[0].keys.clone()), (1, vec!["a".to_owned()]));
+        assert_eq!(
+            (built[0].invalid_values[0].documents, built[0].invalid_values[0].keys.clone()),
+            (1, vec!["a".to_owned()])
+        );
         client.batch_execute("insert into public.things values ('c', '{\"value\": 1.5}')").await.unwrap();
         let changed = refresh_on(&db, &["m"], Some("incremental")).await.unwrap();
-        assert_eq!(changed[0].uncast[0].keys, ["c"]);
+        assert_eq!(changed[0].invalid_values[0].keys, ["c"]);
         let reindexed =
             publish_on(&db, &wanted("things", "m", &["value:int=value"], &["lower(doc->>'x')"], None)).await;
         assert_eq!(reindexed.unwrap(), Published::Reindexed { made: 1, dropped: 1, in_use: 0 });
@@ -371,9 +374,9 @@ async fn a_column_keeps_the_length_and_the_scale_of_its_type() {
             let built = refresh_on(&db, &["m"], Some(way)).await.unwrap();
             let sorted =
                 |keys: &[String]| keys.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect::<String>();
-            let uncast: Vec<_> =
-                built[0].uncast.iter().map(|one| format!("{}: {}", one.column, sorted(&one.keys))).collect();
-            assert_eq!(uncast, ["price: bc", "code: b", "short: b"], "{way}");
+            let invalid_values: Vec<_> =
+                built[0].invalid_values.iter().map(|one| format!("{}: {}", one.column, sorted(&one.keys))).collect();
+            assert_eq!(invalid_values, ["price: bc", "code: b", "short: b"], "{way}");
             let types = "select string_agg(format_type(atttypid, atttypmod), ' ' order by attnum) from pg_attribute
                          where attrelid = 'public.m'::regclass and attnum > 1";
             let types: String = client.query_one(types, &[]).await.unwrap().get(0);
@@ -703,13 +706,16 @@ async fn a_column_can_be_of_a_type_in_any_schema_of_the_path() {
         run(&db.url(), &request("things", "id", &[files.write("a", text)])).await;
         publish_on(&db, &wanted("things", "model", &["value:positive=value"], &["value"], None)).await.unwrap();
         let built = refresh_on(&db, &["model"], None).await.unwrap();
-        assert_eq!((built[0].uncast[0].documents, built[0].uncast[0].keys.clone()), (1, vec!["b".to_owned()]));
+        assert_eq!(
+            (built[0].invalid_values[0].documents, built[0].invalid_values[0].keys.clone()),
+            (1, vec!["b".to_owned()])
+        );
         assert_eq!(rows(&client, "public.model where value is not null").await, 1);
         let mut kept = wanted("things", "kept", &["value:positive=value"], &["value"], None);
         kept.definition.materialized = true;
         publish_on(&db, &kept).await.unwrap();
         for _ in 0..2 {
-            assert_eq!(refresh_on(&db, &["kept"], None).await.unwrap()[0].uncast[0].documents, 1);
+            assert_eq!(refresh_on(&db, &["kept"], None).await.unwrap()[0].invalid_values[0].documents, 1);
         }
         assert_eq!(rows(&client, "public.kept where value is not null").await, 1);
     })

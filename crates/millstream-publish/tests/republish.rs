@@ -168,7 +168,10 @@ async fn materialized_and_other_models_show_one_snapshot() {
         assert!(client.query("select from public.kept", &[]).await.is_err(), "nothing is shown before it is built");
         let built = refresh_on(&db, &["kept"], None).await.unwrap();
         assert_eq!((built[0].way, built[0].rows), ("materialized", DOCUMENTS as u64 + 1));
-        assert_eq!((built[0].uncast[0].documents, built[0].uncast[0].keys.clone()), (1, vec!["odd".to_owned()]));
+        assert_eq!(
+            (built[0].invalid_values[0].documents, built[0].invalid_values[0].keys.clone()),
+            (1, vec!["odd".to_owned()])
+        );
 
         publish_on(&db, &wanted("things", "model", &["a:int=a"], &["a"], None)).await.unwrap();
         refresh_on(&db, &["kept", "model"], None).await.unwrap();

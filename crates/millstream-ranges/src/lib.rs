@@ -1,6 +1,6 @@
 //! Ranges of IP addresses: stores in LMDB that other programs read, built, looked up, verified, compared and exported.
 
-mod build;
+mod builder;
 mod diff;
 mod error;
 pub mod export;
@@ -14,7 +14,7 @@ mod store;
 mod value;
 mod verify;
 
-pub use build::{BuildRequest, Observer, Overlap, Progress, Reject, Silent, build};
+pub use builder::{BuildRequest, Observer, Overlap, Progress, Reject, Silent, build};
 pub use diff::{Difference, Differences, diff};
 pub use error::Error;
 pub use index::Index;

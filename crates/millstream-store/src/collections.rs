@@ -9,7 +9,7 @@ use crate::load::await_openings;
 use crate::loads::lock_unfinished;
 use crate::row::optional_count;
 use crate::schema::Schema;
-use crate::{gone, models, segments};
+use crate::{models, orphaned_segments, segments};
 use millstream_model::words::{command, option};
 use millstream_model::{CollectionName, KeyColumn, Refusal};
 use millstream_pg::quote_qualified;
@@ -135,7 +135,7 @@ async fn drop_some(
     }
     let segments = segments::list(&transaction, schema, oid).await?;
     if !segments.is_empty() && collection.replaced {
-        return Err(gone::strange(schema, collection, segments.len()));
+        return Err(orphaned_segments::strange(schema, collection, segments.len()));
     }
     if !segments.is_empty() && collection.present && !with_table {
         return Err(waiting(&collection.name, segments.len()));

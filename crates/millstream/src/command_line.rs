@@ -26,7 +26,7 @@ Exit codes:
   0    done
   1    done, and there is something to look at, such as rejects, a missing
        key, a difference, a finding, or a query that no index serves
-  2    the user, the configuration or the database stood in the way
+  2    an error: change the command, the configuration or the database
   70   a bug in millstream
   129  SIGHUP: the terminal was closed (ignored under nohup)
   130  Ctrl-C

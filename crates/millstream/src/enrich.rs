@@ -1,10 +1,11 @@
 //! `--enrich`: what a range of addresses knows becomes a member of each document.
 
-use crate::failure::{Failure, shell_word};
+use crate::failure::Failure;
 use crate::store_name::StoreName;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use millstream_engine::limits::ANNOTATION_BYTES_MAX;
 use millstream_engine::{Annotate, Answer, Existing, Lookup, Missing, Transform};
+use millstream_host::shell_word;
 use millstream_model::{KeyRequest, path_text};
 use millstream_ranges::{Generation, Index, Pick, Which, addresses, unquoted, words};
 use std::borrow::Cow;

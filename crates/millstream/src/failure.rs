@@ -238,20 +238,6 @@ pub fn report_panics() {
     }));
 }
 
-/// A value as a word of a shell command that we print. It is quoted if a shell would change it, if possible with quotes
-/// that need no escapes.
-pub fn shell_word(value: &impl std::fmt::Display) -> String {
-    let text = value.to_string();
-    let plain = |c: char| c.is_alphanumeric() || "_-./:,@%+=".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        text
-    } else if text.contains('\'') && !text.contains(['"', '$', '`', '\\', '!']) {
-        format!("\"{text}\"")
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
-}
-
 fn bug_hint() -> String {
     format!(
         "this is our fault; please report these lines with the command you ran, \
@@ -300,21 +286,6 @@ mod tests {
     fn a_cause_that_repeats_the_message_is_left_out() {
         let failure = Failure::user("cannot read x: gone").because(&std::io::Error::other("gone"));
         assert_eq!(failure.to_string(), "error: cannot read x: gone\n");
-    }
-
-    #[test]
-    fn words_of_commands_are_quoted_where_needed() {
-        for (value, word) in [
-            ("shop.events", "shop.events"),
-            ("día", "día"),
-            ("a b", "'a b'"),
-            ("\"a.b\"", "'\"a.b\"'"),
-            ("it's", "\"it's\""),
-            ("it's $1", r"'it'\''s $1'"),
-            ("", "''"),
-        ] {
-            assert_eq!(shell_word(&value), word);
-        }
     }
 
     #[test]

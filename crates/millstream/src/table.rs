@@ -1,5 +1,8 @@
 //! Plain aligned tables that fit the terminal.
 
+use std::borrow::Cow;
+use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm};
+
 /// Least width of the wrapped column. A table that needs more room is wider than the terminal.
 const WRAPPED_WIDTH_MIN: usize = 24;
 
@@ -108,32 +111,9 @@ fn width(text: &str) -> usize {
 
 /// Lines of at most `room` characters, cut at spaces where there are any.
 fn wrap(text: &str, room: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    let mut used = 0;
-    for word in text.split(' ') {
-        let len = width(word);
-        let start_new = used > 0 && used + 1 + len > room;
-        if start_new {
-            lines.push(String::new());
-            used = 0;
-        }
-        for (n, c) in word.chars().enumerate() {
-            let space = n == 0 && used > 0;
-            if used >= room && room > 0 {
-                lines.push(String::new());
-                used = 0;
-            }
-            if let Some(line) = lines.last_mut() {
-                if space {
-                    line.push(' ');
-                    used += 1;
-                }
-                line.push(c);
-                used += 1;
-            }
-        }
-    }
-    lines
+    let options = Options::new(room.max(1)).word_splitter(WordSplitter::NoHyphenation);
+    let options = options.word_separator(WordSeparator::AsciiSpace).wrap_algorithm(WrapAlgorithm::FirstFit);
+    textwrap::wrap(text, options).into_iter().map(Cow::into_owned).collect()
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Finds the database that a command works on, prints it on stderr and connects to it.
 
 use crate::args::TargetArgs;
-use crate::failure::{Failure, shell_word};
+use crate::failure::Failure;
 use crate::output::note;
+use millstream_host::shell_word;
 use millstream_local::LocalOptions;
 use millstream_model::CollectionName;
 use millstream_pg::{ConnInfo, Connection, Environment, ErrorKind, Explained, SessionSettings};

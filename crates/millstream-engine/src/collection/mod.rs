@@ -19,8 +19,8 @@ use millstream_model::{CollectionName, KeyColumn, KeyRequest, KeySpec, Refusal, 
 use millstream_pg::catalog::{self, Table};
 use millstream_pg::{Connection, quote_qualified};
 use millstream_store::collections::Collection;
-use millstream_store::emptied::{self, Found};
 use millstream_store::models::TRIGGER_PREFIX;
+use millstream_store::truncation::{self, Found};
 use millstream_store::{Check, Schema, Versions, checks};
 use tokio_postgres::{Client, GenericClient};
 
@@ -234,7 +234,7 @@ pub(crate) async fn prepare(
     let checks = checks(&control.client, table).await?;
     let columns = plan.key.columns.iter().map(|column| column.name.as_str());
     // Before the rows are looked at: if somebody changes the table from now on, the batches notice.
-    let found = emptied::start_over(&mut control.client, schema, table, columns).await?;
+    let found = truncation::start_over(&mut control.client, schema, table, columns).await?;
     let Found { mark, times_emptied, warning } = found.ok_or_else(|| dropped(name))?;
     if let Some(warning) = warning {
         observer.event(Event::Warning(warning));

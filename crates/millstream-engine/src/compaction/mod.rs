@@ -16,7 +16,7 @@ use millstream_store::collections::Collection;
 use millstream_store::limits::{COMPACTION_SEGMENTS_MAX, DROP_LOCK_WAIT, LOAD_LOCK_POLL, LOST_RUN_WAIT};
 use millstream_store::runs::{UnfinishedRun, runs};
 use millstream_store::segments::{self, Segment};
-use millstream_store::{Schema, close_lost_run, emptied, models};
+use millstream_store::{Schema, close_lost_run, models, truncation};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Instant;
@@ -96,11 +96,11 @@ async fn compact_once(
     // Once the table has rows again, nobody can see that it was truncated.
     let key = collection.key.iter().map(|column| column.name.as_str());
     let moved = || Error::TableMoved { collection: collection.name.clone() };
-    let found = emptied::start_over(client, schema, table_oid, key).await?.ok_or_else(moved)?;
+    let found = truncation::start_over(client, schema, table_oid, key).await?.ok_or_else(moved)?;
     done.warnings.extend(found.warning);
     // After its mark is read: if somebody changes the table from now on, the merges notice.
     let fit = Arc::new(Fit { mark: found.mark, alters_rows: require_mergeable(client, collection).await? });
-    emptied::record_filling(client, schema, &fit.mark).await?;
+    truncation::record_filling(client, schema, &fit.mark).await?;
     let workers = workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let workers = workers.clamp(1, COMPACTION_WORKERS_MAX);
     let compaction = Compaction { db, schema, collection, fit, last, workers };
@@ -119,7 +119,7 @@ async fn compact_once(
         }
         failpoint::hit("segments-dropped").await?;
     }
-    emptied::record_empty(client, schema, &compaction.fit.mark, None).await?;
+    truncation::record_empty(client, schema, &compaction.fit.mark, None).await?;
     let left = segments::list(client, schema, table_oid).await?;
     done.left = left.len();
     if let Some(newest) = left.last() {

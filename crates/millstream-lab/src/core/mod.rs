@@ -1,7 +1,6 @@
 //! What every experiment has: factors, metrics, runs and their order; conditions, and the files of records.
 
 mod build;
-mod command_line;
 mod count;
 mod data_set;
 mod environment;
@@ -26,7 +25,6 @@ mod tool;
 pub(crate) mod word;
 
 pub use build::Build;
-pub use command_line::command_line;
 pub(crate) use count::{count, number};
 pub use data_set::{DataSet, KEYS, Keys};
 pub use environment::{Difference, Environment, difference};

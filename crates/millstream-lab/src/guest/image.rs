@@ -5,7 +5,7 @@ use super::archive::Archive;
 use super::kernel::Module;
 use crate::error::Error;
 use crate::limits::{GUEST_SCALE_MAX, GUEST_TIME_MAX, GUEST_TOOL_TIME_MAX};
-use millstream_host::{Command, Ended};
+use millstream_host::{Command, Ended, shell_word};
 use millstream_local::{installed, server_account};
 use millstream_model::words::option;
 use std::collections::BTreeSet;
@@ -115,18 +115,17 @@ fn found(file: &Path, root: Option<&Path>) -> Result<PathBuf, Error> {
 /// What `init.sh` reads: the seconds that the guest has, the programs' directories, what comes before the command, and the
 /// command.
 fn work(experiment: &str, seed: u64, postgres: Option<&Path>, setup: &str, modules: &[Module]) -> String {
-    let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
     let (mut path, mut more) = ("/usr/sbin:/usr/bin:/bin".to_owned(), String::new());
     if let Some(bin) = postgres {
-        let bin = quoted(&bin.display().to_string());
+        let bin = shell_word(&bin.display());
         path = format!("{path}:{bin}");
         more = format!(" --postgres {bin}");
     }
     let seconds = GUEST_TIME_MAX.as_secs();
     let run = format!("--quick --seed {seed} --scale-max {GUEST_SCALE_MAX} --change-host --in-guest --out /out{more}");
-    let experiment = quoted(experiment);
+    let experiment = shell_word(experiment);
     let load = |module: &Module| {
-        let file = quoted(&place_of(module).display().to_string());
+        let file = shell_word(&place_of(module).display());
         format!("    insmod {file} {} || return\n", module.parameters)
     };
     let prepare: String = modules.iter().map(load).collect();
@@ -242,13 +241,13 @@ mod tests {
     fn names_with_spaces_and_quotes_reach_the_guest() {
         let bonding = Module { file: "/tmp/bonding.ko.xz".into(), parameters: "max_bonds=0".to_owned() };
         let work = work("/experiment/it's mine.toml", 7, Some(Path::new("/opt/a b/bin")), "", &[bonding]);
-        let run = "/millstream lab run '/experiment/it'\\''s mine.toml' --quick --seed 7 --scale-max 1";
+        let run = "/millstream lab run \"/experiment/it's mine.toml\" --quick --seed 7 --scale-max 1";
         assert!(
             work.contains(&format!("\n    {run} --change-host --in-guest --out /out --postgres '/opt/a b/bin'\n")),
             "{work}"
         );
         assert!(work.contains("\nPATH=/usr/sbin:/usr/bin:/bin:'/opt/a b/bin'\n"), "{work}");
-        let load = "prepare() {\n    insmod '/lib/modules/bonding.ko.xz' max_bonds=0 || return\n    :\n";
+        let load = "prepare() {\n    insmod /lib/modules/bonding.ko.xz max_bonds=0 || return\n    :\n";
         assert!(work.contains(load), "{work}");
         assert!(!super::work("ladder", 1, None, "", &[]).contains("--postgres"));
     }

@@ -9,6 +9,7 @@ use crate::ingest::line::Line;
 use crate::ingest::report::{Report, Section};
 use crate::ingest::subject::Subject;
 use std::fmt::{Display, Formatter, Result, Write};
+use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm, fill};
 
 /// Width of the text in characters.
 const WIDTH: usize = 80;
@@ -179,21 +180,10 @@ fn table(f: &mut Formatter<'_>, rows: &[Vec<String>]) -> Result {
 
 /// Writes a text in lines of at most [`WIDTH`] characters. All but the first are indented.
 fn wrap(f: &mut Formatter<'_>, mark: &str, text: &str) -> Result {
-    let mut line = mark.to_owned();
-    let mut empty = true;
-    for word in text.split_whitespace() {
-        if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            writeln!(f, "{line}")?;
-            line = "  ".to_owned();
-            empty = true;
-        }
-        if !empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        empty = false;
-    }
-    writeln!(f, "{line}")
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let options = Options::new(WIDTH).initial_indent(mark).subsequent_indent("  ");
+    let options = options.word_splitter(WordSplitter::NoHyphenation).word_separator(WordSeparator::AsciiSpace);
+    writeln!(f, "{}", fill(&words, options.wrap_algorithm(WrapAlgorithm::FirstFit).break_words(false)))
 }
 
 #[cfg(test)]

@@ -2,14 +2,12 @@
 
 use super::{Words, kind};
 use crate::topology::{Addressing, Kind, Link, Method, Topology};
+use millstream_host::shell_line;
 use std::fmt::Display;
 
 /// One command for each link, in the order of the topology.
 pub(super) fn commands(topology: &Topology, words: Words) -> String {
-    let command = |link| {
-        let quoted: Vec<String> = arguments(topology, link, words).into_iter().map(quoted).collect();
-        format!("nmcli {}\n", quoted.join(" "))
-    };
+    let command = |link| format!("nmcli {}\n", shell_line(arguments(topology, link, words)));
     topology.links.iter().map(command).collect()
 }
 
@@ -91,10 +89,4 @@ fn settings(addressing: &Addressing, search: &[String]) -> Vec<(&'static str, St
     };
     list("routes", routes.iter().map(route).collect());
     settings
-}
-
-/// A word of a shell's command. None of ours has a quote in it.
-fn quoted(word: String) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:,=+/".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) { word } else { format!("'{word}'") }
 }

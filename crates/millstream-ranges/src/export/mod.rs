@@ -91,7 +91,7 @@ fn damaged(range: Range, problem: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::build::{BuildRequest, Silent, build};
+    use crate::builder::{BuildRequest, Silent, build};
     use crate::input::Listed;
     use millstream_model::range::Reading;
     use millstream_pg::Explained as _;

@@ -2,7 +2,7 @@
 
 use crate::args::{TargetArgs, workers};
 use crate::exit::Exit;
-use crate::failure::{Failure, shell_word};
+use crate::failure::Failure;
 use crate::interruption::interruptible;
 use crate::output::{Output, note};
 use crate::quantity;
@@ -10,6 +10,7 @@ use crate::signal::Signals;
 use crate::target::Database;
 use millstream_engine::limits::COMPACTION_WORKERS_MAX;
 use millstream_engine::{Compacted, compact};
+use millstream_host::shell_word;
 use millstream_model::CollectionName;
 
 const EXAMPLES: &str = "\

@@ -2,7 +2,7 @@
 
 use crate::args::TargetArgs;
 use crate::exit::Exit;
-use crate::failure::{Failure, shell_word};
+use crate::failure::Failure;
 use crate::key_values;
 use crate::limits::DISTINCT_LINES_MAX;
 use crate::output::{Output, note};
@@ -10,6 +10,7 @@ use crate::quantity;
 use crate::table::visible;
 use crate::target::Database;
 use futures_util::StreamExt;
+use millstream_host::shell_word;
 use millstream_model::CollectionName;
 use millstream_publish::{DistinctRequest, distinct};
 use millstream_store::collections::Collection;

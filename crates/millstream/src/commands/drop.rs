@@ -3,10 +3,11 @@
 use crate::args::TargetArgs;
 use crate::confirmation::confirmed;
 use crate::exit::Exit;
-use crate::failure::{Failure, shell_word};
+use crate::failure::Failure;
 use crate::output::Output;
 use crate::quantity;
 use crate::target::Database;
+use millstream_host::shell_word;
 use millstream_model::CollectionName;
 use millstream_store::collections::{self, Collection};
 use serde_json::json;

@@ -2,12 +2,13 @@
 
 use crate::args::TargetArgs;
 use crate::exit::Exit;
-use crate::failure::{Failure, shell_word};
+use crate::failure::Failure;
 use crate::output::{Output, note};
 use crate::quantity::count;
 use crate::table::visible;
 use crate::target::{Database, Purpose, resolve};
 use millstream_doctor::index::{self, ExaminedTable, Explanation, Mismatch, Missed, NewIndex, Reading, Verdict};
+use millstream_host::shell_word;
 use millstream_model::{CollectionName, KeyRequest};
 use millstream_pg::quote_qualified;
 use millstream_publish::{IndexedTable, THE_KEY};

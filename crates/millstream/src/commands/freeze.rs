@@ -3,12 +3,13 @@
 use crate::args::TargetArgs;
 use crate::confirmation::confirmed;
 use crate::exit::Exit;
-use crate::failure::{Failure, shell_word};
+use crate::failure::Failure;
 use crate::interruption::interruptible;
 use crate::output::Output;
 use crate::quantity;
 use crate::signal::Signals;
 use crate::target::Database;
+use millstream_host::shell_word;
 use millstream_model::CollectionName;
 use millstream_publish::limits::FREEZE_BYTES_PER_SECOND;
 use millstream_publish::{FreezeEstimate, freeze, freeze_estimate};

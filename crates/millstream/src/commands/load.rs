@@ -5,7 +5,7 @@ use super::rejects::export;
 use crate::args::TargetArgs;
 use crate::enrich::EnrichArgs;
 use crate::exit::Exit;
-use crate::failure::{Failure, shell_word};
+use crate::failure::Failure;
 use crate::keeper::Keeper;
 use crate::output::{Output, note};
 use crate::progress::{Progress, ProgressChoice};
@@ -21,6 +21,7 @@ use millstream_engine::{
     DURABILITIES, DryRun, Durability, Error, LAYOUTS, Layout, LoadRequest, MODES, Mode, Outcome, SkipUnchanged, Stop,
     StopReason, Surroundings, Tally, Tombstone,
 };
+use millstream_host::shell_word;
 use millstream_model::{CollectionName, KeyRequest};
 use millstream_pg::ConnInfo;
 use millstream_publish::{RefreshRequest, estimate};

@@ -158,13 +158,13 @@ pub(super) fn show(output: Output, refreshed: &[Refreshed]) -> Result<(), Failur
         for warning in &one.warnings {
             note(&format!("warning: {}: {warning}", one.model));
         }
-        for uncast in &one.uncast {
-            let documents = quantity::things(uncast.documents, "document");
+        for invalid_values in &one.invalid_values {
+            let documents = quantity::things(invalid_values.documents, "document");
             output.line(&format!(
                 "  {}: null for {documents} whose value does not fit {}, such as {}",
-                uncast.column,
-                uncast.type_name,
-                uncast.keys.join("; ")
+                invalid_values.column,
+                invalid_values.type_name,
+                invalid_values.keys.join("; ")
             ))?;
         }
     }

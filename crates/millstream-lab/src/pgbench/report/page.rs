@@ -4,9 +4,10 @@ use super::super::analysis::{Analysis, Measured};
 use super::super::record::Record;
 use super::figure::{figure, name, range, tick};
 use super::with_first;
-use crate::core::{METRICS, Metric, Outcome, Run, command_line};
+use crate::core::{METRICS, Metric, Outcome, Run};
 use crate::limits::{REPORT_RUNS_MAX, REPORT_STATEMENTS_MAX, REPORT_TEXT_MAX};
 use maud::{Markup, html};
+use millstream_host::shell_line;
 use std::collections::BTreeMap;
 
 /// Metrics of the runs' table, besides those of the arms' tables.
@@ -129,7 +130,7 @@ pub(super) fn conditions(record: &Record) -> Markup {
                     @if conditions.voids + conditions.saturated > 0 { ", " (conditions.voids + conditions.saturated) " void runs repeated" }
                 }
                 dt { "Began" } dd { (record.date) }
-                dt { "Command" } dd { code { (command_line(&record.argv)) } }
+                dt { "Command" } dd { code { (shell_line(&record.argv)) } }
                 dt { "Millstream" }
                 dd {
                     (record.version)

@@ -5,8 +5,8 @@ use crate::failure::Failure;
 use crate::output::{Output, note, write_page};
 use crate::secret::masked;
 use crate::signal::Signals;
+use millstream_host::shell_line;
 use millstream_lab::Error;
-use millstream_lab::core::command_line;
 use millstream_lab::pgbench::report::{csv, html, markdown, text};
 use millstream_lab::pgbench::{self, Analysis, Conditions, Differences, Ended, Record, Request, Results, Source};
 use std::path::{Path, PathBuf};
@@ -160,7 +160,7 @@ fn resuming(argv: Vec<String>, others: &[&str], out: Option<&Path>, dir: &Path) 
     if out.is_none() {
         words.extend(["--out".to_owned(), dir.display().to_string()]);
     }
-    command_line(&words)
+    shell_line(&words)
 }
 
 /// Prints a record's report, if it is a record of pgbench. `None` if it is of another kind.
@@ -282,7 +282,7 @@ mod tests {
         );
         assert_eq!(
             resumed(&["millstream", "lab", "run", "--a", "it's", "--b", "true", "--out", "d"], &[], Some("d")),
-            "millstream lab run --a 'it'\\''s' --b true --out d"
+            "millstream lab run --a \"it's\" --b true --out d"
         );
         let url = ["millstream", "lab", "run", "ladder", "--db", "postgres://u:secret@h/d"];
         assert!(!resumed(&url, &[], None).contains("secret"));

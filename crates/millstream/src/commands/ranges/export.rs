@@ -2,13 +2,14 @@
 
 use crate::args::TargetArgs;
 use crate::exit::Exit;
-use crate::failure::{Failure, shell_word};
+use crate::failure::Failure;
 use crate::output::Output;
 use crate::quantity::{count, things};
 use crate::store_name::StoreName;
 use crate::table::visible;
 use crate::target::{self, Purpose};
 use clap::builder::{PossibleValue, PossibleValuesParser};
+use millstream_host::shell_word;
 use millstream_model::CollectionName;
 use millstream_pg::{SessionSettings, quote_identifier, quote_literal, quote_qualified};
 use millstream_ranges::Generation;

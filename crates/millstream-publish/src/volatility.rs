@@ -12,14 +12,14 @@ use tokio_postgres::GenericClient;
 ///
 /// # Errors
 /// [`Error::Refused`] names the function or the table.
-pub(crate) async fn check_steady(
+pub(crate) async fn refuse_volatile(
     client: &impl GenericClient,
     derivation: &Derivation,
     view: &str,
 ) -> Result<(), Error> {
     let made = client.batch_execute(&format!("create view {view} as {}", derivation.rows(""))).await;
     made.map_err(|error| refused("the model", error))?;
-    let row = client.query_one(include_str!("steady.sql"), &[&view, &derivation.table()]).await?;
+    let row = client.query_one(include_str!("volatility.sql"), &[&view, &derivation.table()]).await?;
     client.batch_execute(&format!("drop view {view}")).await?;
     let (function, table): (Option<String>, Option<String>) = (row.get(0), row.get(1));
     if let Some(function) = function {

@@ -2,9 +2,9 @@
 
 use crate::definition::Derivation;
 use crate::error::Error;
+use crate::invalid_values::InvalidValues;
 use crate::record::ChangeRecord;
 use crate::storage::Storage;
-use crate::uncast::Uncast;
 use futures_util::future::BoxFuture;
 use millstream_engine::limits::REFRESH_SETTINGS;
 use millstream_pg::{ConnInfo, SessionSettings};
@@ -58,7 +58,7 @@ pub(crate) struct Applied {
     pub(crate) rows: u64,
     /// Values among them that are not valid for their column's type. A swap leaves this empty; they are looked for
     /// after it.
-    pub(crate) uncast: Vec<Uncast>,
+    pub(crate) invalid_values: Vec<InvalidValues>,
 }
 
 /// Settings of a session that refreshes. It may be idle in its transaction during a build.

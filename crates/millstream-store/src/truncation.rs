@@ -55,7 +55,7 @@ pub async fn rows_since(client: &impl GenericClient, files: &str, now: &TableMar
     if !any_row(client, &quote_qualified(&now.name.schema, &now.name.table)).await? {
         return Ok(Rows::Emptied);
     }
-    for row in client.query(include_str!("emptied_partitions.sql"), &[&replaced, &now.oid]).await? {
+    for row in client.query(include_str!("truncation_partitions.sql"), &[&replaced, &now.oid]).await? {
         let partition: String = row.get("name");
         if row.get("no_pages") || row.get::<_, bool>("readable") && !any_row(client, &partition).await? {
             return Ok(Rows::PartitionEmptied(partition));
@@ -213,7 +213,7 @@ enum Reset {
 
 /// Unfinished loads that have documents in the table, and finished ones in mode `sum`.
 async fn loads(client: &impl GenericClient, schema: &Schema, mark: &TableMark) -> Result<Vec<Row>, Error> {
-    Ok(client.query(&schema.sql(include_str!("emptied.sql")), &[&mark.oid]).await?)
+    Ok(client.query(&schema.sql(include_str!("truncation.sql")), &[&mark.oid]).await?)
 }
 
 /// Resets one load. If it is at work, or a partition took a part of what it had added up, it is marked instead.

@@ -17,7 +17,7 @@ use tokio_postgres::{Client, Row};
 /// # Errors
 /// The server's, when it cannot list the segments.
 pub async fn drop_segments(client: &mut Client, schema: &Schema) -> Result<Vec<String>, Error> {
-    let rows = client.query(&schema.sql(include_str!("segments_gone.sql")), &[&schema.name()]).await?;
+    let rows = client.query(&schema.sql(include_str!("segments_orphaned.sql")), &[&schema.name()]).await?;
     let (mut warnings, mut dropped) = (Vec::new(), 0);
     for rows in rows.chunk_by(|one, next| table_oid(one) == table_oid(next)) {
         if let Some(name) = present_name(&rows[0]) {

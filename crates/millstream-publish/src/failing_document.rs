@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 
 /// The key of the first document, in the order of the table, for which the rows cannot be derived; `None` if there is
 /// none. Reads about twice the table: it halves the range of blocks until one is left, and reads that one row by row.
-pub(crate) async fn culprit(client: &Client, derivation: &Derivation) -> Result<Option<String>, Error> {
+pub(crate) async fn failing_document(client: &Client, derivation: &Derivation) -> Result<Option<String>, Error> {
     let table = derivation.table();
     let sql = "select (pg_catalog.pg_relation_size($1::text::pg_catalog.regclass) \
                / pg_catalog.current_setting('block_size')::bigint)::bigint";
