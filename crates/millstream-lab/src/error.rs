@@ -1,6 +1,6 @@
 //! Errors of the lab itself.
 //!
-//! An error of a subject is a sample instead.
+//! An error of what is measured is the outcome of a run instead.
 
 use millstream_model::words::{command, option};
 use millstream_pg::{ErrorKind, Explained};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// What to do about a full disk.
 fn larger_disk() -> String {
-    format!("ask for fewer {} or rows, or name a larger disk by TMPDIR", option("docs"))
+    format!("choose fewer documents with {}, or name a larger disk by TMPDIR", option("set"))
 }
 
 /// What to do about a machine that others use too.
@@ -49,15 +49,15 @@ pub enum Error {
         /// Largest.
         max: u64,
     },
-    /// A subject failed.
-    #[error("{subject} failed: {why}")]
-    Subject {
+    /// A program that is measured, or that measures, failed.
+    #[error("{program} failed: {why}")]
+    Program {
         /// Its name.
-        subject: &'static str,
+        program: &'static str,
         /// Its exit and its message.
         why: String,
     },
-    /// A subject left other rows in the table than expected.
+    /// A result is not the expected one.
     #[error("wrong result: {0}")]
     Wrong(String),
     /// Others use the machine, so that too many runs are void.
@@ -71,7 +71,7 @@ pub enum Error {
         /// What differs.
         why: String,
     },
-    /// A program that a subject needs is missing.
+    /// A program is missing.
     #[error("cannot measure what needs {tool}: {why}")]
     Missing {
         /// Its name.
@@ -91,20 +91,10 @@ pub enum Error {
         /// What to do about it.
         hint: String,
     },
-    /// The disk has no room for the documents.
-    #[error("the documents need {needed_bytes} bytes in {}, which has {free_bytes} free", dir.display())]
-    Full {
-        /// Where they are to be written.
-        dir: PathBuf,
-        /// Bytes that they need.
-        needed_bytes: u64,
-        /// Bytes that are free.
-        free_bytes: u64,
-    },
     /// The recorder beside a run failed.
     #[error("the recorder failed: {0}")]
     Recorder(String),
-    /// A name of an experiment or a subject is unknown, or the experiments cannot be measured as requested.
+    /// A name of an experiment is unknown, or it cannot be measured as requested.
     #[error("{0}")]
     Asked(String),
     /// The local server could not be made or started.
@@ -167,14 +157,16 @@ impl Explained for Error {
             Self::Local(error) => error.hint(),
             Self::Experiment { .. } => Some("docs/lab.md describes the words of an experiment".to_owned()),
             Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => Some(larger_disk()),
-            Self::Full { .. } => Some(larger_disk()),
             Self::Record { .. } => Some(command("lab report PATH/record.json").to_string()),
             Self::Missing { hint, .. } | Self::Guest { hint, .. } => Some(hint.clone()),
             Self::Noisy(_) => Some(too_noisy()),
             Self::Taken { .. } => Some(format!("choose another {}; records are never overwritten", option("out"))),
-            Self::Subject { subject: "pgbench" | "beside" | "the command", .. } => None,
-            Self::Subject { .. } => Some(format!("{} names another binary to measure", option("millstream-bin"))),
-            Self::Io { .. } | Self::Range { .. } | Self::Recorder(_) | Self::Asked(_) | Self::Wrong(_) => None,
+            Self::Program { .. }
+            | Self::Io { .. }
+            | Self::Range { .. }
+            | Self::Recorder(_)
+            | Self::Asked(_)
+            | Self::Wrong(_) => None,
         }
     }
 }

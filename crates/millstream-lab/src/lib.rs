@@ -1,25 +1,21 @@
-//! Experiments: run subjects as processes, verify their results, record every sample, report.
+//! Experiments: run arms as processes, verify their results, record every run, report.
 //!
-//! The lab does not use the engine. It measures the binary that users run, as it measures any other subject. It
-//! compares it with what PostgreSQL itself can do, in one run, on the same server and data. `lab/README.md` describes
-//! its method and its biases.
+//! The lab does not use the engine. It measures the binary that users run, as it measures any other program. It
+//! compares it with what PostgreSQL itself can do, in one run, on the same server and data. `docs/lab.md` describes its
+//! method.
 
 pub mod core;
 pub mod drive;
 mod error;
+pub mod experiments;
 pub mod guest;
-mod ingest;
 pub mod limits;
+pub mod load;
 #[cfg(test)]
 mod measured;
-pub mod pgbench;
 
 pub use crate::core::{
-    Better, Build, DataSet, Difference, Disk, Environment, FILE_NAME, FORMAT, Factors, IngestConditions, KEYS, Keys,
-    Latency, METRICS, Machine, Measures, Metric, Outcome, Record, Run, Series, Server, Spread, difference, recorder,
+    Better, Build, Difference, Disk, Environment, FILE_NAME, Factors, Latency, METRICS, Machine, Measures, Metric,
+    Outcome, Run, Series, Spread, difference, recorder,
 };
 pub use error::Error;
-pub use ingest::{
-    ALL, Bench, DOUBTS, Doubt, Durability, EXPERIMENTS, Expected, Experiment, Finished, Ground, Line, Phase, Plan,
-    Progress, Reached, Report, SCALES, SUBJECTS, Scale, Section, Stream, Subject, Target, doubts,
-};

@@ -32,6 +32,14 @@ async fn connection_errors_name_the_address() {
     assert_eq!(silent.kind(), ErrorKind::Unreachable);
     assert!(silent.to_string().contains("no answer in time"), "{silent}");
     drop(listener);
+    // A process that another test starts at this moment has the listener too, until it runs its program.
+    let still_open = || match std::net::TcpStream::connect(("127.0.0.1", port)) {
+        Err(error) => error.kind() != std::io::ErrorKind::ConnectionRefused,
+        Ok(_) => true,
+    };
+    while still_open() {
+        tokio::task::yield_now().await;
+    }
 
     let error = refused(&format!("host=127.0.0.1 port={port} user=u")).await;
     assert_eq!(error.kind(), ErrorKind::Unreachable);

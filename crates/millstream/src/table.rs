@@ -110,7 +110,7 @@ fn width(text: &str) -> usize {
 }
 
 /// Lines of at most `room` characters, cut at spaces where there are any.
-fn wrap(text: &str, room: usize) -> Vec<String> {
+pub fn wrap(text: &str, room: usize) -> Vec<String> {
     let options = Options::new(room.max(1)).word_splitter(WordSplitter::NoHyphenation);
     let options = options.word_separator(WordSeparator::AsciiSpace).wrap_algorithm(WrapAlgorithm::FirstFit);
     textwrap::wrap(text, options).into_iter().map(Cow::into_owned).collect()

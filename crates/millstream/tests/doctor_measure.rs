@@ -1,7 +1,7 @@
 //! Findings that the lab can measure before anything is changed.
 
 use crate::process::{Run, command, run};
-use millstream_lab::pgbench::{Setup, Source, WarmUp};
+use millstream_lab::experiments::{Selection, Setup, Source, WarmUp};
 use millstream_testkit::{Server, Settings, builds, connect, default_build};
 use std::fs;
 
@@ -34,7 +34,8 @@ impl Place {
         let printed = self.doctor(&["fix", key, "--experiment"]).ends(0);
         let file = self.home.path().join("change.toml");
         fs::write(&file, &printed.stdout).unwrap();
-        Source::named(file.to_str().unwrap()).unwrap_or_else(|error| panic!("{error}: {printed:?}"))
+        Source::named(file.to_str().unwrap(), &Selection::default())
+            .unwrap_or_else(|error| panic!("{error}: {printed:?}"))
     }
 }
 

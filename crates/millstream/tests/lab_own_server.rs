@@ -2,7 +2,7 @@
 
 use crate::process::{command, run};
 use millstream_lab::Outcome;
-use millstream_lab::pgbench::Record;
+use millstream_lab::experiments::Record;
 use millstream_testkit::{LocalHome, default_build};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -87,7 +87,7 @@ impl Place {
     }
 
     fn record(&self, out: &str) -> Record {
-        Record::read(&self.dir.path().join(out)).unwrap().unwrap()
+        Record::read(&self.dir.path().join(out)).unwrap()
     }
 }
 

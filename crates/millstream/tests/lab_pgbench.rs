@@ -2,7 +2,7 @@
 
 use crate::process::{Run, command, run};
 use millstream_lab::Outcome;
-use millstream_lab::pgbench::Record;
+use millstream_lab::experiments::Record;
 use millstream_testkit::{TestDatabase, builds, database_on};
 use std::path::PathBuf;
 
@@ -83,7 +83,7 @@ impl Place {
     }
 
     fn record(&self) -> Record {
-        Record::read(&self.out()).unwrap().unwrap()
+        Record::read(&self.out()).unwrap()
     }
 }
 
@@ -141,10 +141,15 @@ fn a_wrong_word_in_an_experiment_is_named_with_its_line() {
     std::fs::write(&path, EXPERIMENT.replace("seconds", "secnods")).unwrap();
     let run = crate::process::millstream(&["lab", "run", path.to_str().unwrap()]).ends(2);
     assert!(run.stderr.contains("experiment x: line 4: unknown key \"secnods\": did you mean \"seconds\"?"), "{run:?}");
-    let run = crate::process::millstream(&["lab", "run", "ladder", "ingest"]).ends(2);
-    assert!(run.stderr.contains("ladder runs pgbench and ingest loads documents"), "{run:?}");
-    let run = crate::process::millstream(&["lab", "run", "ladder", "--docs", "5"]).ends(2);
-    assert!(run.stderr.contains("--docs applies only to experiments that load documents"), "{run:?}");
+    for (args, said) in [
+        (["ingest", "--set", "docs=5"], "experiment ingest: unknown value \"docs\": expected one of bytes, documents"),
+        (["ladder", "--set", "docs=5"], "experiment ladder: it has no values to choose, so no \"docs\""),
+        (["ingest", "--arms", "copie"], "experiment ingest: unknown arm \"copie\""),
+        (["ingest", "--arms", "millstream/third"], "millstream/third continues millstream/changed, which is not there"),
+    ] {
+        let run = crate::process::millstream(&[&["lab", "run"], &args[..]].concat()).ends(2);
+        assert!(run.stderr.contains(said), "{run:?}");
+    }
 }
 
 #[test]
@@ -155,7 +160,7 @@ fn two_command_lines_are_compared() {
         ["lab", "run", "--a", "true", "--b", "sleep 0.2", "--quick", "--seconds", "1", "--out", out.to_str().unwrap()];
     let run = crate::process::millstream(&args).ends(0);
     assert!(run.stdout.contains("Which of two commands takes less time?"), "{run:?}");
-    let record = Record::read(&out).unwrap().unwrap();
+    let record = Record::read(&out).unwrap();
     let seconds = |arm: &str| record.runs.iter().find(|run| run.arm == arm).unwrap().value("wall_seconds").unwrap();
     assert!(seconds("b") >= 0.2 && seconds("a") > 0.0, "{record:?}");
     let other = dir.path().join("other");
@@ -164,7 +169,7 @@ fn two_command_lines_are_compared() {
     let args = ["lab", "run", "--a", a, "--b", "false", "--quick", "--out", other.to_str().unwrap()];
     let failed = crate::process::millstream(&args).ends(1);
     assert!(failed.stdout.contains("b: failed: the command failed: it ended with"), "{failed:?}");
-    assert_eq!(Record::read(&other).unwrap().unwrap().argv[4], a);
+    assert_eq!(Record::read(&other).unwrap().argv[4], a);
 }
 
 /// An experiment without a server, whose arms count the lines of a file that it has made first.

@@ -1,7 +1,7 @@
 //! `network apply` in a guest, where a real NetworkManager makes a bond, a VLAN and a bridge, and wrong plans are taken back.
 
 use crate::process::{command, run};
-use millstream_lab::pgbench::Record;
+use millstream_lab::experiments::Record;
 use millstream_testkit::{kernel_package, networkmanager};
 use std::fs;
 
@@ -17,7 +17,7 @@ fn a_host_keeps_its_network_when_a_card_fails_and_gets_it_back_after_wrong_plans
     let console = fs::read_to_string(made.join("console")).unwrap_or_default();
     assert_eq!(drill.code, 0, "{drill:?}\n{console}");
     assert!(drill.stdout.contains("5 of 5"), "{drill:?}\n{console}");
-    let record = Record::read(&made).unwrap().unwrap();
+    let record = Record::read(&made).unwrap();
     for arm in ["leg", "again", "wrong", "killed", "unwatched"] {
         let run = record.runs.iter().find(|run| run.arm == arm).unwrap();
         assert!(run.value("silent_seconds").is_some(), "{run:?}\n{console}");

@@ -1,7 +1,7 @@
 //! The build of the measured binary: version, commit, optimised or not.
 
 use crate::error::Error;
-use crate::limits::SAMPLE_TIME_MAX;
+use crate::limits::RUN_SLACK;
 use millstream_host::{Command, Ended};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -25,9 +25,9 @@ impl Build {
     /// # Errors
     /// It does not start, or prints no version. Without a version nothing is measured.
     pub(crate) async fn ask(binary: &Path, debug: Option<bool>) -> Result<Self, Error> {
-        let failed = |why: String| Error::Subject { subject: "millstream", why };
+        let failed = |why: String| Error::Program { program: "millstream", why };
         let question = "--version";
-        let printed = Command::new(binary).arg(question).run(SAMPLE_TIME_MAX).await.and_then(Ended::succeeded);
+        let printed = Command::new(binary).arg(question).run(RUN_SLACK).await.and_then(Ended::succeeded);
         let printed = printed.map_err(|error| failed(error.to_string()))?.stdout;
         let version = printed.trim();
         if version.is_empty() {

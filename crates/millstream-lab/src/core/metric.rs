@@ -65,7 +65,6 @@ pub const METRICS: &[Metric] = &[
     lower("silent_seconds", "s", "Time until the network answers again."),
     lower("lost_pings", "pings", "Packets that were not answered."),
     lower("first_seconds", "s", "Time until the first row of an answer arrived."),
-    lower("checkpoint_seconds", "s", "Time of the checkpoint right after the measured time, if it counts."),
     lower("client_peak_bytes", "B", "Largest resident memory of the client's process with its children."),
     neither("rows", "rows", "Documents that were loaded, or rows that were queried."),
     neither("stored", "rows", "Rows of the table afterwards."),
@@ -73,7 +72,6 @@ pub const METRICS: &[Metric] = &[
     lower("index_bytes", "B", "The table's indexes afterwards."),
     lower("toast_bytes", "B", "The table's TOAST afterwards, with its index."),
     lower("store_bytes", "B", "Bytes on disk of data and indexes afterwards, in a store other than PostgreSQL."),
-    neither("page_image_bytes", "B", "Full-page images in the WAL that the server wrote meanwhile."),
     neither("autovacuums", "", "Autovacuums of the table so far."),
     neither(
         "client_share",

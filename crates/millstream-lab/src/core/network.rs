@@ -68,11 +68,6 @@ impl Proxy {
         thread::spawn(move || accept(&listener, &accepting));
         Ok(Self { db: through(db, host, address), address, shared })
     }
-
-    /// Its port.
-    pub(crate) fn port(&self) -> u16 {
-        self.address.port()
-    }
 }
 
 impl Drop for Proxy {
@@ -270,7 +265,7 @@ mod tests {
     fn the_server_keeps_its_name_and_password_and_a_dropped_proxy_cuts() {
         let proxy = echo(Duration::ZERO);
         let host = &proxy.db.hosts[0];
-        assert_eq!((host.port, host.password.as_ref().unwrap().reveal()), (proxy.port(), "p"));
+        assert_eq!((host.port, host.password.as_ref().unwrap().reveal()), (proxy.address.port(), "p"));
         assert_eq!(proxy.db.dbname, "d");
         let mut stream = TcpStream::connect(proxy.address).unwrap();
         stream.write_all(b"x").unwrap();

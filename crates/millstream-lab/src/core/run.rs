@@ -58,9 +58,6 @@ pub struct Measures {
     /// What to know when reading these numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// The account that the subject printed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub receipt: Option<serde_json::Value>,
 }
 
 impl Measures {
@@ -97,10 +94,5 @@ impl Run {
     /// The value of a metric, if the run is good and has it.
     pub fn value(&self, metric: &str) -> Option<f64> {
         self.measures()?.values.get(metric).copied()
-    }
-
-    /// A number of the account that the subject printed, if the run is good and the account has it.
-    pub fn receipt_number(&self, name: &str) -> Option<f64> {
-        self.measures()?.receipt.as_ref()?.get(name)?.as_f64()
     }
 }

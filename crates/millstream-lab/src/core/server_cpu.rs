@@ -1,6 +1,5 @@
 //! Processor time of a PostgreSQL server on this machine.
 
-use super::server::data_directory;
 use millstream_host::{Account, cpu_seconds_of};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -37,6 +36,12 @@ impl ServerCpu {
         let pids = millstream_local::processes(&self.account, &self.data);
         pids.into_iter().filter_map(|pid| cpu_seconds_of(pid, PROGRAM)).reduce(|sum, seconds| sum + seconds)
     }
+}
+
+/// The server's data directory, if we may read the setting.
+async fn data_directory(client: &Client) -> Option<PathBuf> {
+    let row = client.query_one("select current_setting('data_directory')", &[]).await.ok()?;
+    Some(PathBuf::from(row.get::<_, String>(0)))
 }
 
 /// The user of this process.

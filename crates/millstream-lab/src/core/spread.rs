@@ -24,11 +24,6 @@ impl Spread {
             if sorted.len() % 2 == 1 { sorted[middle] } else { f64::midpoint(sorted[middle - 1], sorted[middle]) };
         Some(Self { median, min, max })
     }
-
-    /// The spread of the numbers, each divided by `by`.
-    pub(crate) fn over(self, by: f64) -> Self {
-        Self { median: self.median / by, min: self.min / by, max: self.max / by }
-    }
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use super::goal::{Objective, transactions_wanted};
 use super::workload::Script;
 use crate::core::latency::{Durations, Latency};
 use crate::core::number;
+use crate::experiments::{Done, Line};
 use crate::limits::{BUSY_SHARE_MAX, RATE_SHARE_MIN};
-use crate::pgbench::{Done, Line};
 use serde::{Deserialize, Serialize};
 
 /// What a run at one rate measured.

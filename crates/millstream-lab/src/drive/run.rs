@@ -4,8 +4,8 @@ use super::goal::Objective;
 use super::result::{RunResult, Tally};
 use super::workload::{Script, Workload};
 use crate::error::Error;
+use crate::experiments::{PGBENCH, Program, Via, logs, parse_line, run_to_end, scratch};
 use crate::limits::DRIVE_FINISH;
-use crate::pgbench::{PGBENCH, Program, Via, logs, parse_line, run_to_end, scratch};
 use millstream_pg::{ConnInfo, SessionSettings};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -67,7 +67,7 @@ pub(super) async fn run(
             let line = line.map_err(Error::io("read", &path))?;
             let parsed = parse_line(&line).and_then(|parsed| Some((tallies.get_mut(parsed.script)?, parsed)));
             let Some((tally, parsed)) = parsed else {
-                return Err(Error::Subject { subject: PGBENCH, why: format!("unexpected line in its log: {line}") });
+                return Err(Error::Program { program: PGBENCH, why: format!("unexpected line in its log: {line}") });
             };
             tally.add(&parsed);
         }

@@ -208,7 +208,7 @@ fn below(dir: &Path, files: &mut Vec<PathBuf>) -> Result<(), Error> {
 mod tests {
     use super::super::{Request, archive::members};
     use super::*;
-    use crate::pgbench::Source;
+    use crate::experiments::{Selection, Source};
     use std::os::unix::fs::symlink;
 
     #[test]
@@ -262,7 +262,7 @@ mod tests {
             run = { command = 'true' }\n[[arm]]\nname = 'a'\nabout = ''\n";
         fs::write(&experiment, text).unwrap();
         let experiment = experiment.to_str().unwrap();
-        let mut source = Source::named(experiment).unwrap();
+        let mut source = Source::named(experiment, &Selection::default()).unwrap();
         source.files.insert("a.sql".to_owned(), "select 1;\n".to_owned());
         let request =
             Request { packages: &[], boots: 1, experiment, seed: 1, postgres: None, root: None, program: &program };

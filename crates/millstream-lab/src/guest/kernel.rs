@@ -3,8 +3,8 @@
 use super::tool::QEMU;
 use crate::core::{Build, record_file};
 use crate::error::Error;
+use crate::experiments::Record;
 use crate::limits::{GUEST_MEMORY_MB, GUEST_TIME_MAX, GUEST_TOOL_TIME_MAX};
-use crate::pgbench::Record;
 use millstream_host::{Command, Ended};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -144,7 +144,7 @@ fn received(text: &str) -> Result<Record, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pgbench::{Conditions, Request, Source};
+    use crate::experiments::{Conditions, Request, Source};
     use millstream_pg::Explained as _;
     use std::time::Duration;
 

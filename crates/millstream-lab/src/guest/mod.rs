@@ -10,8 +10,8 @@ mod tool;
 
 use crate::core::{Build, Machine, blocks, record_file};
 use crate::error::Error;
+use crate::experiments::{Record, Selection, Source, scratch};
 use crate::limits::GUEST_SCALE_MAX;
-use crate::pgbench::{Record, Source, scratch};
 use kernel::Kernel;
 use millstream_model::words::option;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub struct Request<'a> {
     pub packages: &'a [PathBuf],
     /// Boots of each kernel.
     pub boots: u32,
-    /// Name of an experiment with pgbench, or the path of its file.
+    /// Name of an experiment, or the path of its file.
     pub experiment: &'a str,
     /// Seed of the order of the boots, and of the experiment in each guest.
     pub seed: u64,
@@ -69,7 +69,7 @@ impl<'a> Guests<'a> {
     /// PostgreSQL is not installed; errors of the disk.
     pub fn new(request: Request<'a>, out: Option<&Path>) -> Result<Self, Error> {
         let busybox = tool::busybox()?;
-        let mut source = Source::named(request.experiment)?;
+        let mut source = Source::named(request.experiment, &Selection { quick: true, ..Selection::default() })?;
         let scale = source.experiment.data.scale.min(GUEST_SCALE_MAX);
         source.experiment.data.scale = scale;
         let postgres = if source.experiment.server { Some(image::programs(request.postgres)?) } else { None };
@@ -129,7 +129,7 @@ impl<'a> Guests<'a> {
             return Ok(None);
         }
         let taken = |why: &str| Error::Taken { path: path.clone(), why: why.to_owned() };
-        let record = Record::read(&path)?.ok_or_else(|| taken("a record of loads"))?;
+        let record = Record::read(&path)?;
         let found = &record.conditions;
         let postgres = self.postgres.as_ref().map(|bin| bin.display().to_string());
         let same = [

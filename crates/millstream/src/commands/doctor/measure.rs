@@ -1,13 +1,13 @@
 //! A change as an experiment of the lab: what it does to pgbench's transactions, before it is made.
 
-use crate::commands::lab::pgbench::{self, Asked};
+use crate::commands::lab::run::{self, Asked};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
 use crate::signal::Signals;
 use millstream_change::Sides;
 use millstream_lab::core::statistics::{Comparison, Verdict};
-use millstream_lab::pgbench::{Analysis, Compared, Record, Request};
+use millstream_lab::experiments::{Analysis, Compared, Record, Request, Selection};
 use millstream_local::{installed, server_account};
 use millstream_model::Change;
 use millstream_pg::{ConnInfo, SessionSettings, connect};
@@ -68,15 +68,23 @@ pub async fn measured(text: &str, db: &ConnInfo, output: Output, signals: &Signa
         postgres,
     };
     let argv = vec!["millstream".to_owned(), "doctor".to_owned(), "fix".to_owned(), "--measure".to_owned()];
-    let asked =
-        Asked { experiments: &name, commands: None, request, scale_max: None, is_guest: false, out: Some(&dir), argv };
-    match pgbench::run(asked, output, signals).await? {
+    let asked = Asked {
+        experiments: &name,
+        commands: None,
+        selection: Selection::default(),
+        request,
+        scale_max: None,
+        is_guest: false,
+        out: Some(&dir),
+        argv,
+    };
+    match run::run(asked, output, signals).await? {
         Exit::Done | Exit::Findings => {}
         _ => return Err(Failure::user("the measurement was stopped; nothing was changed")),
     }
     let record = Record::read(&dir)?;
-    let analysis = record.as_ref().map(Analysis::of);
-    let compared = analysis.as_ref().and_then(|analysis| analysis.comparisons.iter().find(|one| one.arm == CHANGED));
+    let analysis = Analysis::of(&record);
+    let compared = analysis.comparisons.iter().find(|one| one.arm == CHANGED);
     let Some(Compared { comparison: Some(comparison), sentence, .. }) = compared else {
         return Err(Failure::user("the change could not be measured; nothing was changed")
             .hint(format!("the reason is in {}", dir.display())));
@@ -111,7 +119,7 @@ mod tests {
     use crate::changes::KINDS;
     use millstream_change::{Place, find};
     use millstream_lab::core::statistics::Criteria;
-    use millstream_lab::pgbench::Source;
+    use millstream_lab::experiments::Source;
 
     #[tokio::test]
     async fn a_change_of_the_kernel_or_of_pages_becomes_an_experiment_that_the_lab_reads() {
@@ -127,7 +135,7 @@ mod tests {
             let text = experiment(&change, &kind.sides(&place, &change, before).await.unwrap());
             let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
             std::fs::write(file.path(), text).unwrap();
-            let source = Source::named(&file.path().display().to_string()).unwrap();
+            let source = Source::named(&file.path().display().to_string(), &Selection::default()).unwrap();
             let names: Vec<&str> = source.experiment.arms.iter().map(|arm| arm.name.as_str()).collect();
             assert_eq!(names, ["now", CHANGED], "{target}");
         }

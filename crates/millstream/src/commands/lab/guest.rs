@@ -1,14 +1,14 @@
 //! `lab run --guest`: runs an experiment under kernels that boot in emulated machines.
 
-use super::pgbench::exit_of;
+use super::run::exit_of;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
 use crate::signal::Signals;
 use crate::table::{Align, Table};
 use millstream_lab::Error;
+use millstream_lab::experiments::Analysis;
 use millstream_lab::guest::{Boot, Guests, Request};
-use millstream_lab::pgbench::Analysis;
 use serde_json::json;
 use std::path::Path;
 

@@ -2,48 +2,45 @@
 
 mod drive;
 mod guest;
+mod load;
 mod packets;
-pub(super) mod pgbench;
+pub(super) mod run;
 
 use self::drive::DriveArgs;
+use self::load::{AskArgs, CheckTableArgs, CopyArgs, DocumentsArgs};
 use self::packets::{PacketsArgs, SendPacketsArgs};
-use self::pgbench::{Asked, Format};
+use self::run::{Asked, Format};
 use crate::args::TargetArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Output, note};
+use crate::output::Output;
 use crate::secret::masked;
 use crate::signal::Signals;
 use crate::table::{Align, Table};
 use crate::target::{self, Purpose};
+use millstream_lab::experiments::{Request, Selection};
 use millstream_lab::guest::Request as GuestRequest;
-use millstream_lab::pgbench::Request;
 use millstream_lab::recorder::{self, Options};
-use millstream_lab::{ALL, Bench, EXPERIMENTS, Experiment, Finished, Ground, KEYS, Keys, Plan, Record, Report, Scale};
 use std::path::{Path, PathBuf};
 
 const RUN_EXAMPLES: &str = "\
 Examples:
   millstream lab run ingest --quick
-  millstream lab run ingest --docs 2000000 --rounds 7
-  millstream lab run ingest --sizes 150 --keys random --lanes 4
-  millstream lab run rivals --sizes 150 --subjects millstream,recipe,merge
-  millstream lab run durability hot wal memory latency
-  millstream lab run ladder --quick
+  millstream lab run ingest --set documents=73242 --set bytes=2048
+  millstream lab run rivals --arms millstream,recipe,merge --blocks 5
   millstream lab run ladder --postgres 15 --out records/ladder
   millstream lab run my-own.toml
   millstream lab run kernel --guest linux-image-6.1.deb linux-image-6.12.deb
   millstream lab run --a 'gzip -k -f file' --b 'zstd -k -f file'
-  millstream lab run all --without growth --python ~/venv/bin/python
 
-Experiments that load documents use the local server, in two schemas that they
-remove at the end. Experiments with pgbench use a server of the lab's own, and
-keep its data. With --db, both use your server; experiments with pgbench leave
-databases named lab_.. there. The lab ignores MILLSTREAM_DB and DATABASE_URL.";
+Experiments use a server of the lab's own, and keep its data. With --db they use
+your server; they leave databases named lab_.. there. The lab ignores
+MILLSTREAM_DB and DATABASE_URL.";
 
 const LIST_EXAMPLES: &str = "\
-Example:
-  millstream lab list";
+Examples:
+  millstream lab list
+  millstream lab list ingest";
 
 const COMPARE_EXAMPLES: &str = "\
 Example:
@@ -55,32 +52,9 @@ Examples:
   millstream lab report record.json --output json
   millstream lab report lab/records/2026-01-31-ladder --html ladder.html";
 
-/// Documents of a run.
-const DOCUMENTS: u64 = 1_000_000;
-
-/// Rows of a read model.
-const READ_ROWS: u64 = 5_000_000;
-
-/// Rows of the table whose distinct values are queried.
-const DISTINCT_ROWS: u64 = 10_000_000;
-
-/// Rows to which a table grows.
-const GROWN_ROWS: u64 = 20_000_000;
-
-/// Samples of each subject.
-const ROUNDS: u32 = 3;
 const RECORDER_EXAMPLES: &str = "\
 Example:
   millstream lab recorder --out recording.ndjson";
-
-/// Documents of a quick run: enough to run every part, too few to measure.
-const QUICK_DOCUMENTS: u64 = 20_000;
-
-/// Rows to which a table grows in a quick run.
-const QUICK_ROWS: u64 = 20_000;
-
-/// Connections by default: as many as `load` takes.
-const LANES_DEFAULT_MAX: u16 = 4;
 
 /// Compare programs, settings and servers, and say how sure the result is
 #[derive(Debug, clap::Args)]
@@ -97,94 +71,56 @@ enum LabCommand {
     Compare(CompareArgs),
     Drive(DriveArgs),
     Recorder(RecorderArgs),
+    Documents(DocumentsArgs),
+    Copy(CopyArgs),
+    CheckTable(CheckTableArgs),
+    Ask(AskArgs),
     Packets(PacketsArgs),
     SendPackets(SendPacketsArgs),
 }
 
-/// List the experiments
+/// List the experiments, or show one
 #[derive(Debug, clap::Args)]
 #[command(after_help = LIST_EXAMPLES)]
-struct ListArgs {}
+struct ListArgs {
+    /// Show this experiment: its question, what to expect, its arms, and the values to choose
+    #[arg(value_name = "EXPERIMENT", value_parser = experiment)]
+    experiment: Option<String>,
+}
 
-/// Run experiments, record every sample and print the report
+/// Run experiments, record every run and print the report
 ///
-/// The programs to compare, called subjects, take turns on the same server and data. Every result is verified,
-/// and a wrong result is an error, not a fast result. Millstream runs as a process, as you run it. The raw
-/// samples and the conditions go to record.json in the directory of the record.
+/// The things to compare, called arms, take turns on the same server and data. Each experiment has a record of its own:
+/// all numbers and all conditions go to record.json in its directory.
 #[derive(Debug, clap::Args)]
 #[command(after_help = RUN_EXAMPLES)]
 struct RunArgs {
-    /// Experiments to run, as `lab list` names them; `all` for all that load documents; or your own file, NAME.toml
+    /// Experiments to run, as `lab list` names them; or your own file, NAME.toml
     #[arg(value_name = "EXPERIMENT", required_unless_present = "a", value_parser = experiment)]
     experiments: Vec<String>,
 
-    /// Experiments to leave out; growth and distinct take minutes, refresh and rivals tens of minutes
-    #[arg(long, value_name = "EXPERIMENT", value_delimiter = ',', value_parser = experiments(), hide_possible_values = true)]
-    without: Vec<String>,
+    /// Value to choose for the experiment: `lab list NAME` shows their names and the usual values
+    #[arg(long, value_name = "NAME=VALUE", value_parser = name_and_value)]
+    set: Vec<(String, String)>,
 
-    /// Number of 150-byte documents; larger sizes get fewer documents, with about the same bytes in all
-    /// [default: 1000000]
-    #[arg(long, value_name = "N", conflicts_with = "quick")]
-    docs: Option<u64>,
-
-    /// Experiment growth: rows of the large table [default: 20000000]
-    #[arg(long, value_name = "N", conflicts_with = "quick")]
-    grow_to: Option<u64>,
-
-    /// Experiment refresh: rows of each read model [default: 5000000]
-    #[arg(long, value_name = "N", conflicts_with = "quick")]
-    read_rows: Option<u64>,
-
-    /// Experiment distinct: rows of the large table [default: 10000000]
-    #[arg(long, value_name = "N", conflicts_with = "quick")]
-    distinct_rows: Option<u64>,
-
-    /// Samples of each subject; published takes three times as many, to show differences of a few percent
-    /// [default: 3]
-    #[arg(long, value_name = "N", conflicts_with = "quick")]
-    rounds: Option<u32>,
-
-    /// Sizes of documents in bytes [default: depends on the experiment]
-    #[arg(long, value_name = "BYTES", value_delimiter = ',')]
-    sizes: Vec<usize>,
-
-    /// Kind of keys; `both` tries sequential keys only with the smallest size [default: both for ingest and
-    /// order, sequential for distinct, else random]
-    #[arg(long, value_name = "KEYS")]
-    keys: Option<KeysChoice>,
-
-    /// Connections of Millstream and of COPY [default: this machine's cores, 4 at most]
-    #[arg(long, value_name = "N")]
-    lanes: Option<u16>,
-
-    /// Subjects to measure, by their names in the report [default: all of the experiments]
+    /// Arms to measure, by their names, or by what their names begin with before a slash [default: all]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    subjects: Vec<String>,
+    arms: Vec<String>,
 
-    /// Python with psycopg 3, and with pymongo for --mongo-uri [default: a virtual environment that the run
-    /// makes, which needs python3 and network access for pip]
-    #[arg(long, value_name = "FILE")]
-    python: Option<PathBuf>,
-
-    /// MongoDB server to compare with, through mongoimport and pymongo; the run makes a database of its own
-    /// there and drops it
-    #[arg(long, value_name = "URI")]
-    mongo_uri: Option<String>,
-
-    /// Experiments with pgbench: blocks, in each of which every arm has its turn; with --guest, boots of each kernel
+    /// Blocks, in each of which every arm has its turn; with --guest, boots of each kernel
     /// [default: the experiment's, or 1 boot]
     #[arg(long, value_name = "N", conflicts_with = "quick", value_parser = clap::value_parser!(u32).range(1..=200))]
     blocks: Option<u32>,
 
-    /// Experiments with pgbench: seconds of each run [default: the experiment's]
+    /// Seconds of each run with pgbench [default: the experiment's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     seconds: Option<u32>,
 
-    /// Experiments with pgbench: largest scale of pgbench's tables [default: the experiment's]
+    /// Largest scale of pgbench's tables [default: the experiment's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     scale_max: Option<u32>,
 
-    /// Experiments with pgbench: PostgreSQL for arms that name none, as a major version or the directory of its
+    /// PostgreSQL for arms that name none, as a major version or the directory of its
     /// programs [default: the newest installed]
     #[arg(long, value_name = "VERSION", conflicts_with = "db")]
     postgres: Option<String>,
@@ -197,29 +133,29 @@ struct RunArgs {
     #[arg(long, value_name = "COMMAND", requires = "a")]
     b: Option<String>,
 
-    /// Let an experiment with pgbench change settings of the server that --db names
+    /// Let an experiment change settings of the server that --db names
     #[arg(long, requires = "db")]
     i_own_this_server: bool,
 
-    /// Let an experiment with pgbench change this machine, as root: kernel settings, a limit for the server's memory
+    /// Let an experiment change this machine, as root: kernel settings, a limit for the server's memory
     /// (which also empties the page cache), a network namespace. All of it is given back at the end, on Ctrl-C, and
-    /// after a kill by the next experiment with pgbench
+    /// after a kill by the next experiment
     #[arg(long)]
     change_host: bool,
 
-    /// Experiments with pgbench: an empty directory on another device, to which some arms move the WAL of the lab's
-    /// server. It is moved back at the end, on Ctrl-C, and after a kill by the next experiment with pgbench
+    /// An empty directory on another device, to which some arms move the WAL of the lab's
+    /// server. It is moved back at the end, on Ctrl-C, and after a kill by the next experiment
     #[arg(long, value_name = "DIR", conflicts_with = "db")]
     wal_dir: Option<PathBuf>,
 
-    /// Experiments with pgbench: percentage of the processors' time that the hypervisor may take before a run is void
+    /// Percentage of the processors' time that the hypervisor may take before a run is void
     /// [default: 2%]
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     steal_max: Option<f64>,
 
-    /// Experiments with pgbench: boot the kernels of these Debian packages in turn in an emulated machine, where each
+    /// Boot the kernels of these Debian packages in turn in an emulated machine, where each
     /// boot makes a quick record. That shows that everything works, and says nothing about speed. Needs qemu and busybox
-    #[arg(long, value_name = "KERNEL.deb", num_args = 1.., conflicts_with_all = ["db", "a", "seconds", "scale_max", "change_host", "wal_dir", "steal_max"])]
+    #[arg(long, value_name = "KERNEL.deb", num_args = 1.., conflicts_with_all = ["db", "a", "set", "arms", "seconds", "scale_max", "change_host", "wal_dir", "steal_max"])]
     guest: Vec<PathBuf>,
 
     /// With --guest: a directory in which the packages are unpacked whose programs the experiment needs
@@ -235,8 +171,8 @@ struct RunArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Show only that everything works, in short runs that are not evidence and that no disturbance makes void: 20,000
-    /// documents and one round, or one block of runs of 1 to 5 seconds
+    /// Show only that everything works, in one block of short runs with few documents, which are not evidence and which
+    /// no disturbance makes void
     #[arg(long)]
     quick: bool,
 
@@ -245,11 +181,7 @@ struct RunArgs {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
-    /// Millstream binary to measure instead of this one
-    #[arg(long, value_name = "FILE")]
-    millstream_bin: Option<PathBuf>,
-
-    /// Database to measure on [default: the local server, whatever MILLSTREAM_DB and DATABASE_URL say]
+    /// Database server to measure on [default: a server of the lab's own]
     #[arg(long, value_name = "URL")]
     db: Option<String>,
 }
@@ -262,11 +194,11 @@ struct ReportArgs {
     #[arg(value_name = "RECORD")]
     record: PathBuf,
 
-    /// Form of the report of an experiment with pgbench
+    /// Form of the report
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
 
-    /// Write the report of an experiment with pgbench to this file instead, as a page that needs no network
+    /// Write the report to this file instead, as a page that needs no network
     #[arg(long, value_name = "FILE", conflicts_with = "format")]
     html: Option<PathBuf>,
 }
@@ -311,21 +243,6 @@ struct RecorderArgs {
     wal: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum KeysChoice {
-    /// Random keys
-    Random,
-    /// Keys that count up
-    Sequential,
-    /// Both kinds
-    Both,
-}
-
-fn experiments() -> clap::builder::PossibleValuesParser {
-    let value = |name, about| clap::builder::PossibleValue::new(name).help(about);
-    EXPERIMENTS.iter().map(|one| value(one.name, one.about)).collect::<Vec<_>>().into()
-}
-
 /// A number of percent, with or without its sign.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim().parse::<f64>();
@@ -339,34 +256,33 @@ fn share(text: &str) -> Result<f64, String> {
 
 /// The name of an experiment, or the path of a file.
 fn experiment(name: &str) -> Result<String, String> {
-    let known = name == ALL || Experiment::by_name(name).is_some() || pgbench::is_experiment(name);
-    match known {
+    match run::is_experiment(name) {
         true => Ok(name.to_owned()),
         false => Err("there is no such experiment; `millstream lab list` lists them".to_owned()),
     }
 }
 
+fn name_and_value(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("give NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
 /// Runs the command.
 pub async fn run(args: &LabArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
     match &args.command {
-        LabCommand::List(ListArgs {}) => list(output),
-        LabCommand::Compare(args) => pgbench::compare(&args.before, &args.after, args.fail_above, output),
+        LabCommand::List(ListArgs { experiment: None }) => list(output),
+        LabCommand::List(ListArgs { experiment: Some(name) }) => run::describe(name, output),
+        LabCommand::Compare(args) => run::compare(&args.before, &args.after, args.fail_above, output),
         LabCommand::Run(args) => run_experiments(args, output, signals).await,
-        LabCommand::Report(args) => {
-            let exit = match &args.html {
-                Some(file) => pgbench::report_page(&args.record, file)?,
-                None => pgbench::report(&args.record, args.format, output)?,
-            };
-            if let Some(exit) = exit {
-                return Ok(exit);
-            }
-            if args.html.is_some() {
-                return Err(Failure::user("this record has no HTML report: it is not of an experiment with pgbench"));
-            }
-            let record = Record::read(&args.record)?;
-            show(&Report::of(&record), output)
-        }
+        LabCommand::Report(args) => match &args.html {
+            Some(file) => run::report_page(&args.record, file),
+            None => run::report(&args.record, args.format, output),
+        },
         LabCommand::Drive(args) => drive::run(args, output, signals).await,
+        LabCommand::Documents(args) => load::documents(args),
+        LabCommand::Copy(args) => load::copy(args).await,
+        LabCommand::CheckTable(args) => load::check_table(args, output).await,
+        LabCommand::Ask(args) => load::answer(args, output).await,
         LabCommand::Packets(args) => packets::packets(args, output),
         LabCommand::SendPackets(args) => packets::send_packets(args, output),
         LabCommand::Recorder(RecorderArgs { out, data, wal }) => {
@@ -379,59 +295,17 @@ pub async fn run(args: &LabArgs, output: Output, signals: Signals) -> Result<Exi
 
 fn list(output: Output) -> Result<Exit, Failure> {
     if output.is_json() {
-        let about = |one: &Experiment| serde_json::json!({ "name": one.name, "about": one.about });
-        let list: Vec<_> = EXPERIMENTS.iter().map(about).chain(pgbench::described()?).collect();
-        output.json(&list)?;
+        output.json(&run::described()?)?;
         return Ok(Exit::Done);
     }
     let headings =
         [("experiment", Align::Left), ("minutes", Align::Right), ("MB", Align::Right), ("asks", Align::Wrap)];
     let mut table = Table::new(&headings);
-    for one in EXPERIMENTS {
-        table.row([one.name.to_owned(), "-".to_owned(), "-".to_owned(), one.about.to_owned()]);
-    }
-    for row in pgbench::rows()? {
+    for row in run::rows()? {
         table.row(row);
     }
     output.table(&table)?;
     Ok(Exit::Done)
-}
-
-async fn run_experiments(args: &RunArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
-    let (with_pgbench, of_loads): (Vec<&String>, Vec<&String>) =
-        args.experiments.iter().partition(|name| pgbench::is_experiment(name));
-    if let (Some(one), Some(other)) = (with_pgbench.first(), of_loads.first()) {
-        return Err(Failure::user(format!("{one} runs pgbench and {other} loads documents"))
-            .hint("run them in two commands: each kind has a record of its own"));
-    }
-    if !with_pgbench.is_empty() || args.a.is_some() {
-        return run_with_pgbench(args, output, &signals).await;
-    }
-    if let Some(option) = args.of_pgbench() {
-        return Err(Failure::user(format!(
-            "{option} is for experiments with pgbench, and {} loads documents",
-            args.experiments[0]
-        )));
-    }
-    let experiments = Experiment::named(&args.experiments, &args.without)?;
-    let plan = plan(args);
-    plan.check()?;
-    let bench = Bench::new(ground(args).await?)?;
-    let mut progress = |line: &str| note(line);
-    let result = tokio::select! {
-        result = Experiment::run(&experiments, &plan, &bench, &mut progress) => result.map_err(Failure::from),
-        exit = signals.stop_asked() => {
-            note("stopping: tables and files of the run are being removed; finished rounds are recorded");
-            bench.clear().await?;
-            return Ok(exit);
-        }
-    };
-    let cleared = bench.clear().await.map_err(Failure::from);
-    let Finished { record, path } = result?;
-    cleared?;
-    let exit = show(&Report::of(&record), output)?;
-    note(&format!("record: {}", path.display()));
-    Ok(exit)
 }
 
 async fn run_in_guests(args: &RunArgs, output: Output, signals: &Signals) -> Result<Exit, Failure> {
@@ -451,12 +325,9 @@ async fn run_in_guests(args: &RunArgs, output: Output, signals: &Signals) -> Res
     guest::run(request, args.out.as_deref(), output, signals).await
 }
 
-async fn run_with_pgbench(args: &RunArgs, output: Output, signals: &Signals) -> Result<Exit, Failure> {
-    if let Some(option) = args.of_loads() {
-        return Err(Failure::user(format!("{option} applies only to experiments that load documents")));
-    }
+async fn run_experiments(args: &RunArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
     if !args.guest.is_empty() {
-        return run_in_guests(args, output, signals).await;
+        return run_in_guests(args, output, &signals).await;
     }
     let db = match &args.db {
         None => None,
@@ -479,88 +350,16 @@ async fn run_with_pgbench(args: &RunArgs, output: Output, signals: &Signals) -> 
     let (experiments, out) = (&args.experiments, args.out.as_deref());
     let scale_max = args.scale_max;
     let is_guest = args.in_guest;
-    let asked = Asked { experiments, commands, request, scale_max, is_guest, out, argv: argv(std::env::args()) };
-    pgbench::run(asked, output, signals).await
+    let selection =
+        Selection { values: args.set.iter().cloned().collect(), quick: args.quick, arms: args.arms.clone() };
+    let asked =
+        Asked { experiments, commands, selection, request, scale_max, is_guest, out, argv: argv(std::env::args()) };
+    run::run(asked, output, &signals).await
 }
 
 /// The path of a directory from the root.
 fn absolute(dir: &Path) -> Result<PathBuf, Failure> {
     dir.canonicalize().map_err(|error| Failure::user(format!("cannot find {}", dir.display())).because(&error))
-}
-
-impl RunArgs {
-    /// An option that was given and means something only for experiments that load documents.
-    fn of_loads(&self) -> Option<&'static str> {
-        let given = [
-            (!self.without.is_empty(), "--without"),
-            (self.docs.is_some(), "--docs"),
-            (self.grow_to.is_some(), "--grow-to"),
-            (self.read_rows.is_some(), "--read-rows"),
-            (self.distinct_rows.is_some(), "--distinct-rows"),
-            (self.rounds.is_some(), "--rounds"),
-            (!self.sizes.is_empty(), "--sizes"),
-            (self.keys.is_some(), "--keys"),
-            (self.lanes.is_some(), "--lanes"),
-            (!self.subjects.is_empty(), "--subjects"),
-            (self.python.is_some(), "--python"),
-            (self.mongo_uri.is_some(), "--mongo-uri"),
-            (self.millstream_bin.is_some(), "--millstream-bin"),
-        ];
-        given.into_iter().find(|(given, _)| *given).map(|(_, name)| name)
-    }
-
-    /// An option that was given and means something only for experiments with pgbench.
-    fn of_pgbench(&self) -> Option<&'static str> {
-        let given = [
-            (self.blocks.is_some(), "--blocks"),
-            (self.seconds.is_some(), "--seconds"),
-            (self.scale_max.is_some(), "--scale-max"),
-            (!self.guest.is_empty(), "--guest"),
-            (self.i_own_this_server, "--i-own-this-server"),
-            (self.change_host, "--change-host"),
-            (self.wal_dir.is_some(), "--wal-dir"),
-            (self.steal_max.is_some(), "--steal-max"),
-            (self.postgres.is_some(), "--postgres"),
-        ];
-        given.into_iter().find(|(given, _)| *given).map(|(_, name)| name)
-    }
-}
-
-fn show(report: &Report, output: Output) -> Result<Exit, Failure> {
-    if output.is_json() {
-        output.json(report)?;
-    } else {
-        output.line(report.to_string().trim_end())?;
-    }
-    Ok(if report.has_errors() { Exit::Findings } else { Exit::Done })
-}
-
-fn plan(args: &RunArgs) -> Plan {
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let lanes = u16::try_from(cores).unwrap_or(LANES_DEFAULT_MAX).min(LANES_DEFAULT_MAX);
-    let rows = |given: Option<u64>, quick, usual| if args.quick { quick } else { given.unwrap_or(usual) };
-    Plan {
-        rows: [
-            (Scale::Documents, rows(args.docs, QUICK_DOCUMENTS, DOCUMENTS)),
-            (Scale::ReadModel, rows(args.read_rows, QUICK_ROWS, READ_ROWS)),
-            (Scale::Distinct, rows(args.distinct_rows, QUICK_ROWS, DISTINCT_ROWS)),
-            (Scale::Growth, rows(args.grow_to, QUICK_ROWS, GROWN_ROWS)),
-        ]
-        .into(),
-        rounds: if args.quick { 1 } else { args.rounds.unwrap_or(ROUNDS) },
-        sizes: args.sizes.clone(),
-        keys: match args.keys {
-            None => Vec::new(),
-            Some(KeysChoice::Random) => vec![Keys::Random],
-            Some(KeysChoice::Sequential) => vec![Keys::Sequential],
-            Some(KeysChoice::Both) => KEYS.to_vec(),
-        },
-        subjects: args.subjects.clone(),
-        lanes: args.lanes.unwrap_or(lanes),
-        seed: args.seed,
-        out: args.out.clone(),
-        argv: argv(std::env::args()),
-    }
 }
 
 /// Options whose value is a command line, which is kept as it is.
@@ -583,18 +382,6 @@ fn argv(args: impl Iterator<Item = String>) -> Vec<String> {
         name + &value
     })
     .collect()
-}
-
-async fn ground(args: &RunArgs) -> Result<Ground, Failure> {
-    let target = TargetArgs { db: args.db.clone(), schema: None };
-    let db = target::resolve(&target, Purpose::Show).await?;
-    let own = std::env::current_exe().map_err(|error| Failure::user("cannot find this binary").because(&error))?;
-    let (binary, debug) = match &args.millstream_bin {
-        Some(binary) => (binary.clone(), None),
-        None => (own, Some(cfg!(debug_assertions))),
-    };
-    let (python, mongo_uri) = (args.python.clone(), args.mongo_uri.clone());
-    Ok(Ground { db, url: args.db.clone(), binary, debug, python, mongo_uri })
 }
 
 #[cfg(test)]

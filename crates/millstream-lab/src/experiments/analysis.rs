@@ -1,0 +1,439 @@
+//! What a record says: each arm with its spread, each comparison with its verdict.
+
+use super::arm::Arm;
+use super::client_count::ClientCount;
+use super::conditions::Conditions;
+use super::course::is_wrong;
+use super::experiment::{AGAIN, Experiment};
+use super::planted::Planted;
+use super::record::Record;
+use crate::core::statistics::{Arms, Comparison, Criteria, Multiplicity, estimate};
+use crate::core::{Environment, Limited, Limiter, METRICS, Metric, Outcome, Run, Spread, difference};
+use crate::limits::STEAL_PERCENT_MAX;
+use millstream_model::words::option;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a record says.
+#[derive(Debug, Serialize)]
+pub struct Analysis {
+    /// Name of the experiment.
+    pub experiment: String,
+    /// The question.
+    pub question: String,
+    /// The metric that decides.
+    pub metric: &'static Metric,
+    /// Metrics that the experiment wants shown besides the usual ones.
+    pub show: Vec<String>,
+    /// One block of short runs, no evidence.
+    pub quick: bool,
+    /// The processor was emulated: nothing about speed.
+    pub emulated: bool,
+    /// How many blocks there are.
+    pub blocks: Blocks,
+    /// Why there are no verdicts, if so: the runs are not evidence, or the planned blocks are not finished.
+    pub no_verdicts: Option<String>,
+    /// The arms, in the order of the experiment, with the one that repeats the first.
+    pub arms: Vec<Measured>,
+    /// What was compared, in the order of the arms.
+    pub comparisons: Vec<Compared>,
+    /// The arm with two turns compared with itself: what noise alone does.
+    pub noise: Option<Compared>,
+    /// Times that are differences of two arms, in milliseconds.
+    pub splits: Vec<SplitTime>,
+    /// How many clients are best, of each group that varies them.
+    pub clients: Vec<ClientCount>,
+    /// Which look at the result this is.
+    pub look: Look,
+    /// Number of comparisons, and how many false verdicts to expect of them.
+    pub multiplicity: Multiplicity,
+    /// What to know when reading the numbers.
+    pub notes: Vec<String>,
+}
+
+/// Blocks of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Blocks {
+    /// Those in which every arm had its turn.
+    pub finished: u32,
+    /// Those that were asked for.
+    pub planned: u32,
+}
+
+/// A look at a result. Each further one halves the level.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Look {
+    /// Which it is, from 1.
+    pub number: u32,
+    /// The level of its verdicts: 0.01 is 1 %.
+    pub level: f64,
+}
+
+/// A time that is the difference of two arms.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SplitTime {
+    /// What takes the time.
+    pub name: String,
+    /// Milliseconds, block by block.
+    pub milliseconds: Spread,
+}
+
+/// An arm.
+#[derive(Debug, Serialize)]
+pub struct Measured {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub about: String,
+    /// Its group.
+    pub group: String,
+    /// Good runs.
+    pub runs: usize,
+    /// Median, smallest and largest value of each metric, by name.
+    pub values: BTreeMap<&'static str, Spread>,
+    /// How many times the first measured arm of its group it is; the estimate that verdicts use.
+    pub of_first: Option<f64>,
+    /// By how much it differs from that arm, where values add up: the median over the blocks, in the metric's unit.
+    pub from_first: Option<f64>,
+    /// What limited its runs.
+    pub limited: Option<LimitedRuns>,
+    /// Whether the limiter that it was made to have was named.
+    pub planted: Option<Planted>,
+    /// It promises less than the others after a crash: how.
+    pub promise: Option<String>,
+    /// Why there are no numbers, or fewer: how many runs have none.
+    pub missing: Option<String>,
+    /// It failed: it was run and has no good run, or a run had a wrong result.
+    pub failed: bool,
+}
+
+/// What limited the runs of an arm.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LimitedRuns {
+    /// The limiter of more than half of the runs, else unknown.
+    pub by: Limiter,
+    /// How many runs it limited, and of how many.
+    pub runs: (usize, usize),
+    /// The reasons in the first of these runs.
+    pub evidence: Vec<String>,
+}
+
+impl LimitedRuns {
+    /// `None` if nothing was recorded beside the runs.
+    fn of(found: &[Limited]) -> Option<Self> {
+        let count = |by: Limiter| found.iter().filter(|one| one.by == by).count();
+        let by = found.iter().map(|one| one.by).find(|by| 2 * count(*by) > found.len()).unwrap_or(Limiter::Unknown);
+        let first = found.iter().find(|one| one.by == by).or(found.first())?;
+        Some(Self { by, runs: (count(by), found.len()), evidence: first.evidence.clone() })
+    }
+}
+
+/// A comparison of two arms.
+#[derive(Debug, Serialize)]
+pub struct Compared {
+    /// The arm that is compared.
+    pub arm: String,
+    /// The arm it is compared with.
+    pub with: String,
+    /// The numbers, unless the arms cannot be compared.
+    pub comparison: Option<Comparison>,
+    /// The verdict, as a sentence.
+    pub sentence: String,
+}
+
+impl Analysis {
+    /// Analyses a record.
+    pub fn of(record: &Record) -> Self {
+        let Conditions { experiment, blocks, quick, emulated, .. } = &record.conditions;
+        let metric = experiment.metric.metric();
+        let finished = record.finished_blocks();
+        let (matters, look) = (experiment.matters_percent / 100.0, record.conditions.look(finished));
+        let criteria = Criteria { matters, look, ..Criteria::default() };
+        let values = |arm: &str| block_values(&record.runs, arm, metric.name);
+        let no_verdicts = no_verdicts(&record.conditions, finished);
+        let compare = |with: &str, arm: &str| {
+            if let Some(why) = &no_verdicts {
+                let sentence = format!("no verdict: {why}");
+                return Compared { arm: arm.to_owned(), with: with.to_owned(), comparison: None, sentence };
+            }
+            let (a, b): (Vec<f64>, Vec<f64>) = pairs(&values(with), &values(arm)).into_iter().unzip();
+            let comparison = Comparison::paired(&a, &b, criteria);
+            let sentence = match &comparison {
+                Ok(one) => one.sentence(Arms { a: with, b: arm, metric }).to_string(),
+                Err(why) => why.to_string(),
+            };
+            Compared { arm: arm.to_owned(), with: with.to_owned(), comparison: comparison.ok(), sentence }
+        };
+        let measured = |arm: &&Arm| !values(&arm.name).is_empty();
+        let mut comparisons = Vec::new();
+        for arm in experiment.arms.iter().filter(measured) {
+            let others = experiment.against(arm);
+            comparisons.extend(
+                others.iter().copied().filter(|arm| measured(arm)).map(|other| compare(&other.name, &arm.name)),
+            );
+        }
+        let noise = (!values(AGAIN).is_empty()).then(|| compare(&experiment.twice().name, AGAIN));
+        let multiplicity =
+            Multiplicity::of(comparisons.iter().filter_map(|one| Some(&one.comparison.as_ref()?.criteria)));
+        let mut arms: Vec<Measured> = experiment.arms.iter().map(|arm| Measured::of(arm, record)).collect();
+        let twice = experiment.twice();
+        let about = format!("{} again, to see the noise", twice.name);
+        let at = experiment.arms.iter().rposition(|arm| arm.group == twice.group).map_or(arms.len(), |at| at + 1);
+        let again = Arm { name: AGAIN.to_owned(), about, limiter: None, ..twice.clone() };
+        if record.has_noise() {
+            arms.insert(at, Measured::of(&again, record));
+        }
+        Self {
+            experiment: experiment.name.clone(),
+            question: experiment.question.clone(),
+            metric,
+            show: experiment.show.iter().map(|one| one.as_str().to_owned()).collect(),
+            quick: *quick,
+            emulated: *emulated,
+            blocks: Blocks { finished, planned: *blocks },
+            clients: ClientCount::of(experiment, &arms),
+            arms,
+            no_verdicts,
+            comparisons,
+            noise,
+            splits: splits(experiment, &record.runs),
+            look: Look { number: look, level: criteria.level_now() },
+            multiplicity,
+            notes: notes(record),
+        }
+    }
+}
+
+impl Measured {
+    fn of(arm: &Arm, record: &Record) -> Self {
+        let experiment = &record.conditions.experiment;
+        let own = || record.runs.iter().filter(|run| run.arm == arm.name);
+        let spread = |name: &'static str| Some((name, Spread::of(own().filter_map(|run| run.value(name)))?));
+        let metric = experiment.metric.as_str();
+        let has_values = |one: &&Arm| !block_values(&record.runs, &one.name, metric).is_empty();
+        let first = experiment.arms.iter().filter(|one| one.group == arm.group).find(has_values);
+        let values = |arm: &Arm| block_values(&record.runs, &arm.name, metric);
+        let with_first = first.map_or_else(Vec::new, |first| pairs(&values(first), &values(arm)));
+        let difference = Spread::of(with_first.iter().map(|(first, own)| own - first)).map(|spread| spread.median);
+        let (a, b): (Vec<f64>, Vec<f64>) = with_first.into_iter().unzip();
+        let limited: Vec<Limited> = own().filter_map(|run| run.measures()?.limited()).collect();
+        let good = own().filter(|run| run.measures().is_some()).count();
+        let was_run = own().any(|run| !matches!(run.outcome, Outcome::Skipped(_)));
+        let wrong = own().any(|run| matches!(&run.outcome, Outcome::Error(why) if is_wrong(why)));
+        Self {
+            name: arm.name.clone(),
+            about: arm.about.clone(),
+            group: arm.group.clone(),
+            runs: good,
+            values: METRICS.iter().filter_map(|one| spread(one.name)).collect(),
+            of_first: estimate(&a, &b),
+            from_first: difference.filter(|_| experiment.adds_up),
+            limited: LimitedRuns::of(&limited),
+            planted: arm.limiter.map(|limiter| Planted::of(limiter, &limited, record.disk().flush_us)),
+            promise: arm.promise.clone().or_else(|| experiment.setup(arm).promise()),
+            missing: missing(&own().map(|run| &run.outcome).collect::<Vec<_>>()),
+            failed: wrong || was_run && good == 0,
+        }
+    }
+}
+
+/// Why a record has no verdicts. Looks before the planned end would find differences by chance.
+fn no_verdicts(conditions: &Conditions, finished: u32) -> Option<String> {
+    let Conditions { blocks, quick, emulated, .. } = conditions;
+    if *emulated {
+        return Some("an emulated run only shows what works".to_owned());
+    }
+    if *quick {
+        return Some("a quick run only shows what works".to_owned());
+    }
+    let how = || format!("finish them with the same command, {} and the record's directory", option("out"));
+    (finished < *blocks).then(|| format!("{finished} of {blocks} blocks are finished; {}", how()))
+}
+
+/// How many of an arm's runs have no numbers, and why the first of each kind has none.
+fn missing(outcomes: &[&Outcome]) -> Option<String> {
+    let bad = outcomes.iter().filter_map(|outcome| match outcome {
+        Outcome::Measured(_) => None,
+        Outcome::Void(why) => Some(("void", why)),
+        Outcome::Skipped(why) => Some(("skipped", why)),
+        Outcome::Error(why) => Some(("failed", why)),
+    });
+    let mut kinds: Vec<(&str, &String, usize)> = Vec::new();
+    for (kind, why) in bad {
+        match kinds.iter_mut().find(|(known, ..)| *known == kind) {
+            Some((.., count)) => *count += 1,
+            None => kinds.push((kind, why, 1)),
+        }
+    }
+    let all = outcomes.len();
+    let said = kinds.iter().map(|(kind, why, count)| match kind {
+        _ if *count == all => format!("{kind}: {why}"),
+        _ => format!("{kind}, {count} of {all} runs: {why}"),
+    });
+    let said: Vec<String> = said.collect();
+    (!said.is_empty()).then(|| said.join("; "))
+}
+
+impl super::arm::Setup {
+    /// How this setup keeps less than durable commits after a crash, if it does.
+    pub(crate) fn promise(&self) -> Option<String> {
+        let off = |name: &str| self.settings.get(name).is_some_and(|value| value == "off");
+        let weaker = [
+            (self.unlogged == Some(true), "a crash of the server empties its tables"),
+            (off("fsync"), "a crash of the machine destroys its data"),
+            (off("full_page_writes"), "a crash of the machine may destroy pages"),
+            (off("synchronous_commit"), "a crash of the server loses its last commits"),
+        ];
+        let said: Vec<&str> = weaker.iter().filter(|(is, _)| *is).map(|(_, said)| *said).collect();
+        (!said.is_empty()).then(|| said.join("; "))
+    }
+}
+
+/// The value of an arm in each block in which it was measured.
+pub(crate) fn block_values(runs: &[Run], arm: &str, metric: &str) -> BTreeMap<u32, f64> {
+    let own = runs.iter().filter(|run| run.arm == arm);
+    own.filter_map(|run| Some((run.block, run.value(metric)?))).collect()
+}
+
+/// The values of two arms in the blocks in which both were measured.
+pub(crate) fn pairs(a: &BTreeMap<u32, f64>, b: &BTreeMap<u32, f64>) -> Vec<(f64, f64)> {
+    a.iter().filter_map(|(block, a)| Some((*a, *b.get(block)?))).collect()
+}
+
+/// Mean latencies that only one of two arms has, block by block.
+fn splits(experiment: &Experiment, runs: &[Run]) -> Vec<SplitTime> {
+    // A run with a session per transaction counts the time to connect apart.
+    let latency = |arm: &str| {
+        let rate = block_values(runs, arm, "tps");
+        let clients = experiment.arm(arm).map_or(1, |arm| experiment.setup(arm).clients());
+        rate.into_iter().map(|(block, tps)| (block, 1e3 * f64::from(clients) / tps)).collect::<BTreeMap<u32, f64>>()
+    };
+    let split = |split: &super::experiment::Split| {
+        let of = latency(&split.of);
+        let spread = match &split.without {
+            None => Spread::of(of.into_values()),
+            Some(without) => Spread::of(pairs(&of, &latency(without)).into_iter().map(|(of, without)| of - without)),
+        };
+        Some(SplitTime { name: split.name.clone(), milliseconds: spread? })
+    };
+    experiment.splits.iter().filter_map(split).collect()
+}
+
+fn notes(record: &Record) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let mut notes = Vec::new();
+    for run in &record.runs {
+        for note in run.measures().map(|measures| &measures.notes).into_iter().flatten() {
+            if seen.insert((run.arm.clone(), note.clone())) {
+                notes.push(format!("{}: {note}", run.arm));
+            }
+        }
+    }
+    let Conditions { voids, saturated, log_ratios, build, .. } = &record.conditions;
+    if build.as_ref().is_some_and(|build| build.debug == Some(true)) {
+        notes.push("this program was built without optimisation: its own times are too long".to_owned());
+    }
+    if *voids > 0 {
+        notes.push(format!("runs made again because the machine was disturbed: {voids}"));
+    }
+    if *saturated > 0 {
+        notes.push(format!("runs made again because pgbench had no time left or fell behind its rate: {saturated}"));
+    }
+    notes.extend(accepted_steal(record));
+    let cost = |name: &str| {
+        let recorded = record.runs.iter().filter_map(|run| run.measures()?.recorded.get(name).copied());
+        Spread::of(recorded).map(|spread| spread.median)
+    };
+    if let (Some(own), server) = (cost("recorder.cpu_percent"), cost("recorder.server_cpu_percent")) {
+        let server = server.map(|percent| format!(", and {percent:.1} % for its session at the server"));
+        notes.push(format!("the recorder takes {own:.1} % of a processor{}", server.unwrap_or_default()));
+    }
+    notes.extend(log_cost(log_ratios));
+    notes.extend(unequal_settings(record));
+    notes
+}
+
+/// What the hypervisor took, if the user accepted more than usual.
+fn accepted_steal(record: &Record) -> Option<String> {
+    let Conditions { steal_percent_max: most, quick, .. } = record.conditions;
+    let steal = |run: &Run| Some((*run.measures()?.recorded.get("processor.steal_percent")?, run.arm.clone()));
+    let (worst, arm) = record.runs.iter().filter_map(steal).max_by(|a, b| a.0.total_cmp(&b.0))?;
+    let above = record.runs.iter().filter_map(steal).filter(|(steal, _)| *steal > STEAL_PERCENT_MAX).count();
+    (!quick && most > STEAL_PERCENT_MAX).then(|| {
+        format!(
+            "runs count in which the hypervisor took up to {most} % of the processor's time (usually \
+             {STEAL_PERCENT_MAX} %): {above} of them lost more than usual, the worst of {arm} {worst:.1} %"
+        )
+    })
+}
+
+/// Settings in which servers differ, and which the arms do not set: a difference of the arms may come from them.
+fn unequal_settings(record: &Record) -> Vec<String> {
+    let experiment = &record.conditions.experiment;
+    let set: Vec<_> = experiment.arms.iter().map(|arm| experiment.setup(arm).settings).collect();
+    let by_arms = |name: &str| set.iter().all(|settings| settings.contains_key(name));
+    let mut servers = record.conditions.environments.iter();
+    let Some((first, base)) = servers.next() else { return Vec::new() };
+    let note = |(server, other): (&String, &Environment)| {
+        let value = |value: Option<String>| value.unwrap_or_else(|| "not set".to_owned());
+        let settings = difference(base, other).into_iter().filter_map(|one| {
+            let name = one.name.strip_prefix("settings.").filter(|name| !by_arms(name))?;
+            Some(format!("{name} is {} and {}", value(one.a), value(one.b)))
+        });
+        let settings = settings.collect::<Vec<_>>().join(", ");
+        (!settings.is_empty()).then(|| format!("besides what the arms set, {first} and {server} differ: {settings}"))
+    };
+    servers.filter_map(note).collect()
+}
+
+/// What pgbench's log takes, from the rate with it, divided by that without it, of pairs of runs.
+fn log_cost(ratios: &[f64]) -> Option<String> {
+    let found = Comparison::paired(&vec![1.0; ratios.len()], ratios, Criteria::default()).ok()?;
+    let percent = |ratio: f64| 100.0 * (1.0 - ratio);
+    Some(match found.interval.filter(|interval| !interval.contains(1.0)) {
+        Some(interval) => format!(
+            "the log of pgbench, which every run writes, takes about {:.1} % of the rate ({:.1} to {:.1} %)",
+            percent(found.ratio),
+            percent(interval.high),
+            percent(interval.low)
+        ),
+        None => format!("the log of pgbench, which every run writes, has no cost that {} pairs can show", ratios.len()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limited(by: Limiter) -> Limited {
+        Limited { by, evidence: vec![format!("evidence of {by:?}")] }
+    }
+
+    #[test]
+    fn the_cost_of_the_log_is_told_only_if_it_is_sure() {
+        assert_eq!(log_cost(&[]), None);
+        let cost = log_cost(&[0.90, 0.91, 0.89, 0.90, 0.92, 0.90, 0.88, 0.90]).unwrap();
+        assert!(cost.ends_with("takes about 10.0 % of the rate (8.0 to 12.0 %)"), "{cost}");
+        let none = log_cost(&[0.90, 1.1, 0.89, 1.0, 0.92, 1.2, 0.88, 0.90]).unwrap();
+        assert!(none.ends_with("has no cost that 8 pairs can show"), "{none}");
+    }
+
+    #[test]
+    fn runs_without_numbers_are_counted() {
+        let good = Outcome::Measured(crate::core::Measures::default());
+        let [void, error] = [Outcome::Void("v".to_owned()), Outcome::Error("e".to_owned())];
+        assert_eq!(missing(&[&good, &good]), None);
+        assert_eq!(missing(&[&error, &error]).unwrap(), "failed: e");
+        assert_eq!(missing(&[&good, &error, &void, &error]).unwrap(), "failed, 2 of 4 runs: e; void, 1 of 4 runs: v");
+    }
+
+    #[test]
+    fn the_limiter_of_most_runs_is_that_of_the_arm() {
+        let found = [Limiter::Disk, Limiter::Lock, Limiter::Disk].map(limited);
+        let expected = LimitedRuns { by: Limiter::Disk, runs: (2, 3), evidence: vec!["evidence of Disk".to_owned()] };
+        assert_eq!(LimitedRuns::of(&found), Some(expected));
+        let split = LimitedRuns::of(&[Limiter::Disk, Limiter::Lock].map(limited)).unwrap();
+        assert_eq!((split.by, split.runs), (Limiter::Unknown, (0, 2)));
+        assert_eq!(LimitedRuns::of(&[]), None);
+    }
+}

@@ -1,0 +1,321 @@
+//! Compares records of the same experiment, arm by arm. A record is one sample: whatever changes between two records,
+//! such as the machine's drift, is the same for all runs of one.
+
+use super::experiment::Experiment;
+use super::record::Record;
+use crate::core::statistics::{Arms, Comparison, Criteria, Multiplicity, Verdict};
+use crate::core::{self, Measures, Outcome, Run, Spread};
+use crate::error::Error;
+use serde::Serialize;
+
+/// What two sides of records say.
+#[derive(Debug, Serialize)]
+pub struct Differences {
+    /// Every arm of which a side has numbers.
+    pub arms: Vec<Difference>,
+    /// Number of comparisons, and how many false verdicts to expect of them.
+    pub multiplicity: Multiplicity,
+    /// The facts of servers and machines in which the first records of the sides differ. A fact of a server that arms
+    /// name begins with its name.
+    pub surroundings: Vec<core::Difference>,
+    /// Why no verdict of a difference is possible, if so.
+    pub no_verdicts: Option<String>,
+}
+
+/// What two sides say of an arm.
+#[derive(Debug, Serialize)]
+pub struct Difference {
+    /// Name of the arm.
+    pub arm: String,
+    /// The numbers, unless they cannot be compared.
+    pub comparison: Option<Comparison>,
+    /// The first side has numbers of this arm and the second has none.
+    pub lost: bool,
+    /// Both sides have numbers of this arm, and no test can compare them.
+    pub incomparable: bool,
+    /// The second side is worse by at least this many percent with certainty; negative if it may be better.
+    pub worse_percent: Option<f64>,
+    /// The verdict, as a sentence.
+    pub sentence: String,
+}
+
+impl Difference {
+    /// Why the second side must not replace the first, if it may be worse by at most so many percent.
+    pub fn failure(&self, most: f64) -> Option<String> {
+        if self.lost || self.incomparable {
+            return Some(self.sentence.clone());
+        }
+        let worse = self.worse_percent.filter(|worse| *worse > most)?;
+        Some(format!("certainly worse by at least {worse:.1} %"))
+    }
+}
+
+/// Fewest records a side with which a verdict at 1 % is possible.
+pub(super) const RECORDS_MIN: usize = 5;
+
+/// Instead of a verdict about an arm that was run in guests on both sides.
+const EMULATED: &str = "works in both; emulated, so no verdict about speed";
+
+/// Joins the records of a side into one that holds, for each arm, the median of each record as a run.
+///
+/// # Errors
+/// [`Error::Asked`] if they are not comparable among themselves, are too few, or are not all different.
+fn joined(records: &[Record]) -> Result<Record, Error> {
+    if records.len() > 1 && records.len() < RECORDS_MIN {
+        let why = format!("name one record a side, or at least {RECORDS_MIN}: with fewer, no verdict is possible");
+        return Err(Error::Asked(why));
+    }
+    let Some((first, rest)) = records.split_first() else {
+        return Err(Error::Asked("there is no record to compare".to_owned()));
+    };
+    for (n, other) in (0..).zip(rest) {
+        comparable(first, other)?;
+        let (one, its) = (&first.machine, &other.machine);
+        let same = (&one.kernel, &one.processor, one.cores) == (&its.kernel, &its.processor, its.cores);
+        if !same {
+            let why = "the records of a side differ in kernel or machine; name records of one kernel on one machine";
+            return Err(Error::Asked(why.to_owned()));
+        }
+        if records[..=n].contains(other) {
+            let why = "a side names a record twice; name records of different boots";
+            return Err(Error::Asked(why.to_owned()));
+        }
+    }
+    let metric = first.conditions.experiment.metric.as_str();
+    let mut one = first.clone();
+    one.runs.clear();
+    for (block, record) in (1..).zip(records) {
+        for arm in &record.conditions.experiment.arms {
+            let own = record.runs.iter().filter(|run| run.arm == arm.name);
+            let Some(spread) = Spread::of(own.clone().filter_map(|run| run.value(metric))) else { continue };
+            let Some(run) = own.clone().next() else { continue };
+            let mut measures = Measures::default();
+            measures.set(metric, Some(spread.median));
+            one.runs.push(Run { block, outcome: Outcome::Measured(measures), ..run.clone() });
+        }
+    }
+    Ok(one)
+}
+
+/// Compares the deciding metric of each arm of two sides of records, one or at least five a side. A record is one sample.
+///
+/// # Errors
+/// [`Error::Asked`] if the records are not comparable, with the reason.
+pub fn compare(first: &[Record], second: &[Record]) -> Result<Differences, Error> {
+    let (a, b) = (&joined(first)?, &joined(second)?);
+    comparable(a, b)?;
+    let (one, other) = (&a.conditions, &b.conditions);
+    let experiment: &Experiment = &one.experiment;
+    let metric = experiment.metric.metric();
+    let criteria = Criteria { matters: experiment.matters_percent / 100.0, ..Criteria::default() };
+    let mut arms = Vec::new();
+    let new = other.experiment.arms.iter().filter(|arm| experiment.arm(&arm.name).is_none());
+    for arm in experiment.arms.iter().chain(new) {
+        let both = experiment.arm(&arm.name).zip(other.experiment.arm(&arm.name));
+        if both.is_some_and(|(arm, twin)| experiment.setup(arm) != other.experiment.setup(twin)) {
+            return Err(Error::Asked(format!("these records are not comparable: arm {} is run differently", arm.name)));
+        }
+        let values = |record: &Record| -> Vec<f64> {
+            let own = record.runs.iter().filter(|run| run.arm == arm.name);
+            own.filter_map(|run| run.value(metric.name)).collect()
+        };
+        let (first, second) = (values(a), values(b));
+        let compared = match (first.is_empty(), second.is_empty()) {
+            (true, true) => continue,
+            (false, true) => Err("only the first side has numbers of it".to_owned()),
+            (true, false) => Err("only the second side has numbers of it".to_owned()),
+            (false, false) if one.emulated => Err(EMULATED.to_owned()),
+            (false, false) => {
+                let found = Comparison::unpaired(&first, &second, criteria);
+                found.map_err(|why| format!("it cannot be compared: {why}"))
+            }
+        };
+        let sentence = match &compared {
+            Ok(found) => found.sentence(Arms { a: "the first", b: "the second", metric }).to_string(),
+            Err(why) => why.clone(),
+        };
+        let (lost, both) = (second.is_empty(), !first.is_empty() && !second.is_empty());
+        let incomparable = both && !one.emulated && compared.is_err();
+        let comparison = compared.ok();
+        let worse_percent = comparison.as_ref().and_then(|found| worse(found, metric.better));
+        let arm = arm.name.clone();
+        arms.push(Difference { arm, comparison, lost, incomparable, worse_percent, sentence });
+    }
+    if arms.is_empty() {
+        return Err(Error::Asked("neither side has numbers of any arm".to_owned()));
+    }
+    let multiplicity = Multiplicity::of(arms.iter().filter_map(|one| Some(&one.comparison.as_ref()?.criteria)));
+    let few = first.len().min(second.len()) < RECORDS_MIN && !one.emulated;
+    let no_verdicts = few.then(|| {
+        format!(
+            "a record is one sample, whatever runs it holds, because the machine drifts between records; for a verdict, \
+             name at least {RECORDS_MIN} records a side"
+        )
+    });
+    Ok(Differences { arms, multiplicity, surroundings: surroundings(a, b), no_verdicts })
+}
+
+/// See [`Differences::surroundings`].
+fn surroundings(a: &Record, b: &Record) -> Vec<core::Difference> {
+    let (one, other) = (&a.conditions.environments, &b.conditions.environments);
+    let both = one.iter().filter_map(|(server, a)| Some((server, a, other.get(server)?)));
+    both.flat_map(|(server, a, b)| {
+        let found = core::difference(a, b).into_iter();
+        let named = move |name: String| if server.is_empty() { name } else { format!("{server}: {name}") };
+        found.map(move |one| core::Difference { name: named(one.name), ..one })
+    })
+    .collect()
+}
+
+/// Refuses records that answer different questions, or the same one differently.
+fn comparable(a: &Record, b: &Record) -> Result<(), Error> {
+    let (one, other) = (&a.conditions, &b.conditions);
+    let same = [
+        (one.experiment.name == other.experiment.name, "they answer different questions"),
+        (one.experiment.metric == other.experiment.metric, "they decide by different metrics"),
+        (one.experiment.data == other.experiment.data, "they use different data"),
+        (one.files == other.files, "their scripts differ"),
+        (one.seconds == other.seconds, "their runs have different lengths"),
+        (one.experiment.warm_up == other.experiment.warm_up, "their warm-up differs"),
+        (one.experiment.setup == other.experiment.setup, "their setup differs"),
+        (one.experiment.reset == other.experiment.reset, "what they do before each run differs"),
+        (one.quick == other.quick, "one of them is quick, and no evidence"),
+        (one.emulated == other.emulated, "one of them was made in a guest, which says nothing about speed"),
+    ];
+    if let Some((_, why)) = same.iter().find(|(same, _)| !same) {
+        return Err(Error::Asked(format!("these records are not comparable: {why}")));
+    }
+    Ok(())
+}
+
+/// How many percent worse the second side is at least: the end of the interval that is nearer to no difference.
+fn worse(found: &Comparison, better: crate::core::Better) -> Option<f64> {
+    if !matches!(found.verdict, Verdict::Differs { .. }) {
+        return None;
+    }
+    let interval = found.interval?;
+    match better {
+        crate::core::Better::Higher => Some(100.0 * (1.0 - interval.high)),
+        crate::core::Better::Lower => Some(100.0 * (interval.low - 1.0)),
+        crate::core::Better::Neither => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiments::{Conditions, Request, Source};
+    use std::collections::BTreeMap;
+
+    /// A record whose arms each have a run of these seconds, or failed.
+    fn record(emulated: bool, arms: [(&str, Option<f64>); 2]) -> Record {
+        let source = Source::of_commands("true", "false").unwrap();
+        let conditions = Conditions { emulated, ..Conditions::planned(&source, &Request::default()) };
+        let dir = tempfile::tempdir().unwrap();
+        let opened = Record::open(&source, &Request::default(), conditions, Some(dir.path()), Vec::new());
+        let mut record = opened.unwrap().1;
+        for (arm, seconds) in arms {
+            let mut measures = Measures::default();
+            measures.set("wall_seconds", seconds);
+            let outcome = seconds.map_or_else(|| Outcome::Error("x".to_owned()), |_| Outcome::Measured(measures));
+            let (experiment, arm, factors) = ("commands".to_owned(), arm.to_owned(), BTreeMap::new());
+            record.runs.push(Run { experiment, arm, factors, block: 1, turn: 1, outcome });
+        }
+        record
+    }
+
+    fn side(emulated: bool, seconds: f64, b: Option<f64>) -> Vec<Record> {
+        let boot = |n: u32| record(emulated, [("a", Some(seconds + f64::from(n) / 100.0)), ("b", b)]);
+        (0..5).map(boot).collect()
+    }
+
+    #[test]
+    fn guests_get_no_verdict_about_speed_and_an_arm_that_fails_in_one_is_lost() {
+        let found = compare(&side(true, 1.0, Some(1.0)), &side(true, 9.0, None)).unwrap().arms;
+        assert_eq!(found[0].sentence, EMULATED);
+        assert!(found[0].comparison.is_none() && found[0].worse_percent.is_none() && !found[0].lost, "{found:?}");
+        assert!(found[1].lost, "{found:?}");
+        assert_eq!(found[0].failure(0.0), None);
+        let one = compare(&side(true, 1.0, Some(1.0))[..1], &side(true, 9.0, None)[..1]).unwrap();
+        assert!(one.arms[1].lost && one.no_verdicts.is_none(), "{one:?}");
+
+        let real = compare(&side(false, 1.0, Some(1.0)), &side(false, 9.0, None)).unwrap().arms;
+        assert!(real[0].worse_percent.is_some_and(|percent| percent > 100.0), "{real:?}");
+        let mixed = compare(&side(false, 1.0, None), &side(true, 1.0, None)).unwrap_err();
+        assert!(mixed.to_string().contains("one of them was made in a guest"), "{mixed}");
+    }
+
+    /// A record whose arm `a` has these runs.
+    fn runs(values: &[f64]) -> Record {
+        let mut one = record(false, [("a", Some(1.0)), ("b", None)]);
+        let run = one.runs[0].clone();
+        one.runs = values
+            .iter()
+            .map(|value| {
+                let mut measures = Measures::default();
+                measures.set("wall_seconds", Some(*value));
+                Run { outcome: Outcome::Measured(measures), ..run.clone() }
+            })
+            .collect();
+        one
+    }
+
+    #[test]
+    fn a_record_is_one_sample_however_many_runs_it_has() {
+        let values = |from: u32| (from..from + 20).map(f64::from).collect::<Vec<_>>();
+        let [one, other] = [100, 200].map(|from| runs(&values(from)));
+        let found = compare(std::slice::from_ref(&one), &[other]).unwrap();
+        let why = found.no_verdicts.unwrap();
+        assert!(why.starts_with("a record is one sample") && why.ends_with("at least 5 records a side"), "{why}");
+        let expected = "cannot tell: the second / the first is 1.913 in 1 and 1 records; about 5 more records a side";
+        assert_eq!((found.arms[0].sentence.as_str(), found.arms[0].worse_percent), (expected, None));
+        let five = |from: u32| (from..from + 5).map(|n| runs(&values(n))).collect::<Vec<_>>();
+        let found = compare(&[one], &five(200)).unwrap();
+        assert!(found.no_verdicts.is_some() && found.arms[0].worse_percent.is_none(), "{found:?}");
+        let found = compare(&five(100), &five(200)).unwrap();
+        assert!(found.no_verdicts.is_none() && found.arms[0].worse_percent.unwrap() > 50.0, "{found:?}");
+    }
+
+    #[test]
+    fn an_arm_that_cannot_be_compared_or_is_lost_fails_and_a_new_one_does_not() {
+        let failure = |a: &[Record], b: &[Record]| {
+            let found = compare(a, b).unwrap();
+            assert_eq!(found.arms.len(), 1, "{found:?}");
+            (found.arms[0].failure(5.0), found.multiplicity.comparisons)
+        };
+        let side = |from: u32, count: u32| (from..from + count).map(|n| runs(&[f64::from(n)])).collect::<Vec<_>>();
+        let many = side(1, 101);
+        assert_eq!(failure(&many, &many), (None, 1), "a side never differs from itself");
+        let (why, _) = failure(&many, &side(2, 101));
+        assert_eq!(why.unwrap(), "it cannot be compared: an arm has 101 values; at most 100 are compared");
+        let (why, _) = failure(&side(1, 5), &side(0, 5));
+        assert!(why.unwrap().ends_with("a value is not a positive number, so there is no ratio"));
+        let (why, _) = failure(&side(1_000, 20), &side(2_000, 20));
+        assert!(why.unwrap().starts_with("certainly worse by at least 9"));
+
+        let mut other = runs(&[1.0]);
+        other.conditions.experiment.arms[0].name = "c".to_owned();
+        other.runs[0].arm = "c".to_owned();
+        let found = compare(&[runs(&[1.0])], &[other]).unwrap().arms;
+        assert_eq!(
+            (found[0].failure(5.0), found[0].lost),
+            (Some("only the first side has numbers of it".to_owned()), true)
+        );
+        assert_eq!((found[1].failure(5.0), found[1].arm.as_str()), (None, "c"));
+        assert_eq!(found[1].sentence, "only the second side has numbers of it");
+    }
+
+    #[test]
+    fn a_side_is_made_of_different_records_of_one_machine() {
+        let one = |n: u32| record(false, [("a", Some(f64::from(n))), ("b", None)]);
+        let five = || (1..=5).map(one).collect::<Vec<_>>();
+        assert_eq!(joined(&five()).unwrap().runs.len(), 5);
+        let why = |records: Vec<Record>| joined(&records).unwrap_err().to_string();
+        let mut twice = five();
+        twice[4] = twice[2].clone();
+        assert!(why(twice).contains("names a record twice"));
+        let mut kernels = five();
+        kernels[3].machine.kernel = "linux 2.6".to_owned();
+        assert!(why(kernels).contains("differ in kernel or machine"));
+    }
+}

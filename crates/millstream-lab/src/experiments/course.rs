@@ -1,0 +1,742 @@
+//! The course of an experiment: its arms take turns in random order, block by block.
+
+use super::arm::{Arm, Setup, Via};
+use super::client_limit::{behind, client_limit};
+use super::cluster::{Cluster, Trouble};
+use super::command::{self, CHECK_FAILED, Ground};
+use super::conditions::{Conditions, Request};
+use super::counted::Counted;
+use super::data::Data;
+use super::experiment::{AGAIN, WarmUp, WarmUpWord};
+use super::files::Source;
+use super::host::Host;
+use super::own_metric::void_the_silent;
+use super::program::{Length, Program};
+use super::scratch;
+use super::watch::Watch;
+use crate::core::{Build, Environment, Factors, Machine, Measures, Outcome, Proxy, Run, blocks};
+use crate::error::Error;
+use crate::limits::{LOG_COST_PAIRS, LOG_COST_SECONDS, TRIES_MAX};
+use millstream_model::words::option;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Where results go, and what an earlier run has left.
+pub trait Results: Send {
+    /// Called after every run, so that nothing is lost.
+    ///
+    /// # Errors
+    /// Errors of the disk.
+    fn keep(&mut self, conditions: &Conditions, runs: &[Run]) -> Result<(), Error>;
+
+    /// A line for the user.
+    fn say(&mut self, line: &str);
+}
+
+/// How an experiment ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended<S> {
+    /// All planned runs are there.
+    Finished,
+    /// It was asked to stop, in this way. Finished runs are kept.
+    Stopped(S),
+}
+
+/// Runs an experiment until it is finished or `stop` resolves. `conditions` and `runs` may be those of an earlier run:
+/// what it has measured is not repeated. In both cases the servers of the lab get back their own settings.
+///
+/// # Errors
+/// Whatever prevents the lab itself from working. What fails in an arm is in its runs.
+pub async fn run<S>(
+    source: &Source,
+    request: &Request,
+    conditions: Conditions,
+    runs: &mut Vec<Run>,
+    results: &mut dyn Results,
+    stop: impl Future<Output = S>,
+) -> Result<Ended<S>, Error> {
+    let mut course = Course::new(source, request, conditions);
+    let result = tokio::select! {
+        result = course.all(runs, results) => result.map(|()| Ended::Finished),
+        stopped = stop => Ok(Ended::Stopped(stopped)),
+    };
+    let put_back = course.put_back(results).await;
+    result.and_then(|ended| put_back.map(|()| ended))
+}
+
+/// A turn of an arm.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    /// Its name in the record.
+    name: &'a str,
+    arm: &'a Arm,
+    block: u32,
+    turn: u32,
+    /// Which try it is, from 1.
+    tries: u32,
+}
+
+/// An arm and those that continue it, each with its name in the record.
+type Chain<'a> = Vec<(String, &'a Arm)>;
+
+/// What becomes of an arm that continues one without a result; `None` if that has one.
+fn cannot_be_continued(before: &Run) -> Option<Outcome> {
+    let why = || format!("not run, because {} has no result", before.arm);
+    match &before.outcome {
+        Outcome::Measured(_) => None,
+        Outcome::Void(_) => Some(Outcome::Void(why())),
+        Outcome::Skipped(_) => Some(Outcome::Skipped(why())),
+        Outcome::Error(_) => Some(Outcome::Error(why())),
+    }
+}
+
+/// Why the numbers of a run are worthless.
+#[derive(Debug)]
+enum Void {
+    /// Something else used the machine.
+    Disturbed(String),
+    /// The arm asks for more than pgbench or the server can do.
+    Unfit(String),
+}
+
+struct Course<'a> {
+    source: &'a Source,
+    request: &'a Request,
+    conditions: Conditions,
+    /// Servers, by the name that arms give them.
+    clusters: BTreeMap<String, (Cluster, Program)>,
+    host: Host,
+    /// The files of commands that need no server.
+    files: Option<TempDir>,
+    /// Databases that were made or found complete, with their server.
+    ready: Vec<(String, Data)>,
+    /// Arms that cannot be run here, or whose result is wrong.
+    out: BTreeMap<String, Outcome>,
+    begun: Instant,
+    /// Runs since then, also void ones.
+    made: u32,
+    /// What disturbs each of them, in tests.
+    #[cfg(test)]
+    disturb: Option<Box<dyn FnMut(u32) -> Option<Void> + Send>>,
+}
+
+impl<'a> Course<'a> {
+    fn new(source: &'a Source, request: &'a Request, conditions: Conditions) -> Self {
+        let (clusters, ready, out) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
+        let host = Host::default();
+        Self {
+            source,
+            request,
+            conditions,
+            clusters,
+            host,
+            files: None,
+            ready,
+            out,
+            begun: Instant::now(),
+            made: 0,
+            #[cfg(test)]
+            disturb: None,
+        }
+    }
+
+    async fn all(&mut self, runs: &mut Vec<Run>, results: &mut dyn Results) -> Result<(), Error> {
+        let experiment = &self.source.experiment;
+        if let Some(program) = &self.request.program {
+            let build = Build::ask(program, Some(cfg!(debug_assertions))).await?;
+            let earlier = self.conditions.build.replace(build.clone());
+            if earlier.is_some_and(|earlier| earlier.commit != build.commit) {
+                let why = "the record was begun with another build of Millstream; choose another";
+                return Err(Error::Asked(format!("{why} {}", option("out"))));
+            }
+        }
+        self.host.recover(&mut |line| results.say(line));
+        scratch::remove_old();
+        self.compare_results(results).await?;
+        let named = |arm: &'a Arm| (arm.name.clone(), arm);
+        let mut chains: Vec<Chain<'_>> =
+            experiment.chains().into_iter().map(|chain| chain.into_iter().map(named).collect()).collect();
+        // The noise floor: the same arm twice in each block.
+        chains.push(vec![(AGAIN.to_owned(), experiment.twice())]);
+        let order = blocks(chains.len(), self.conditions.blocks, self.conditions.seed);
+        let planned = (experiment.arms.len() + 1) * order.len();
+        let mut again = planned;
+        self.begun = Instant::now();
+        for (block, turns) in (1_u32..).zip(&order) {
+            let mut turn = 1;
+            for chain in turns.iter().map(|at| &chains[*at]) {
+                let is_of = |run: &Run| run.block == block && chain.iter().any(|(name, _)| *name == run.arm);
+                if runs.iter().filter(|run| is_of(run)).count() < chain.len() {
+                    // What an interrupted run has made of its chain cannot be continued.
+                    runs.retain(|run| !is_of(run));
+                    let left = planned - runs.len().min(planned);
+                    for run in self.chain(chain, (block, turn), left, &mut again, results).await? {
+                        runs.push(run);
+                        let last = runs.len() - 1;
+                        for at in void_the_silent(experiment, runs) {
+                            let after_all = if at == last { "" } else { "void after all: " };
+                            results.say(&format!("{after_all}{}", self.progress(&runs[at], 0)));
+                        }
+                    }
+                    results.keep(&self.conditions, runs)?;
+                }
+                turn += u32::try_from(chain.len()).unwrap_or(1);
+            }
+        }
+        self.log_cost(results).await?;
+        self.statements(results).await?;
+        self.clean(results).await?;
+        let finished = self.conditions.blocks;
+        if self.conditions.looks.last().is_none_or(|last| *last < finished) {
+            self.conditions.looks.push(finished);
+        }
+        results.keep(&self.conditions, runs)
+    }
+
+    /// The turn of an arm, and of those that continue it. All are run again if something disturbs one of them: without a
+    /// reset in between, none can be run by itself.
+    async fn chain(
+        &mut self,
+        chain: &Chain<'_>,
+        (block, first_turn): (u32, u32),
+        left: usize,
+        again: &mut usize,
+        results: &mut dyn Results,
+    ) -> Result<Vec<Run>, Error> {
+        let experiment = &self.source.experiment;
+        let mut tries = 0;
+        'tries: loop {
+            tries += 1;
+            let mut made: Vec<Run> = Vec::new();
+            for (turn, (name, arm)) in (first_turn..).zip(chain) {
+                self.made += 1;
+                let outcome = match made.last().and_then(cannot_be_continued) {
+                    Some(outcome) => outcome,
+                    None => match self.one(Place { name, arm, block, turn, tries }, results).await? {
+                        Ok(outcome) => outcome,
+                        Err(Void::Disturbed(why)) if *again == 0 => return Err(Error::Noisy(why)),
+                        // What lies in the arm itself comes again.
+                        Err(Void::Unfit(why)) if tries > TRIES_MAX => Outcome::Void(why),
+                        Err(void) => {
+                            let (counted, why) = match void {
+                                Void::Disturbed(why) => {
+                                    *again -= 1;
+                                    (&mut self.conditions.voids, why)
+                                }
+                                Void::Unfit(why) => (&mut self.conditions.saturated, why),
+                            };
+                            *counted += 1;
+                            results.say(&format!("{name}: void, run again: {why}"));
+                            continue 'tries;
+                        }
+                    },
+                };
+                let factors: Factors = experiment.factors(arm);
+                let run = Run { experiment: experiment.name.clone(), arm: name.clone(), factors, block, turn, outcome };
+                results.say(&self.progress(&run, left.saturating_sub(made.len() + 1)));
+                made.push(run);
+            }
+            return Ok(made);
+        }
+    }
+
+    /// Checks that all arms of a group leave the same tables after the same transactions.
+    async fn compare_results(&mut self, results: &mut dyn Results) -> Result<(), Error> {
+        let experiment = &self.source.experiment;
+        let Some(equal) = &experiment.equal else { return Ok(()) };
+        results.say("checking that the arms do the same");
+        let mut first: BTreeMap<&str, (&str, String)> = BTreeMap::new();
+        for arm in &experiment.arms {
+            if self.out.contains_key(&arm.name) {
+                continue;
+            }
+            let setup = experiment.setup(arm);
+            let answer = match self.ready(&setup, results).await {
+                Err(trouble) => Err(trouble),
+                Ok((server, data)) => self.result_of(&server, &data, &setup, equal).await,
+            };
+            match answer {
+                Ok(answer) => {
+                    let (other, expected) = first.entry(&arm.group).or_insert((&arm.name, answer.clone()));
+                    if *expected != answer {
+                        let why = format!("{DIFFERS} that of {other}: {answer} instead of {expected}");
+                        self.out.insert(arm.name.clone(), Outcome::Error(why));
+                    }
+                }
+                Err(Trouble::Unfit(why)) => {
+                    results.say(&format!("{}: skipped: {why}", arm.name));
+                    self.out.insert(arm.name.clone(), Outcome::Skipped(why));
+                }
+                Err(Trouble::Error(error)) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    async fn result_of(
+        &self,
+        server: &str,
+        data: &Data,
+        setup: &Setup,
+        equal: &super::experiment::Equal,
+    ) -> Result<String, Trouble> {
+        let (cluster, program) = self.cluster(server)?;
+        data.execute(cluster, &equal.start).await?;
+        let db = cluster.db(setup.via, &data.name)?;
+        program.transactions(self.source, setup, &db, equal.transactions).await?;
+        let session = cluster.session(&data.name).await?;
+        let rows = session.client.simple_query(&equal.query).await.map_err(Error::from)?;
+        let answer = rows.iter().find_map(|message| match message {
+            tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+            _ => None,
+        });
+        Ok(answer.unwrap_or_else(|| "no row".to_owned()))
+    }
+
+    /// One run of an arm.
+    async fn one(&mut self, place: Place<'_>, results: &mut dyn Results) -> Result<Result<Outcome, Void>, Error> {
+        let Place { name, arm, block, turn, tries } = place;
+        if let Some(outcome) = self.out.get(&arm.name) {
+            return Ok(Ok(outcome.clone()));
+        }
+        #[cfg(test)]
+        if let Some(void) = self.disturb.as_mut().and_then(|disturb| disturb(self.made)) {
+            return Ok(Err(void));
+        }
+        let setup = self.source.experiment.setup(arm);
+        self.version(arm, &setup).await;
+        // Another try has other random numbers, the arms of a block have the same.
+        let seed = self.conditions.seed ^ u64::from(block) ^ (u64::from(tries - 1) << 32);
+        let length = Length { seed, ..self.length() };
+        let measured = if self.source.experiment.server {
+            match self.ready(&setup, results).await {
+                Err(trouble) => Err(trouble),
+                Ok((server, data)) => self.measure(&server, &data, arm, &setup, length).await,
+            }
+        } else {
+            self.alone(arm, &setup).await
+        };
+        match measured {
+            Ok(outcome) => Ok(outcome),
+            Err(Trouble::Unfit(why)) => {
+                let outcome = Outcome::Skipped(why);
+                self.out.insert(arm.name.clone(), outcome.clone());
+                Ok(Ok(outcome))
+            }
+            // A failed run is a result of the arm; the others are measured.
+            Err(Trouble::Error(error @ (Error::Program { .. } | Error::Wrong(_)))) => {
+                results.say(&format!("{name}, turn {turn} of block {block}: {}", error.chain()));
+                Ok(Ok(Outcome::Error(error.chain())))
+            }
+            Err(Trouble::Error(error)) => Err(error),
+        }
+    }
+
+    /// Asks a command for its version, once.
+    async fn version(&mut self, arm: &Arm, setup: &Setup) {
+        let Some(ask) = &setup.version else { return };
+        if self.conditions.versions.contains_key(&arm.name) {
+            return;
+        }
+        let printed = command::shell(ask, Ground::Nothing).await.ok();
+        let line = printed.and_then(|measured| measured.ended.stdout.lines().next().map(str::to_owned));
+        self.conditions.versions.insert(arm.name.clone(), line.unwrap_or_else(|| "unknown".to_owned()));
+    }
+
+    async fn measure(
+        &self,
+        server: &str,
+        data: &Data,
+        arm: &Arm,
+        setup: &Setup,
+        length: Length,
+    ) -> Result<Result<Outcome, Void>, Trouble> {
+        let (cluster, program) = self.cluster(server)?;
+        data.reset(cluster, &self.resets(arm, setup)).await?;
+        let direct = cluster.db(setup.via, &data.name)?;
+        let proxy = setup.delay_ms().map(|ms| Proxy::start(&direct, Duration::from_secs_f64(ms / 1e3))).transpose()?;
+        let db = proxy.as_ref().map_or(&direct, |proxy| &proxy.db);
+        let session = cluster.session(&data.name).await?;
+        let counted = Counted::begin(&session, cluster.is_local()).await?;
+        let control = cluster.db(None, &data.name)?;
+        let watch = Watch::start(self.request.program.as_deref(), Some((cluster, &control))).await;
+        let mut beside =
+            setup.beside.as_ref().map(|text| command::again_and_again(text, cluster, &control)).transpose()?;
+        let mut measures = match &setup.command {
+            None => program.measure(self.source, setup, db, length).await?,
+            Some(command) => command::measure(command, setup, self.time_decides(), Ground::Server(cluster, db)).await?,
+        };
+        if beside.as_mut().is_some_and(|beside| beside.ended().is_some()) {
+            let why = "the command beside the run failed; try it by itself".to_owned();
+            return Err(Error::Program { program: "beside", why }.into());
+        }
+        drop(beside);
+        let recorded = watch.finish(&self.source.experiment.record).await;
+        let disturbance = recorded.disturbance(self.request.steal_max());
+        recorded.add_to(&mut measures);
+        counted.end(&session, &mut measures).await?;
+        if let Some(shell) = setup.check.as_ref().and_then(|check| check.strip_prefix('!')) {
+            command::check(shell, Ground::Server(cluster, &control), &mut measures).await?;
+        } else if let Some(check) = &setup.check {
+            let row = session.client.query_one(check, &[]).await.map_err(Error::from)?;
+            if !row.try_get::<_, bool>(0).map_err(Error::from)? {
+                return Err(Error::Wrong(format!("{NOT_TRUE}: {check}")).into());
+            }
+        }
+        session.close().await;
+        let unfit = client_limit(&measures, setup).or_else(|| behind(&measures, setup)).map(Void::Unfit);
+        Ok(self.judged(measures, disturbance.map(Void::Disturbed).or(unfit)))
+    }
+
+    /// A run of a command that needs no server.
+    async fn alone(&mut self, arm: &Arm, setup: &Setup) -> Result<Result<Outcome, Void>, Trouble> {
+        let source = self.source;
+        let experiment = &source.experiment;
+        let time_decides = self.time_decides();
+        let files = match &mut self.files {
+            Some(files) => files,
+            none => {
+                let files = none.insert(scratch::for_a_run()?);
+                self.source.put_files(files.path())?;
+                lines(&experiment.setup, files.path()).await?;
+                files
+            }
+        };
+        let files = files.path().to_owned();
+        for resets in self.resets(arm, setup) {
+            lines(resets, &files).await?;
+        }
+        let command = setup.command.as_deref().unwrap_or_default();
+        let ground = Ground::Files(&files);
+        let watch = Watch::start(self.request.program.as_deref(), None).await;
+        let mut measures = command::measure(command, setup, time_decides, ground).await?;
+        let recorded = watch.finish(&self.source.experiment.record).await;
+        let why = recorded.disturbance(self.request.steal_max()).map(Void::Disturbed);
+        recorded.add_to(&mut measures);
+        Ok(self.judged(measures, why))
+    }
+
+    /// What is done before a run: nothing of the experiment's own, if the arm continues another.
+    fn resets<'s>(&'s self, arm: &Arm, setup: &'s Setup) -> Vec<&'s [String]> {
+        let reset = arm.after.is_none().then_some(&*self.source.experiment.reset);
+        reset.into_iter().chain([&*setup.before]).collect()
+    }
+
+    /// Whether the time of a command decides, and not what it prints.
+    fn time_decides(&self) -> bool {
+        self.source.experiment.metric.as_str() == "wall_seconds"
+    }
+
+    /// A quick run is not evidence, so that nothing can make it void.
+    fn judged(&self, measures: Measures, why: Option<Void>) -> Result<Outcome, Void> {
+        match why.filter(|_| !self.conditions.quick) {
+            Some(why) => Err(why),
+            None => Ok(Outcome::Measured(measures)),
+        }
+    }
+
+    /// The server and the database of a setup, ready for a run.
+    async fn ready(&mut self, setup: &Setup, results: &mut dyn Results) -> Result<(String, Data), Trouble> {
+        let postgres = setup.postgres.as_ref().or(self.request.postgres.as_ref());
+        let server = postgres.cloned().unwrap_or_default();
+        let mut say = |line: &str| results.say(line);
+        if !self.clusters.contains_key(&server) {
+            let cluster = match &self.request.db {
+                Some(_) if postgres.is_some() => {
+                    let why = format!("it needs a server of its own, and {} names one", option("db"));
+                    return Err(Trouble::Unfit(why));
+                }
+                Some(db) => Cluster::foreign(db.clone(), self.request.may_change)?,
+                None => Cluster::own(postgres.map(String::as_str), &mut say).await?,
+            };
+            let program = Program::find(cluster.programs()).await?;
+            let control = cluster.control().await?;
+            let version: String = control.client.query_one("select version()", &[]).await?.get(0);
+            let earlier = self.conditions.servers.insert(server.clone(), version.clone());
+            if let Some(earlier) = earlier.filter(|earlier| *earlier != version) {
+                let why = format!("the record was begun with {earlier}, and this is {version}; choose another");
+                return Err(Error::Asked(format!("{why} {}", option("out"))).into());
+            }
+            let environment = match cluster.is_local() {
+                true => Environment::look(cluster.data(), None, Some(&control.client)).await?,
+                false => Environment::of_server(&control.client).await?,
+            };
+            self.conditions.environments.insert(server.clone(), environment);
+            let data = cluster.data();
+            let disk = data.map(|data| Machine::look(Some(data), &std::env::temp_dir()).disk);
+            self.conditions.disk = self.conditions.disk.take().or(disk);
+            if !self.conditions.pgbench.contains(&program.version) {
+                let both = [self.conditions.pgbench.as_str(), &program.version];
+                let there: Vec<&str> = both.into_iter().filter(|text| !text.is_empty()).collect();
+                self.conditions.pgbench = there.join("; ");
+            }
+            self.clusters.insert(server.clone(), (cluster, program));
+        }
+        let data = Data::of(self.source, setup);
+        let Some((cluster, program)) = self.clusters.get_mut(&server) else {
+            return Err(Trouble::Unfit("its server is gone".to_owned()));
+        };
+        if setup.via == Some(Via::Ssl) {
+            cluster.allow_ssl().await?;
+        }
+        if setup.via == Some(Via::Veth) || setup.memory_mb.is_some() {
+            self.host.claim(self.request.change_host)?;
+        }
+        if setup.via == Some(Via::Veth) {
+            cluster.allow_veth(&mut say).await?;
+            program.second_network = cluster.second_network();
+        }
+        let wal_dir = match (setup.wal_apart, &self.request.wal_dir) {
+            (Some(true), None) => {
+                let dir = option("wal-dir");
+                let why = format!("it needs the WAL on another device; {dir} names an empty directory there");
+                return Err(Trouble::Unfit(why));
+            }
+            (Some(true), dir) => dir.as_deref(),
+            (Some(false) | None, _) => None,
+        };
+        cluster.place_wal(wal_dir, &mut say).await?;
+        // A server takes pages that the host sets aside only when it starts.
+        if !setup.host.is_empty() && !cluster.is_local() {
+            let db = option("db");
+            let why = format!("it changes the machine of the server, and {db} names a server on another one");
+            return Err(Trouble::Unfit(why));
+        }
+        self.host.set(&setup.host, cluster.data(), self.request.change_host)?;
+        cluster.set(&setup.settings, &mut say).await?;
+        let key = (server.clone(), data.clone());
+        if !self.ready.contains(&key) {
+            // Making the data may need more memory than a run.
+            cluster.limit_memory(None, &mut say).await?;
+            self.source.put_files(cluster.files())?;
+            data.make(cluster, program, self.source, &mut say).await?;
+            self.ready.push(key);
+        }
+        cluster.limit_memory(setup.memory_mb, &mut say).await?;
+        Ok((server, data))
+    }
+
+    fn cluster(&self, server: &str) -> Result<&(Cluster, Program), Trouble> {
+        self.clusters.get(server).ok_or_else(|| Trouble::Unfit("its server is gone".to_owned()))
+    }
+
+    fn length(&self) -> Length {
+        let seconds = self.conditions.seconds;
+        let warm_up = match self.source.experiment.warm_up {
+            WarmUp::Seconds(warm_up) => Some(if self.conditions.quick { 0.0 } else { warm_up }),
+            WarmUp::Word(WarmUpWord::NeverSteady) => Some(0.0),
+            WarmUp::Word(WarmUpWord::Detect) => None,
+        };
+        Length { seconds, warm_up, seed: self.conditions.seed }
+    }
+
+    /// Measures once how much pgbench's log takes.
+    async fn log_cost(&mut self, results: &mut dyn Results) -> Result<(), Error> {
+        let arm = self.source.experiment.twice();
+        let setup = self.source.experiment.setup(arm);
+        let known = !self.conditions.log_ratios.is_empty();
+        if known || self.conditions.quick || setup.scripts.is_none() || self.out.contains_key(&arm.name) {
+            return Ok(());
+        }
+        results.say("measuring what the log of pgbench takes");
+        let Ok((server, data)) = self.ready(&setup, results).await else { return Ok(()) };
+        let Ok((cluster, program)) = self.cluster(&server) else { return Ok(()) };
+        let Ok(db) = cluster.db(setup.via, &data.name) else { return Ok(()) };
+        let mut ratios = Vec::new();
+        for pair in 0..LOG_COST_PAIRS {
+            // In every other pair the run with the log comes first.
+            let mut rates = [0.0; 2];
+            for with_log in [pair % 2 == 1, pair % 2 == 0] {
+                match program.count(self.source, &setup, &db, LOG_COST_SECONDS, with_log).await {
+                    Ok(Some(tps)) => rates[usize::from(with_log)] = tps,
+                    Ok(None) | Err(_) => return Ok(()),
+                }
+            }
+            ratios.push(rates[1] / rates[0]);
+        }
+        self.conditions.log_ratios = ratios;
+        Ok(())
+    }
+
+    /// Measures the mean time of each statement, in runs of their own, because `-r` itself takes time.
+    async fn statements(&mut self, results: &mut dyn Results) -> Result<(), Error> {
+        if !self.source.experiment.statements {
+            return Ok(());
+        }
+        for arm in &self.source.experiment.arms {
+            let setup = self.source.experiment.setup(arm);
+            let known = self.conditions.statements.contains_key(&arm.name);
+            if known || self.out.contains_key(&arm.name) || setup.scripts.is_none() {
+                continue;
+            }
+            results.say(&format!("{}: measuring its statements", arm.name));
+            let Ok((server, data)) = self.ready(&setup, results).await else { continue };
+            let Ok((cluster, program)) = self.cluster(&server) else { continue };
+            let Ok(db) = cluster.db(setup.via, &data.name) else { continue };
+            if let Ok(summary) = program.statements(self.source, &setup, &db, self.conditions.seconds).await {
+                self.conditions.statements.insert(arm.name.clone(), summary.statements);
+            }
+        }
+        Ok(())
+    }
+
+    async fn clean(&mut self, results: &mut dyn Results) -> Result<(), Error> {
+        if let Some(files) = self.files.take()
+            && let Err(Trouble::Error(error)) = lines(&self.source.experiment.cleanup, files.path()).await
+        {
+            results.say(&format!("cleanup: {}", error.chain()));
+        }
+        for (server, data) in &self.ready {
+            let Some((cluster, _)) = self.clusters.get(server) else { continue };
+            if let Err(Trouble::Error(error)) = data.execute(cluster, &self.source.experiment.cleanup).await {
+                results.say(&format!("cleanup: {}", error.chain()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives servers and host back what is theirs: all of it, also if a part fails.
+    async fn put_back(&mut self, results: &mut dyn Results) -> Result<(), Error> {
+        let mut first = self.host.restore().err();
+        for (cluster, _) in self.clusters.values_mut() {
+            let failed = match cluster.reset(&mut |line| results.say(line)).await {
+                Ok(()) => continue,
+                Err(Trouble::Error(error)) => error,
+                Err(Trouble::Unfit(why)) => Error::Asked(format!("the server has not got back its settings: {why}")),
+            };
+            results.say(&failed.chain());
+            first = first.or(Some(failed));
+        }
+        first.map_or(Ok(()), Err)
+    }
+
+    fn progress(&self, run: &Run, left: usize) -> String {
+        let metric = self.source.experiment.metric.metric();
+        let result = match (&run.outcome, run.value(metric.name)) {
+            (Outcome::Error(why), _) => format!("failed: {why}"),
+            (Outcome::Skipped(why), _) => format!("skipped: {why}"),
+            (Outcome::Void(why), _) => format!("void: {why}"),
+            (Outcome::Measured(_), Some(value)) => format!("{} {value:.1}", metric.name),
+            (Outcome::Measured(_), None) => format!("no {}", metric.name),
+        };
+        let each = self.begun.elapsed().as_secs_f64() / f64::from(self.made.max(1));
+        let seconds = each * f64::from(u32::try_from(left).unwrap_or(u32::MAX));
+        let left = match left {
+            0 => String::new(),
+            _ if seconds < 90.0 => format!("; {seconds:.0} s left"),
+            _ => format!("; {:.0} min left", seconds / 60.0),
+        };
+        format!("block {} of {}: {}: {result}{left}", run.block, self.conditions.blocks, run.arm)
+    }
+}
+
+/// Runs shell commands of an experiment that needs no server. Each begins with `!`.
+async fn lines(lines: &[String], files: &Path) -> Result<(), Trouble> {
+    for line in lines {
+        command::shell(line.strip_prefix('!').unwrap_or(line), Ground::Files(files)).await?;
+    }
+    Ok(())
+}
+
+/// How the reason begins of a run after which the arm's check is not true.
+const NOT_TRUE: &str = "after the run this is not true";
+
+/// How the reason begins of an arm whose result is not that of its group.
+const DIFFERS: &str = "its result differs from";
+
+/// Whether the reason of a failure is a wrong result.
+pub(super) fn is_wrong(why: &str) -> bool {
+    [NOT_TRUE, DIFFERS, CHECK_FAILED].iter().any(|beginning| why.contains(beginning))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_result_is_told_from_other_failures() {
+        assert!(is_wrong(&Error::Wrong(format!("{NOT_TRUE}: select false")).chain()));
+        assert!(is_wrong(&format!("{DIFFERS} that of a: 1 instead of 2")));
+        assert!(!is_wrong("pgbench failed: it ended with exit status: 2"));
+    }
+
+    /// Keeps what an experiment says.
+    #[derive(Default)]
+    struct Said {
+        lines: Vec<String>,
+        conditions: Option<Conditions>,
+    }
+
+    impl Results for Said {
+        fn keep(&mut self, conditions: &Conditions, _runs: &[Run]) -> Result<(), Error> {
+            self.conditions = Some(conditions.clone());
+            Ok(())
+        }
+
+        fn say(&mut self, line: &str) {
+            self.lines.push(line.to_owned());
+        }
+    }
+
+    /// Runs two commands for one block each, in a course that `void` disturbs.
+    async fn course(void: impl FnMut(u32) -> Option<Void> + Send + 'static) -> (Result<(), Error>, Vec<Run>, Said) {
+        course_of("true", "true", void).await
+    }
+
+    async fn course_of(
+        a: &str,
+        b: &str,
+        void: impl FnMut(u32) -> Option<Void> + Send + 'static,
+    ) -> (Result<(), Error>, Vec<Run>, Said) {
+        let source = Source::of_commands(a, b).unwrap();
+        let request = Request { blocks: Some(1), ..Request::default() };
+        let mut course = Course::new(&source, &request, Conditions::planned(&source, &request));
+        course.disturb = Some(Box::new(void));
+        let (mut runs, mut said) = (Vec::new(), Said::default());
+        let ended = Box::pin(course.all(&mut runs, &mut said)).await;
+        (ended, runs, said)
+    }
+
+    #[tokio::test]
+    async fn a_disturbed_run_is_repeated_until_the_machine_is_too_noisy() {
+        let once = |made| (made == 1).then(|| Void::Disturbed("steal".to_owned()));
+        let (ended, runs, said) = course(once).await;
+        ended.unwrap();
+        assert_eq!((runs.len(), said.conditions.unwrap().voids), (3, 1));
+        assert!(said.lines.iter().any(|line| line.ends_with("void, run again: steal")), "{:?}", said.lines);
+
+        let (ended, runs, said) = course(|_| Some(Void::Disturbed("steal".to_owned()))).await;
+        assert!(matches!(ended, Err(Error::Noisy(why)) if why == "steal"));
+        assert!(runs.is_empty() && said.lines.len() == 3, "as many as planned: {:?}", said.lines);
+    }
+
+    #[tokio::test]
+    async fn a_command_that_prints_no_metric_is_not_compared_with_one_that_does() {
+        // In two courses, so that it has its turn before the other and after it.
+        let says = "echo '{\"wall_seconds\": 5.0}'";
+        for (a, b) in [(says, "true"), ("true", says)] {
+            let (ended, runs, said) = course_of(a, b, |_| None).await;
+            ended.unwrap();
+            let values = |arm: &str| runs.iter().find(|run| run.arm == arm).unwrap().value("wall_seconds");
+            let of = |command: &str| (command == says).then_some(5.0);
+            assert_eq!(["a", "b", "again"].map(values), [of(a), of(b), of(a)], "{runs:?}");
+            assert!(
+                said.lines.iter().any(|line| line.contains("void: the last line of its output")),
+                "{:?}",
+                said.lines
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_run_that_its_arm_makes_void_is_repeated_twice_and_left_out() {
+        let (ended, runs, said) = course(|_| Some(Void::Unfit("slow client".to_owned()))).await;
+        ended.unwrap();
+        let void = Outcome::Void("slow client".to_owned());
+        assert!(runs.len() == 3 && runs.iter().all(|run| run.outcome == void), "{runs:?}");
+        let conditions = said.conditions.unwrap();
+        assert_eq!((conditions.voids, conditions.saturated), (0, 3 * TRIES_MAX));
+    }
+}

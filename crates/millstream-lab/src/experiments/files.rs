@@ -1,0 +1,157 @@
+//! The experiments that are built in, and those that a user names by path.
+
+use super::experiment::Experiment;
+use super::values::Selection;
+use crate::core::word::unknown;
+use crate::error::Error;
+use crate::limits::EXPERIMENT_BYTES_MAX;
+use include_dir::{Dir, include_dir};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+/// `lab/experiments` of the repository.
+static BUILT_IN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../lab/experiments");
+
+/// An experiment with the files beside it that it uses.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Source {
+    /// The experiment.
+    pub experiment: Experiment,
+    /// Scripts and SQL files, by name.
+    pub files: BTreeMap<String, String>,
+}
+
+impl Source {
+    /// Every experiment that is built in, by name.
+    ///
+    /// # Errors
+    /// [`Error::Experiment`] for a file that is wrong, which a test rules out.
+    pub fn built_in() -> Result<Vec<Self>, Error> {
+        let mut all = Vec::new();
+        let selection = Selection::default();
+        for file in BUILT_IN.files() {
+            let Some(name) = stem(file.path()) else { continue };
+            let text = file.contents_utf8().unwrap_or_default();
+            all.push(Self::read(name, text, &selection, &|name| Ok(beside(name)))?);
+        }
+        all.sort_by(|a, b| a.experiment.name.cmp(&b.experiment.name));
+        Ok(all)
+    }
+
+    /// The experiment of that name, or in the file of that path. A path ends in `.toml`.
+    ///
+    /// # Errors
+    /// [`Error::Asked`] for an unknown name; [`Error::Experiment`] for a file that is wrong; errors of the disk.
+    pub fn named(name: &str, selection: &Selection) -> Result<Self, Error> {
+        let path = Path::new(name);
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let dir = path.parent().unwrap_or(Path::new(""));
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+            let beside = |name: &str| {
+                let path = dir.join(name);
+                if path.exists() { text(&path).map(Some) } else { Ok(None) }
+            };
+            return Self::read(&stem, &text(path)?, selection, &beside);
+        }
+        match BUILT_IN.get_file(format!("{name}.toml")).and_then(|file| file.contents_utf8()) {
+            Some(text) => Self::read(name, text, selection, &|name| Ok(beside(name))),
+            None => {
+                let names: Vec<&str> = BUILT_IN.files().filter_map(|file| stem(file.path())).collect();
+                Err(Error::Asked(unknown("experiment", name, &names)))
+            }
+        }
+    }
+
+    /// Two command lines, to be compared by the time they take.
+    ///
+    /// # Errors
+    /// As for [`Experiment::of_commands`].
+    pub fn of_commands(a: &str, b: &str) -> Result<Self, Error> {
+        Ok(Self { experiment: Experiment::of_commands(a, b)?, files: BTreeMap::new() })
+    }
+
+    /// Writes the files that commands need into a directory.
+    pub(crate) fn put_files(&self, dir: &Path) -> Result<(), Error> {
+        for name in &self.experiment.files {
+            let path = dir.join(name);
+            let text = self.files.get(name).map_or("", String::as_str);
+            std::fs::write(&path, text).map_err(Error::io("write", &path))?;
+        }
+        Ok(())
+    }
+
+    fn read(
+        name: &str,
+        text: &str,
+        selection: &Selection,
+        beside: &dyn Fn(&str) -> Result<Option<String>, Error>,
+    ) -> Result<Self, Error> {
+        let experiment = Experiment::parse(name, text, selection)?;
+        let mut files = BTreeMap::new();
+        let named = experiment.data.files.iter().chain(&experiment.files).cloned();
+        let wanted = experiment.script_files().into_iter().chain(named);
+        for wanted in wanted {
+            let plain = Path::new(&wanted).file_name().is_some_and(|name| name == wanted.as_str());
+            match beside(&wanted)?.filter(|_| plain) {
+                Some(text) => files.insert(wanted, text),
+                None => {
+                    let why = format!("there is no file {wanted} beside it");
+                    return Err(Error::Experiment { name: name.to_owned(), why });
+                }
+            };
+        }
+        Ok(Self { experiment, files })
+    }
+}
+
+/// The name of an experiment, of the path of its file.
+fn stem(path: &Path) -> Option<&str> {
+    path.to_str()?.strip_suffix(".toml")
+}
+
+/// A file beside the built-in experiments.
+fn beside(name: &str) -> Option<String> {
+    BUILT_IN.get_file(name)?.contents_utf8().map(str::to_owned)
+}
+
+fn text(path: &Path) -> Result<String, Error> {
+    let mut text = String::new();
+    let file = File::open(path).map_err(Error::io("read", path))?;
+    file.take(EXPERIMENT_BYTES_MAX).read_to_string(&mut text).map_err(Error::io("read", path))?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_experiment_is_complete() {
+        let all = Source::built_in().unwrap();
+        assert!(all.iter().any(|one| one.experiment.name == "ladder"), "{}", all.len());
+        for one in &all {
+            let Experiment { name, question, expected, read, .. } = &one.experiment;
+            assert!(question.ends_with('?') && expected.len() > 20 && read.len() > 20, "{name}");
+        }
+        let error = Source::named("lader", &Selection::default()).unwrap_err().to_string();
+        assert_eq!(error, "unknown experiment \"lader\": did you mean \"ladder\"?");
+    }
+
+    #[test]
+    fn an_experiment_of_a_user_is_read_with_the_files_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("own.toml");
+        let text = "question = 'q?'\nexpected = ''\nread = ''\nseconds = 1\nrun = { scripts = ['a.sql'] }\n\
+            [[arm]]\nname = 'a'\nabout = ''\n";
+        std::fs::write(&path, text).unwrap();
+        let error = Source::named(path.to_str().unwrap(), &Selection::default()).unwrap_err().to_string();
+        assert!(error.ends_with("there is no file a.sql beside it"), "{error}");
+        std::fs::write(dir.path().join("a.sql"), "select 1;\n").unwrap();
+        let source = Source::named(path.to_str().unwrap(), &Selection::default()).unwrap();
+        assert_eq!((source.experiment.name.as_str(), source.files["a.sql"].as_str()), ("own", "select 1;\n"));
+        std::fs::write(&path, text.replace("a.sql", "../a.sql")).unwrap();
+        assert!(Source::named(path.to_str().unwrap(), &Selection::default()).is_err(), "only files beside it");
+    }
+}

@@ -1,0 +1,144 @@
+//! Reports of a record: as text, as Markdown, as CSV and as an HTML page.
+
+mod chart;
+mod csv;
+mod figure;
+#[cfg(test)]
+pub(crate) mod fixture;
+mod html;
+mod markdown;
+mod page;
+#[cfg(test)]
+mod schema;
+mod text;
+
+pub use csv::csv;
+pub use html::html;
+pub use markdown::markdown;
+pub use text::text;
+
+use figure::figure;
+
+use super::analysis::{Analysis, Blocks, Compared, Measured};
+use super::client_count::ClientCount;
+use super::record::Record;
+use crate::core::{Limiter, Metric, Spread};
+
+/// The metrics that a report shows of each arm, besides the one that decides, if they were measured.
+const SHOWN: &[&str] = &["tps", "latency_ms", "latency_sd_ms", "p99_ms", "miss_percent", "connect_ms", "tps_sd"];
+
+/// The columns of an analysis: the deciding metric, and those that some arm has.
+fn columns(analysis: &Analysis) -> Vec<&'static Metric> {
+    let decides = analysis.metric.name;
+    let wanted = analysis.show.iter().map(String::as_str).filter(|name| *name != decides);
+    let usual = SHOWN.iter().copied().filter(|name| *name != decides && !analysis.show.iter().any(|one| one == name));
+    let shown = wanted.chain(usual);
+    let has = |name: &&str| {
+        let values = analysis.arms.iter().filter_map(|arm| arm.values.get(name));
+        values.into_iter().any(|spread| spread.max > 0.0)
+    };
+    let names = std::iter::once(decides).chain(shown.filter(has));
+    names.filter_map(Metric::by_name).collect()
+}
+
+/// The arms of each group, in their order.
+fn groups(analysis: &Analysis) -> Vec<(&str, Vec<&Measured>)> {
+    let mut groups: Vec<(&str, Vec<&Measured>)> = Vec::new();
+    for arm in &analysis.arms {
+        match groups.iter_mut().find(|(name, _)| *name == arm.group) {
+            Some((_, arms)) => arms.push(arm),
+            None => groups.push((&arm.group, vec![arm])),
+        }
+    }
+    groups
+}
+
+/// The median, with the extremes behind it if there are several values.
+fn spread(spread: Spread) -> String {
+    let Spread { median, min, max } = spread;
+    if min == max { figure(median) } else { format!("{} ({}-{})", figure(median), figure(min), figure(max)) }
+}
+
+/// An arm beside the first of its group: by how much it differs if values add up, or how many times the first it is.
+fn with_first(arm: &Measured) -> Option<String> {
+    let difference =
+        arm.from_first.map(|difference| format!("{}{}", if difference > 0.0 { "+" } else { "" }, figure(difference)));
+    difference.or_else(|| Some(format!("{}×", figure(arm.of_first?))))
+}
+
+/// What limited the arms: a line for each limiter, with its arms and the evidence of the first one.
+fn limiters(analysis: &Analysis) -> Vec<(Limiter, Vec<&str>, String)> {
+    let mut found: Vec<(Limiter, Vec<&str>, String)> = Vec::new();
+    for (arm, limited) in analysis.arms.iter().filter_map(|arm| Some((arm.name.as_str(), arm.limited.as_ref()?))) {
+        match found.iter_mut().find(|(by, ..)| *by == limited.by) {
+            Some((_, arms, _)) => arms.push(arm),
+            None => found.push((limited.by, vec![arm], limited.evidence.join(", and "))),
+        }
+    }
+    found
+}
+
+/// The arms that were made to have a limiter: a line for each, which says whether that was named.
+fn planted(analysis: &Analysis) -> impl Iterator<Item = String> {
+    analysis.arms.iter().filter_map(|arm| Some(format!("{}: {}", arm.name, arm.planted.as_ref()?.sentence)))
+}
+
+/// What a crash loses of arms: a line for each loss, with its arms.
+fn promises(analysis: &Analysis) -> Vec<(&str, Vec<&str>)> {
+    let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (arm, promise) in analysis.arms.iter().filter_map(|arm| Some((arm.name.as_str(), arm.promise.as_deref()?))) {
+        match found.iter_mut().find(|(known, _)| *known == promise) {
+            Some((_, arms)) => arms.push(arm),
+            None => found.push((promise, vec![arm])),
+        }
+    }
+    found
+}
+
+/// The comparisons, if there are verdicts.
+fn verdicts(analysis: &Analysis) -> &[Compared] {
+    if analysis.no_verdicts.is_some() { &[] } else { &analysis.comparisons }
+}
+
+/// An arm compared with itself, if there are verdicts.
+fn noise(analysis: &Analysis) -> impl Iterator<Item = &Compared> {
+    analysis.noise.iter().filter(|_| analysis.no_verdicts.is_none())
+}
+
+/// Why nothing is compared, if so: no arms do the same work, or some of those that do have no numbers.
+fn nothing_compared(record: &Record, analysis: &Analysis) -> Option<String> {
+    if analysis.no_verdicts.is_some() || !analysis.comparisons.is_empty() {
+        return None;
+    }
+    let experiment = &record.conditions.experiment;
+    let alike = |name: &str| {
+        let pairs =
+            experiment.arms.iter().flat_map(|arm| experiment.against(arm).into_iter().map(move |one| [arm, one]));
+        pairs.into_iter().any(|pair| pair.iter().any(|arm| arm.name == name))
+    };
+    let absent = |arm: &&Measured| !arm.values.contains_key(analysis.metric.name) && alike(&arm.name);
+    let why = |arm: &Measured| match &arm.missing {
+        Some(why) => format!("{} has no numbers ({why})", arm.name),
+        None => format!("{} has no {}", arm.name, analysis.metric.name),
+    };
+    let said: Vec<String> = analysis.arms.iter().filter(absent).map(why).collect();
+    Some(if said.is_empty() { "no two arms do the same work".to_owned() } else { said.join("; ") })
+}
+
+/// How many clients are best, if the runs are evidence.
+fn client_counts(analysis: &Analysis) -> &[ClientCount] {
+    if analysis.no_verdicts.is_some() { &[] } else { &analysis.clients }
+}
+
+/// How the blocks stand, and whether they are evidence.
+fn standing(analysis: &Analysis) -> String {
+    let Blocks { finished, planned } = analysis.blocks;
+    if analysis.emulated {
+        return "no evidence of speed: emulated runs".to_owned();
+    }
+    match (analysis.quick, finished < planned) {
+        (true, _) => "quick: not evidence".to_owned(),
+        (false, true) => format!("unfinished: {finished} of {planned} blocks"),
+        (false, false) => format!("{finished} blocks"),
+    }
+}

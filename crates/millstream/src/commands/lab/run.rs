@@ -1,0 +1,317 @@
+//! `lab run`, `lab report` and `lab compare`: runs experiments, and reports and compares their records.
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Output, columns, note, write_page};
+use crate::secret::masked;
+use crate::signal::Signals;
+use crate::table::{Align, Table, wrap};
+use millstream_host::shell_line;
+use millstream_lab::Error;
+use millstream_lab::experiments::report::{csv, html, markdown, text};
+use millstream_lab::experiments::{
+    self, Analysis, Conditions, Differences, Ended, Record, Request, Results, Selection, Source,
+};
+use std::path::{Path, PathBuf};
+
+/// What is asked for a run, besides the experiment.
+#[derive(Debug)]
+pub struct Asked<'a> {
+    /// Names of experiments, or paths of their files.
+    pub experiments: &'a [String],
+    /// Two command lines to compare instead.
+    pub commands: Option<(&'a str, &'a str)>,
+    /// Values and arms.
+    pub selection: Selection,
+    /// How they are run.
+    pub request: Request,
+    /// Largest scale of pgbench's tables; `None`: that of the experiment.
+    pub scale_max: Option<u32>,
+    /// Whether this machine is a guest.
+    pub is_guest: bool,
+    /// Directory of the record.
+    pub out: Option<&'a Path>,
+    /// The command, without directories and passwords.
+    pub argv: Vec<String>,
+}
+
+/// How a report is printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// Text for a terminal
+    #[default]
+    Text,
+    /// Markdown, for an issue or a document
+    Markdown,
+    /// Every run as a line of CSV
+    Csv,
+}
+
+/// Whether this names an experiment: a built-in one, or a file.
+pub fn is_experiment(name: &str) -> bool {
+    has_extension(name) || Source::built_in().is_ok_and(|all| all.iter().any(|one| one.experiment.name == name))
+}
+
+/// A row for each built-in experiment: name, minutes, megabytes of data, question.
+pub fn rows() -> Result<Vec<[String; 4]>, Failure> {
+    let row = |source: &Source| {
+        let (minutes, bytes) = source.experiment.cost();
+        let megabytes = (bytes / 1_000_000).to_string();
+        [source.experiment.name.clone(), format!("{minutes:.0}"), megabytes, source.experiment.question.clone()]
+    };
+    Ok(Source::built_in()?.iter().map(row).collect())
+}
+
+/// As `rows`, as JSON.
+pub fn described() -> Result<Vec<serde_json::Value>, Failure> {
+    let json = |source: &Source| {
+        let (minutes, bytes) = source.experiment.cost();
+        let one = &source.experiment;
+        serde_json::json!({ "name": one.name, "about": one.question, "minutes": minutes, "bytes": bytes })
+    };
+    Ok(Source::built_in()?.iter().map(json).collect())
+}
+
+/// Runs experiments one after the other, each into a record of its own.
+pub async fn run(asked: Asked<'_>, output: Output, signals: &Signals) -> Result<Exit, Failure> {
+    if asked.out.is_some() && asked.experiments.len() > 1 {
+        return Err(Failure::user("--out names the record of one experiment").hint("run them one by one"));
+    }
+    let mut exit = Exit::Done;
+    let mut sources = Vec::new();
+    if let Some((a, b)) = asked.commands {
+        sources.push(Source::of_commands(a, b)?);
+    }
+    for name in asked.experiments {
+        let mut source = Source::named(name, &asked.selection)?;
+        if source.experiment.guest.is_some() && !asked.is_guest {
+            return Err(Failure::user(format!(
+                "{name} would change this machine for good, so it runs in guests alone"
+            ))
+            .hint("name the package of a kernel by --guest"));
+        }
+        let scale = source.experiment.data.scale;
+        source.experiment.data.scale = asked.scale_max.map_or(scale, |most| scale.min(most));
+        sources.push(source);
+    }
+    for (at, source) in sources.iter().enumerate() {
+        let name = &source.experiment.name;
+        let (minutes, bytes) = source.experiment.cost();
+        if !asked.request.quick {
+            note(&format!("{name}: about {minutes:.0} minutes and {} MB of data", bytes / 1_000_000));
+        }
+        let named = asked.experiments.get(at).map(String::as_str);
+        let ended = one(source, named, &asked, output, signals).await?;
+        if ended != Exit::Done {
+            exit = ended;
+        }
+        if matches!(ended, Exit::Interrupted | Exit::Terminated) {
+            break;
+        }
+    }
+    Ok(exit)
+}
+
+async fn one(
+    source: &Source,
+    named: Option<&str>,
+    asked: &Asked<'_>,
+    output: Output,
+    signals: &Signals,
+) -> Result<Exit, Failure> {
+    let conditions = Conditions::planned(source, &asked.request);
+    let opened = Record::open(source, &asked.request, conditions, asked.out, asked.argv.clone());
+    let (dir, record) = opened?;
+    let (conditions, mut runs) = (record.conditions.clone(), record.runs.clone());
+    if !runs.is_empty() {
+        note(&format!("{} runs are recorded; the others follow", runs.len()));
+    }
+    let mut results = Recorded { record, dir };
+    let stopped = async { signals.stop_asked().await };
+    // Boxed, because it is large and would make every command's future as large.
+    let ended = Box::pin(experiments::run(source, &asked.request, conditions, &mut runs, &mut results, stopped)).await;
+    match ended {
+        Ok(Ended::Finished) => {}
+        Ok(Ended::Stopped(exit)) => {
+            let argv: Vec<String> = std::env::args().collect();
+            // `doctor` measures a file of its own, which its command line does not name.
+            if named.is_some_and(|named| !argv.iter().any(|word| word == named)) {
+                note(&format!("stopped; record: {}", results.dir.display()));
+                return Ok(exit);
+            }
+            let others: Vec<&str> =
+                asked.experiments.iter().map(String::as_str).filter(|one| Some(*one) != named).collect();
+            note(&format!("stopped; to resume: {}", resuming(argv, &others, asked.out, &results.dir)));
+            return Ok(exit);
+        }
+        Err(error) => {
+            note(&format!("record: {}", results.dir.display()));
+            return Err(error.into());
+        }
+    }
+    let exit = show(&results.record, Format::Text, output)?;
+    note(&format!("record: {}", results.dir.display()));
+    Ok(exit)
+}
+
+/// The command that resumes one experiment: this one without the `others`, and with the record's directory. A password
+/// is masked.
+fn resuming(argv: Vec<String>, others: &[&str], out: Option<&Path>, dir: &Path) -> String {
+    let mut words: Vec<String> = argv
+        .into_iter()
+        .filter(|word| !others.contains(&word.as_str()))
+        .map(|word| masked(&word).into_owned())
+        .collect();
+    if out.is_none() {
+        words.extend(["--out".to_owned(), dir.display().to_string()]);
+    }
+    shell_line(&words)
+}
+
+/// Prints the report of a record.
+pub fn report(path: &Path, format: Format, output: Output) -> Result<Exit, Failure> {
+    show(&Record::read(path)?, format, output)
+}
+
+/// Shows an experiment before it is run.
+pub fn describe(name: &str, output: Output) -> Result<Exit, Failure> {
+    let Source { experiment, .. } = Source::named(name, &Selection::default())?;
+    if output.is_json() {
+        output.json(&experiment)?;
+        return Ok(Exit::Done);
+    }
+    let paragraph = |label: &str, text: &str| wrap(&format!("{label}{text}"), columns(std::io::stdout())).join("\n");
+    output.line(&paragraph("", &experiment.question))?;
+    output.line(&paragraph("expected: ", &experiment.expected))?;
+    output.line(&paragraph("to read it: ", &experiment.read))?;
+    let (minutes, bytes) = experiment.cost();
+    let cost = format!("{} blocks, about {minutes:.0} minutes, {} MB of data", experiment.blocks, bytes / 1_000_000);
+    output.line(&paragraph("takes: ", &cost))?;
+    let mut arms = Table::new(&[("arm", Align::Left), ("what it does", Align::Wrap)]);
+    for arm in &experiment.arms {
+        arms.row([arm.name.clone(), arm.about.clone()]);
+    }
+    output.table(&arms)?;
+    if !experiment.values.is_empty() {
+        let mut values = Table::new(&[("value to --set", Align::Left), ("usual", Align::Wrap)]);
+        for (name, value) in &experiment.values {
+            values.row([name.clone(), value.clone()]);
+        }
+        output.table(&values)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Most facts of the surroundings that a comparison prints.
+const SURROUNDINGS_SHOWN: usize = 20;
+
+/// Compares records, those of a side separated by commas.
+pub fn compare(before: &str, after: &str, fail_above: Option<f64>, output: Output) -> Result<Exit, Failure> {
+    let read = |path: &str| Record::read(Path::new(path)).map_err(Failure::from);
+    let side = |paths: &str| paths.split(',').map(read).collect::<Result<Vec<Record>, Failure>>();
+    let found = experiments::compare(&side(before)?, &side(after)?)?;
+    if let (Some(why), Some(_)) = (&found.no_verdicts, fail_above) {
+        return Err(Failure::user("--fail-above needs a verdict, and these records are too few for one").hint(why));
+    }
+    let Differences { arms, multiplicity, surroundings, no_verdicts } = &found;
+    if output.is_json() {
+        output.json(&found)?;
+    } else {
+        for one in arms {
+            output.line(&format!("{}: {}", one.arm, one.sentence))?;
+        }
+        if let Some(why) = no_verdicts {
+            output.line(&format!("no verdicts: {why}"))?;
+        } else if multiplicity.comparisons > 1 {
+            output.line(&multiplicity.to_string())?;
+        }
+        for one in surroundings.iter().take(SURROUNDINGS_SHOWN) {
+            let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
+            output.line(&format!("not the same: {} was {}, is {}", one.name, value(&one.a), value(&one.b)))?;
+        }
+        if surroundings.len() > SURROUNDINGS_SHOWN {
+            output
+                .line(&format!("and {} more facts; --output json has all", surroundings.len() - SURROUNDINGS_SHOWN))?;
+        }
+    }
+    let Some(most) = fail_above else { return Ok(Exit::Done) };
+    let failed: Vec<String> =
+        arms.iter().filter_map(|one| Some(format!("{}: {}", one.arm, one.failure(most)?))).collect();
+    for one in &failed {
+        note(&format!("failed: {one}"));
+    }
+    Ok(if failed.is_empty() { Exit::Done } else { Exit::Findings })
+}
+
+/// Writes the report of a record as a page.
+pub fn report_page(path: &Path, file: &Path) -> Result<Exit, Failure> {
+    let record = Record::read(path)?;
+    let analysis = Analysis::of(&record);
+    write_page(file, &html(&record, &analysis))?;
+    Ok(exit_of(&analysis))
+}
+
+fn show(record: &Record, format: Format, output: Output) -> Result<Exit, Failure> {
+    let analysis = Analysis::of(record);
+    if output.is_json() {
+        output.json(&analysis)?;
+    } else {
+        let text = match format {
+            Format::Text => text(record, &analysis),
+            Format::Markdown => markdown(record, &analysis),
+            Format::Csv => csv(record),
+        };
+        output.line(text.trim_end())?;
+    }
+    Ok(exit_of(&analysis))
+}
+
+/// The exit code that a record asks for: whether an arm has no good run although it was run, or had a wrong result.
+pub(super) fn exit_of(analysis: &Analysis) -> Exit {
+    if analysis.arms.iter().any(|arm| arm.failed) { Exit::Findings } else { Exit::Done }
+}
+
+/// The record of a run, written after every measurement.
+struct Recorded {
+    record: Record,
+    dir: PathBuf,
+}
+
+impl Results for Recorded {
+    fn keep(&mut self, conditions: &Conditions, runs: &[millstream_lab::Run]) -> Result<(), Error> {
+        self.record.conditions.clone_from(conditions);
+        self.record.runs = runs.to_vec();
+        self.record.write(&self.dir).map(|_| ())
+    }
+
+    fn say(&mut self, line: &str) {
+        note(line);
+    }
+}
+
+fn has_extension(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == "toml")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stopped_experiment_is_resumed_by_a_command_of_its_own() {
+        let resumed = |argv: &[&str], others: &[&str], out: Option<&str>| {
+            let argv = argv.iter().map(|word| (*word).to_owned()).collect();
+            resuming(argv, others, out.map(Path::new), Path::new(out.unwrap_or("lab/records/x-ladder")))
+        };
+        assert_eq!(
+            resumed(&["millstream", "lab", "run", "ladder", "upsert", "--seed", "2"], &["upsert"], None),
+            "millstream lab run ladder --seed 2 --out lab/records/x-ladder"
+        );
+        assert_eq!(
+            resumed(&["millstream", "lab", "run", "--a", "it's", "--b", "true", "--out", "d"], &[], Some("d")),
+            "millstream lab run --a \"it's\" --b true --out d"
+        );
+        let url = ["millstream", "lab", "run", "ladder", "--db", "postgres://u:secret@h/d"];
+        assert!(!resumed(&url, &[], None).contains("secret"));
+    }
+}
