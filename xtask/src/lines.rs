@@ -1,6 +1,6 @@
 //! `cargo xtask lines`: source lines by crate, without tests, blanks and comments.
 
-use crate::pieces::{Kind, pieces, tests_begin};
+use crate::pieces::{PieceKind, pieces, tests_begin};
 use crate::tree::{Crate, File, Tree};
 use std::process::ExitCode;
 
@@ -40,7 +40,7 @@ fn rust_lines(text: &str) -> usize {
     let end = tests_begin(text).unwrap_or(usize::MAX);
     let mut last = 0;
     let mut count = 0;
-    for piece in pieces(text).iter().filter(|piece| piece.kind != Kind::Comment) {
+    for piece in pieces(text).iter().filter(|piece| piece.kind != PieceKind::Comment) {
         for (n, line) in piece.lines() {
             if n < end && n > last && !line.trim().is_empty() {
                 count += 1;

@@ -2,7 +2,7 @@
 
 /// What a piece is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PieceKind {
     /// Anything that is neither comment nor string.
     Code,
     /// A comment with its slashes.
@@ -15,7 +15,7 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Piece<'a> {
     /// What it is.
-    pub(crate) kind: Kind,
+    pub(crate) kind: PieceKind,
     /// Line it begins on, from 1.
     pub(crate) line: usize,
     /// The characters.
@@ -40,23 +40,23 @@ pub(crate) fn pieces(source: &str) -> Vec<Piece<'_>> {
         let rest = &source[at..];
         if rest.starts_with("//") {
             let end = at + rest.find('\n').unwrap_or(rest.len());
-            cutter.cut(at, at, end, end, Kind::Comment);
+            cutter.cut(at, at, end, end, PieceKind::Comment);
             at = end;
         } else if rest.starts_with("/*") {
             let end = at + block_comment_len(rest);
-            cutter.cut(at, at, end, end, Kind::Comment);
+            cutter.cut(at, at, end, end, PieceKind::Comment);
             at = end;
         } else if bytes[at] == b'"' {
             let inside = at + 1;
             let end = inside + plain_text_len(&source[inside..]);
-            cutter.cut(at, inside, end, (end + 1).min(source.len()), Kind::Text);
+            cutter.cut(at, inside, end, (end + 1).min(source.len()), PieceKind::Text);
             at = (end + 1).min(source.len());
         } else if let Some(hashes) = raw_text_hashes(rest, source, at) {
             let inside = at + 2 + hashes;
             let close = format!("\"{}", "#".repeat(hashes));
             let len = source[inside..].find(&close).unwrap_or(source.len() - inside);
             let after = (inside + len + close.len()).min(source.len());
-            cutter.cut(at, inside, inside + len, after, Kind::Text);
+            cutter.cut(at, inside, inside + len, after, PieceKind::Text);
             at = after;
         } else if bytes[at] == b'\'' {
             at += character_len(rest);
@@ -67,7 +67,7 @@ pub(crate) fn pieces(source: &str) -> Vec<Piece<'_>> {
             }
         }
     }
-    cutter.cut(source.len(), source.len(), source.len(), source.len(), Kind::Code);
+    cutter.cut(source.len(), source.len(), source.len(), source.len(), PieceKind::Code);
     cutter.pieces
 }
 
@@ -100,13 +100,13 @@ struct Cutter<'a> {
 
 impl<'a> Cutter<'a> {
     /// Ends the code before `from`, adds `inside..end` as `kind`, and continues at `after`.
-    fn cut(&mut self, from: usize, inside: usize, end: usize, after: usize, kind: Kind) {
-        self.push(self.start, from, Kind::Code);
+    fn cut(&mut self, from: usize, inside: usize, end: usize, after: usize, kind: PieceKind) {
+        self.push(self.start, from, PieceKind::Code);
         self.push(inside, end, kind);
         self.start = after;
     }
 
-    fn push(&mut self, from: usize, to: usize, kind: Kind) {
+    fn push(&mut self, from: usize, to: usize, kind: PieceKind) {
         let text = &self.source[from..to];
         if !text.is_empty() {
             let line = self.line;
@@ -183,15 +183,15 @@ fn character_len(rest: &str) -> usize {
 mod tests {
     use super::*;
 
-    fn texts(source: &str, kind: Kind) -> Vec<(usize, &str)> {
+    fn texts(source: &str, kind: PieceKind) -> Vec<(usize, &str)> {
         pieces(source).into_iter().filter(|piece| piece.kind == kind).map(|piece| (piece.line, piece.text)).collect()
     }
 
     #[test]
     fn strings_and_comments_are_distinguished() {
         let source = "let a = \"x // no\\\"\"; // yes \"\nlet b = r#\"raw \"q\" /*\"#; /* c /* d */ e */\nlet l: &'a str = br\"t\";";
-        assert_eq!(texts(source, Kind::Text), [(1, "x // no\\\""), (2, "raw \"q\" /*"), (3, "t")]);
-        assert_eq!(texts(source, Kind::Comment), [(1, "// yes \""), (2, "/* c /* d */ e */")]);
+        assert_eq!(texts(source, PieceKind::Text), [(1, "x // no\\\""), (2, "raw \"q\" /*"), (3, "t")]);
+        assert_eq!(texts(source, PieceKind::Comment), [(1, "// yes \""), (2, "/* c /* d */ e */")]);
     }
 
     #[test]
@@ -205,15 +205,15 @@ mod tests {
             "fn f<'a>(x: &'a str) {} // c",
             "var\"\"; // c",
         ] {
-            assert_eq!(texts(source, Kind::Comment), [(1, "// c")], "{source}");
+            assert_eq!(texts(source, PieceKind::Comment), [(1, "// c")], "{source}");
         }
     }
 
     #[test]
     fn line_numbers_count_lines_inside_strings_and_comments() {
         let source = "a\n\"b\nc\" /* d\ne */ f\n// g";
-        assert_eq!(texts(source, Kind::Comment), [(3, "/* d\ne */"), (5, "// g")]);
-        assert_eq!(texts(source, Kind::Text), [(2, "b\nc")]);
+        assert_eq!(texts(source, PieceKind::Comment), [(3, "/* d\ne */"), (5, "// g")]);
+        assert_eq!(texts(source, PieceKind::Text), [(2, "b\nc")]);
     }
 
     #[test]

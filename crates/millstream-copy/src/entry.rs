@@ -19,7 +19,7 @@ pub(crate) struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Facts {
     /// What it is.
-    pub(crate) kind: Kind,
+    pub(crate) kind: EntryKind,
     /// Its rights: the lower twelve bits of the mode.
     pub(crate) mode: u32,
     /// Its owner.
@@ -38,7 +38,7 @@ pub(crate) struct Facts {
 
 /// What an entry is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Kind {
+pub(crate) enum EntryKind {
     /// A folder.
     Folder,
     /// A regular file.
@@ -97,15 +97,15 @@ impl Facts {
     /// What the system says of a file. A link's target and the attributes are still missing.
     pub(crate) fn of(stat: &Stat) -> Self {
         let kind = match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => Kind::Folder,
-            FileType::Symlink => Kind::Link { target: Vec::new() },
-            FileType::Fifo => Kind::Pipe,
-            FileType::Socket => Kind::Socket,
-            FileType::BlockDevice => Kind::Device { is_block: true, number: stat.st_rdev },
-            FileType::CharacterDevice => Kind::Device { is_block: false, number: stat.st_rdev },
-            FileType::RegularFile | FileType::Unknown => Kind::File { size: size_of(stat), hash: None },
+            FileType::Directory => EntryKind::Folder,
+            FileType::Symlink => EntryKind::Link { target: Vec::new() },
+            FileType::Fifo => EntryKind::Pipe,
+            FileType::Socket => EntryKind::Socket,
+            FileType::BlockDevice => EntryKind::Device { is_block: true, number: stat.st_rdev },
+            FileType::CharacterDevice => EntryKind::Device { is_block: false, number: stat.st_rdev },
+            FileType::RegularFile | FileType::Unknown => EntryKind::File { size: size_of(stat), hash: None },
         };
-        let is_shared = stat.st_nlink > 1 && kind != Kind::Folder;
+        let is_shared = stat.st_nlink > 1 && kind != EntryKind::Folder;
         Self {
             kind,
             mode: stat.st_mode & 0o7777,
@@ -121,7 +121,7 @@ impl Facts {
     /// Bytes of a file; 0 for everything else.
     pub(crate) fn size(&self) -> u64 {
         match self.kind {
-            Kind::File { size, .. } => size,
+            EntryKind::File { size, .. } => size,
             _ => 0,
         }
     }
@@ -129,13 +129,13 @@ impl Facts {
     /// The hash of a file, if it is known.
     pub(crate) fn hash(&self) -> Option<Hash> {
         match self.kind {
-            Kind::File { hash, .. } => hash,
+            EntryKind::File { hash, .. } => hash,
             _ => None,
         }
     }
 
     pub(crate) fn set_hash(&mut self, known: Hash) {
-        if let Kind::File { hash, .. } = &mut self.kind {
+        if let EntryKind::File { hash, .. } = &mut self.kind {
             *hash = Some(known);
         }
     }
@@ -144,7 +144,7 @@ impl Facts {
     /// `copy` is about the copy, whose file system may keep times less exactly.
     pub(crate) fn is_same_file(&self, copy: &Self) -> bool {
         let sizes = match (&self.kind, &copy.kind) {
-            (Kind::File { size: a, .. }, Kind::File { size: b, .. }) => a == b,
+            (EntryKind::File { size: a, .. }, EntryKind::File { size: b, .. }) => a == b,
             _ => false,
         };
         sizes && self.modified.is_kept_as(copy.modified)

@@ -1,12 +1,12 @@
 //! Deletes what the destination has and the source has not.
 
-use crate::entry::Kind;
+use crate::entry::EntryKind;
 use crate::error::Error;
 use crate::limits::FAILURES_LISTED_MAX;
 use crate::local::UNFINISHED;
 use crate::manifest::{Header, Reader, Sorted, Sorter};
 use crate::path::{order, shown, shown_path, split};
-use crate::place::Place;
+use crate::place::Ends;
 use crate::request::{Delete, Request};
 use crate::state::State;
 use crate::tally::{Failures, Tally};
@@ -43,7 +43,7 @@ pub(crate) struct Extra {
 ///
 /// # Errors
 /// The source lies in the destination, or the trash does.
-pub(crate) fn check(delete: &Delete, place: &Place, destination: &Path, is_source_here: bool) -> Result<(), Error> {
+pub(crate) fn check(delete: &Delete, place: &Ends, destination: &Path, is_source_here: bool) -> Result<(), Error> {
     let source = || fs::canonicalize(&place.source).map_err(Error::file("find", &place.source));
     let source = is_source_here.then(source).transpose()?;
     if let Some(source) = source.filter(|source| source.starts_with(destination)) {
@@ -66,7 +66,7 @@ pub(crate) fn check(delete: &Delete, place: &Place, destination: &Path, is_sourc
 ///
 /// # Errors
 /// The destination cannot be listed whole.
-pub(crate) fn find((place, state, destination): (&Place, &State, &Tree), request: &Request) -> Result<Extra, Error> {
+pub(crate) fn find((place, state, destination): (&Ends, &State, &Tree), request: &Request) -> Result<Extra, Error> {
     let failed = Error::file("write to", state.folder());
     let there = state.folder().join("there");
     let filter = match &request.delete {
@@ -114,7 +114,7 @@ pub(crate) fn find((place, state, destination): (&Place, &State, &Tree), request
             wanted = source.next().map_err(Error::manifest(&state.list()))?;
         }
         if let Some(wanted) = wanted.as_ref().filter(|wanted| wanted.path == entry.path) {
-            let is_blocked = entry.facts.kind == Kind::Folder && wanted.facts.kind != Kind::Folder;
+            let is_blocked = entry.facts.kind == EntryKind::Folder && wanted.facts.kind != EntryKind::Folder;
             protected = (is_blocked || wanted.facts.is_closed).then_some(entry.path);
             continue;
         }
@@ -126,7 +126,7 @@ pub(crate) fn find((place, state, destination): (&Place, &State, &Tree), request
         let depth = entry.path.iter().filter(|byte| **byte == b'/').count();
         let mut key = format!("{:08x}/", u32::MAX as usize - depth).into_bytes();
         key.extend_from_slice(&entry.path);
-        sorter.push(&key, &[u8::from(entry.facts.kind == Kind::Folder)]).map_err(&failed)?;
+        sorter.push(&key, &[u8::from(entry.facts.kind == EntryKind::Folder)]).map_err(&failed)?;
     }
     millstream_host::remove_whole(&there).map_err(&failed)?;
     deletion.bytes = Some(bytes);

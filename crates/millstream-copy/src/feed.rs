@@ -1,6 +1,6 @@
 //! Cuts a listed source into the work that workers take.
 
-use crate::entry::{Entry, Facts, Kind};
+use crate::entry::{Entry, EntryKind, Facts};
 use crate::error::Error;
 use crate::limits::LARGE_FILES_MAX;
 use crate::manifest::{Note, Reader, Sorter, damaged};
@@ -48,7 +48,7 @@ pub(crate) fn feed(
     let mut entries = Entries::open(state)?;
     while let Some(item) = entries.next()? {
         let facts = &item.entry.facts;
-        if facts.kind == Kind::Folder {
+        if facts.kind == EntryKind::Folder {
             continue;
         }
         if facts.shared.is_some() {

@@ -7,7 +7,7 @@ use crate::jobs::{Found, Gate};
 use crate::local::{self, Job};
 use crate::manifest::Header;
 use crate::path::{shown, shown_path};
-use crate::place::Place;
+use crate::place::Ends;
 use crate::receipt::Receipt;
 use crate::remote::{self, Remote, RemoteJob, Way};
 use crate::request::{Delete, Request};
@@ -167,7 +167,7 @@ pub(crate) fn target(request: &Request, tally: &Tally) -> Result<PathBuf, Error>
     if let Some((_, place)) = Remote::of(request, tally)? {
         return Ok(place.destination);
     }
-    let place = Place::of(request)?;
+    let place = Ends::of(request)?;
     Ok(place.target(&place.canonical_destination()?))
 }
 
@@ -227,7 +227,7 @@ fn tidy<X>(
 
 /// A request that was found to be possible.
 struct Begun {
-    place: Place,
+    place: Ends,
     /// The other machine, if one end lies there.
     remote: Option<Remote>,
     state: State,
@@ -241,7 +241,7 @@ impl Begun {
     fn new(request: &Request, tally: &Tally) -> Result<Self, Error> {
         let (remote, place) = match Remote::of(request, tally)? {
             Some((remote, place)) => (Some(remote), place),
-            None => (None, Place::of(request)?),
+            None => (None, Ends::of(request)?),
         };
         let way = remote.as_ref().map(|remote| remote.way);
         let root = match way {

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// A source and a destination, found by the paths of a request.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct Ends {
     /// The folder that is listed.
     pub(crate) source: PathBuf,
     /// The folder that gets what is in it.
@@ -34,7 +34,7 @@ pub(crate) struct Single {
     pub(crate) to: Vec<u8>,
 }
 
-impl Place {
+impl Ends {
     /// Finds both ends.
     ///
     /// # Errors

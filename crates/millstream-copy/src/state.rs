@@ -1,12 +1,12 @@
 //! What a copy keeps between its runs: a manifest, and while it is unfinished, journals.
 
-use crate::entry::{Facts, Inode, Kind, inode};
+use crate::entry::{EntryKind, Facts, Inode, inode};
 use crate::error::Error;
 use crate::hasher::Hashing;
 use crate::limits::{LARGE_BYTES_MAX, LARGE_BYTES_MIN};
 use crate::manifest::{self, Header, Journal, Note, Notes, Piece, Reader, Sorted, Sorter, Writer};
 use crate::path::order;
-use crate::place::Place;
+use crate::place::Ends;
 use millstream_host::FileLock;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -248,7 +248,7 @@ impl State {
                         }
                     }
                 }
-                if matches!(entry.facts.kind, Kind::File { .. }) {
+                if matches!(entry.facts.kind, EntryKind::File { .. }) {
                     finished.hashed += u64::from(entry.facts.hash().is_some());
                     finished.unhashed += u64::from(entry.facts.hash().is_none());
                 }
@@ -380,7 +380,7 @@ impl Old {
 }
 
 /// The header of the copy's manifest.
-pub(crate) fn header(place: &Place, destination: &Path, has_attributes: bool, hashing: Hashing) -> Header {
+pub(crate) fn header(place: &Ends, destination: &Path, has_attributes: bool, hashing: Hashing) -> Header {
     Header {
         source: place.source.display().to_string(),
         destination: destination.as_os_str().as_bytes().to_vec(),

@@ -1,6 +1,6 @@
 //! A tree by the descriptor of its root: nothing in it is reached through a link.
 
-use crate::entry::{Attribute, Facts, Kind};
+use crate::entry::{Attribute, EntryKind, Facts};
 use crate::limits::{ATTRIBUTE_BYTES_MAX, PATH_BYTES_MAX};
 use crate::path::split;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -142,7 +142,7 @@ impl Thing<'_> {
         if dress.attributes {
             self.set_attributes(&wanted.attributes)?;
         }
-        let is_link = matches!(wanted.kind, Kind::Link { .. });
+        let is_link = matches!(wanted.kind, EntryKind::Link { .. });
         // A change of owner may take rights away.
         if !is_link && (wanted.mode != now.mode || owner.is_some() || group.is_some()) {
             self.chmod(wanted.mode)?;

@@ -1,7 +1,7 @@
 //! Compares a copy with its manifest: without the source, and at any later time.
 
 use crate::crew::crew;
-use crate::entry::{Entry, Facts, Kind};
+use crate::entry::{Entry, EntryKind, Facts};
 use crate::error::Error;
 use crate::hasher::Hashing;
 use crate::limits::{BLOCK_BYTES_MAX, BLOCK_ENTRIES_MAX, BLOCKS_MAX};
@@ -202,7 +202,7 @@ impl<'a> Checker<'a> {
         let wanted = &entry.facts;
         let Some(stat) = tree::stat(folder, name)? else { return Ok(Some("it is missing".to_owned())) };
         let mut now = Facts::of(&stat);
-        if let Kind::Link { target } = &mut now.kind {
+        if let EntryKind::Link { target } = &mut now.kind {
             *target = tree::target(folder, name)?;
         }
         if let Some(problem) = difference(wanted, &now) {
@@ -211,7 +211,7 @@ impl<'a> Checker<'a> {
         if self.attributes && Thing::Named(folder.as_fd(), name).attributes()? != wanted.attributes {
             return Ok(Some("its attributes differ".to_owned()));
         }
-        let Kind::File { size, hash: wanted } = wanted.kind else { return Ok(None) };
+        let EntryKind::File { size, hash: wanted } = wanted.kind else { return Ok(None) };
         let Some(wanted) = wanted else {
             self.counts.unhashed += 1;
             return Ok(None);
@@ -228,18 +228,18 @@ impl<'a> Checker<'a> {
 /// How an entry differs, as far as one sees without reading it.
 pub(crate) fn difference(wanted: &Facts, now: &Facts) -> Option<String> {
     match (&wanted.kind, &now.kind) {
-        (Kind::File { size: a, .. }, Kind::File { size: b, .. }) if a != b => {
+        (EntryKind::File { size: a, .. }, EntryKind::File { size: b, .. }) if a != b => {
             return Some(format!("it has {b} bytes instead of {a}"));
         }
-        (Kind::File { .. }, Kind::File { .. }) if !wanted.modified.is_kept_as(now.modified) => {
+        (EntryKind::File { .. }, EntryKind::File { .. }) if !wanted.modified.is_kept_as(now.modified) => {
             return Some("it was changed later".to_owned());
         }
-        (Kind::File { .. }, Kind::File { .. }) | (Kind::Folder, Kind::Folder) => {}
-        (Kind::Link { target: a }, Kind::Link { target: b }) if a != b => {
+        (EntryKind::File { .. }, EntryKind::File { .. }) | (EntryKind::Folder, EntryKind::Folder) => {}
+        (EntryKind::Link { target: a }, EntryKind::Link { target: b }) if a != b => {
             return Some("the link leads elsewhere".to_owned());
         }
         // Rights of a link mean nothing.
-        (Kind::Link { .. }, Kind::Link { .. }) => return None,
+        (EntryKind::Link { .. }, EntryKind::Link { .. }) => return None,
         (a, b) if a != b => return Some("it is of another kind".to_owned()),
         _ => {}
     }

@@ -164,6 +164,12 @@ impl Seen {
     }
 }
 
+impl From<Finding> for Seen {
+    fn from(finding: Finding) -> Self {
+        Self { findings: vec![finding], unseen: None }
+    }
+}
+
 impl FromIterator<Finding> for Seen {
     fn from_iter<I: IntoIterator<Item = Finding>>(findings: I) -> Self {
         Self { findings: findings.into_iter().collect(), unseen: None }

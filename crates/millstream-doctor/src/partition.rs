@@ -87,18 +87,13 @@ fn together(root: &str, mut members: Vec<Finding>) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millstream_model::{Change, Class, Level, Repair, Restart};
+    use millstream_model::{Change, Class, Level};
 
     fn finding(subject: &str, level: Level) -> Finding {
-        let mut finding = Finding::new("dead-tuples", Class::Arithmetic, level, subject, format!("{subject} is bad"));
-        finding.repair = Some(Repair {
-            sentence: "vacuum it".to_owned(),
-            commands: vec![format!("vacuum {subject}")],
-            risk: "none".to_owned(),
-            restart: Restart::Nothing,
-            change: Some(Change { kind: "k".to_owned(), target: subject.to_owned(), value: None }),
-        });
-        finding
+        Finding::new("dead-tuples", Class::Arithmetic, level, subject, format!("{subject} is bad"))
+            .repaired("vacuum it", "none")
+            .run([format!("vacuum {subject}")])
+            .changes(Change { kind: "k".to_owned(), target: subject.to_owned(), value: None })
     }
 
     fn roots(names: &[(&str, &str)]) -> Roots {

@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 pub(crate) struct Feed {
     sources: Vec<PathBuf>,
     names: Vec<String>,
-    reading: Reading,
+    reading: ReadingThread,
     /// Whether every source can be read again from its beginning, in this run.
     repeatable: bool,
     /// Whether a later run can be given the same sources.
@@ -41,7 +41,7 @@ struct Unverified {
 
 /// What the reading thread works with.
 #[derive(Clone)]
-struct Reading {
+struct ReadingThread {
     format: String,
     options: SourceOptions,
     /// The beginning of one source, as an earlier run read it.
@@ -109,7 +109,7 @@ impl Feed {
         tally.expect_input(total);
         let (repeatable, resumable) = (streams == 0, streams == 0 || request.source_name.is_some());
         let (format, transforms) = (request.format.clone(), request.transforms.clone());
-        let reading = Reading { format, options, prefix: None, transforms, tally };
+        let reading = ReadingThread { format, options, prefix: None, transforms, tally };
         Ok(Self { sources, names, reading, repeatable, resumable, running: None, unverified: None })
     }
 
@@ -118,7 +118,7 @@ impl Feed {
         let names = vec![request.source_name.clone().unwrap_or_else(|| "stream".into())];
         let format = request.format.clone();
         let reading =
-            Reading { format, options: SourceOptions::default(), prefix: None, transforms: Vec::new(), tally };
+            ReadingThread { format, options: SourceOptions::default(), prefix: None, transforms: Vec::new(), tally };
         let (repeatable, resumable) = (true, false);
         Self { sources: Vec::new(), names, reading, repeatable, resumable, running: None, unverified: None }
     }
@@ -294,7 +294,7 @@ fn regular_file(path: &Path) -> Result<Option<(String, u64)>, SourceError> {
 
 /// Reads all sources on a thread, which ends with them or when nobody receives any more. The thread is not joined,
 /// because it may wait for a standard input that never ends.
-fn start(sources: &[PathBuf], reading: &Reading) -> Running {
+fn start(sources: &[PathBuf], reading: &ReadingThread) -> Running {
     let (sender, chunks) = mpsc::channel(FEED_QUEUE);
     let (sources, reading) = (sources.to_vec(), reading.clone());
     std::thread::spawn(move || {
@@ -308,7 +308,7 @@ fn start(sources: &[PathBuf], reading: &Reading) -> Running {
 
 fn read_all(
     sources: &[PathBuf],
-    reading: &Reading,
+    reading: &ReadingThread,
     sender: &mpsc::Sender<Result<Chunk, SourceError>>,
 ) -> Result<(), SourceError> {
     let (mut bytes_before, mut hash_before) = (0, None);

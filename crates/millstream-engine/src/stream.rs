@@ -70,7 +70,7 @@ pub struct Stream {
     closing: oneshot::Sender<()>,
     engine: Engine,
     stop: Stop,
-    place: Arc<Mutex<Place>>,
+    place: Arc<Mutex<NextPosition>>,
 }
 
 /// Sends documents to a stream. Each clone is a producer of its own.
@@ -78,7 +78,7 @@ pub struct Stream {
 pub struct Producer {
     intake: Intake,
     stop: Stop,
-    place: Arc<Mutex<Place>>,
+    place: Arc<Mutex<NextPosition>>,
 }
 
 /// The documents of one send on their way to their commit. They are committed even if this is dropped.
@@ -101,7 +101,7 @@ pub struct Committed {
 
 /// Where the next documents begin in a stream.
 #[derive(Debug, Default)]
-struct Place {
+struct NextPosition {
     offset: u64,
     lines: u64,
 }
@@ -243,7 +243,7 @@ fn frame(bytes: Bytes) -> Chunk {
     Chunk { source: 0, end: bytes.len() as u64 + u64::from(open_end), prefix_hash: 0, bytes, frames, original: None }
 }
 
-impl Place {
+impl NextPosition {
     /// Moves a chunk that begins at offset 0 and line 1 to this place, and moves the place behind it.
     fn assign(&mut self, chunk: &mut Chunk, line_ends: u64) -> (Position, u64) {
         let (position, line) = (Position { source: 0, offset: self.offset }, self.lines + 1);
@@ -266,7 +266,7 @@ mod tests {
     fn sends_have_positions_as_in_one_file() {
         let sends: [&[u8]; 5] = [b"{\"a\":1}\n\n{\"a\":2}", b"", b" {}\r\n", b"\n\n", b"x"];
         let mut file = Vec::new();
-        let mut place = Place::default();
+        let mut place = NextPosition::default();
         let mut frames = Vec::new();
         for send in sends {
             let begin = (file.len() as u64, 1 + memchr::memchr_iter(b'\n', &file).count() as u64);

@@ -4,7 +4,7 @@ use crate::scene::{Files, request, run, schema, surroundings};
 use millstream_engine::{Error, Event, LoadRequest, Mode, Stream, VerifyRequest, load, verify};
 use millstream_model::Counters;
 use millstream_pg::{ConnInfo, Environment, Explained};
-use millstream_store::{Schema, load_lock_keys};
+use millstream_store::load_lock_keys;
 use millstream_testkit::{TestDatabase, database, each_build};
 use std::sync::Arc;
 use std::time::Duration;
@@ -156,32 +156,6 @@ async fn a_stream_needs_a_version_type_only_for_a_new_collection() {
         let counters = Box::pin(stream.close()).await.expect("there is a receipt").receipt.counters;
         assert_eq!((counters.read, counters.stale), (1, stale), "{version}");
     }
-}
-
-#[tokio::test]
-async fn an_upgrade_takes_the_version_type_from_tombstones() {
-    each_build(async |db| {
-        let (client, schema, files) = (db.client().await, Schema::new("older"), Files::new());
-        for step in ["schema.sql", "schema_2.sql", "schema_3.sql"] {
-            let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../millstream-store/src").join(step);
-            let sql = std::fs::read_to_string(path).unwrap();
-            client.batch_execute(&schema.sql(sql.leak())).await.unwrap();
-        }
-        let sql = "insert into older.meta (schema_version) values (3);
-            create table public.aged (id text collate \"C\" primary key, doc jsonb not null);
-            insert into older.collection (table_oid, schema_name, table_name, key)
-            values ('public.aged'::regclass, 'public', 'aged', '[{\"name\":\"id\",\"path\":[\"id\"],\"type\":\"text\"}]');
-            insert into older.tombstone (table_oid, version_of, id, version, deleted_at)
-            select 'public.aged'::regclass, v.version_of, '\\x6100', '\\x390000', v.at::timestamptz
-            from (values ('a.v:bigint', '2024-01-01'), ('a.v:text', '2024-01-02'), ('/\"a:b\"/c:date', '2024-01-01')) v (version_of, at)";
-        client.batch_execute(sql).await.unwrap();
-        let mut wanted = lines(&files, "public.aged", "newest:a.v", "{\"id\":\"b\",\"a\":{\"v\":1}}\n");
-        wanted.schema = "older".into();
-        assert_eq!(reported(&db, &wanted).await, "text from a.v (the collection's own type)");
-        let row = client.query_one("select versions::text from older.collection", &[]).await.unwrap();
-        assert_eq!(row.get::<_, String>(0), "{\"a.v\": \"text\", \"/\\\"a:b\\\"/c\": \"date\"}");
-    })
-    .await;
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use crate::nft::asked;
 use crate::rules::{Rules, TABLE, is_digest, name};
 use millstream_host::{Sandbox, Ssh};
 use millstream_model::Refusal;
-use millstream_model::range::{FAMILIES, Range, Reading};
+use millstream_model::range::{AddressReading, FAMILIES, Range};
 use millstream_model::words::{command, option};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -156,7 +156,7 @@ pub async fn end_denial(text: &str) -> Result<String, Refusal> {
 }
 
 fn range(text: &str) -> Result<Range, Refusal> {
-    Range::parse(text, Reading { unmap: true, numbers: None }).map_err(Refusal::new)
+    Range::parse(text, AddressReading { unmap: true, numbers: None }).map_err(Refusal::new)
 }
 
 /// A range as people write it.

@@ -30,5 +30,5 @@ pub use input::Input;
 pub use line_number::LineNumber;
 pub use lines::{Line, Lines};
 pub use raw::Progress;
-pub use sorter::{Record, Sorted, Sorter};
+pub use sorter::{SortRecord, Sorted, Sorter};
 pub use window::{End, MARK, Window};

@@ -148,10 +148,80 @@ impl Finding {
         self
     }
 
+    /// Says for how many seconds the server has counted.
+    #[must_use]
+    pub fn counted(self, seconds: f64) -> Self {
+        Self { counted_seconds: Some(seconds), ..self }
+    }
+
+    /// Says what else could explain the evidence.
+    #[must_use]
+    pub fn unless(self, alternative: impl Into<String>) -> Self {
+        Self { alternative: Some(alternative.into()), ..self }
+    }
+
+    /// Says what to do, and what may go wrong. [`run`](Self::run), [`needs`](Self::needs) and [`changes`](Self::changes)
+    /// say more about it.
+    #[must_use]
+    pub fn repaired(self, sentence: impl Into<String>, risk: impl Into<String>) -> Self {
+        self.repaired_by(Repair::new(sentence, risk))
+    }
+
+    /// Says what to do.
+    #[must_use]
+    pub fn repaired_by(self, repair: impl Into<Option<Repair>>) -> Self {
+        Self { repair: repair.into(), ..self }
+    }
+
+    /// Adds commands to the repair.
+    #[must_use]
+    pub fn run<C: Into<String>>(self, commands: impl IntoIterator<Item = C>) -> Self {
+        Self { repair: self.repair.map(|repair| repair.run(commands)), ..self }
+    }
+
+    /// Says what must be restarted before the repair takes effect.
+    #[must_use]
+    pub fn needs(self, restart: Restart) -> Self {
+        Self { repair: self.repair.map(|repair| repair.needs(restart)), ..self }
+    }
+
+    /// Says which change the repair is.
+    #[must_use]
+    pub fn changes(self, change: impl Into<Option<Change>>) -> Self {
+        Self { repair: self.repair.map(|repair| repair.changes(change)), ..self }
+    }
+
     /// Says that it is about a database.
     #[must_use]
     pub fn of_database(self, name: &str) -> Self {
         Self { key: key(&[&self.check, name, &self.subject]), database: Some(name.to_owned()), ..self }
+    }
+}
+
+impl Repair {
+    /// A repair without commands, that needs no restart.
+    pub fn new(sentence: impl Into<String>, risk: impl Into<String>) -> Self {
+        let (sentence, risk) = (sentence.into(), risk.into());
+        Self { sentence, commands: Vec::new(), risk, restart: Restart::Nothing, change: None }
+    }
+
+    /// Adds commands: SQL statements, shell commands after `$ `, remarks after `-- `.
+    #[must_use]
+    pub fn run<C: Into<String>>(mut self, commands: impl IntoIterator<Item = C>) -> Self {
+        self.commands.extend(commands.into_iter().map(Into::into));
+        self
+    }
+
+    /// Says what must be restarted before it takes effect.
+    #[must_use]
+    pub fn needs(self, restart: Restart) -> Self {
+        Self { restart, ..self }
+    }
+
+    /// Says which change it is.
+    #[must_use]
+    pub fn changes(self, change: impl Into<Option<Change>>) -> Self {
+        Self { change: change.into(), ..self }
     }
 }
 

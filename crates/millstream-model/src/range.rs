@@ -86,7 +86,7 @@ pub struct Range {
 
 /// How addresses in an input are read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Reading {
+pub struct AddressReading {
     /// Whether `::ffff:1.2.3.4` means `1.2.3.4`.
     pub unmap: bool,
     /// The family of addresses that are written as a number, such as 16777216. `None`: they are refused.
@@ -132,7 +132,7 @@ impl Range {
     ///
     /// # Errors
     /// What is wrong with them.
-    pub fn parse_pair(first: &str, last: &str, reading: Reading) -> Result<Self, String> {
+    pub fn parse_pair(first: &str, last: &str, reading: AddressReading) -> Result<Self, String> {
         Self::new(reading.address(first)?, reading.address(last)?)
     }
 
@@ -140,7 +140,7 @@ impl Range {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn parse(text: &str, reading: Reading) -> Result<Self, String> {
+    pub fn parse(text: &str, reading: AddressReading) -> Result<Self, String> {
         let text = text.trim();
         if let Some((address, length)) = text.split_once('/') {
             let given: IpAddr = reading.address_as_written(address)?;
@@ -214,7 +214,7 @@ impl fmt::Display for Range {
     }
 }
 
-impl Reading {
+impl AddressReading {
     /// An address as people write it. A zone id such as `%eth0` is cut.
     ///
     /// # Errors
@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     fn parsed(text: &str) -> Result<String, String> {
-        Range::parse(text, Reading::default()).map(|range| range.to_string())
+        Range::parse(text, AddressReading::default()).map(|range| range.to_string())
     }
 
     #[test]
@@ -332,9 +332,9 @@ mod tests {
             assert_eq!(parsed(text), Err(problem.into()), "{text}");
         }
         let long = "1".repeat(1_000);
-        let numbers = Reading { numbers: Some(Family::V4), ..Reading::default() };
+        let numbers = AddressReading { numbers: Some(Family::V4), ..AddressReading::default() };
         for text in [format!("1.1.1.0{long}"), format!("1.1.1.1/{long}"), format!("::{long}"), long.clone()] {
-            for reading in [Reading::default(), numbers] {
+            for reading in [AddressReading::default(), numbers] {
                 let problem = Range::parse(&text, reading).unwrap_err();
                 assert!(problem.contains('…') && problem.len() < 200, "{problem}");
             }
@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn mapped_addresses_and_numbers_are_read_on_request() {
-        let unmap = Reading { unmap: true, ..Reading::default() };
+        let unmap = AddressReading { unmap: true, ..AddressReading::default() };
         for (text, range) in [
             ("::ffff:1.2.3.4", "1.2.3.4-1.2.3.4"),
             ("::ffff:1.2.3.0/120", "1.2.3.0-1.2.3.255"),
@@ -353,7 +353,7 @@ mod tests {
         ] {
             assert_eq!(Range::parse(text, unmap).map(|r| r.to_string()).as_deref(), Ok(range), "{text}");
         }
-        let numbers = |family| Reading { numbers: Some(family), ..Reading::default() };
+        let numbers = |family| AddressReading { numbers: Some(family), ..AddressReading::default() };
         let pair = |family| Range::parse_pair("16777216", "16777471", numbers(family)).map(|r| r.to_string());
         assert_eq!(pair(Family::V4).as_deref(), Ok("1.0.0.0-1.0.0.255"));
         assert_eq!(pair(Family::V6).as_deref(), Ok("::100:0-::100:ff"));
@@ -364,7 +364,7 @@ mod tests {
     #[test]
     fn prefixes_make_up_the_range() {
         let prefixes = |text: &str| -> Vec<String> {
-            let range = Range::parse(text, Reading::default()).unwrap();
+            let range = Range::parse(text, AddressReading::default()).unwrap();
             range.prefixes().map(|(address, length)| format!("{address}/{length}")).collect()
         };
         assert_eq!(prefixes("1.0.0.0-1.0.129.0"), ["1.0.0.0/17", "1.0.128.0/24", "1.0.129.0/32"]);

@@ -1,6 +1,6 @@
 //! What a topology would change on this machine.
 
-use crate::topology::{Kind, Link, Method, Prefix, Topology};
+use crate::topology::{Link, LinkKind, Method, Prefix, Topology};
 use millstream_host::kernel::link::{NetKind, NetLink, links};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,7 +52,7 @@ pub fn differences(topology: &Topology, live: &Live) -> Vec<String> {
 
 /// Cards of a topology that a machine does not have.
 pub fn missing_cards<'a>(topology: &'a Topology, live: &Live) -> impl Iterator<Item = &'a str> {
-    let cards = topology.links.iter().filter(|link| link.kind == Kind::Card && live.link(&link.name).is_none());
+    let cards = topology.links.iter().filter(|link| link.kind == LinkKind::Card && live.link(&link.name).is_none());
     cards.map(|link| link.name.as_str())
 }
 
@@ -66,7 +66,7 @@ fn differences_of(topology: &Topology, link: &Link, live: &Live) -> Vec<String> 
     let name = &link.name;
     let Some(now) = live.link(name) else {
         return vec![match link.kind {
-            Kind::Card => format!("there is no card {name} on this machine"),
+            LinkKind::Card => format!("there is no card {name} on this machine"),
             _ => format!("{name} is new: a {}", kind(link)),
         }];
     };
@@ -106,10 +106,10 @@ fn addresses_of(link: &Link, before: &[Prefix]) -> Vec<String> {
 
 fn kind(link: &Link) -> &'static str {
     match link.kind {
-        Kind::Card => "card",
-        Kind::Bond(_) => "bond",
-        Kind::Vlan { .. } => "vlan",
-        Kind::Bridge(_) => "bridge",
+        LinkKind::Card => "card",
+        LinkKind::Bond(_) => "bond",
+        LinkKind::Vlan { .. } => "vlan",
+        LinkKind::Bridge(_) => "bridge",
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::limits::{ANSWER_MAX, FORWARD_DELAY_USUAL, LOOK, SETTLE_MAX, START_MAX, VERIFY_MAX};
 use crate::output::file_name;
 use crate::profile::{Activity, DIRECTORY, loaded};
-use crate::topology::{Kind, Link, Method, Topology};
+use crate::topology::{Link, LinkKind, Method, Topology};
 use millstream_host::Command;
 use millstream_host::kernel::link::{degraded, links};
 use millstream_model::Refusal;
@@ -52,7 +52,7 @@ pub async fn verify(topology: &Topology, asked: &Asked) -> Result<Vec<String>, R
 /// How long a link may say nothing after its start: a bridge with STP listens and learns first, and DHCP asks for a while.
 fn silence(link: &Link) -> Duration {
     let learns = match &link.kind {
-        Kind::Bridge(bridge) if bridge.stp => 2 * bridge.forward_delay.unwrap_or(FORWARD_DELAY_USUAL),
+        LinkKind::Bridge(bridge) if bridge.stp => 2 * bridge.forward_delay.unwrap_or(FORWARD_DELAY_USUAL),
         _ => 0,
     };
     let asks =

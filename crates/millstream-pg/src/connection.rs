@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::identifier::quote_identifier;
 use crate::kind::ErrorKind;
 use crate::limits;
-use crate::roster::{Cancel, Place, Roster};
+use crate::roster::{Cancel, Roster, Seat};
 use crate::session::SessionSettings;
 
 /// An open session with its own settings.
@@ -26,7 +26,7 @@ pub struct Connection {
     /// What the server reported about itself when the session began.
     pub server: ServerFacts,
     driver: Driver,
-    place: Place,
+    place: Seat,
 }
 
 /// What a server reports about itself and about our session.

@@ -36,7 +36,7 @@ impl std::fmt::Debug for Member {
 
 /// The place of a session in the roster, until dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct Seat {
     roster: Roster,
     member: Arc<Member>,
 }
@@ -51,10 +51,10 @@ pub struct Waiting {
 
 impl Roster {
     /// Adds a session.
-    pub(crate) fn enter(&self, pid: i32, cancel: Cancel) -> Place {
+    pub(crate) fn enter(&self, pid: i32, cancel: Cancel) -> Seat {
         let member = Arc::new(Member { pid, cancel, rows: AtomicU64::new(0) });
         self.entries().members.push(Arc::clone(&member));
-        Place { roster: self.clone(), member }
+        Seat { roster: self.clone(), member }
     }
 
     /// The process ids of the sessions, and the rows of what each does now; zero if unknown.
@@ -85,7 +85,7 @@ impl Roster {
     }
 }
 
-impl Place {
+impl Seat {
     /// Notes how many rows the session works on now.
     pub(crate) fn works_on(&self, rows: u64) {
         self.member.rows.store(rows, Relaxed);
@@ -102,7 +102,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Seat {
     fn drop(&mut self) {
         self.roster.entries().members.retain(|member| !Arc::ptr_eq(member, &self.member));
     }

@@ -31,7 +31,7 @@ pub struct Index {
 
 /// A value's place in the text of all values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct TextSpan {
     start: u32,
     len: u32,
 }
@@ -64,7 +64,7 @@ struct Block<N> {
 #[derive(Debug, Clone, Copy)]
 struct Rest<N> {
     end: N,
-    value: Place,
+    value: TextSpan,
 }
 
 /// Numbers that are looked up together, and the place of each among all addresses.
@@ -86,7 +86,7 @@ impl Index {
             Self { v4: Ranges::default(), v6: Ranges::default(), values: String::new(), value_bytes_max: 0 };
         // Equal members have one value. To compare the members would take longer than all else, because each lies
         // elsewhere in the file. Nobody knows the seed, so two of a billion have one hash once in 10^20 times.
-        let mut numbers: HashMap<u128, Option<Place>> = HashMap::new();
+        let mut numbers: HashMap<u128, Option<TextSpan>> = HashMap::new();
         let seed = RandomState::new().hash_one(0);
         let (mut bytes, mut seen) = (0, vec![false; pick.map_or(0, Pick::count)]);
         for found in generation.ranges()? {
@@ -99,7 +99,7 @@ impl Index {
                         Some(pick) => pick.object(&members, &mut seen).map_err(damaged)?,
                         None => Some(braced(&members)),
                     };
-                    bytes += 2 * size_of::<(u128, Option<Place>)>() + object.as_ref().map_or(0, String::len);
+                    bytes += 2 * size_of::<(u128, Option<TextSpan>)>() + object.as_ref().map_or(0, String::len);
                     if bytes > INDEX_BYTES_MAX {
                         return Err(too_large(bytes));
                     }
@@ -157,7 +157,7 @@ impl Index {
         }
         self.v4.get_all(&v4, &mut values);
         self.v6.get_all(&v6, &mut values);
-        let mut append = |value: Place| {
+        let mut append = |value: TextSpan| {
             let begin = json.len();
             json.push_str(self.value(value));
             begin..json.len()
@@ -177,16 +177,16 @@ impl Index {
     }
 
     /// Adds a value. There is room for it: [`INDEX_BYTES_MAX`] is below the largest place.
-    fn add_value(&mut self, value: &str) -> Place {
+    fn add_value(&mut self, value: &str) -> TextSpan {
         let place = |bytes: usize| u32::try_from(bytes).expect("the values of an index are bounded");
-        let added = Place { start: place(self.values.len()), len: place(value.len()) };
+        let added = TextSpan { start: place(self.values.len()), len: place(value.len()) };
         self.values.push_str(value);
         self.value_bytes_max = self.value_bytes_max.max(value.len());
         added
     }
 
     #[inline]
-    fn value(&self, Place { start, len }: Place) -> &str {
+    fn value(&self, TextSpan { start, len }: TextSpan) -> &str {
         &self.values[start as usize..][..len as usize]
     }
 }
@@ -212,7 +212,7 @@ impl<N> Default for Ranges<N> {
 
 impl<N: Copy + Ord + Into<u128>> Ranges<N> {
     /// Adds a range behind the others. Returns the memory that it takes.
-    fn push(&mut self, start: N, end: N, value: Place) -> usize {
+    fn push(&mut self, start: N, end: N, value: TextSpan) -> usize {
         let at = self.count % BLOCK;
         self.count += 1;
         match self.blocks.last_mut().filter(|_| at > 0) {
@@ -242,14 +242,14 @@ impl<N: Copy + Ord + Into<u128>> Ranges<N> {
 
     /// The value of the range that begins last at or before the number, if that range reaches it.
     #[inline]
-    fn get(&self, number: N) -> Option<Place> {
+    fn get(&self, number: N) -> Option<TextSpan> {
         let blocks = self.part(number)?;
         self.get_in(self.block(blocks, number), number)
     }
 
     /// Looks up many numbers. Each part of the work is done for all of them before the next: what one number needs from
     /// memory waits for what it got before, and does not wait for the other numbers.
-    fn get_all(&self, asked: &Asked<N>, values: &mut [Option<Place>]) {
+    fn get_all(&self, asked: &Asked<N>, values: &mut [Option<TextSpan>]) {
         let parts: Vec<_> = asked.numbers.iter().map(|number| self.part(*number)).collect();
         let found = parts.into_iter().zip(&asked.numbers);
         let blocks: Vec<_> = found.map(|(part, number)| Some(self.block(part?, *number))).collect();
@@ -280,7 +280,7 @@ impl<N: Copy + Ord + Into<u128>> Ranges<N> {
 
     /// The same as [`Ranges::get`], if the block is known that holds the last range at or before the number.
     #[inline]
-    fn get_in(&self, number_of_block: usize, number: N) -> Option<Place> {
+    fn get_in(&self, number_of_block: usize, number: N) -> Option<TextSpan> {
         let block = &self.blocks[number_of_block];
         let filled = (self.count - number_of_block * BLOCK).min(BLOCK);
         let at = block.starts[..filled].partition_point(|start| *start <= number) - 1;
@@ -300,7 +300,7 @@ mod tests {
     fn a_number_gets_the_value_of_the_range_around_it() {
         for mut rng in Cases::new(300) {
             let (mut ranges, mut plain, mut next) = (Ranges::default(), Vec::new(), rng.u32(..3));
-            for value in (0..rng.u32(..400)).map(|start| Place { start, len: 1 }) {
+            for value in (0..rng.u32(..400)).map(|start| TextSpan { start, len: 1 }) {
                 let end = next + rng.u32(..3);
                 ranges.push(next, end, value);
                 plain.push((next, end, value));
@@ -318,7 +318,7 @@ mod tests {
             assert_eq!(ranges.get(u32::MAX), None);
         }
         let mut last = Ranges::default();
-        let value = Place { start: 1, len: 2 };
+        let value = TextSpan { start: 1, len: 2 };
         last.push(u128::MAX, u128::MAX, value);
         last.divide();
         assert_eq!((last.get(u128::MAX), last.get(0)), (Some(value), None));

@@ -19,7 +19,7 @@ pub use diff::{Difference, Differences, diff};
 pub use error::Error;
 pub use index::Index;
 pub use logged::{Which, addresses};
-pub use millstream_model::range::{FAMILIES, Family, Range, Reading};
+pub use millstream_model::range::{AddressReading, FAMILIES, Family, Range};
 pub use pick::{Pick, unquoted, words};
 pub use store::{FORMAT, Found, Generation, Layout, Receipt, current, generations};
 pub use value::braced;

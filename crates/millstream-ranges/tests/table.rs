@@ -7,7 +7,7 @@ use fastrand::Rng;
 use millstream_model::CollectionName;
 use millstream_pg::Explained;
 use millstream_ranges::export::{TableOptions, lateral, to_table};
-use millstream_ranges::{Error, FAMILIES, Family, Generation, Range, Reading};
+use millstream_ranges::{AddressReading, Error, FAMILIES, Family, Generation, Range};
 use millstream_testkit::{cases, each_build};
 use serde_json::Value;
 use std::net::IpAddr;
@@ -34,8 +34,9 @@ impl Folder {
     }
 
     fn build_of(&self, ranges: &[(&str, &str)]) -> Generation {
-        let parsed =
-            |(range, members): &(&str, &str)| (Range::parse(range, Reading::default()).unwrap(), (*members).to_owned());
+        let parsed = |(range, members): &(&str, &str)| {
+            (Range::parse(range, AddressReading::default()).unwrap(), (*members).to_owned())
+        };
         self.build(ranges.iter().map(parsed).collect())
     }
 }

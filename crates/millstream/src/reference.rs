@@ -269,12 +269,34 @@ fn escaped(text: &str) -> String {
     shown.collect::<Vec<_>>().join("`")
 }
 
+/// Shows options as code, with their value if the next word is one.
 fn options(text: &str) -> String {
-    let word = |word: &str| match word.strip_prefix("--").map(|name| name.trim_end_matches(['.', ',', ';', ')', ':'])) {
-        Some(name) if !name.is_empty() => word.replacen(&format!("--{name}"), &format!("`--{name}`"), 1),
-        _ => word.to_owned(),
-    };
-    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
+    let end = |word: &str| word.trim_end_matches(['.', ',', ';', ')', ':']).len();
+    let mut shown: Vec<String> = Vec::new();
+    let mut words = text.split(' ').peekable();
+    while let Some(word) = words.next() {
+        let Some(name) = word.strip_prefix("--").filter(|name| end(name) > 0) else {
+            shown.push(word.to_owned());
+            continue;
+        };
+        let value = words.next_if(|next| end(word) == word.len() && is_value(name, &next[..end(next)]));
+        let whole = [Some(word), value].into_iter().flatten().collect::<Vec<_>>().join(" ");
+        let (code, rest) = whole.split_at(end(&whole));
+        shown.push(format!("`{code}`{rest}"));
+    }
+    shown.join(" ")
+}
+
+/// Whether a word is a value that an option of some command can have.
+fn is_value(option: &str, word: &str) -> bool {
+    fn has(command: &Command, option: &str, word: &str) -> bool {
+        let own = command.get_arguments().filter(|arg| arg.get_long() == Some(option));
+        own.flat_map(Arg::get_possible_values).any(|value| value.get_name() == word)
+            || command.get_subcommands().any(|sub| has(sub, option, word))
+    }
+    let number = word.trim_end_matches(['%', 's']);
+    let is_mode = option == "mode" && millstream_engine::MODES.iter().any(|mode| mode.name == word);
+    is_mode || number.parse::<u64>().is_ok() || has(&Args::command(), option, word)
 }
 
 #[test]
@@ -298,4 +320,10 @@ fn defaults_move_behind_the_first_paragraph() {
 #[test]
 fn only_text_outside_code_is_escaped() {
     assert_eq!(escaped("a <b> `<c> *.d --e` *.f --g-h, -- i"), "a \\<b> `<c> *.d --e` \\*.f `--g-h`, -- i");
+}
+
+#[test]
+fn an_option_is_code_with_its_value() {
+    let shown = options("With --layout log, or --max-rejects 0; --strict with files, --mode newest.");
+    assert_eq!(shown, "With `--layout log`, or `--max-rejects 0`; `--strict` with files, `--mode newest`.");
 }

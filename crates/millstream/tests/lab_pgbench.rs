@@ -145,7 +145,10 @@ fn a_wrong_word_in_an_experiment_is_named_with_its_line() {
         (["ingest", "--set", "docs=5"], "experiment ingest: unknown value \"docs\": expected one of bytes, documents"),
         (["ladder", "--set", "docs=5"], "experiment ladder: it has no values to choose, so no \"docs\""),
         (["ingest", "--arms", "copie"], "experiment ingest: unknown arm \"copie\""),
-        (["ingest", "--arms", "millstream/third"], "millstream/third continues millstream/changed, which is not there"),
+        (
+            ["ingest", "--arms", "millstream/third"],
+            "millstream/third continues millstream/changed, which is not chosen",
+        ),
     ] {
         let run = crate::process::millstream(&[&["lab", "run"], &args[..]].concat()).ends(2);
         assert!(run.stderr.contains(said), "{run:?}");

@@ -1,7 +1,7 @@
 //! Rule `file_name`: a file or module is named after what it holds.
 
 use super::{Report, Rule};
-use crate::pieces::{Kind, pieces};
+use crate::pieces::{PieceKind, pieces};
 use crate::tree::Tree;
 
 pub(super) const RULE: Rule =
@@ -19,7 +19,7 @@ fn check(tree: &Tree, report: &mut Report) {
     }
     for file in tree.with_extension("rs") {
         for piece in pieces(&file.text) {
-            if piece.kind != Kind::Code {
+            if piece.kind != PieceKind::Code {
                 continue;
             }
             for (line, code) in piece.lines() {

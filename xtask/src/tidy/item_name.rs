@@ -2,7 +2,7 @@
 
 use super::list::{defines, slices};
 use super::{Report, Rule};
-use crate::pieces::{Kind, Piece, pieces, tests_begin};
+use crate::pieces::{Piece, PieceKind, pieces, tests_begin};
 use crate::tree::{File, Tree};
 
 pub(super) const RULE: Rule = Rule {
@@ -29,7 +29,7 @@ fn check(tree: &Tree, report: &mut Report) {
             let pieces = pieces(&file.text);
             for three in pieces.windows(3) {
                 let [code, text, after] = three else { continue };
-                if code.kind != Kind::Code || text.kind != Kind::Text || text.line >= tests {
+                if code.kind != PieceKind::Code || text.kind != PieceKind::Text || text.line >= tests {
                     continue;
                 }
                 let asked = items.iter().find(|item| {
@@ -53,7 +53,7 @@ fn items<'a>(list: &File, files: &[&'a File]) -> Vec<Item<'a>> {
         for file in files.iter().filter(|file| slice.has(file.stem()) && defines(&file.text, slice.element)) {
             let names = pieces(&file.text);
             let found = names.windows(2).find_map(|pair| match pair {
-                [Piece { kind: Kind::Code, text: code, .. }, Piece { kind: Kind::Text, text, .. }]
+                [Piece { kind: PieceKind::Code, text: code, .. }, Piece { kind: PieceKind::Text, text, .. }]
                     if code.trim_end().ends_with("name:") =>
                 {
                     Some(*text)

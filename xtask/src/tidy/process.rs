@@ -1,7 +1,7 @@
 //! Rule `process`: one crate starts programs.
 
 use super::{Report, Rule};
-use crate::pieces::{Kind, has_word, pieces, tests_begin};
+use crate::pieces::{PieceKind, has_word, pieces, tests_begin};
 use crate::tree::Tree;
 
 pub(super) const RULE: Rule = Rule {
@@ -19,7 +19,7 @@ fn check(tree: &Tree, report: &mut Report) {
             continue;
         }
         let tests = tests_begin(&file.text).unwrap_or(usize::MAX);
-        for piece in pieces(&file.text).iter().filter(|piece| piece.kind == Kind::Code) {
+        for piece in pieces(&file.text).iter().filter(|piece| piece.kind == PieceKind::Code) {
             for (at, module) in piece.text.match_indices("process::") {
                 let line = piece.line + piece.text[..at].matches('\n').count();
                 if line < tests && names_command(&piece.text[at + module.len()..]) {

@@ -1,13 +1,13 @@
-//! Rule `room`: inside a crate, code uses only what `ARCHITECTURE.md` lists below it.
+//! Rule `room`: inside a crate no folder or top-level file uses one that uses it, and what must be absent is absent.
 
 use super::{Report, Rule};
-use crate::pieces::{Kind, pieces, tests_begin};
+use crate::pieces::{PieceKind, pieces, tests_begin};
 use crate::tree::{Crate, File, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const RULE: Rule = Rule {
     name: "room",
-    says: "inside a crate a folder or top-level file uses only those listed below it under Rooms in ARCHITECTURE.md",
+    says: "inside a crate the folders and top-level files use each other without circles, and not what ARCHITECTURE.md excludes",
     check,
 };
 
@@ -17,10 +17,12 @@ const HEADING: &str = "## Rooms";
 /// Files that may use every room, because they declare the rooms.
 const DECLARING: &[&str] = &["lib", "main"];
 
-/// The rooms of a crate as the document lists them, from the top down.
-struct Listed {
+/// What the document excludes: a room of a crate, and the rooms that it does not use.
+struct Absent {
     line: usize,
-    rooms: Vec<String>,
+    package: String,
+    room: String,
+    unused: Vec<String>,
 }
 
 /// A name that code takes from its crate.
@@ -29,57 +31,79 @@ struct Used {
     name: String,
 }
 
+/// Which rooms each room uses, and where it does so first.
+type Uses<'a> = BTreeMap<&'a str, BTreeMap<String, (&'a str, usize)>>;
+
 fn check(tree: &Tree, report: &mut Report) {
-    // Rule `map` reports a missing document.
-    let Some(map) = tree.file(MAP) else { return };
-    let mut listed = listed(map);
+    let absences = tree.file(MAP).map(absences).unwrap_or_default();
     for package in &tree.crates {
-        let own = listed.remove(&package.name);
-        check_crate(tree, package, own.as_ref(), report);
+        let own: Vec<&Absent> = absences.iter().filter(|absent| absent.package == package.name).collect();
+        check_crate(tree, package, &own, report);
     }
-    for (name, Listed { line, .. }) in listed {
-        report.broken(MAP, line, format!("there is no crate {name}, remove its rooms"));
+    for Absent { line, package, .. } in &absences {
+        if !tree.crates.iter().any(|one| one.name == *package) {
+            report.broken(MAP, *line, format!("there is no crate {package}, remove its rooms"));
+        }
     }
 }
 
-fn check_crate(tree: &Tree, package: &Crate, listed: Option<&Listed>, report: &mut Report) {
+fn check_crate(tree: &Tree, package: &Crate, absences: &[&Absent], report: &mut Report) {
     let src = format!("{}/src/", package.folder);
     let files: Vec<(&File, Vec<&str>)> = tree
         .with_extension("rs")
         .filter_map(|file| Some((file, module(file.path.strip_prefix(&src)?)?)))
         .filter(|(_, module)| !DECLARING.contains(&module[0]) && module[0] != "bin")
         .collect();
-    let is_room = |name: &str| files.iter().any(|(_, module)| module[0] == name);
-    if let Some(Listed { line, rooms }) = listed {
-        for room in rooms.iter().filter(|room| !is_room(room)) {
-            report.broken(MAP, *line, format!("{} has no room {room}, remove it from its list", package.name));
+    let rooms: BTreeSet<&str> = files.iter().map(|(_, module)| module[0]).collect();
+    for Absent { line, room, unused, .. } in absences {
+        for missing in [room].into_iter().chain(unused).filter(|name| !rooms.contains(name.as_str())) {
+            report.broken(MAP, *line, format!("{} has no room {missing}, correct the line", package.name));
         }
     }
-    let place = |room: &str| listed.and_then(|listed| listed.rooms.iter().position(|one| one == room));
     let root = DECLARING.iter().find_map(|name| tree.file(&format!("{src}{name}.rs")));
     let exported = root.map(|root| exported(&root.text)).unwrap_or_default();
-    let mut unlisted = BTreeSet::new();
+    let mut uses = Uses::new();
     for (file, module) in &files {
         for Used { line, name } in used(&file.text, module.len()) {
-            let target = if is_room(&name) { Some(&name) } else { exported.get(&name) };
+            let target = if rooms.contains(name.as_str()) { Some(&name) } else { exported.get(&name) };
             let Some(target) = target.filter(|target| *target != module[0]) else { continue };
-            for room in [module[0], target] {
-                if place(room).is_none() && unlisted.insert(room.to_owned()) {
-                    let says = format!("{} has no place for {room} under Rooms, list it", package.name);
-                    report.broken(&file.path, line, says);
-                }
+            let first = uses.entry(module[0]).or_default();
+            first.entry(target.clone()).or_insert((&file.path, line));
+        }
+    }
+    for (room, targets) in &uses {
+        for (target, (path, line)) in targets {
+            if let Some(circle) = way(&uses, target, room) {
+                let says = format!("{room} uses {circle}: a circle, move what both need below, or pass a value in");
+                report.broken(path, *line, says);
             }
-            if let (Some(here), Some(there)) = (place(module[0]), place(target))
-                && there < here
-            {
-                let says = format!(
-                    "{} may not use {target}, which stands above it: move what it needs below, or pass a value in",
-                    module[0]
-                );
-                report.broken(&file.path, line, says);
+            if absences.iter().any(|absent| absent.room == *room && absent.unused.contains(target)) {
+                let says = format!("{room} may not use {target}, by Rooms in {MAP}: pass a value in");
+                report.broken(path, *line, says);
             }
         }
     }
+}
+
+/// The shortest way from a room to another one, as words; `None` if there is none.
+fn way(uses: &Uses<'_>, from: &str, to: &str) -> Option<String> {
+    let mut ways = vec![vec![from.to_owned()]];
+    let mut seen = BTreeSet::from([from.to_owned()]);
+    while !ways.is_empty() {
+        let mut longer = Vec::new();
+        for way in ways {
+            let last = way.last().map_or("", String::as_str);
+            if last == to {
+                return Some(way.join(", which uses "));
+            }
+            for next in uses.get(last).into_iter().flat_map(BTreeMap::keys).filter(|next| seen.insert((*next).clone()))
+            {
+                longer.push([way.clone(), vec![next.clone()]].concat());
+            }
+        }
+        ways = longer;
+    }
+    None
 }
 
 /// The module that a file below `src/` holds, such as `["write", "lane"]`; `None` for tests.
@@ -91,27 +115,15 @@ fn module(path: &str) -> Option<Vec<&str>> {
     (!parts.contains(&"tests")).then_some(parts)
 }
 
-/// The lists of the document, by crate: ``- `CRATE`: `room`, `room`, ..``, which may go over several lines.
-fn listed(map: &File) -> BTreeMap<String, Listed> {
-    let mut all: BTreeMap<String, Listed> = BTreeMap::new();
-    let mut last = None;
+/// What the document excludes: lines such as ``- `CRATE`: `room` uses neither `one` nor `other` ``.
+fn absences(map: &File) -> Vec<Absent> {
     let lines = map.lines().skip_while(|(_, line)| *line != HEADING).skip(1);
-    for (line, text) in lines.take_while(|(_, text)| !text.starts_with("## ")) {
-        let rooms = if let Some((name, rooms)) = text.strip_prefix("- `").and_then(|rest| rest.split_once("`:")) {
-            last = Some(name.to_owned());
-            all.insert(name.to_owned(), Listed { line, rooms: Vec::new() });
-            rooms
-        } else if text.starts_with("  ") {
-            text
-        } else {
-            last = None;
-            continue;
-        };
-        if let Some(listed) = last.as_ref().and_then(|name| all.get_mut(name)) {
-            listed.rooms.extend(rooms.split('`').skip(1).step_by(2).map(str::to_owned));
-        }
-    }
-    all
+    let lines = lines.take_while(|(_, text)| !text.starts_with("## ")).filter(|(_, text)| text.starts_with("- `"));
+    let absent = |(line, text): (usize, &str)| {
+        let mut names = text.split('`').skip(1).step_by(2).map(str::to_owned);
+        Some(Absent { line, package: names.next()?, room: names.next()?, unused: names.collect() })
+    };
+    lines.filter_map(absent).collect()
 }
 
 /// Names that the crate's root takes out of its rooms, and the rooms.
@@ -185,8 +197,8 @@ fn code(text: &str) -> String {
     let mut code = String::new();
     for piece in pieces(text) {
         match piece.kind {
-            Kind::Code => code.push_str(piece.text),
-            Kind::Comment | Kind::Text => {
+            PieceKind::Code => code.push_str(piece.text),
+            PieceKind::Comment | PieceKind::Text => {
                 code.push(' ');
                 code.extend(piece.text.matches('\n'));
             }
@@ -200,6 +212,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_way_is_the_shortest() {
+        let to = |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), ("f", 1))).collect();
+        let uses = Uses::from([("a", to(&["b", "c"])), ("b", to(&["c"])), ("c", to(&["d"]))]);
+        assert_eq!(way(&uses, "a", "d").unwrap(), "a, which uses c, which uses d");
+        assert_eq!(way(&uses, "d", "a"), None);
+    }
+
+    #[test]
     fn rooms_are_found_in_paths_groups_and_super_paths() {
         let text = "use crate::{a::{b, c}, d};\nfn f() { crate::e::g(); \"crate::no\"; }\n// crate::no\nuse super::super::h;\n\
                     use super::no;\n#[cfg(test)]\nmod tests { use crate::no; }\n";
@@ -210,7 +230,7 @@ mod tests {
 
     #[test]
     fn exported_names_belong_to_their_room() {
-        let found = exported("pub use error::{Error, Kind as K};\npub(crate) use crate::a::b;\nuse c::no;\n");
+        let found = exported("pub use error::{Error, PieceKind as K};\npub(crate) use crate::a::b;\nuse c::no;\n");
         let expected = [("Error", "error"), ("K", "error"), ("b", "a")];
         assert_eq!(found, expected.map(|(name, room)| (name.to_owned(), room.to_owned())).into());
     }

@@ -1,7 +1,7 @@
 //! Rule `spelling`: only the command line knows how options and commands are typed.
 
 use super::{Report, Rule};
-use crate::pieces::{Kind, pieces, tests_begin};
+use crate::pieces::{PieceKind, pieces, tests_begin};
 use crate::tree::{File, Tree};
 
 pub(super) const RULE: Rule = Rule {
@@ -56,7 +56,7 @@ fn check(tree: &Tree, report: &mut Report) {
     for file in libraries {
         let tests = tests_begin(&file.text).unwrap_or(usize::MAX);
         for piece in pieces(&file.text) {
-            if piece.kind != Kind::Text || piece.line >= tests || is_argument(piece.text) {
+            if piece.kind != PieceKind::Text || piece.line >= tests || is_argument(piece.text) {
                 continue;
             }
             for (line, text) in piece.lines() {

@@ -1,7 +1,7 @@
 //! Rule `sql_case`: SQL is written in lower case.
 
 use super::{Report, Rule};
-use crate::pieces::{Kind, has_word, pieces};
+use crate::pieces::{PieceKind, has_word, pieces};
 use crate::tree::Tree;
 
 pub(super) const RULE: Rule = Rule { name: "sql_case", says: "SQL is in lower case", check };
@@ -69,7 +69,7 @@ fn check(tree: &Tree, report: &mut Report) {
     }
     for file in tree.with_extension("rs") {
         for piece in pieces(&file.text) {
-            if piece.kind == Kind::Text
+            if piece.kind == PieceKind::Text
                 && let Some(word) = statement(piece.text)
             {
                 report.broken(&file.path, piece.line, says(word));

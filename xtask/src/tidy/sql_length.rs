@@ -1,7 +1,7 @@
 //! Rule `sql_length`: long SQL has a file of its own.
 
 use super::{Report, Rule};
-use crate::pieces::{Kind, pieces, tests_begin};
+use crate::pieces::{PieceKind, pieces, tests_begin};
 use crate::tree::Tree;
 
 pub(super) const RULE: Rule = Rule {
@@ -24,7 +24,7 @@ fn check(tree: &Tree, report: &mut Report) {
         let tests = tests_begin(&file.text).unwrap_or(usize::MAX);
         for piece in pieces(&file.text) {
             let lines = piece.text.trim().lines().count();
-            let static_sql = piece.kind == Kind::Text
+            let static_sql = piece.kind == PieceKind::Text
                 && piece.line < tests
                 && !piece.text.contains('{')
                 && begins_statement(piece.text);

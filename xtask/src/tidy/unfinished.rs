@@ -1,7 +1,7 @@
 //! Rule `unfinished`: the repository holds no unfinished work.
 
 use super::{Report, Rule};
-use crate::pieces::{Kind, has_word, pieces};
+use crate::pieces::{PieceKind, has_word, pieces};
 use crate::tree::Tree;
 
 pub(super) const RULE: Rule =
@@ -27,7 +27,7 @@ fn check(tree: &Tree, report: &mut Report) {
     }
     for file in tree.with_extension("rs") {
         for piece in pieces(&file.text) {
-            if piece.kind != Kind::Code {
+            if piece.kind != PieceKind::Code {
                 continue;
             }
             for (line, code) in piece.lines() {

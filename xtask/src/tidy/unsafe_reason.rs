@@ -1,7 +1,7 @@
 //! Rule `unsafe_reason`: unsafe code says why it is sound.
 
 use super::{Report, Rule};
-use crate::pieces::{Kind, has_word, pieces};
+use crate::pieces::{PieceKind, has_word, pieces};
 use crate::tree::Tree;
 
 pub(super) const RULE: Rule =
@@ -14,7 +14,7 @@ fn check(tree: &Tree, report: &mut Report) {
     for file in tree.with_extension("rs") {
         let lines: Vec<&str> = file.text.lines().collect();
         for piece in pieces(&file.text) {
-            if piece.kind != Kind::Code {
+            if piece.kind != PieceKind::Code {
                 continue;
             }
             for (line, code) in piece.lines() {

@@ -2,7 +2,7 @@
 
 use super::ClusterRequest;
 use super::backup_manifest::Arrived;
-use crate::entry::Kind;
+use crate::entry::EntryKind;
 use crate::error::Error;
 use crate::flow;
 use crate::manifest::Reader;
@@ -136,7 +136,7 @@ impl Destination {
         let mut list = Reader::open(&manifest).map_err(Error::manifest(&manifest))?;
         let mut files = Vec::new();
         while let Some(entry) = list.next().map_err(Error::manifest(&manifest))? {
-            let Kind::File { size, hash } = entry.facts.kind else { continue };
+            let EntryKind::File { size, hash } = entry.facts.kind else { continue };
             let path = named(&entry.path);
             let Some(hash) = hash else {
                 return Err(Refusal::new(format!("{} has no hash", crate::path::shown(&path))).into());

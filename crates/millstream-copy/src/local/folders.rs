@@ -3,7 +3,7 @@
 use super::Job;
 use super::worker::{Trouble, Worker};
 use crate::counts::Counts;
-use crate::entry::{Entry, Facts, Kind};
+use crate::entry::{Entry, EntryKind, Facts};
 use crate::error::Error;
 use crate::manifest::{Reader, Sorted, Sorter, damaged};
 use crate::path::join;
@@ -27,7 +27,7 @@ pub(crate) fn make(job: &Job<'_>, root_was_missing: bool) -> Result<(Made, Count
     let mut sorter = Sorter::new(job.state.folder());
     let mut list = Reader::open(&job.state.list()).map_err(Error::manifest(&job.state.list()))?;
     while let Some(entry) = list.next().map_err(Error::manifest(&job.state.list()))? {
-        if entry.facts.kind != Kind::Folder {
+        if entry.facts.kind != EntryKind::Folder {
             continue;
         }
         if job.tally.is_stopped() {

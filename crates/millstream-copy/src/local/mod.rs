@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::feed::{Fed, Item, feed};
 use crate::jobs::{self, Found, Gate, Trials};
 use crate::limits::{BLOCK_BYTES_MAX, BLOCK_ENTRIES_MAX, BLOCKS_MAX};
-use crate::place::Place;
+use crate::place::Ends;
 use crate::request::{Jobs, Request};
 use crate::state::State;
 use crate::tally::{Failures, Tally};
@@ -40,7 +40,7 @@ pub(crate) fn unfinished(state: &State) -> String {
 /// What all workers of a copy share.
 pub(crate) struct Job<'a> {
     pub(crate) request: &'a Request,
-    pub(crate) place: &'a Place,
+    pub(crate) place: &'a Ends,
     pub(crate) state: &'a State,
     pub(crate) source: &'a Tree,
     pub(crate) destination: &'a Tree,
@@ -67,7 +67,7 @@ enum Work {
 impl<'a> Job<'a> {
     pub(crate) fn new(
         request: &'a Request,
-        (place, state): (&'a Place, &'a State),
+        (place, state): (&'a Ends, &'a State),
         (source, destination): (&'a Tree, &'a Tree),
         (tally, failures): (&'a Tally, &'a Failures),
     ) -> Self {

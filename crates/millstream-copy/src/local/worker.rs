@@ -4,7 +4,7 @@ use super::Job;
 use super::large::{Large, Opened};
 use super::transfer::{self, Ended, Transfer, clone, copy_on_server};
 use crate::counts::Counts;
-use crate::entry::{Entry, Facts, Kind, Time, changed, inode, modified, size_of};
+use crate::entry::{Entry, EntryKind, Facts, Time, changed, inode, modified, size_of};
 use crate::error::{Error, is_final};
 use crate::feed::Item;
 use crate::hasher::Hasher;
@@ -169,8 +169,8 @@ impl<'a> Worker<'a> {
         let folders = self.folders(path)?;
         let name = named(split(path).1).map_err(self.of_destination())?;
         match &item.entry.facts.kind {
-            Kind::File { .. } => self.file(item, &folders, &name),
-            Kind::Folder => Err(Trouble::Reason("it has become a folder".to_owned())),
+            EntryKind::File { .. } => self.file(item, &folders, &name),
+            EntryKind::Folder => Err(Trouble::Reason("it has become a folder".to_owned())),
             _ => self.special(&item.entry, &folders, &name),
         }
     }
@@ -203,7 +203,7 @@ impl<'a> Worker<'a> {
             return Ok(None);
         };
         let (now, mut facts) = (Facts::of(&there), item.entry.facts.clone());
-        if now.kind == Kind::Folder {
+        if now.kind == EntryKind::Folder {
             return Err(Trouble::Reason("a folder is in its place at the destination".to_owned()));
         }
         if !facts.is_same_file(&now) {
@@ -287,7 +287,7 @@ impl<'a> Worker<'a> {
             }
             self.counts.changed += u64::from(!self.job.request.live);
         }
-        facts.kind = Kind::File { size, hash };
+        facts.kind = EntryKind::File { size, hash };
         self.complete(path, &facts, &destination, (&folders.destination, &self.temporary.clone(), name))?;
         Ok(Some(facts))
     }
@@ -365,10 +365,10 @@ impl<'a> Worker<'a> {
         let failed = self.of_destination();
         if let Some(there) = tree::stat(folder, name).map_err(&failed)? {
             let mut now = Facts::of(&there);
-            if now.kind == Kind::Folder {
+            if now.kind == EntryKind::Folder {
                 return Err(Trouble::Reason("a folder is in its place at the destination".to_owned()));
             }
-            if let Kind::Link { target } = &mut now.kind {
+            if let EntryKind::Link { target } = &mut now.kind {
                 *target = tree::target(folder, name).map_err(&failed)?;
             }
             if now.kind == facts.kind {
@@ -379,14 +379,14 @@ impl<'a> Worker<'a> {
         tree::remove(folder, &self.temporary).map_err(&failed)?;
         let mode = Mode::from_raw_mode(0o600);
         let made = match &facts.kind {
-            Kind::Link { target } => fs::symlinkat(&target[..], folder, &self.temporary),
-            Kind::Pipe => fs::mknodat(folder, &self.temporary, FileType::Fifo, mode, 0),
-            Kind::Socket => fs::mknodat(folder, &self.temporary, FileType::Socket, mode, 0),
-            Kind::Device { is_block, number } => {
+            EntryKind::Link { target } => fs::symlinkat(&target[..], folder, &self.temporary),
+            EntryKind::Pipe => fs::mknodat(folder, &self.temporary, FileType::Fifo, mode, 0),
+            EntryKind::Socket => fs::mknodat(folder, &self.temporary, FileType::Socket, mode, 0),
+            EntryKind::Device { is_block, number } => {
                 let kind = if *is_block { FileType::BlockDevice } else { FileType::CharacterDevice };
                 fs::mknodat(folder, &self.temporary, kind, mode, *number)
             }
-            Kind::File { .. } | Kind::Folder => Err(Errno::INVAL),
+            EntryKind::File { .. } | EntryKind::Folder => Err(Errno::INVAL),
         };
         made.map_err(io::Error::from).map_err(&failed)?;
         let thing = Thing::Named(folder.as_fd(), &self.temporary);
@@ -515,7 +515,7 @@ impl<'a> Worker<'a> {
         let destination = opened.map_err(io::Error::from).map_err(self.of_destination())?;
         let mut entry = Entry { path: path.clone(), facts };
         if copied.is_empty() && folders.is_one_device && self.is_cloned(&source, &destination)? {
-            entry.facts.kind = Kind::File { size, hash: None };
+            entry.facts.kind = EntryKind::File { size, hash: None };
             let names = (&folders.destination, temporary.as_c_str(), name.as_c_str());
             self.complete(path, &entry.facts, &destination, names)?;
             self.account(path, size, Ok((Outcome::Copied, entry.facts))).map_err(Trouble::Final)?;

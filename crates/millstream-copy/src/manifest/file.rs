@@ -146,7 +146,7 @@ fn read_header(file: &mut impl BufRead) -> io::Result<Header> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entry::{Attribute, Facts, Inode, Kind, Time};
+    use crate::entry::{Attribute, EntryKind, Facts, Inode, Time};
 
     fn header() -> Header {
         let destination = b"/d/\xff".to_vec();
@@ -155,12 +155,12 @@ mod tests {
 
     fn entries() -> Vec<Entry> {
         let kinds = [
-            Kind::Folder,
-            Kind::File { size: 1 << 40, hash: Some([7; 32]) },
-            Kind::Link { target: b"\xff\n".to_vec() },
-            Kind::Device { is_block: true, number: 259 },
+            EntryKind::Folder,
+            EntryKind::File { size: 1 << 40, hash: Some([7; 32]) },
+            EntryKind::Link { target: b"\xff\n".to_vec() },
+            EntryKind::Device { is_block: true, number: 259 },
         ];
-        let entry = |(n, kind): (u8, Kind)| {
+        let entry = |(n, kind): (u8, EntryKind)| {
             let facts = Facts {
                 kind,
                 mode: 0o4755,

@@ -8,7 +8,7 @@ use std::path::Path;
 pub(crate) struct Sorter(millstream_input::Sorter);
 
 /// A record: its path and its bytes.
-pub(crate) struct Record {
+pub(crate) struct PathRecord {
     pub(crate) path: Vec<u8>,
     pub(crate) body: Vec<u8>,
 }
@@ -43,10 +43,10 @@ impl Sorted {
     ///
     /// # Errors
     /// A part cannot be read.
-    pub(crate) fn next(&mut self) -> io::Result<Option<Record>> {
-        let mut record = millstream_input::Record::default();
+    pub(crate) fn next(&mut self) -> io::Result<Option<PathRecord>> {
+        let mut record = millstream_input::SortRecord::default();
         let is_there = self.0.next(&mut record)?;
-        Ok(is_there.then(|| Record { path: swapped(record.key), body: record.body }))
+        Ok(is_there.then(|| PathRecord { path: swapped(record.key), body: record.body }))
     }
 }
 

@@ -5,7 +5,7 @@ use super::rsync::{Change, Line, NameList};
 use super::{RemoteJob, Way};
 use crate::counts::Counts;
 use crate::crew::Queue;
-use crate::entry::{Facts, Hash, Kind};
+use crate::entry::{EntryKind, Facts, Hash};
 use crate::error::Error;
 use crate::feed::{Fed, Item, feed};
 use crate::hasher::Hashing;
@@ -219,11 +219,11 @@ impl Courier<'_> {
         let (folder, name) = job.here.parent(self.path_here(item))?;
         let Some(stat) = tree::stat(&folder, &name)? else { return Ok(None) };
         let mut facts = Facts::of(&stat);
-        let is_file = matches!(facts.kind, Kind::File { .. });
+        let is_file = matches!(facts.kind, EntryKind::File { .. });
         if job.remote.way == Way::ToThere && !(is_file && item.entry.facts.is_same_file(&facts)) {
             return Ok(None);
         }
-        if let Kind::Link { target } = &mut facts.kind {
+        if let EntryKind::Link { target } = &mut facts.kind {
             *target = tree::target(&folder, &name)?;
         }
         if let Some(hash) = known {

@@ -4,7 +4,7 @@ use super::address::{Address, By, quoted, quoted_path};
 use super::rsync::{Change, NameList};
 use super::{RemoteJob, Way};
 use crate::counts::Counts;
-use crate::entry::{Entry, Kind};
+use crate::entry::{Entry, EntryKind};
 use crate::error::Error;
 use crate::local::sweep;
 use crate::manifest::{Reader, Sorter};
@@ -111,7 +111,7 @@ pub(super) fn make(job: &RemoteJob<'_>, root_was_missing: bool) -> Result<Counts
     copied += u64::from(ran.said.contains(MADE));
     let mut list = open(job)?;
     while let Some(entry) = list.next().map_err(Error::manifest(&job.state.list()))? {
-        counts.same += u64::from(entry.facts.kind == Kind::Folder);
+        counts.same += u64::from(entry.facts.kind == EntryKind::Folder);
     }
     // A process that was started again may have said it twice.
     counts.copied = counts.same.min(copied);
@@ -152,7 +152,7 @@ pub(crate) fn dress(job: &RemoteJob<'_>) -> Result<u64, Error> {
     let mut count = 0;
     let mut list = open(job)?;
     while let Some(entry) = list.next().map_err(Error::manifest(&job.state.list()))? {
-        if entry.facts.kind != Kind::Folder {
+        if entry.facts.kind != EntryKind::Folder {
             continue;
         }
         while next.as_ref().is_some_and(|next| order(&next.path, &entry.path) == Ordering::Less) {
@@ -230,7 +230,8 @@ fn names(job: &RemoteJob<'_>) -> Result<NameList, Error> {
         Ok(entry) => entry.map(Ok),
         Err(error) => Some(Err(Error::manifest(&job.state.list())(error))),
     });
-    let is_listed = |entry: &Entry| entry.facts.kind == Kind::Folder && (!entry.path.is_empty() || job.has_root_only());
+    let is_listed =
+        |entry: &Entry| entry.facts.kind == EntryKind::Folder && (!entry.path.is_empty() || job.has_root_only());
     let folders = paths.filter(|entry| entry.as_ref().map_or(true, is_listed));
     NameList::new(job.state.folder(), folders.map(|entry| entry.map(|entry| entry.path)))
 }

@@ -2,7 +2,7 @@
 
 use super::address::{Address, By, quoted_path};
 use super::rsync::{Rsync, unescaped};
-use crate::entry::{Entry, Facts, Inode, Kind, Time};
+use crate::entry::{Entry, EntryKind, Facts, Inode, Time};
 use crate::error::Error;
 use crate::manifest::{Header, Sorter, Writer, encode};
 use crate::path::shown_path;
@@ -128,7 +128,7 @@ impl Listing<'_> {
             }
             let mut entry = entry_of(&fields)?;
             let is_elsewhere = own_device.get_or_insert_with(|| fields[6].clone()) != &fields[6];
-            entry.facts.is_closed = self.one_file_system && entry.facts.kind == Kind::Folder && is_elsewhere;
+            entry.facts.is_closed = self.one_file_system && entry.facts.kind == EntryKind::Folder && is_elsewhere;
             fields.clear();
             self.keep(entry, found)
         })?;
@@ -166,14 +166,14 @@ impl Listing<'_> {
     fn keep(&self, mut entry: Entry, found: &mut Found) -> io::Result<()> {
         if let Some((_, to)) = self.only {
             entry.path = to.to_vec();
-        } else if !self.filter.takes_with_folders(&entry.path, entry.facts.kind == Kind::Folder) {
+        } else if !self.filter.takes_with_folders(&entry.path, entry.facts.kind == EntryKind::Folder) {
             return Ok(());
         }
         let (size, listed) = (entry.facts.size(), &mut found.listed);
         self.tally.found(size);
         listed.entries += 1;
         listed.bytes += size;
-        listed.folders += u64::from(entry.facts.kind == Kind::Folder);
+        listed.folders += u64::from(entry.facts.kind == EntryKind::Folder);
         listed.shared += u64::from(entry.facts.shared.is_some());
         listed.large += u64::from(is_large(&entry.facts));
         found.sorter.push(&entry.path, &encode(&entry.facts)?)
@@ -205,16 +205,16 @@ fn entry_of(fields: &[Vec<u8>]) -> io::Result<Entry> {
     };
     let links = decimal(names)?;
     let kind = match &kind[..] {
-        b"f" => Kind::File { size: decimal(size)?, hash: None },
-        b"d" => Kind::Folder,
-        b"l" => Kind::Link { target: target.clone() },
-        b"p" => Kind::Pipe,
-        b"s" => Kind::Socket,
+        b"f" => EntryKind::File { size: decimal(size)?, hash: None },
+        b"d" => EntryKind::Folder,
+        b"l" => EntryKind::Link { target: target.clone() },
+        b"p" => EntryKind::Pipe,
+        b"s" => EntryKind::Socket,
         // Their numbers are known once they have arrived.
-        b"b" => Kind::Device { is_block: true, number: 0 },
-        b"c" => Kind::Device { is_block: false, number: 0 },
+        b"b" => EntryKind::Device { is_block: true, number: 0 },
+        b"c" => EntryKind::Device { is_block: false, number: 0 },
         // With links followed, what leads nowhere is printed like this.
-        _ => Kind::Link { target: target.clone() },
+        _ => EntryKind::Link { target: target.clone() },
     };
     let inode = Inode { device: decimal(device)?, number: decimal(number)? };
     let facts = Facts {
@@ -222,7 +222,7 @@ fn entry_of(fields: &[Vec<u8>]) -> io::Result<Entry> {
         uid: u32::try_from(decimal(uid)?).map_err(|_| wrong())?,
         gid: u32::try_from(decimal(gid)?).map_err(|_| wrong())?,
         modified: time_of(text(time)?).ok_or_else(wrong)?,
-        shared: (links > 1 && kind != Kind::Folder).then_some(inode),
+        shared: (links > 1 && kind != EntryKind::Folder).then_some(inode),
         attributes: Vec::new(),
         is_closed: false,
         kind,
@@ -252,12 +252,12 @@ fn listed_entry(record: &[u8]) -> Option<(Entry, Option<Vec<u8>>)> {
     let path = path.strip_suffix(b"/").unwrap_or(&path);
     let path = if path == b"." { Vec::new() } else { path.to_vec() };
     let kind = match flags.get(1)? {
-        b'f' => Kind::File { size: text(size).ok()?.parse().ok()?, hash: None },
-        b'd' => Kind::Folder,
-        b'L' => Kind::Link { target: unescaped(link.strip_prefix(b" -> ").unwrap_or(link)) },
+        b'f' => EntryKind::File { size: text(size).ok()?.parse().ok()?, hash: None },
+        b'd' => EntryKind::Folder,
+        b'L' => EntryKind::Link { target: unescaped(link.strip_prefix(b" -> ").unwrap_or(link)) },
         // What exactly it is, is known once it has arrived.
-        b'S' => Kind::Pipe,
-        b'D' => Kind::Device { is_block: false, number: 0 },
+        b'S' => EntryKind::Pipe,
+        b'D' => EntryKind::Device { is_block: false, number: 0 },
         _ => return None,
     };
     let first = link.strip_prefix(b" => ").map(unescaped);
@@ -323,7 +323,7 @@ mod tests {
         assert_eq!((file.facts.mode, file.facts.uid, file.facts.shared), (0o4755, 7, Some(inode)));
         assert_eq!(file.facts.modified, Time { seconds: 1_612_008_000, nanos: 45_000_000 });
         let link = entry_of(&fields("l|777|0|0|7|5.0|1|2|1|no where|a")).unwrap();
-        assert_eq!(link.facts.kind, Kind::Link { target: b"no where".to_vec() });
+        assert_eq!(link.facts.kind, EntryKind::Link { target: b"no where".to_vec() });
         assert_eq!(time_of("-2.5"), Some(Time { seconds: -2, nanos: 500_000_000 }));
         assert_eq!(unlisted("find: './a/b': Permission denied"), Some(("a/b", "Permission denied")));
         assert_eq!(unlisted("find: missing argument"), None);
@@ -341,7 +341,7 @@ mod tests {
         assert_eq!((file.facts.mode, file.facts.gid), (0o5750, 5));
         assert_eq!(file.facts.modified.seconds, 1_795_767_500);
         let (root, _) = read("cd+++++++++\trwxr-xr-x\t4096\t1970/01/01-00:00:00\t0\t0\t.///").unwrap();
-        assert_eq!((root.path, root.facts.kind, root.facts.modified.seconds), (vec![], Kind::Folder, 0));
+        assert_eq!((root.path, root.facts.kind, root.facts.modified.seconds), (vec![], EntryKind::Folder, 0));
         assert_eq!((read("a motd"), read("")), (None, None));
     }
 }

@@ -26,7 +26,7 @@ use crate::jobs::{Found, Gate};
 use crate::local::unfinished;
 use crate::manifest::Header;
 use crate::path::{shown, shown_path};
-use crate::place::Place;
+use crate::place::Ends;
 use crate::request::Request;
 use crate::state::State;
 use crate::tally::{Failures, Tally};
@@ -60,7 +60,7 @@ pub(crate) enum Way {
 /// A copy to or from another machine, as its workers see it.
 pub(crate) struct RemoteJob<'a> {
     pub(crate) request: &'a Request,
-    pub(crate) place: &'a Place,
+    pub(crate) place: &'a Ends,
     pub(crate) state: &'a State,
     pub(crate) remote: &'a Remote,
     /// The end on this machine.
@@ -75,7 +75,7 @@ impl Remote {
     ///
     /// # Errors
     /// Both lie on others; what is asked for is not possible between machines; the other one cannot be reached.
-    pub(crate) fn of(request: &Request, tally: &Tally) -> Result<Option<(Self, Place)>, Error> {
+    pub(crate) fn of(request: &Request, tally: &Tally) -> Result<Option<(Self, Ends)>, Error> {
         let way = match [&request.source, &request.destination].map(|path| Address::parse(path)) {
             [None, None] => return Self::refuse_what_needs_another(request).map(|()| None),
             [None, Some(there)] => (Way::ToThere, there),
@@ -122,7 +122,7 @@ impl Remote {
     pub(crate) fn list(
         &self,
         request: &Request,
-        place: &Place,
+        place: &Ends,
         state: &State,
         header: &Header,
         (tally, failures): (&Tally, &Failures),

@@ -4,7 +4,7 @@ use super::address::Address;
 use super::rsync::Rsync;
 use crate::error::Error;
 use crate::path::shown_path;
-use crate::place::{Place, Single};
+use crate::place::{Ends, Single};
 use crate::request::Request;
 use crate::tally::Tally;
 use millstream_model::Refusal;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// What a path of another machine is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum PathKind {
     Folder,
     Other,
     Missing,
@@ -26,7 +26,7 @@ pub(super) fn to_there(
     request: &Request,
     there: &Address,
     (rsync, tally): (&Rsync, &Tally),
-) -> Result<(Place, Address), Error> {
+) -> Result<(Ends, Address), Error> {
     let source = &request.source;
     let has_slash = source.as_os_str().as_bytes().ends_with(b"/");
     let is_folder = {
@@ -36,13 +36,13 @@ pub(super) fn to_there(
     let own = source.file_name().filter(|_| !has_slash && !source.as_os_str().as_bytes().ends_with(b"/."));
     if is_folder {
         let root = own.map_or_else(|| there.clone(), |name| there.join(name.as_bytes())).trimmed();
-        let rule = Place::rule(source.as_os_str(), &root.text(), own.is_some());
+        let rule = Ends::rule(source.as_os_str(), &root.text(), own.is_some());
         let before = own.map_or_else(Vec::new, |name| name.as_bytes().to_vec());
         let destination = PathBuf::from(root.text());
-        return Ok((Place { source: source.clone(), destination, file: None, before, rule }, root));
+        return Ok((Ends { source: source.clone(), destination, file: None, before, rule }, root));
     }
     let from = own.ok_or_else(|| Refusal::new(format!("{} is no name of a file", shown_path(source))))?;
-    let is_into = there.has_slash() || kind(there, rsync, tally)? == Kind::Folder;
+    let is_into = there.has_slash() || kind(there, rsync, tally)? == PathKind::Folder;
     let (root, to) = match there.name().filter(|_| !is_into) {
         Some(name) => (there.parent(), name.to_vec()),
         None => (there.clone().trimmed(), from.as_bytes().to_vec()),
@@ -51,7 +51,7 @@ pub(super) fn to_there(
     let folder = source.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let file = Some(Single { from: from.as_bytes().to_vec(), to });
     let destination = PathBuf::from(root.text());
-    Ok((Place { source: folder.to_owned(), destination, file, before: Vec::new(), rule }, root))
+    Ok((Ends { source: folder.to_owned(), destination, file, before: Vec::new(), rule }, root))
 }
 
 /// The ends of a copy from another machine, and the root there.
@@ -59,47 +59,47 @@ pub(super) fn from_there(
     request: &Request,
     there: &Address,
     (rsync, tally): (&Rsync, &Tally),
-) -> Result<(Place, Address), Error> {
+) -> Result<(Ends, Address), Error> {
     let text = there.text();
     let destination = &request.destination;
-    let kind = if there.has_slash() { Kind::Folder } else { kind(there, rsync, tally)? };
+    let kind = if there.has_slash() { PathKind::Folder } else { kind(there, rsync, tally)? };
     match (kind, there.name().filter(|_| !there.has_slash())) {
-        (Kind::Missing, _) => Err(Refusal::new(format!("there is no {}", shown_path(text))).into()),
-        (Kind::Folder, own) => {
+        (PathKind::Missing, _) => Err(Refusal::new(format!("there is no {}", shown_path(text))).into()),
+        (PathKind::Folder, own) => {
             let name = own.map(OsStr::from_bytes);
             let to = name.map_or_else(|| destination.clone(), |name| destination.join(name));
-            let rule = Place::rule(&text, to.as_os_str(), name.is_some());
+            let rule = Ends::rule(&text, to.as_os_str(), name.is_some());
             let before = own.map_or_else(Vec::new, <[u8]>::to_vec);
             let source = PathBuf::from(text);
-            Ok((Place { source, destination: to, file: None, before, rule }, there.clone().trimmed()))
+            Ok((Ends { source, destination: to, file: None, before, rule }, there.clone().trimmed()))
         }
-        (Kind::Other, own) => {
+        (PathKind::Other, own) => {
             let from = own.ok_or_else(|| Refusal::new(format!("{} is no name of a file", shown_path(&text))))?;
-            let (folder, to) = Place::of_name(OsStr::from_bytes(from), destination);
+            let (folder, to) = Ends::of_name(OsStr::from_bytes(from), destination);
             let rule = format!("{} becomes {}", shown_path(text), shown_path(folder.join(&to)));
             let file = Some(Single { from: from.to_vec(), to: to.as_bytes().to_vec() });
             let root = there.parent();
             let source = PathBuf::from(root.text());
-            Ok((Place { source, destination: folder, file, before: Vec::new(), rule }, root))
+            Ok((Ends { source, destination: folder, file, before: Vec::new(), rule }, root))
         }
     }
 }
 
 /// What rsync there says of a path.
-fn kind(there: &Address, rsync: &Rsync, tally: &Tally) -> Result<Kind, Error> {
+fn kind(there: &Address, rsync: &Rsync, tally: &Tally) -> Result<PathKind, Error> {
     let args = [OsString::from("-d"), "--list-only".into(), there.text()];
-    let mut kind = Kind::Missing;
+    let mut kind = PathKind::Missing;
     let listed = rsync.lines(&args, tally, &mut |line| {
         // It begins like a line of `ls -l`; a greeting may come before it.
         if line.len() > 11 && line[10] == b' ' && line[1..10].iter().all(|byte| b"rwxsStT-".contains(byte)) {
-            kind = if line[0] == b'd' { Kind::Folder } else { Kind::Other };
+            kind = if line[0] == b'd' { PathKind::Folder } else { PathKind::Other };
         }
         Ok(())
     })?;
     if tally.is_stopped() {
         return Err(Error::Stopped);
     }
-    let is_answered = kind != Kind::Missing || listed.said.contains("No such file or directory");
+    let is_answered = kind != PathKind::Missing || listed.said.contains("No such file or directory");
     if !is_answered {
         return Err(super::rsync::failure(&listed.said, "it lists nothing"));
     }

@@ -4,7 +4,7 @@ use super::address::{Address, By, quoted_path};
 use super::listing::Listing;
 use super::rsync::Rsync;
 use crate::crew::{Queue, crew};
-use crate::entry::{Entry, Hash, Kind};
+use crate::entry::{Entry, EntryKind, Hash};
 use crate::error::Error;
 use crate::limits::{BUCKET_BYTES_MIN, BUCKET_ENTRIES_MAX};
 use crate::manifest::{Header, Reader};
@@ -138,7 +138,7 @@ impl There {
             |sender| {
                 let (mut entries, mut bytes) = (Vec::new(), 0);
                 while let Some(entry) = list.next().map_err(Error::manifest(&path))? {
-                    if !matches!(entry.facts.kind, Kind::File { .. }) {
+                    if !matches!(entry.facts.kind, EntryKind::File { .. }) {
                         continue;
                     }
                     bytes += entry.facts.size();

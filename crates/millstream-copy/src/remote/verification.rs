@@ -196,7 +196,7 @@ impl Comparison<'_> {
                     match entry.facts.hash() {
                         Some(hash) => files.push((entry.path, size, hash)),
                         None => {
-                            let is_file = matches!(entry.facts.kind, crate::entry::Kind::File { .. });
+                            let is_file = matches!(entry.facts.kind, crate::entry::EntryKind::File { .. });
                             unhashed.fetch_add(u64::from(is_file), Relaxed);
                             self.tally.done(size);
                         }
@@ -268,5 +268,5 @@ impl Comparison<'_> {
 }
 
 fn is_device(facts: &Facts) -> bool {
-    matches!(facts.kind, crate::entry::Kind::Device { .. })
+    matches!(facts.kind, crate::entry::EntryKind::Device { .. })
 }

@@ -7,7 +7,7 @@ pub(crate) use filter::Filter;
 pub use filter::Rule;
 pub use pattern::Pattern;
 
-use crate::entry::{Attribute, Entry, Facts, Inode, Kind, inode};
+use crate::entry::{Attribute, Entry, EntryKind, Facts, Inode, inode};
 use crate::error::Error;
 use crate::limits::{LARGE_BYTES_MAX, LARGE_BYTES_MIN, LISTED_ENTRIES_MAX};
 use crate::manifest::{Header, Sorter, Writer, encode};
@@ -208,7 +208,7 @@ impl Shared<'_> {
             }
             let path = join(&folder.path, name.to_bytes());
             let Some((mut facts, stat)) = self.look(&opened, name, &path) else { continue };
-            let is_folder = facts.kind == Kind::Folder;
+            let is_folder = facts.kind == EntryKind::Folder;
             if is_folder && self.walk.skip == Some(inode(&stat)) {
                 continue;
             }
@@ -254,7 +254,7 @@ impl Shared<'_> {
             return None;
         }
         let mut facts = Facts::of(&stat);
-        if let Kind::Link { target } = &mut facts.kind {
+        if let EntryKind::Link { target } = &mut facts.kind {
             match tree::target(folder, name) {
                 Ok(read) => *target = read,
                 Err(error) => {
@@ -289,13 +289,13 @@ impl Shared<'_> {
         true
     }
 
-    fn attributes(&self, folder: &OwnedFd, name: &CStr, kind: &Kind) -> io::Result<Vec<Attribute>> {
+    fn attributes(&self, folder: &OwnedFd, name: &CStr, kind: &EntryKind) -> io::Result<Vec<Attribute>> {
         if !self.walk.copy_links {
             return Thing::Named(folder.as_fd(), name).attributes();
         }
         // Of a link, those of what it leads to count. Opening a device may have effects.
         match kind {
-            Kind::Folder | Kind::File { .. } => {
+            EntryKind::Folder | EntryKind::File { .. } => {
                 let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
                 Thing::Open(openat(folder, name, flags, Mode::empty())?.as_fd()).attributes()
             }
@@ -330,7 +330,7 @@ impl Shared<'_> {
             self.walk.tally.found(size);
             listed.entries += 1;
             listed.bytes += size;
-            listed.folders += u64::from(entry.facts.kind == Kind::Folder);
+            listed.folders += u64::from(entry.facts.kind == EntryKind::Folder);
             listed.shared += u64::from(entry.facts.shared.is_some());
             listed.large +=
                 u64::from((LARGE_BYTES_MIN..=LARGE_BYTES_MAX).contains(&size) && entry.facts.shared.is_none());

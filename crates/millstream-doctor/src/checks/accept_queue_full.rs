@@ -62,22 +62,15 @@ async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
         Some("another program of this machine does not take its connections: ss -ltn shows full queues".to_owned());
     let risk = "each waiting connection takes a little memory".to_owned();
     finding.repair = Some(match is_cut {
-        true => Repair {
-            sentence: format!("let the queue be {wanted:.0} long, and start the server again"),
-            commands: vec![format!("$ sysctl -w {SETTING}={wanted:.0}")],
-            risk,
-            restart: Restart::Server,
-            change: Some(Host::sysctl(SETTING, &format!("{wanted:.0}"))),
-        },
-        false => Repair {
-            sentence: "let clients keep their connections, or share them with a pooler: the server starts a process \
-                       for each, one after the other"
-                .to_owned(),
-            commands: Vec::new(),
-            risk: "with a transaction pooler, session state does not last".to_owned(),
-            restart: Restart::Nothing,
-            change: None,
-        },
+        true => Repair::new(format!("let the queue be {wanted:.0} long, and start the server again"), risk)
+            .run([format!("$ sysctl -w {SETTING}={wanted:.0}")])
+            .needs(Restart::Server)
+            .changes(Host::sysctl(SETTING, &format!("{wanted:.0}"))),
+        false => Repair::new(
+            "let clients keep their connections, or share them with a pooler: the server starts a process \
+                       for each, one after the other",
+            "with a transaction pooler, session state does not last",
+        ),
     });
     Ok([finding].into_iter().collect::<Seen>().but(unseen))
 }

@@ -3,7 +3,7 @@
 use super::command::word;
 use crate::check::{Check, Look, Seen, Task};
 use crate::host::Host;
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_model::{Class, Level};
 
 pub(super) const CHECK: Check = Check {
     id: "atime",
@@ -23,19 +23,15 @@ fn look(host: &Host, task: &Task) -> Seen {
         }
         let point = mount.point.display().to_string();
         let sentence = format!("the file system of the {role} records the time of each read of a file");
-        let mut finding = task.finding(Level::Info, point.clone(), sentence).with(
-            "mount options",
-            &mount.options,
-            "/proc/self/mountinfo",
-        );
-        finding.repair = Some(Repair {
-            sentence: format!("put noatime into /etc/fstab, and mount {point} again"),
-            commands: vec![format!("$ mount -o remount,noatime {}", word(&point))],
-            risk: "programs that look at the time of the last read, such as some mail readers, miss it".to_owned(),
-            restart: Restart::Nothing,
-            change: None,
-        });
-        Some(finding)
+        Some(
+            task.finding(Level::Info, point.clone(), sentence)
+                .with("mount options", &mount.options, "/proc/self/mountinfo")
+                .repaired(
+                    format!("put noatime into /etc/fstab, and mount {point} again"),
+                    "programs that look at the time of the last read, such as some mail readers, miss it",
+                )
+                .run([format!("$ mount -o remount,noatime {}", word(&point))]),
+        )
     });
     let seen: Seen = found.collect();
     seen.but(host.blind_to_disks())

@@ -33,7 +33,7 @@ async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
     }
     finding.alternative = Some("a job of yours vacuums and analyzes all tables".to_owned());
     finding.repair = Some(switch_on(server, first, "switch it on"));
-    Ok([finding].into_iter().collect())
+    Ok(finding.into())
 }
 
 /// Switches a setting on that autovacuum needs.

@@ -4,7 +4,7 @@ use super::network_link;
 use crate::check::{Check, Look, Seen, Task};
 use crate::host::Host;
 use millstream_host::kernel::link::{BONDS, Degraded};
-use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_model::{Class, Finding, Level, Repair};
 
 pub(super) const CHECK: Check = Check {
     id: "bond-leg-down",
@@ -30,12 +30,12 @@ fn found(one: &Degraded<'_>, task: &Task) -> Option<Finding> {
         .with("failures since they were added", failures.join(", "), &source);
     finding.alternative =
         Some("somebody has switched the card off on purpose, for example to replace a switch".to_owned());
-    finding.repair = Some(Repair {
-        sentence: "look at the cable, the card and the port of the switch".to_owned(),
-        commands: dead.iter().map(|name| format!("$ ip -statistics link show {name}")).collect(),
-        risk: "none; pulling the wrong cable cuts the machine off".to_owned(),
-        restart: Restart::Nothing,
-        change: None,
-    });
+    finding.repair = Some(
+        Repair::new(
+            "look at the cable, the card and the port of the switch",
+            "none; pulling the wrong cable cuts the machine off",
+        )
+        .run(dead.iter().map(|name| format!("$ ip -statistics link show {name}"))),
+    );
     Some(finding)
 }

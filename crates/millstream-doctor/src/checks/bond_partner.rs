@@ -4,7 +4,7 @@ use super::network_link;
 use crate::check::{Check, Look, Seen, Task};
 use crate::host::Host;
 use millstream_host::kernel::link::{BONDS, Degraded};
-use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_model::{Class, Finding, Level};
 
 pub(super) const CHECK: Check = Check {
     id: "bond-partner",
@@ -27,19 +27,9 @@ fn found(one: &Degraded<'_>, task: &Task) -> Option<Finding> {
         .iter()
         .map(|leg| format!("{} {}", leg.name, leg.aggregator.map_or_else(|| "-".to_owned(), |group| group.to_string())))
         .collect();
-    let mut finding = task
+    Some(task
         .finding(Level::Warning, &link.name, one.to_string())
         .with("partner", bond.partner.as_deref().unwrap_or("unknown"), &source)
-        .with("group of each card", groups.join(", "), &source);
-    finding.repair = Some(Repair {
-        sentence:
-            "let the switch have the ports of these cards in one group that speaks LACP; cards at two switches need \
-                   switches that act as one"
-                .to_owned(),
-        commands: vec![format!("$ cat {source}")],
-        risk: "a wrong group at the switch cuts the machine off".to_owned(),
-        restart: Restart::Nothing,
-        change: None,
-    });
-    Some(finding)
+        .with("group of each card", groups.join(", "), &source).repaired("let the switch have the ports of these cards in one group that speaks LACP; cards at two switches need \
+                   switches that act as one", "a wrong group at the switch cuts the machine off").run([format!("$ cat {source}")]))
 }

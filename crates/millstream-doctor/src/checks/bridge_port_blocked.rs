@@ -4,7 +4,7 @@ use super::network_link;
 use crate::check::{Check, Look, Seen, Task};
 use crate::host::Host;
 use millstream_host::kernel::link::{Degraded, LINKS};
-use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_model::{Class, Finding, Level};
 
 pub(super) const CHECK: Check = Check {
     id: "bridge-port-blocked",
@@ -21,18 +21,14 @@ fn look(host: &Host, task: &Task) -> Seen {
 
 fn found(one: &Degraded<'_>, task: &Task) -> Option<Finding> {
     let Degraded::Blocked { link, state, .. } = one else { return None };
-    let mut finding = task.finding(Level::Warning, &link.name, one.to_string()).with(
-        "state of the port",
-        state.name(),
-        &format!("{LINKS}/{}/brport/state", link.name),
-    );
-    finding.alternative = Some("the port is a spare one, which STP keeps for the time when another fails".to_owned());
-    finding.repair = Some(Repair {
-        sentence: "find the second way to the same network, or the reason why the link is down".to_owned(),
-        commands: vec![format!("$ bridge -details link show dev {}", link.name)],
-        risk: "a port that is forced open while there is a loop stops the whole network".to_owned(),
-        restart: Restart::Nothing,
-        change: None,
-    });
-    Some(finding)
+    Some(
+        task.finding(Level::Warning, &link.name, one.to_string())
+            .with("state of the port", state.name(), &format!("{LINKS}/{}/brport/state", link.name))
+            .unless("the port is a spare one, which STP keeps for the time when another fails")
+            .repaired(
+                "find the second way to the same network, or the reason why the link is down",
+                "a port that is forced open while there is a loop stops the whole network",
+            )
+            .run([format!("$ bridge -details link show dev {}", link.name)]),
+    )
 }

@@ -6,7 +6,7 @@ use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::host::Host;
 use crate::server::Server;
 use millstream_model::quantity::{self, bytes};
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_model::{Class, Level, Repair};
 use millstream_pg::Error;
 use millstream_pg::sizing::{size, wal_room};
 
@@ -64,7 +64,7 @@ async fn look(server: &Server, host: Option<&Host>, task: Task) -> Result<Seen, 
     }
     finding.alternative = Some("they came from backups, CHECKPOINT or CREATE DATABASE".to_owned());
     finding.repair = Some(repair(server, present, written, free));
-    Ok([finding].into_iter().collect())
+    Ok(finding.into())
 }
 
 /// How many of the requested checkpoints so many bytes of WAL can have forced: each needs `due` of them.
@@ -77,15 +77,11 @@ fn forced(requested: u64, wal_bytes: f64, due: f64) -> u64 {
 /// A larger `max_wal_size`, as far as the disk has room for it.
 fn repair(server: &Server, present: u64, written: u64, free: Option<u64>) -> Repair {
     let Some(larger) = larger(present, written, free) else {
-        return Repair {
-            sentence: "make room on the disk of the WAL, and then raise max_wal_size: a tenth of the free space is \
-                       no more than it has now"
-                .to_owned(),
-            commands: Vec::new(),
-            risk: "if WAL fills the disk, the server stops".to_owned(),
-            restart: Restart::Nothing,
-            change: None,
-        };
+        return Repair::new(
+            "make room on the disk of the WAL, and then raise max_wal_size: a tenth of the free space is \
+                       no more than it has now",
+            "if WAL fills the disk, the server stops",
+        );
     };
     let sentence = "let more WAL lie between two checkpoints: twice the present size, or twice what is written in \
                     checkpoint_timeout, whichever is more; but at most a tenth of the free disk";

@@ -6,7 +6,7 @@ use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::server::Server;
 use millstream_model::quantity::bytes;
 use millstream_model::words::command;
-use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_model::{Class, Finding, Level, Repair};
 use millstream_pg::Error;
 use millstream_pg::sizing::{CHECKPOINT_FLUSH, CHECKPOINT_SPREAD};
 
@@ -44,8 +44,10 @@ async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
 fn burst(server: &Server, task: &Task, target: f64) -> Finding {
     let name = CHECKPOINT_SPREAD.name;
     let sentence = format!("a checkpoint writes its pages in {:.0} % of the time until the next one", target * 100.0);
-    let mut finding = task.finding(Level::Info, name, sentence).with(name, target, "pg_settings");
-    finding.alternative = Some("somebody has set it so on purpose, for a quick shutdown".to_owned());
+    let mut finding = task
+        .finding(Level::Info, name, sentence)
+        .with(name, target, "pg_settings")
+        .unless("somebody has set it so on purpose, for a quick shutdown");
     let risk = "recovery after a crash takes a little longer";
     finding.repair = Some(server.setting(name, CHECKPOINT_SPREAD.value, "spread the writing", risk));
     finding
@@ -62,16 +64,18 @@ fn flushes_early(bytes: i64) -> bool {
 fn stall(server: &Server, task: &Task, mean: f64, flush: i64) -> Finding {
     let sentence = format!("a checkpoint ends with {mean:.1} s of waiting for the disk, on average");
     let flushed = bytes(u64::try_from(flush).unwrap_or(0));
-    let mut finding = task.finding(Level::Warning, "", sentence).with(CHECKPOINT_FLUSH.name, flushed, "pg_settings");
-    finding.alternative = Some("a few large checkpoints, for instance after a load, make the mean".to_owned());
+    let mut finding = task
+        .finding(Level::Warning, "", sentence)
+        .with(CHECKPOINT_FLUSH.name, flushed, "pg_settings")
+        .unless("a few large checkpoints, for instance after a load, make the mean");
     if flushes_early(flush) {
-        finding.repair = Some(Repair {
-            sentence: "let the kernel collect less before it writes; the server flushes early already".to_owned(),
-            commands: vec![format!("$ {}", command("doctor explain dirty-limits"))],
-            risk: "none: it only prints the manual page".to_owned(),
-            restart: Restart::Nothing,
-            change: None,
-        });
+        finding.repair = Some(
+            Repair::new(
+                "let the kernel collect less before it writes; the server flushes early already",
+                "none: it only prints the manual page",
+            )
+            .run([format!("$ {}", command("doctor explain dirty-limits"))]),
+        );
         return finding;
     }
     let sentence = "let the server flush what it writes early; see also dirty-limits";

@@ -3,7 +3,7 @@
 use crate::check::{Check, Look, Seen, Task};
 use crate::host::Host;
 use crate::server::Server;
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_model::{Class, Level, Repair};
 use millstream_pg::Error;
 use std::hint::black_box;
 use std::time::Instant;
@@ -52,30 +52,23 @@ async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
         .finding(level, "", sentence)
         .with("clock", &current, &file)
         .with("clocks that it could use", &available, &format!("{DIR}/available_clocksource"))
-        .with("one reading", format!("{} ns", reading_nanoseconds()), "the mean of 1,000 readings by the doctor");
-    finding.alternative = Some("the kernel found that the processor's counter is not reliable here".to_owned());
+        .with("one reading", format!("{} ns", reading_nanoseconds()), "the mean of 1,000 readings by the doctor")
+        .unless("the kernel found that the processor's counter is not reliable here");
     let commands = match has_tsc {
         true => {
             vec![format!("$ echo tsc > {file}"), "-- to make it last, start the kernel with clocksource=tsc".to_owned()]
         }
         false => vec!["$ dmesg | grep -i -e tsc -e clocksource".to_owned()],
     };
-    finding.repair = Some(Repair {
-        sentence: match has_tsc {
+    finding.repair = Some(Repair::new(match has_tsc {
             true => "use the processor's counter; run pg_test_timing before and after",
             false => {
                 "see in the kernel's log why it does not trust the processor's counter; until that is solved, switch \
                  track_io_timing and track_wal_io_timing off"
             }
         }
-        .to_owned(),
-        commands,
-        risk: "if the counters of the processors differ, the time may jump; the kernel watches that, and changes back"
-            .to_owned(),
-        restart: Restart::Nothing,
-        change: None,
-    });
-    Ok([finding].into_iter().collect())
+        .to_owned(), "if the counters of the processors differ, the time may jump; the kernel watches that, and changes back").run(commands));
+    Ok(finding.into())
 }
 
 /// Nanoseconds that one reading of the clock takes here.

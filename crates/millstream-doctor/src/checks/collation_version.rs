@@ -4,7 +4,7 @@ use super::command;
 use crate::check::{Check, Look, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_model::{Class, Level, Repair};
 use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
@@ -31,17 +31,16 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
         finding.alternative =
             Some("the two versions sort your texts alike, or the indexes were built again since".to_owned());
         let refresh = if kind == "database" { "refresh collation version" } else { "refresh version" };
-        finding.repair = Some(Repair {
-            sentence: "build the indexes of text again, then record the new version".to_owned(),
-            commands: vec![
+        finding.repair = Some(
+            Repair::new(
+                "build the indexes of text again, then record the new version",
+                "it takes time and space, and fails at a unique index that has duplicates already: remove them first",
+            )
+            .run([
                 format!("$ reindexdb --concurrently {}", command::database(&database.name)),
                 format!("alter {kind} {name} {refresh}"),
-            ],
-            risk: "it takes time and space, and fails at a unique index that has duplicates already: remove them first"
-                .to_owned(),
-            restart: Restart::Nothing,
-            change: None,
-        });
+            ]),
+        );
         finding
     });
     Ok(found.collect())

@@ -55,7 +55,7 @@ async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
     finding.alternative = Some(other.to_owned());
     let risk = "on a slow disk with many sessions, fewer commits share a flush";
     finding.repair = Some(server.setting(name, "0", "switch it off, and measure before and after", risk));
-    let seen: Seen = [finding].into_iter().collect();
+    let seen: Seen = finding.into();
     Ok(seen.but(blind))
 }
 

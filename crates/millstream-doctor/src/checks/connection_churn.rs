@@ -4,7 +4,7 @@ use super::number::{needs, number, percent};
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::server::Database;
 use millstream_model::quantity::count;
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_model::{Class, Level};
 use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
@@ -38,21 +38,17 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
     }
     let opened = database.opened.as_secs_f64() * 1e3;
     let sentence = format!("{per_second:.1} sessions a second are opened, one for {:.1} transactions", 100.0 / percent);
-    let mut finding = task
+    Ok(task
         .finding(Level::Warning, "", sentence)
         .with("sessions", count(sessions), "pg_stat_database")
         .with("transactions", count(transactions), "pg_stat_database")
         .with("time to open the session of this report", format!("{opened:.1} ms"), "measured")
-        .with("encrypted sessions now", number(&row, "encrypted"), "pg_stat_ssl");
-    finding.counted_seconds = Some(seconds);
-    finding.alternative = Some("a job that opens many sessions has run once since the counters began".to_owned());
-    finding.repair = Some(Repair {
-        sentence: "keep connections open in the program, or put a pooler such as pgbouncer before the server"
-            .to_owned(),
-        commands: Vec::new(),
-        risk: "with a transaction pooler, session state does not last".to_owned(),
-        restart: Restart::Nothing,
-        change: None,
-    });
-    Ok([finding].into_iter().collect())
+        .with("encrypted sessions now", number(&row, "encrypted"), "pg_stat_ssl")
+        .counted(seconds)
+        .unless("a job that opens many sessions has run once since the counters began")
+        .repaired(
+            "keep connections open in the program, or put a pooler such as pgbouncer before the server",
+            "with a transaction pooler, session state does not last",
+        )
+        .into())
 }

@@ -4,7 +4,7 @@ use super::number::{number, percent};
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::server::Server;
 use millstream_model::quantity::count;
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_model::{Class, Level};
 use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
@@ -29,19 +29,14 @@ async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
     let idle = idle.map(|idle| format!("; {idle} of them are idle")).unwrap_or_default();
     let sentence = format!("{} of {} connections are used{idle}", count(used), count(most));
     let source = if server.may_monitor { "pg_stat_activity" } else { "pg_stat_database.numbackends" };
-    let mut finding = task.finding(level, "", sentence).with("used", count(used), source).with(
-        "max_connections",
-        count(most),
-        "pg_settings, without the reserved ones",
-    );
-    finding.alternative = Some("a burst of clients has come and will go".to_owned());
-    finding.repair = Some(Repair {
-        sentence: "share connections with a pooler such as pgbouncer; more of them cost memory and processor"
-            .to_owned(),
-        commands: Vec::new(),
-        risk: "with a transaction pooler, session state does not last".to_owned(),
-        restart: Restart::Nothing,
-        change: None,
-    });
-    Ok([finding].into_iter().collect())
+    Ok(task
+        .finding(level, "", sentence)
+        .with("used", count(used), source)
+        .with("max_connections", count(most), "pg_settings, without the reserved ones")
+        .unless("a burst of clients has come and will go")
+        .repaired(
+            "share connections with a pooler such as pgbouncer; more of them cost memory and processor",
+            "with a transaction pooler, session state does not last",
+        )
+        .into())
 }

@@ -2,7 +2,7 @@
 
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::host::{Host, Twice};
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_model::{Class, Level, Repair};
 use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
@@ -80,13 +80,11 @@ async fn look(host: &Host, task: Task) -> Result<Seen, Error> {
             "look for \"table full, dropping packet\" in the kernel's log; if it is there, set {SETTING} higher"
         ),
     };
-    finding.repair = Some(Repair {
-        sentence,
-        commands: is_full.then(|| format!("$ sysctl -w {SETTING}={larger}")).into_iter().collect(),
-        risk: risk.to_owned(),
-        restart: Restart::Nothing,
-        change: is_full.then(|| Host::sysctl(SETTING, &larger)),
-    });
+    finding.repair = Some(
+        Repair::new(sentence, risk.to_owned())
+            .run(is_full.then(|| format!("$ sysctl -w {SETTING}={larger}")))
+            .changes(is_full.then(|| Host::sysctl(SETTING, &larger))),
+    );
     Ok([finding].into_iter().collect::<Seen>().but(unseen))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::check::{Check, Look, Seen, Task};
 use crate::host::Host;
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_model::{Class, Level, Repair};
 
 pub(super) const CHECK: Check = Check {
     id: "cpu-governor",
@@ -60,14 +60,14 @@ fn look(host: &Host, task: &Task) -> Seen {
         finding = finding.with("preference", &worst.preference, &source);
     }
     finding.alternative = Some("the processors are busy all the time, and so are fast already".to_owned());
-    finding.repair = Some(Repair {
-        sentence: "let the processors be fast, and measure latency before and after".to_owned(),
-        commands: vec![set.to_owned()],
-        risk: "the machine takes more power and becomes warmer".to_owned(),
-        restart: Restart::Nothing,
-        change: None,
-    });
-    [finding].into_iter().collect()
+    finding.repair = Some(
+        Repair::new(
+            "let the processors be fast, and measure latency before and after",
+            "the machine takes more power and becomes warmer",
+        )
+        .run([set.to_owned()]),
+    );
+    finding.into()
 }
 
 /// Whether a policy keeps processors slow: how bad that is, why, and the command that changes it.

@@ -3,7 +3,7 @@
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::host::{Host, Twice};
 use millstream_host::kernel::processor;
-use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_model::{Class, Finding, Level, Restart};
 use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
@@ -43,24 +43,21 @@ fn stolen(host: &Host, task: &Task, twice: &Twice) -> Option<Finding> {
     }
     let sentence = format!("the hypervisor gave {percent:.0} % of the processors' time to other machines");
     let source = format!("{TICKS}, two looks in {:.0} s", twice.seconds);
-    let mut finding = task
-        .finding(Level::Warning, "steal", sentence)
-        .with("stolen now", format!("{percent:.1} %"), &source)
-        .with("stolen since the start of the machine", format!("{:.1} %", 100.0 * steal_after / after), TICKS);
-    finding.counted_seconds = Some(twice.seconds);
-    finding.alternative = Some(match host.container() {
-        Some(_) => "another container of this machine keeps its processors busy".to_owned(),
-        None => "a neighbour on the same hardware is busy for a moment; look again later".to_owned(),
-    });
-    finding.repair = Some(Repair {
-        sentence: "take a plan with processors of its own, or another size; a plan with credits may have used them up"
-            .to_owned(),
-        commands: Vec::new(),
-        risk: "it costs more".to_owned(),
-        restart: Restart::Machine,
-        change: None,
-    });
-    Some(finding)
+    Some(
+        task.finding(Level::Warning, "steal", sentence)
+            .with("stolen now", format!("{percent:.1} %"), &source)
+            .with("stolen since the start of the machine", format!("{:.1} %", 100.0 * steal_after / after), TICKS)
+            .counted(twice.seconds)
+            .unless(match host.container() {
+                Some(_) => "another container of this machine keeps its processors busy".to_owned(),
+                None => "a neighbour on the same hardware is busy for a moment; look again later".to_owned(),
+            })
+            .repaired(
+                "take a plan with processors of its own, or another size; a plan with credits may have used them up",
+                "it costs more",
+            )
+            .needs(Restart::Machine),
+    )
 }
 
 /// A finding if a quota of the server's control group, or of one above it, stopped processes between the two looks.
@@ -80,19 +77,14 @@ fn throttled(host: &Host, task: &Task) -> Option<Finding> {
     let sentence = format!("the quota of the control group stopped its processes in {percent:.0} % of the periods");
     let file = dir.join("cpu.stat").display().to_string();
     let source = format!("{file}, two looks in {seconds:.0} s");
-    let mut finding = task.finding(Level::Warning, "quota", sentence).with(
-        "periods in which the quota was used up",
-        format!("{stops:.0} of {periods:.0}"),
-        &source,
-    );
-    finding.counted_seconds = Some(seconds);
-    finding.alternative = Some("the quota is meant to hold the server back".to_owned());
-    finding.repair = Some(Repair {
-        sentence: "raise the quota (cpu.max; in Kubernetes the processor limit of the pod), or take it away".to_owned(),
-        commands: Vec::new(),
-        risk: "the server may take more from what runs beside it".to_owned(),
-        restart: Restart::Nothing,
-        change: None,
-    });
-    Some(finding)
+    Some(
+        task.finding(Level::Warning, "quota", sentence)
+            .with("periods in which the quota was used up", format!("{stops:.0} of {periods:.0}"), &source)
+            .counted(seconds)
+            .unless("the quota is meant to hold the server back")
+            .repaired(
+                "raise the quota (cpu.max; in Kubernetes the processor limit of the pod), or take it away",
+                "the server may take more from what runs beside it",
+            ),
+    )
 }

@@ -3,7 +3,7 @@
 use crate::check::{Check, Look, Seen, Task};
 use crate::host::Host;
 use millstream_host::sysctl_file;
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_model::{Class, Level, Repair};
 use std::collections::BTreeSet;
 
 pub(super) const CHECK: Check = Check {
@@ -53,17 +53,13 @@ fn look(host: &Host, task: &Task) -> Seen {
                 continue;
             }
             let sentence = format!("{path} sets it, but this kernel has no such setting");
-            let mut finding = task.finding(Level::Info, name.clone(), sentence).with("written in", &path, "the file");
-            finding.alternative = Some("a kernel module that is not loaded now has it".to_owned());
+            let mut finding = task
+                .finding(Level::Info, name.clone(), sentence)
+                .with("written in", &path, "the file")
+                .unless("a kernel module that is not loaded now has it");
             let moved = "; since kernel 5.13 the settings of the scheduler are in /sys/kernel/debug/sched";
             let moved = if name.starts_with("kernel.sched_") { moved } else { "" };
-            finding.repair = Some(Repair {
-                sentence: format!("delete the line{moved}"),
-                commands: Vec::new(),
-                risk: "none: it does nothing".to_owned(),
-                restart: Restart::Nothing,
-                change: None,
-            });
+            finding.repair = Some(Repair::new(format!("delete the line{moved}"), "none: it does nothing"));
             seen.findings.push(finding);
         }
     }

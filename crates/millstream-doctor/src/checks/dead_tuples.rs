@@ -99,13 +99,13 @@ fn of_small(rows: &[Row], common: Option<&Cause>, database: &Database, task: &Ta
     let worst: Vec<&str> = waiting().take(NAMES_MAX).map(|row| row.get("owner")).collect();
     let sentence = format!("{percent:.0} % of the rows of {count} small tables are dead: {}", cause.sentence);
     let source = "pg_stat_all_tables";
-    let mut finding = task
+    let finding = task
         .finding(level, database.name.clone(), sentence)
         .with("dead rows", quantity::count(dead), source)
         .with("size", quantity::bytes(size), "pg_class.relpages, or from the rows")
-        .with("the worst", worst.join(", "), source);
-    finding.alternative = Some("autovacuum is on its way through them".to_owned());
-    finding.repair = Some(cause.repair);
+        .with("the worst", worst.join(", "), source)
+        .unless("autovacuum is on its way through them")
+        .repaired_by(cause.repair);
     Some(Finding { counted_seconds: Some(database.counted_seconds), ..finding })
 }
 
@@ -123,15 +123,13 @@ fn finding(row: &Row, cause: Cause, task: &Task) -> Finding {
     let last = last
         .map_or_else(|| "never, as far as the counters reach".to_owned(), |seconds| format!("{} ago", age(seconds)));
     let source = "pg_stat_all_tables";
-    let mut finding = task
-        .finding(level, name, sentence)
+    task.finding(level, name, sentence)
         .with("dead rows", quantity::count(dead), source)
         .with("autovacuum starts at", count(row, "trigger"), "pg_settings, pg_class.reloptions")
         .with("size", bytes(row, "bytes"), "pg_class.relpages, or from the rows")
-        .with("last vacuum", last, source);
-    finding.alternative = Some("the table has just reached that number, and autovacuum comes to it soon".to_owned());
-    finding.repair = Some(cause.repair);
-    finding
+        .with("last vacuum", last, source)
+        .unless("the table has just reached that number, and autovacuum comes to it soon")
+        .repaired_by(cause.repair)
 }
 
 /// Why autovacuum does not remove the rows, and what to do.
@@ -159,13 +157,12 @@ fn off_for(server: &Server, database: &Database, row: &Row, is_on: bool) -> Caus
         let sentence = "autovacuum is off on this server, and for this table".to_owned();
         return Cause { sentence, repair: switch_on(server, "autovacuum", first) };
     }
-    let repair = Repair {
-        sentence: "switch it on; autovacuum then removes them".to_owned(),
-        commands: vec![format!("alter table {table} reset ({prefix}autovacuum_enabled)")],
-        risk: "the first vacuum reads and writes the whole table, beside other work".to_owned(),
-        restart: Restart::Nothing,
-        change: database.reset_option(table, "autovacuum_enabled").filter(|_| prefix.is_empty()),
-    };
+    let repair = Repair::new(
+        "switch it on; autovacuum then removes them",
+        "the first vacuum reads and writes the whole table, beside other work",
+    )
+    .run([format!("alter table {table} reset ({prefix}autovacuum_enabled)")])
+    .changes(database.reset_option(table, "autovacuum_enabled").filter(|_| prefix.is_empty()));
     Cause { sentence: "autovacuum is off for this table".to_owned(), repair }
 }
 
@@ -194,12 +191,10 @@ fn slow_for(server: &Server, database: &Database, row: &Row, reason: String) -> 
     let (limit, delay): (f64, f64) = (row.get("cost_limit"), row.get("delay"));
     let (name, risk) = (VACUUM_PACE.name, "vacuum takes more of the disk");
     let faster = VACUUM_PACE.value.parse::<f64>().unwrap_or(COST_MAX).max(2.0 * limit).min(COST_MAX);
-    let of_table = |sentence: &str, command: String, change: Option<Change>| Repair {
-        sentence: sentence.to_owned(),
-        commands: vec![format!("alter table {table} {command}")],
-        risk: risk.to_owned(),
-        restart: Restart::Nothing,
-        change: change.filter(|_| prefix.is_empty()),
+    let of_table = |sentence: &str, command: String, change: Option<Change>| {
+        Repair::new(sentence.to_owned(), risk.to_owned())
+            .run([format!("alter table {table} {command}")])
+            .changes(change.filter(|_| prefix.is_empty()))
     };
     let repair = match (row.get::<_, bool>("has_own_delay"), row.get::<_, bool>("has_own_limit")) {
         (true, _) => {

@@ -70,12 +70,11 @@ fn differs(number: f64, fitting: &Setting, times: f64) -> bool {
 fn finding(server: &Server, task: &Task, shown: &str, fitting: &Setting) -> Finding {
     let sentence =
         format!("it is {shown}, as on a new server; for this machine one would begin with {}", fitting.value);
-    let mut finding = task.finding(Level::Info, fitting.name, sentence).with(fitting.name, shown, "pg_settings").with(
-        "why another value",
-        &fitting.reason,
-        "the table by which Millstream sets up servers",
-    );
-    finding.alternative = Some("the machine has other work to do, or somebody has measured it".to_owned());
+    let mut finding = task
+        .finding(Level::Info, fitting.name, sentence)
+        .with(fitting.name, shown, "pg_settings")
+        .with("why another value", &fitting.reason, "the table by which Millstream sets up servers")
+        .unless("the machine has other work to do, or somebody has measured it");
     let risk = "plans or the use of memory change; the old value is one command away";
     finding.repair = Some(server.setting(fitting.name, &fitting.value, "try it, and measure before and after", risk));
     finding

@@ -4,7 +4,7 @@ use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::host::{Host, Twice};
 use millstream_host::kernel::diskstats;
 use millstream_model::words::{command, set};
-use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_model::{Class, Finding, Level, Repair};
 use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
@@ -95,14 +95,13 @@ fn finding(
     }
     finding.counted_seconds = Some(work.seconds);
     finding.alternative = Some("a backup, a large load or a checkpoint runs just now and will end".to_owned());
-    finding.repair = Some(Repair {
-        sentence: "find what writes or reads so much: pg_stat_io (16 and later), forced checkpoints, temporary files, \
-                   dead rows, another program; only then buy a faster disk"
-            .to_owned(),
-        commands: vec![format!("$ {}", command(format!("doctor watch {}", set("for", "5m"))))],
-        risk: "none: it only looks".to_owned(),
-        restart: Restart::Nothing,
-        change: None,
-    });
+    finding.repair = Some(
+        Repair::new(
+            "find what writes or reads so much: pg_stat_io (16 and later), forced checkpoints, temporary files, \
+                   dead rows, another program; only then buy a faster disk",
+            "none: it only looks",
+        )
+        .run([format!("$ {}", command(format!("doctor watch {}", set("for", "5m"))))]),
+    );
     finding
 }

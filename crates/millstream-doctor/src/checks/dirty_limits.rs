@@ -3,7 +3,7 @@
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::host::Host;
 use millstream_model::quantity::bytes;
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_model::{Class, Level};
 
 pub(super) const CHECK: Check = Check {
     id: "dirty-limits",
@@ -33,20 +33,16 @@ fn look(host: &Host, task: &Task) -> Seen {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
     let [limit, memory] = [limit, memory].map(|number| bytes(number as u64));
     let sentence = format!("up to {limit} of written data collect before the kernel begins to write them");
-    let mut finding = task
-        .finding(Level::Info, "vm.dirty_background_bytes", sentence)
+    task.finding(Level::Info, "vm.dirty_background_bytes", sentence)
         .with("dirty_background_bytes", own, "/proc/sys/vm")
         .with("dirty_background_ratio", ratio, "/proc/sys/vm")
-        .with("available memory", memory, "/proc/meminfo");
-    finding.alternative = Some(
-        "PostgreSQL has its pages written early (checkpoint_flush_after), and nothing else writes much".to_owned(),
-    );
-    finding.repair = Some(Repair {
-        sentence: "let the kernel begin to write after 256 MiB".to_owned(),
-        commands: vec![format!("$ sysctl -w vm.dirty_background_bytes={RECOMMENDED_BYTES}")],
-        risk: "a large load that rewrites the same pages writes more often".to_owned(),
-        restart: Restart::Nothing,
-        change: Some(Host::sysctl("vm.dirty_background_bytes", RECOMMENDED_BYTES)),
-    });
-    [finding].into_iter().collect()
+        .with("available memory", memory, "/proc/meminfo")
+        .unless("PostgreSQL has its pages written early (checkpoint_flush_after), and nothing else writes much")
+        .repaired(
+            "let the kernel begin to write after 256 MiB",
+            "a large load that rewrites the same pages writes more often",
+        )
+        .run([format!("$ sysctl -w vm.dirty_background_bytes={RECOMMENDED_BYTES}")])
+        .changes(Host::sysctl("vm.dirty_background_bytes", RECOMMENDED_BYTES))
+        .into()
 }

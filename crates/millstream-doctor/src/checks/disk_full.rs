@@ -6,7 +6,7 @@ use crate::host::Host;
 use crate::server::Server;
 use millstream_host::{DiskSpace, disk_space};
 use millstream_model::quantity::bytes;
-use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_model::{Class, Finding, Level, Repair};
 use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
@@ -68,15 +68,11 @@ fn finding(task: &Task, role: &str, place: &str, space: &DiskSpace, wal: Option<
         true => "something else on this disk, such as logs, can be deleted".to_owned(),
         false => "pg_wal has reached its size already and will not grow".to_owned(),
     });
-    finding.repair = Some(Repair {
-        sentence: "make room: look for replication slots that hold WAL, old logs, and tables that can be shrunk; or \
-                   set max_wal_size lower"
-            .to_owned(),
-        commands: Vec::new(),
-        risk: "never delete files of pg_wal by hand".to_owned(),
-        restart: Restart::Nothing,
-        change: None,
-    });
+    finding.repair = Some(Repair::new(
+        "make room: look for replication slots that hold WAL, old logs, and tables that can be shrunk; or \
+                   set max_wal_size lower",
+        "never delete files of pg_wal by hand",
+    ));
     Some(finding)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::host::Host;
-use millstream_model::{Change, Class, Level, Repair, Restart};
+use millstream_model::{Change, Class, Level};
 
 pub(super) const CHECK: Check = Check {
     id: "disk-read-ahead",
@@ -18,16 +18,17 @@ fn look(host: &Host, task: &Task) -> Seen {
         let file = format!("/sys/block/{device}/queue/read_ahead_kb");
         let kilobytes = host.number(&file).filter(|kilobytes| *kilobytes > task.threshold("kb"))?;
         let sentence = format!("the kernel may read {kilobytes} kB ahead from the device of the {role}");
-        let mut finding = task.finding(Level::Info, device, sentence).with("read_ahead_kb", kilobytes, &file);
-        finding.alternative = Some("most reads here scan whole tables".to_owned());
-        finding.repair = Some(Repair {
-            sentence: "set it to 128 kB, the default, and measure before and after".to_owned(),
-            commands: vec![format!("$ echo 128 > {file}")],
-            risk: "scans of large tables and backups may become slower".to_owned(),
-            restart: Restart::Nothing,
-            change: Some(Change { kind: "sysfs".to_owned(), target: file, value: Some("128".to_owned()) }),
-        });
-        Some(finding)
+        Some(
+            task.finding(Level::Info, device, sentence)
+                .with("read_ahead_kb", kilobytes, &file)
+                .unless("most reads here scan whole tables")
+                .repaired(
+                    "set it to 128 kB, the default, and measure before and after",
+                    "scans of large tables and backups may become slower",
+                )
+                .run([format!("$ echo 128 > {file}")])
+                .changes(Change { kind: "sysfs".to_owned(), target: file, value: Some("128".to_owned()) }),
+        )
     });
     let seen: Seen = found.collect();
     seen.but(host.blind_to_devices())

@@ -3,7 +3,7 @@
 use crate::check::{Check, Look, Seen, Task};
 use crate::host::Host;
 use millstream_host::kernel::file::choice;
-use millstream_model::{Change, Class, Level, Repair, Restart};
+use millstream_model::{Change, Class, Level, Repair};
 
 pub(super) const CHECK: Check = Check {
     id: "disk-scheduler",
@@ -29,18 +29,21 @@ fn look(host: &Host, task: &Task) -> Seen {
         let sentence = format!(
             "the scheduler {scheduler} orders and delays requests of the disk of the {role}, which does not rotate"
         );
-        let mut finding = task.finding(Level::Info, disk, sentence).with("schedulers", &all, &file);
-        finding.alternative = Some("it keeps another program from taking the whole disk".to_owned());
+        let mut finding = task
+            .finding(Level::Info, disk, sentence)
+            .with("schedulers", &all, &file)
+            .unless("it keeps another program from taking the whole disk");
         let other = ["none", "mq-deadline", "noop", "deadline"]
             .iter()
             .find(|name| all.split_whitespace().any(|one| one == **name))?;
-        finding.repair = Some(Repair {
-            sentence: format!("choose {other}, and measure before and after"),
-            commands: vec![format!("$ echo {other} > {file}")],
-            risk: "a backup beside the server may take more of the disk".to_owned(),
-            restart: Restart::Nothing,
-            change: Some(Change { kind: "sysfs".to_owned(), target: file, value: Some((*other).to_owned()) }),
-        });
+        finding.repair = Some(
+            Repair::new(
+                format!("choose {other}, and measure before and after"),
+                "a backup beside the server may take more of the disk",
+            )
+            .run([format!("$ echo {other} > {file}")])
+            .changes(Change { kind: "sysfs".to_owned(), target: file, value: Some((*other).to_owned()) }),
+        );
         Some(finding)
     });
     let seen: Seen = found.collect();

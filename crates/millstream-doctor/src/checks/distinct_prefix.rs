@@ -6,7 +6,7 @@ use crate::limits::PROOF_TIME_MAX;
 use crate::server::{Database, Server};
 use crate::statement::Counted;
 use millstream_model::quantity::count;
-use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_model::{Class, Finding, Level};
 use millstream_pg::{ConnInfo, Error};
 use std::collections::BTreeSet;
 use tokio::time::Instant;
@@ -105,16 +105,14 @@ fn finding(task: &Task, subject: String, row: &Row, statement: &Counted, rewrite
         .finding(Level::Info, subject, sentence)
         .with("index that begins with the column", row.get::<_, String>("index"), "pg_index")
         .with("different values, by estimate", count(values), "pg_stats.n_distinct");
-    let mut finding = statement.add_to(with_analyzed(finding, row.get("analyze_age")));
-    finding.alternative = Some("the statistics are old, and there are more values".to_owned());
-    finding.repair = Some(Repair {
-        sentence: "skip from value to value with a recursive query, and measure before and after".to_owned(),
-        commands: vec![rewrite.to_owned()],
-        risk: "with many values it is slower than reading the index once".to_owned(),
-        restart: Restart::Nothing,
-        change: None,
-    });
-    finding
+    statement
+        .add_to(with_analyzed(finding, row.get("analyze_age")))
+        .unless("the statistics are old, and there are more values")
+        .repaired(
+            "skip from value to value with a recursive query, and measure before and after",
+            "with many values it is slower than reading the index once",
+        )
+        .run([rewrite.to_owned()])
 }
 
 /// Executes both queries and compares what they find.

@@ -5,7 +5,7 @@ use super::number::{bytes, count};
 use crate::check::{Check, Look, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_model::{Class, Level, Repair};
 use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
@@ -35,13 +35,14 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
             true => ("", "; it waits for all work on the table and its partitions, which waits for it", None),
             false => (" concurrently", "", database.drop_index(&name)),
         };
-        finding.repair = Some(Repair {
-            sentence: format!("drop it; {kept} serves the same queries. To undo: {definition}"),
-            commands: vec![format!("drop index{word} {name}")],
-            risk: format!("statements that name the index, in hints or scripts, fail{wait}"),
-            restart: Restart::Nothing,
-            change,
-        });
+        finding.repair = Some(
+            Repair::new(
+                format!("drop it; {kept} serves the same queries. To undo: {definition}"),
+                format!("statements that name the index, in hints or scripts, fail{wait}"),
+            )
+            .run([format!("drop index{word} {name}")])
+            .changes(change),
+        );
         Some(finding)
     });
     Ok(found.collect())

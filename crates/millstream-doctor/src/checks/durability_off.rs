@@ -61,8 +61,8 @@ async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
         let mut finding = task
             .finding(*level, *name, format!("it is off: {danger}"))
             .with("value", "off", "pg_settings")
-            .with("set by", row.get::<_, String>(1), "pg_settings.source");
-        finding.alternative = Some((*unless).to_owned());
+            .with("set by", row.get::<_, String>(1), "pg_settings.source")
+            .unless((*unless).to_owned());
         let (sentence, risk) = (format!("switch {name} on"), "commits wait for the disk again");
         let mut repair = server.setting(name, "on", &sentence, risk);
         if *name == "fsync" {

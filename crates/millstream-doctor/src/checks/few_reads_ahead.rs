@@ -38,9 +38,9 @@ async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
             .finding(Level::Info, fitting.name, sentence)
             .with(fitting.name, shown, "pg_settings")
             .with("blocks that were not in shared buffers", count(&row, "blocks"), "pg_stat_database.blks_read")
-            .with("why another value", &fitting.reason, "the table by which Millstream sets up servers");
-        finding.counted_seconds = Some(server.counted_seconds);
-        finding.alternative = Some("the system's cache had the blocks, or somebody has measured it".to_owned());
+            .with("why another value", &fitting.reason, "the table by which Millstream sets up servers")
+            .counted(server.counted_seconds)
+            .unless("the system's cache had the blocks, or somebody has measured it");
         let risk = "scans take more of the disk, and look-ups beside them wait longer";
         let mut repair = server.setting(fitting.name, &fitting.value, "try it, and measure before and after", risk);
         if fitting.name == "io_method" {

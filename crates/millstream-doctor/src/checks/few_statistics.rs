@@ -4,7 +4,7 @@ use super::number::with_analyzed;
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::{Database, Server};
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_model::{Class, Level};
 use millstream_pg::Error;
 use millstream_pg::sizing::STATISTICS;
 
@@ -28,12 +28,14 @@ async fn look_at_server(server: &Server, task: Task) -> Result<Seen, Error> {
         return Ok(Seen::default());
     }
     let sentence = format!("analyze looks at {} rows of a table, and keeps {shown} of its values", number * 300.0);
-    let mut finding = task.finding(Level::Info, name, sentence).with(name, &shown, "pg_settings");
-    finding.alternative = Some("queries are simple look-ups by key, and planning must be quick".to_owned());
+    let mut finding = task
+        .finding(Level::Info, name, sentence)
+        .with(name, &shown, "pg_settings")
+        .unless("queries are simple look-ups by key, and planning must be quick");
     let risk = "analyze and planning take a little longer";
     let sentence = "set it to the default, and analyze the tables";
     finding.repair = Some(server.setting(name, STATISTICS.value, sentence, risk));
-    Ok([finding].into_iter().collect())
+    Ok(finding.into())
 }
 
 async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
@@ -51,19 +53,10 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
             kept,
             "pg_attribute.attstattarget",
         );
-        let mut finding = with_analyzed(finding, row.get("analyze_age"));
-        finding.alternative = Some("no query compares this column, and its values are long".to_owned());
-        finding.repair = Some(Repair {
-            sentence: "let the server's setting count, and analyze the table".to_owned(),
-            commands: vec![
-                format!("alter table {table} alter column {column} set statistics -1"),
-                format!("analyze {table}"),
-            ],
-            risk: "plans change".to_owned(),
-            restart: Restart::Nothing,
-            change: None,
-        });
-        finding
+        with_analyzed(finding, row.get("analyze_age"))
+            .unless("no query compares this column, and its values are long")
+            .repaired("let the server's setting count, and analyze the table", "plans change")
+            .run([format!("alter table {table} alter column {column} set statistics -1"), format!("analyze {table}")])
     });
     Ok(findings.collect())
 }

@@ -6,7 +6,7 @@ use super::number::{count, with_analyzed};
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::{FINDINGS_MAX, ROWS_MAX};
 use crate::server::Database;
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_model::{Class, Level, Repair};
 use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
@@ -60,13 +60,8 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
         }
         finding.counted_seconds = Some(database.counted_seconds);
         finding.alternative = Some("the updates leave the key alone, and rows are deleted with truncate".to_owned());
-        finding.repair = Some(Repair {
-            sentence: "create an index on its columns".to_owned(),
-            commands: vec![command],
-            risk: risk.to_owned(),
-            restart: Restart::Nothing,
-            change,
-        });
+        finding.repair =
+            Some(Repair::new("create an index on its columns", risk.to_owned()).run([command]).changes(change));
         found.push(finding);
     }
     Ok(found.into_iter().collect())

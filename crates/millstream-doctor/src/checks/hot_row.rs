@@ -5,7 +5,7 @@ use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::quantity;
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_model::{Class, Level, Repair};
 use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
@@ -45,16 +45,11 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
             .with("sessions that wait for a row of it now", waiting, "pg_locks");
         finding.counted_seconds = row.get("seconds");
         finding.alternative = Some("a single session makes the updates, so that nobody waits".to_owned());
-        finding.repair = Some(Repair {
-            sentence:
-                "update the hot row last in the transaction, in one statement, or split it into several that are \
-                       added up when they are read"
-                    .to_owned(),
-            commands: Vec::new(),
-            risk: "the program changes".to_owned(),
-            restart: Restart::Nothing,
-            change: None,
-        });
+        finding.repair = Some(Repair::new(
+            "update the hot row last in the transaction, in one statement, or split it into several that are \
+                       added up when they are read",
+            "the program changes",
+        ));
         finding
     });
     Ok(findings.collect())

@@ -59,17 +59,17 @@ async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
         None => ("restart the server, because enough huge pages are free; measure before and after", Vec::new()),
     };
     commands.push("-- with huge_pages = try the server takes them when it starts".to_owned());
-    finding.repair = Some(Repair {
-        sentence: sentence.to_owned(),
-        commands,
-        risk: "memory that is set aside serves nothing else; with huge_pages = on the server does not start without it"
-            .to_owned(),
-        restart: Restart::Server,
-        change: None,
-    });
+    finding.repair = Some(
+        Repair::new(
+            sentence.to_owned(),
+            "memory that is set aside serves nothing else; with huge_pages = on the server does not start without it",
+        )
+        .run(commands)
+        .needs(Restart::Server),
+    );
     let (kind, target) = ("setting".to_owned(), "huge_pages".to_owned());
     finding.experiment = Some(Change { kind, target, value: Some("on".to_owned()) });
-    Ok([finding].into_iter().collect())
+    Ok(finding.into())
 }
 
 /// Whether the kernel makes small pages expensive on so many processors. From version 7.0 on it may interrupt a process

@@ -7,7 +7,7 @@ use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::quantity::bytes;
-use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_model::{Class, Finding, Level, Repair};
 use millstream_pg::Error;
 use tokio_postgres::Row;
 
@@ -60,19 +60,14 @@ fn of_small(indexes: &Together, database: &Database, task: &Task) -> Option<Find
     }
     let (count, share) = (indexes.count(), indexes.share());
     let sentence = format!("a rebuild would make {count} small indexes together at least {share:.0} % smaller");
-    let mut finding = task
-        .finding(Level::Info, database.name.clone(), sentence)
-        .with("size", bytes(size), "pg_class.relpages")
-        .with("a rebuild gives back", bytes(free), ESTIMATE)
-        .with("the worst", indexes.worst().join(", "), ESTIMATE);
-    finding.repair = Some(Repair {
-        sentence: "build them again, one by one, beside other sessions".to_owned(),
-        commands: indexes.worst().iter().map(|name| format!("reindex index concurrently {name}")).collect(),
-        risk: "each waits for long transactions".to_owned(),
-        restart: Restart::Nothing,
-        change: None,
-    });
-    Some(finding)
+    Some(
+        task.finding(Level::Info, database.name.clone(), sentence)
+            .with("size", bytes(size), "pg_class.relpages")
+            .with("a rebuild gives back", bytes(free), ESTIMATE)
+            .with("the worst", indexes.worst().join(", "), ESTIMATE)
+            .repaired("build them again, one by one, beside other sessions", "each waits for long transactions")
+            .run(indexes.worst().iter().map(|name| format!("reindex index concurrently {name}"))),
+    )
 }
 
 /// Size of the index if it were built now: its leaves, the first page and the root.
@@ -99,12 +94,12 @@ fn finding(row: &Row, size: u64, free: u64, source: &str, task: &Task) -> Option
         finding = with_analyzed(finding, row.get("analyze_age"));
     }
     finding.alternative = Some("random inserts have just split its pages, and fill them again".to_owned());
-    finding.repair = Some(Repair {
-        sentence: "build it again, beside other sessions".to_owned(),
-        commands: vec![format!("reindex index concurrently {name}")],
-        risk: format!("it needs up to {} of free disk meanwhile, and waits for long transactions", bytes(size - free)),
-        restart: Restart::Nothing,
-        change: None,
-    });
+    finding.repair = Some(
+        Repair::new(
+            "build it again, beside other sessions",
+            format!("it needs up to {} of free disk meanwhile, and waits for long transactions", bytes(size - free)),
+        )
+        .run([format!("reindex index concurrently {name}")]),
+    );
     Some(finding)
 }

@@ -28,13 +28,13 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
             true => format!("this index of the partitioned table {table} lacks the index of a partition"),
             false => format!("no query uses this index of {table}{cost}"),
         };
-        let mut finding = task
-            .finding(Level::Warning, name.clone(), sentence)
-            .with("valid", "no", "pg_index.indisvalid")
-            .with("size", bytes(row, "bytes"), "pg_class.relpages")
-            .with("definition", definition, "pg_get_indexdef");
-        finding.repair = Some(repair(row, &name));
-        Some(finding)
+        Some(
+            task.finding(Level::Warning, name.clone(), sentence)
+                .with("valid", "no", "pg_index.indisvalid")
+                .with("size", bytes(row, "bytes"), "pg_class.relpages")
+                .with("definition", definition, "pg_get_indexdef")
+                .repaired_by(repair(row, &name)),
+        )
     });
     Ok(found.collect())
 }

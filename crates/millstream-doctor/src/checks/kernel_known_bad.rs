@@ -2,7 +2,7 @@
 
 use crate::check::{Check, Look, Seen, Task};
 use crate::host::Host;
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_model::{Class, Level, Restart};
 
 pub(super) const CHECK: Check = Check {
     id: "kernel-known-bad",
@@ -27,14 +27,10 @@ fn look(host: &Host, task: &Task) -> Seen {
     }
     let sentence =
         format!("the kernel {release} writes to disks and frees memory worse than those before and after it");
-    let mut finding = task.finding(Level::Warning, "", sentence).with("release", release, Host::RELEASE);
-    finding.alternative = Some("your distribution has corrected it and kept the number".to_owned());
-    finding.repair = Some(Repair {
-        sentence: "install a newer kernel".to_owned(),
-        commands: Vec::new(),
-        risk: "the machine is restarted".to_owned(),
-        restart: Restart::Machine,
-        change: None,
-    });
-    [finding].into_iter().collect()
+    task.finding(Level::Warning, "", sentence)
+        .with("release", release, Host::RELEASE)
+        .unless("your distribution has corrected it and kept the number")
+        .repaired("install a newer kernel", "the machine is restarted")
+        .needs(Restart::Machine)
+        .into()
 }

@@ -4,7 +4,7 @@ use super::network_link;
 use crate::check::{Check, Look, Seen, Task};
 use crate::host::Host;
 use millstream_host::kernel::link::{Degraded, LINKS};
-use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_model::{Class, Finding, Level};
 
 pub(super) const CHECK: Check = Check {
     id: "link-carrier",
@@ -21,17 +21,10 @@ fn look(host: &Host, task: &Task) -> Seen {
 
 fn found(one: &Degraded<'_>, task: &Task) -> Option<Finding> {
     let Degraded::NoCarrier { link, .. } = one else { return None };
-    let mut finding = task.finding(Level::Warning, &link.name, one.to_string()).with(
-        &link.name,
-        "0",
-        &format!("{LINKS}/{}/carrier", link.name),
-    );
-    finding.repair = Some(Repair {
-        sentence: "look at the cable, and at the port of the switch".to_owned(),
-        commands: vec![format!("$ ip -statistics link show dev {}", link.name)],
-        risk: "none: it only shows more".to_owned(),
-        restart: Restart::Nothing,
-        change: None,
-    });
-    Some(finding)
+    Some(
+        task.finding(Level::Warning, &link.name, one.to_string())
+            .with(&link.name, "0", &format!("{LINKS}/{}/carrier", link.name))
+            .repaired("look at the cable, and at the port of the switch", "none: it only shows more")
+            .run([format!("$ ip -statistics link show dev {}", link.name)]),
+    )
 }

@@ -4,7 +4,7 @@ use super::network_link;
 use crate::check::{Check, Look, Seen, Task};
 use crate::host::Host;
 use millstream_host::kernel::link::{Degraded, LINKS};
-use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_model::{Class, Finding, Level};
 
 pub(super) const CHECK: Check = Check {
     id: "link-mtu",
@@ -23,17 +23,14 @@ fn found(one: &Degraded<'_>, task: &Task) -> Option<Finding> {
     let Degraded::Larger { link, below } = one else { return None };
     let (own, theirs) = (link.mtu.unwrap_or(0), below.mtu.unwrap_or(0));
     let mtu = |name: &str| format!("{LINKS}/{name}/mtu");
-    let mut finding = task
-        .finding(Level::Warning, &link.name, one.to_string())
-        .with(&link.name, own, &mtu(&link.name))
-        .with(&below.name, theirs, &mtu(&below.name));
-    finding.repair = Some(Repair {
-        sentence: "give both the same size, and the switch too".to_owned(),
-        commands: vec![format!("$ ip link set dev {} mtu {theirs}", link.name)],
-        risk: "smaller packets cost some throughput; a larger size on a link below needs a switch that takes it"
-            .to_owned(),
-        restart: Restart::Nothing,
-        change: None,
-    });
-    Some(finding)
+    Some(
+        task.finding(Level::Warning, &link.name, one.to_string())
+            .with(&link.name, own, &mtu(&link.name))
+            .with(&below.name, theirs, &mtu(&below.name))
+            .repaired(
+                "give both the same size, and the switch too",
+                "smaller packets cost some throughput; a larger size on a link below needs a switch that takes it",
+            )
+            .run([format!("$ ip link set dev {} mtu {theirs}", link.name)]),
+    )
 }

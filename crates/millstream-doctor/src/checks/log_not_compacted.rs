@@ -6,7 +6,7 @@ use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::server::Database;
 use millstream_model::quantity::{age, bytes, count};
 use millstream_model::words::command;
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_model::{Class, Level};
 use millstream_pg::Error;
 use millstream_store::collections;
 
@@ -30,18 +30,16 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
             let name = collection.name.to_string();
             let sentence = format!("documents wait to be merged into the table, the oldest for {}", age(waits));
             let source = command("collections").to_string();
-            let mut finding = task
+            let finding = task
                 .finding(Level::Info, name.clone(), sentence)
                 .with("segments", count(collection.segments), &source)
-                .with("their documents", bytes(collection.segment_bytes), &source);
-            finding.alternative = Some("nobody reads the table with SQL, and nothing is published from it".to_owned());
-            finding.repair = Some(Repair {
-                sentence: "merge them; do it again and again, for instance every hour".to_owned(),
-                commands: vec![format!("$ {}", command(format!("compact {}", word(&name))))],
-                risk: "it takes processor and disk, beside other work".to_owned(),
-                restart: Restart::Nothing,
-                change: None,
-            });
+                .with("their documents", bytes(collection.segment_bytes), &source)
+                .unless("nobody reads the table with SQL, and nothing is published from it")
+                .repaired(
+                    "merge them; do it again and again, for instance every hour",
+                    "it takes processor and disk, beside other work",
+                )
+                .run([format!("$ {}", command(format!("compact {}", word(&name))))]);
             task.keep(finding);
         }
     }

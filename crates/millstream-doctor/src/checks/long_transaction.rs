@@ -38,31 +38,28 @@ fn finding(row: &Row, task: &Task) -> Finding {
     };
     let sentence = format!("a transaction {does} for {}", age(row.get("waited")));
     let source = if state == "prepared" { "pg_prepared_xacts" } else { "pg_stat_activity" };
-    let mut finding = task
-        .finding(Level::Warning, name, sentence)
+    task.finding(Level::Warning, name, sentence)
         .with("open for", age(row.get("seconds")), source)
         .with("such transactions", count(row, "times"), source)
-        .with("transactions since its snapshot", count(row, "age"), source);
-    finding.alternative = Some("a backup, a large load or an index build takes its time".to_owned());
-    finding.repair = Some(match row.get::<_, Option<String>>("gid") {
-        Some(gid) => Repair {
-            sentence: "commit it, or roll it back, in its database".to_owned(),
-            commands: vec![format!("rollback prepared {}", quote_literal(&gid))],
-            risk: "its coordinator may count on it; neither can be taken back".to_owned(),
-            restart: Restart::Nothing,
-            change: None,
-        },
-        None => Repair {
-            sentence: "end it in its program; idle_in_transaction_session_timeout ends idle ones by itself".to_owned(),
-            commands: row
-                .get::<_, Option<i32>>("pid")
-                .map(|pid| format!("select pg_terminate_backend({pid})"))
-                .into_iter()
-                .collect(),
-            risk: "the transaction is rolled back, and its program gets an error".to_owned(),
-            restart: Restart::Nothing,
-            change: None,
-        },
-    });
-    finding
+        .with("transactions since its snapshot", count(row, "age"), source)
+        .unless("a backup, a large load or an index build takes its time")
+        .repaired_by(match row.get::<_, Option<String>>("gid") {
+            Some(gid) => Repair::new(
+                "commit it, or roll it back, in its database",
+                "its coordinator may count on it; neither can be taken back",
+            )
+            .run([format!("rollback prepared {}", quote_literal(&gid))]),
+            None => Repair {
+                sentence: "end it in its program; idle_in_transaction_session_timeout ends idle ones by itself"
+                    .to_owned(),
+                commands: row
+                    .get::<_, Option<i32>>("pid")
+                    .map(|pid| format!("select pg_terminate_backend({pid})"))
+                    .into_iter()
+                    .collect(),
+                risk: "the transaction is rolled back, and its program gets an error".to_owned(),
+                restart: Restart::Nothing,
+                change: None,
+            },
+        })
 }

@@ -48,5 +48,5 @@ async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
     let fitting = size(shared_buffers(usable));
     let (repair, experiment) = server.setting_at_start("shared_buffers", &fitting, sentence, risk);
     (finding.repair, finding.experiment) = (Some(repair), experiment);
-    Ok([finding].into_iter().collect())
+    Ok(finding.into())
 }

@@ -3,7 +3,7 @@
 use super::number::size;
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::host::Host;
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_model::{Class, Level, Repair};
 use millstream_pg::Error;
 use std::path::PathBuf;
 
@@ -49,16 +49,11 @@ async fn look(host: &Host, task: Task) -> Result<Seen, Error> {
         finding = finding.with("available memory", size(bytes), "/proc/meminfo");
     }
     finding.alternative = Some("another program on this machine takes the memory".to_owned());
-    finding.repair = Some(Repair {
-        sentence: "use less: work_mem counts for each sort of each session, shared_buffers once; or give the machine, \
-                   or the server's control group, more memory"
-            .to_owned(),
-        commands: Vec::new(),
-        risk: "with less work_mem, sorts go to the disk; with less shared_buffers, more pages come from the system"
-            .to_owned(),
-        restart: Restart::Nothing,
-        change: None,
-    });
+    finding.repair = Some(Repair::new(
+        "use less: work_mem counts for each sort of each session, shared_buffers once; or give the machine, \
+                   or the server's control group, more memory",
+        "with less work_mem, sorts go to the disk; with less shared_buffers, more pages come from the system",
+    ));
     Ok(Seen { findings: vec![finding], unseen })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::server::Server;
-use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_model::{Class, Level, Restart};
 use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
@@ -69,22 +69,17 @@ fn judged(task: &Task, known: &Version, minor: i32, days_left: i32, age: i32, pr
     };
     let mut seen = Seen::default();
     let place = provider.map_or("with the packages that it came from", |_| "in the service's window for maintenance");
-    let update = |sentence: String, risk: &str, mut finding: Finding| {
-        let (commands, risk, change) = (Vec::new(), risk.to_owned(), None);
-        finding.repair = Some(Repair { sentence, commands, risk, restart: Restart::Server, change });
-        finding
-    };
     if minor < *newest {
         let sentence = format!("{major}.{minor} lacks corrections that {major}.{newest} has, also for security");
-        let mut finding = task
+        let finding = task
             .finding(Level::Warning, "release", sentence)
             .with("release of the server", format!("{major}.{minor}"), "server_version_num")
-            .with("newest release that is known here", format!("{major}.{newest}, of {released}"), &table);
-        finding.alternative = Some("your distribution has corrected the older release, and kept its number".to_owned());
+            .with("newest release that is known here", format!("{major}.{newest}, of {released}"), &table)
+            .unless("your distribution has corrected the older release, and kept its number");
         let sentence = format!("update to the newest {major} {place}; the data stay as they are");
         let risk = "the server restarts; read the release notes: some releases ask you to build indexes again or set \
                     something";
-        seen.findings.push(update(sentence, risk, finding));
+        seen.findings.push(finding.repaired(sentence, risk).needs(Restart::Server));
     } else if is_old {
         seen.unseen = Some(format!("releases of the last {age} days, which our table lacks; update millstream"));
     }
@@ -93,11 +88,13 @@ fn judged(task: &Task, known: &Version, minor: i32, days_left: i32, age: i32, pr
             ..0 => (Level::Warning, format!("PostgreSQL {major} has had no corrections since {end}")),
             _ => (Level::Info, format!("PostgreSQL {major} gets its last corrections on {end}, in {days_left} days")),
         };
-        let mut finding = task.finding(level, "version", sentence).with("last release", end, &table);
-        finding.alternative = Some("somebody else corrects this version for you".to_owned());
+        let finding = task
+            .finding(level, "version", sentence)
+            .with("last release", end, &table)
+            .unless("somebody else corrects this version for you");
         let sentence = "move to a newer version: pg_upgrade, or logical replication for a short pause";
         let risk = "plans and programs may behave in another way; try it on a copy first";
-        seen.findings.push(update(sentence.to_owned(), risk, finding));
+        seen.findings.push(finding.repaired(sentence, risk).needs(Restart::Server));
     }
     seen
 }

@@ -82,16 +82,16 @@ fn suspicion(row: &Row, task: &Task, texts: &[Text<'_>]) -> Option<Finding> {
         finding = text.statement.add_to(finding);
     }
     finding.alternative = Some("the whole reads are reports or backups, and no query looks for one row".to_owned());
-    finding.repair = Some(Repair {
-        sentence: format!(
-            "let the doctor plan the statements with {}; then write their condition as the index has it",
-            option("prove")
-        ),
-        commands: folded(row.get("is_unique"), &table, &key),
-        risk: STATEMENT_CHANGES.to_owned(),
-        restart: Restart::Nothing,
-        change: None,
-    });
+    finding.repair = Some(
+        Repair::new(
+            format!(
+                "let the doctor plan the statements with {}; then write their condition as the index has it",
+                option("prove")
+            ),
+            STATEMENT_CHANGES.to_owned(),
+        )
+        .run(folded(row.get("is_unique"), &table, &key)),
+    );
     Some(finding)
 }
 
@@ -126,8 +126,8 @@ async fn findings(
     let near: Vec<(&Missed, &Mismatch)> = near.filter(|(missed, near)| !is_uncertain(missed, near)).collect();
     let mut findings = Vec::new();
     for (missed, near) in near {
-        let mut finding = proof(missed, near, table, task, explanation);
-        finding.repair = Some(repair(client, missed, near, table, explanation.untried.is_none()).await?);
+        let mut finding = proof(missed, near, table, task, explanation)
+            .repaired_by(repair(client, missed, near, table, explanation.untried.is_none()).await?);
         if planned != statement.sql {
             finding = finding.with("pattern that was assumed", PATTERN, "the server keeps no constants");
         }

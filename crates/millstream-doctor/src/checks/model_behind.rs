@@ -6,7 +6,7 @@ use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::server::Database;
 use millstream_model::quantity::age;
 use millstream_model::words::command;
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_model::{Class, Level};
 use millstream_pg::Error;
 use millstream_store::{collections, models};
 use std::collections::BTreeMap;
@@ -40,18 +40,16 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
             let name = model.name.to_string();
             let sentence = format!("it does not have what was loaded {} ago", age(waits));
             let refreshed = model.refreshed_at.unwrap_or_else(|| "never".to_owned());
-            let mut finding = task
+            let finding = task
                 .finding(Level::Info, name.clone(), sentence)
                 .with("last load", loaded, &command("loads").to_string())
-                .with("last refresh", refreshed, &command("models").to_string());
-            finding.alternative = Some("the load changed nothing, or the model is meant to stay as it is".to_owned());
-            finding.repair = Some(Repair {
-                sentence: "refresh it; do it after each load, or every few minutes".to_owned(),
-                commands: vec![format!("$ {}", command(format!("refresh {}", word(&name))))],
-                risk: "it takes processor and disk; readers see the old rows until it has finished".to_owned(),
-                restart: Restart::Nothing,
-                change: None,
-            });
+                .with("last refresh", refreshed, &command("models").to_string())
+                .unless("the load changed nothing, or the model is meant to stay as it is")
+                .repaired(
+                    "refresh it; do it after each load, or every few minutes",
+                    "it takes processor and disk; readers see the old rows until it has finished",
+                )
+                .run([format!("$ {}", command(format!("refresh {}", word(&name))))]);
             task.keep(finding);
         }
     }

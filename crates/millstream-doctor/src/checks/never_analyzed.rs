@@ -4,7 +4,7 @@ use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::quantity::count;
-use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_model::{Class, Finding, Level, Repair};
 use millstream_pg::Error;
 use tokio_postgres::Row;
 
@@ -44,15 +44,12 @@ fn finding(row: &Row, autovacuum: bool, task: &Task) -> Finding {
         .finding(level, name.clone(), sentence)
         .with("rows", count(rows), "pg_class.reltuples, or counted since")
         .with("last analyze", "never, as far as the counters reach", "pg_stat_all_tables")
-        .with("statistics of its columns", "none", "pg_stats, or pg_class.reltuples = -1");
-    finding.alternative = Some("it was filled a moment ago, or no query has a condition on it".to_owned());
+        .with("statistics of its columns", "none", "pg_stats, or pg_class.reltuples = -1")
+        .unless("it was filled a moment ago, or no query has a condition on it");
     let what = if is_root { "analyze it, and do so again after much has changed" } else { "analyze it" };
-    finding.repair = Some(Repair {
-        sentence: what.to_owned(),
-        commands: vec![format!("analyze {name}")],
-        risk: "it reads a sample of 30,000 rows, and plans change".to_owned(),
-        restart: Restart::Nothing,
-        change: None,
-    });
+    finding.repair = Some(
+        Repair::new(what.to_owned(), "it reads a sample of 30,000 rows, and plans change")
+            .run([format!("analyze {name}")]),
+    );
     finding
 }

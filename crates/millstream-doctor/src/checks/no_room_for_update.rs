@@ -4,7 +4,7 @@ use super::number::{count, number, percent};
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_model::{Class, Level, Repair};
 use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
@@ -46,17 +46,18 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
             true => "long transactions keep the old versions of the rows in the page".to_owned(),
             false => "the updates change a column that is in an index, which fillfactor cannot help".to_owned(),
         });
-        finding.repair = Some(Repair {
-            sentence: "leave a tenth of each page free, and measure before and after".to_owned(),
-            commands: vec![
+        finding.repair = Some(
+            Repair::new(
+                "leave a tenth of each page free, and measure before and after",
+                "the table becomes a tenth larger; vacuum full locks it, but new pages need none",
+            )
+            .run([
                 format!("alter table {name} set (fillfactor = 90)"),
                 "-- for the rows that are there already:".to_owned(),
                 format!("vacuum (full, analyze) {name}"),
-            ],
-            risk: "the table becomes a tenth larger; vacuum full locks it, but new pages need none".to_owned(),
-            restart: Restart::Nothing,
-            change: database.set_option(&name, "fillfactor", "90"),
-        });
+            ])
+            .changes(database.set_option(&name, "fillfactor", "90")),
+        );
         finding
     });
     Ok(findings.collect())

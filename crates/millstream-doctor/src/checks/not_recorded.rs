@@ -28,13 +28,12 @@ async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
             let risk = "a little time or space in the log; on a machine with a slow clock track_io_timing costs more";
             finding.repair = Some(match name {
                 // It needs a restart, and may name other libraries.
-                "shared_preload_libraries" => Repair {
-                    sentence: "add pg_stat_statements to it, restart the server, and create the extension".to_owned(),
-                    commands: vec!["-- after the restart".to_owned(), "create extension pg_stat_statements".to_owned()],
-                    risk: "a restart ends all sessions".to_owned(),
-                    restart: Restart::Server,
-                    change: None,
-                },
+                "shared_preload_libraries" => Repair::new(
+                    "add pg_stat_statements to it, restart the server, and create the extension",
+                    "a restart ends all sessions",
+                )
+                .run(["-- after the restart", "create extension pg_stat_statements"])
+                .needs(Restart::Server),
                 _ => server.setting(name, recorded.value, "record it", risk),
             });
             Some(finding)

@@ -68,13 +68,11 @@ fn process(host: &Host, task: &Task) -> (Option<Finding>, Option<String>) {
     );
     finding.alternative =
         Some("it opens no more: with io_method = io_uring it opens one for each session when it starts".to_owned());
-    finding.repair = Some(Repair {
-        sentence: "give the service a higher limit, and start it again".to_owned(),
-        commands: vec!["$ systemctl edit postgresql@.service  # [Service] LimitNOFILE=65536".to_owned()],
-        risk: "the server restarts".to_owned(),
-        restart: Restart::Server,
-        change: None,
-    });
+    finding.repair = Some(
+        Repair::new("give the service a higher limit, and start it again", "the server restarts")
+            .run(["$ systemctl edit postgresql@.service  # [Service] LimitNOFILE=65536"])
+            .needs(Restart::Server),
+    );
     (Some(finding), None)
 }
 
@@ -101,18 +99,17 @@ fn machine_finding(task: &Task, open: f64, most: f64, server_may: u64) -> Option
         .finding(level, setting, sentence)
         .with("open", format!("{open:.0}"), MACHINE)
         .with("most", format!("{most:.0}"), MACHINE)
-        .with("that the server may open", server_may, "max_files_per_process times max_connections");
-    finding.alternative = Some("another program opens them and does not close them".to_owned());
+        .with("that the server may open", server_may, "max_files_per_process times max_connections")
+        .unless("another program opens them and does not close them");
     let twice = format!("{:.0}", 2.0 * most);
-    finding.repair = Some(Repair {
-        sentence:
-            "let there be twice as many; or set max_files_per_process lower, so that sessions close files earlier"
-                .to_owned(),
-        commands: vec![format!("$ sysctl -w {setting}={twice}")],
-        risk: "each open file takes about a kilobyte of the kernel's memory".to_owned(),
-        restart: Restart::Nothing,
-        change: Some(Host::sysctl(setting, &twice)),
-    });
+    finding.repair = Some(
+        Repair::new(
+            "let there be twice as many; or set max_files_per_process lower, so that sessions close files earlier",
+            "each open file takes about a kilobyte of the kernel's memory",
+        )
+        .run([format!("$ sysctl -w {setting}={twice}")])
+        .changes(Host::sysctl(setting, &twice)),
+    );
     Some(finding)
 }
 

@@ -3,7 +3,7 @@
 use super::number::size;
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::host::Host;
-use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_model::{Class, Finding, Level, Repair};
 use std::path::Path;
 
 pub(super) const CHECK: Check = Check {
@@ -87,13 +87,13 @@ fn killed_finding(host: &Host, task: &Task, kills: &Kills, mode: Option<f64>) ->
             ],
         ),
     };
-    finding.repair = Some(Repair {
-        sentence: sentence.to_owned(),
-        commands,
-        risk: "with too low a ratio, the server and other programs get no memory although some is free".to_owned(),
-        restart: Restart::Nothing,
-        change: None,
-    });
+    finding.repair = Some(
+        Repair::new(
+            sentence.to_owned(),
+            "with too low a ratio, the server and other programs get no memory although some is free",
+        )
+        .run(commands),
+    );
     finding
 }
 
@@ -119,12 +119,9 @@ fn promised(host: &Host, task: &Task, mode: Option<f64>) -> Option<Finding> {
         }
     }
     finding.alternative = Some("a program has reserved much more than it will ever use".to_owned());
-    finding.repair = Some(Repair {
-        sentence: "raise vm.overcommit_ratio, add swap, or set shared_buffers or work_mem lower".to_owned(),
-        commands: Vec::new(),
-        risk: "with too high a ratio, the kernel may end processes again".to_owned(),
-        restart: Restart::Nothing,
-        change: None,
-    });
+    finding.repair = Some(Repair::new(
+        "raise vm.overcommit_ratio, add swap, or set shared_buffers or work_mem lower",
+        "with too high a ratio, the kernel may end processes again",
+    ));
     Some(finding)
 }

@@ -4,7 +4,7 @@ use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::host::Host;
 use crate::limits::{DISK_READ_TIME_MAX, DISK_READS_MAX, DISKS_READ_MAX};
 use millstream_host::disk_latency;
-use millstream_model::{Change, Class, Finding, Level, Repair, Restart};
+use millstream_model::{Change, Class, Finding, Level, Repair};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
@@ -73,14 +73,14 @@ fn finding(task: &Task, role: &str, disk: &str, flag: &str, rotates: bool, laten
         true => "a cache in front of a disk that rotates has answered, or the blocks were never written".to_owned(),
         false => "the disk is busy, far away, or still being filled from a snapshot".to_owned(),
     });
-    finding.repair = Some(Repair {
-        sentence: "correct the flag, and measure before and after: the kernel orders and delays requests by it"
-            .to_owned(),
-        commands: vec![format!("$ echo {value} > {flag}")],
-        risk: "none for the data; requests are ordered in another way".to_owned(),
-        restart: Restart::Nothing,
-        change: Some(Change { kind: "sysfs".to_owned(), target: flag.to_owned(), value: Some(value.to_owned()) }),
-    });
+    finding.repair = Some(
+        Repair::new(
+            "correct the flag, and measure before and after: the kernel orders and delays requests by it",
+            "none for the data; requests are ordered in another way",
+        )
+        .run([format!("$ echo {value} > {flag}")])
+        .changes(Change { kind: "sysfs".to_owned(), target: flag.to_owned(), value: Some(value.to_owned()) }),
+    );
     Some(finding)
 }
 

@@ -3,7 +3,7 @@
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
-use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_model::{Class, Finding, Level, Repair};
 use millstream_pg::Error;
 use tokio_postgres::Row;
 
@@ -60,12 +60,6 @@ fn finding(row: &Row, task: &Task) -> Finding {
             "it rewrites the table and its indexes under an exclusive lock",
         ),
     };
-    finding.repair = Some(Repair {
-        sentence: sentence.to_owned(),
-        commands,
-        risk: risk.to_owned(),
-        restart: Restart::Nothing,
-        change: None,
-    });
+    finding.repair = Some(Repair::new(sentence.to_owned(), risk.to_owned()).run(commands));
     finding
 }

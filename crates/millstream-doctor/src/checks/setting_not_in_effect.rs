@@ -92,18 +92,11 @@ fn waits(setting: Option<&Setting>, settings: &[Setting], error: &str) -> bool {
 
 fn waiting(setting: &Setting, task: &Task) -> Finding {
     let sentence = "its new value waits for a restart of the server";
-    let mut finding = task
-        .finding(Level::Warning, setting.name.clone(), sentence)
+    task.finding(Level::Warning, setting.name.clone(), sentence)
         .with("value now", setting.shown(&setting.now), "pg_settings")
-        .with("waits for a restart", "yes", "pg_settings.pending_restart");
-    finding.repair = Some(Repair {
-        sentence: "restart the server, or take the new value back".to_owned(),
-        commands: Vec::new(),
-        risk: "a restart ends all sessions".to_owned(),
-        restart: Restart::Server,
-        change: None,
-    });
-    finding
+        .with("waits for a restart", "yes", "pg_settings.pending_restart")
+        .repaired("restart the server, or take the new value back", "a restart ends all sessions")
+        .needs(Restart::Server)
 }
 
 fn wrong(line: &Line, setting: Option<&Setting>, error: &str, task: &Task) -> Finding {
@@ -123,13 +116,11 @@ fn wrong(line: &Line, setting: Option<&Setting>, error: &str, task: &Task) -> Fi
         true => ("restart the server", Vec::new(), Restart::Server),
         false => ("reload", vec![RELOAD.to_owned()], Restart::Reload),
     };
-    finding.repair = Some(Repair {
-        sentence: format!("correct {place}, then {then}"),
-        commands,
-        risk: "until you correct it, the server does not start again".to_owned(),
-        restart,
-        change: None,
-    });
+    finding.repair = Some(
+        Repair::new(format!("correct {place}, then {then}"), "until you correct it, the server does not start again")
+            .run(commands)
+            .needs(restart),
+    );
     finding
 }
 
@@ -142,19 +133,13 @@ fn unread(setting: &Setting, line: Option<&Line>, task: &Task) -> Finding {
         None => "no line of the configuration files sets it now, and the server has not loaded them since".to_owned(),
     };
     let written = line.map_or_else(|| "nothing".to_owned(), |line| setting.shown(&line.written));
-    let mut finding = task
-        .finding(Level::Warning, setting.name.clone(), sentence)
+    task.finding(Level::Warning, setting.name.clone(), sentence)
         .with("written", written, "pg_file_settings")
-        .with("value now", setting.shown(&setting.now), "pg_settings");
-    finding.alternative = Some("somebody is editing the file, and loads it when it is complete".to_owned());
-    finding.repair = Some(Repair {
-        sentence: "load the files again, or take the change back".to_owned(),
-        commands: vec![RELOAD.to_owned()],
-        risk: "other changes of the files take effect, too".to_owned(),
-        restart: Restart::Reload,
-        change: None,
-    });
-    finding
+        .with("value now", setting.shown(&setting.now), "pg_settings")
+        .unless("somebody is editing the file, and loads it when it is complete")
+        .repaired("load the files again, or take the change back", "other changes of the files take effect, too")
+        .run([RELOAD.to_owned()])
+        .needs(Restart::Reload)
 }
 
 /// A line that does not count, because a later one does, or the command line of the server.
@@ -179,16 +164,11 @@ fn lost(all: &[Overridden<'_>], task: &Task) -> Finding {
     }
     finding.alternative =
         Some("it is meant so: postgresql.auto.conf, which alter system writes, is read last".to_owned());
-    finding.repair = Some(Repair {
-        sentence:
-            "delete the lines that do not count, so that nobody relies on them; or take the later value back with \
-                   alter system reset"
-                .to_owned(),
-        commands: Vec::new(),
-        risk: "none: they have no effect".to_owned(),
-        restart: Restart::Nothing,
-        change: None,
-    });
+    finding.repair = Some(Repair::new(
+        "delete the lines that do not count, so that nobody relies on them; or take the later value back with \
+                   alter system reset",
+        "none: they have no effect",
+    ));
     finding
 }
 

@@ -68,20 +68,14 @@ fn suspicion(statement: &Counted, task: &Task) -> Finding {
         statement.blocks_per_row()
     );
     let finding = task.finding(Level::Info, format!("{:016x}", statement.id), sentence);
-    let mut finding = statement.add_reads_to(finding);
-    finding.alternative = Some("the blocks belong to a join or a subquery".to_owned());
-    finding.repair = Some(Repair {
-        sentence: format!(
+    statement.add_reads_to(finding).unless("the blocks belong to a join or a subquery").repaired(
+        format!(
             "let the doctor plan the statements with {}; an index on the compared columns and then those of order by \
              finds the first rows at once",
             option("prove")
         ),
-        commands: Vec::new(),
-        risk: "every write to the table maintains an index more".to_owned(),
-        restart: Restart::Nothing,
-        change: None,
-    });
-    finding
+        "every write to the table maintains an index more",
+    )
 }
 
 /// Plans a query that reads much for what it returns, with a limit of as many rows as a call returns.

@@ -8,7 +8,7 @@ use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::quantity::bytes;
-use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_model::{Class, Finding, Level, Repair};
 use millstream_pg::Error;
 use tokio_postgres::Row;
 
@@ -60,21 +60,18 @@ fn of_small(tables: &Together, database: &Database, task: &Task) -> Option<Findi
     }
     let (count, share) = (tables.count(), tables.share());
     let sentence = format!("a rewrite would make {count} small tables together at least {share:.0} % smaller");
-    let mut finding = task
-        .finding(Level::Info, database.name.clone(), sentence)
-        .with("size", bytes(size), "pg_class.relpages")
-        .with("a rewrite gives back", bytes(free), ESTIMATE)
-        .with("the worst", tables.worst().join(", "), ESTIMATE);
-    finding.alternative = Some("their rows are dead and not vacuumed yet".to_owned());
-    finding.repair = Some(Repair {
-        sentence: "first see that dead-tuples finds nothing, or they grow again; then rewrite them, one by one"
-            .to_owned(),
-        commands: tables.worst().iter().map(|name| format!("vacuum (full, analyze) {name}")).collect(),
-        risk: "vacuum full locks each table while it is rewritten".to_owned(),
-        restart: Restart::Nothing,
-        change: None,
-    });
-    Some(finding)
+    Some(
+        task.finding(Level::Info, database.name.clone(), sentence)
+            .with("size", bytes(size), "pg_class.relpages")
+            .with("a rewrite gives back", bytes(free), ESTIMATE)
+            .with("the worst", tables.worst().join(", "), ESTIMATE)
+            .unless("their rows are dead and not vacuumed yet")
+            .repaired(
+                "first see that dead-tuples finds nothing, or they grow again; then rewrite them, one by one",
+                "vacuum full locks each table while it is rewritten",
+            )
+            .run(tables.worst().iter().map(|name| format!("vacuum (full, analyze) {name}"))),
+    )
 }
 
 /// How the space of a table is used, in bytes.
@@ -145,14 +142,8 @@ fn finding(row: &Row, space: &Space, database: &Database, task: &Task) -> Option
         commands.push("-- or while everybody else waits:".to_owned());
     }
     commands.push(format!("vacuum (full, analyze) {name}"));
-    finding.repair = Some(Repair {
-        sentence: "first see that dead-tuples finds nothing, or the table grows again; then rewrite it".to_owned(),
-        commands,
-        risk: format!(
+    finding.repair = Some(Repair::new("first see that dead-tuples finds nothing, or the table grows again; then rewrite it", format!(
             "it needs up to {needed} of free disk meanwhile, and as much WAL; vacuum full locks the table all the time"
-        ),
-        restart: Restart::Nothing,
-        change: None,
-    });
+        )).run(commands));
     Some(finding)
 }

@@ -6,7 +6,7 @@ use crate::limits::STATEMENT_BYTES_MAX;
 use crate::server::Database;
 use crate::statement::{schema, shown};
 use millstream_model::quantity::{bytes, count};
-use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_model::{Class, Finding, Level, Repair};
 use millstream_pg::{Error, fill, quote_identifier, quote_literal};
 use tokio_postgres::Row;
 
@@ -68,8 +68,8 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
         .finding(Level::Warning, "", sentence)
         .with("temporary files", count(files), "pg_stat_database")
         .with("their size", bytes(all), "pg_stat_database")
-        .with("work_mem", row.get::<_, String>("work_mem"), "pg_settings");
-    finding.counted_seconds = Some(seconds);
+        .with("work_mem", row.get::<_, String>("work_mem"), "pg_settings")
+        .counted(seconds);
     finding.alternative =
         Some("they come from a few large reports or index builds, which may take their time".to_owned());
     let least = task.threshold("role_percent");
@@ -81,19 +81,16 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
     let writer = writer.filter(|_| !database.session.server.in_recovery);
     let larger = writer.and_then(|writer| writer.repair(database, task.threshold("work_mem_mb")));
     finding.repair = Some(larger.unwrap_or_else(by_hand));
-    Ok([finding].into_iter().collect())
+    Ok(finding.into())
 }
 
 /// What to do if it is not known which role needs how much.
 fn by_hand() -> Repair {
-    Repair {
-        sentence: "find the statements (log_temp_files, pg_stat_statements), and give them or their role more work_mem"
-            .to_owned(),
-        commands: vec!["-- alter role REPORTS set work_mem = '256MB'".to_owned()],
-        risk: "each sort and hash of each session may take as much memory".to_owned(),
-        restart: Restart::Nothing,
-        change: None,
-    }
+    Repair::new(
+        "find the statements (log_temp_files, pg_stat_statements), and give them or their role more work_mem",
+        "each sort and hash of each session may take as much memory",
+    )
+    .run(["-- alter role REPORTS set work_mem = '256MB'"])
 }
 
 impl Writer {
@@ -156,13 +153,14 @@ impl Writer {
         let value = format!("{}MB", self.needed_mb(mb_max)?);
         let (role, name) = (quote_identifier(&self.role), quote_identifier(&database.name));
         let set = format!("alter role {role} in database {name} set work_mem = {}", quote_literal(&value));
-        Some(Repair {
-            sentence: format!("give {} more work_mem in this database; its new sessions have it", self.role),
-            commands: vec![set],
-            risk: "each sort and hash of each session of the role may take as much memory".to_owned(),
-            restart: Restart::Nothing,
-            change: database.set_for_role(&self.role, "work_mem", &value),
-        })
+        Some(
+            Repair::new(
+                format!("give {} more work_mem in this database; its new sessions have it", self.role),
+                "each sort and hash of each session of the role may take as much memory",
+            )
+            .run([set])
+            .changes(database.set_for_role(&self.role, "work_mem", &value)),
+        )
     }
 }
 

@@ -4,7 +4,7 @@ use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::server::Database;
 use millstream_model::quantity::age;
 use millstream_model::words::option;
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_model::{Class, Level};
 use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
@@ -26,16 +26,13 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
             one.percent,
             age(one.milliseconds / 1e3)
         );
-        let mut finding = one.add_to(task.finding(Level::Info, format!("{:016x}", one.id), sentence));
-        finding.alternative = Some("it is the work that the server is there for".to_owned());
-        finding.repair = Some(Repair {
-            sentence: format!("see where its time goes; {} says whether it misses an index", option("prove")),
-            commands: vec![format!("-- explain (analyze, buffers) {}", one.shown())],
-            risk: "with analyze the statement is executed".to_owned(),
-            restart: Restart::Nothing,
-            change: None,
-        });
-        finding
+        one.add_to(task.finding(Level::Info, format!("{:016x}", one.id), sentence))
+            .unless("it is the work that the server is there for")
+            .repaired(
+                format!("see where its time goes; {} says whether it misses an index", option("prove")),
+                "with analyze the statement is executed",
+            )
+            .run([format!("-- explain (analyze, buffers) {}", one.shown())])
     });
     let found: Seen = found.collect();
     Ok(found.but(statements.unseen.clone()))

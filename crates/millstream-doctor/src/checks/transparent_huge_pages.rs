@@ -3,7 +3,7 @@
 use crate::check::{Check, Look, Seen, Task};
 use crate::host::Host;
 use millstream_host::kernel::file::choice;
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_model::{Class, Level, Restart};
 
 pub(super) const CHECK: Check = Check {
     id: "transparent-huge-pages",
@@ -22,17 +22,14 @@ fn look(host: &Host, task: &Task) -> Seen {
     if choice(&all) != "always" {
         return Seen::default();
     }
-    let mut finding = task
-        .finding(Level::Info, "", "the kernel makes huge pages for every program by itself, and may stall it meanwhile")
-        .with("enabled", &all, FILE);
-    finding.alternative = Some("memory is not short of large pieces, and nothing stalls".to_owned());
-    finding.repair = Some(Repair {
-        sentence: "let programs ask for them, and measure before and after; huge_pages = on is another thing, and good"
-            .to_owned(),
-        commands: vec![format!("$ echo madvise > {FILE}")],
-        risk: "other programs on the machine that gain from them lose it".to_owned(),
-        restart: Restart::Server,
-        change: None,
-    });
-    [finding].into_iter().collect()
+    task.finding(Level::Info, "", "the kernel makes huge pages for every program by itself, and may stall it meanwhile")
+        .with("enabled", &all, FILE)
+        .unless("memory is not short of large pieces, and nothing stalls")
+        .repaired(
+            "let programs ask for them, and measure before and after; huge_pages = on is another thing, and good",
+            "other programs on the machine that gain from them lose it",
+        )
+        .run([format!("$ echo madvise > {FILE}")])
+        .needs(Restart::Server)
+        .into()
 }

@@ -4,7 +4,7 @@ use super::number::bytes;
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_model::{Class, Level};
 use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
@@ -21,19 +21,15 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
     let rows = database.session.client.query(include_str!("unlogged_table.sql"), &[&least, &ROWS_MAX]).await?;
     let found = rows.iter().map(|row| {
         let name: String = row.get("name");
-        let mut finding = task
-            .finding(Level::Info, name.clone(), "a crash of the server empties this table")
+        task.finding(Level::Info, name.clone(), "a crash of the server empties this table")
             .with("size", bytes(row, "bytes"), "pg_class.relpages")
-            .with("relpersistence", "unlogged", "pg_class");
-        finding.alternative = Some("its rows can be made again, as those of a cache".to_owned());
-        finding.repair = Some(Repair {
-            sentence: "log it, unless its rows can be made again".to_owned(),
-            commands: vec![format!("alter table {name} set logged")],
-            risk: "it writes the whole table to the WAL, and locks it meanwhile; later writes cost more".to_owned(),
-            restart: Restart::Nothing,
-            change: None,
-        });
-        finding
+            .with("relpersistence", "unlogged", "pg_class")
+            .unless("its rows can be made again, as those of a cache")
+            .repaired(
+                "log it, unless its rows can be made again",
+                "it writes the whole table to the WAL, and locks it meanwhile; later writes cost more",
+            )
+            .run([format!("alter table {name} set logged")])
     });
     Ok(found.collect())
 }

@@ -6,7 +6,7 @@ use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::quantity::age;
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_model::{Class, Level};
 use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
@@ -33,23 +33,20 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
         let (name, table): (String, String) = (row.get("name"), row.get("table_name"));
         let sentence =
             format!("no query has used this index of {table} since the counters began, {} ago", age(counted));
-        let mut finding = task
-            .finding(Level::Info, name.clone(), sentence)
-            .with("size", bytes(row, "bytes"), "pg_class.relpages")
-            .with("writes to the table", count(row, "writes"), "pg_stat_user_tables")
-            .with("definition", &definition, "pg_get_indexdef");
-        finding.counted_seconds = Some(counted);
-        finding.alternative = Some(
-            "the index is younger than the counters, a standby uses it, or a job needs it once a quarter".to_owned(),
-        );
-        finding.repair = Some(Repair {
-            sentence: format!("look at the standbys, then drop it. To undo: {definition}"),
-            commands: vec![format!("drop index concurrently {name}")],
-            risk: "a rare query that needs it becomes slow".to_owned(),
-            restart: Restart::Nothing,
-            change: database.drop_index(&name),
-        });
-        Some(finding)
+        Some(
+            task.finding(Level::Info, name.clone(), sentence)
+                .with("size", bytes(row, "bytes"), "pg_class.relpages")
+                .with("writes to the table", count(row, "writes"), "pg_stat_user_tables")
+                .with("definition", &definition, "pg_get_indexdef")
+                .counted(counted)
+                .unless("the index is younger than the counters, a standby uses it, or a job needs it once a quarter")
+                .repaired(
+                    format!("look at the standbys, then drop it. To undo: {definition}"),
+                    "a rare query that needs it becomes slow",
+                )
+                .run([format!("drop index concurrently {name}")])
+                .changes(database.drop_index(&name)),
+        )
     });
     Ok(found.collect())
 }

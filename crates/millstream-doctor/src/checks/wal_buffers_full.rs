@@ -3,7 +3,7 @@
 use super::number::{bytes, count, number, percent};
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::server::Server;
-use millstream_model::{Change, Class, Level, Repair, Restart};
+use millstream_model::{Change, Class, Finding, Level, Repair, Restart};
 use millstream_pg::Error;
 use millstream_pg::sizing::{size, wal_buffers};
 
@@ -30,31 +30,27 @@ async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
     let sentence = format!(
         "{per_second:.1} times a second a session found the WAL buffers full, for {share:.0} % of the pages of WAL"
     );
-    let mut finding = task
+    let finding = task
         .finding(Level::Info, "wal_buffers", sentence)
         .with("times that they were full", count(&row, "waits"), "pg_stat_wal.wal_buffers_full")
         .with("WAL", bytes(&row, "wal_bytes"), "pg_stat_wal.wal_bytes")
-        .with("wal_buffers", bytes(&row, "buffers"), "pg_settings");
-    finding.counted_seconds = Some(seconds);
-    finding.alternative = Some("a load or an index build has run once since the counters began".to_owned());
+        .with("wal_buffers", bytes(&row, "buffers"), "pg_settings")
+        .counted(seconds)
+        .unless("a load or an index build has run once since the counters began");
     let (repair, experiment) =
         repair(server, [number(&row, "buffers"), number(&row, "shared"), number(&row, "segment")]);
-    (finding.repair, finding.experiment) = (Some(repair), experiment);
-    Ok([finding].into_iter().collect())
+    Ok(Finding { experiment, ..finding.repaired_by(repair) }.into())
 }
 
 /// The repair, and the change that an experiment can measure.
 fn repair(server: &Server, [present, shared, segment]: [u64; 3]) -> (Repair, Option<Change>) {
     let Some(larger) = larger(present, shared, segment) else {
-        let faster_disk = Repair {
-            sentence: "the buffers are large, so the disk of the WAL is the limit: write less WAL, or put pg_wal on a \
-                       faster disk"
-                .to_owned(),
-            commands: Vec::new(),
-            risk: "the server must stand still while pg_wal is moved".to_owned(),
-            restart: Restart::Server,
-            change: None,
-        };
+        let faster_disk = Repair::new(
+            "the buffers are large, so the disk of the WAL is the limit: write less WAL, or put pg_wal on a \
+                       faster disk",
+            "the server must stand still while pg_wal is moved",
+        )
+        .needs(Restart::Server);
         return (faster_disk, None);
     };
     let risk = "as much memory less for other work";

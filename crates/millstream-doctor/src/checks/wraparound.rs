@@ -60,13 +60,11 @@ async fn databases(server: &Server, task: Task) -> Result<Seen, Error> {
                 format!("alter database {quoted} allow_connections false"),
             ],
         };
-        let repair = Repair {
-            sentence: "freeze its tables, as a role that can connect to it".to_owned(),
-            commands,
-            risk: "it reads every table whole, and writes what was not frozen".to_owned(),
-            restart: Restart::Nothing,
-            change: None,
-        };
+        let repair = Repair::new(
+            "freeze its tables, as a role that can connect to it",
+            "it reads every table whole, and writes what was not frozen",
+        )
+        .run(commands);
         let sources = ["pg_database.datfrozenxid", "pg_database.datminmxid"];
         finding(row, &task, &least, &format!("database {name}"), sources, repair)
     });
@@ -122,10 +120,10 @@ fn finding(
     let level = if age as f64 >= task.threshold("critical_millions") * 1e6 { Level::Critical } else { Level::Warning };
     let left = count(STOP_AT.saturating_sub(age));
     let sentence = format!("its oldest row is {} {what} old; the server refuses writes in {left} more", count(age));
-    let mut finding = task.finding(level, name, sentence).with("age", count(age), source);
-    finding.alternative = Some("a vacuum that has begun by itself ends before".to_owned());
-    finding.repair = Some(repair);
-    finding
+    task.finding(level, name, sentence)
+        .with("age", count(age), source)
+        .unless("a vacuum that has begun by itself ends before")
+        .repaired_by(repair)
 }
 
 #[cfg(test)]

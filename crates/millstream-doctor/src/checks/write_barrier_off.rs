@@ -23,16 +23,17 @@ fn look(host: &Host, task: &Task) -> Seen {
         let mut finding = task
             .finding(Level::Critical, point.clone(), sentence)
             .with("mount option", option, "/proc/self/mountinfo")
-            .with("file system", &mount.file_system, "/proc/self/mountinfo");
-        finding.alternative = Some("the disk's cache survives a power failure, for example by a battery".to_owned());
+            .with("file system", &mount.file_system, "/proc/self/mountinfo")
+            .unless("the disk's cache survives a power failure, for example by a battery");
         let on = if mount.file_system.starts_with("ext") { "barrier=1" } else { "barrier" };
-        finding.repair = Some(Repair {
-            sentence: format!("remove the option {option} from /etc/fstab, and mount {point} again"),
-            commands: vec![format!("$ mount -o remount,{on} {}", word(&point))],
-            risk: "flushes take as long as the disk needs".to_owned(),
-            restart: Restart::Machine,
-            change: None,
-        });
+        finding.repair = Some(
+            Repair::new(
+                format!("remove the option {option} from /etc/fstab, and mount {point} again"),
+                "flushes take as long as the disk needs",
+            )
+            .run([format!("$ mount -o remount,{on} {}", word(&point))])
+            .needs(Restart::Machine),
+        );
         Some(finding)
     });
     let seen: Seen = found.collect();

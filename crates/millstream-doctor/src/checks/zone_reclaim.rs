@@ -2,7 +2,7 @@
 
 use crate::check::{Check, Look, Seen, Task};
 use crate::host::Host;
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_model::{Class, Level};
 
 pub(super) const CHECK: Check = Check {
     id: "zone-reclaim",
@@ -20,16 +20,14 @@ fn look(host: &Host, task: &Task) -> Seen {
         return Seen::default();
     }
     let sentence = "the kernel frees cached pages of one memory node although others have free memory";
-    let mut finding = task
-        .finding(Level::Warning, "vm.zone_reclaim_mode", sentence)
+    task.finding(Level::Warning, "vm.zone_reclaim_mode", sentence)
         .with("zone_reclaim_mode", mode, "/proc/sys/vm/zone_reclaim_mode")
-        .with("nodes with memory", nodes, "/sys/devices/system/node/has_memory");
-    finding.repair = Some(Repair {
-        sentence: "let a process use the memory of all nodes".to_owned(),
-        commands: vec!["$ sysctl -w vm.zone_reclaim_mode=0".to_owned()],
-        risk: "none for a database; some reads come from the memory of another node".to_owned(),
-        restart: Restart::Nothing,
-        change: Some(Host::sysctl("vm.zone_reclaim_mode", "0")),
-    });
-    [finding].into_iter().collect()
+        .with("nodes with memory", nodes, "/sys/devices/system/node/has_memory")
+        .repaired(
+            "let a process use the memory of all nodes",
+            "none for a database; some reads come from the memory of another node",
+        )
+        .run(["$ sysctl -w vm.zone_reclaim_mode=0"])
+        .changes(Host::sysctl("vm.zone_reclaim_mode", "0"))
+        .into()
 }

@@ -8,7 +8,7 @@ pub struct Explanation {
     /// Rows of the table, as the planner estimates; `None` if the table was never vacuumed or analyzed.
     pub rows: Option<f64>,
     /// The readings of the table, one for each time that the query reads it.
-    pub readings: Vec<Reading>,
+    pub readings: Vec<TableRead>,
     /// Why repairs could not be tested, in the server's words.
     pub untried: Option<String>,
     /// Repairs were tried on the table itself, new indexes as hypothetical ones, because no copy could be made.
@@ -30,7 +30,7 @@ impl Explanation {
 
 /// One reading of the table in the plan of the query.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Reading {
+pub struct TableRead {
     /// Whether it uses an index.
     pub verdict: Verdict,
     /// The indexes, by name.

@@ -8,24 +8,24 @@ use super::json_path::JsonPath;
 use super::sql::Sql;
 
 /// A reason why an index is not used.
-pub(super) struct Kind {
+pub(super) struct MissKind {
     pub(super) name: &'static str,
     pub(super) suspect: fn(&Pair<'_>) -> Option<Suspicion>,
 }
 
 /// Every kind. If several suspect something, the first whose rewritten condition the server confirms counts.
-pub(super) static KINDS: &[Kind] = &[
-    Kind { name: "predicate", suspect: predicate },
-    Kind { name: "collation", suspect: collation },
-    Kind { name: "pattern", suspect: pattern },
-    Kind { name: "leading", suspect: leading },
-    Kind { name: "operator", suspect: operator },
-    Kind { name: "path", suspect: path },
-    Kind { name: "day", suspect: day },
-    Kind { name: "cast", suspect: cast },
-    Kind { name: "wrapped", suspect: wrapped },
-    Kind { name: "unwrapped", suspect: unwrapped },
-    Kind { name: "containment", suspect: containment },
+pub(super) static KINDS: &[MissKind] = &[
+    MissKind { name: "predicate", suspect: predicate },
+    MissKind { name: "collation", suspect: collation },
+    MissKind { name: "pattern", suspect: pattern },
+    MissKind { name: "leading", suspect: leading },
+    MissKind { name: "operator", suspect: operator },
+    MissKind { name: "path", suspect: path },
+    MissKind { name: "day", suspect: day },
+    MissKind { name: "cast", suspect: cast },
+    MissKind { name: "wrapped", suspect: wrapped },
+    MissKind { name: "unwrapped", suspect: unwrapped },
+    MissKind { name: "containment", suspect: containment },
 ];
 
 /// A condition and an index that does not serve it.

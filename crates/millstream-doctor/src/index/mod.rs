@@ -19,7 +19,7 @@ mod probe;
 mod sql;
 mod statement;
 
-pub use finding::{Explanation, Mismatch, Missed, NewIndex, Reading, Rewrite, Verdict};
+pub use finding::{Explanation, Mismatch, Missed, NewIndex, Rewrite, TableRead, Verdict};
 pub use json_path::json_paths;
 pub use json_read::{JsonRead, json_reads};
 pub use normalized::{PATTERN, is_uncertain, with_limit, with_patterns};
@@ -120,7 +120,7 @@ pub async fn explain(client: &mut Client, examined: &ExaminedTable, query: &str)
             }
             Verdict::Used | Verdict::Usable => Vec::new(),
         };
-        readings.push(Reading { verdict, indexes: indexes(scan, verdict, &plans), missed });
+        readings.push(TableRead { verdict, indexes: indexes(scan, verdict, &plans), missed });
     }
     let hypothetical = probe.is_some_and(|probe| probe.is_hypothetical());
     Ok(Explanation { rows: (facts.rows >= 0.0).then(|| facts.rows.into()), readings, untried, hypothetical })

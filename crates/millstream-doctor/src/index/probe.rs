@@ -22,11 +22,11 @@ const COPY: &str = "pg_temp.millstream_copy";
 /// A table on which indexes are tried.
 pub(super) struct Probe<'a> {
     transaction: Transaction<'a>,
-    place: Place<'a>,
+    place: TrialTable<'a>,
 }
 
 /// Where indexes are tried.
-enum Place<'a> {
+enum TrialTable<'a> {
     /// On an empty copy of the table.
     Copy,
     /// On the table itself.
@@ -70,11 +70,11 @@ impl<'a> Probe<'a> {
         let name = quote_qualified(&examined.schema, &examined.table);
         let like = format!("create temporary table millstream_copy (like {name})");
         let place = match or_refusal(transaction.execute(&like, &[]).await)? {
-            Ok(_) => Place::Copy,
+            Ok(_) => TrialTable::Copy,
             Err(message) => {
                 transaction.batch_execute("rollback to probe").await?;
                 match hypopg(&transaction, &name).await? {
-                    Ok(hypopg) => Place::Table { name, indexes, hypopg },
+                    Ok(hypopg) => TrialTable::Table { name, indexes, hypopg },
                     Err(more) => return Ok(Err(format!("{message}{more}"))),
                 }
             }
@@ -88,7 +88,7 @@ impl<'a> Probe<'a> {
 
     /// Whether it asks on the table itself, with hypothetical indexes.
     pub(super) fn is_hypothetical(&self) -> bool {
-        matches!(self.place, Place::Table { .. })
+        matches!(self.place, TrialTable::Table { .. })
     }
 
     /// Whether an index, given as what follows the table's name in `create index`, serves a question.
@@ -96,7 +96,7 @@ impl<'a> Probe<'a> {
         self.transaction.batch_execute("savepoint probe").await?;
         let answer = self.answer(clause, question).await;
         self.transaction.batch_execute("rollback to probe; release probe").await?;
-        if let Place::Table { hypopg, .. } = &self.place {
+        if let TrialTable::Table { hypopg, .. } = &self.place {
             // A hypothetical index outlives a rollback.
             self.transaction.batch_execute(&format!("select {hypopg}.hypopg_reset()")).await?;
         }
@@ -109,8 +109,8 @@ impl<'a> Probe<'a> {
             Err(message) => return Ok(Answer::Refused(message)),
         };
         let table: &str = match &self.place {
-            Place::Copy => COPY,
-            Place::Table { name, .. } => name,
+            TrialTable::Copy => COPY,
+            TrialTable::Table { name, .. } => name,
         };
         let (sql, is_order) = match question {
             Question::Find(conditions) => {
@@ -137,7 +137,7 @@ impl<'a> Probe<'a> {
     /// then the planner needs no other. The inner `Err` is the server's refusal.
     async fn index(&self, clause: &str) -> Result<Result<Vec<Definition>, String>, Error> {
         match &self.place {
-            Place::Copy => {
+            TrialTable::Copy => {
                 let create = format!("create index millstream_probe on {COPY} {clause}");
                 if let Err(message) = or_refusal(self.transaction.execute(&create, &[]).await)? {
                     return Ok(Err(message));
@@ -146,7 +146,7 @@ impl<'a> Probe<'a> {
                 let oid: u32 = self.transaction.query_one(copy, &[&COPY]).await?.try_get(0)?;
                 Ok(Ok(Definition::list(&self.transaction, oid).await?))
             }
-            Place::Table { name, indexes, hypopg } => {
+            TrialTable::Table { name, indexes, hypopg } => {
                 let same: Vec<Definition> = indexes.iter().filter(|index| index.clause == clause).cloned().collect();
                 if !same.is_empty() {
                     return Ok(Ok(same));

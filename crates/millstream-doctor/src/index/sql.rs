@@ -11,12 +11,12 @@ pub(super) struct Sql {
 
 #[derive(Debug, Clone)]
 struct Token {
-    kind: Kind,
+    kind: PieceKind,
     span: Range<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum PieceKind {
     /// A name, a key word or a number.
     Word,
     /// A name in quotes.
@@ -68,7 +68,7 @@ impl Sql {
         self.tokens.get(n).map_or("", |token| &self.text[token.span.clone()])
     }
 
-    fn kind(&self, n: usize) -> Option<Kind> {
+    fn kind(&self, n: usize) -> Option<PieceKind> {
         self.tokens.get(n).map(|token| token.kind)
     }
 
@@ -126,7 +126,7 @@ impl Sql {
         let mut parts = Vec::new();
         let mut start = 0;
         for n in whole.outer() {
-            if whole.kind(n) == Some(Kind::Word) && whole.piece(n) == word {
+            if whole.kind(n) == Some(PieceKind::Word) && whole.piece(n) == word {
                 parts.push(whole.slice(start..n).bare());
                 start = n + 1;
             }
@@ -137,7 +137,7 @@ impl Sql {
 
     /// The text from a key word on.
     pub(super) fn since_word(&self, word: &str) -> Option<String> {
-        let place = (0..self.tokens.len()).find(|&n| self.kind(n) == Some(Kind::Word) && self.piece(n) == word)?;
+        let place = (0..self.tokens.len()).find(|&n| self.kind(n) == Some(PieceKind::Word) && self.piece(n) == word)?;
         Some(self.slice(place..self.tokens.len()).text)
     }
 
@@ -145,7 +145,8 @@ impl Sql {
     pub(super) fn comparison(&self) -> Option<(Self, String, Self)> {
         let whole = self.bare();
         let is_operator = |n: &usize| {
-            whole.kind(*n) == Some(Kind::Operator) || (whole.kind(*n) == Some(Kind::Word) && whole.piece(*n) == "IS")
+            whole.kind(*n) == Some(PieceKind::Operator)
+                || (whole.kind(*n) == Some(PieceKind::Word) && whole.piece(*n) == "IS")
         };
         let found: Vec<usize> = whole.outer().into_iter().filter(is_operator).collect();
         let [n] = found[..] else { return None };
@@ -155,12 +156,12 @@ impl Sql {
 
     /// Whether an operator is outside of all brackets. Then it needs brackets to become the side of another operator.
     pub(super) fn has_operator(&self) -> bool {
-        self.outer().into_iter().any(|n| self.kind(n) == Some(Kind::Operator))
+        self.outer().into_iter().any(|n| self.kind(n) == Some(PieceKind::Operator))
     }
 
     /// Whether it contains a cast.
     pub(super) fn has_cast(&self) -> bool {
-        self.tokens.iter().any(|token| token.kind == Kind::Cast)
+        self.tokens.iter().any(|token| token.kind == PieceKind::Cast)
     }
 
     /// The collation of its `COLLATE` clause, as SQL.
@@ -208,19 +209,19 @@ impl Sql {
     /// The names in it, unquoted, including those of functions, types and key words.
     pub(super) fn names(&self) -> impl Iterator<Item = String> {
         (0..self.tokens.len()).filter_map(|n| match self.kind(n)? {
-            Kind::Word => Some(self.piece(n).to_owned()),
-            Kind::Quoted => Some(unquoted(self.piece(n))),
+            PieceKind::Word => Some(self.piece(n).to_owned()),
+            PieceKind::Quoted => Some(unquoted(self.piece(n))),
             _ => None,
         })
     }
 
     /// Replaces each `a.b` for which `change` returns a text.
     pub(super) fn map_qualified(&self, mut change: impl FnMut(&str, &str) -> Option<String>) -> Self {
-        let is_name = |n: usize| matches!(self.kind(n), Some(Kind::Word | Kind::Quoted));
+        let is_name = |n: usize| matches!(self.kind(n), Some(PieceKind::Word | PieceKind::Quoted));
         self.edited(|n| {
             let qualified = is_name(n) && self.piece(n + 1) == "." && is_name(n + 2) && self.piece(n + 3) != "(";
             let first = n == 0 || self.piece(n - 1) != ".";
-            if !(qualified && first && self.kind(n.wrapping_sub(1)) != Some(Kind::Cast)) {
+            if !(qualified && first && self.kind(n.wrapping_sub(1)) != Some(PieceKind::Cast)) {
                 return None;
             }
             change(&unquoted(self.piece(n)), self.piece(n + 2)).map(|text| (3, text))
@@ -230,7 +231,7 @@ impl Sql {
     /// Replaces each parameter by what `change` returns for its number.
     pub(super) fn map_parameters(&self, mut change: impl FnMut(usize) -> String) -> Self {
         self.edited(|n| {
-            let number = self.piece(n).strip_prefix('$').filter(|_| self.kind(n) == Some(Kind::Parameter))?;
+            let number = self.piece(n).strip_prefix('$').filter(|_| self.kind(n) == Some(PieceKind::Parameter))?;
             Some((1, change(number.parse().ok()?)))
         })
     }
@@ -245,7 +246,7 @@ impl Sql {
     }
 
     pub(super) fn without_casts(&self) -> Self {
-        self.edited(|n| (self.kind(n) == Some(Kind::Cast)).then(|| (1 + self.type_len(n + 1), String::new())))
+        self.edited(|n| (self.kind(n) == Some(PieceKind::Cast)).then(|| (1 + self.type_len(n + 1), String::new())))
     }
 
     /// As a person would write it: without doubled brackets, and without `::text` after a literal.
@@ -261,15 +262,15 @@ impl Sql {
             if doubled {
                 return Some((1, String::new()));
             }
-            let cast = self.kind(n) == Some(Kind::Cast) && self.piece(n + 1) == "text" && self.piece(n + 2) != "[";
-            (cast && n > 0 && self.kind(n - 1) == Some(Kind::Literal)).then(|| (2, String::new()))
+            let cast = self.kind(n) == Some(PieceKind::Cast) && self.piece(n + 1) == "text" && self.piece(n + 2) != "[";
+            (cast && n > 0 && self.kind(n - 1) == Some(PieceKind::Literal)).then(|| (2, String::new()))
         })
     }
 
     /// The same without `COLLATE x`.
     pub(super) fn without_collation(&self) -> Self {
         self.edited(|n| {
-            let named = self.kind(n) == Some(Kind::Word) && self.piece(n).eq_ignore_ascii_case("collate");
+            let named = self.kind(n) == Some(PieceKind::Word) && self.piece(n).eq_ignore_ascii_case("collate");
             named.then(|| (if self.piece(n + 2) == "." { 4 } else { 2 }, String::new()))
         })
         .bare()
@@ -277,7 +278,7 @@ impl Sql {
 
     /// Whether it is `name(..)` and nothing else.
     pub(super) fn is_one_call(&self) -> bool {
-        self.kind(0) == Some(Kind::Word) && self.piece(1) == "(" && self.closing(1) == Some(self.tokens.len() - 1)
+        self.kind(0) == Some(PieceKind::Word) && self.piece(1) == "(" && self.closing(1) == Some(self.tokens.len() - 1)
     }
 
     /// As a key of an index: in brackets, unless it is a column or a call of a function.
@@ -323,7 +324,7 @@ impl Sql {
     /// The value of a literal, without its casts.
     pub(super) fn literal(&self) -> Option<String> {
         let uncast = self.without_casts().bare();
-        let [Token { kind: Kind::Literal, .. }] = uncast.tokens[..] else { return None };
+        let [Token { kind: PieceKind::Literal, .. }] = uncast.tokens[..] else { return None };
         let text = uncast.text().strip_prefix('\'')?.strip_suffix('\'')?;
         Some(text.replace("''", "'"))
     }
@@ -349,23 +350,25 @@ impl Sql {
 }
 
 /// Kind and length of the first token. Space and comments have no kind.
-fn token(text: &str, first: char) -> (Option<Kind>, usize) {
+fn token(text: &str, first: char) -> (Option<PieceKind>, usize) {
     let run = |wanted: &dyn Fn(char) -> bool| text.find(|c| !wanted(c)).unwrap_or(text.len());
     let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
     match first {
         _ if first.is_whitespace() => (None, first.len_utf8()),
-        '\'' => (Some(Kind::Literal), quoted_len(text, '\'', false)),
-        'E' | 'e' if text[1..].starts_with('\'') => (Some(Kind::Literal), 1 + quoted_len(&text[1..], '\'', true)),
-        '"' => (Some(Kind::Quoted), quoted_len(text, '"', false)),
-        '$' if dollar_quoted_len(text).is_some() => (Some(Kind::Literal), dollar_quoted_len(text).unwrap_or(1)),
-        '$' => (Some(Kind::Parameter), 1 + text[1..].find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len() - 1)),
-        _ if text.starts_with("::") => (Some(Kind::Cast), 2),
-        _ if first.is_ascii_digit() => (Some(Kind::Word), run(&|c| is_word(c) || c == '.')),
-        _ if is_word(first) => (Some(Kind::Word), run(&is_word)),
+        '\'' => (Some(PieceKind::Literal), quoted_len(text, '\'', false)),
+        'E' | 'e' if text[1..].starts_with('\'') => (Some(PieceKind::Literal), 1 + quoted_len(&text[1..], '\'', true)),
+        '"' => (Some(PieceKind::Quoted), quoted_len(text, '"', false)),
+        '$' if dollar_quoted_len(text).is_some() => (Some(PieceKind::Literal), dollar_quoted_len(text).unwrap_or(1)),
+        '$' => {
+            (Some(PieceKind::Parameter), 1 + text[1..].find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len() - 1))
+        }
+        _ if text.starts_with("::") => (Some(PieceKind::Cast), 2),
+        _ if first.is_ascii_digit() => (Some(PieceKind::Word), run(&|c| is_word(c) || c == '.')),
+        _ if is_word(first) => (Some(PieceKind::Word), run(&is_word)),
         _ if text.starts_with("--") => (None, text.find('\n').unwrap_or(text.len())),
         _ if text.starts_with("/*") => (None, comment_len(text)),
-        _ if OPERATOR_CHARS.contains(first) => (Some(Kind::Operator), run(&|c| OPERATOR_CHARS.contains(c))),
-        _ => (Some(Kind::Mark), first.len_utf8()),
+        _ if OPERATOR_CHARS.contains(first) => (Some(PieceKind::Operator), run(&|c| OPERATOR_CHARS.contains(c))),
+        _ => (Some(PieceKind::Mark), first.len_utf8()),
     }
 }
 

@@ -255,26 +255,25 @@ pub(crate) mod fixture {
             Finding::new("sequence-end", Class::Arithmetic, Level::Critical, "public.<s>", "93 % are used up")
                 .with("last value", "2,000,000,000", "pg_sequences")
                 .of_database("shop");
-        worst.repair = Some(Repair {
-            sentence: "make it a bigint".to_owned(),
-            commands: vec!["alter sequence s as bigint".to_owned(), "-- then look again".to_owned()],
-            risk: "it rewrites the table under an exclusive lock, which takes as long as the table is large".to_owned(),
-            restart: Restart::Reload,
-            change: None,
-        });
+        worst.repair = Some(
+            Repair::new(
+                "make it a bigint",
+                "it rewrites the table under an exclusive lock, which takes as long as the table is large",
+            )
+            .run(["alter sequence s as bigint", "-- then look again"])
+            .needs(Restart::Reload),
+        );
         let mut second =
             Finding::new("checkpoint-forced", Class::Arithmetic, Level::Warning, "", "half were requested");
         second.counted_seconds = Some(7_300.0);
         second.alternative = Some("backups request checkpoints too".to_owned());
         let (kind, target, value) = ("setting".to_owned(), "max_wal_size".to_owned(), Some("4GB".to_owned()));
         second.experiment = Some(Change { kind, target, value });
-        second.repair = Some(Repair {
-            sentence: "let the WAL grow".to_owned(),
-            commands: vec!["alter system set max_wal_size = '4GB'".to_owned()],
-            risk: "recovery after a crash takes longer".to_owned(),
-            restart: Restart::Nothing,
-            change: second.experiment.clone(),
-        });
+        second.repair = Some(
+            Repair::new("let the WAL grow", "recovery after a crash takes longer")
+                .run(["alter system set max_wal_size = '4GB'"])
+                .changes(second.experiment.clone()),
+        );
         let skip =
             Skip { check: "dead-tuples".to_owned(), database: Some("shop".to_owned()), why: "no time".to_owned() };
         Report {

@@ -2,7 +2,7 @@
 
 use super::path::Columns;
 use super::path_scan::{Found, PathScan};
-use super::tally::{Kind, Tally};
+use super::tally::{Tally, ValueKind};
 use super::{DecodeLimits, check, near};
 use crate::limits::INFERENCE_DOCUMENTS;
 use millstream_model::{Fault, KeyRequest, KeySpec, VersionType};
@@ -97,7 +97,7 @@ pub fn infer<'d>(
     documents: impl Iterator<Item = Sampled<'d>>,
     requests: &[KeyRequest],
 ) -> Result<Inference, InferenceError> {
-    let look = Look::at(documents, requests, Kind::of);
+    let look = Look::at(documents, requests, ValueKind::of);
     let mut typed = requests.to_vec();
     let mut reasons = Vec::with_capacity(requests.len());
     let mut warnings = Vec::new();
@@ -128,7 +128,7 @@ pub fn infer_version<'d>(
     wanted: &KeyRequest,
 ) -> Result<(VersionType, String), InferenceError> {
     let wanted = KeyRequest { column: "version".into(), ..wanted.clone() };
-    let look = Look::at(documents, std::slice::from_ref(&wanted), Kind::of_version);
+    let look = Look::at(documents, std::slice::from_ref(&wanted), ValueKind::of_version);
     look.require_documents(&wanted)?;
     let tally = &look.tallies[0];
     let mut types = tally.version_types();
@@ -154,7 +154,7 @@ impl<'d> Look<'d> {
     fn at(
         documents: impl Iterator<Item = Sampled<'d>>,
         requests: &[KeyRequest],
-        kind_of: fn(&[u8], &Found) -> Kind,
+        kind_of: fn(&[u8], &Found) -> ValueKind,
     ) -> Self {
         let columns = Columns::new(requests.iter().map(|request| request.path.as_slice()));
         let tallies = vec![Tally::default(); requests.len()];
@@ -204,8 +204,8 @@ fn finer_times(request: &KeyRequest) -> String {
 
 fn nothing(request: &KeyRequest, tally: &Tally, usable: &[&[u8]]) -> InferenceError {
     let (path, documents) = (request.path_text(), usable.len());
-    let seen = |kind: Kind| tally.count_of(kind) > 0;
-    let found = match (seen(Kind::Null), seen(Kind::Container)) {
+    let seen = |kind: ValueKind| tally.count_of(kind) > 0;
+    let found = match (seen(ValueKind::Null), seen(ValueKind::Container)) {
         (false, false) => {
             return InferenceError::Missing { path, documents, nearest: near::clause(&request.path, usable) };
         }

@@ -7,7 +7,7 @@ use millstream_model::{KeyType, LiteralError, VersionType, is_decimal, put_liter
 
 /// What a value could be as a key or a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ValueKind {
     Whole,
     Number,
     Time,
@@ -22,21 +22,21 @@ pub(super) enum Kind {
 }
 
 /// Every kind with its name for one and for many, in the order of the enum.
-const KINDS: &[(Kind, &str, &str)] = &[
-    (Kind::Whole, "whole number", "whole numbers"),
-    (Kind::Number, "other number", "other numbers"),
-    (Kind::Time, "RFC 3339 time", "RFC 3339 times"),
-    (Kind::FinerTime, "time finer than microseconds", "times finer than microseconds"),
-    (Kind::LeapSecond, "leap second", "leap seconds"),
-    (Kind::Uuid, "UUID", "UUIDs"),
-    (Kind::String, "string", "strings"),
-    (Kind::Boolean, "boolean", "booleans"),
-    (Kind::Null, "null", "nulls"),
-    (Kind::Container, "array or object", "arrays or objects"),
-    (Kind::Missing, "document without it", "documents without it"),
+const KINDS: &[(ValueKind, &str, &str)] = &[
+    (ValueKind::Whole, "whole number", "whole numbers"),
+    (ValueKind::Number, "other number", "other numbers"),
+    (ValueKind::Time, "RFC 3339 time", "RFC 3339 times"),
+    (ValueKind::FinerTime, "time finer than microseconds", "times finer than microseconds"),
+    (ValueKind::LeapSecond, "leap second", "leap seconds"),
+    (ValueKind::Uuid, "UUID", "UUIDs"),
+    (ValueKind::String, "string", "strings"),
+    (ValueKind::Boolean, "boolean", "booleans"),
+    (ValueKind::Null, "null", "nulls"),
+    (ValueKind::Container, "array or object", "arrays or objects"),
+    (ValueKind::Missing, "document without it", "documents without it"),
 ];
 
-impl Kind {
+impl ValueKind {
     pub(super) fn of(document: &[u8], found: &Found) -> Self {
         let mut key = Vec::new();
         match found {
@@ -107,30 +107,30 @@ fn is_usual_uuid(text: &[u8]) -> bool {
 pub(super) struct Tally([usize; KINDS.len()]);
 
 impl Tally {
-    pub(super) fn count_of(&self, kind: Kind) -> usize {
+    pub(super) fn count_of(&self, kind: ValueKind) -> usize {
         self.0[kind as usize]
     }
 
-    pub(super) fn count(&mut self, kind: Kind) {
+    pub(super) fn count(&mut self, kind: ValueKind) {
         self.0[kind as usize] += 1;
     }
 
-    fn seen(&self) -> impl Iterator<Item = (&(Kind, &'static str, &'static str), usize)> + Clone {
+    fn seen(&self) -> impl Iterator<Item = (&(ValueKind, &'static str, &'static str), usize)> + Clone {
         KINDS.iter().zip(self.0).filter(|&(_, count)| count > 0)
     }
 
     /// Whether every value is a time, and PostgreSQL cannot store some of them exactly.
     pub(super) fn has_times_beyond_timestamptz(&self) -> bool {
-        let beyond = |kind| matches!(kind, Kind::FinerTime | Kind::LeapSecond);
+        let beyond = |kind| matches!(kind, ValueKind::FinerTime | ValueKind::LeapSecond);
         let mut kinds = self.seen().map(|((kind, ..), _)| *kind).filter(|kind| kind.key_type().is_some());
-        kinds.clone().any(beyond) && kinds.all(|kind| kind == Kind::Time || beyond(kind))
+        kinds.clone().any(beyond) && kinds.all(|kind| kind == ValueKind::Time || beyond(kind))
     }
 
     /// The type of a version of each kind that was seen. A version is not stored, so finer times are compared as times.
     pub(super) fn version_types(&self) -> impl Iterator<Item = VersionType> {
         self.seen().filter_map(|((kind, ..), _)| match kind {
-            Kind::Number => Some(VersionType(KeyType::Numeric)),
-            Kind::FinerTime | Kind::LeapSecond => Some(VersionType(KeyType::Timestamptz)),
+            ValueKind::Number => Some(VersionType(KeyType::Numeric)),
+            ValueKind::FinerTime | ValueKind::LeapSecond => Some(VersionType(KeyType::Timestamptz)),
             kind => kind.key_type().map(VersionType),
         })
     }

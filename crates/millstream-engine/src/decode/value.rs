@@ -18,7 +18,7 @@ pub(super) fn put(
     put.or_else(|unfit| put_exact_whole(column.key_type, found, scratch, key).ok_or(unfit)).map_err(|unfit| match unfit
     {
         Unfit::Literal(error) => not_literal(column, found, error),
-        Unfit::Kind => unusable(column, found),
+        Unfit::ValueKind => unusable(column, found),
     })
 }
 
@@ -41,7 +41,7 @@ pub(super) enum Unfit {
     /// Its kind fits, a string or a number, but its text does not.
     Literal(LiteralError),
     /// Its kind never fits.
-    Kind,
+    ValueKind,
 }
 
 /// Appends the canonical bytes of a value of that type. `put_literal` converts a typed text; versions have their own.
@@ -55,7 +55,7 @@ pub(super) fn put_typed(
     put_literal: impl Fn(KeyType, &[u8], &mut Vec<u8>) -> Result<(), LiteralError>,
 ) -> Result<(), Unfit> {
     match found {
-        Found::Number(_) if !takes_numbers(key_type) => return Err(Unfit::Kind),
+        Found::Number(_) if !takes_numbers(key_type) => return Err(Unfit::ValueKind),
         Found::Boolean(value, _) if key_type == KeyType::Boolean => {
             put_bool(*value, key);
             return Ok(());
@@ -65,7 +65,7 @@ pub(super) fn put_typed(
         }
         _ => {}
     }
-    let text = spelled(document, found, scratch).ok_or(Unfit::Kind)?;
+    let text = spelled(document, found, scratch).ok_or(Unfit::ValueKind)?;
     if key_type == KeyType::Text {
         put_text(text, key);
         return Ok(());

@@ -4,11 +4,11 @@
 //! keeps them. So a fold ends before such an object.
 
 use super::members::{is_object, put_name};
-use super::{Kind, Member, Mode};
+use super::{Member, Mode, ModeKind};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-pub(super) static KIND: Kind = Kind {
+pub(super) static KIND: ModeKind = ModeKind {
     name: "merge:deep",
     about: "like merge, and objects inside are merged the same way",
     fold,
@@ -16,7 +16,7 @@ pub(super) static KIND: Kind = Kind {
     may_cut: true,
     set: Some(|_, schema, new, old| format!("{schema}.merge_deep({old}, {new})")),
     stores_documents: false,
-    ..Kind::PLAIN
+    ..ModeKind::PLAIN
 };
 
 /// A value. Its objects are parsed only where something is merged into them.

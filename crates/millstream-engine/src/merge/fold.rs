@@ -1,6 +1,6 @@
 //! Folds the documents of a key into one, for every mode.
 
-use super::{Kind, Mode};
+use super::{Mode, ModeKind};
 use std::borrow::Cow;
 
 /// A document of a key.
@@ -37,7 +37,7 @@ pub enum Effect {
 }
 
 /// See [`Mode::fold`].
-pub(super) fn fold<'d>(mode: &Mode, kind: &Kind, members: &[Member<'d>]) -> Folded<'d> {
+pub(super) fn fold<'d>(mode: &Mode, kind: &ModeKind, members: &[Member<'d>]) -> Folded<'d> {
     let puts = members.iter().rposition(|m| m.tombstone).map_or(0, |last| last + 1);
     if kind.versioned || puts == 0 {
         let (document, version, tombstone) = match members {
@@ -58,7 +58,7 @@ pub(super) fn fold<'d>(mode: &Mode, kind: &Kind, members: &[Member<'d>]) -> Fold
 }
 
 /// See [`Mode::count_skipped`].
-pub(super) fn count_skipped(kind: &Kind, members: &[Member<'_>]) -> (u64, u64) {
+pub(super) fn count_skipped(kind: &ModeKind, members: &[Member<'_>]) -> (u64, u64) {
     if kind.versioned {
         let mut newest: &[u8] = &[];
         let stale = members.iter().filter(|member| {

@@ -1,12 +1,12 @@
 //! `keep`: a stored document stays; only new keys are written.
 
-use super::Kind;
+use super::ModeKind;
 
-pub(super) static KIND: Kind = Kind {
+pub(super) static KIND: ModeKind = ModeKind {
     name: "keep",
     about: "the new document is dropped if there is a stored one, so the first document of a key stays",
     fold: |_, members| (members[0].document.into(), 0),
     first_stays: true,
     kept_counter: Some(|counters| &mut counters.kept),
-    ..Kind::PLAIN
+    ..ModeKind::PLAIN
 };

@@ -28,7 +28,7 @@ type Set = fn(&Mode, &Schema, &str, &str) -> String;
 
 /// A merge mode without its arguments: its name, and how documents are folded, written and counted.
 #[derive(Debug)]
-pub struct Kind {
+pub struct ModeKind {
     /// The name on the command line and in the receipt.
     pub name: &'static str,
     /// What follows the name on the command line, such as `:PATH[:TYPE]`.
@@ -61,7 +61,7 @@ pub struct Kind {
     adds_up: bool,
 }
 
-impl Kind {
+impl ModeKind {
     /// What most modes have in common.
     const PLAIN: Self = Self {
         name: "",
@@ -125,7 +125,7 @@ impl std::ops::AddAssign for Written {
 }
 
 /// Every merge mode, in the order of the help text.
-pub static MODES: &[&Kind] = &[&replace::KIND, &keep::KIND, &shallow::KIND, &deep::KIND, &newest::KIND, &sum::KIND];
+pub static MODES: &[&ModeKind] = &[&replace::KIND, &keep::KIND, &shallow::KIND, &deep::KIND, &newest::KIND, &sum::KIND];
 
 /// Every mode as it is typed, with commas.
 fn names() -> String {

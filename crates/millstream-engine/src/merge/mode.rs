@@ -1,13 +1,13 @@
 //! A merge mode as it is asked for: `NAME[:PATH..]`, and what deletes a document.
 
-use super::{Folded, Kind, MODES, Member, Tombstone, Written, fold};
+use super::{Folded, MODES, Member, ModeKind, Tombstone, Written, fold};
 use millstream_model::{Counters, Fault, KeyRequest, VersionType, VersionTypeError};
 use millstream_store::Schema;
 
 /// A merge mode with its arguments.
 #[derive(Debug, Clone)]
 pub struct Mode {
-    kind: &'static Kind,
+    kind: &'static ModeKind,
     /// Paths of the version or of the numbers to add.
     paths: Vec<KeyRequest>,
     /// The type by which versions are compared, if the mode compares them and the type is known.
@@ -31,7 +31,7 @@ pub enum ModeError {
 
 impl Mode {
     /// A mode of that kind with these paths.
-    pub(super) fn new(kind: &'static Kind, paths: Vec<KeyRequest>) -> Self {
+    pub(super) fn new(kind: &'static ModeKind, paths: Vec<KeyRequest>) -> Self {
         Self { kind, paths, version_type: None, tombstone: None }
     }
 
@@ -186,7 +186,7 @@ impl std::str::FromStr for Mode {
 
     /// Reads `NAME[:ARGUMENTS]`.
     fn from_str(text: &str) -> Result<Self, ModeError> {
-        let arguments = |kind: &Kind| match text.strip_prefix(kind.name) {
+        let arguments = |kind: &ModeKind| match text.strip_prefix(kind.name) {
             Some("") => Some(""),
             Some(rest) => rest.strip_prefix(':'),
             None => None,

@@ -1,11 +1,11 @@
 //! `newest`: the document with the greater version is stored; of equal versions, the later document.
 
 use super::version::sql_type;
-use super::{Kind, Mode};
+use super::{Mode, ModeKind};
 use millstream_model::{KeyRequest, KeyType};
 use millstream_pg::quote_literal;
 
-pub(super) static KIND: Kind = Kind {
+pub(super) static KIND: ModeKind = ModeKind {
     name: "newest",
     arguments: ":PATH[:TYPE]",
     about: "the new document replaces the stored one; a document with an older version is stale and dropped",
@@ -18,7 +18,7 @@ pub(super) static KIND: Kind = Kind {
     condition: Some(condition),
     kept_counter: Some(|counters| &mut counters.stale),
     versioned: true,
-    ..Kind::PLAIN
+    ..ModeKind::PLAIN
 };
 
 fn accept(paths: &[KeyRequest]) -> Result<(), String> {

@@ -1,17 +1,17 @@
 //! `merge`: the members of the new document are put into the stored one.
 
 use super::members::{Members, read, write};
-use super::{Kind, Member, Mode};
+use super::{Member, Mode, ModeKind};
 use millstream_store::Schema;
 use std::borrow::Cow;
 
-pub(super) static KIND: Kind = Kind {
+pub(super) static KIND: ModeKind = ModeKind {
     name: "merge",
     about: "the new document is merged into the stored one at the top level; null stays null, arrays are replaced",
     fold,
     set: Some(set),
     stores_documents: false,
-    ..Kind::PLAIN
+    ..ModeKind::PLAIN
 };
 
 fn fold<'d>(_: &Mode, members: &[Member<'d>]) -> (Cow<'d, [u8]>, usize) {

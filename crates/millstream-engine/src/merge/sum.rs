@@ -1,7 +1,7 @@
 //! `sum`: the new document takes the place of the old one, but some numbers of the two are added up.
 
 use super::members::{is_object, member, put_name};
-use super::{Kind, Member, Mode};
+use super::{Member, Mode, ModeKind};
 use crate::limits::SUM_PATHS_MAX;
 use bigdecimal::BigDecimal;
 use millstream_model::{Fault, KeyRequest, Reason};
@@ -9,7 +9,7 @@ use millstream_pg::quote_literal;
 use millstream_store::Schema;
 use std::borrow::Cow;
 
-pub(super) static KIND: Kind = Kind {
+pub(super) static KIND: ModeKind = ModeKind {
     name: "sum",
     arguments: ":PATH[,PATH..]",
     about: "the new document replaces the stored one, but the numbers at these paths are added up",
@@ -19,7 +19,7 @@ pub(super) static KIND: Kind = Kind {
     set: Some(set),
     stores_documents: false,
     adds_up: true,
-    ..Kind::PLAIN
+    ..ModeKind::PLAIN
 };
 
 fn accept(paths: &[KeyRequest]) -> Result<(), String> {

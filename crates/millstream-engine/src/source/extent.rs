@@ -6,7 +6,7 @@ use memchr::memchr2;
 /// Scans one value from its first byte to its last.
 #[derive(Debug, Clone)]
 pub(super) struct Extent {
-    kind: Kind,
+    kind: ExtentKind,
     depth: usize,
     /// A bit for each of the outer levels: whether its bracket is a square one.
     square: [u64; BRACKETS_CHECKED_MAX / 64],
@@ -15,7 +15,7 @@ pub(super) struct Extent {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ExtentKind {
     /// An object or an array.
     Nested,
     /// A string.
@@ -39,21 +39,21 @@ impl Extent {
     /// Begins a value with this first byte. The caller feeds that byte too.
     pub(super) fn new(first: u8) -> Self {
         let kind = match first {
-            b'{' | b'[' => Kind::Nested,
-            b'"' => Kind::Text,
-            _ => Kind::Bare,
+            b'{' | b'[' => ExtentKind::Nested,
+            b'"' => ExtentKind::Text,
+            _ => ExtentKind::Bare,
         };
         Self { kind, depth: 0, square: [0; BRACKETS_CHECKED_MAX / 64], in_text: false, escaped: false }
     }
 
     /// Whether only the byte after the value shows that it has ended.
     pub(super) fn is_bare(&self) -> bool {
-        self.kind == Kind::Bare
+        self.kind == ExtentKind::Bare
     }
 
     /// Scans the next piece of the value. Must not be called after its end.
     pub(super) fn feed(&mut self, piece: &[u8]) -> Piece {
-        if self.kind == Kind::Bare {
+        if self.kind == ExtentKind::Bare {
             let end = piece.iter().position(|&b| is_space(b) || is_structural(b));
             return end.map_or(Piece::More, Piece::End);
         }

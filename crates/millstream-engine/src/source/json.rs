@@ -3,7 +3,7 @@
 use super::clip::Clip;
 use super::envelope::{Envelope, Shown};
 use super::extent::{Extent, Piece, is_space};
-use super::window::{Place, Window, index};
+use super::window::{HashedPosition, Window, index};
 use super::{Format, Source, SourceError};
 use crate::chunk::{Chunk, Frame};
 use crate::limits::DAMAGE_BYTES_MAX;
@@ -265,7 +265,7 @@ impl Json {
         }
     }
 
-    fn damaged(&mut self, begin: Place, clip: Clip, why: &str) -> Chunk {
+    fn damaged(&mut self, begin: HashedPosition, clip: Clip, why: &str) -> Chunk {
         self.done = true;
         begin.damaged(clip.finish(), why)
     }

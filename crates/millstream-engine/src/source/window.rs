@@ -146,7 +146,12 @@ impl Window {
     ///
     /// # Errors
     /// As [`Window::admit`].
-    pub(super) fn too_large(&self, begin: Place, clip: Clipped, bytes_max: usize) -> Result<Chunk, SourceError> {
+    pub(super) fn too_large(
+        &self,
+        begin: HashedPosition,
+        clip: Clipped,
+        bytes_max: usize,
+    ) -> Result<Chunk, SourceError> {
         self.admit(begin.offset, clip.whole_len)?;
         let unreadable = UnreadableFrame {
             fault: too_large(clip.whole_len, bytes_max),
@@ -183,21 +188,21 @@ impl Window {
     }
 
     /// Where the window now begins.
-    pub(super) fn place(&self) -> Place {
-        Place { source: self.index, offset: self.offset(), line: self.line(), hash: self.hash.digest128() }
+    pub(super) fn place(&self) -> HashedPosition {
+        HashedPosition { source: self.index, offset: self.offset(), line: self.line(), hash: self.hash.digest128() }
     }
 }
 
 /// A place in a source, with the hash of everything before it. Every chunk ends at such a place.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct HashedPosition {
     source: u32,
     offset: u64,
     line: u64,
     hash: u128,
 }
 
-impl Place {
+impl HashedPosition {
     /// A chunk that ends here.
     pub(super) fn chunk(self, bytes: Bytes, frames: Vec<Frame>) -> Chunk {
         Chunk { source: self.source, end: self.offset, prefix_hash: self.hash, bytes, frames, original: None }

@@ -2,7 +2,7 @@
 
 use super::equality::equal;
 use super::fold::{Expected, Folding};
-use super::record::Place;
+use super::record::Origin;
 use super::stored::{Stored, StoredRow};
 use crate::decode::JsonbText;
 use crate::error::Error;
@@ -31,7 +31,7 @@ pub(super) struct Finding {
     pub(super) difference: Difference,
     pub(super) key: Vec<Option<String>>,
     /// Where in the sources the document is that the table should hold.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<Origin>,
 }
 
 /// The counts and findings of a comparison.

@@ -1,6 +1,6 @@
 //! Folds the documents of each key into one: what a load with the mode would store in an empty table.
 
-use super::record::{Place, Record};
+use super::record::{KeyedDocument, Origin};
 use crate::limits::FOLD_BYTES;
 use crate::merge::{Effect, Member, Mode};
 use millstream_input::Sorted;
@@ -12,7 +12,7 @@ pub(super) struct Expected {
     pub(super) key: Vec<u8>,
     pub(super) document: Vec<u8>,
     /// Its place in the sources; for a document made of several, the place of the last one.
-    pub(super) place: Place,
+    pub(super) place: Origin,
 }
 
 /// Folds sorted records by key.
@@ -21,7 +21,7 @@ pub(super) struct Folding {
     sorted: Sorted,
     mode: Mode,
     /// The first record of the next key.
-    ahead: Option<Record>,
+    ahead: Option<KeyedDocument>,
 }
 
 impl Folding {
@@ -43,7 +43,7 @@ impl Folding {
     }
 
     /// Folds all records of a key, some at a time. The result of the earlier ones replaces them.
-    fn fold_key(&mut self, first: Record) -> io::Result<Record> {
+    fn fold_key(&mut self, first: KeyedDocument) -> io::Result<KeyedDocument> {
         let (mut records, mut bytes) = (vec![first], 0);
         while let Some(next) = self.read()? {
             if next.key != records[0].key {
@@ -60,14 +60,14 @@ impl Folding {
         Ok(fold(&self.mode, records))
     }
 
-    fn read(&mut self) -> io::Result<Option<Record>> {
-        let mut record = millstream_input::Record::default();
-        Ok(self.sorted.next(&mut record)?.then(|| Record::of(record)))
+    fn read(&mut self) -> io::Result<Option<KeyedDocument>> {
+        let mut record = millstream_input::SortRecord::default();
+        Ok(self.sorted.next(&mut record)?.then(|| KeyedDocument::of(record)))
     }
 }
 
 /// The result of records of a key, oldest first, if nothing was stored before.
-fn fold(mode: &Mode, mut records: Vec<Record>) -> Record {
+fn fold(mode: &Mode, mut records: Vec<KeyedDocument>) -> KeyedDocument {
     if records.len() > 1 {
         let members: Vec<Member<'_>> = records.iter().map(member).collect();
         let folded = mode.fold(&members);
@@ -78,12 +78,12 @@ fn fold(mode: &Mode, mut records: Vec<Record>) -> Record {
         let (version, tombstone) = (folded.version.to_vec(), folded.effect == Effect::Delete);
         let document = folded.document.into_owned();
         records.truncate(1);
-        records[0] = Record { key: std::mem::take(&mut records[0].key), version, tombstone, place, document };
+        records[0] = KeyedDocument { key: std::mem::take(&mut records[0].key), version, tombstone, place, document };
     }
     records.swap_remove(0)
 }
 
-fn member(record: &Record) -> Member<'_> {
+fn member(record: &KeyedDocument) -> Member<'_> {
     Member { document: &record.document, version: &record.version, tombstone: record.tombstone }
 }
 
@@ -95,7 +95,7 @@ mod tests {
     use millstream_input::Sorter;
     use millstream_testkit::Cases;
 
-    fn folded(mode: &Mode, records: &[Record]) -> Vec<Expected> {
+    fn folded(mode: &Mode, records: &[KeyedDocument]) -> Vec<Expected> {
         let mut sorter = Sorter::new(&std::env::temp_dir(), 1 << 20);
         for record in records {
             let head = head(&record.version, record.tombstone, record.place);
@@ -105,9 +105,9 @@ mod tests {
         std::iter::from_fn(|| folding.next().unwrap()).collect()
     }
 
-    fn record(key: u8, line: u64, document: &str, version: u8, tombstone: bool) -> Record {
-        let place = Place { source: 0, line };
-        Record { key: vec![key], version: vec![version], tombstone, place, document: document.into() }
+    fn record(key: u8, line: u64, document: &str, version: u8, tombstone: bool) -> KeyedDocument {
+        let place = Origin { source: 0, line };
+        KeyedDocument { key: vec![key], version: vec![version], tombstone, place, document: document.into() }
     }
 
     #[test]
@@ -135,7 +135,7 @@ mod tests {
                 let arguments = if kind.arguments.is_empty() { "" } else { ":n" };
                 let mode: Mode = format!("{}{arguments}", kind.name).parse().unwrap();
                 let filler = "x".repeat(FOLD_BYTES / 7);
-                let records: Vec<Record> = (0..rng.u64(1..40))
+                let records: Vec<KeyedDocument> = (0..rng.u64(1..40))
                     .map(|line| {
                         let (n, name) = (rng.u8(..9), rng.char('a'..'e'));
                         let document = format!("{{\"n\":{n},\"m\":{{\"{name}\":{n}}},\"{name}\":\"{filler}\"}}");

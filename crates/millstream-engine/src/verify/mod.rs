@@ -28,12 +28,12 @@ use millstream_model::{Counters, Refusal};
 use millstream_pg::{ConnInfo, Connection, SessionSettings, catalog};
 use millstream_store::Schema;
 use millstream_store::segments::{self, Seen};
-use record::{Place, head};
+use record::{Origin, head};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
-use stored::{Reading, Stored};
+use stored::{Stored, TableReading};
 
 /// A verification, as asked for on the command line or by a program.
 #[derive(Debug, Clone)]
@@ -169,7 +169,7 @@ async fn connect(db: &ConnInfo) -> Result<Connection, Error> {
 }
 
 /// How to read the table, and what deserves a warning.
-async fn table(connection: &Connection, load: &LoadRequest) -> Result<(Reading, Vec<String>), Error> {
+async fn table(connection: &Connection, load: &LoadRequest) -> Result<(TableReading, Vec<String>), Error> {
     let name = &load.collection;
     let found = catalog::table(&connection.client, &name.schema, &name.table).await?;
     let table = found.ok_or_else(|| Error::Unverifiable {
@@ -196,14 +196,14 @@ async fn table(connection: &Connection, load: &LoadRequest) -> Result<(Reading, 
             column.key_type = same.map(|c| c.key_type);
         }
     }
-    Ok((Reading::of(name, &table, &key)?, warnings))
+    Ok((TableReading::of(name, &table, &key)?, warnings))
 }
 
 /// Reads all sources into sorted runs. The counts are of documents read and rejected.
 async fn sort(
     request: &VerifyRequest,
     mode: Mode,
-    reading: &Reading,
+    reading: &TableReading,
     mut feed: Feed,
     tally: &Tally,
 ) -> Result<(Counters, Folding), Error> {
@@ -231,7 +231,7 @@ async fn sort(
                 counters.rejected += 1;
                 continue;
             };
-            let place = Place { source: chunk.source, line: frame.line };
+            let place = Origin { source: chunk.source, line: frame.line };
             let head = head(&version, tombstone, place);
             if !sorter.has_room(key.len() + head.len() + version.len() + document.len()) {
                 sorter = blocking(move || sorter.spill().map(|()| sorter)).await?.map_err(runs_error)?;

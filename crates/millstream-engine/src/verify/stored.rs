@@ -33,7 +33,7 @@ const READABLE: &[char] = &['r', 'p', 'v', 'm', 'f'];
 
 /// How a table is read.
 #[derive(Debug, Clone)]
-pub(super) struct Reading {
+pub(super) struct TableReading {
     /// The key with the types of the table's columns, in the order of its index if it has one.
     pub(super) key: KeySpec,
     pub(super) table_oid: u32,
@@ -42,7 +42,7 @@ pub(super) struct Reading {
     order: String,
 }
 
-impl Reading {
+impl TableReading {
     /// Matches the key with the table's columns.
     ///
     /// # Errors
@@ -162,8 +162,8 @@ pub(super) struct Stored {
 
 impl Stored {
     /// Begins to read segments and table in one snapshot.
-    pub(super) async fn open(client: &Client, schema: &Schema, reading: &Reading) -> Result<Self, Error> {
-        let Reading { key, table_oid, name, selected, order } = reading;
+    pub(super) async fn open(client: &Client, schema: &Schema, reading: &TableReading) -> Result<Self, Error> {
+        let TableReading { key, table_oid, name, selected, order } = reading;
         let segments = match segments::seen(client, schema).await? {
             Seen::Listed => {
                 match schema.exists(client).await {

@@ -3,11 +3,11 @@
 use super::read_at_most;
 use crate::limits::{LIST_BYTES_MAX, RANGES_MAX};
 use millstream_model::Refusal;
-use millstream_model::range::{Range, Reading};
+use millstream_model::range::{AddressReading, Range};
 use std::path::Path;
 
 /// How addresses are written: `::ffff:1.2.3.4` means `1.2.3.4`, because the kernel sees such packets as IPv4.
-const READING: Reading = Reading { unmap: true, numbers: None };
+const READING: AddressReading = AddressReading { unmap: true, numbers: None };
 
 /// A range as people write it: an address, a prefix, or `FIRST-LAST`.
 pub(super) fn range(text: &str) -> Result<Range, Refusal> {

@@ -1,7 +1,7 @@
 //! Sorted runs, and what is in memory, read side by side.
 
 use super::buffer::Buffer;
-use super::record::Record;
+use super::record::SortRecord;
 use super::run::{RunReader, SortedRun};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -56,7 +56,7 @@ impl Sorted {
     ///
     /// # Errors
     /// A run cannot be read.
-    pub fn next(&mut self, record: &mut Record) -> io::Result<bool> {
+    pub fn next(&mut self, record: &mut SortRecord) -> io::Result<bool> {
         let Some(mut open) = self.open.peek_mut() else { return Ok(false) };
         if !open.stream.take(record)? {
             self.ended.push(PeekMut::pop(open));
@@ -103,7 +103,7 @@ impl Stream {
         }
     }
 
-    fn take(&mut self, record: &mut Record) -> io::Result<bool> {
+    fn take(&mut self, record: &mut SortRecord) -> io::Result<bool> {
         match self {
             Self::Run(run) => run.take(record),
             Self::Memory { buffer, next, key } => {

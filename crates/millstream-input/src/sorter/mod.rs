@@ -6,7 +6,7 @@ mod record;
 mod run;
 
 pub use merge::Sorted;
-pub use record::Record;
+pub use record::SortRecord;
 
 use crate::limits::{MERGE_RUNS_MAX, RUN_BUFFER_BYTES};
 use buffer::Buffer;
@@ -110,7 +110,7 @@ impl Sorter {
         let newest = self.runs.split_off(self.runs.len() - self.fan_in);
         let mut merge = Sorted::new(newest.into_iter().map(|leveled| leveled.run), None, 0)?;
         let mut writer = RunWriter::create(&self.directory)?;
-        let mut record = Record::default();
+        let mut record = SortRecord::default();
         while merge.next(&mut record)? {
             let header = record::Header::new(record.key.len(), record.body.len());
             writer.write(&[&header.to_bytes(), &record.key, &record.body])?;
@@ -125,8 +125,8 @@ mod tests {
     use super::*;
     use millstream_testkit::Cases;
 
-    fn drain(sorted: &mut Sorted) -> Vec<Record> {
-        let (mut all, mut record) = (Vec::new(), Record::default());
+    fn drain(sorted: &mut Sorted) -> Vec<SortRecord> {
+        let (mut all, mut record) = (Vec::new(), SortRecord::default());
         while sorted.next(&mut record).unwrap() {
             all.push(record.clone());
         }
@@ -139,13 +139,13 @@ mod tests {
         for mut rng in Cases::new(60) {
             let memory_bytes = if rng.bool() { rng.usize(1..4000) } else { 1 << 20 };
             let mut sorter = Sorter::new(directory.path(), memory_bytes);
-            let mut records: Vec<Record> = (0..rng.usize(0..600))
-                .map(|_| Record {
+            let mut records: Vec<SortRecord> = (0..rng.usize(0..600))
+                .map(|_| SortRecord {
                     key: (0..rng.usize(0..4)).map(|_| rng.u8(0..4)).collect(),
                     body: (0..rng.usize(0..300)).map(|_| rng.u8(..)).collect(),
                 })
                 .collect();
-            for Record { key, body } in &records {
+            for SortRecord { key, body } in &records {
                 let (head, tail) = body.split_at(rng.usize(0..=body.len()));
                 sorter.push(key, &[head, tail]).unwrap();
             }
@@ -155,7 +155,7 @@ mod tests {
             assert_eq!(sorted.bytes(), bytes as u64);
             assert_eq!(drain(&mut sorted), records);
             for _ in 0..rng.usize(0..10) {
-                sorted.next(&mut Record::default()).unwrap();
+                sorted.next(&mut SortRecord::default()).unwrap();
             }
             sorted.rewind().unwrap();
             assert_eq!(drain(&mut sorted), records);

@@ -2,7 +2,7 @@
 
 /// A key and what belongs to it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Record {
+pub struct SortRecord {
     /// What the record is sorted by, byte by byte.
     pub key: Vec<u8>,
     /// Anything.

@@ -1,6 +1,6 @@
 //! A sorted run: records on disk in the order of their keys, those of a key in the order in which they came.
 
-use super::record::{Header, Record};
+use super::record::{Header, SortRecord};
 use crate::limits::RUN_BUFFER_BYTES;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
@@ -65,7 +65,7 @@ impl RunReader {
     }
 
     /// Takes the record and moves to the next one; `false` when there is none.
-    pub(super) fn take(&mut self, record: &mut Record) -> io::Result<bool> {
+    pub(super) fn take(&mut self, record: &mut SortRecord) -> io::Result<bool> {
         std::mem::swap(&mut record.key, &mut self.key);
         record.body.resize(self.body_bytes, 0);
         self.file.read_exact(&mut record.body)?;

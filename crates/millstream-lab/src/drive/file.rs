@@ -55,7 +55,7 @@ impl Workload {
             let message = format!("a workload file has at most {WORKLOAD_BYTES_MAX} bytes");
             return Err(Fault { line: None, message });
         }
-        let place = Place { text };
+        let place = Lines { text };
         let file: FileText = toml::from_str(text).map_err(|error| place.complaint(&error))?;
         let seconds = place.number("seconds", &file.seconds, 1, RUN_LENGTH_SECONDS)?;
         let connections = place.number("connections", &file.connections, 1, CONNECTIONS_MAX)?;
@@ -97,11 +97,11 @@ pub(super) fn known_script(goal: LatencyGoal, names: &[&str]) -> Result<LatencyG
 }
 
 /// The text of a file, in which faults have their lines.
-struct Place<'a> {
+struct Lines<'a> {
     text: &'a str,
 }
 
-impl Place<'_> {
+impl Lines<'_> {
     fn rates(&self, rates: &Spanned<Rates>, seconds: u32) -> Result<Vec<f64>, Fault> {
         let list = match rates.get_ref() {
             Rates::One(rate) => vec![*rate],

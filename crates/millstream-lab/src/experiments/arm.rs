@@ -23,7 +23,7 @@ pub struct Arm {
     /// What limits it, if it was made to be limited: a report says whether that was named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limiter: Option<Limiter>,
-    /// Arms that it is compared with. If none is named: the first of its group.
+    /// Arms that it is compared with. If none is named: the first of its group. An empty name: with none.
     #[serde(default)]
     pub against: Vec<String>,
     /// The arm that it continues: it runs right after that one in each block, without a reset in between.
@@ -172,7 +172,10 @@ impl Arm {
         }
         for arm in &mut arms {
             // A word that some of these arms do not have is empty in theirs.
-            arm.against.retain(|name| !name.is_empty());
+            // One empty name says that an arm is compared with none.
+            if !arm.against.iter().all(String::is_empty) {
+                arm.against.retain(|name| !name.is_empty());
+            }
             arm.after = arm.after.take().filter(|name| !name.is_empty());
             arm.promise = arm.promise.take().filter(|promise| !promise.is_empty());
         }

@@ -40,7 +40,7 @@ fn second_network() -> Result<Sandbox, millstream_host::Error> {
 /// A server for runs.
 #[derive(Debug)]
 pub(crate) struct Cluster {
-    kind: Kind,
+    kind: Owner,
     /// Settings that differ from the cluster's own.
     applied: BTreeMap<String, String>,
     /// Settings that may differ from the cluster's own.
@@ -56,7 +56,7 @@ pub(crate) struct Cluster {
 }
 
 #[derive(Debug)]
-enum Kind {
+enum Owner {
     /// A cluster of the lab.
     Own { options: LocalOptions, running: Running, _lock: FileLock },
     /// A server of the user's. Its settings may be changed only if the user says so.
@@ -108,15 +108,15 @@ impl Cluster {
             forget_settings(&home)?;
         }
         let running = millstream_local::start(&options, progress).await?;
-        Ok(Self::new(Kind::Own { options, running, _lock: lock })?)
+        Ok(Self::new(Owner::Own { options, running, _lock: lock })?)
     }
 
     /// A server of the user's.
     pub(crate) fn foreign(db: ConnInfo, may_change: bool) -> Result<Self, Error> {
-        Self::new(Kind::Foreign { db: Box::new(db), may_change })
+        Self::new(Owner::Foreign { db: Box::new(db), may_change })
     }
 
-    fn new(kind: Kind) -> Result<Self, Error> {
+    fn new(kind: Owner) -> Result<Self, Error> {
         Ok(Self {
             kind,
             applied: BTreeMap::new(),
@@ -136,24 +136,24 @@ impl Cluster {
     /// The data directory, if the server is the lab's own.
     pub(crate) fn data(&self) -> Option<&Path> {
         match &self.kind {
-            Kind::Own { running, .. } => Some(&running.data),
-            Kind::Foreign { .. } => None,
+            Owner::Own { running, .. } => Some(&running.data),
+            Owner::Foreign { .. } => None,
         }
     }
 
     /// Whether the server runs on this machine, as far as its address shows.
     pub(crate) fn is_local(&self) -> bool {
         match &self.kind {
-            Kind::Own { .. } => true,
-            Kind::Foreign { db, .. } => db.is_local(),
+            Owner::Own { .. } => true,
+            Owner::Foreign { db, .. } => db.is_local(),
         }
     }
 
     /// The directory of the server's programs, if it is known.
     pub(crate) fn programs(&self) -> Option<&Path> {
         match &self.kind {
-            Kind::Own { running, .. } => Some(&running.bin),
-            Kind::Foreign { .. } => None,
+            Owner::Own { running, .. } => Some(&running.bin),
+            Owner::Foreign { .. } => None,
         }
     }
 
@@ -162,8 +162,8 @@ impl Cluster {
     pub(crate) fn db(&self, via: Option<Via>, name: &str) -> Result<ConnInfo, Trouble> {
         let environment = Environment::from_variables([]);
         let mut db = match &self.kind {
-            Kind::Foreign { db, .. } => foreign(db, via)?,
-            Kind::Own { running, .. } => {
+            Owner::Foreign { db, .. } => foreign(db, via)?,
+            Owner::Own { running, .. } => {
                 let via = via.unwrap_or_default();
                 let url = match (via, running.socket_url()) {
                     (Via::Socket, Some(url)) => url,
@@ -203,8 +203,8 @@ impl Cluster {
     /// A session in the database that always exists.
     pub(crate) async fn control(&self) -> Result<Connection, Trouble> {
         let name = match &self.kind {
-            Kind::Own { .. } => "millstream",
-            Kind::Foreign { db, .. } => &db.dbname,
+            Owner::Own { .. } => "millstream",
+            Owner::Foreign { db, .. } => &db.dbname,
         };
         self.session(name).await
     }
@@ -216,7 +216,7 @@ impl Cluster {
         if on {
             return Ok(());
         }
-        let Kind::Own { running, .. } = &self.kind else {
+        let Owner::Own { running, .. } = &self.kind else {
             return Err(Trouble::Unfit("the server has ssl off".to_owned()));
         };
         let (certificate, key) = certificate(&running.data).await?;
@@ -248,7 +248,7 @@ impl Cluster {
         if self.second_network.is_some() {
             return Ok(());
         }
-        let Kind::Own { running, .. } = &self.kind else {
+        let Owner::Own { running, .. } = &self.kind else {
             return Err(Trouble::Unfit("it needs a server of the lab's own".to_owned()));
         };
         let [here, there] = CABLE;
@@ -278,8 +278,8 @@ impl Cluster {
         if changed.is_empty() {
             return Ok(());
         }
-        let foreign = matches!(self.kind, Kind::Foreign { .. });
-        if let Kind::Foreign { may_change: false, .. } = &self.kind {
+        let foreign = matches!(self.kind, Owner::Foreign { .. });
+        if let Owner::Foreign { may_change: false, .. } = &self.kind {
             let leave = option("i-own-this-server");
             let why = format!("it changes settings of a server that is not the lab's; {leave} allows that");
             return Err(Trouble::Unfit(why));
@@ -342,7 +342,7 @@ impl Cluster {
         let Some(megabytes) = megabytes else { return Ok(()) };
         // Memory that the server uses already would not count.
         self.restart(progress).await?;
-        let Kind::Own { running, .. } = &self.kind else {
+        let Owner::Own { running, .. } = &self.kind else {
             return Err(Trouble::Unfit("it limits the memory of a server that is not the lab's".to_owned()));
         };
         let limit = MemoryLimit::impose(running.pid, u64::from(megabytes) << 20);
@@ -357,7 +357,7 @@ impl Cluster {
         dir: Option<&Path>,
         progress: &mut (dyn FnMut(&str) + Send),
     ) -> Result<(), Trouble> {
-        let Kind::Own { options, running, .. } = &self.kind else {
+        let Owner::Own { options, running, .. } = &self.kind else {
             let why = || Trouble::Unfit("it moves the WAL of a server that is not the lab's".to_owned());
             return dir.map_or(Ok(()), |_| Err(why()));
         };
@@ -407,7 +407,7 @@ impl Cluster {
         let done = self.set(&BTreeMap::new(), progress).await;
         match (&self.kind, done) {
             // Ctrl-C came between its stop and its start. It begins with its own settings next time.
-            (Kind::Own { options, .. }, Err(_)) if !self.touched.is_empty() => {
+            (Owner::Own { options, .. }, Err(_)) if !self.touched.is_empty() => {
                 options.home.as_deref().map_or(Ok(()), forget_settings).map_err(Trouble::Error)
             }
             (_, done) => done,
@@ -418,7 +418,7 @@ impl Cluster {
     async fn restart(&mut self, progress: &mut (dyn FnMut(&str) + Send)) -> Result<(), Trouble> {
         // The new server is in no group.
         self.memory = None;
-        let Kind::Own { options, running, .. } = &mut self.kind else {
+        let Owner::Own { options, running, .. } = &mut self.kind else {
             return Err(Trouble::Unfit("it needs a restart of a server that is not the lab's".to_owned()));
         };
         millstream_local::stop(options, progress).await?;

@@ -39,7 +39,7 @@ pub(crate) async fn measure(
     measures.set("wall_seconds", Some(measured.wall_seconds));
     measures.set("client_cpu_seconds", measured.cpu_seconds);
     measures.set("client_peak_bytes", measured.peak_bytes.map(number));
-    measures.set("rows", setup.rows());
+    measures.set(ROWS, setup.rows());
     measures.set("rows_per_second", setup.rows().map(|rows| rows / measured.wall_seconds));
     let said =
         said(&measured.ended.stdout).or_else(|error| if time_decides { Ok(BTreeMap::new()) } else { Err(error) });
@@ -70,6 +70,10 @@ pub(crate) async fn check(text: &str, ground: Ground<'_>, measures: &mut Measure
         trouble => trouble,
     })?;
     for (name, value) in said(&ended.ended.stdout)? {
+        if let Some(declared) = measures.values.get(&name).filter(|declared| name == ROWS && **declared != value) {
+            let why = format!("the arm has rows = {declared}, and {value} were loaded; correct the value");
+            return Err(Error::Wrong(format!("{CHECK_FAILED}: {why}")).into());
+        }
         measures.set(&name, Some(value));
     }
     Ok(())
@@ -94,6 +98,9 @@ fn said(output: &str) -> Result<BTreeMap<String, f64>, Trouble> {
 pub(crate) async fn shell(text: &str, ground: Ground<'_>) -> Result<Measured, Trouble> {
     Ok(run_to_end(&mut shell_command(text, ground, None), COMMAND, COMMAND_TIME_MAX).await?)
 }
+
+/// The metric that a check compares with what the arm declares.
+const ROWS: &str = "rows";
 
 /// How the reason begins of a run whose check failed.
 pub(crate) const CHECK_FAILED: &str = "the check failed";

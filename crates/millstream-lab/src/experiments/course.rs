@@ -25,7 +25,7 @@ use tempfile::TempDir;
 
 /// Where results go, and what an earlier run has left.
 pub trait Results: Send {
-    /// Called after every run, so that nothing is lost.
+    /// Called after every arm with those that continue it, so that nothing is lost.
     ///
     /// # Errors
     /// Errors of the disk.
@@ -68,7 +68,7 @@ pub async fn run<S>(
 
 /// A turn of an arm.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct Turn<'a> {
     /// Its name in the record.
     name: &'a str,
     arm: &'a Arm,
@@ -214,7 +214,7 @@ impl<'a> Course<'a> {
                 self.made += 1;
                 let outcome = match made.last().and_then(cannot_be_continued) {
                     Some(outcome) => outcome,
-                    None => match self.one(Place { name, arm, block, turn, tries }, results).await? {
+                    None => match self.one(Turn { name, arm, block, turn, tries }, results).await? {
                         Ok(outcome) => outcome,
                         Err(Void::Disturbed(why)) if *again == 0 => return Err(Error::Noisy(why)),
                         // What lies in the arm itself comes again.
@@ -296,8 +296,8 @@ impl<'a> Course<'a> {
     }
 
     /// One run of an arm.
-    async fn one(&mut self, place: Place<'_>, results: &mut dyn Results) -> Result<Result<Outcome, Void>, Error> {
-        let Place { name, arm, block, turn, tries } = place;
+    async fn one(&mut self, place: Turn<'_>, results: &mut dyn Results) -> Result<Result<Outcome, Void>, Error> {
+        let Turn { name, arm, block, turn, tries } = place;
         if let Some(outcome) = self.out.get(&arm.name) {
             return Ok(Ok(outcome.clone()));
         }
@@ -400,7 +400,8 @@ impl<'a> Course<'a> {
             none => {
                 let files = none.insert(scratch::for_a_run()?);
                 self.source.put_files(files.path())?;
-                lines(&experiment.setup, files.path()).await?;
+                let setup = lines(&experiment.setup, files.path()).await;
+                setup.map_err(|trouble| source.failed_setup(trouble))?;
                 files
             }
         };

@@ -80,7 +80,8 @@ impl Data {
             let text = source.files.get(file).map_or("", String::as_str);
             session.client.batch_execute(text).await?;
         }
-        self.execute(cluster, &source.experiment.setup).await
+        let setup = self.execute(cluster, &source.experiment.setup).await;
+        setup.map_err(|trouble| source.failed_setup(trouble))
     }
 
     /// Whether a crash of the server has emptied the tables: it does so to tables without WAL.

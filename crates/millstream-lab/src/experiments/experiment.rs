@@ -187,8 +187,8 @@ impl Experiment {
         name.clone_into(&mut parsed.name);
         (parsed.values, parsed.quick) = (values, BTreeMap::new());
         parsed.arms = parsed.arms.iter().flat_map(Arm::swept).collect();
-        selection.keep_arms(&mut parsed).map_err(wrong)?;
         parsed.check().map_err(wrong)?;
+        selection.keep_arms(&mut parsed).map_err(wrong)?;
         Ok(parsed)
     }
 
@@ -339,8 +339,15 @@ impl Experiment {
     fn check_after(&self, arm: &Arm) -> Result<(), String> {
         let Some(before) = &arm.after else { return Ok(()) };
         let above = self.arms.iter().take_while(|one| one.name != arm.name);
-        if !above.clone().any(|one| one.name == *before) {
+        let Some(first) = above.clone().find(|one| one.name == *before) else {
             return Err(format!("{} continues {before}, which is not there or below it", arm.name));
+        };
+        let place = |arm: &Arm| {
+            let Setup { postgres, unlogged, fillfactor, .. } = self.setup(arm);
+            (postgres, unlogged, fillfactor)
+        };
+        if place(first) != place(arm) {
+            return Err(format!("{} continues {before}, which is in another database", arm.name));
         }
         match above.into_iter().find(|one| one.after.as_ref() == Some(before)) {
             Some(other) => Err(format!("{} and {} continue {before}; only one can", other.name, arm.name)),
@@ -375,7 +382,7 @@ impl Experiment {
     }
 
     fn known(&self, names: &[String]) -> Result<(), String> {
-        match names.iter().find(|name| self.arm(name).is_none()) {
+        match names.iter().find(|name| !name.is_empty() && self.arm(name).is_none()) {
             None => Ok(()),
             Some(other) => {
                 let known: Vec<&str> = self.arms.iter().map(|arm| arm.name.as_str()).collect();
@@ -508,7 +515,7 @@ mod tests {
         let names: Vec<&str> = one.arms.iter().map(|arm| arm.name.as_str()).collect();
         assert_eq!(names, ["a/fresh", "a/changed", "b/fresh", "b/changed"]);
         assert_eq!((&one.arms[0].after, one.arms[3].after.as_deref()), (&None, Some("b/fresh")));
-        assert!(one.arms[0].against.is_empty());
+        assert!(one.against(&one.arms[0]).is_empty() && one.against(&one.arms[2]).is_empty(), "an empty name");
         assert_eq!(one.setup(&one.arms[3]).command.unwrap(), "load b/changed changed");
     }
 

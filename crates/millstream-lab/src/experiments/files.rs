@@ -1,5 +1,6 @@
 //! The experiments that are built in, and those that a user names by path.
 
+use super::cluster::Trouble;
 use super::experiment::Experiment;
 use super::values::Selection;
 use crate::core::word::unknown;
@@ -70,6 +71,17 @@ impl Source {
     /// As for [`Experiment::of_commands`].
     pub fn of_commands(a: &str, b: &str) -> Result<Self, Error> {
         Ok(Self { experiment: Experiment::of_commands(a, b)?, files: BTreeMap::new() })
+    }
+
+    /// An error of the setup: it ends the experiment, because no arm can be run.
+    pub(crate) fn failed_setup(&self, trouble: Trouble) -> Trouble {
+        match trouble {
+            Trouble::Error(error) => {
+                let why = format!("its setup failed: {}", error.chain());
+                Error::Experiment { name: self.experiment.name.clone(), why }.into()
+            }
+            Trouble::Unfit(why) => Trouble::Unfit(why),
+        }
     }
 
     /// Writes the files that commands need into a directory.

@@ -1,7 +1,7 @@
 //! A record of an experiment: its conditions and every run, as a file.
 
 use super::conditions::{Conditions, Request};
-use super::experiment::AGAIN;
+use super::experiment::{AGAIN, Experiment};
 use super::files::Source;
 use crate::core::{Disk, Machine, Outcome, Run, record_file};
 use crate::error::Error;
@@ -100,9 +100,12 @@ impl Record {
             let earlier = &found.conditions;
             let same = [
                 (earlier.experiment.name == source.experiment.name, "another experiment"),
+                (earlier.experiment.values == source.experiment.values, &format!("another {}", option("set"))),
+                (names(&earlier.experiment) == names(&source.experiment), &format!("other {}", option("arms"))),
+                (earlier.experiment.data == source.experiment.data, &format!("another {}", option("scale-max"))),
+                (earlier.seed == request.seed, &format!("another {}", option("seed"))),
                 (earlier.experiment == source.experiment, "the experiment's file was different"),
                 (earlier.files == source.files, "the scripts were different"),
-                (earlier.seed == request.seed, &format!("another {}", option("seed"))),
                 (earlier.seconds == conditions.seconds, "runs of another length"),
                 (earlier.quick == conditions.quick, "one of them is quick, and no evidence"),
                 (earlier.postgres == conditions.postgres, &format!("another {}", option("postgres"))),
@@ -117,7 +120,25 @@ impl Record {
             found.conditions.steal_percent_max = earlier.steal_percent_max.max(conditions.steal_percent_max);
             found.conditions.blocks = found.finished_blocks().max(conditions.blocks);
             // What could not be run may be possible now, for example with another option.
-            found.runs.retain(|run| !matches!(run.outcome, Outcome::Skipped(_)));
+            let kept: Vec<Vec<&str>> = source
+                .experiment
+                .chains()
+                .iter()
+                .map(|chain| chain.iter().map(|arm| arm.name.as_str()).collect())
+                .collect();
+            let measured: Vec<(u32, String)> = found
+                .runs
+                .iter()
+                .filter(|run| run.measures().is_some())
+                .map(|run| (run.block, run.arm.clone()))
+                .collect();
+            found.runs.retain(|run| {
+                let chain = kept.iter().find(|chain| chain.contains(&run.arm.as_str()));
+                let is_with = |(block, arm): &(u32, String)| {
+                    *block == run.block && chain.is_some_and(|chain| chain.contains(&arm.as_str()))
+                };
+                !matches!(run.outcome, Outcome::Skipped(_)) || measured.iter().any(is_with)
+            });
             return Ok((dir.to_owned(), found));
         }
         let date = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
@@ -129,11 +150,16 @@ impl Record {
     }
 }
 
+/// The names of an experiment's arms.
+fn names(experiment: &Experiment) -> Vec<&str> {
+    experiment.arms.iter().map(|arm| arm.name.as_str()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::core::Measures;
-    use crate::experiments::{Experiment, WarmUp};
+    use crate::experiments::WarmUp;
     use std::collections::BTreeMap;
 
     #[test]

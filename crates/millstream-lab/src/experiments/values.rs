@@ -12,6 +12,8 @@ pub struct Selection {
     pub values: BTreeMap<String, String>,
     /// A value that is not chosen is the one for a quick run.
     pub quick: bool,
+    /// The seed, for which `{seed}` stands.
+    pub seed: u64,
     /// Arms, by their names or by what their names begin with before a slash; if empty, all.
     pub arms: Vec<String>,
 }
@@ -41,12 +43,14 @@ impl Selection {
             });
         }
         if let Some((name, value)) = self.values.iter().find(|(_, value)| !is_plain(value)) {
-            return Err(format!("the value of {name} must have no quotes, backslashes or braces: {value}"));
+            return Err(format!("the value of {name} may have letters, digits and any of {MARKS}, not: {value}"));
         }
         if self.quick {
             values.extend(quick);
         }
         values.extend(self.values.clone());
+        let seed = self.seed.to_string();
+        let text = &text.replace("{seed}", &seed);
         let put = |text: String, (name, value): (&String, &String)| text.replace(&format!("{{{name}}}"), value);
         Ok((values.iter().fold(text.to_owned(), put), values))
     }
@@ -63,20 +67,27 @@ impl Selection {
             return Err(unknown("arm", other, &known));
         }
         experiment.arms.retain(|arm| self.arms.iter().any(|wanted| is_chosen(wanted, &arm.name)));
+        // What the others are compared with stays named, so that they are not compared with anything else.
         let names: Vec<String> = experiment.arms.iter().map(|arm| arm.name.clone()).collect();
-        for arm in &mut experiment.arms {
-            arm.against.retain(|name| names.contains(name));
-        }
         experiment.again = experiment.again.take().filter(|name| names.contains(name));
         let is_there = |name: &String| names.contains(name);
+        if let Some(arm) =
+            experiment.arms.iter().find(|arm| arm.after.as_ref().is_some_and(|name| !names.contains(name)))
+        {
+            let before = arm.after.as_deref().unwrap_or_default();
+            return Err(format!("{} continues {before}, which is not chosen", arm.name));
+        }
         experiment.splits.retain(|split| is_there(&split.of) && split.without.as_ref().is_none_or(is_there));
         Ok(())
     }
 }
 
-/// Whether a value cannot end the text in which it stands: a string of TOML, and there an argument of a shell command.
+/// Marks that a value may have.
+const MARKS: &str = "._-/:,+=@%";
+
+/// Whether a value is one word in a string of TOML and in a shell.
 fn is_plain(value: &str) -> bool {
-    !value.chars().any(|c| c.is_control() || "\"'\\{}`".contains(c))
+    value.chars().all(|c| c.is_alphanumeric() || MARKS.contains(c))
 }
 
 #[cfg(test)]
@@ -92,7 +103,8 @@ mod tests {
 
     fn parsed(values: &[(&str, &str)], quick: bool, arms: &[&str]) -> Result<Experiment, String> {
         let values = values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let selection = Selection { values, quick, arms: arms.iter().map(|name| (*name).to_owned()).collect() };
+        let selection =
+            Selection { values, quick, seed: 1, arms: arms.iter().map(|name| (*name).to_owned()).collect() };
         Experiment::parse("x", FILE, &selection).map_err(|error| error.to_string())
     }
 
@@ -106,7 +118,7 @@ mod tests {
         assert_eq!((one.values["bytes"].as_str(), one.setup(&one.arms[0]).rows()), ("2048", Some(1_000.0)));
         let unknown = parsed(&[("docs", "7")], false, &[]).unwrap_err();
         assert!(unknown.contains("unknown value \"docs\""), "{unknown}");
-        assert!(parsed(&[("bytes", "1'; rm")], false, &[]).unwrap_err().contains("must have no quotes"));
+        assert!(parsed(&[("bytes", "1'; rm")], false, &[]).unwrap_err().contains("may have letters, digits and"));
     }
 
     #[test]
@@ -116,8 +128,9 @@ mod tests {
         };
         assert_eq!(names(&["a"]).unwrap(), ["a/first", "a/second"]);
         assert_eq!(names(&["a/first", "b"]).unwrap(), ["a/first", "b"]);
-        assert!(parsed(&[], false, &["b"]).unwrap().arms[0].against.is_empty());
+        let alone = parsed(&[], false, &["b"]).unwrap();
+        assert!(alone.against(&alone.arms[0]).is_empty());
         assert!(names(&["c"]).unwrap_err().contains("unknown arm \"c\""));
-        assert!(names(&["a/second"]).unwrap_err().contains("a/second continues a/first, which is not there"));
+        assert!(names(&["a/second"]).unwrap_err().contains("a/second continues a/first, which is not chosen"));
     }
 }

@@ -69,7 +69,8 @@ impl<'a> Guests<'a> {
     /// PostgreSQL is not installed; errors of the disk.
     pub fn new(request: Request<'a>, out: Option<&Path>) -> Result<Self, Error> {
         let busybox = tool::busybox()?;
-        let mut source = Source::named(request.experiment, &Selection { quick: true, ..Selection::default() })?;
+        let mut source =
+            Source::named(request.experiment, &Selection { quick: true, seed: request.seed, ..Selection::default() })?;
         let scale = source.experiment.data.scale.min(GUEST_SCALE_MAX);
         source.experiment.data.scale = scale;
         let postgres = if source.experiment.server { Some(image::programs(request.postgres)?) } else { None };

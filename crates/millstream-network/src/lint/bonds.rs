@@ -1,7 +1,7 @@
 //! Mistakes in bonds.
 
 use super::{Found, Level, Lint};
-use crate::topology::{Bond, BondMode, Kind, Link, Monitor, Topology, TransmitHash};
+use crate::topology::{Bond, BondMode, Link, LinkKind, Monitor, Topology, TransmitHash};
 
 pub(super) const FEW_PORTS: Lint = Lint {
     name: "few-ports",
@@ -66,9 +66,9 @@ pub(super) const PORT_IS_NO_CARD: Lint = Lint {
     find: |topology| {
         let mut found = Vec::new();
         for link in &topology.links {
-            let Kind::Bond(bond) = &link.kind else { continue };
+            let LinkKind::Bond(bond) = &link.kind else { continue };
             let others =
-                bond.ports.iter().filter_map(|port| topology.link(port)).filter(|port| port.kind != Kind::Card);
+                bond.ports.iter().filter_map(|port| topology.link(port)).filter(|port| port.kind != LinkKind::Card);
             found.extend(others.map(|port| (link.place(), format!("its port {} is no card", port.name))));
         }
         found
@@ -78,7 +78,7 @@ pub(super) const PORT_IS_NO_CARD: Lint = Lint {
 /// What is wrong with a bond, for each.
 fn each(topology: &Topology, wrong: impl Fn(&Bond) -> Option<String>) -> Vec<Found> {
     let of = |link: &Link| match &link.kind {
-        Kind::Bond(bond) => Some((link.place(), wrong(bond)?)),
+        LinkKind::Bond(bond) => Some((link.place(), wrong(bond)?)),
         _ => None,
     };
     topology.links.iter().filter_map(of).collect()

@@ -1,7 +1,7 @@
 //! Mistakes in bridges.
 
 use super::{Found, Level, Lint};
-use crate::topology::{Bridge, Kind, Link, Topology};
+use crate::topology::{Bridge, Link, LinkKind, Topology};
 
 /// What a bridge does unless its description says otherwise, in seconds.
 const FORWARD_DELAY: u32 = 15;
@@ -52,7 +52,7 @@ pub(super) const TREE_TIMES: Lint = Lint {
 /// What is wrong with a bridge, for each.
 fn each(topology: &Topology, wrong: impl Fn(&Bridge) -> Option<String>) -> Vec<Found> {
     let of = |link: &Link| match &link.kind {
-        Kind::Bridge(bridge) => Some((link.place(), wrong(bridge)?)),
+        LinkKind::Bridge(bridge) => Some((link.place(), wrong(bridge)?)),
         _ => None,
     };
     topology.links.iter().filter_map(of).collect()

@@ -2,7 +2,7 @@
 
 use super::{Level, Lint};
 use crate::limits::{MTU_MIN_V6, MTU_USUAL};
-use crate::topology::{Kind, Link, Method, Topology};
+use crate::topology::{Link, LinkKind, Method, Topology};
 use std::collections::BTreeMap;
 
 pub(super) const PORT_WITH_ADDRESS: Lint = Lint {
@@ -66,7 +66,7 @@ pub(super) const SAME_VLAN: Lint = Lint {
         let mut owners: BTreeMap<(&str, u16), &str> = BTreeMap::new();
         let mut found = Vec::new();
         for link in &topology.links {
-            if let Kind::Vlan { parent, id } = &link.kind
+            if let LinkKind::Vlan { parent, id } = &link.kind
                 && let Some(owner) = owners.insert((parent.as_str(), *id), &link.name)
             {
                 found.push((link.place(), format!("{owner} is the VLAN {id} of {parent}, too")));

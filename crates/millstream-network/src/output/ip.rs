@@ -1,6 +1,6 @@
 //! Commands of iproute2. They last until the machine is started again, and need no NetworkManager.
 
-use crate::topology::{Kind, Link, Topology};
+use crate::topology::{Link, LinkKind, Topology};
 use std::fmt::Write;
 
 /// The commands, what lies below first.
@@ -14,7 +14,7 @@ pub(super) fn commands(topology: &Topology) -> String {
         made(link).into_iter().for_each(&mut line);
         if let Some(above) = topology.controller(&link.name) {
             // A bond takes no card that is up.
-            if matches!(above.kind, Kind::Bond(_)) {
+            if matches!(above.kind, LinkKind::Bond(_)) {
                 line(format!("ip link set {} down", link.name));
             }
             line(format!("ip link set {} master {}", link.name, above.name));
@@ -50,13 +50,13 @@ pub(super) fn commands(topology: &Topology) -> String {
 fn made(link: &Link) -> Option<String> {
     let name = &link.name;
     match &link.kind {
-        Kind::Card => None,
-        Kind::Bond(bond) => {
+        LinkKind::Card => None,
+        LinkKind::Bond(bond) => {
             let options = bond.options().into_iter().map(|(name, value)| format!(" {name} {value}"));
             Some(format!("ip link add {name} type bond{}", options.collect::<String>()))
         }
-        Kind::Vlan { parent, id } => Some(format!("ip link add link {parent} name {name} type vlan id {id}")),
-        Kind::Bridge(bridge) => {
+        LinkKind::Vlan { parent, id } => Some(format!("ip link add link {parent} name {name} type vlan id {id}")),
+        LinkKind::Bridge(bridge) => {
             let mut text = format!("ip link add {name} type bridge stp_state {}", u8::from(bridge.stp));
             // The kernel counts hundredths of a second here.
             for (key, seconds) in [

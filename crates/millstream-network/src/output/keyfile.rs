@@ -1,7 +1,7 @@
 //! NetworkManager's own files, as it writes them itself.
 
 use super::{Words, kind};
-use crate::topology::{Addressing, Kind, Link, Method, Topology};
+use crate::topology::{Addressing, Link, LinkKind, Method, Topology};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -71,21 +71,21 @@ fn keyfile(topology: &Topology, link: &Link, words: Words) -> String {
     section("connection", &[("id", &link.name), ("type", kind(link))], connection);
 
     let mtu: Keys = link.mtu.map(|mtu| ("mtu".to_owned(), mtu.to_string())).into_iter().collect();
-    if !matches!(link.kind, Kind::Bond(_)) || !mtu.is_empty() {
+    if !matches!(link.kind, LinkKind::Bond(_)) || !mtu.is_empty() {
         section("ethernet", &[], mtu);
     }
     match &link.kind {
-        Kind::Card => {}
-        Kind::Bond(bond) => {
+        LinkKind::Card => {}
+        LinkKind::Bond(bond) => {
             let options = bond.options().into_iter().map(|(name, value)| (name.to_owned(), value));
             section("bond", &[], options.collect());
         }
-        Kind::Vlan { parent, id } => {
+        LinkKind::Vlan { parent, id } => {
             // 1: packets keep their order. NetworkManager sets it on each VLAN.
             let keys = [("flags", "1".to_owned()), ("id", id.to_string()), ("parent", parent.clone())];
             section("vlan", &[], keys.map(|(key, value)| (key.to_owned(), value)).into());
         }
-        Kind::Bridge(bridge) => {
+        LinkKind::Bridge(bridge) => {
             // What is as usual is left out.
             let unless = |usual: u32, value: Option<u32>| value.filter(|value| *value != usual);
             let numbers = [

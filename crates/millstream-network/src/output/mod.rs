@@ -8,7 +8,7 @@ mod nmstate;
 pub(crate) use keyfile::file_name;
 pub use keyfile::{DIRECTORY, File, files};
 
-use crate::topology::{Kind, Link, Topology};
+use crate::topology::{Link, LinkKind, Topology};
 
 /// A way to write a topology down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,10 +78,10 @@ impl Words {
 /// What NetworkManager calls a kind of link.
 fn kind(link: &Link) -> &'static str {
     match link.kind {
-        Kind::Card => "ethernet",
-        Kind::Bond(_) => "bond",
-        Kind::Vlan { .. } => "vlan",
-        Kind::Bridge(_) => "bridge",
+        LinkKind::Card => "ethernet",
+        LinkKind::Bond(_) => "bond",
+        LinkKind::Vlan { .. } => "vlan",
+        LinkKind::Bridge(_) => "bridge",
     }
 }
 

@@ -1,7 +1,7 @@
 //! Commands of NetworkManager's client.
 
 use super::{Words, kind};
-use crate::topology::{Addressing, Kind, Link, Method, Topology};
+use crate::topology::{Addressing, Link, LinkKind, Method, Topology};
 use millstream_host::shell_line;
 use std::fmt::Display;
 
@@ -17,7 +17,7 @@ pub(super) fn arguments(topology: &Topology, link: &Link, words: Words) -> Vec<S
         .map(str::to_owned)
         .to_vec();
     let mut add = |property: &str, value: &dyn Display| args.extend([property.to_owned(), value.to_string()]);
-    if let Kind::Vlan { parent, id } = &link.kind {
+    if let LinkKind::Vlan { parent, id } = &link.kind {
         add("dev", parent);
         add("id", id);
     }
@@ -27,13 +27,13 @@ pub(super) fn arguments(topology: &Topology, link: &Link, words: Words) -> Vec<S
         add(words.port_type, &kind(above));
     }
     match &link.kind {
-        Kind::Bond(bond) => {
+        LinkKind::Bond(bond) => {
             // A comma in a value is escaped.
             let option = |(name, value): (&str, String)| format!("{name}={}", value.replace(',', "\\,"));
             let options: Vec<String> = bond.options().into_iter().map(option).collect();
             add("bond.options", &options.join(","));
         }
-        Kind::Bridge(bridge) => {
+        LinkKind::Bridge(bridge) => {
             add("bridge.stp", &if bridge.stp { "yes" } else { "no" });
             for (property, value) in [
                 ("bridge.forward-delay", bridge.forward_delay),
@@ -46,7 +46,7 @@ pub(super) fn arguments(topology: &Topology, link: &Link, words: Words) -> Vec<S
                 }
             }
         }
-        Kind::Card | Kind::Vlan { .. } => {}
+        LinkKind::Card | LinkKind::Vlan { .. } => {}
     }
     if let Some(mtu) = link.mtu {
         add("ethernet.mtu", &mtu);

@@ -1,6 +1,6 @@
 //! A state for nmstate, in YAML. Source: https://nmstate.io/devel/yaml_api.html
 
-use crate::topology::{Addressing, Bridge, Kind, Link, Method, Topology};
+use crate::topology::{Addressing, Bridge, Link, LinkKind, Method, Topology};
 use std::fmt::{Display, Write};
 
 pub(super) fn state(topology: &Topology) -> String {
@@ -39,10 +39,10 @@ pub(super) fn state(topology: &Topology) -> String {
 
 fn interface(text: &mut String, topology: &Topology, link: &Link) {
     let kind = match link.kind {
-        Kind::Card => "ethernet",
-        Kind::Bond(_) => "bond",
-        Kind::Vlan { .. } => "vlan",
-        Kind::Bridge(_) => "linux-bridge",
+        LinkKind::Card => "ethernet",
+        LinkKind::Bond(_) => "bond",
+        LinkKind::Vlan { .. } => "vlan",
+        LinkKind::Bridge(_) => "linux-bridge",
     };
     line(text, 0, &format!("- name: {}", string(&link.name)));
     line(text, 2, &format!("type: {kind}"));
@@ -51,8 +51,8 @@ fn interface(text: &mut String, topology: &Topology, link: &Link) {
         line(text, 2, &format!("mtu: {mtu}"));
     }
     match &link.kind {
-        Kind::Card => {}
-        Kind::Bond(bond) => {
+        LinkKind::Card => {}
+        LinkKind::Bond(bond) => {
             let ports: Vec<String> = bond.ports.iter().map(string).collect();
             line(text, 2, "link-aggregation:");
             line(text, 4, &format!("mode: {}", string(bond.mode.name())));
@@ -65,12 +65,12 @@ fn interface(text: &mut String, topology: &Topology, link: &Link) {
                 line(text, 6, &format!("{name}: {}", string(value)));
             }
         }
-        Kind::Vlan { parent, id } => {
+        LinkKind::Vlan { parent, id } => {
             line(text, 2, "vlan:");
             line(text, 4, &format!("base-iface: {}", string(parent)));
             line(text, 4, &format!("id: {id}"));
         }
-        Kind::Bridge(bridge) => of_bridge(text, bridge),
+        LinkKind::Bridge(bridge) => of_bridge(text, bridge),
     }
     // What is a port has no addresses.
     if topology.controller(&link.name).is_none() {

@@ -26,7 +26,7 @@ pub struct Link {
     /// Its name.
     pub name: String,
     /// What it is.
-    pub kind: Kind,
+    pub kind: LinkKind,
     /// The size of its packets in bytes; `None`: as the driver has it.
     pub mtu: Option<u32>,
     /// The zone of firewalld.
@@ -43,7 +43,7 @@ pub struct Link {
 
 /// What a link is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum LinkKind {
     /// A network card.
     Card,
     /// Several cards that act as one.
@@ -163,7 +163,7 @@ impl Topology {
     /// The links on which a link lies: its ports, or the parent of a VLAN.
     pub fn below<'a>(&'a self, link: &'a Link) -> impl Iterator<Item = &'a Link> {
         let parent = match &link.kind {
-            Kind::Vlan { parent, .. } => Some(parent),
+            LinkKind::Vlan { parent, .. } => Some(parent),
             _ => None,
         };
         link.ports().iter().chain(parent).filter_map(|name| self.link(name))
@@ -174,9 +174,9 @@ impl Link {
     /// The links that are its ports.
     pub fn ports(&self) -> &[String] {
         match &self.kind {
-            Kind::Bond(bond) => &bond.ports,
-            Kind::Bridge(bridge) => &bridge.ports,
-            Kind::Card | Kind::Vlan { .. } => &[],
+            LinkKind::Bond(bond) => &bond.ports,
+            LinkKind::Bridge(bridge) => &bridge.ports,
+            LinkKind::Card | LinkKind::Vlan { .. } => &[],
         }
     }
 
@@ -188,10 +188,10 @@ impl Link {
     /// Where the description has it.
     pub fn place(&self) -> String {
         let table = match self.kind {
-            Kind::Card => "cards",
-            Kind::Bond(_) => "bonds",
-            Kind::Vlan { .. } => "vlans",
-            Kind::Bridge(_) => "bridges",
+            LinkKind::Card => "cards",
+            LinkKind::Bond(_) => "bonds",
+            LinkKind::Vlan { .. } => "vlans",
+            LinkKind::Bridge(_) => "bridges",
         };
         format!("{table}.{}", self.name)
     }

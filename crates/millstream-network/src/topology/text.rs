@@ -1,7 +1,8 @@
 //! A topology as its file holds it.
 
 use super::{
-    Addressing, Bond, BondMode, Bridge, Kind, LacpRate, Link, Method, Monitor, Prefix, Route, Topology, TransmitHash,
+    Addressing, Bond, BondMode, Bridge, LacpRate, Link, LinkKind, Method, Monitor, Prefix, Route, Topology,
+    TransmitHash,
 };
 use crate::limits::{
     ARP_TARGETS_MAX, FORWARD_DELAY_SECONDS, HELLO_SECONDS, LINKS_MAX, MAX_AGE_SECONDS, METRIC_MAX, MONITOR_MS_MAX,
@@ -122,7 +123,7 @@ struct BridgeText {
 }
 
 /// Reads what only one kind of link has, and whether its ports start with it. The text is the name of the link.
-type Parse = fn(Table, &str) -> Result<(Kind, bool), Refusal>;
+type Parse = fn(Table, &str) -> Result<(LinkKind, bool), Refusal>;
 
 fn yes() -> bool {
     true
@@ -167,7 +168,7 @@ pub(super) fn topology(text: &str) -> Result<Topology, Refusal> {
         return Err(Refusal::new(format!("{} links are more than {LINKS_MAX}", all.len())));
     }
     for link in all.values() {
-        if let Kind::Vlan { parent, .. } = &link.kind
+        if let LinkKind::Vlan { parent, .. } = &link.kind
             && !all.contains_key(parent)
         {
             return Err(Refusal::new(format!("{}: there is no link {parent:?}", link.place()))
@@ -195,7 +196,7 @@ fn ports_are_links(all: &mut BTreeMap<String, Link>) -> Result<(), Refusal> {
     for port in owners.into_keys() {
         all.entry(port.clone()).or_insert_with(|| Link {
             name: port,
-            kind: Kind::Card,
+            kind: LinkKind::Card,
             mtu: None,
             zone: None,
             starts_ports: false,
@@ -211,10 +212,10 @@ fn ports_are_links(all: &mut BTreeMap<String, Link>) -> Result<(), Refusal> {
 fn in_order(mut all: BTreeMap<String, Link>) -> Vec<Link> {
     let mut links = Vec::with_capacity(all.len());
     let rank = |link: &Link| match link.kind {
-        Kind::Bond(_) => 0,
-        Kind::Bridge(_) => 1,
-        Kind::Card => 2,
-        Kind::Vlan { .. } => 3,
+        LinkKind::Bond(_) => 0,
+        LinkKind::Bridge(_) => 1,
+        LinkKind::Card => 2,
+        LinkKind::Vlan { .. } => 3,
     };
     let mut names: Vec<(u8, String)> = all.values().map(|link| (rank(link), link.name.clone())).collect();
     names.sort();
@@ -312,12 +313,12 @@ fn methods(said: Option<MethodText>, addresses: &[Prefix]) -> Result<Method, Ref
     }
 }
 
-fn card(text: Table, _: &str) -> Result<(Kind, bool), Refusal> {
+fn card(text: Table, _: &str) -> Result<(LinkKind, bool), Refusal> {
     let CardText {} = read(text)?;
-    Ok((Kind::Card, false))
+    Ok((LinkKind::Card, false))
 }
 
-fn vlan(text: Table, name: &str) -> Result<(Kind, bool), Refusal> {
+fn vlan(text: Table, name: &str) -> Result<(LinkKind, bool), Refusal> {
     let VlanText { parent, id } = read(text)?;
     if parent == name {
         return Err(Refusal::new("parent: it lies on itself").hint("a parent is another link"));
@@ -327,10 +328,10 @@ fn vlan(text: Table, name: &str) -> Result<(Kind, bool), Refusal> {
         Refusal::new(format!("id: {id} is not the number of a VLAN: those are 1 to {VLAN_MAX}"))
             .hint("0 means that a packet has none, and 4095 is reserved")
     })?;
-    Ok((Kind::Vlan { parent, id }, false))
+    Ok((LinkKind::Vlan { parent, id }, false))
 }
 
-fn bond(text: Table, _: &str) -> Result<(Kind, bool), Refusal> {
+fn bond(text: Table, _: &str) -> Result<(LinkKind, bool), Refusal> {
     let text: BondText = read(text)?;
     let mode = text.mode.name();
     let milliseconds = |key: &'static str, given: Option<i64>, least: u32| {
@@ -399,7 +400,7 @@ fn bond(text: Table, _: &str) -> Result<(Kind, bool), Refusal> {
     let ports = u32::try_from(text.ports.len()).unwrap_or(u32::MAX);
     let min_links = text.min_links.map(|links| within(links, 0..=ports)).transpose().map_err(at("min_links"))?;
     Ok((
-        Kind::Bond(Bond {
+        LinkKind::Bond(Bond {
             ports: text.ports,
             mode: text.mode,
             monitor,
@@ -412,7 +413,7 @@ fn bond(text: Table, _: &str) -> Result<(Kind, bool), Refusal> {
     ))
 }
 
-fn bridge(text: Table, _: &str) -> Result<(Kind, bool), Refusal> {
+fn bridge(text: Table, _: &str) -> Result<(LinkKind, bool), Refusal> {
     let text: BridgeText = read(text)?;
     let seconds = |key: &'static str, given: Option<i64>, range: RangeInclusive<u32>| {
         given.map(|given| within(given, range)).transpose().map_err(at(key))
@@ -427,7 +428,7 @@ fn bridge(text: Table, _: &str) -> Result<(Kind, bool), Refusal> {
         max_age: seconds("max_age", text.max_age, MAX_AGE_SECONDS)?,
         priority: seconds("priority", text.priority, 0..=u16::MAX.into())?.and_then(|one| one.try_into().ok()),
     };
-    Ok((Kind::Bridge(bridge), text.autoconnect_ports))
+    Ok((LinkKind::Bridge(bridge), text.autoconnect_ports))
 }
 
 fn read<T: DeserializeOwned>(text: Table) -> Result<T, Refusal> {

@@ -18,7 +18,7 @@ use millstream_model::Refusal;
 use millstream_model::range::Family;
 use millstream_model::words::option;
 use overlap::{Counts, Sweep};
-use record::{Place, Record};
+use record::{InputPosition, RangeRecord};
 use serde::Serialize;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -174,7 +174,7 @@ struct Reads {
 /// What the reading thread sends.
 #[derive(Default)]
 struct Batch {
-    records: Vec<Record>,
+    records: Vec<RangeRecord>,
     rejects: Vec<Reject>,
     bytes: u64,
     total_bytes: Option<u64>,
@@ -251,8 +251,8 @@ fn read_batches(
                 match range {
                     Ok(range) => {
                         batch_bytes += members.len();
-                        let place = Place { input: number, line };
-                        batch.records.push(Record { range, place, members: members.as_str().into() });
+                        let place = InputPosition { input: number, line };
+                        batch.records.push(RangeRecord { range, place, members: members.as_str().into() });
                     }
                     Err(Rejected { reason, text }) => {
                         batch_bytes += reason.len() + text.len();
@@ -286,7 +286,7 @@ fn write_sorted(
     receipt: &mut Receipt,
     observer: &dyn Observer,
 ) -> Result<(), Error> {
-    let records = (receipt.read - receipt.rejected).saturating_mul(size_of::<Record>() as u64);
+    let records = (receipt.read - receipt.rejected).saturating_mul(size_of::<RangeRecord>() as u64);
     let content = usize::try_from(sorted.bytes().saturating_add(records)).unwrap_or(usize::MAX);
     let guess = content.saturating_mul(MAP_FACTOR).clamp(MAP_BYTES_MIN, MAP_BYTES_MAX);
     // A multiple of every page size.
@@ -295,7 +295,7 @@ fn write_sorted(
         sorted.rewind().map_err(Error::file("read", &request.store))?;
         let names = receipt.sources.clone();
         let mut content = Sweeping {
-            records: Records { sorted, record: millstream_input::Record::default(), store: &request.store },
+            records: Records { sorted, record: millstream_input::SortRecord::default(), store: &request.store },
             sweep: Some(Sweep::new(request.overlap, request.merge, &names)),
             receipt: receipt.clone(),
             written: 0,
@@ -314,17 +314,17 @@ fn write_sorted(
 /// Records in order.
 struct Records<'a> {
     sorted: &'a mut Sorted,
-    record: millstream_input::Record,
+    record: millstream_input::SortRecord,
     store: &'a Path,
 }
 
 impl Records<'_> {
-    fn next(&mut self) -> Result<Option<Record>, Error> {
+    fn next(&mut self) -> Result<Option<RangeRecord>, Error> {
         if !self.sorted.next(&mut self.record).map_err(Error::file("read", self.store))? {
             return Ok(None);
         }
-        let millstream_input::Record { key, body } = &self.record;
-        let record = body.split_first_chunk().and_then(|(end, members)| Record::of(key, *end, members));
+        let millstream_input::SortRecord { key, body } = &self.record;
+        let record = body.split_first_chunk().and_then(|(end, members)| RangeRecord::of(key, *end, members));
         record.map(Some).ok_or_else(|| Error::file("read", self.store)(io::Error::other("a sorted run is damaged")))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A line sweeps over the addresses. A heap holds the records that cover its place; the one on top counts there.
 
-use super::record::{Place, Record};
+use super::record::{InputPosition, RangeRecord};
 use crate::error::Error;
 use crate::limits::{DEPTH_MAX, OVERLAPS_NAMED};
 use crate::store::{Put, Stored};
@@ -35,8 +35,8 @@ impl Overlap {
     ];
 
     /// The rank of a record: the highest counts.
-    fn rank(self, record: &Record) -> Rank {
-        let Place { input, line } = record.place;
+    fn rank(self, record: &RangeRecord) -> Rank {
+        let InputPosition { input, line } = record.place;
         let order = (u128::from(input) << 64) | u128::from(line);
         match self {
             Self::Error | Self::First => (Reverse(order), Reverse(0)),
@@ -70,7 +70,7 @@ pub(crate) struct Sweep<'a> {
     at: Option<u128>,
     active: BinaryHeap<Active>,
     /// The record that reaches farthest; only for [`Overlap::Error`].
-    farthest: Option<Record>,
+    farthest: Option<RangeRecord>,
     overlaps: u64,
     overlaps_named: Vec<String>,
     /// Addresses of one record, one after the other, that may go on.
@@ -82,7 +82,7 @@ pub(crate) struct Sweep<'a> {
 
 struct Active {
     rank: Rank,
-    record: Record,
+    record: RangeRecord,
     /// Addresses that it counts for, modulo 2^128.
     given: u128,
     /// Whether it counts for any.
@@ -90,7 +90,7 @@ struct Active {
 }
 
 struct Piece {
-    owner: Record,
+    owner: RangeRecord,
     start: u128,
     end: u128,
 }
@@ -117,7 +117,7 @@ impl<'a> Sweep<'a> {
     ///
     /// # Errors
     /// Those of `put`; too many ranges overlap.
-    pub(crate) fn push(&mut self, record: Record, put: Put<'_>) -> Result<(), Error> {
+    pub(crate) fn push(&mut self, record: RangeRecord, put: Put<'_>) -> Result<(), Error> {
         if record.range.family != self.family {
             self.advance(None, put)?;
             (self.family, self.at, self.farthest) = (record.range.family, Some(0), None);
@@ -150,7 +150,7 @@ impl<'a> Sweep<'a> {
     }
 
     /// Whether a record overlaps one before it; notes it.
-    fn overlaps_before(&mut self, record: &Record) -> bool {
+    fn overlaps_before(&mut self, record: &RangeRecord) -> bool {
         let before = self.farthest.as_ref().filter(|before| before.range.end >= record.range.start);
         let overlaps = before.is_some();
         if let Some(before) = before {
@@ -166,7 +166,7 @@ impl<'a> Sweep<'a> {
         overlaps
     }
 
-    fn named(&self, record: &Record) -> String {
+    fn named(&self, record: &RangeRecord) -> String {
         let name = self.names.get(record.place.input as usize).map_or("", String::as_str);
         format!("{name}:{} {}", record.place.line, record.range)
     }
@@ -288,12 +288,16 @@ mod tests {
     use super::*;
     use millstream_testkit::Cases;
 
-    fn record(line: u64, family: Family, start: u128, end: u128, members: &str) -> Record {
-        let place = Place { input: 0, line };
-        Record { range: Range { family, start, end }, place, members: members.into() }
+    fn record(line: u64, family: Family, start: u128, end: u128, members: &str) -> RangeRecord {
+        let place = InputPosition { input: 0, line };
+        RangeRecord { range: Range { family, start, end }, place, members: members.into() }
     }
 
-    fn swept(overlap: Overlap, merge: bool, mut records: Vec<Record>) -> (Result<Counts, Error>, Vec<(Range, String)>) {
+    fn swept(
+        overlap: Overlap,
+        merge: bool,
+        mut records: Vec<RangeRecord>,
+    ) -> (Result<Counts, Error>, Vec<(Range, String)>) {
         records.sort_by_key(|record| (record.range.family, record.range.start, record.place));
         let names = ["in.csv".to_owned()];
         let (mut sweep, mut stored) = (Sweep::new(overlap, merge, &names), Vec::new());
@@ -314,7 +318,7 @@ mod tests {
             let family = if rng.bool() { Family::V4 } else { Family::V6 };
             // Also at the far end, where the next address does not exist.
             let base = if rng.bool() { 0 } else { family.last() - 40 };
-            let records: Vec<Record> = (1..=rng.u64(0..12))
+            let records: Vec<RangeRecord> = (1..=rng.u64(0..12))
                 .map(|line| {
                     let (a, b) = (u128::from(rng.u8(0..=40)), u128::from(rng.u8(0..=40)));
                     record(line, family, base + a.min(b), base + a.max(b), &format!("\"m\":{}", rng.u8(..3)))
@@ -341,7 +345,7 @@ mod tests {
                         assert_eq!(found.map(|(_, members)| members.as_str()), expected, "{overlap:?} {address}");
                     }
                     if !merge {
-                        let is_whole = |r: &&Record| stored.contains(&(r.range, r.members.to_string()));
+                        let is_whole = |r: &&RangeRecord| stored.contains(&(r.range, r.members.to_string()));
                         assert!(counts.whole <= records.iter().filter(is_whole).count() as u64);
                         assert_eq!(counts.merged, 0);
                     }

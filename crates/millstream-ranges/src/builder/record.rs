@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 /// A range with its members and its place in the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Record {
+pub(crate) struct RangeRecord {
     pub(crate) range: Range,
-    pub(crate) place: Place,
+    pub(crate) place: InputPosition,
     /// Members besides `end`, as JSON without the braces.
     pub(crate) members: Arc<str>,
 }
 
 /// Where a record stands: number of its input and line. The order of places is the order of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct InputPosition {
     pub(crate) input: u32,
     pub(crate) line: u64,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Place {
 /// Bytes of an address of version 4; the others are zero.
 const V4_BYTES: usize = 4;
 
-impl Record {
+impl RangeRecord {
     /// Writes a key whose bytes give the order: family, start, place.
     pub(super) fn put_key(&self, key: &mut Vec<u8>) {
         let Self { range: Range { family, start, .. }, place, .. } = self;
@@ -43,7 +43,8 @@ impl Record {
         let (address, place) = rest.split_at_checked(if family == Family::V4 { V4_BYTES } else { 16 })?;
         let start = address.iter().fold(0, |start: u128, byte| start << 8 | u128::from(*byte));
         let (input, line) = place.split_first_chunk()?;
-        let place = Place { input: u32::from_be_bytes(*input), line: u64::from_be_bytes(line.try_into().ok()?) };
+        let place =
+            InputPosition { input: u32::from_be_bytes(*input), line: u64::from_be_bytes(line.try_into().ok()?) };
         let members = std::str::from_utf8(members).ok()?.into();
         Some(Self { range: Range { family, start, end }, place, members })
     }
@@ -59,16 +60,16 @@ mod tests {
         let mut key_of = || {
             let family = if rng.bool() { Family::V4 } else { Family::V6 };
             let start = if family == Family::V4 { rng.u128(..3 << 30) } else { rng.u128(..) } >> rng.u8(..32);
-            let place = Place { input: rng.u32(..2), line: rng.u64(..) >> rng.u8(..64) };
-            let record = Record { range: Range { family, start, end: start }, place, members: "\"n\":1".into() };
+            let place = InputPosition { input: rng.u32(..2), line: rng.u64(..) >> rng.u8(..64) };
+            let record = RangeRecord { range: Range { family, start, end: start }, place, members: "\"n\":1".into() };
             let mut key = Vec::new();
             record.put_key(&mut key);
-            assert_eq!(Record::of(&key, start.to_le_bytes(), record.members.as_bytes()), Some(record.clone()));
+            assert_eq!(RangeRecord::of(&key, start.to_le_bytes(), record.members.as_bytes()), Some(record.clone()));
             (key, (family, start, place))
         };
         let mut all: Vec<_> = (0..2_000).map(|_| key_of()).collect();
         all.sort();
         assert!(all.is_sorted_by_key(|(_, order)| *order));
-        assert_eq!(Record::of(b"", [0; 16], b""), None);
+        assert_eq!(RangeRecord::of(b"", [0; 16], b""), None);
     }
 }

@@ -93,13 +93,14 @@ mod tests {
     use super::*;
     use crate::builder::{BuildRequest, Silent, build};
     use crate::input::Listed;
-    use millstream_model::range::Reading;
+    use millstream_model::range::AddressReading;
     use millstream_pg::Explained as _;
 
     /// A store of these ranges and members. It is removed with the folder.
     pub(super) fn store(ranges: &[(&str, &str)]) -> (tempfile::TempDir, Generation) {
         let folder = tempfile::tempdir().unwrap();
-        let parsed = |(range, members): &(&str, &str)| (Range::parse(range, Reading::default()), (*members).to_owned());
+        let parsed =
+            |(range, members): &(&str, &str)| (Range::parse(range, AddressReading::default()), (*members).to_owned());
         let listed = Listed::new("listed", ranges.iter().map(parsed).collect());
         let path = folder.path().join("store");
         build(&BuildRequest::new(path.clone()), vec![Box::new(listed)], &Silent).unwrap();

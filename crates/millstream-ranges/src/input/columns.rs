@@ -24,14 +24,14 @@ const SINGLES: [&str; 6] = ["network", "cidr", "prefix", "range", "ip_range", "i
 
 /// The columns that hold the range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum RangeColumns {
     /// One column with all of it.
     One(usize),
     /// The columns of the first and the last address.
     Two(usize, usize),
 }
 
-impl Place {
+impl RangeColumns {
     /// Whether the range is in this column.
     pub(super) fn holds(self, column: usize) -> bool {
         match self {
@@ -77,17 +77,17 @@ impl Columns {
     ///
     /// # Errors
     /// There are no such columns, or several.
-    pub(super) fn place(&self, range: &[String]) -> Result<Place, Error> {
+    pub(super) fn place(&self, range: &[String]) -> Result<RangeColumns, Error> {
         let choice = set("range", "COLUMN[,COLUMN]");
         check_range(range)?;
         match range {
             [] => {}
-            [one] => return Ok(Place::One(self.named(one, choice)?)),
-            [first, last, ..] => return Ok(Place::Two(self.named(first, &choice)?, self.named(last, &choice)?)),
+            [one] => return Ok(RangeColumns::One(self.named(one, choice)?)),
+            [first, last, ..] => return Ok(RangeColumns::Two(self.named(first, &choice)?, self.named(last, &choice)?)),
         }
-        let pair = |(first, last): &(&str, &str)| Some(Place::Two(self.column(first)?, self.column(last)?));
-        let mut places: Vec<Place> = PAIRS.iter().filter_map(pair).collect();
-        places.extend(SINGLES.iter().filter_map(|single| self.column(single)).map(Place::One));
+        let pair = |(first, last): &(&str, &str)| Some(RangeColumns::Two(self.column(first)?, self.column(last)?));
+        let mut places: Vec<RangeColumns> = PAIRS.iter().filter_map(pair).collect();
+        places.extend(SINGLES.iter().filter_map(|single| self.column(single)).map(RangeColumns::One));
         let what = match places[..] {
             [place] => return Ok(place),
             [] => format!("no {} has a usual name for a range", self.kind),
@@ -151,7 +151,7 @@ mod tests {
         Columns { source: "here".into(), kind: "column", names }
     }
 
-    fn place(names: &str, range: &[&str]) -> Result<Place, Error> {
+    fn place(names: &str, range: &[&str]) -> Result<RangeColumns, Error> {
         let range: Vec<String> = range.iter().copied().map(str::to_owned).collect();
         columns(names).place(&range)
     }
@@ -160,20 +160,20 @@ mod tests {
     fn well_known_names_are_found() {
         for (first, last) in PAIRS {
             let names = format!("a,{},{}", last.to_uppercase(), first);
-            assert_eq!(place(&names, &[]).unwrap(), Place::Two(2, 1), "{names}");
+            assert_eq!(place(&names, &[]).unwrap(), RangeColumns::Two(2, 1), "{names}");
             let half = place(&format!("a,{first}"), &[]);
             assert!(half.is_err(), "{first}");
         }
         for single in SINGLES {
-            assert_eq!(place(&format!("a,{single}"), &[]).unwrap(), Place::One(1), "{single}");
+            assert_eq!(place(&format!("a,{single}"), &[]).unwrap(), RangeColumns::One(1), "{single}");
         }
     }
 
     #[test]
     fn the_user_can_choose() {
-        assert_eq!(place("a,network,b", &["b"]).unwrap(), Place::One(2));
-        assert_eq!(place("a,network,b", &["b", "A"]).unwrap(), Place::Two(2, 0));
-        assert_eq!(place("ip,IP,Ip", &["IP"]).unwrap(), Place::One(1));
+        assert_eq!(place("a,network,b", &["b"]).unwrap(), RangeColumns::One(2));
+        assert_eq!(place("a,network,b", &["b", "A"]).unwrap(), RangeColumns::Two(2, 0));
+        assert_eq!(place("ip,IP,Ip", &["IP"]).unwrap(), RangeColumns::One(1));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Comma-separated values: the range in one or two columns, the others as members.
 
-use super::columns::{Columns, Place};
+use super::columns::{Columns, RangeColumns};
 use super::join::Join;
 use super::members::{Member, fitting};
 use super::records::Records;
@@ -8,7 +8,7 @@ use super::{Format, Input, InputOptions, Read, so_far};
 use crate::error::Error;
 use crate::limits::JOIN_BYTES_MAX;
 use millstream_input::Window;
-use millstream_model::range::{Range, Reading};
+use millstream_model::range::{AddressReading, Range};
 use millstream_model::words::{option, set};
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) fn open(window: Window, options: &InputOptions, delimiter: u8) -> Res
     let delimiter = options.delimiter.unwrap_or(delimiter);
     let mut records = Records::new(window, delimiter)?;
     if !records.read()? {
-        let nothing = Layout { columns: 0, place: Place::One(0), members: Vec::new(), join: None };
+        let nothing = Layout { columns: 0, place: RangeColumns::One(0), members: Vec::new(), join: None };
         return Ok(Box::new(Csv { records, layout: nothing, reading: options.reading, is_read: false }));
     }
     let layout = Layout::of(&records, options, delimiter)?;
@@ -35,7 +35,7 @@ pub(super) fn open(window: Window, options: &InputOptions, delimiter: u8) -> Res
 struct Csv {
     records: Records,
     layout: Layout,
-    reading: Reading,
+    reading: AddressReading,
     /// Whether the next record was read already: the first, if the file has no header.
     is_read: bool,
 }
@@ -44,7 +44,7 @@ struct Csv {
 struct Layout {
     /// How many there are.
     columns: usize,
-    place: Place,
+    place: RangeColumns,
     members: Vec<Member>,
     /// The column that is looked up, and where.
     join: Option<(usize, Arc<Join>)>,
@@ -63,9 +63,9 @@ impl Layout {
         let place = match fields[..] {
             // Without names, the range is at the beginning.
             [first, _, ..] if !options.header && options.range.is_empty() && !first.contains(['/', '-']) => {
-                Place::Two(0, 1)
+                RangeColumns::Two(0, 1)
             }
-            _ if !options.header && options.range.is_empty() => Place::One(0),
+            _ if !options.header && options.range.is_empty() => RangeColumns::One(0),
             _ => columns.place(&options.range).map_err(|error| without_header(error, &fields, options))?,
         };
         let keep = &options.keep;
@@ -109,8 +109,10 @@ impl Csv {
             return Err(format!("the number of fields is {}, and not {columns}", fields.len()));
         }
         let range = match *place {
-            Place::One(column) => Range::parse(fields.field(column)?, self.reading)?,
-            Place::Two(first, last) => Range::parse_pair(fields.field(first)?, fields.field(last)?, self.reading)?,
+            RangeColumns::One(column) => Range::parse(fields.field(column)?, self.reading)?,
+            RangeColumns::Two(first, last) => {
+                Range::parse_pair(fields.field(first)?, fields.field(last)?, self.reading)?
+            }
         };
         for member in wanted {
             member.put(fields.field(member.column)?, fields.is_plain, members);
@@ -310,8 +312,10 @@ mod tests {
 
     #[test]
     fn addresses_are_read_as_the_options_say() {
-        let numbers =
-            InputOptions { reading: Reading { numbers: Some(Family::V4), unmap: true }, ..options(&[], &[], false) };
+        let numbers = InputOptions {
+            reading: AddressReading { numbers: Some(Family::V4), unmap: true },
+            ..options(&[], &[], false)
+        };
         assert_eq!(
             lines("16777216,16777471,AU\n::ffff:1.2.3.4,::ffff:1.2.3.5,FR\n", &numbers),
             ["1 1.0.0.0-1.0.0.255 \"3\":\"AU\"", "2 1.2.3.4-1.2.3.5 \"3\":\"FR\""]

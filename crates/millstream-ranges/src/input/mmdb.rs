@@ -7,7 +7,7 @@ use crate::limits::{BATCH_QUEUE, BATCH_RECORDS, INDEX_BYTES_MAX, MMDB_TEXT_BYTES
 use bytes::Bytes;
 use maxminddb::{LookupResult, Reader, WithinOptions};
 use millstream_input::Window;
-use millstream_model::range::{Family, Range, Reading};
+use millstream_model::range::{AddressReading, Family, Range};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
@@ -78,7 +78,7 @@ struct Decoder {
     keep: Vec<String>,
     /// Which of them were there.
     seen: Vec<bool>,
-    reading: Reading,
+    reading: AddressReading,
 }
 
 fn send_networks(reader: &Reader<Bytes>, mut decoder: Decoder, sender: &SyncSender<Message>) {

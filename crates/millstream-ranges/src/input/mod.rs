@@ -26,7 +26,7 @@ use crate::limits::{READ_BYTES, RECOGNISED_BYTES, SHOWN_BYTES};
 use memchr::memchr;
 use millstream_input::{End, MARK, Window};
 use millstream_model::Refusal;
-use millstream_model::range::{Range, Reading};
+use millstream_model::range::{AddressReading, Range};
 use millstream_model::words::option;
 use std::path::Path;
 
@@ -87,7 +87,7 @@ pub struct InputOptions {
     /// What separates columns, if not the format's own character.
     pub delimiter: Option<u8>,
     /// How addresses are read.
-    pub reading: Reading,
+    pub reading: AddressReading,
     /// More members from another file; for CSV and TSV.
     pub join: Option<JoinOptions>,
 }
@@ -100,7 +100,7 @@ impl Default for InputOptions {
             keep: Vec::new(),
             header: true,
             delimiter: None,
-            reading: Reading::default(),
+            reading: AddressReading::default(),
             join: None,
         }
     }

@@ -65,7 +65,7 @@ mod tests {
     use super::super::transcript::read;
     use super::*;
     use crate::limits::VALUE_BYTES_MAX;
-    use millstream_model::range::{Family, Reading};
+    use millstream_model::range::{AddressReading, Family};
     use millstream_pg::Explained as _;
 
     fn options(range: &[&str], keep: &[&str]) -> InputOptions {
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn numbers_can_be_addresses() {
         let content = "{\"ip_from\":16777216,\"ip_to\":16777471}\n{\"ip_from\":\"16777216\",\"ip_to\":\"1.0.0.1\"}\n";
-        let reading = Reading { numbers: Some(Family::V4), ..Reading::default() };
+        let reading = AddressReading { numbers: Some(Family::V4), ..AddressReading::default() };
         let numbers = InputOptions { reading, ..InputOptions::default() };
         assert_eq!(lines(content, &numbers), ["1 1.0.0.0-1.0.0.255 ", "2 1.0.0.0-1.0.0.1 "]);
         let refused = lines(content, &InputOptions::default());

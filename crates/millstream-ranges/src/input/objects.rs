@@ -1,12 +1,12 @@
 //! JSON objects taken apart: the range in one or two members, the others as they are written.
 
 use super::InputOptions;
-use super::columns::{Columns, Place, check_range};
+use super::columns::{Columns, RangeColumns, check_range};
 use super::members::{IS_RESERVED, RESERVED, fitting, is_kept, put, unseen};
 use crate::error::Error;
 use crate::value;
 use millstream_model::Refusal;
-use millstream_model::range::{Range, Reading};
+use millstream_model::range::{AddressReading, Range};
 use millstream_model::words::option;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -23,7 +23,7 @@ pub(super) struct Objects {
     keep: Vec<String>,
     /// Which of the members to keep were there.
     seen: Vec<bool>,
-    reading: Reading,
+    reading: AddressReading,
     /// Objects that may still leave open which members hold the range.
     undecided_left: usize,
     /// Why the first of them left it open.
@@ -64,8 +64,8 @@ impl Objects {
             let names = first.into_iter().map(|(name, _)| name).collect();
             let columns = Columns { source: self.source.clone(), kind: "member", names };
             let place = match columns.place(&[]) {
-                Ok(Place::One(one)) => vec![one],
-                Ok(Place::Two(first, last)) => vec![first, last],
+                Ok(RangeColumns::One(one)) => vec![one],
+                Ok(RangeColumns::Two(first, last)) => vec![first, last],
                 Err(error) => {
                     // The reject names the input already.
                     let reason = error.to_string().replacen(&format!("{}: ", self.source), "", 1);

@@ -7,7 +7,7 @@ use crate::output::{Output, note};
 use crate::quantity::count;
 use crate::table::visible;
 use crate::target::{Database, Purpose, resolve};
-use millstream_doctor::index::{self, ExaminedTable, Explanation, Mismatch, Missed, NewIndex, Reading, Verdict};
+use millstream_doctor::index::{self, ExaminedTable, Explanation, Mismatch, Missed, NewIndex, TableRead, Verdict};
 use millstream_host::shell_word;
 use millstream_model::{CollectionName, KeyRequest};
 use millstream_pg::quote_qualified;
@@ -99,7 +99,7 @@ fn text(args: &ExplainIndexArgs, indexed: &IndexedTable, explanation: &Explanati
     lines
 }
 
-fn verdict(reading: &Reading, explanation: &Explanation) -> String {
+fn verdict(reading: &TableRead, explanation: &Explanation) -> String {
     #[expect(clippy::cast_possible_truncation, reason = "an estimate, never negative")]
     let rows = explanation
         .rows

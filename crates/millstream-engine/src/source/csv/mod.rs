@@ -13,7 +13,7 @@ use super::{Format, Source, SourceError};
 use crate::chunk::{Chunk, Frame, UnreadableFrame};
 use millstream_input::End;
 use millstream_input::csv::{Record, Seen};
-use reading::{Reading, separators};
+use reading::{Conversion, separators};
 use value::Values;
 
 /// The format's entry in the list.
@@ -34,7 +34,7 @@ pub(super) fn open(window: Window, delimiter: u8) -> Result<Box<dyn Source>, Sou
 struct Csv {
     window: Window,
     record: Record,
-    reading: Reading,
+    reading: Conversion,
     done: bool,
 }
 
@@ -46,7 +46,7 @@ impl Csv {
         record.next();
         let values = Values::of(&window.options().dialect);
         let document_bytes_max = window.options().document_bytes_max;
-        let reading = Reading { header, separators, values, document_bytes_max };
+        let reading = Conversion { header, separators, values, document_bytes_max };
         Ok(Self { window, record, reading, done: false })
     }
 

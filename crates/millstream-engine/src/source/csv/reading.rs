@@ -11,14 +11,14 @@ use millstream_input::csv::{QUOTE, Record, Seen, Separators, quoted, stray};
 use millstream_model::{Fault, Reason};
 
 /// How a record becomes a document.
-pub(super) struct Reading {
+pub(super) struct Conversion {
     pub(super) header: Header,
     pub(super) separators: Separators,
     pub(super) values: Values,
     pub(super) document_bytes_max: usize,
 }
 
-impl Reading {
+impl Conversion {
     /// Appends the document of a record. `line_of` finds the line of a place in it, for a message.
     pub(super) fn put(
         &self,
@@ -79,14 +79,14 @@ pub(super) fn separators(dialect: &Dialect, delimiter: u8) -> Separators {
 }
 
 /// Makes documents of single records, as rejects are.
-pub(in super::super) struct SingleRecords(Reading);
+pub(in super::super) struct SingleRecords(Conversion);
 
 impl SingleRecords {
     /// Records of this dialect, which names the columns. `None` if it names none.
     pub(in super::super) fn of(dialect: &Dialect, document_bytes_max: usize) -> Option<Result<Self, HeaderProblem>> {
         let header = Header::from_names(dialect.header.as_ref()?.iter().map(String::as_bytes), None, false);
         let (separators, values) = (separators(dialect, b','), Values::of(dialect));
-        Some(header.map(|header| Self(Reading { header, separators, values, document_bytes_max })))
+        Some(header.map(|header| Self(Conversion { header, separators, values, document_bytes_max })))
     }
 
     /// Appends the document of a text, which is one record.

@@ -3,7 +3,7 @@
 //! A latency is the mean over the requests that ended in the second, with their time in the queue. Flushes are counted
 //! by the disks below a composed device.
 
-use super::reading::{Delta, Reading, Values, add};
+use super::reading::{Delta, Sample, Values, add};
 use super::{Read, Source};
 use millstream_host::kernel::{BlockDevice, diskstats, file};
 
@@ -11,7 +11,7 @@ pub(super) const SOURCE: Source = Source {
     name: "disks",
     read: Read::Kernel(|place| {
         let text = file::text("/proc/diskstats").unwrap_or_default();
-        Reading::counters(counters(&text, &place.disks))
+        Sample::counters(counters(&text, &place.disks))
     }),
     values,
 };

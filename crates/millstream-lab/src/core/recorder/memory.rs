@@ -1,6 +1,6 @@
 //! Source `memory`: free, cached and dirty memory of the machine, from `/proc/meminfo`, and pages swapped.
 
-use super::reading::{Delta, Reading, Values, add};
+use super::reading::{Delta, Sample, Values, add};
 use super::{Read, Source};
 use millstream_host::kernel::file::{self, numbers};
 
@@ -25,10 +25,10 @@ const GAUGES: &[(&str, &str)] = &[
 /// Lines of `vmstat`: pages.
 const COUNTERS: &[(&str, &str)] = &[("pswpin", "memory.swap_in_per_second"), ("pswpout", "memory.swap_out_per_second")];
 
-fn reading(meminfo: &str, vmstat: &str) -> Reading {
+fn reading(meminfo: &str, vmstat: &str) -> Sample {
     // A kernel's kB has 1024 bytes.
     let megabytes = |kilobytes: f64| kilobytes * 1024.0 / 1e6;
-    Reading {
+    Sample {
         counters: named(vmstat, COUNTERS).collect(),
         gauges: named(meminfo, GAUGES).map(|(name, kilobytes)| (name, megabytes(kilobytes))).collect(),
     }

@@ -27,8 +27,8 @@ pub use file::Recording;
 pub use process::{Recorder, Watched};
 pub use schedule::{Options, run};
 
-use place::Place;
-use reading::{Delta, Reading, Values};
+use place::Surroundings;
+use reading::{Delta, Sample, Values};
 
 /// A source of values.
 struct Source {
@@ -43,7 +43,7 @@ struct Source {
 /// How a source is read.
 enum Read {
     /// From files of the kernel.
-    Kernel(fn(&Place) -> Reading),
+    Kernel(fn(&Surroundings) -> Sample),
     /// From the server: the query for this version of it (such as 150014), if it has the source. The query's columns of
     /// type float8 become counters by their names; a column `label` comes before the name. Nulls are left out.
     Server(fn(i32) -> Option<&'static str>),
@@ -73,7 +73,7 @@ mod tests {
         for source in SOURCES {
             match source.read {
                 Read::Kernel(read) => {
-                    let reading = read(&Place::default());
+                    let reading = read(&Surroundings::default());
                     assert!(reading.counters.values().chain(reading.gauges.values()).all(|value| *value >= 0.0));
                 }
                 Read::Server(query) => {

@@ -1,6 +1,6 @@
 //! Source `network`: bytes through the network and through the loopback interface, from `/proc/net/dev`.
 
-use super::reading::{Delta, Reading, Values, add};
+use super::reading::{Delta, Sample, Values, add};
 use super::{Read, Source};
 use millstream_host::kernel::file;
 use std::path::Path;
@@ -14,7 +14,7 @@ pub(super) const SOURCE: Source = Source {
             // Virtual interfaces have none, or -1.
             file::word(file)?.parse().ok().filter(|megabits: &f64| *megabits > 0.0)
         };
-        Reading::counters(counters(&text, speed))
+        Sample::counters(counters(&text, speed))
     }),
     values,
 };

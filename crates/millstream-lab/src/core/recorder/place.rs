@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 /// What is found once, when the recorder starts.
 #[derive(Debug, Default)]
-pub(super) struct Place {
+pub(super) struct Surroundings {
     /// Roles and devices: `data`, and `wal` if it is on a device of its own.
     pub(super) disks: Vec<(&'static str, BlockDevice)>,
     /// Directories of the groups of the recorder and of the server, and those above, for the controller `cpu`.
     pub(super) cgroups: BTreeSet<PathBuf>,
 }
 
-impl Place {
+impl Surroundings {
     /// Looks at this machine. Without `wal`, the WAL is below the data directory. Adds what is missing to the notes.
     pub(super) fn of(data: Option<&Path>, wal: Option<&Path>, notes: &mut Vec<String>) -> Self {
         let mounts = mount::mounts();
@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn a_directory_without_a_device_is_noted() {
         let mut notes = Vec::new();
-        let place = Place::of(Some(Path::new("/proc")), None, &mut notes);
+        let place = Surroundings::of(Some(Path::new("/proc")), None, &mut notes);
         assert!(place.disks.is_empty(), "{place:?}");
         assert_eq!(notes[0], "the data is on proc, which has no block device to watch");
     }

@@ -3,7 +3,7 @@
 //! "some": at least one task waited; "full": all tasks that are not idle did. The kernel's
 //! `Documentation/accounting/psi.rst` describes them. The totals are used, because the averages lag behind.
 
-use super::reading::{Delta, Reading, Values, add};
+use super::reading::{Delta, Sample, Values, add};
 use super::{Read, Source};
 use millstream_host::kernel::{file, pressure};
 
@@ -16,7 +16,7 @@ pub(super) const SOURCE: Source = Source {
             counters
                 .extend(pressure::values(&text, "total").map(|(kind, total)| (format!("{resource}_{kind}"), total)));
         }
-        Reading::counters(counters)
+        Sample::counters(counters)
     }),
     values,
 };

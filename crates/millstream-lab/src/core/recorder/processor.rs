@@ -1,12 +1,12 @@
 //! Source `processor`: what the machine's processors did, from `/proc/stat`.
 
-use super::reading::{Delta, Reading, Values, add};
+use super::reading::{Delta, Sample, Values, add};
 use super::{Read, Source};
 use millstream_host::kernel::{file, processor};
 
 pub(super) const SOURCE: Source = Source {
     name: "processor",
-    read: Read::Kernel(|_| Reading::counters(counters(&file::text("/proc/stat").unwrap_or_default()))),
+    read: Read::Kernel(|_| Sample::counters(counters(&file::text("/proc/stat").unwrap_or_default()))),
     values,
 };
 

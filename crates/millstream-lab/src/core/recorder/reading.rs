@@ -7,14 +7,14 @@ pub(super) type Values = BTreeMap<String, f64>;
 
 /// The state of a source at one moment.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Reading {
+pub(super) struct Sample {
     /// Numbers that only grow. Two readings give rates and means.
     pub(super) counters: Values,
     /// Numbers that are values already.
     pub(super) gauges: Values,
 }
 
-impl Reading {
+impl Sample {
     /// Counters alone.
     pub(super) fn counters(counters: Values) -> Self {
         Self { counters, gauges: Values::new() }

@@ -1,9 +1,9 @@
 //! The recorder itself: reads every source each second, until its input closes.
 
 use super::file::{FORMAT, Line, Lines};
-use super::place::Place;
+use super::place::Surroundings;
 use super::process::DB_VARIABLE;
-use super::reading::{Reading, Values};
+use super::reading::{Sample, Values};
 use super::session::{Answer, Session};
 use super::track::Track;
 use super::waits::Waits;
@@ -47,7 +47,7 @@ pub async fn run(options: &Options) -> Result<(), Error> {
 struct Watch {
     begun: Instant,
     cpu_begun: Option<f64>,
-    place: Place,
+    place: Surroundings,
     session: Option<Session>,
     waits: Waits,
     tracks: Vec<Track>,
@@ -57,7 +57,7 @@ struct Watch {
 impl Watch {
     async fn start(options: &Options) -> Result<Self, Error> {
         let mut notes = Vec::new();
-        let place = Place::of(options.data.as_deref(), options.wal.as_deref(), &mut notes);
+        let place = Surroundings::of(options.data.as_deref(), options.wal.as_deref(), &mut notes);
         let session = match std::env::var(DB_VARIABLE) {
             Ok(text) => {
                 // The text says everything. `PG*` variables are meant for other programs.
@@ -138,7 +138,7 @@ impl Watch {
             let Some(sql) = query(session.version()) else { continue };
             match session.counters(sql).await {
                 Answer::Rows(counters) => {
-                    track.take(self.begun.elapsed().as_secs_f64(), Reading::counters(counters), values);
+                    track.take(self.begun.elapsed().as_secs_f64(), Sample::counters(counters), values);
                 }
                 Answer::Missed => {}
                 Answer::Refused(why) => {

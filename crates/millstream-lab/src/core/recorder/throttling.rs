@@ -1,6 +1,6 @@
 //! Source `throttling`: how often heat slowed the processors down, and cgroup quotas stopped tasks.
 
-use super::reading::{Delta, Reading, Values, add};
+use super::reading::{Delta, Sample, Values, add};
 use super::{Read, Source};
 use millstream_host::kernel::file::{self, numbers};
 use std::fs;
@@ -13,7 +13,7 @@ pub(super) const SOURCE: Source = Source {
         for text in place.cgroups.iter().filter_map(|dir| file::text(dir.join("cpu.stat"))) {
             quota(&text).for_each(|(name, number)| *counters.entry(name).or_default() += number);
         }
-        Reading::counters(counters)
+        Sample::counters(counters)
     }),
     values,
 };

@@ -1,7 +1,7 @@
 //! The course of one source: its first and its last reading, and the values between them.
 
 use super::Source;
-use super::reading::{Delta, Reading, Values};
+use super::reading::{Delta, Sample, Values};
 
 /// A source and its readings so far.
 pub(super) struct Track {
@@ -22,7 +22,7 @@ impl Track {
     }
 
     /// Takes a reading of the moment `at`, in seconds, and adds the values since the reading before.
-    pub(super) fn take(&mut self, at: f64, reading: Reading, values: &mut Values) {
+    pub(super) fn take(&mut self, at: f64, reading: Sample, values: &mut Values) {
         let after = reading.counters;
         if let Some((then, before)) = &self.last {
             (self.source.values)(&Delta { before, after: &after, seconds: at - then }, values);
@@ -57,7 +57,7 @@ mod tests {
 
     fn source() -> &'static Source {
         let values: fn(&Delta<'_>, &mut Values) = |delta, values| add(values, [("rate", delta.rate("n"))]);
-        Box::leak(Box::new(Source { name: "test", read: Read::Kernel(|_| Reading::default()), values }))
+        Box::leak(Box::new(Source { name: "test", read: Read::Kernel(|_| Sample::default()), values }))
     }
 
     #[test]
@@ -66,7 +66,7 @@ mod tests {
         let mut values = Values::new();
         for (at, n, gauge) in [(0.0, 0.0, 1.0), (1.0, 10.0, 2.0), (3.0, 60.0, 6.0)] {
             values.clear();
-            let reading = Reading { counters: list(&[("n", n)]), gauges: list(&[("gauge", gauge)]) };
+            let reading = Sample { counters: list(&[("n", n)]), gauges: list(&[("gauge", gauge)]) };
             track.take(at, reading, &mut values);
         }
         assert_eq!(values, list(&[("gauge", 6.0), ("rate", 25.0)]), "the last two seconds");
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn one_reading_gives_no_rates() {
         let (mut track, mut values) = (Track::of(source()), Values::new());
-        track.take(0.0, Reading::counters(list(&[("n", 1.0)])), &mut values);
+        track.take(0.0, Sample::counters(list(&[("n", 1.0)])), &mut values);
         track.summary(&mut values);
         assert!(values.is_empty(), "{values:?}");
     }

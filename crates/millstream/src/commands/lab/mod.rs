@@ -27,7 +27,7 @@ const RUN_EXAMPLES: &str = "\
 Examples:
   millstream lab run ingest --quick
   millstream lab run ingest --set documents=73242 --set bytes=2048
-  millstream lab run rivals --arms millstream,recipe,merge --blocks 5
+  millstream lab run rivals --arms millstream-durable,recipe-durable --blocks 5
   millstream lab run ladder --postgres 15 --out records/ladder
   millstream lab run my-own.toml
   millstream lab run kernel --guest linux-image-6.1.deb linux-image-6.12.deb
@@ -100,11 +100,11 @@ struct RunArgs {
     experiments: Vec<String>,
 
     /// Value to choose for the experiment: `lab list NAME` shows their names and the usual values
-    #[arg(long, value_name = "NAME=VALUE", value_parser = name_and_value)]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = name_and_value, conflicts_with = "a")]
     set: Vec<(String, String)>,
 
     /// Arms to measure, by their names, or by what their names begin with before a slash [default: all]
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', conflicts_with = "a")]
     arms: Vec<String>,
 
     /// Blocks, in each of which every arm has its turn; with --guest, boots of each kernel
@@ -126,11 +126,11 @@ struct RunArgs {
     postgres: Option<String>,
 
     /// Compare two command lines, without an experiment: the first
-    #[arg(long, value_name = "COMMAND", requires = "b", conflicts_with = "experiments")]
+    #[arg(long, value_name = "COMMAND", requires = "b", conflicts_with = "experiments", value_parser = without_password)]
     a: Option<String>,
 
     /// Compare two command lines: the second
-    #[arg(long, value_name = "COMMAND", requires = "a")]
+    #[arg(long, value_name = "COMMAND", requires = "a", value_parser = without_password)]
     b: Option<String>,
 
     /// Let an experiment change settings of the server that --db names
@@ -262,7 +262,16 @@ fn experiment(name: &str) -> Result<String, String> {
     }
 }
 
+/// A text that goes into the record, as it is.
+fn without_password(text: &str) -> Result<String, String> {
+    match masked(text) == text {
+        true => Ok(text.to_owned()),
+        false => Err("the record would hold the password; give it in a variable such as PGPASSWORD".to_owned()),
+    }
+}
+
 fn name_and_value(text: &str) -> Result<(String, String), String> {
+    let text = without_password(text)?;
     let (name, value) = text.split_once('=').ok_or("give NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
 }
@@ -350,8 +359,12 @@ async fn run_experiments(args: &RunArgs, output: Output, signals: Signals) -> Re
     let (experiments, out) = (&args.experiments, args.out.as_deref());
     let scale_max = args.scale_max;
     let is_guest = args.in_guest;
-    let selection =
-        Selection { values: args.set.iter().cloned().collect(), quick: args.quick, arms: args.arms.clone() };
+    let selection = Selection {
+        values: args.set.iter().cloned().collect(),
+        quick: args.quick,
+        seed: args.seed,
+        arms: args.arms.clone(),
+    };
     let asked =
         Asked { experiments, commands, selection, request, scale_max, is_guest, out, argv: argv(std::env::args()) };
     run::run(asked, output, &signals).await
@@ -367,13 +380,14 @@ const COMMANDS: [&str; 2] = ["--a", "--b"];
 
 /// The command line in a form that can be published: without passwords and without directories of files.
 fn argv(args: impl Iterator<Item = String>) -> Vec<String> {
-    let mut is_command = false;
+    let (mut is_command, mut is_set) = (false, false);
     args.map(|arg| {
         let holds = |name: &&str| arg.strip_prefix(*name).is_some_and(|rest| rest.starts_with('='));
         if std::mem::replace(&mut is_command, COMMANDS.contains(&arg.as_str())) || COMMANDS.iter().any(holds) {
             return masked(&arg).into_owned();
         }
-        let (name, value) = match arg.split_once('=').filter(|_| arg.starts_with("--")) {
+        let is_value = std::mem::replace(&mut is_set, arg == "--set");
+        let (name, value) = match arg.split_once('=').filter(|_| is_value || arg.starts_with("--")) {
             Some((name, value)) => (format!("{name}="), value),
             None => (String::new(), arg.as_str()),
         };
@@ -390,9 +404,18 @@ mod tests {
 
     #[test]
     fn a_recorded_command_holds_no_directory_and_no_password() {
-        let args = ["/opt/x/millstream", "lab", "--db", "postgres://u:secret@h/d", "--out=/home/u/r", "--out", "a/b"];
+        let args = [
+            "/opt/x/millstream",
+            "lab",
+            "--db",
+            "postgres://u:secret@h/d",
+            "--out=/home/u/r",
+            "--set",
+            "python=/home/u/p",
+        ];
         let shown = argv(args.map(str::to_owned).into_iter());
-        assert_eq!(shown, ["millstream", "lab", "--db", "postgres://u:***@h/d", "--out=r", "--out", "a/b"]);
+        assert_eq!(shown, ["millstream", "lab", "--db", "postgres://u:***@h/d", "--out=r", "--set", "python=p"]);
+        assert!(without_password("psql postgres://u:secret@h/d").is_err() && without_password("psql -h h").is_ok());
         let commands = ["lab", "--a", "/bin/gzip -k /data/x", "--b=/bin/zstd /data/x", "--out", "/home/u/r"];
         let shown = argv(commands.map(str::to_owned).into_iter());
         assert_eq!(shown, ["lab", "--a", "/bin/gzip -k /data/x", "--b=/bin/zstd /data/x", "--out", "r"]);

@@ -56,10 +56,15 @@ pub fn is_experiment(name: &str) -> bool {
 pub fn rows() -> Result<Vec<[String; 4]>, Failure> {
     let row = |source: &Source| {
         let (minutes, bytes) = source.experiment.cost();
-        let megabytes = (bytes / 1_000_000).to_string();
+        let megabytes = if bytes == 0 { "-".to_owned() } else { (bytes / 1_000_000).to_string() };
         [source.experiment.name.clone(), format!("{minutes:.0}"), megabytes, source.experiment.question.clone()]
     };
     Ok(Source::built_in()?.iter().map(row).collect())
+}
+
+/// What pgbench's tables take, if there are any.
+fn of_data(bytes: u64) -> String {
+    if bytes == 0 { String::new() } else { format!(" and {} MB of data", bytes / 1_000_000) }
 }
 
 /// As `rows`, as JSON.
@@ -98,7 +103,7 @@ pub async fn run(asked: Asked<'_>, output: Output, signals: &Signals) -> Result<
         let name = &source.experiment.name;
         let (minutes, bytes) = source.experiment.cost();
         if !asked.request.quick {
-            note(&format!("{name}: about {minutes:.0} minutes and {} MB of data", bytes / 1_000_000));
+            note(&format!("{name}: about {minutes:.0} minutes{}", of_data(bytes)));
         }
         let named = asked.experiments.get(at).map(String::as_str);
         let ended = one(source, named, &asked, output, signals).await?;
@@ -185,7 +190,7 @@ pub fn describe(name: &str, output: Output) -> Result<Exit, Failure> {
     output.line(&paragraph("expected: ", &experiment.expected))?;
     output.line(&paragraph("to read it: ", &experiment.read))?;
     let (minutes, bytes) = experiment.cost();
-    let cost = format!("{} blocks, about {minutes:.0} minutes, {} MB of data", experiment.blocks, bytes / 1_000_000);
+    let cost = format!("{} blocks, about {minutes:.0} minutes{}", experiment.blocks, of_data(bytes));
     output.line(&paragraph("takes: ", &cost))?;
     let mut arms = Table::new(&[("arm", Align::Left), ("what it does", Align::Wrap)]);
     for arm in &experiment.arms {

@@ -17,7 +17,7 @@ use millstream_pg::SessionSettings;
 use millstream_ranges::input::{self, Input, InputOptions, JoinOptions};
 use millstream_ranges::limits::REJECTS_MAX;
 use millstream_ranges::{
-    BuildRequest, Error, FAMILIES, Family, Layout, Observer, Overlap, Progress as Step, Reading, Reject, build,
+    AddressReading, BuildRequest, Error, FAMILIES, Family, Layout, Observer, Overlap, Progress as Step, Reject, build,
 };
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -250,7 +250,7 @@ async fn inputs(args: &BuildArgs) -> Result<Vec<Box<dyn Input>>, Failure> {
         keep: args.keep.clone(),
         header: !args.no_header,
         delimiter: args.delimiter,
-        reading: Reading { unmap: args.unmap, numbers: args.numbers },
+        reading: AddressReading { unmap: args.unmap, numbers: args.numbers },
         join: args.join.as_ref().map(|Joined(join)| join.clone()),
     };
     input::refuse_repeated(&args.files)?;

@@ -122,11 +122,11 @@ fn summary(counts: &Differences, listed: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millstream_ranges::{Range, Reading};
+    use millstream_ranges::{AddressReading, Range};
 
     #[test]
     fn a_changed_range_is_two_lines() {
-        let range = Range::parse("10.0.0.0/30", Reading::default()).unwrap();
+        let range = Range::parse("10.0.0.0/30", AddressReading::default()).unwrap();
         let difference = |before: Option<&str>, after: Option<&str>| Difference {
             range,
             before: before.map(str::to_owned),

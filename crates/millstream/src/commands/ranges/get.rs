@@ -6,7 +6,7 @@ use crate::limits::{ADDRESS_LINE_BYTES_MAX, ANSWERS_BYTES_MAX};
 use crate::output::Output;
 use crate::store_name::StoreName;
 use crate::table::visible;
-use millstream_ranges::{Error, Found, Generation, Reading, braced};
+use millstream_ranges::{AddressReading, Error, Found, Generation, braced};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -67,7 +67,7 @@ struct Answer<'a> {
 /// Answers questions on stdout.
 struct Answers<'a, W: Write> {
     generation: &'a Generation,
-    reading: Reading,
+    reading: AddressReading,
     output: Output,
     out: W,
     /// Whether some input was no address.
@@ -79,7 +79,7 @@ pub fn run(args: &GetArgs, output: Output) -> Result<Exit, Failure> {
     let generation = args.store.open()?;
     let mut answers = Answers {
         generation: &generation,
-        reading: Reading { unmap: args.unmap, ..Reading::default() },
+        reading: AddressReading { unmap: args.unmap, ..AddressReading::default() },
         output,
         out: BufWriter::with_capacity(ANSWERS_BYTES_MAX, io::stdout().lock()),
         is_wrong: false,
