@@ -539,7 +539,7 @@ async fn a_lock_on_new_rows_delays_the_swap_and_no_reader() {
         )
         .await;
         let reader = db.client().await;
-        reader.batch_execute("set lock_timeout = '100ms'").await.unwrap();
+        reader.batch_execute("set lock_timeout = '10s'").await.unwrap();
         for _ in 0..20 {
             assert_eq!(rows(&reader, "public.things_read").await, 1);
             tokio::time::sleep(Duration::from_millis(20)).await;

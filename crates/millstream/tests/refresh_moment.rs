@@ -45,7 +45,7 @@ async fn stamp(client: &Client, model: &str) -> i64 {
 /// Reads both models in one transaction after another, until `done`. Returns the last stamp seen.
 async fn read_until(url: String, done: Arc<AtomicBool>) -> i64 {
     let client = connect(&url).await;
-    client.batch_execute("set lock_timeout = '100ms'").await.unwrap();
+    client.batch_execute("set lock_timeout = '10s'").await.unwrap();
     let mut last = 0;
     while !done.load(SeqCst) {
         client.batch_execute("begin isolation level repeatable read").await.unwrap();

@@ -14,15 +14,15 @@ use std::path::{Path, PathBuf};
 
 const DOCUMENTS_EXAMPLES: &str = "\
 Example:
-  millstream lab documents documents --documents 1000 fresh=wave:1 changed=wave:2";
+  millstream lab documents waves --documents 1000 fresh=wave:1 changed=wave:2";
 
 const COPY_EXAMPLES: &str = "\
 Example:
-  millstream lab copy documents events";
+  millstream lab copy waves events";
 
 const CHECK_EXAMPLES: &str = "\
 Example:
-  millstream lab check-table events --expect documents/fresh.json";
+  millstream lab check-table events --expect waves/fresh.json";
 
 const ASK_EXAMPLES: &str = "\
 Example:
