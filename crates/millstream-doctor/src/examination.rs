@@ -268,7 +268,10 @@ impl<'a> Course<'a> {
         self.keep_grounded();
         let Self { request, checks, mut findings, skipped, mut counters, .. } = self;
         counters.insert(0, Counters::of(None, None, server.sure_seconds));
-        findings.sort_by(|a, b| b.level.cmp(&a.level).then_with(|| a.key.cmp(&b.key)));
+        let cost = |finding: &Finding| finding.time_percent.unwrap_or(0.0);
+        findings.sort_by(|a, b| {
+            b.level.cmp(&a.level).then_with(|| cost(b).total_cmp(&cost(a))).then_with(|| a.key.cmp(&b.key))
+        });
         for finding in &mut findings {
             let change = finding.repair.as_ref().and_then(|repair| repair.change.clone());
             let proposed = finding.experiment.take().or(change.filter(|_| finding.class == Class::Hypothesis));

@@ -76,6 +76,12 @@ pub(crate) const MEASURE_PARTS: u32 = 3;
 /// Longest statement of others that is looked at, in bytes.
 pub const STATEMENT_BYTES_MAX: i64 = 100_000;
 
+/// Most keys of a new index that the doctor proposes.
+pub const CANDIDATE_KEYS_MAX: usize = 3;
+
+/// Most new indexes that are tried in each database: those for the statements that take the most time.
+pub const CANDIDATES_MAX: usize = 20;
+
 /// Most tables of a statement that are compared with their indexes.
 pub const PROVEN_TABLES_MAX: usize = 16;
 

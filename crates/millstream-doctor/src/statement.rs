@@ -15,6 +15,8 @@ pub(crate) struct Counted {
     pub(crate) sql: String,
     /// It begins as a statement that only reads.
     is_query: bool,
+    /// The server makes a plan for it, as for no `vacuum` and no `commit`.
+    is_planned: bool,
     pub(crate) calls: u64,
     /// Rows that all calls returned.
     pub(crate) rows: u64,
@@ -123,6 +125,11 @@ impl Statements {
         }
     }
 
+    /// Those for which the server makes plans.
+    pub(crate) fn planned(&self) -> Vec<&Counted> {
+        self.list.iter().filter(|one| one.is_planned).collect()
+    }
+
     /// Those that only read.
     pub(crate) fn queries(&self) -> Vec<&Counted> {
         self.list.iter().filter(|one| one.is_query).collect()
@@ -204,6 +211,7 @@ fn counted(row: &Row, since: Since) -> Counted {
         id: row.get::<_, Option<i64>>("queryid").unwrap_or(0),
         sql: row.get("query"),
         is_query: row.get("is_query"),
+        is_planned: row.get("is_planned"),
         calls: number("calls"),
         rows: number("rows"),
         blocks: number("blocks"),
@@ -226,6 +234,7 @@ mod tests {
             id: 1,
             sql,
             is_query: true,
+            is_planned: true,
             calls: 10,
             rows: 40,
             blocks: 400,

@@ -23,10 +23,12 @@ with counted as (
 short as (
     select
         *,
-        -- After comments and brackets.
-        query ~* '^(\s|\(|--[^\n]*\n|/\*([^*]|\*+[^*/])*\*+/)*(select|with)\M' as is_query
+        begins ~* '^(select|with)\M' as is_query,
+        begins ~* '^(select|with|insert|update|delete|merge)\M' as is_planned
     from
-        counted
+        counted,
+        -- Without the comments and brackets before the first word.
+        regexp_replace(query, '^(\s|\(|--[^\n]*\n|/\*([^*]|\*+[^*/])*\*+/)*', '') as begins
     where
         octet_length(query) <= $1::int8
 ),

@@ -13,6 +13,7 @@ mod host;
 mod host_more;
 mod hypothetical;
 mod index;
+mod missing;
 mod ordered;
 mod partition;
 mod proof;

@@ -9,8 +9,15 @@ use millstream_testkit as testkit;
 use std::collections::BTreeSet;
 
 /// What the counters of the primary know.
-const COUNTED: &[&str] =
-    &["dead-tuples", "foreign-key-without-index", "hot-row", "missed-index", "no-room-for-update", "unused-index"];
+const COUNTED: &[&str] = &[
+    "dead-tuples",
+    "foreign-key-without-index",
+    "hot-row",
+    "missed-index",
+    "missing-index",
+    "no-room-for-update",
+    "unused-index",
+];
 
 #[tokio::test]
 async fn a_standby_is_examined_as_a_whole_and_changes_only_its_own_settings() {

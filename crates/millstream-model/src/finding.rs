@@ -51,6 +51,9 @@ pub struct Finding {
     /// Seconds for which the server has counted, if the finding rests on its counters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_seconds: Option<f64>,
+    /// Share of the time of all statements that it costs, in percent, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_percent: Option<f64>,
     /// What else could explain the evidence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alternative: Option<String>,
@@ -135,6 +138,7 @@ impl Finding {
             sentence: sentence.into(),
             evidence: Vec::new(),
             counted_seconds: None,
+            time_percent: None,
             alternative: None,
             repair: None,
             experiment: None,
@@ -152,6 +156,12 @@ impl Finding {
     #[must_use]
     pub fn counted(self, seconds: f64) -> Self {
         Self { counted_seconds: Some(seconds), ..self }
+    }
+
+    /// Says which share of the time of all statements it costs, in percent.
+    #[must_use]
+    pub fn costs(self, percent: f64) -> Self {
+        Self { time_percent: Some(percent), ..self }
     }
 
     /// Says what else could explain the evidence.

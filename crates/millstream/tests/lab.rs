@@ -141,7 +141,7 @@ async fn a_program_that_loses_a_document_is_reported_as_an_error() {
     let forger = lab.dir.path().join("forger");
     let binary = env!("CARGO_BIN_EXE_millstream");
     let text = format!(
-        "#!/bin/sh\ncase \"$2\" in *none.ndjson) exec {binary} \"$@\";; esac\n\
+        "#!/bin/sh\ncase \"$1 $2\" in --version*|*none.ndjson) exec {binary} \"$@\";; esac\n\
          sed '$d' \"$2\" >\"$2.short\"; file=$2.short; shift 2; exec {binary} load \"$file\" \"$@\"\n"
     );
     script(&forger, &text);

@@ -49,6 +49,7 @@ mod memory_overcommitted;
 mod memory_pressure;
 mod minor_version_behind;
 mod missed_index;
+mod missing_index;
 mod model_behind;
 mod network_link;
 mod never_analyzed;
@@ -129,6 +130,7 @@ pub const CHECKS: &[Check] = &[
     memory_pressure::CHECK,
     minor_version_behind::CHECK,
     missed_index::CHECK,
+    missing_index::CHECK,
     model_behind::CHECK,
     never_analyzed::CHECK,
     no_room_for_update::CHECK,

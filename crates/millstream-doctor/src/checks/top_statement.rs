@@ -1,7 +1,7 @@
 //! Check `top-statement`: statements that take most of the server's time.
 
 use crate::check::{Check, Look, Seen, Task, Threshold};
-use crate::server::Database;
+use crate::server::{Database, Server};
 use millstream_model::quantity::age;
 use millstream_model::words::option;
 use millstream_model::{Class, Level};
@@ -13,10 +13,10 @@ pub(super) const CHECK: Check = Check {
     class: Class::Arithmetic,
     thresholds: &[Threshold { name: "percent", default: 25.0 }, Threshold { name: "seconds", default: 600.0 }],
     manual: include_str!("top_statement.md"),
-    looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
+    looks: &[Look::Database(|server, database, task| Box::pin(look(server, database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, Error> {
     let statements = task.statements(database).await?;
     let (percent, seconds) = (task.threshold("percent"), task.threshold("seconds"));
     let top = statements.list.iter().filter(|one| one.percent >= percent && one.milliseconds >= seconds * 1e3);
@@ -27,9 +27,13 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
             age(one.milliseconds / 1e3)
         );
         one.add_to(task.finding(Level::Info, format!("{:016x}", one.id), sentence))
+            .costs(one.percent)
             .unless("it is the work that the server is there for")
             .repaired(
-                format!("see where its time goes; {} says whether it misses an index", option("prove")),
+                match server.planner {
+                    Some(_) => "see where its time goes; missing-index names an index, if one would help".to_owned(),
+                    None => format!("see where its time goes; {} says whether it misses an index", option("prove")),
+                },
                 "with analyze the statement is executed",
             )
             .run([format!("-- explain (analyze, buffers) {}", one.shown())])

@@ -5,6 +5,7 @@
 //! indexes where no copy can be made. Every repair in the report has used its index there. The query itself is planned
 //! and never executed.
 
+mod candidate;
 mod condition;
 mod definition;
 mod examination;
@@ -19,6 +20,7 @@ mod probe;
 mod sql;
 mod statement;
 
+pub use candidate::{Candidate, Trial, candidates, try_candidate};
 pub use finding::{Explanation, Mismatch, Missed, NewIndex, Rewrite, TableRead, Verdict};
 pub use json_path::json_paths;
 pub use json_read::{JsonRead, json_reads};

@@ -33,6 +33,10 @@ pub(super) struct Node {
     join: Option<String>,
     #[serde(rename = "Sort Key", default)]
     sort_keys: Vec<String>,
+    #[serde(rename = "Total Cost", default)]
+    pub(super) cost: f64,
+    #[serde(rename = "Plan Rows", default)]
+    returned: f64,
     #[serde(rename = "Plans", default)]
     children: Vec<Node>,
 }
@@ -62,6 +66,12 @@ pub(super) struct Scan {
     pub(super) sort_keys: Vec<String>,
     /// It follows an index row by row, until the query has as many rows as its limit.
     pub(super) is_ordered: bool,
+    /// It reads the whole table.
+    pub(super) is_whole: bool,
+    /// What it costs, as the planner estimates.
+    pub(super) cost: f64,
+    /// Rows that it hands on, as the planner estimates.
+    pub(super) returned: f64,
 }
 
 /// An index in a plan.
@@ -138,6 +148,9 @@ impl Node {
                 joins: above.joins.clone(),
                 sort_keys: above.sort_keys.clone(),
                 is_ordered: above.is_limited && matches!(self.kind.as_str(), "Index Scan" | "Index Only Scan"),
+                is_whole: self.kind == "Seq Scan",
+                cost: self.cost,
+                returned: self.returned,
             });
         }
         let mut below = above.clone();

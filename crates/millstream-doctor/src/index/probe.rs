@@ -164,7 +164,7 @@ impl<'a> Probe<'a> {
 
 /// The schema of the extension `hypopg`, quoted, if this role may use it for a table. Otherwise the inner `Err` says what
 /// would allow it, as the rest of a sentence.
-async fn hypopg(transaction: &Transaction<'_>, table: &str) -> Result<Result<String, String>, Error> {
+pub(super) async fn hypopg(transaction: &Transaction<'_>, table: &str) -> Result<Result<String, String>, Error> {
     let Some(row) = transaction.query_opt(include_str!("hypopg.sql"), &[&table]).await? else {
         return Ok(Err("; the extension hypopg in this database would help".to_owned()));
     };
@@ -208,7 +208,7 @@ pub(super) fn numbered(sql: &str) -> String {
 }
 
 /// Makes the server's refusal an answer. A lost connection stays an error.
-fn or_refusal<T>(result: Result<T, tokio_postgres::Error>) -> Result<Result<T, String>, Error> {
+pub(super) fn or_refusal<T>(result: Result<T, tokio_postgres::Error>) -> Result<Result<T, String>, Error> {
     match result.map_err(Error::from) {
         Ok(value) => Ok(Ok(value)),
         Err(Error::Server { message, .. }) => Ok(Err(message)),

@@ -1,6 +1,6 @@
 //! A report as one page without references to other files.
 
-use super::{Report, class, counting, fix_options, level, restart, surroundings, title, typed, ways};
+use super::{Report, class, counting, fix_options, level, restart, summary, surroundings, title, typed, ways};
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
 use millstream_model::Finding;
 
@@ -19,6 +19,7 @@ pub fn html(report: &Report) -> String {
             body {
                 h1 { (title(report)) }
                 p.source { (report.target) }
+                @if let Some(summary) = summary(report) { p { b { (summary) } } }
                 @if let Some(counting) = counting(report) { p { (counting) } }
                 @if let Some(surroundings) = surroundings(report) { p { (surroundings) } }
                 @if report.findings.is_empty() { p { "Nothing was found." } }

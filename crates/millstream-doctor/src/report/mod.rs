@@ -209,6 +209,22 @@ fn title(report: &Report) -> String {
     format!("PostgreSQL {}{provider}{standby}, {databases}, examined in {:.1} s", report.version, report.seconds)
 }
 
+/// How many findings there are, and the most urgent one. `None` if there are none.
+fn summary(report: &Report) -> Option<String> {
+    let first = report.findings.first()?;
+    let count = |level: Level, one: &str, many: &str| {
+        let count = report.findings.iter().filter(|finding| finding.level == level).count();
+        (count > 0).then(|| format!("{count} {}", if count == 1 { one } else { many }))
+    };
+    let counts = [
+        count(Level::Critical, "critical finding", "critical findings"),
+        count(Level::Warning, "warning", "warnings"),
+        count(Level::Info, "note", "notes"),
+    ];
+    let counts = counts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    Some(format!("{counts}; most urgent: {}", first.key))
+}
+
 /// Since when the server counts, and what began later.
 fn counting(report: &Report) -> Option<String> {
     let (first, others) = report.counters.split_first()?;

@@ -1,6 +1,6 @@
 //! A report as text for a terminal of 80 columns.
 
-use super::{Report, class, counting, fix_options, level, restart, surroundings, title, typed, ways};
+use super::{Report, class, counting, fix_options, level, restart, summary, surroundings, title, typed, ways};
 use crate::check::Check;
 use millstream_model::Finding;
 use textwrap::{Options, WordSplitter, fill};
@@ -12,6 +12,9 @@ const WIDTH: usize = 80;
 pub fn text(report: &Report) -> String {
     let mut page = Page::default();
     page.add("", &title(report));
+    if let Some(summary) = summary(report) {
+        page.add("", &summary);
+    }
     if let Some(counting) = counting(report) {
         page.add("", &counting);
     }
@@ -176,6 +179,7 @@ mod tests {
         let text = text(&fixture::report());
         let expected = "\
 PostgreSQL 18.1, database shop, examined in 0.2 s
+1 critical finding, 1 warning; most urgent: sequence-end:shop:public.<s>
 The server's counters began 2h ago; those of shop 5m ago.
 
 critical: sequence-end: public.<s> in shop: 93 % are used up
