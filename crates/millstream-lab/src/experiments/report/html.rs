@@ -53,7 +53,7 @@ fn heading(record: &Record, analysis: &Analysis) -> Markup {
     let Blocks { finished, planned } = analysis.blocks;
     html! {
         header {
-            p class="kind" { "pgbench experiment " b { (analysis.experiment) } }
+            p class="kind" { "experiment " b { (analysis.experiment) } }
             h1 { (analysis.question) }
             p class="facts" {
                 span { (finished) @if finished == 1 { " block" } @else { " blocks" } ", runs of " (record.conditions.seconds) " s" }
