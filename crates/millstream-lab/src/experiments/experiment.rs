@@ -186,10 +186,23 @@ impl Experiment {
         let mut parsed: Self = toml::from_str(&text).map_err(|error| wrong(located(&error, &text)))?;
         name.clone_into(&mut parsed.name);
         (parsed.values, parsed.quick) = (values, BTreeMap::new());
+        parsed.check_values().map_err(wrong)?;
         parsed.arms = parsed.arms.iter().flat_map(Arm::swept).collect();
         parsed.check().map_err(wrong)?;
         selection.keep_arms(&mut parsed).map_err(wrong)?;
         Ok(parsed)
+    }
+
+    /// Values of an arm do not reach the words that all arms inherit.
+    fn check_values(&self) -> Result<(), String> {
+        let inherited = serde_json::to_string(&self.run).map_err(|error| error.to_string())?;
+        let names = self.arms.iter().flat_map(|arm| arm.sweep.keys().chain(arm.each.iter().flat_map(BTreeMap::keys)));
+        match names.into_iter().find(|name| inherited.contains(&format!("{{{name}}}"))) {
+            Some(name) => {
+                Err(format!("[run] has {{{name}}}, a value that only arms have: write that word into their [arm.run]"))
+            }
+            None => Ok(()),
+        }
     }
 
     /// How an arm is run.
@@ -517,6 +530,17 @@ mod tests {
         assert_eq!((&one.arms[0].after, one.arms[3].after.as_deref()), (&None, Some("b/fresh")));
         assert!(one.against(&one.arms[0]).is_empty() && one.against(&one.arms[2]).is_empty(), "an empty name");
         assert_eq!(one.setup(&one.arms[3]).command.unwrap(), "load b/changed changed");
+    }
+
+    #[test]
+    fn a_value_of_arms_in_what_all_inherit_is_refused() {
+        for values in ["each = [ { who = 'a' } ]", "sweep = { who = ['a'] }"] {
+            let arm = format!("[[arm]]\nname = '{{who}}'\nabout = ''\n{values}\n");
+            assert_eq!(parse(&arm).unwrap().arms[0].name, "a");
+            let text = format!("{}{arm}", HEAD.replace("a.sql", "{who}.sql"));
+            let refused = Experiment::parse("x", &text, &Selection::default()).unwrap_err().to_string();
+            assert!(refused.contains("[run] has {who}, a value that only arms have"), "{refused}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::super::analysis::{Analysis, Blocks, Compared};
 use super::super::record::Record;
 use super::chart::{self, Forest};
 use super::figure::{change, figure, tick};
-use super::{client_counts, groups, limiters, nothing_compared, page, planted, promises, verdicts};
+use super::{client_counts, first_names, groups, limiters, nothing_compared, page, planted, promises, verdicts};
 use crate::core::Metric;
 use crate::core::statistics::Verdict;
 use crate::limits::{REPORT_COMPARISONS_MAX, REPORT_EFFECTS_MAX, REPORT_NOTES_MAX};
@@ -159,9 +159,7 @@ fn limits(analysis: &Analysis) -> Markup {
         @if found.is_empty() { "Unknown: nothing was recorded beside the runs." }
         @for (by, arms, evidence) in &found {
             div {
-                b { (by.name()) } ": " (arms[..arms.len().min(REPORT_EFFECTS_MAX)].join(", "))
-                @if arms.len() > REPORT_EFFECTS_MAX { " and " (arms.len() - REPORT_EFFECTS_MAX) " more" }
-                ". " small { (arms[0]) ": " (evidence) }
+                b { (by.name()) } ": " (first_names(arms)) ". " small { (arms[0]) ": " (evidence) }
             }
         }
     }
@@ -174,9 +172,7 @@ fn durability(record: &Record, analysis: &Analysis) -> Markup {
         @if weaker.is_empty() { "No arm gives up durability by its own settings. " }
         @for (promise, arms) in &weaker {
             div {
-                span class="mark" { "not the same promise" } " " b { (arms[..arms.len().min(REPORT_EFFECTS_MAX)].join(", ")) }
-                @if arms.len() > REPORT_EFFECTS_MAX { " and " (arms.len() - REPORT_EFFECTS_MAX) " more" }
-                ": " (promise) "."
+                span class="mark" { "not the same promise" } " " b { (first_names(arms)) } ": " (promise) "."
             }
         }
         @if let Some(us) = disk.flush_us {

@@ -4,7 +4,8 @@ use super::super::analysis::Analysis;
 use super::super::record::Record;
 use super::figure::figure;
 use super::{
-    client_counts, columns, groups, limiters, noise, nothing_compared, planted, spread, standing, verdicts, with_first,
+    client_counts, columns, first_names, groups, limiters, noise, nothing_compared, planted, spread, standing,
+    verdicts, with_first,
 };
 use std::fmt::Write;
 
@@ -52,7 +53,7 @@ pub fn markdown(record: &Record, analysis: &Analysis) -> String {
         let _ = writeln!(text, "- how many clients: {one}");
     }
     for (by, arms, evidence) in limiters(analysis) {
-        let _ = writeln!(text, "- limiter {}: {} ({}: {evidence})", by.name(), arms.join(", "), arms[0]);
+        let _ = writeln!(text, "- limiter {}: {}. {}: {evidence}", by.name(), first_names(&arms), arms[0]);
     }
     for one in planted(analysis) {
         let _ = writeln!(text, "- planted limiter, {one}");

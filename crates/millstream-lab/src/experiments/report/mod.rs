@@ -23,6 +23,7 @@ use super::analysis::{Analysis, Blocks, Compared, Measured};
 use super::client_count::ClientCount;
 use super::record::Record;
 use crate::core::{Limiter, Metric, Spread};
+use crate::limits::REPORT_EFFECTS_MAX;
 
 /// The metrics that a report shows of each arm, besides the one that decides, if they were measured.
 const SHOWN: &[&str] = &["tps", "latency_ms", "latency_sd_ms", "p99_ms", "miss_percent", "connect_ms", "tps_sd"];
@@ -76,6 +77,13 @@ fn limiters(analysis: &Analysis) -> Vec<(Limiter, Vec<&str>, String)> {
         }
     }
     found
+}
+
+/// Names of arms: the first ones, and how many more there are.
+fn first_names(arms: &[&str]) -> String {
+    let (first, rest) = arms.split_at(arms.len().min(REPORT_EFFECTS_MAX));
+    let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+    first.join(", ") + &more
 }
 
 /// The arms that were made to have a limiter: a line for each, which says whether that was named.
