@@ -3,6 +3,7 @@
 use super::command::spelled;
 use super::new_index;
 use super::number::count;
+use super::proof::without;
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::index::{Candidate, Trial, candidates, try_candidate, with_limit, with_patterns};
 use crate::limits::{CANDIDATES_MAX, PROOF_TIME_MAX, ROWS_MAX};
@@ -119,8 +120,8 @@ async fn proven(planner: &ConnInfo, database: &Database, task: &Task) -> Result<
         }
         let times = task.threshold(if one.candidate.has_expression() { "expression_times" } else { "times" });
         let sqls: Vec<&str> = one.statements.iter().map(|place| texts[*place].as_str()).collect();
-        match try_candidate(&mut session.client, &one.candidate, &sqls).await? {
-            Ok(trial) => {
+        match try_candidate(&mut session.client, &one.candidate, &sqls).await {
+            Ok(Ok(trial)) => {
                 let served = one.statements.iter().zip(&trial.costs).filter_map(|(place, costs)| {
                     let (before, after) = (*costs)?;
                     (before >= times * after).then_some((often[*place], before, after))
@@ -130,15 +131,14 @@ async fn proven(planner: &ConnInfo, database: &Database, task: &Task) -> Result<
                     task.keep(finding);
                 }
             }
-            Err(message) => untried = untried.or(Some(format!("indexes that cannot be tried: {message}"))),
+            Err(error) if session.client.is_closed() => return Err(error),
+            Ok(Err(message)) => untried = untried.or(Some(format!("indexes that cannot be tried: {message}"))),
+            Err(error) => untried = untried.or(Some(format!("indexes that cannot be tried: {error}"))),
         }
     }
-    let refused = refused
-        .first()
-        .map(|first| format!("statements that cannot be planned: {}; the first: {first}", refused.len()));
-    let late = (late > 0).then(|| format!("statements, because others took {PROOF_TIME_MAX:?}: {late}"));
     let left = (left > 0).then(|| format!("new indexes for statements that take less time: {left}"));
-    Ok(Seen::default().but(statements.unseen.clone()).but(refused).but(late).but(untried).but(left))
+    let seen = without(("statements", "that cannot be planned"), &refused, late);
+    Ok(seen.but(statements.unseen.clone()).but(untried).but(left))
 }
 
 /// A statement in the form in which it is planned, with a limit of as many rows as a call returns.
@@ -148,7 +148,7 @@ fn planned(statement: &Counted) -> String {
 
 /// The same with fewer indexes: one that begins as a shorter one does serves the shorter one's statements, too.
 fn joined(mut wanted: Vec<Wanted>) -> Vec<Wanted> {
-    wanted.sort_by_key(|one| one.candidate.len());
+    wanted.sort_by_key(|one| one.candidate.width());
     let mut left: Vec<Wanted> = Vec::new();
     while !wanted.is_empty() {
         let shorter = wanted.remove(0);

@@ -48,7 +48,7 @@ pub(super) async fn proven<T: Sync>(
     };
     let end = Instant::now() + PROOF_TIME_MAX;
     let mut keys = BTreeSet::new();
-    let (mut refusals, mut first_refusal, mut late) = (0, String::new(), 0);
+    let (mut refusals, mut late) = (Vec::new(), 0);
     for thing in things {
         if Instant::now() >= end {
             late += 1;
@@ -60,15 +60,16 @@ pub(super) async fn proven<T: Sync>(
                 new.for_each(|finding| task.keep(finding));
             }
             Err(error) if session.client.is_closed() => return Err(error),
-            Err(error) => {
-                refusals += 1;
-                if first_refusal.is_empty() {
-                    first_refusal = error.to_string();
-                }
-            }
+            Err(error) => refusals.push(error.to_string()),
         }
     }
-    let refusals = (refusals > 0).then(|| format!("{name} {refused}: {refusals}; the first: {first_refusal}"));
+    Ok(without((name, refused), &refusals, late))
+}
+
+/// Names what was not examined: things that were refused, and things for which there was no time.
+pub(super) fn without((name, refused): (&str, &str), refusals: &[String], late: usize) -> Seen {
+    let first = refusals.first();
+    let refusals = first.map(|first| format!("{name} {refused}: {}; the first: {first}", refusals.len()));
     let late = (late > 0).then(|| format!("{name}, because others took {PROOF_TIME_MAX:?}: {late}"));
-    Ok(Seen::default().but(refusals).but(late))
+    Seen::default().but(refusals).but(late)
 }

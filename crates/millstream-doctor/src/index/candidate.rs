@@ -51,8 +51,17 @@ pub struct Trial {
 /// The operators that an ordered index serves with a range.
 const RANGES: &[&str] = &["<", "<=", ">", ">="];
 
-/// Cost of finding the first row by an index, and of each row: `random_page_cost` of a disk without heads.
+/// Cost of each row that is found by an index: `random_page_cost` of a disk without heads.
 const COST_OF_ROW: f64 = 1.1;
+
+/// Finding the first row costs as much as so many rows: an index has few levels.
+const ROWS_FOR_FIRST: f64 = 10.0;
+
+/// Bytes of an entry of an index beside its keys: its header, its place in the page, and alignment.
+const ENTRY_BYTES: f64 = 16.0;
+
+/// How full the server makes the pages of a new index.
+const FILLED: f64 = 0.9;
 
 impl Candidate {
     /// Its columns and expressions, in order.
@@ -67,13 +76,8 @@ impl Candidate {
     }
 
     /// How many keys it has.
-    pub fn len(&self) -> usize {
+    pub fn width(&self) -> usize {
         self.equal.len() + usize::from(self.last.is_some())
-    }
-
-    /// Whether it has no key, which none has.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Whether a key is not a column. The server has no statistics of it before there is an index on it.
@@ -250,7 +254,7 @@ pub async fn try_candidate(
     let costs = before.iter().map(|plan| {
         let scans = plan.scans();
         let scan = scans.iter().find(|scan| scan.is_whole && scan.relation == candidate.table)?;
-        let by_index = (COST_OF_ROW * (scan.returned + 10.0)).min(scan.cost);
+        let by_index = (COST_OF_ROW * (scan.returned + ROWS_FOR_FIRST)).min(scan.cost);
         Some((plan.cost, plan.cost - scan.cost + by_index))
     });
     Ok(Ok(Trial { costs: costs.collect(), bytes, hypothetical: false }))
@@ -264,13 +268,13 @@ async fn plans(transaction: &Transaction<'_>, statements: &[&str]) -> Result<Vec
     Ok(plans)
 }
 
-/// Bytes of an index by the widths of its columns: an entry has 16 bytes more, and pages are filled to 90 %.
+/// Bytes of an index by the widths of its columns.
 async fn estimated_bytes(client: &Client, candidate: &Candidate) -> Result<f64, Error> {
     let columns: Vec<String> = candidate.equal.iter().chain(&candidate.last).map(|key| key.replace('"', "")).collect();
     let sql = "select coalesce(sum(avg_width), 8)::float8 from pg_catalog.pg_stats \
                where schemaname = $1 and tablename = $2 and attname = any($3)";
     let row = client.query_one(sql, &[&candidate.schema, &candidate.table, &columns]).await?;
-    Ok(candidate.rows * (16.0 + row.try_get::<_, f64>(0)?) / 0.9)
+    Ok(candidate.rows * (ENTRY_BYTES + row.try_get::<_, f64>(0)?) / FILLED)
 }
 
 #[cfg(test)]
