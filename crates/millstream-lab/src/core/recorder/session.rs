@@ -56,7 +56,7 @@ impl Session {
     /// The server's, or that it took too long.
     pub(super) async fn open(info: ConnInfo) -> Result<Self, Error> {
         let limit = Duration::from_millis(RECORDER_START_MS / 2);
-        let connection = tokio::time::timeout(limit, millstream_pg::connect(&info, &settings())).await;
+        let connection = tokio::time::timeout(limit, connect(&info)).await;
         let connection =
             connection.map_err(|_| Error::Recorder(format!("no session at the server after {limit:?}")))??;
         let version = connection.server.version_num;
@@ -88,7 +88,7 @@ impl Session {
             },
             State::Lost(since) if since.elapsed() >= Duration::from_millis(RECORDER_RECONNECT_MS) => {
                 let info = self.info.clone();
-                let task = tokio::spawn(async move { millstream_pg::connect(&info, &settings()).await });
+                let task = tokio::spawn(async move { connect(&info).await });
                 self.state = State::Opening(task);
             }
             State::Open(_) | State::Opening(_) | State::Lost(_) => {}
@@ -177,8 +177,11 @@ impl Session {
     }
 }
 
-fn settings() -> SessionSettings {
-    SessionSettings::named(NAME).with("statement_timeout", &format!("{RECORDER_QUERY_MS}ms"))
+/// The limit holds for the queries, not for setting the session up, which takes longer on a machine under load.
+async fn connect(info: &ConnInfo) -> Result<Connection, millstream_pg::Error> {
+    let connection = millstream_pg::connect(info, &SessionSettings::named(NAME)).await?;
+    connection.client.batch_execute(&format!("set statement_timeout = {RECORDER_QUERY_MS}")).await?;
+    Ok(connection)
 }
 
 /// The columns of type float8 by name, after the label if the row has one. Nulls are left out.
