@@ -12,8 +12,11 @@ use std::time::Duration;
 const KILLS: usize = 15;
 /// Documents of a load: many batches for each lane.
 const DOCUMENTS: u64 = 30_000;
-/// Latest moment of a kill. Most loads have ended by then.
+/// Latest moment of the first kill. Most loads have ended by then.
 const LATEST: Duration = Duration::from_millis(500);
+/// By so much the latest moment grows after a kill that came before a commit, and shrinks after one that came too late:
+/// on a slow machine a load has not begun after half a second.
+const STEP: f64 = 1.3;
 /// The JSON file that sums the kills of many runs, if there is one.
 const RECORD: &str = "MILLSTREAM_TEST_KILL_RECORD";
 
@@ -33,11 +36,11 @@ async fn a_load_killed_at_any_moment_resumes_correctly() {
         println!("on {}", build.installation);
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
         let wanted = u64::try_from(cases(KILLS)).unwrap();
-        let mut done = 0;
+        let (mut done, mut latest) = (0, LATEST);
         while done < wanted {
             let seed = fastrand::u64(..);
             println!("seed {seed}");
-            let tally = kill_one_load(&server, seed, wanted - done).await;
+            let tally = kill_one_load(&server, seed, wanted - done, &mut latest).await;
             done += tally.kills;
             if let Some(path) = std::env::var_os(RECORD) {
                 add_to_record(Path::new(&path), build.major(), &tally).unwrap();
@@ -47,17 +50,18 @@ async fn a_load_killed_at_any_moment_resumes_correctly() {
 }
 
 /// Kills a load again and again, until it finishes or was killed often enough.
-async fn kill_one_load(server: &Server, seed: u64, most: u64) -> Tally {
+async fn kill_one_load(server: &Server, seed: u64, most: u64, latest: &mut Duration) -> Tally {
     let mut rng = Rng::with_seed(seed);
     let victim = Victim::new(server, &mut rng, DOCUMENTS).await;
     let mut tally = Tally { mode: victim.mode, kills: 0, tries: 0 };
     let mut before = 0;
     while tally.kills < most {
         let mut child = victim.start(rng.u16(1..5), "");
-        tokio::time::sleep(LATEST.mul_f64(rng.f64())).await;
+        tokio::time::sleep(latest.mul_f64(rng.f64())).await;
         // If the run has ended, this load is finished.
         child.kill().unwrap();
         if !is_killed(victim.end(child).await) {
+            *latest = latest.div_f64(STEP);
             break;
         }
         tally.tries += 1;
@@ -68,10 +72,13 @@ async fn kill_one_load(server: &Server, seed: u64, most: u64) -> Tally {
         }
         if victim.receipt().await.is_some() {
             // Killed after its last commit.
+            *latest = latest.div_f64(STEP);
             break;
         }
         if committed > before && committed < victim.input.documents {
             tally.kills += 1;
+        } else if committed == before {
+            *latest = latest.mul_f64(STEP);
         }
         before = committed;
     }
