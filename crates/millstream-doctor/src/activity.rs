@@ -3,6 +3,7 @@
 use crate::host::is_here;
 use crate::limits::BUSY_TABLES_MAX;
 use crate::server::Server;
+use crate::snapshot::Snapshot;
 use millstream_pg::{ConnInfo, Error};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -48,6 +49,14 @@ impl Activity {
     /// The server's.
     pub async fn data_directory(&self) -> Result<Option<PathBuf>, Error> {
         self.server.data_directory().await
+    }
+
+    /// What the server has counted, and the tables of the database.
+    ///
+    /// # Errors
+    /// The server's.
+    pub async fn snapshot(&self) -> Result<Snapshot, Error> {
+        Snapshot::read(&self.server.session.client).await
     }
 
     /// What was done to the busiest tables since the counters began.

@@ -124,6 +124,13 @@ pub(crate) enum Look {
     Later(for<'a> fn(&'a Server, &'a Host, Task) -> Looking<'a>),
 }
 
+impl Check {
+    /// Whether it looks at the machine and not at what the server does: most machines of a kind give the same notes.
+    pub(crate) fn is_of_machine(&self) -> bool {
+        self.looks.iter().all(|look| matches!(look, Look::Host(_) | Look::Machine(_) | Look::Later(_)))
+    }
+}
+
 impl Look {
     /// Whether it sees the counters of the machine alone, and not the server's.
     pub(crate) fn is_of_machine(&self) -> bool {

@@ -5,14 +5,17 @@ use crate::checks::CHECKS;
 use crate::checks::ground::GROUNDS;
 use crate::host::Host;
 use crate::limits::{FINDINGS_MAX, MEASURE_PARTS, MEASURE_TIME_MAX, ROWS_MAX};
+use crate::recent::Earlier;
 use crate::report::{Counters, Report, Skip};
 use crate::server::{Database, Server};
 use crate::settings::Settings;
+use crate::snapshot::Snapshot;
 use millstream_change::{Kind, find};
 use millstream_model::words::option;
-use millstream_model::{Change, Class, Finding};
+use millstream_model::{Change, Class, Evidence, Finding};
 use millstream_pg::{ConnInfo, Error, ErrorKind, Explained, quote_identifier};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What is asked of an examination.
@@ -32,6 +35,11 @@ pub struct Request {
     pub settings: Settings,
     /// How the role logs in that plans the statements of others, if they may be planned.
     pub planner: Option<ConnInfo>,
+    /// Time between two looks at the counters of statements, from which their shares of the time are taken. `None`: they are
+    /// taken since the counters began.
+    pub looks_apart: Option<Duration>,
+    /// A snapshot of the same server, instead of the first of these looks.
+    pub earlier: Option<Snapshot>,
     /// Today, as `2027-01-31`.
     pub today: String,
     /// The kinds of changes that a repair may propose.
@@ -47,7 +55,9 @@ pub struct Request {
 /// The server cannot be reached, or its first answers fail. What fails in a check is in the report.
 pub async fn examine(request: &Request) -> Result<Report, Error> {
     let begun = Instant::now();
-    let server = Server::open(&request.db, request.planner.as_ref()).await?;
+    let mut server = Server::open(&request.db, request.planner.as_ref()).await?;
+    let mut snapshot = Snapshot::read(&server.session.client).await?;
+    server.earlier = earlier(request, &snapshot);
     let mut course = Course::of(request, begun);
     let looking = Host::of(&server, request.root.as_deref());
     let host = tokio::time::timeout_at(course.deadline.into(), looking).await;
@@ -80,14 +90,27 @@ pub async fn examine(request: &Request) -> Result<Report, Error> {
         let left = course.deadline.saturating_duration_since(Instant::now());
         let opening = Database::open(&server, name, measure_time(left, databases.len() - before));
         match tokio::time::timeout_at(course.deadline.into(), opening).await {
-            Ok(Ok(database)) => course.database(&server, &database).await,
+            Ok(Ok(database)) => {
+                if *name != server.session.server.database {
+                    snapshot.tables.extend(Snapshot::tables(&database.session.client).await?);
+                }
+                course.database(&server, &database).await;
+            }
             Ok(Err(error)) => course.skip_databases(Some(name), &format!("the database cannot be opened: {error}")),
             Err(_) => course.skip_databases(Some(name), &course.out_of_time()),
         }
     }
     course.later(&server, &host).await;
     let container = host.as_ref().ok().and_then(Host::container);
-    Ok(Report { container, ..course.report(&server, databases, begun) })
+    Ok(Report { container, snapshot: Some(snapshot), ..course.report(&server, databases, begun) })
+}
+
+/// The look with which statements are compared.
+fn earlier(request: &Request, now: &Snapshot) -> Option<Earlier> {
+    match &request.earlier {
+        Some(earlier) => Some(Earlier::before(Arc::new(earlier.clone()))),
+        None => request.looks_apart.map(|apart| Earlier::now(Arc::new(now.clone()), apart)),
+    }
 }
 
 struct Course<'a> {
@@ -218,7 +241,7 @@ impl<'a> Course<'a> {
             true => Some(format!("all but the {FINDINGS_MAX} worst findings")),
             false => is_cut.then(|| format!("all but the {ROWS_MAX} worst")),
         };
-        findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
+        findings.sort_by(|one, other| other.cmp_severity(one));
         findings.truncate(FINDINGS_MAX);
         self.findings.extend(findings);
         Seen::default().but(rest).but(unseen).unseen
@@ -268,11 +291,9 @@ impl<'a> Course<'a> {
         self.keep_grounded();
         let Self { request, checks, mut findings, skipped, mut counters, .. } = self;
         counters.insert(0, Counters::of(None, None, server.sure_seconds));
-        let cost = |finding: &Finding| finding.time_percent.unwrap_or(0.0);
-        findings.sort_by(|a, b| {
-            b.level.cmp(&a.level).then_with(|| cost(b).total_cmp(&cost(a))).then_with(|| a.key.cmp(&b.key))
-        });
+        findings.sort_by(|one, other| other.cmp_severity(one).then_with(|| one.key.cmp(&other.key)));
         for finding in &mut findings {
+            show_both(finding);
             let change = finding.repair.as_ref().and_then(|repair| repair.change.clone());
             let proposed = finding.experiment.take().or(change.filter(|_| finding.class == Class::Hypothesis));
             finding.experiment = proposed.filter(|change| is_measurable(request.kinds, change));
@@ -290,6 +311,7 @@ impl<'a> Course<'a> {
             provider: server.provider().map(str::to_owned),
             standby: server.session.server.in_recovery,
             container: None,
+            snapshot: None,
             databases,
             counters,
             findings,
@@ -299,6 +321,21 @@ impl<'a> Course<'a> {
             changes: None,
             seconds: begun.elapsed().as_secs_f64(),
         }
+    }
+}
+
+/// Shows a setting as it is beside what the repair makes of it.
+fn show_both(finding: &mut Finding) {
+    let change = finding.repair.as_ref().and_then(|repair| repair.change.as_ref()).or(finding.experiment.as_ref());
+    let Some(Change { kind, target, value: Some(value) }) = change else { return };
+    let place = finding.evidence.iter().position(|one| one.name == *target);
+    if kind == "setting"
+        && let Some(place) = place
+    {
+        let name = format!("{target} would be");
+        let proposed = Evidence { name, value: value.clone(), source: "the repair below".to_owned() };
+        finding.evidence[place].name = format!("{target} now");
+        finding.evidence.insert(place + 1, proposed);
     }
 }
 
@@ -376,6 +413,8 @@ mod tests {
             budget: Duration::ZERO,
             settings: Settings::default(),
             planner: None,
+            looks_apart: None,
+            earlier: None,
             today: "2027-01-31".to_owned(),
             kinds: &[],
             root: None,

@@ -9,9 +9,12 @@ mod host;
 pub mod index;
 pub mod limits;
 mod partition;
+mod preset;
+mod recent;
 mod report;
 mod server;
 mod settings;
+mod snapshot;
 mod statement;
 
 pub use activity::{Activity, Tables, Work, work_between};
@@ -19,5 +22,9 @@ pub use change::{IndexKind, RoleSettingKind, SettingKind, TableOptionKind};
 pub use check::{Check, Threshold};
 pub use checks::CHECKS;
 pub use examination::{Request, examine};
-pub use report::{Changes, Counters, Report, Skip, html, list, manual, text};
+pub use preset::Preset;
+pub use report::{
+    Changes, Counters, Difference, Grown, Report, SettingChanged, Skip, Slower, html, list, manual, text,
+};
 pub use settings::{Settings, Silence};
+pub use snapshot::{Snapshot, StatementCount, TableSize};

@@ -88,6 +88,21 @@ pub const PROVEN_TABLES_MAX: usize = 16;
 /// Longest name of a new index, in bytes. The server allows 63; two digits make a name free.
 pub(crate) const INDEX_NAME_BYTES_MAX: usize = 61;
 
+/// Most statements of a snapshot.
+pub const SNAPSHOT_STATEMENTS_MAX: i64 = 500;
+
+/// Most tables of a snapshot, in each database.
+pub const SNAPSHOT_TABLES_MAX: i64 = 500;
+
+/// Most looks of a record.
+pub const RECORDED_LOOKS_MAX: usize = 200;
+
+/// Most statements and tables of a report that differ from an earlier one.
+pub const DIFFERENCES_MAX: usize = 10;
+
+/// Least time of all statements between two looks from which their shares are taken: less is chance.
+pub(crate) const RECENT_MILLISECONDS_MIN: f64 = 100.0;
+
 /// Most queries that sessions have sent last and that are looked at, in each database.
 pub const SENT_QUERIES_MAX: i64 = 100;
 

@@ -2,6 +2,7 @@
 
 use crate::limits::{LOCK_TIME_MAX_MS, STATEMENT_TIME_MAX_MS};
 use crate::partition::Roots;
+use crate::recent::Earlier;
 use crate::statement::Statements;
 use millstream_model::words::option;
 use millstream_model::{Change, Repair, Restart};
@@ -27,6 +28,8 @@ pub(crate) struct Server {
     pub(crate) sure_seconds: f64,
     /// Sessions show what they do.
     tracks_activities: bool,
+    /// An earlier look at its counters.
+    pub(crate) earlier: Option<Earlier>,
     /// The service that runs the server, if it is a managed one.
     provider: Option<&'static Provider>,
 }
@@ -50,6 +53,7 @@ pub(crate) struct Database {
     pub(crate) measure_time: Duration,
     /// Its partitions and their roots.
     pub(crate) roots: Roots,
+    pub(crate) earlier: Option<Earlier>,
     statements: OnceCell<Statements>,
 }
 
@@ -99,7 +103,17 @@ impl Server {
         let (may_monitor, tracks_activities) = (row.get("may_monitor"), row.get("tracks_activities"));
         let [counted_seconds, sure_seconds] =
             ["counted_seconds", "sure_seconds"].map(|name| row.get::<_, Option<f64>>(name).unwrap_or(0.0).max(1.0));
-        Ok(Self { session, db, may_monitor, planner, counted_seconds, sure_seconds, tracks_activities, provider })
+        Ok(Self {
+            session,
+            db,
+            may_monitor,
+            planner,
+            counted_seconds,
+            sure_seconds,
+            tracks_activities,
+            earlier: None,
+            provider,
+        })
     }
 
     /// The name of the service that runs the server, if it is a managed one.
@@ -183,8 +197,18 @@ impl Database {
         let [counted_seconds, sure_seconds] =
             [server.counted_seconds, server.sure_seconds].map(|seconds| reset.unwrap_or(seconds).max(1.0));
         let roots = Roots::read(&session.client).await?;
-        let (name, statements) = (name.to_owned(), OnceCell::new());
-        Ok(Self { session, name, opened, uncounted, counted_seconds, sure_seconds, measure_time, roots, statements })
+        Ok(Self {
+            session,
+            name: name.to_owned(),
+            opened,
+            uncounted,
+            counted_seconds,
+            sure_seconds,
+            measure_time,
+            roots,
+            earlier: server.earlier.clone(),
+            statements: OnceCell::new(),
+        })
     }
 
     /// The statements that took the most time in it. They are read once.
@@ -192,7 +216,8 @@ impl Database {
     /// # Errors
     /// The server's.
     pub(crate) async fn statements(&self) -> Result<&Statements, Error> {
-        self.statements.get_or_try_init(|| Statements::read(&self.session.client)).await
+        let read = || Statements::read(&self.session.client, &self.name, self.earlier.as_ref());
+        self.statements.get_or_try_init(read).await
     }
 
     /// Opens a session in which statements of others may be planned: planning can call functions that they have written.

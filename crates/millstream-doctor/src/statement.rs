@@ -1,6 +1,7 @@
 //! The statements that the server has counted (`pg_stat_statements`).
 
 use crate::limits::{STATEMENT_BYTES_MAX, STATEMENT_SHOWN_MAX, STATEMENTS_MAX};
+use crate::recent::{Earlier, Recent};
 use millstream_model::Finding;
 use millstream_model::quantity;
 use millstream_pg::{Error, fill, quote_identifier};
@@ -22,9 +23,13 @@ pub(crate) struct Counted {
     pub(crate) rows: u64,
     /// Blocks of tables and indexes that all calls looked at, in memory or on the disk.
     pub(crate) blocks: u64,
+    /// Of these, blocks that were not in shared buffers.
+    pub(crate) reads: u64,
     pub(crate) milliseconds: f64,
     /// Share of the time of all statements in this database, in percent.
     pub(crate) percent: f64,
+    /// The same since an earlier look, and the seconds since then.
+    recent: Option<(f64, f64)>,
     /// Since when the server counts statements.
     since: Since,
 }
@@ -50,6 +55,12 @@ impl Counted {
         self.sql.split(is_mark).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
     }
 
+    /// Share of the time of all statements that it takes now, in percent: since an earlier look, or else since the counters
+    /// began.
+    pub(crate) fn percent_now(&self) -> f64 {
+        self.recent.map_or(self.percent, |(percent, _)| percent)
+    }
+
     /// Blocks that it looked at for each row that it returned. A call that returned none counts as one row.
     pub(crate) fn blocks_per_row(&self) -> f64 {
         self.blocks as f64 / (self.rows.max(self.calls).max(1) as f64)
@@ -67,8 +78,12 @@ impl Counted {
             let drops = quantity::count(self.since.drops);
             finding = finding.with("how often rare statements were dropped", drops, "pg_stat_statements_info.dealloc");
         }
+        if let Some((percent, seconds)) = self.recent {
+            let name = format!("its share of the time in the last {}", quantity::age(seconds));
+            finding = finding.with(&name, format!("{percent:.0} %"), source);
+        }
         finding.counted_seconds = self.since.seconds;
-        finding
+        finding.costs(self.percent_now())
     }
 
     /// The same, with what each call returned and looked at.
@@ -92,11 +107,12 @@ pub(crate) struct Statements {
 }
 
 impl Statements {
-    /// Reads the statements that took the most time in the database of the session.
+    /// Reads the statements that took the most time in the database of the session, and what they take since an earlier
+    /// look.
     ///
     /// # Errors
     /// The server's, but for a library that is not loaded.
-    pub(crate) async fn read(client: &Client) -> Result<Self, Error> {
+    pub(crate) async fn read(client: &Client, database: &str, earlier: Option<&Earlier>) -> Result<Self, Error> {
         let schema = match schema(client).await? {
             Ok(schema) => schema,
             Err(way) => {
@@ -108,7 +124,11 @@ impl Statements {
         match client.query(&sql, &[&STATEMENT_BYTES_MAX, &STATEMENTS_MAX]).await.map_err(Error::from) {
             Ok(rows) => {
                 let since = Since::read(client, &schema).await?;
-                let all = rows.iter().map(|row| counted(row, since));
+                let recent = match earlier {
+                    Some(earlier) => earlier.until_now(client, database).await?,
+                    None => None,
+                };
+                let all = rows.iter().map(|row| counted(row, since, recent.as_ref()));
                 let (hidden, list): (Vec<_>, Vec<_>) = all.partition(|one| one.sql == HIDDEN);
                 let unseen = "statements of other roles; grant pg_monitor to this role to see them";
                 let unseen = (!hidden.is_empty()).then(|| unseen.to_owned());
@@ -205,18 +225,21 @@ const NO_COLUMN: &str = "42703";
 /// What stands in the place of a statement that the role may not see.
 const HIDDEN: &str = "<insufficient privilege>";
 
-fn counted(row: &Row, since: Since) -> Counted {
+fn counted(row: &Row, since: Since, recent: Option<&Recent>) -> Counted {
     let number = |column: &str| u64::try_from(row.get::<_, i64>(column)).unwrap_or(0);
+    let id = row.get::<_, Option<i64>>("queryid").unwrap_or(0);
     Counted {
-        id: row.get::<_, Option<i64>>("queryid").unwrap_or(0),
+        id,
         sql: row.get("query"),
         is_query: row.get("is_query"),
         is_planned: row.get("is_planned"),
         calls: number("calls"),
         rows: number("rows"),
         blocks: number("blocks"),
+        reads: number("reads"),
         milliseconds: row.get("total_exec_time"),
         percent: row.get::<_, Option<f64>>("percent").unwrap_or(0.0),
+        recent: recent.map(|recent| (recent.percent_of(id), recent.seconds)),
         since,
     }
 }
@@ -238,8 +261,10 @@ mod tests {
             calls: 10,
             rows: 40,
             blocks: 400,
+            reads: 0,
             milliseconds: 1.0,
             percent: 1.0,
+            recent: None,
             since,
         };
         assert_eq!(one.words(), ["select", "from", "public", "modem", "m", "where", "a", "1"]);

@@ -8,6 +8,7 @@ with counted as (
         sum(calls)::int8 as calls,
         sum(rows)::int8 as rows,
         sum(shared_blks_hit + shared_blks_read)::int8 as blocks,
+        sum(shared_blks_read)::int8 as reads,
         sum(total_exec_time) as total_exec_time,
         -- What a function runs counts for the statement that calls it, too.
         100 * sum(total_exec_time)

@@ -20,7 +20,7 @@ pub(crate) struct Fault {
     pub(crate) alike: &'static str,
     pub(crate) fault: &'static str,
     /// The subject of the finding.
-    subject: &'static str,
+    pub(crate) subject: &'static str,
     level: Level,
     repair: &'static str,
 }
@@ -202,6 +202,75 @@ pub(crate) const FAULTS: &[Fault] = &[
         level: Level::Warning,
         repair: "alter sequence late minvalue -1000",
     },
+    Fault {
+        check: "constraint-not-validated",
+        settings: "",
+        alike: "create table sound (a int check (a > 0)); create table parent (id int primary key);
+            create table child (id int references parent)",
+        fault: "alter table child add constraint later check (id > 0) not valid",
+        subject: "public.child.later",
+        level: Level::Info,
+        repair: "alter table child validate constraint later",
+    },
+    Fault {
+        check: "trigger-disabled",
+        settings: "",
+        alike: "create table watched (a int); create table copied (a int);
+            create trigger t before update on watched execute function suppress_redundant_updates_trigger();
+            create trigger r before update on copied execute function suppress_redundant_updates_trigger();
+            alter table copied enable replica trigger r",
+        fault: "alter table watched disable trigger t",
+        subject: "public.watched.t",
+        level: Level::Warning,
+        repair: "alter table watched enable trigger t",
+    },
+    Fault {
+        check: "trigger-disabled",
+        settings: "",
+        alike: "create table customer (id int primary key); create table bill (customer int references customer)",
+        fault: "alter table bill disable trigger all",
+        subject: "public.bill.bill_customer_fkey",
+        level: Level::Critical,
+        repair: "alter table bill enable trigger all",
+    },
+    Fault {
+        check: "table-without-key",
+        settings: "[threshold.table-without-key]\nrows = 100",
+        alike: "create table keyed (a int unique); insert into keyed select generate_series(1, 1000); analyze keyed;
+            create table few (a int); insert into few values (1); analyze few;
+            create table whole (a int primary key) partition by range (a);
+            create table part partition of whole for values from (0) to (10000);
+            insert into whole select generate_series(1, 1000); analyze whole",
+        fault: "create table heap (a int); insert into heap select generate_series(1, 1000); analyze heap",
+        subject: "public.heap",
+        level: Level::Info,
+        repair: "alter table heap add primary key (a)",
+    },
+    Fault {
+        check: "narrow-key",
+        settings: "",
+        alike: "create table small (id int primary key); insert into small select generate_series(1, 1000); analyze small;
+            create table large (id bigint primary key); insert into large select 3000000000 + generate_series(1, 1000);
+            analyze large; create table counted (id int generated always as identity primary key);
+            insert into counted overriding system value select 2000000000 + generate_series(1, 1000); analyze counted;
+            create table plain (a int); insert into plain select 2000000000 + generate_series(1, 1000); analyze plain",
+        fault: "create table near (id int primary key); insert into near select 2000000000 + generate_series(1, 1000);
+            analyze near",
+        subject: "public.near.id",
+        level: Level::Critical,
+        repair: "alter table near alter id type bigint; analyze near",
+    },
+    Fault {
+        check: "prefix-index",
+        settings: "[threshold.prefix-index]\nindex_mb = 0",
+        alike: "create table p (a int, b int, c text); create index on p (b, a); create index on p (a desc, b);
+            create unique index on p (a); create index on p (c, a); create index on p (c text_pattern_ops);
+            create index on p (a) where b > 0; create index on p (b) include (c); create index on p (lower(c))",
+        fault: "create index beginning on p (b)",
+        subject: "public.beginning",
+        level: Level::Info,
+        repair: "drop index beginning",
+    },
 ];
 
 pub(crate) fn request(url: &str, checks: &[&str], settings: &str) -> Request {
@@ -214,6 +283,8 @@ pub(crate) fn request(url: &str, checks: &[&str], settings: &str) -> Request {
         settings: Settings::parse(settings).unwrap(),
         today: "2027-01-31".to_owned(),
         planner: None,
+        looks_apart: None,
+        earlier: None,
         kinds: &[&Sysctl, &SysfsAttribute, &SettingKind, &IndexKind, &TableOptionKind, &RoleSettingKind],
         root: None,
     }
@@ -592,6 +663,38 @@ const SERVER_FAULTS: &[ServerFault] = &[
         subject: "track_counts",
         level: Level::Warning,
         repair: &["alter system reset track_counts", "select pg_reload_conf()"],
+    },
+    ServerFault {
+        check: "planner-cost",
+        settings: "",
+        fault: &["alter system set enable_nestloop = off", "select pg_reload_conf()"],
+        subject: "enable_nestloop",
+        level: Level::Warning,
+        repair: &["alter system set enable_nestloop = on", "select pg_reload_conf()"],
+    },
+    ServerFault {
+        check: "planner-cost",
+        settings: "",
+        fault: &["alter system set random_page_cost = 0.5", "select pg_reload_conf()"],
+        subject: "random_page_cost",
+        level: Level::Warning,
+        repair: &["alter system set random_page_cost = 1.1", "select pg_reload_conf()"],
+    },
+    ServerFault {
+        check: "planner-cost",
+        settings: "",
+        fault: &["alter system set cpu_tuple_cost = 1", "select pg_reload_conf()"],
+        subject: "cpu_tuple_cost",
+        level: Level::Warning,
+        repair: &["alter system reset cpu_tuple_cost", "select pg_reload_conf()"],
+    },
+    ServerFault {
+        check: "checkpoint-timeout",
+        settings: "",
+        fault: &["alter system set checkpoint_timeout = '30s'", "select pg_reload_conf()"],
+        subject: "checkpoint_timeout",
+        level: Level::Warning,
+        repair: &["alter system set checkpoint_timeout = '5min'", "select pg_reload_conf()"],
     },
 ];
 

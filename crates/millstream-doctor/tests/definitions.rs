@@ -220,3 +220,25 @@ async fn foreign_keys_of_partitioned_tables_are_seen_on_both_sides() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_published_table_without_a_key_cannot_be_updated() {
+    let settings = "[threshold.table-without-key]\nrows = 100";
+    testkit::each_build(async |database| {
+        let client = database.client().await;
+        sql(
+            &client,
+            "create table sent (a int); insert into sent select generate_series(1, 1000); analyze sent;
+             create table whole (a int); insert into whole select generate_series(1, 1000); analyze whole;
+             alter table whole replica identity full; create publication both for table sent, whole",
+        )
+        .await;
+        let report = report(&database, "table-without-key", settings).await;
+        let levels: Vec<(&str, Level)> =
+            report.findings.iter().map(|finding| (finding.subject.as_str(), finding.level)).collect();
+        assert_eq!(levels, [("public.sent", Level::Warning), ("public.whole", Level::Info)]);
+        client.execute("update whole set a = a", &[]).await.unwrap();
+        client.execute("update sent set a = a", &[]).await.unwrap_err();
+    })
+    .await;
+}

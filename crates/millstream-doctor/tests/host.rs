@@ -201,7 +201,13 @@ async fn planted_faults_of_a_machine_are_found_and_nothing_else() {
 #[tokio::test]
 async fn settings_are_compared_with_the_memory_of_the_machine_or_of_the_control_group() {
     for build in testkit::builds().await {
-        let conf = ["shared_buffers = 128MB", "maintenance_work_mem = 1GB", "effective_io_concurrency = 32"];
+        let conf = [
+            "shared_buffers = 128MB",
+            "work_mem = 16MB",
+            "max_connections = 100",
+            "maintenance_work_mem = 1GB",
+            "effective_io_concurrency = 32",
+        ];
         let conf = conf.into_iter().map(str::to_owned).collect();
         let server = testkit::Server::start(build, testkit::Settings { conf, ..testkit::Settings::default() }).await;
         let url = server.url("postgres");
@@ -217,6 +223,9 @@ async fn settings_are_compared_with_the_memory_of_the_machine_or_of_the_control_
             ("default-setting", "", &limited, &[]),
             ("memory-overcommitted", "", &[memory(large)], &[]),
             ("memory-overcommitted", "", &limited, &[("shared_buffers", Level::Warning)]),
+            ("memory-promised", "", &[memory(large)], &[]),
+            ("memory-promised", "", &[memory(small)], &[("work_mem", Level::Warning)]),
+            ("memory-promised", "", &limited, &[("work_mem", Level::Warning)]),
             ("huge-pages-unused", "", &[memory(large)], &[]),
             ("huge-pages-unused", SMALL, &[memory(large)], &[("huge_pages", Level::Info)]),
         ] {
@@ -283,7 +292,7 @@ async fn a_report_from_a_container_says_whose_facts_it_has() {
         let report = examine(&request).await.unwrap();
         assert_eq!(report.container.as_deref(), container, "{files:?}");
         let says = container.map(|name| format!("The doctor runs in a container ({name})"));
-        let text = millstream_doctor::text(&report);
+        let text = millstream_doctor::text(&report, true);
         assert_eq!(text.contains("The doctor runs in a container"), says.is_some(), "{text}");
         assert!(says.is_none_or(|says| text.contains(&says)), "{text}");
     }

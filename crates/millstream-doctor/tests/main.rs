@@ -5,6 +5,7 @@
 mod alike;
 mod bloat;
 mod checks;
+mod counted;
 mod counters;
 mod databases;
 mod definitions;
@@ -15,8 +16,10 @@ mod hypothetical;
 mod index;
 mod missing;
 mod ordered;
+mod over_time;
 mod partition;
 mod proof;
+mod replication;
 mod role_setting;
 mod server_more;
 mod standby;

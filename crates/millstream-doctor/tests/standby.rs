@@ -40,7 +40,10 @@ async fn a_standby_is_examined_as_a_whole_and_changes_only_its_own_settings() {
         let machine = machine(QUIET);
         let request = Request { root: Some(machine.path().to_owned()), ..request(&url, &[], "") };
         let report = examine(&request).await.unwrap();
-        assert!(report.standby && text(&report).contains("a standby (make repairs on its primary)"), "{report:?}");
+        assert!(
+            report.standby && text(&report, true).contains("a standby (make repairs on its primary)"),
+            "{report:?}"
+        );
 
         let primary = |why: &str| why.contains("examine the primary");
         let elsewhere: BTreeSet<&str> =

@@ -1,6 +1,7 @@
 //! Findings: what is wrong, how that is known, and the way back.
 
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 
 /// How sure a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +25,16 @@ pub enum Level {
     Warning,
     /// Data are in danger, or the server will stop.
     Critical,
+}
+
+/// What a finding endangers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Danger {
+    /// The server may stop, or refuse connections or writes.
+    Service,
+    /// Data may be lost or wrong, or a backup of them incomplete.
+    Data,
 }
 
 /// What is wrong with a server or its machine.
@@ -54,6 +65,12 @@ pub struct Finding {
     /// Share of the time of all statements that it costs, in percent, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_percent: Option<f64>,
+    /// Bytes of the disk or of memory that it takes for nothing, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waste_bytes: Option<u64>,
+    /// What it endangers, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub danger: Option<Danger>,
     /// What else could explain the evidence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alternative: Option<String>,
@@ -139,6 +156,8 @@ impl Finding {
             evidence: Vec::new(),
             counted_seconds: None,
             time_percent: None,
+            waste_bytes: None,
+            danger: None,
             alternative: None,
             repair: None,
             experiment: None,
@@ -162,6 +181,33 @@ impl Finding {
     #[must_use]
     pub fn costs(self, percent: f64) -> Self {
         Self { time_percent: Some(percent), ..self }
+    }
+
+    /// Says how many bytes it takes for nothing.
+    #[must_use]
+    pub fn wastes(self, bytes: u64) -> Self {
+        Self { waste_bytes: Some(bytes), ..self }
+    }
+
+    /// Says what it endangers.
+    #[must_use]
+    pub fn endangers(self, danger: Danger) -> Self {
+        Self { danger: Some(danger), ..self }
+    }
+
+    /// Compares how much two findings matter: by level, then by the share of the time, then by the bytes. A danger counts as
+    /// a share of the time: our own choice.
+    pub fn cmp_severity(&self, other: &Self) -> Ordering {
+        let weight = |one: &Self| {
+            let danger = match one.danger {
+                Some(Danger::Data) => 20.0,
+                Some(Danger::Service) => 10.0,
+                None => 0.0,
+            };
+            one.time_percent.unwrap_or(0.0).max(danger)
+        };
+        let order = self.level.cmp(&other.level).then(weight(self).total_cmp(&weight(other)));
+        order.then(self.waste_bytes.cmp(&other.waste_bytes))
     }
 
     /// Says what else could explain the evidence.

@@ -29,7 +29,7 @@ pub mod words;
 pub use collection::{CollectionName, NameError};
 pub use decimal::{is_decimal, put_decimal};
 pub use fault::{Fault, REASONS, Reason};
-pub use finding::{Change, Class, Evidence, Finding, Level, Repair, Restart};
+pub use finding::{Change, Class, Danger, Evidence, Finding, Level, Repair, Restart};
 pub use key::{KeyColumn, KeySpec};
 pub use key_error::KeyError;
 pub use key_literal::{LiteralError, put_literal, put_version};

@@ -1,6 +1,6 @@
 //! Check `blocked-session`: sessions that wait for a lock of another one.
 
-use super::number::number;
+use super::number::{number, percent};
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Server;
@@ -47,8 +47,12 @@ fn finding(row: &Row, texts: &BTreeMap<i64, String>, task: &Task) -> Finding {
         1 => format!("a session has waited {longest} for a lock that this one holds"),
         _ => format!("{sessions} sessions wait for a lock that this one holds, the longest for {longest}"),
     };
-    let mut finding =
-        task.finding(Level::Warning, name, sentence).with("sessions that wait", sessions, "pg_blocking_pids");
+    let mut finding = task
+        .finding(Level::Warning, name, sentence)
+        // Who waits does nothing: its share of the active sessions is a share of their time.
+        .costs(percent(sessions, number(row, "active")).min(100.0))
+        .with("sessions that wait", sessions, "pg_blocking_pids")
+        .with("active sessions", number(row, "active"), "pg_stat_activity");
     let (state, words): (String, String) = (row.get("state"), row.get("words"));
     if !state.is_empty() {
         finding = finding.with("its state", state, "pg_stat_activity");
@@ -63,7 +67,10 @@ fn finding(row: &Row, texts: &BTreeMap<i64, String>, task: &Task) -> Finding {
     let (sentence, commands, risk) = match (pid, row.get("client")) {
         (0, _) => (
             "commit the prepared transaction, or roll it back, in its database",
-            vec!["select gid, prepared, owner, database from pg_prepared_xacts".to_owned()],
+            vec![
+                "select gid, prepared, owner, database from pg_prepared_xacts".to_owned(),
+                "-- then either commit prepared 'GID', or rollback prepared 'GID'".to_owned(),
+            ],
             "its coordinator may count on it; neither can be taken back",
         ),
         (_, true) => (

@@ -61,7 +61,10 @@ named as (
 ranked as (
     select *, row_number() over (partition by name order by sessions desc, seconds desc) as rank from named
 )
-select name, pid, sessions, seconds, state, words, query_id, client
+select
+    name, pid, sessions, seconds, state, words, query_id, client,
+    (select count(*) from pg_stat_activity where state = 'active' and backend_type = 'client backend'
+        and pid <> pg_backend_pid()) as active
 from ranked
 where rank = 1
 order by sessions desc, seconds desc

@@ -4,7 +4,7 @@ use super::command;
 use crate::check::{Check, Look, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
-use millstream_model::{Class, Level, Repair};
+use millstream_model::{Class, Danger, Level, Repair};
 use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
@@ -26,6 +26,7 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
         );
         let mut finding = task
             .finding(Level::Warning, format!("{kind} {name}"), sentence)
+            .endangers(Danger::Data)
             .with("recorded version", built, "pg_database, pg_collation")
             .with("version of the library", present, "pg_collation_actual_version");
         finding.alternative =

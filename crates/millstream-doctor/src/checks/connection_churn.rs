@@ -4,7 +4,7 @@ use super::number::{needs, number, percent};
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::server::Database;
 use millstream_model::quantity::count;
-use millstream_model::{Class, Level};
+use millstream_model::{Class, Finding, Level};
 use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
@@ -15,6 +15,7 @@ pub(super) const CHECK: Check = Check {
         Threshold { name: "percent", default: 10.0 },
         Threshold { name: "per_second", default: 1.0 },
         Threshold { name: "hours", default: 1.0 },
+        Threshold { name: "now_per_second", default: 20.0 },
     ],
     manual: include_str!("connection_churn.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
@@ -25,30 +26,42 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
     if !database.session.server.in_recovery && database.uncounted.is_some() {
         return Ok(Seen::default().but(database.uncounted.clone()));
     }
+    let client = &database.session.client;
+    let now = match &database.earlier {
+        Some(earlier) => earlier.sessions_per_second(client, &database.name).await?,
+        None => None,
+    };
+    if let Some(now) = now.filter(|now| *now >= task.threshold("now_per_second")) {
+        let sentence = format!("{now:.0} sessions a second are opened now");
+        return Ok(repaired(task.finding(Level::Warning, "", sentence), database).into());
+    }
     let needed = task.threshold("hours") * 3_600.0;
     if let Some(needs) = needs("how often sessions are opened", "of counters", needed, database.sure_seconds) {
         return Ok(Seen::default().but(Some(needs)));
     }
-    let row = database.session.client.query_one(include_str!("connection_churn.sql"), &[]).await?;
+    let row = client.query_one(include_str!("connection_churn.sql"), &[]).await?;
     let (sessions, transactions) = (number(&row, "sessions"), number(&row, "transactions"));
     let seconds = database.counted_seconds;
     let (percent, per_second) = (percent(sessions, transactions), sessions as f64 / seconds);
     if percent < task.threshold("percent") || per_second < task.threshold("per_second") {
         return Ok(Seen::default());
     }
-    let opened = database.opened.as_secs_f64() * 1e3;
     let sentence = format!("{per_second:.1} sessions a second are opened, one for {:.1} transactions", 100.0 / percent);
-    Ok(task
+    let finding = task
         .finding(Level::Warning, "", sentence)
         .with("sessions", count(sessions), "pg_stat_database")
         .with("transactions", count(transactions), "pg_stat_database")
-        .with("time to open the session of this report", format!("{opened:.1} ms"), "measured")
         .with("encrypted sessions now", number(&row, "encrypted"), "pg_stat_ssl")
         .counted(seconds)
-        .unless("a job that opens many sessions has run once since the counters began")
-        .repaired(
-            "keep connections open in the program, or put a pooler such as pgbouncer before the server",
-            "with a transaction pooler, session state does not last",
-        )
-        .into())
+        .unless("a job that opens many sessions has run once since the counters began");
+    Ok(repaired(finding, database).into())
+}
+
+/// The finding with what a session costs, and what to do.
+fn repaired(finding: Finding, database: &Database) -> Finding {
+    let opened = database.opened.as_secs_f64() * 1e3;
+    finding.with("time to open the session of this report", format!("{opened:.1} ms"), "measured").repaired(
+        "keep connections open in the program, or put a pooler such as pgbouncer before the server",
+        "with a transaction pooler, session state does not last",
+    )
 }

@@ -4,7 +4,7 @@ use super::number::{number, percent};
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::server::Server;
 use millstream_model::quantity::count;
-use millstream_model::{Class, Level};
+use millstream_model::{Class, Danger, Level};
 use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
@@ -31,6 +31,7 @@ async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
     let source = if server.may_monitor { "pg_stat_activity" } else { "pg_stat_database.numbackends" };
     Ok(task
         .finding(level, "", sentence)
+        .endangers(Danger::Service)
         .with("used", count(used), source)
         .with("max_connections", count(most), "pg_settings, without the reserved ones")
         .unless("a burst of clients has come and will go")

@@ -47,6 +47,7 @@ fn stolen(host: &Host, task: &Task, twice: &Twice) -> Option<Finding> {
         task.finding(Level::Warning, "steal", sentence)
             .with("stolen now", format!("{percent:.1} %"), &source)
             .with("stolen since the start of the machine", format!("{:.1} %", 100.0 * steal_after / after), TICKS)
+            .costs(percent)
             .counted(twice.seconds)
             .unless(match host.container() {
                 Some(_) => "another container of this machine keeps its processors busy".to_owned(),
@@ -80,6 +81,7 @@ fn throttled(host: &Host, task: &Task) -> Option<Finding> {
     Some(
         task.finding(Level::Warning, "quota", sentence)
             .with("periods in which the quota was used up", format!("{stops:.0} of {periods:.0}"), &source)
+            .costs(percent)
             .counted(seconds)
             .unless("the quota is meant to hold the server back")
             .repaired(

@@ -6,7 +6,7 @@ use crate::host::Host;
 use crate::server::Server;
 use millstream_host::{DiskSpace, disk_space};
 use millstream_model::quantity::bytes;
-use millstream_model::{Class, Finding, Level, Repair};
+use millstream_model::{Class, Danger, Finding, Level, Repair};
 use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
@@ -56,11 +56,11 @@ fn finding(task: &Task, role: &str, place: &str, space: &DiskSpace, wal: Option<
         }
         _ => format!("the disk of the {role} is {percent:.0} % full, by {what}"),
     };
-    let mut finding = task.finding(level, place, sentence).with("free", bytes(space.free), "statvfs").with(
-        "size",
-        bytes(space.all),
-        "statvfs",
-    );
+    let mut finding = task
+        .finding(level, place, sentence)
+        .endangers(Danger::Service)
+        .with("free", bytes(space.free), "statvfs")
+        .with("size", bytes(space.all), "statvfs");
     if let Some(most) = wal {
         finding = finding.with("max_wal_size", bytes(most), "pg_settings");
     }

@@ -1,7 +1,7 @@
 //! Check `duplicate-index`: indexes that another one replaces.
 
 use super::definition::definition;
-use super::number::{bytes, count};
+use super::number::{bytes, count, number};
 use crate::check::{Check, Look, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
@@ -26,6 +26,7 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
         let mut finding = task
             .finding(Level::Warning, name.clone(), sentence)
             .with("definition", &definition, "pg_get_indexdef")
+            .wastes(number(row, "bytes"))
             .with("size", bytes(row, "bytes"), "pg_class.relpages")
             .with("scans of it", count(row, "scans"), "pg_stat_user_indexes");
         finding.alternative =

@@ -2,7 +2,7 @@
 
 use crate::check::{Check, Look, Seen, Task};
 use crate::server::Server;
-use millstream_model::{Class, Level};
+use millstream_model::{Class, Danger, Level};
 use millstream_pg::Error;
 
 /// A setting that should not be off.
@@ -60,6 +60,7 @@ async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
         let row = rows.iter().find(|row| row.get::<_, &str>(0) == *name)?;
         let mut finding = task
             .finding(*level, *name, format!("it is off: {danger}"))
+            .endangers(Danger::Data)
             .with("value", "off", "pg_settings")
             .with("set by", row.get::<_, String>(1), "pg_settings.source")
             .unless((*unless).to_owned());

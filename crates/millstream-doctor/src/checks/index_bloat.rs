@@ -62,6 +62,7 @@ fn of_small(indexes: &Together, database: &Database, task: &Task) -> Option<Find
     let sentence = format!("a rebuild would make {count} small indexes together at least {share:.0} % smaller");
     Some(
         task.finding(Level::Info, database.name.clone(), sentence)
+            .wastes(free)
             .with("size", bytes(size), "pg_class.relpages")
             .with("a rebuild gives back", bytes(free), ESTIMATE)
             .with("the worst", indexes.worst().join(", "), ESTIMATE)
@@ -88,6 +89,7 @@ fn finding(row: &Row, size: u64, free: u64, source: &str, task: &Task) -> Option
     let sentence = format!("a rebuild would make this index of {table} {about}{share:.0} % smaller");
     let mut finding = task
         .finding(Level::Info, name.clone(), sentence)
+        .wastes(free)
         .with("size", bytes(size), "pg_class.relpages")
         .with("a rebuild gives back", bytes(free), source);
     if source == ESTIMATE {

@@ -1,7 +1,7 @@
 //! Check `invalid-index`: indexes whose build failed.
 
 use super::definition::definition;
-use super::number::bytes;
+use super::number::{bytes, number};
 use crate::check::{Check, Look, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
@@ -31,6 +31,7 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
         Some(
             task.finding(Level::Warning, name.clone(), sentence)
                 .with("valid", "no", "pg_index.indisvalid")
+                .wastes(number(row, "bytes"))
                 .with("size", bytes(row, "bytes"), "pg_class.relpages")
                 .with("definition", definition, "pg_get_indexdef")
                 .repaired_by(repair(row, &name)),

@@ -48,7 +48,12 @@ fn finding(row: &Row, task: &Task) -> Finding {
                 "commit it, or roll it back, in its database",
                 "its coordinator may count on it; neither can be taken back",
             )
-            .run([format!("rollback prepared {}", quote_literal(&gid))]),
+            .run([
+                "-- either:".to_owned(),
+                format!("commit prepared {}", quote_literal(&gid)),
+                "-- or:".to_owned(),
+                format!("rollback prepared {}", quote_literal(&gid)),
+            ]),
             None => Repair {
                 sentence: "end it in its program; idle_in_transaction_session_timeout ends idle ones by itself"
                     .to_owned(),

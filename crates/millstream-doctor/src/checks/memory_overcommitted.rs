@@ -5,7 +5,7 @@ use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::host::Host;
 use crate::server::Server;
 use millstream_model::quantity::bytes;
-use millstream_model::{Class, Level};
+use millstream_model::{Class, Danger, Level};
 use millstream_pg::Error;
 use millstream_pg::sizing::{shared_buffers, size};
 
@@ -37,6 +37,7 @@ async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
     let sentence = format!("shared_buffers take {percent:.0} % of the memory that {whose}");
     let mut finding = task
         .finding(level, "shared_buffers", sentence)
+        .endangers(Danger::Service)
         .with("shared_buffers", row.get::<_, String>("shown"), "pg_settings")
         .with("memory of the machine", bytes(facts.memory_bytes), "/proc/meminfo");
     if let Some(limit) = facts.cgroup_bytes {

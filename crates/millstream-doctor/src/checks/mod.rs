@@ -1,15 +1,19 @@
 //! The checks: one file each, named after what is wrong, with its manual page beside it.
 
 mod accept_queue_full;
+mod archiver_failing;
 mod atime;
 mod autovacuum_off;
 mod blocked_session;
 mod bond_leg_down;
 mod bond_partner;
 mod bridge_port_blocked;
+mod cache_misses;
 mod checkpoint_forced;
 mod checkpoint_spread;
+mod checkpoint_timeout;
 mod checkpoints;
+mod checksum_failure;
 mod clock_source;
 mod collation_version;
 pub(crate) mod command;
@@ -17,10 +21,12 @@ mod commit_delay;
 mod connection_churn;
 mod connection_slots;
 mod conntrack_full;
+mod constraint_not_validated;
 mod cpu_governor;
 mod cpu_taken;
 mod dead_sysctl;
 mod dead_tuples;
+mod deadlock;
 mod default_setting;
 mod definition;
 mod device_saturated;
@@ -47,10 +53,12 @@ mod log_not_compacted;
 mod long_transaction;
 mod memory_overcommitted;
 mod memory_pressure;
+mod memory_promised;
 mod minor_version_behind;
 mod missed_index;
 mod missing_index;
 mod model_behind;
+mod narrow_key;
 mod network_link;
 mod never_analyzed;
 mod new_index;
@@ -61,17 +69,24 @@ mod open_files_near_limit;
 mod ours;
 mod out_of_memory_kill;
 mod pgstattuple;
+mod planner_cost;
+mod prefix_index;
 mod proof;
+mod replica_behind;
 mod replication_slot;
+mod rollback;
 mod rotational_flag;
 mod sequence_end;
 mod setting_not_in_effect;
 mod sort_index;
+mod standby_conflict;
 mod table_bloat;
+mod table_without_key;
 mod temporary_files;
 mod together;
 mod top_statement;
 mod transparent_huge_pages;
+mod trigger_disabled;
 mod unlogged_table;
 mod unused_index;
 mod vacuum_pace;
@@ -86,24 +101,30 @@ use crate::check::Check;
 /// Every check, by its name.
 pub const CHECKS: &[Check] = &[
     accept_queue_full::CHECK,
+    archiver_failing::CHECK,
     atime::CHECK,
     autovacuum_off::CHECK,
     blocked_session::CHECK,
     bond_leg_down::CHECK,
     bond_partner::CHECK,
     bridge_port_blocked::CHECK,
+    cache_misses::CHECK,
     checkpoint_forced::CHECK,
     checkpoint_spread::CHECK,
+    checkpoint_timeout::CHECK,
+    checksum_failure::CHECK,
     clock_source::CHECK,
     collation_version::CHECK,
     commit_delay::CHECK,
     connection_churn::CHECK,
     connection_slots::CHECK,
     conntrack_full::CHECK,
+    constraint_not_validated::CHECK,
     cpu_governor::CHECK,
     cpu_taken::CHECK,
     dead_sysctl::CHECK,
     dead_tuples::CHECK,
+    deadlock::CHECK,
     default_setting::CHECK,
     device_saturated::CHECK,
     dirty_limits::CHECK,
@@ -128,24 +149,33 @@ pub const CHECKS: &[Check] = &[
     long_transaction::CHECK,
     memory_overcommitted::CHECK,
     memory_pressure::CHECK,
+    memory_promised::CHECK,
     minor_version_behind::CHECK,
     missed_index::CHECK,
     missing_index::CHECK,
     model_behind::CHECK,
+    narrow_key::CHECK,
     never_analyzed::CHECK,
     no_room_for_update::CHECK,
     not_recorded::CHECK,
     open_files_near_limit::CHECK,
     out_of_memory_kill::CHECK,
+    planner_cost::CHECK,
+    prefix_index::CHECK,
+    replica_behind::CHECK,
     replication_slot::CHECK,
+    rollback::CHECK,
     rotational_flag::CHECK,
     sequence_end::CHECK,
     setting_not_in_effect::CHECK,
     sort_index::CHECK,
+    standby_conflict::CHECK,
     table_bloat::CHECK,
+    table_without_key::CHECK,
     temporary_files::CHECK,
     top_statement::CHECK,
     transparent_huge_pages::CHECK,
+    trigger_disabled::CHECK,
     unlogged_table::CHECK,
     unused_index::CHECK,
     wal_buffers_full::CHECK,

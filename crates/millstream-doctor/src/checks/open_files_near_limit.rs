@@ -5,7 +5,7 @@ use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::host::Host;
 use crate::limits::OPEN_FILES_COUNTED_MAX;
 use crate::server::Server;
-use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_model::{Class, Danger, Finding, Level, Repair, Restart};
 use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
@@ -61,11 +61,11 @@ fn process(host: &Host, task: &Task) -> (Option<Finding>, Option<String>) {
     let percent = 100.0 * open as f64 / most;
     let Some(level) = level(task, percent) else { return (None, None) };
     let sentence = format!("the server's first process has {open} files open, and may open {most:.0}");
-    let mut finding = task.finding(level, "postmaster", sentence).with("open files", open, &files).with(
-        "most",
-        format!("{most:.0}"),
-        &limits,
-    );
+    let mut finding = task
+        .finding(level, "postmaster", sentence)
+        .endangers(Danger::Service)
+        .with("open files", open, &files)
+        .with("most", format!("{most:.0}"), &limits);
     finding.alternative =
         Some("it opens no more: with io_method = io_uring it opens one for each session when it starts".to_owned());
     finding.repair = Some(
@@ -97,6 +97,7 @@ fn machine_finding(task: &Task, open: f64, most: f64, server_may: u64) -> Option
     let sentence = format!("{percent:.0} % of the files that all programs of the machine may open are open");
     let mut finding = task
         .finding(level, setting, sentence)
+        .endangers(Danger::Service)
         .with("open", format!("{open:.0}"), MACHINE)
         .with("most", format!("{most:.0}"), MACHINE)
         .with("that the server may open", server_may, "max_files_per_process times max_connections")

@@ -3,7 +3,7 @@
 use super::number::size;
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::host::Host;
-use millstream_model::{Class, Finding, Level, Repair};
+use millstream_model::{Class, Danger, Finding, Level, Repair};
 use std::path::Path;
 
 pub(super) const CHECK: Check = Check {
@@ -60,7 +60,8 @@ fn killed_finding(host: &Host, task: &Task, kills: &Kills, mode: Option<f64>) ->
         false => (Level::Info, "of this machine, the server's or others, since it was started"),
     };
     let sentence = format!("memory was used up, and the kernel ended processes {whose}: {number:.0}");
-    let mut finding = task.finding(level, "", sentence).with("ended processes", number, file);
+    let mut finding =
+        task.finding(level, "", sentence).endangers(Danger::Service).with("ended processes", number, file);
     if let Some(times) = at_limit {
         finding = finding.with("times at which the group had reached its own limit", times, file);
     }

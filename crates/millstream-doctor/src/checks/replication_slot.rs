@@ -4,7 +4,7 @@ use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Server;
 use millstream_model::quantity::bytes;
-use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_model::{Class, Danger, Finding, Level, Repair, Restart};
 use millstream_pg::{Error, quote_literal};
 use tokio_postgres::Row;
 
@@ -38,6 +38,8 @@ fn finding(row: &Row, task: &Task) -> Finding {
     let level = if much && !active && !lost && keep == "-1" { Level::Critical } else { Level::Warning };
     let mut finding = task
         .finding(level, name.clone(), sentence)
+        .endangers(Danger::Service)
+        .wastes(held.unwrap_or(0))
         .with("held WAL", held.map_or_else(|| "unknown".to_owned(), bytes), "pg_replication_slots.restart_lsn")
         .with("status", status, "pg_replication_slots.wal_status")
         .with("max_slot_wal_keep_size", keep, "pg_settings");

@@ -28,6 +28,11 @@ fn look(host: &Host, task: &Task) -> Seen {
     for (role, disk) in disks.iter().take(DISKS_READ_MAX) {
         let flag = format!("/sys/block/{disk}/queue/rotational");
         let Some(says) = host.number(&flag) else { continue };
+        // Virtual disks mostly say that they rotate. Without a scheduler the kernel does not order requests by it.
+        let scheduler = host.word(&format!("/sys/block/{disk}/queue/scheduler")).unwrap_or_default();
+        if says != 0.0 && scheduler.contains("[none]") {
+            continue;
+        }
         // `/sys` has `!` where the name has a slash.
         let device = host.path(&format!("/dev/{}", disk.replace('!', "/")));
         let latency = |path: &Path| disk_latency(path, DISK_READS_MAX, DISK_READ_TIME_MAX);

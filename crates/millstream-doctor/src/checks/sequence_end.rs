@@ -3,7 +3,7 @@
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
-use millstream_model::{Class, Finding, Level, Repair};
+use millstream_model::{Class, Danger, Finding, Level, Repair};
 use millstream_pg::Error;
 use tokio_postgres::Row;
 
@@ -41,6 +41,7 @@ fn finding(row: &Row, task: &Task) -> Finding {
     let sentence = format!("{percent:.0} % of its numbers{of} are used up");
     let mut finding = task
         .finding(level, name.clone(), sentence)
+        .endangers(Danger::Service)
         .with("last value", row.get::<_, i64>("last_value"), "pg_sequences")
         .with("last one that fits", row.get::<_, i64>("end_value"), "pg_sequences, pg_attribute");
     let mut commands = Vec::new();

@@ -62,6 +62,7 @@ fn of_small(tables: &Together, database: &Database, task: &Task) -> Option<Findi
     let sentence = format!("a rewrite would make {count} small tables together at least {share:.0} % smaller");
     Some(
         task.finding(Level::Info, database.name.clone(), sentence)
+            .wastes(free)
             .with("size", bytes(size), "pg_class.relpages")
             .with("a rewrite gives back", bytes(free), ESTIMATE)
             .with("the worst", tables.worst().join(", "), ESTIMATE)
@@ -121,6 +122,7 @@ fn finding(row: &Row, space: &Space, database: &Database, task: &Task) -> Option
     let sentence = format!("a rewrite would make {what} at least {share:.0} % smaller");
     let mut finding = task
         .finding(if warns { Level::Warning } else { Level::Info }, subject, sentence)
+        .wastes(free)
         .with("size", bytes(size), if dead.is_some() { source } else { "pg_class.relpages" })
         .with("a rewrite gives back", bytes(free), source);
     match dead {

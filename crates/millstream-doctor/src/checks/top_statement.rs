@@ -27,7 +27,6 @@ async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, 
             age(one.milliseconds / 1e3)
         );
         one.add_to(task.finding(Level::Info, format!("{:016x}", one.id), sentence))
-            .costs(one.percent)
             .unless("it is the work that the server is there for")
             .repaired(
                 match server.planner {

@@ -4,7 +4,7 @@ use super::number::bytes;
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
-use millstream_model::{Class, Level};
+use millstream_model::{Class, Danger, Level};
 use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
@@ -22,6 +22,7 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
     let found = rows.iter().map(|row| {
         let name: String = row.get("name");
         task.finding(Level::Info, name.clone(), "a crash of the server empties this table")
+            .endangers(Danger::Data)
             .with("size", bytes(row, "bytes"), "pg_class.relpages")
             .with("relpersistence", "unlogged", "pg_class")
             .unless("its rows can be made again, as those of a cache")

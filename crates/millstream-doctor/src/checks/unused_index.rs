@@ -1,7 +1,7 @@
 //! Check `unused-index`: indexes that no query uses.
 
 use super::definition::definition;
-use super::number::{bytes, count, needs};
+use super::number::{bytes, count, needs, number};
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
@@ -35,6 +35,7 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
             format!("no query has used this index of {table} since the counters began, {} ago", age(counted));
         Some(
             task.finding(Level::Info, name.clone(), sentence)
+                .wastes(number(row, "bytes"))
                 .with("size", bytes(row, "bytes"), "pg_class.relpages")
                 .with("writes to the table", count(row, "writes"), "pg_stat_user_tables")
                 .with("definition", &definition, "pg_get_indexdef")

@@ -6,7 +6,7 @@ use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::{Database, Server};
 use millstream_model::quantity::count;
-use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_model::{Class, Danger, Finding, Level, Repair, Restart};
 use millstream_pg::{Error, quote_identifier};
 use tokio_postgres::{Client, Row};
 
@@ -121,6 +121,7 @@ fn finding(
     let left = count(STOP_AT.saturating_sub(age));
     let sentence = format!("its oldest row is {} {what} old; the server refuses writes in {left} more", count(age));
     task.finding(level, name, sentence)
+        .endangers(Danger::Service)
         .with("age", count(age), source)
         .unless("a vacuum that has begun by itself ends before")
         .repaired_by(repair)

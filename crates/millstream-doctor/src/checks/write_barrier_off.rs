@@ -3,7 +3,7 @@
 use super::command::word;
 use crate::check::{Check, Look, Seen, Task};
 use crate::host::Host;
-use millstream_model::{Class, Level, Repair, Restart};
+use millstream_model::{Class, Danger, Level, Repair, Restart};
 
 pub(super) const CHECK: Check = Check {
     id: "write-barrier-off",
@@ -22,6 +22,7 @@ fn look(host: &Host, task: &Task) -> Seen {
         let sentence = format!("the file system of the {role} does not make the disk write what was flushed");
         let mut finding = task
             .finding(Level::Critical, point.clone(), sentence)
+            .endangers(Danger::Data)
             .with("mount option", option, "/proc/self/mountinfo")
             .with("file system", &mount.file_system, "/proc/self/mountinfo")
             .unless("the disk's cache survives a power failure, for example by a battery");

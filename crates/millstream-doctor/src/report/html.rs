@@ -1,11 +1,15 @@
 //! A report as one page without references to other files.
 
-use super::{Report, class, counting, fix_options, level, restart, summary, surroundings, title, typed, ways};
+use super::{
+    Report, class, cost, counting, fix_options, happened, is_of_machine, level, restart, since, summary, surroundings,
+    title, typed, ways,
+};
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
 use millstream_model::Finding;
 
-/// The report of an examination.
+/// The report of an examination. Notes about the machine are folded.
 pub fn html(report: &Report) -> String {
+    let (folded, shown): (Vec<&Finding>, Vec<&Finding>) = report.findings.iter().partition(|one| is_of_machine(one));
     let style = PreEscaped(include_str!("style.css"));
     let page = markup! {
         (DOCTYPE)
@@ -23,7 +27,13 @@ pub fn html(report: &Report) -> String {
                 @if let Some(counting) = counting(report) { p { (counting) } }
                 @if let Some(surroundings) = surroundings(report) { p { (surroundings) } }
                 @if report.findings.is_empty() { p { "Nothing was found." } }
-                @for finding in &report.findings { (section(finding)) }
+                @for finding in &shown { (section(finding)) }
+                @if !folded.is_empty() {
+                    details {
+                        summary { "Notes about the machine, as most of its kind give them: " (folded.len()) }
+                        @for finding in &folded { (section(finding)) }
+                    }
+                }
                 @if report.findings.iter().any(|finding| !ways(finding).is_empty()) { p { (fix_options()) } }
                 @if !report.skipped.is_empty() {
                     h2 { "Not looked at" }
@@ -42,6 +52,10 @@ pub fn html(report: &Report) -> String {
                 @if let Some(changes) = &report.changes {
                     (names("New since the earlier report", &changes.new))
                     (names("Gone since then", &changes.gone))
+                }
+                @if let Some(since) = since(report) {
+                    h2 { (since) }
+                    ul { @for sentence in happened(report) { li { (sentence) } } }
                 }
             }
         }
@@ -63,6 +77,7 @@ fn section(finding: &Finding) -> Markup {
                 @if let Some(database) = &finding.database { " in " (database) }
             }
             p { (finding.sentence) "." }
+            @if let Some(cost) = cost(finding) { p { b { "Costs: " } (cost) "." } }
             p.source { "This is " (class(finding)) "." }
             table {
                 @for one in &finding.evidence {

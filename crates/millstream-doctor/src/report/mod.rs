@@ -1,16 +1,19 @@
 //! The report of an examination, as text, as a page, and as JSON whose schema is `docs/doctor.schema.json`.
 
+mod difference;
 mod html;
 mod text;
 
-use crate::check::Look;
+use crate::check::{Check, Look};
 use crate::checks::CHECKS;
 use crate::checks::command::word;
 use crate::checks::number::needs;
+use crate::snapshot::Snapshot;
 use millstream_model::words::{command, option};
-use millstream_model::{Class, Finding, Level, Restart, quantity};
+use millstream_model::{Class, Danger, Finding, Level, Restart, quantity};
 use serde::{Deserialize, Serialize};
 
+pub use difference::{Difference, Grown, SettingChanged, Slower};
 pub use html::html;
 pub use text::{list, manual, text};
 
@@ -41,6 +44,9 @@ pub struct Report {
     pub skipped: Vec<Skip>,
     /// Names of the checks that looked everywhere and found nothing.
     pub passed: Vec<String>,
+    /// What the server had counted, for a later report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<Snapshot>,
     /// What differs from an earlier report, if there was one to compare with.
     pub changes: Option<Changes>,
     /// Seconds that the examination took.
@@ -72,12 +78,15 @@ pub struct Skip {
 }
 
 /// What differs from an earlier report.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Changes {
     /// Keys of findings that the earlier report did not have.
     pub new: Vec<String>,
     /// Keys of findings that are gone, although their check looked.
     pub gone: Vec<String>,
+    /// What happened to statements, tables and settings, if the earlier report has a snapshot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub difference: Option<Difference>,
 }
 
 impl Counters {
@@ -108,7 +117,17 @@ impl Report {
         let skips: Vec<Skip> = unknown.into_iter().filter_map(|one| self.counts_too_short(earlier, one)).collect();
         self.passed.retain(|check| !skips.iter().any(|skip| skip.check == *check));
         self.skipped.extend(skips);
-        self.changes = Some(Changes { new, gone });
+        let difference = earlier.snapshot.as_ref().zip(self.snapshot.as_ref());
+        let difference = difference.map(|(before, now)| Difference::between(before, now));
+        self.changes = Some(Changes { new, gone, difference });
+        self
+    }
+
+    /// Adds what happened since an earlier snapshot of the same server.
+    #[must_use]
+    pub fn since_snapshot(mut self, earlier: &Snapshot) -> Self {
+        let difference = self.snapshot.as_ref().map(|now| Difference::between(earlier, now));
+        self.changes = Some(Changes { new: Vec::new(), gone: Vec::new(), difference });
         self
     }
 
@@ -225,6 +244,61 @@ fn summary(report: &Report) -> Option<String> {
     Some(format!("{counts}; most urgent: {}", first.key))
 }
 
+/// What a finding costs, if that is known.
+fn cost(finding: &Finding) -> Option<String> {
+    let time = finding.time_percent.map(|percent| format!("{percent:.0} % of the time"));
+    let waste = finding.waste_bytes.filter(|bytes| *bytes > 0).map(quantity::bytes);
+    let danger = finding.danger.map(|danger| match danger {
+        Danger::Data => "data may be lost or wrong".to_owned(),
+        Danger::Service => "the server may stop, or refuse work".to_owned(),
+    });
+    let all: Vec<String> = danger.into_iter().chain(time).chain(waste).collect();
+    (!all.is_empty()).then(|| all.join("; "))
+}
+
+/// A note about the machine: most machines of its kind give it, whatever their servers do.
+fn is_of_machine(finding: &Finding) -> bool {
+    let check = CHECKS.iter().find(|check| check.id == finding.check);
+    finding.level == Level::Info && check.is_some_and(Check::is_of_machine)
+}
+
+/// What happened since the earlier report, a sentence each.
+fn happened(report: &Report) -> Vec<String> {
+    let Some(difference) = report.changes.as_ref().and_then(|changes| changes.difference.as_ref()) else {
+        return Vec::new();
+    };
+    let slower = difference.slower.iter().map(|one| {
+        let (before, since) = (one.before_ms, one.since_ms);
+        format!(
+            "slower in {}: {since:.1} ms a call instead of {before:.1} ms, {:.0} % of the time, {} calls: {}",
+            one.database,
+            one.percent,
+            quantity::count(one.calls),
+            one.text
+        )
+    });
+    let grown = difference.grown.iter().map(|one| {
+        let [before, now] = [&one.before, &one.now]
+            .map(|size| format!("{}, {} rows", quantity::bytes(size.bytes), quantity::count(size.rows)));
+        format!("grown in {}: {} from {before} to {now}", one.now.database, one.now.table)
+    });
+    let settings = difference.settings.iter().map(|one| {
+        let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "the default".to_owned());
+        let by = one.change.map(|number| format!(", by change {number} of the doctor"));
+        format!("setting {}: {} -> {}{}", one.name, shown(&one.before), shown(&one.now), by.unwrap_or_default())
+    });
+    let unknown = difference.unknown.iter().map(|why| format!("not known: {why}"));
+    slower.chain(grown).chain(settings).chain(unknown).collect()
+}
+
+/// How long ago the earlier look was, if something is known of what happened since.
+fn since(report: &Report) -> Option<String> {
+    let difference = report.changes.as_ref()?.difference.as_ref()?;
+    let nothing =
+        if difference.is_empty() { ": no statement grew slower, no table grew, no setting was changed" } else { "" };
+    Some(format!("In the {} since the earlier look{nothing}", quantity::age(difference.seconds)))
+}
+
 /// Since when the server counts, and what began later.
 fn counting(report: &Report) -> Option<String> {
     let (first, others) = report.counters.split_first()?;
@@ -304,6 +378,7 @@ pub(crate) mod fixture {
             silenced: vec!["unused-index:shop:public.i".to_owned()],
             skipped: vec![skip],
             passed: vec!["invalid-index".to_owned()],
+            snapshot: None,
             changes: None,
             seconds: 0.25,
         }

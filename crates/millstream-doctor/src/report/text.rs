@@ -1,15 +1,19 @@
 //! A report as text for a terminal of 80 columns.
 
-use super::{Report, class, counting, fix_options, level, restart, summary, surroundings, title, typed, ways};
+use super::{
+    Report, class, cost, counting, fix_options, happened, is_of_machine, level, restart, since, summary, surroundings,
+    title, typed, ways,
+};
 use crate::check::Check;
 use millstream_model::Finding;
+use millstream_model::words::option;
 use textwrap::{Options, WordSplitter, fill};
 
 /// Width of the text in characters. Only names and commands are wider, so that they can be copied.
 const WIDTH: usize = 80;
 
-/// The report of an examination.
-pub fn text(report: &Report) -> String {
+/// The report of an examination. Unless `all` is set, notes about the machine are named and not explained.
+pub fn text(report: &Report, all: bool) -> String {
     let mut page = Page::default();
     page.add("", &title(report));
     if let Some(summary) = summary(report) {
@@ -21,15 +25,27 @@ pub fn text(report: &Report) -> String {
     if let Some(surroundings) = surroundings(report) {
         page.add("", &surroundings);
     }
-    for finding in &report.findings {
+    let (folded, shown): (Vec<&Finding>, Vec<&Finding>) =
+        report.findings.iter().partition(|finding| !all && is_of_machine(finding));
+    for finding in shown.iter().copied() {
         page.blank();
         page.finding(finding);
+    }
+    if !folded.is_empty() {
+        page.blank();
+        page.add(
+            "",
+            &format!("Notes about the machine, as most of its kind give them ({} explains them):", option("all")),
+        );
+        for finding in &folded {
+            page.add("  ", &finding.key);
+        }
     }
     if report.findings.is_empty() {
         page.blank();
         page.add("", "Nothing was found.");
     }
-    if report.findings.iter().any(|finding| !ways(finding).is_empty()) {
+    if shown.iter().any(|finding| !ways(finding).is_empty()) {
         page.blank();
         page.add("", &fix_options());
     }
@@ -49,6 +65,13 @@ pub fn text(report: &Report) -> String {
         if !names.is_empty() {
             page.blank();
             page.add(title, &names.join(", "));
+        }
+    }
+    if let Some(since) = since(report) {
+        page.blank();
+        page.add("", &since);
+        for sentence in happened(report) {
+            page.add("  ", &sentence);
         }
     }
     page.0
@@ -130,6 +153,9 @@ impl Page {
         };
         let whole = format!("{}: {what}{}", finding.check, finding.sentence);
         self.add(&format!("{}: ", level(finding.level)), &whole);
+        if let Some(cost) = cost(finding) {
+            self.add("  costs: ", &cost);
+        }
         self.add("  this is ", &class(finding));
         for one in &finding.evidence {
             self.add("    ", &format!("{}: {} ({})", one.name, one.value, one.source));
@@ -176,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_finding_says_how_it_is_known_and_what_to_do() {
-        let text = text(&fixture::report());
+        let text = text(&fixture::report(), false);
         let expected = "\
 PostgreSQL 18.1, database shop, examined in 0.2 s
 1 critical finding, 1 warning; most urgent: sequence-end:shop:public.<s>

@@ -81,6 +81,8 @@ pub async fn fix(args: &FixArgs, output: Output, signals: &Signals) -> Result<Ex
         budget: args.budget,
         settings,
         planner: super::planner(args.prove, args.plan_as.as_deref(), &db),
+        looks_apart: None,
+        earlier: None,
         today,
         kinds: KINDS,
         root: None,

@@ -1,6 +1,7 @@
 //! `doctor`: examines a server, explains its checks, applies repairs and takes them back.
 
 mod fix;
+mod looks;
 mod measure;
 mod watch;
 
@@ -11,8 +12,8 @@ use crate::failure::Failure;
 use crate::output::{Output, write_page};
 use crate::signal::Signals;
 use crate::target::resolve_running;
-use millstream_doctor::limits::FILE_BYTES_MAX;
-use millstream_doctor::{CHECKS, Check, Report, Request, Settings, examine, html, list, manual, text};
+use looks::{Earlier, read};
+use millstream_doctor::{CHECKS, Check, Preset, Request, Settings, examine, html, list, manual, text};
 use millstream_model::Level;
 use millstream_pg::{ConnInfo, Environment};
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ Examples:
   millstream doctor
   millstream doctor --db postgres://monitor@db1/shop --fail-on critical
   millstream doctor --check wraparound,dead-tuples --output json
+  millstream doctor --preset triage
   millstream doctor --html report.html --since yesterday.json
   millstream doctor --check missed-index --plan-as app_role
   millstream doctor explain dead-tuples
@@ -45,6 +47,14 @@ pub struct DoctorArgs {
     /// Run only these checks
     #[arg(long = "check", value_name = "ID[,ID..]", value_delimiter = ',')]
     checks: Vec<String>,
+
+    /// Run only the checks that answer a question
+    #[arg(long, value_name = "QUESTION", conflicts_with = "checks")]
+    preset: Option<Question>,
+
+    /// Explain the notes about the machine, too
+    #[arg(long)]
+    all: bool,
 
     /// Examine only the database that --db names, not all of the server
     #[arg(long)]
@@ -71,7 +81,7 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
-    /// Compare with an earlier report, made with --output json
+    /// Compare with an earlier report, made with --output json, or with the oldest look of `doctor watch --record`
     #[arg(long, value_name = "FILE")]
     since: Option<PathBuf>,
 
@@ -121,6 +131,30 @@ enum FailOn {
     Never,
 }
 
+/// A preset, as an option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Question {
+    /// Why is the server slow or in danger now?
+    Triage,
+    /// Is a new version of the program or of its schema sound?
+    Deploy,
+    /// What grows slowly?
+    Weekly,
+}
+
+impl From<Question> for Preset {
+    fn from(question: Question) -> Self {
+        match question {
+            Question::Triage => Self::Triage,
+            Question::Deploy => Self::Deploy,
+            Question::Weekly => Self::Weekly,
+        }
+    }
+}
+
+/// Time between two looks at the statements, from which their shares of the time are taken.
+const LOOKS_APART: Duration = Duration::from_secs(1);
+
 /// Runs the command.
 pub async fn run(args: &DoctorArgs, output: Output, signals: &Signals) -> Result<Exit, Failure> {
     match &args.command {
@@ -137,27 +171,32 @@ pub async fn run(args: &DoctorArgs, output: Output, signals: &Signals) -> Result
         return Err(unknown(other));
     }
     let settings = settings(args.config.as_deref())?;
-    let earlier = args.since.as_deref().map(earlier).transpose()?;
+    let earlier = args.since.as_deref().map(Earlier::read).transpose()?;
     let db = resolve_running(&args.target).await?;
     let planner = planner(args.prove, args.plan_as.as_deref(), &db);
     let request = Request {
         db,
-        checks: args.checks.clone(),
+        checks: match args.preset {
+            Some(question) => Preset::from(question).checks().into_iter().map(str::to_owned).collect(),
+            None => args.checks.clone(),
+        },
         one_database: args.one_database,
         key: None,
         budget: args.budget,
         settings,
         planner,
+        looks_apart: Some(LOOKS_APART),
+        earlier: earlier.as_ref().and_then(Earlier::snapshot).cloned(),
         today: today(),
         kinds: KINDS,
         root: None,
     };
     let report = Box::pin(examine(&request)).await?;
-    let report = earlier.iter().fold(report, Report::since);
+    let report = earlier.iter().fold(report, |report, earlier| earlier.compared(report));
     if output.is_json() {
         output.json(&report)?;
     } else {
-        output.line(text(&report).trim_end())?;
+        output.line(text(&report, args.all).trim_end())?;
     }
     if let Some(path) = &args.html {
         write_page(path, &html(&report))?;
@@ -195,22 +234,6 @@ fn settings(given: Option<&Path>) -> Result<Settings, Failure> {
     let usual = Path::new("doctor.toml");
     let Some(path) = given.or(Some(usual).filter(|path| path.exists())) else { return Ok(Settings::default()) };
     Settings::parse(&read(path)?).map_err(|why| Failure::user(format!("{}: {why}", path.display())))
-}
-
-fn earlier(path: &Path) -> Result<Report, Failure> {
-    serde_json::from_str(&read(path)?).map_err(|error| {
-        Failure::user(format!("{} is not a report of the doctor: {error}", path.display()))
-            .hint("make one with millstream doctor --output json > FILE")
-    })
-}
-
-fn read(path: &Path) -> Result<String, Failure> {
-    let failed = |error: std::io::Error| Failure::user(format!("cannot read {}", path.display())).because(&error);
-    let size = std::fs::metadata(path).map_err(failed)?.len();
-    if size > FILE_BYTES_MAX {
-        return Err(Failure::user(format!("{} is too large: it has {size} bytes", path.display())));
-    }
-    std::fs::read_to_string(path).map_err(failed)
 }
 
 fn explained(id: Option<&str>, output: Output) -> Result<Exit, Failure> {

@@ -1,5 +1,6 @@
 //! `doctor watch`: looks at a server for a while, and says what limits it.
 
+use super::looks;
 use crate::args::{TargetArgs, duration};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -13,6 +14,7 @@ use millstream_lab::core::{Limited, Limiter, Observed};
 use millstream_lab::recorder::{Recorder, Recording, Watched};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Most waits and tables that are shown.
@@ -44,11 +46,21 @@ const SHOWN: &[(&str, &str, &str)] = &[
 ///
 /// It reads only. A role with the rights of pg_monitor sees what the sessions of others wait for.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  millstream doctor watch\n  millstream doctor watch --for 5m --output json")]
+#[command(
+    after_help = "Examples:\n  millstream doctor watch\n  millstream doctor watch --for 5m --output json\n  millstream doctor watch --for 1h --record looks.jsonl"
+)]
 pub struct WatchArgs {
     /// How long to look
     #[arg(long = "for", value_name = "TIME", default_value = "30s", value_parser = duration)]
     time: Duration,
+
+    /// Keep looks at the server's counters in this file, for `doctor --since`: the first, one every --every, and the last
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+
+    /// Time between two looks that are kept
+    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = duration, requires = "record")]
+    every: Duration,
 
     #[command(flatten)]
     target: TargetArgs,
@@ -85,9 +97,23 @@ pub async fn watch(args: &WatchArgs, output: Output, signals: &Signals) -> Resul
     let recorder = Recorder::start(&program, &dir.path().join("recording"), watched).await.map_err(failed)?;
     let (begun, before) = (Instant::now(), activity.tables().await?);
     note(&format!("looking for {:?}; Ctrl-C ends it early", args.time));
-    tokio::select! {
-        () = tokio::time::sleep(args.time) => {}
-        _ = signals.stop_asked() => {}
+    let end = tokio::time::Instant::now() + args.time;
+    loop {
+        if let Some(path) = &args.record {
+            looks::record(path, &activity.snapshot().await?)?;
+        }
+        let next = if args.record.is_some() { end.min(tokio::time::Instant::now() + args.every) } else { end };
+        tokio::select! {
+            () = tokio::time::sleep_until(next) => {}
+            _ = signals.stop_asked() => break,
+        }
+        if tokio::time::Instant::now() >= end {
+            break;
+        }
+    }
+    if let Some(path) = &args.record {
+        looks::record(path, &activity.snapshot().await?)?;
+        note(&format!("record: {}", path.display()));
     }
     let (seconds, after) = (begun.elapsed().as_secs_f64(), activity.tables().await?);
     let recording = recorder.finish().await.map_err(failed)?;

@@ -1,0 +1,43 @@
+//! Check `constraint-not-validated`: constraints that old rows may break.
+
+use super::definition::definition;
+use super::number::count;
+use crate::check::{Check, Look, Seen, Task};
+use crate::limits::ROWS_MAX;
+use crate::server::Database;
+use millstream_model::{Class, Level};
+use millstream_pg::Error;
+
+pub(super) const CHECK: Check = Check {
+    id: "constraint-not-validated",
+    about: "constraints that were added without looking at the rows that were there",
+    class: Class::Fact,
+    thresholds: &[],
+    manual: include_str!("constraint_not_validated.md"),
+    looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
+};
+
+async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+    let sql = include_str!("constraint_not_validated.sql");
+    let rows = database.session.client.query(sql, &[&ROWS_MAX]).await?;
+    let found = rows.iter().filter_map(|row| {
+        let definition = definition(row)?;
+        let (table, name): (String, String) = (row.get("table_name"), row.get("name"));
+        Some(
+            task.finding(
+                Level::Info,
+                format!("{table}.{name}"),
+                "rows that were there before it may break this constraint",
+            )
+            .with("definition", definition, "pg_get_constraintdef")
+            .with("rows", count(row, "rows"), "pg_class.reltuples")
+            .unless("the rows from before are allowed to break it")
+            .repaired(
+                "validate it: then the planner may rely on it, too",
+                "it reads the whole table, beside other work, and fails if a row breaks the constraint",
+            )
+            .run([format!("alter table {table} validate constraint {name}")]),
+        )
+    });
+    Ok(found.collect())
+}

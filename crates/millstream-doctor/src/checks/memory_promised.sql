@@ -1,0 +1,7 @@
+-- What the server may use: sizes in bytes, as new sessions have them, and how many sessions there are and may be.
+select
+    (select s.setting::bigint * current_setting('block_size')::bigint from pg_settings as s where s.name = 'shared_buffers')
+        as buffers,
+    (select s.reset_val::bigint * 1024 from pg_settings as s where s.name = 'work_mem') as work_mem,
+    current_setting('max_connections')::bigint as max_sessions,
+    (select count(*) from pg_stat_activity where backend_type = 'client backend') as sessions

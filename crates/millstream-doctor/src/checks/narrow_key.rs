@@ -1,0 +1,45 @@
+//! Check `narrow-key`: keys that run out of numbers, and get them from no sequence.
+
+use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::limits::ROWS_MAX;
+use crate::server::Database;
+use millstream_model::quantity::count;
+use millstream_model::{Class, Danger, Level};
+use millstream_pg::Error;
+
+pub(super) const CHECK: Check = Check {
+    id: "narrow-key",
+    about: "keys near the largest number of their type that a program numbers itself, or that refer to such a key",
+    class: Class::Arithmetic,
+    thresholds: &[Threshold { name: "percent", default: 70.0 }, Threshold { name: "critical_percent", default: 90.0 }],
+    manual: include_str!("narrow_key.md"),
+    looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
+};
+
+async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+    let share = task.threshold("percent") / 100.0;
+    let rows = database.session.client.query(include_str!("narrow_key.sql"), &[&share, &ROWS_MAX]).await?;
+    let found = rows.iter().map(|row| {
+        let (table, column): (String, String) = (row.get("table_name"), row.get("column_name"));
+        let (largest, end): (i64, i64) = (row.get("largest"), row.get("end_value"));
+        let percent = 100.0 * largest as f64 / end as f64;
+        let level = if percent >= task.threshold("critical_percent") { Level::Critical } else { Level::Warning };
+        let number = |value: i64| count(u64::try_from(value).unwrap_or(0));
+        task.finding(
+            level,
+            format!("{table}.{column}"),
+            format!("{percent:.0} % of the numbers of its type are used up"),
+        )
+        .with("largest value at the last analyze", number(largest), "pg_stats")
+        .with("largest value of the type", number(end), row.get::<_, &str>("type"))
+        .endangers(Danger::Service)
+        .unless("the numbers are no counter, such as hashes or codes")
+        .repaired(
+            "make the column bigint, and with it all that refer to it; on a large table add a new column instead, \
+                 fill it in steps and swap them",
+            "it rewrites the table and its indexes under an exclusive lock",
+        )
+        .run([format!("alter table {table} alter column {column} type bigint")])
+    });
+    Ok(found.collect())
+}

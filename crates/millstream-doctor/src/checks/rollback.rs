@@ -1,0 +1,52 @@
+//! Check `rollback`: transactions whose work is thrown away.
+
+use super::number::{needs, number, percent};
+use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::server::Database;
+use millstream_model::quantity::count;
+use millstream_model::{Class, Level};
+use millstream_pg::Error;
+
+pub(super) const CHECK: Check = Check {
+    id: "rollback",
+    about: "many transactions that end without a commit: their work was for nothing",
+    class: Class::Arithmetic,
+    thresholds: &[
+        Threshold { name: "percent", default: 20.0 },
+        Threshold { name: "per_second", default: 1.0 },
+        Threshold { name: "hours", default: 1.0 },
+    ],
+    manual: include_str!("rollback.md"),
+    looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
+};
+
+async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+    // A standby counts its own.
+    if !database.session.server.in_recovery && database.uncounted.is_some() {
+        return Ok(Seen::default().but(database.uncounted.clone()));
+    }
+    let needed = task.threshold("hours") * 3_600.0;
+    if let Some(needs) = needs("how many transactions are rolled back", "of counters", needed, database.sure_seconds) {
+        return Ok(Seen::default().but(Some(needs)));
+    }
+    let sql = "select xact_commit as commits, xact_rollback as rollbacks from pg_stat_database \
+               where datname = current_database()";
+    let row = database.session.client.query_one(sql, &[]).await?;
+    let (commits, rollbacks, seconds) = (number(&row, "commits"), number(&row, "rollbacks"), database.counted_seconds);
+    let (share, per_second) = (percent(rollbacks, commits.saturating_add(rollbacks)), rollbacks as f64 / seconds);
+    if rollbacks == 0 || share < task.threshold("percent") || per_second < task.threshold("per_second") {
+        return Ok(Seen::default());
+    }
+    let sentence = format!("{share:.0} % of the transactions are rolled back, {per_second:.1} a second");
+    Ok(task
+        .finding(Level::Warning, "", sentence)
+        .with("transactions rolled back", count(rollbacks), "pg_stat_database")
+        .with("transactions committed", count(commits), "pg_stat_database")
+        .counted(seconds)
+        .unless("a program or a pooler ends transactions that only read with a rollback, which costs nothing")
+        .repaired(
+            "look in the server's log for the errors that end them; log_min_error_statement shows the statements",
+            "none",
+        )
+        .into())
+}

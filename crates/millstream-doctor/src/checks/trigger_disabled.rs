@@ -1,0 +1,42 @@
+//! Check `trigger-disabled`: triggers that do not run, among them those that enforce foreign keys.
+
+use crate::check::{Check, Look, Seen, Task};
+use crate::limits::ROWS_MAX;
+use crate::server::Database;
+use millstream_model::{Class, Danger, Level};
+use millstream_pg::Error;
+
+pub(super) const CHECK: Check = Check {
+    id: "trigger-disabled",
+    about: "triggers that are switched off; without its triggers a foreign key is not enforced",
+    class: Class::Fact,
+    thresholds: &[],
+    manual: include_str!("trigger_disabled.md"),
+    looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
+};
+
+async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+    let rows = database.session.client.query(include_str!("trigger_disabled.sql"), &[&ROWS_MAX]).await?;
+    let found = rows.iter().map(|row| {
+        let (table, name): (String, String) = (row.get("table_name"), row.get("name"));
+        let states = row.get::<_, String>("states");
+        if row.get("is_key") {
+            let sentence = "this foreign key is not enforced, because its triggers are disabled";
+            return task
+                .finding(Level::Critical, format!("{table}.{name}"), sentence)
+                .with("its triggers", states, "pg_trigger.tgenabled")
+                .endangers(Danger::Data)
+                .repaired(
+                    "enable the triggers; then drop the foreign key and add it again, so that all rows are looked at",
+                    "rows that came meanwhile may break the key, and adding it again fails until you have mended them",
+                )
+                .run([format!("alter table {table} enable trigger all")]);
+        }
+        task.finding(Level::Warning, format!("{table}.{name}"), "this trigger is disabled: it runs in no session")
+            .with("its state", states, "pg_trigger.tgenabled")
+            .unless("it is left out on purpose, as while data is copied")
+            .repaired("enable it, or drop it if nobody needs it", "what it should have done meanwhile stays undone")
+            .run([format!("alter table {table} enable trigger {name}")])
+    });
+    Ok(found.collect())
+}

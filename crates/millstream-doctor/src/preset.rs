@@ -1,0 +1,108 @@
+//! Presets: which checks answer which question.
+
+use crate::check::{Check, Look};
+use crate::checks::CHECKS;
+
+/// A question of a user, and the checks that answer it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preset {
+    /// The server is slow or in danger now.
+    Triage,
+    /// A new version of a program, or of its schema, is about to go live, or just did.
+    Deploy,
+    /// What grows slowly: once a week.
+    Weekly,
+}
+
+/// Checks that see what is happening now, or what stops a server.
+const TRIAGE: &[&str] = &[
+    "accept-queue-full",
+    "archiver-failing",
+    "blocked-session",
+    "checkpoint-forced",
+    "checksum-failure",
+    "commit-delay",
+    "connection-churn",
+    "connection-slots",
+    "conntrack-full",
+    "cpu-taken",
+    "dead-tuples",
+    "device-saturated",
+    "disk-full",
+    "durability-off",
+    "long-transaction",
+    "memory-pressure",
+    "missing-index",
+    "open-files-near-limit",
+    "out-of-memory-kill",
+    "replica-behind",
+    "replication-slot",
+    "sequence-end",
+    "standby-conflict",
+    "temporary-files",
+    "top-statement",
+    "wal-buffers-full",
+    "wraparound",
+];
+
+/// Checks of what a schema and its statements are like.
+const DEPLOY: &[&str] = &[
+    "blocked-session",
+    "constraint-not-validated",
+    "deadlock",
+    "distinct-prefix",
+    "duplicate-index",
+    "foreign-key-without-index",
+    "hot-row",
+    "invalid-index",
+    "json-member-missing",
+    "missed-index",
+    "missing-index",
+    "narrow-key",
+    "never-analyzed",
+    "no-room-for-update",
+    "prefix-index",
+    "rollback",
+    "sequence-end",
+    "setting-not-in-effect",
+    "sort-index",
+    "table-without-key",
+    "top-statement",
+    "trigger-disabled",
+    "unlogged-table",
+];
+
+/// Checks that speak of a moment: a week later it is over.
+const MOMENTS: &[&str] = &["blocked-session", "commit-delay", "long-transaction"];
+
+impl Preset {
+    /// Names of its checks.
+    pub fn checks(self) -> Vec<&'static str> {
+        match self {
+            Self::Triage => TRIAGE.to_vec(),
+            Self::Deploy => DEPLOY.to_vec(),
+            Self::Weekly => CHECKS.iter().filter(|check| is_weekly(check)).map(|check| check.id).collect(),
+        }
+    }
+}
+
+/// Whether what a check finds lasts.
+fn is_weekly(check: &Check) -> bool {
+    !MOMENTS.contains(&check.id) && !check.looks.iter().all(|look| matches!(look, Look::Later(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presets_name_checks_and_each_check_is_in_one() {
+        let presets = [Preset::Triage, Preset::Deploy, Preset::Weekly].map(Preset::checks);
+        for names in &presets {
+            assert!(names.is_sorted() && names.len() < CHECKS.len(), "{names:?}");
+            assert_eq!(names.iter().find(|name| !CHECKS.iter().any(|check| check.id == **name)), None);
+        }
+        let missing = CHECKS.iter().find(|check| presets.iter().all(|names| !names.contains(&check.id)));
+        assert_eq!(missing.map(|check| check.id), None);
+    }
+}
