@@ -216,7 +216,15 @@ impl Database {
     /// # Errors
     /// The server's.
     pub(crate) async fn statements(&self) -> Result<&Statements, Error> {
-        let read = || Statements::read(&self.session.client, &self.name, self.earlier.as_ref());
+        let read = async || {
+            let mut statements = Statements::read(&self.session.client).await?;
+            if let Some(earlier) = &self.earlier
+                && let Some(recent) = earlier.until_now(&self.session.client, &self.name).await?
+            {
+                statements.now_take(|id| recent.percent_of(id), recent.seconds);
+            }
+            Ok(statements)
+        };
         self.statements.get_or_try_init(read).await
     }
 

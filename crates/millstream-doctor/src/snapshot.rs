@@ -30,7 +30,8 @@ pub struct StatementCount {
     pub database: String,
     /// Its number, `queryid`.
     pub id: i64,
-    /// Its text without constants, shortened. Empty if this role may not see it.
+    /// Its text without constants, shortened. Only the first word of a statement that neither reads nor writes rows. Empty if
+    /// this role may not see it.
     pub text: String,
     /// Calls.
     pub calls: u64,
@@ -47,7 +48,7 @@ pub struct TableSize {
     pub table: String,
     /// Its size without indexes, at the last vacuum or analyze.
     pub bytes: u64,
-    /// Its rows, as the server has counted them.
+    /// Its rows, at the last vacuum or analyze.
     pub rows: u64,
 }
 

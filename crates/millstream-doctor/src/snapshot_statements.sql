@@ -3,7 +3,12 @@
 select
     d.datname::text as database,
     s.queryid,
-    coalesce(min(s.query) filter (where s.query <> '<insufficient privilege>'), '') as query,
+    -- Up to version 15 the server keeps the constants of other statements, a password for instance.
+    coalesce(
+        min(s.query) filter (where s.query ~* '^\s*(select|with|insert|update|delete|merge|values)\M'),
+        min(substring(s.query from '^\s*([[:alpha:]]+)')),
+        ''
+    ) as query,
     sum(s.calls)::bigint as calls,
     sum(s.total_exec_time)::float8 as milliseconds
 from

@@ -3,7 +3,7 @@ select
     current_database()::text as database,
     format('%I.%I', n.nspname, c.relname) as name,
     c.relpages::bigint * current_setting('block_size')::bigint as bytes,
-    greatest(pg_stat_get_live_tuples(c.oid), c.reltuples::bigint, 0) as rows
+    greatest(c.reltuples::bigint, 0) as rows
 from
     pg_class as c
     join pg_namespace as n on n.oid = c.relnamespace and n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast')

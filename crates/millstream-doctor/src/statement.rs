@@ -1,7 +1,6 @@
 //! The statements that the server has counted (`pg_stat_statements`).
 
 use crate::limits::{STATEMENT_BYTES_MAX, STATEMENT_SHOWN_MAX, STATEMENTS_MAX};
-use crate::recent::{Earlier, Recent};
 use millstream_model::Finding;
 use millstream_model::quantity;
 use millstream_pg::{Error, fill, quote_identifier};
@@ -107,12 +106,11 @@ pub(crate) struct Statements {
 }
 
 impl Statements {
-    /// Reads the statements that took the most time in the database of the session, and what they take since an earlier
-    /// look.
+    /// Reads the statements that took the most time in the database of the session.
     ///
     /// # Errors
     /// The server's, but for a library that is not loaded.
-    pub(crate) async fn read(client: &Client, database: &str, earlier: Option<&Earlier>) -> Result<Self, Error> {
+    pub(crate) async fn read(client: &Client) -> Result<Self, Error> {
         let schema = match schema(client).await? {
             Ok(schema) => schema,
             Err(way) => {
@@ -124,11 +122,7 @@ impl Statements {
         match client.query(&sql, &[&STATEMENT_BYTES_MAX, &STATEMENTS_MAX]).await.map_err(Error::from) {
             Ok(rows) => {
                 let since = Since::read(client, &schema).await?;
-                let recent = match earlier {
-                    Some(earlier) => earlier.until_now(client, database).await?,
-                    None => None,
-                };
-                let all = rows.iter().map(|row| counted(row, since, recent.as_ref()));
+                let all = rows.iter().map(|row| counted(row, since));
                 let (hidden, list): (Vec<_>, Vec<_>) = all.partition(|one| one.sql == HIDDEN);
                 let unseen = "statements of other roles; grant pg_monitor to this role to see them";
                 let unseen = (!hidden.is_empty()).then(|| unseen.to_owned());
@@ -142,6 +136,13 @@ impl Statements {
                 Ok(Self { unseen, ..Self::default() })
             }
             Err(error) => Err(error),
+        }
+    }
+
+    /// Says which shares of the time they take since an earlier look, so many seconds ago.
+    pub(crate) fn now_take(&mut self, percent_of: impl Fn(i64) -> f64, seconds: f64) {
+        for one in &mut self.list {
+            one.recent = Some((percent_of(one.id), seconds));
         }
     }
 
@@ -225,11 +226,10 @@ const NO_COLUMN: &str = "42703";
 /// What stands in the place of a statement that the role may not see.
 const HIDDEN: &str = "<insufficient privilege>";
 
-fn counted(row: &Row, since: Since, recent: Option<&Recent>) -> Counted {
+fn counted(row: &Row, since: Since) -> Counted {
     let number = |column: &str| u64::try_from(row.get::<_, i64>(column)).unwrap_or(0);
-    let id = row.get::<_, Option<i64>>("queryid").unwrap_or(0);
     Counted {
-        id,
+        id: row.get::<_, Option<i64>>("queryid").unwrap_or(0),
         sql: row.get("query"),
         is_query: row.get("is_query"),
         is_planned: row.get("is_planned"),
@@ -239,7 +239,7 @@ fn counted(row: &Row, since: Since, recent: Option<&Recent>) -> Counted {
         reads: number("reads"),
         milliseconds: row.get("total_exec_time"),
         percent: row.get::<_, Option<f64>>("percent").unwrap_or(0.0),
-        recent: recent.map(|recent| (recent.percent_of(id), recent.seconds)),
+        recent: None,
         since,
     }
 }

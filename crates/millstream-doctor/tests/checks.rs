@@ -807,7 +807,7 @@ async fn a_role_without_rights_gets_what_it_may_see_and_reasons_for_the_rest() {
         let reasons: Vec<(&str, &str)> = reasons.collect();
         let young: Vec<&str> = reasons.iter().filter(|(_, why)| is_young(why)).map(|(check, _)| *check).collect();
         let skipped: Vec<(&str, &str)> = reasons.into_iter().filter(|(_, why)| !is_young(why)).collect();
-        assert_eq!(young, ["connection-churn", "temporary-files", "unused-index"]);
+        assert_eq!(young, ["connection-churn", "rollback", "temporary-files", "unused-index"]);
         let disks = "the disks, because the data directory is hidden";
         let expected = [
             ("atime", disks),
@@ -817,6 +817,7 @@ async fn a_role_without_rights_gets_what_it_may_see_and_reasons_for_the_rest() {
             ("disk-scheduler", disks),
             ("long-transaction", "sessions of other roles"),
             ("not-recorded", "which libraries are loaded"),
+            ("replica-behind", "replicas"),
             ("rotational-flag", disks),
             ("setting-not-in-effect", "the configuration files"),
             ("write-barrier-off", disks),

@@ -5,7 +5,7 @@ use millstream_doctor::{examine, text};
 use millstream_testkit as testkit;
 
 /// The server of the tests may have counted for days, but not for so long.
-pub(crate) const LONG: &str = "[threshold.connection-churn]\nhours = 840\n[threshold.temporary-files]\nhours = 840";
+pub(crate) const LONG: &str = "[threshold.connection-churn]\nhours = 840\n[threshold.temporary-files]\nhours = 840\n[threshold.rollback]\nhours = 840";
 
 #[tokio::test]
 async fn a_check_that_needs_weeks_of_counters_has_not_looked_after_seconds() {

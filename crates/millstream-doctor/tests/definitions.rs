@@ -230,7 +230,7 @@ async fn a_published_table_without_a_key_cannot_be_updated() {
             &client,
             "create table sent (a int); insert into sent select generate_series(1, 1000); analyze sent;
              create table whole (a int); insert into whole select generate_series(1, 1000); analyze whole;
-             alter table whole replica identity full; create publication both for table sent, whole",
+             alter table whole replica identity full; create publication all_keys for table sent, whole",
         )
         .await;
         let report = report(&database, "table-without-key", settings).await;

@@ -121,8 +121,9 @@ const FAULTS: &[Fault] = &[
         check: "rotational-flag",
         // Whatever the disk of the test answers in.
         settings: FAST,
-        alike: &[],
-        fault: &[("sys/block/sda/queue/rotational", "1\n")],
+        // Virtual disks say that they rotate. Without a scheduler nothing depends on it.
+        alike: &[("sys/block/sda/queue/rotational", "1\n")],
+        fault: &[("sys/block/sda/queue/rotational", "1\n"), ("sys/block/sda/queue/scheduler", "[mq-deadline] none\n")],
         subject: "sda",
         level: Level::Info,
     },

@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 /// What the counters of the primary know.
 const COUNTED: &[&str] = &[
     "dead-tuples",
+    "deadlock",
     "foreign-key-without-index",
     "hot-row",
     "missed-index",

@@ -53,6 +53,50 @@ async fn a_fault_is_reported_with_evidence_and_repair_on_80_columns() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_changed_between_looks_is_named_with_the_change_that_did_it() {
+    let build = millstream_testkit::default_build().await;
+    let server = millstream_testkit::Server::start(build, millstream_testkit::Settings::default()).await;
+    let (dir, url) = (tempfile::tempdir().unwrap(), server.url("postgres"));
+    let looks = dir.path().join("looks.jsonl");
+    let doctor = |args: &[&str]| {
+        let mut command = command(&["doctor"]);
+        run(command.args(args).args(["--db", &url]).env("MILLSTREAM_HOME", dir.path()))
+    };
+    let client = millstream_testkit::connect(&url).await;
+    for statement in ["alter system set full_page_writes = off", "select pg_reload_conf()"] {
+        client.batch_execute(statement).await.unwrap();
+    }
+    let check = ["--check", "durability-off"];
+    doctor(&["watch", "--for", "1s", "--record", looks.to_str().unwrap()]).ends(0);
+    assert_eq!(std::fs::read_to_string(&looks).unwrap().lines().count(), 2, "the first look and the last");
+    let since = [&check[..], &["--since", looks.to_str().unwrap()]].concat();
+    let calm = doctor(&since).ends(1);
+    assert!(calm.stdout.contains("no setting was changed"), "{calm:?}");
+
+    doctor(&["fix", "durability-off:full_page_writes", "--apply"]).ends(0);
+    let changed = doctor(&since).ends(0);
+    let line = "setting full_page_writes: off -> the default, by change 1 of the doctor";
+    assert!(changed.stdout.contains(line), "{changed:?}");
+    let json = doctor(&[&since[..], &["--output", "json"]].concat()).ends(0).json();
+    assert_eq!(misfit(&json, &serde_json::from_str(include_str!("../../../docs/doctor.schema.json")).unwrap()), None);
+    assert_eq!(json["changes"]["difference"]["settings"][0]["change"], 1);
+
+    std::fs::write(&looks, "hello\n").unwrap();
+    let other = doctor(&since).ends(2);
+    assert!(other.stderr.contains("is neither a report nor a record of the doctor"), "{other:?}");
+    let refused = doctor(&["watch", "--for", "1s", "--record", looks.to_str().unwrap()]).ends(2);
+    assert!(refused.stderr.contains("line 1: this is no look of doctor watch"), "{refused:?}");
+}
+
+#[test]
+fn a_preset_is_a_question_and_no_other_check() {
+    let both = millstream(&["doctor", "--preset", "triage", "--check", "atime"]).ends(2);
+    assert!(both.stderr.contains("cannot be used with"), "{both:?}");
+    let none = millstream(&["doctor", "--preset", "health"]).ends(2);
+    assert!(none.stderr.contains("triage") && none.stderr.contains("weekly"), "{none:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn documents_that_wait_and_models_that_are_behind_are_found_until_they_are_brought_up_to_date() {
     let database = millstream_testkit::database().await;
     let (dir, url) = (tempfile::tempdir().unwrap(), database.url());
