@@ -26,7 +26,8 @@ pub struct EnrichArgs {
     /// members are added. The last PATH is the member that each document gets; it cannot be the key. A name with spaces
     /// needs double quotes.
     ///
-    /// The rest of a document keeps its spelling. Positions, rejects and resuming refer to the file's documents.
+    /// The rest of a document keeps its spelling. Positions, rejects and resuming refer to the file's documents. A load
+    /// in which no document gets anything ends with exit code 1; its documents are loaded.
     #[arg(long, value_name = "WHAT", value_parser = Wish::parse)]
     enrich: Vec<Wish>,
 

@@ -22,9 +22,29 @@ fn meaning(counter: &str) -> &'static str {
 }
 
 /// What became of the documents in a stage.
-pub fn stage(stage: &StageCounts) -> String {
+fn stage(stage: &StageCounts) -> String {
     let counts = stage.documents.iter().map(|(name, n)| format!("{} {name}", quantity::count(*n)));
     format!("{}: {}", stage.name, counts.collect::<Vec<_>>().join(", "))
+}
+
+/// Why a stage gave no document anything. `None`: it did, or it was asked for no document.
+pub fn nothing_added(stage: &StageCounts) -> Option<String> {
+    let count = |outcome: &str| stage.documents.get(outcome).copied().unwrap_or_default();
+    let (missing, unusable) = (count("missing"), count("unusable"));
+    // A document that kept its member has a value.
+    if count("enriched") + count("existing") > 0 || missing + unusable == 0 {
+        return None;
+    }
+    let reasons = [(unusable, "without a usable address"), (missing, "whose address is in no range")];
+    let reasons = reasons.into_iter().filter(|(n, _)| *n > 0);
+    let reasons: Vec<String> = reasons.map(|(n, why)| format!("{} {why}", quantity::things(n, "document"))).collect();
+    Some(reasons.join(", "))
+}
+
+/// What became of the documents in each stage, a line for each.
+pub fn stages(stages: &[StageCounts]) -> impl Iterator<Item = String> {
+    let nothing = |counts| nothing_added(counts).map(|reasons| format!("nothing was enriched: {reasons}"));
+    stages.iter().flat_map(move |counts| std::iter::once(stage(counts)).chain(nothing(counts)))
 }
 
 /// The receipt, without counts that are zero.
@@ -36,7 +56,7 @@ pub fn text(receipt: &Receipt) -> String {
             lines.push(format!("  {:<10} {:>15}  {}", name, quantity::count(value), meaning(name)));
         }
     }
-    lines.extend(receipt.stages.iter().map(|counts| format!("  {}", stage(counts))));
+    lines.extend(stages(&receipt.stages).map(|line| format!("  {line}")));
     if let Some(before) = receipt.resumed_from {
         lines.push(format!("  resumed after {} of earlier runs", quantity::things(before, "document")));
     }
@@ -62,4 +82,28 @@ pub fn text(receipt: &Receipt) -> String {
     lines.push(how);
     lines.extend(Durability::by_name(&receipt.durability).map(|durability| format!("  {}", durability.promise)));
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stage_says_why_it_gave_no_document_anything() {
+        let reason = |counts: &[(&str, u64)]| {
+            let documents = counts.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
+            nothing_added(&StageCounts { name: "ip from geo as geo".into(), documents })
+        };
+        let (no_address, no_range) =
+            ("2 documents without a usable address", "1 document whose address is in no range");
+        assert_eq!(reason(&[("unusable", 2)]).unwrap(), no_address);
+        assert_eq!(reason(&[("missing", 1)]).unwrap(), no_range);
+        let both = reason(&[("enriched", 0), ("missing", 1), ("unusable", 2)]).unwrap();
+        assert_eq!(both, format!("{no_address}, {no_range}"));
+        for counts in
+            [&[("enriched", 1), ("missing", 9)][..], &[("existing", 1), ("unusable", 9)], &[("missing", 0)], &[]]
+        {
+            assert_eq!(reason(counts), None, "{counts:?}");
+        }
+    }
 }

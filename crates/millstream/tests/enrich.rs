@@ -101,6 +101,56 @@ async fn documents_are_enriched_counted_and_verified() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_load_in_which_nothing_is_enriched_says_why_and_ends_with_findings() {
+    let place = Place::new().await;
+    let file = place
+        .write("visits.ndjson", "{\"id\":1,\"ip\":\"192.0.2.1\",\"n\":1}\n{\"id\":2,\"ip\":\"1.0.0.1\",\"n\":1}\n");
+    let (typo, no_address) = ("adr from STORE as geo", "2 documents without a usable address");
+    for more in [&["--dry-run"][..], &[], &[], &["--mode", "sum:n"]] {
+        let said = place.run("load", &file, typo, more).ends(1).stderr;
+        assert!(said.contains("nothing was enriched by `adr from /"), "{more:?}: {said}");
+        assert!(said.contains(&format!(" as geo`: {no_address}\n")), "{more:?}: {said}");
+        assert!(said.contains("hint: check the path of the address, and ask the store"), "{more:?}: {said}");
+    }
+    // A finished load that is only recalled has said so before.
+    let recalled = place.run("load", &file, typo, &["--mode", "sum:n"]).ends(0).stderr;
+    assert!(!recalled.contains("nothing was enriched"), "{recalled}");
+    assert_eq!(place.documents().await.len(), 2, "the documents are loaded");
+    let args = place.args("load", &file, typo, &[]);
+    let as_text: Vec<&str> = args.iter().map(|arg| if arg == "json" { "text" } else { arg }).collect();
+    let text = millstream(&as_text).ends(1).stdout;
+    assert!(text.contains(&format!("\n  nothing was enriched: {no_address}\n")), "{text}");
+    // One of two enrichments is reported, and the load has done something.
+    let also = ["--enrich", &format!("ip from {} as place", place.path("geo"))];
+    let one = place.run("load", &file, typo, &also).ends(0).stderr;
+    assert_eq!(one.matches("nothing was enriched").count(), 1, "{one}");
+    let absent = place.write("absent.ndjson", "{\"id\":1,\"ip\":\"192.0.2.1\"}\n");
+    let said = place.run("load", &absent, "ip from STORE as geo", &[]).ends(1).stderr;
+    assert!(said.contains("as geo`: 1 document whose address is in no range"), "{said}");
+    let empty = place.run("load", &place.write("empty.ndjson", ""), typo, &[]).ends(0).stderr;
+    assert!(!empty.contains("nothing was enriched"), "{empty}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_enrichment_is_judged_over_all_runs_of_a_load() {
+    let place = Place::new().await;
+    // Only the first document gets a value, and the second run does not read it.
+    let mut text = String::from("{\"id\":0,\"client\":{\"ip\":\"1.0.0.1\"}}\n");
+    for id in 1..30_000 {
+        writeln!(text, "{{\"id\":{id},\"padding\":\"{:040}\"}}", 0).unwrap();
+    }
+    let file = place.write("visits.ndjson", &text);
+    let small = ["--batch-rows", "2000", "--lanes", "1"];
+    let args = place.args("load", &file, GEO, &small);
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let killed = command(&args).env("MILLSTREAM_FAILPOINTS", "batch-committed=kill@2").output().unwrap();
+    assert_eq!(killed.status.signal(), Some(9));
+    let resumed = place.run("load", &file, GEO, &small).ends(0);
+    assert!(resumed.json()["resumed_from"].as_u64().is_some_and(|before| before > 0), "{resumed:?}");
+    assert!(!resumed.stderr.contains("nothing was enriched"), "{resumed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn rejects_have_the_bytes_of_the_file() {
     let place = Place::new().await;
     let lines = [
@@ -194,7 +244,7 @@ async fn what_cannot_be_enriched_with_is_refused() {
     assert!(refused.stderr.contains("the second would replace the first"), "{}", refused.stderr);
     place
         .run("load", &file, "client.ip from STORE as geo", &[&twice[..], &["--enrich-existing", "keep"]].concat())
-        .ends(0);
+        .ends(1);
 
     let long = format!("first,last,text\n1.0.0.0,1.0.0.9,{}\n", "x".repeat(5_000));
     let ranges = place.write("long.csv", &long);

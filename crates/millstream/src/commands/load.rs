@@ -22,7 +22,7 @@ use millstream_engine::{
     StopReason, Surroundings, Tally, Tombstone,
 };
 use millstream_host::shell_word;
-use millstream_model::{CollectionName, KeyRequest};
+use millstream_model::{CollectionName, KeyRequest, StageCounts};
 use millstream_pg::ConnInfo;
 use millstream_publish::{RefreshRequest, estimate};
 use millstream_store::rejects::RejectFilter;
@@ -454,14 +454,34 @@ fn again(request: &LoadRequest) -> &'static str {
     }
 }
 
+/// Says which enrichments gave no document anything, and what to do. `true`: no enrichment gave a document anything.
+fn nothing_was_enriched(stages: &[StageCounts]) -> bool {
+    let idle: Vec<_> = stages.iter().filter_map(|stage| Some((stage, receipt::nothing_added(stage)?))).collect();
+    for (stage, reasons) in &idle {
+        note(&visible(&format!("nothing was enriched by `{}`: {reasons}", stage.name)));
+    }
+    if !idle.is_empty() {
+        note(
+            "hint: check the path of the address, and ask the store: millstream ranges get STORE IP; then run the corrected \
+             command",
+        );
+    }
+    !idle.is_empty() && idle.len() == stages.len()
+}
+
 /// The exit of a load, after its receipt was printed.
 pub(super) fn end(outcome: &Outcome, request: &LoadRequest) -> Result<Exit, Failure> {
     match (&outcome.stopped, &outcome.error) {
-        (None, _) if outcome.receipt.counters.rejected > 0 && !outcome.recalled => {
-            note(&format!("hint: millstream rejects {}", shell_word(&request.collection)));
-            Ok(Exit::Findings)
+        // The run before has said it.
+        (None, _) if outcome.recalled => Ok(Exit::Done),
+        (None, _) => {
+            let has_rejects = outcome.receipt.counters.rejected > 0;
+            if has_rejects {
+                note(&format!("hint: millstream rejects {}", shell_word(&request.collection)));
+            }
+            let has_findings = nothing_was_enriched(&outcome.receipt.stages) || has_rejects;
+            Ok(if has_findings { Exit::Findings } else { Exit::Done })
         }
-        (None, _) => Ok(Exit::Done),
         (Some(StopReason::Interrupted), _) => Ok(Exit::Interrupted),
         (Some(StopReason::Terminated), _) => Ok(Exit::Terminated),
         (Some(StopReason::HungUp), _) => Ok(Exit::HungUp),
@@ -537,5 +557,6 @@ fn show_dry_run(dry: &DryRun, request: &LoadRequest, output: Output) -> Result<E
     } else {
         output.line(&preview::text(dry, request))?;
     }
-    Ok(if dry.rejected == 0 { Exit::Done } else { Exit::Findings })
+    let has_findings = nothing_was_enriched(&dry.stages) || dry.rejected > 0;
+    Ok(if has_findings { Exit::Findings } else { Exit::Done })
 }
