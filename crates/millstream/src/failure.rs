@@ -120,6 +120,11 @@ impl Failure {
         }
     }
 
+    /// Whether the reader of our output has closed it. A command that knows its exit code then ends with it.
+    pub fn is_closed_pipe(&self) -> bool {
+        self.end == End::ClosedPipe
+    }
+
     /// Prints the failure on stderr.
     pub fn print(&self) {
         if self.end == End::ClosedPipe {
@@ -291,9 +296,9 @@ mod tests {
     #[test]
     fn a_closed_pipe_is_not_an_error() {
         let failure = Failure::from(std::io::Error::from(std::io::ErrorKind::BrokenPipe));
-        assert_eq!(failure.exit(), Exit::Done);
+        assert!(failure.exit() == Exit::Done && failure.is_closed_pipe());
         let failure = Failure::from(std::io::Error::from(std::io::ErrorKind::StorageFull));
-        assert_eq!(failure.exit(), Exit::Error);
+        assert!(failure.exit() == Exit::Error && !failure.is_closed_pipe());
     }
 
     /// Run by the test below in a process of its own, because the hook ends the process.

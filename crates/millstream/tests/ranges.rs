@@ -426,6 +426,27 @@ fn generations_are_named_compared_and_described() {
 }
 
 #[test]
+fn a_difference_that_nobody_reads_to_the_end_is_still_one() {
+    let place = Place::new();
+    let store = place.path("geo");
+    build(&store, &place.named("old"), &[]).ends(0);
+    build(&store, &place.named("new"), &[]).ends(0);
+    let (before, after) = (format!("{store}@1"), format!("{store}@2"));
+    for (stores, code) in [([&before, &after], 1), ([&after, &after], 0)] {
+        for format in ["text", "json"] {
+            let (reader, writer) = std::io::pipe().unwrap();
+            drop(reader);
+            let args = ["ranges", "diff", stores[0], stores[1], "--output", format];
+            let ended = command(&args).stdout(writer).stderr(Stdio::piped()).output().unwrap();
+            assert_eq!((ended.status.code(), &ended.stderr[..]), (Some(code), &b""[..]), "{args:?}");
+            let full = File::options().write(true).open("/dev/full").unwrap();
+            let failed = command(&args).stdout(full).stderr(Stdio::piped()).output().unwrap();
+            assert_eq!(failed.status.code(), Some(2), "{args:?}: a full disk is an error");
+        }
+    }
+}
+
+#[test]
 fn what_is_exported_builds_the_same_store_again() {
     let place = Place::new();
     let (store, file) = (place.path("geo"), place.write("dirty.csv", DIRTY));

@@ -20,7 +20,8 @@ Examples:
 A line that begins with - is what addresses get from the first store, one that
 begins with + what they get from the second.
 
-Exit code 0 if all addresses get the same, 1 if not.";
+Exit code 0 if all addresses get the same, 1 if not, also if the output is read
+only in part (| head).";
 
 /// Compare what addresses get from two stores, or from two generations of one
 ///
@@ -71,15 +72,20 @@ pub fn run(args: &DiffArgs, output: Output) -> Result<Exit, Failure> {
         })?;
     }
     let exit = if counts.is_empty() { Exit::Done } else { Exit::Findings };
+    match print(counts, listed, output) {
+        Err(failure) if !failure.is_closed_pipe() => Err(failure),
+        // Whoever has read enough still wants to know whether the stores differ.
+        _ => Ok(exit),
+    }
+}
+
+fn print(counts: Differences, listed: Vec<Difference>, output: Output) -> Result<(), Failure> {
     if output.is_json() {
         let differences = listed.into_iter().map(in_json).collect::<Result<_, _>>()?;
-        output.json(&Compared { counts, differences })?;
-        return Ok(exit);
+        return output.json(&Compared { counts, differences });
     }
-    let lines = listed.iter().flat_map(lines);
-    output.list().add(lines)?;
-    output.line(&summary(&counts, listed.len()))?;
-    Ok(exit)
+    output.list().add(listed.iter().flat_map(lines))?;
+    output.line(&summary(&counts, listed.len()))
 }
 
 fn in_json(difference: Difference) -> Result<Listed, Failure> {
