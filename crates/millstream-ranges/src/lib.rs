@@ -1,6 +1,7 @@
 //! Ranges of IP addresses: stores in LMDB that other programs read, built, looked up, verified, compared and exported.
 
 mod builder;
+mod column_type;
 mod diff;
 mod error;
 pub mod export;
@@ -15,6 +16,7 @@ mod value;
 mod verify;
 
 pub use builder::{BuildRequest, Observer, Overlap, Progress, Reject, Silent, build};
+pub use column_type::{ColumnType, ColumnTypes};
 pub use diff::{Difference, Differences, diff};
 pub use error::Error;
 pub use index::Index;

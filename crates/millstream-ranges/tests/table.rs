@@ -7,7 +7,10 @@ use fastrand::Rng;
 use millstream_model::CollectionName;
 use millstream_pg::Explained;
 use millstream_ranges::export::{TableOptions, lateral, to_table};
-use millstream_ranges::{AddressReading, Error, FAMILIES, Family, Generation, Range};
+use millstream_ranges::input::{InputOptions, open};
+use millstream_ranges::{
+    AddressReading, BuildRequest, ColumnType, Error, FAMILIES, Family, Generation, Range, Silent, build,
+};
 use millstream_testkit::{cases, each_build};
 use serde_json::Value;
 use std::net::IpAddr;
@@ -140,6 +143,58 @@ async fn addresses_get_the_same_from_the_table_and_the_store() {
         let row = client.query_one(odd, &[]).await.unwrap();
         let [null, plain, netmask] = [0, 1, 2].map(|column| row.get::<_, i64>(column));
         assert!(null == 0 && plain > 0 && plain == netmask, "{null} {plain} {netmask}");
+    })
+    .await;
+}
+
+/// A store of a file with a column for each of these types.
+fn typed(folder: &Folder, types: &[(&str, ColumnType)]) -> Generation {
+    let file = folder.0.path().join("typed.csv");
+    let text = "ip,big,whole,small,short,real,yes,text,doc\n\
+                1.0.0.0,18446744073709551615,4294967295,-2147483648,65535,1.5e-300,t,007,x\n1.0.0.1,,,,,,,,y\n";
+    std::fs::write(&file, text).unwrap();
+    let types = types.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect();
+    let input = open(&file, &InputOptions { types, ..InputOptions::default() }).unwrap();
+    build(&BuildRequest::new(folder.store()), vec![input], &Silent).unwrap();
+    Generation::open(&folder.store(), None).unwrap()
+}
+
+#[tokio::test]
+async fn members_with_a_type_have_a_column_of_it() {
+    let (folder, taken) = (Folder::new(), Folder::new());
+    let types = [
+        ("big", ColumnType::Uint64),
+        ("whole", ColumnType::Uint32),
+        ("small", ColumnType::Int32),
+        ("short", ColumnType::Uint16),
+        ("real", ColumnType::Double),
+        ("yes", ColumnType::Boolean),
+        ("text", ColumnType::String),
+    ];
+    let generation = typed(&folder, &types);
+    let clash = typed(&taken, &[("doc", ColumnType::String)]);
+    each_build(async |db| {
+        let client = db.client().await;
+        let (table, options) = (name("ranges"), TableOptions::default());
+        assert_eq!(to_table(&client, &generation, &table, &options).await.unwrap(), 2);
+        let row = client
+            .query_one(
+                "select big::text, whole, small, short, real, yes, text, doc::text from ranges where whole is not null",
+                &[],
+            )
+            .await
+            .unwrap();
+        assert_eq!(row.get::<_, &str>(0), "18446744073709551615");
+        assert_eq!(
+            (row.get::<_, i64>(1), row.get::<_, i32>(2), row.get::<_, i32>(3)),
+            (4_294_967_295, i32::MIN, 65_535)
+        );
+        assert!((row.get::<_, f64>(4) - 1.5e-300).abs() < 1e-310);
+        assert_eq!((row.get::<_, bool>(5), row.get::<_, &str>(6)), (true, "007"));
+        let nulls = "select count(*) from ranges where num_nulls(big, whole, small, short, real, yes, text) = 7";
+        assert_eq!(client.query_one(nulls, &[]).await.unwrap().get::<_, i64>(0), 1);
+        let refused = to_table(&client, &clash, &table, &options).await.unwrap_err();
+        assert_eq!(refused.to_string(), "the member \"doc\" has a type, and is the name of another column");
     })
     .await;
 }

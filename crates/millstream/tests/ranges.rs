@@ -296,7 +296,7 @@ fn files_are_read_as_the_options_say() {
     let place = Place::new();
     let locations = place.write("locations.csv", "geoname_id,city\n7,Köln\n");
     let by_id = format!("{}:id", place.write("by:id.csv", "id,city\n7,Köln\n"));
-    let cases: [(&str, &str, &[&str], &str, &str); 11] = [
+    let cases: [(&str, &str, &[&str], &str, &str); 13] = [
         ("a.ndjson", "{\"start\":\"1.0.0.0\",\"end\":\"1.0.0.9\",\"n\":1.50}\n", &[], "1.0.0.7", "{\"n\":1.50}"),
         ("a.txt", "1.0.0.0\t1.0.0.9\tAU\n", &["--format", "tsv", "--no-header"], "1.0.0.7", "{\"3\":\"AU\"}"),
         (
@@ -325,6 +325,14 @@ fn files_are_read_as_the_options_say() {
             "1.0.0.7",
             "{\"city\":\"Köln\"}",
         ),
+        (
+            "k.csv",
+            "1.0.0.0,1.0.0.9,AU,7\n",
+            &["--no-header", "--header", "start,end,cc,asn", "--types", "asn=uint32"],
+            "1.0.0.7",
+            "{\"cc\":\"AU\",\"asn\":7}",
+        ),
+        ("l.csv", "cidr,a\n1.2.3.0/24,x\n", &[], "1.2.3.4", "{\"a\":\"x\"}"),
         ("j.csv", "ip,a\n1.2.3.4,x\n2001:db8::1,y\n", &["--single"], "2001:db8::1", "{\"a\":\"y\"}"),
     ];
     for (n, (name, content, options, address, expected)) in cases.into_iter().enumerate() {
@@ -426,6 +434,56 @@ fn generations_are_named_compared_and_described() {
 }
 
 #[test]
+fn typed_values_come_out_typed() {
+    let place = Place::new();
+    let (store, again) = (place.path("geo"), place.path("again"));
+    let file = place.write("typed.csv", "network,asn,lat\n1.0.0.0/24,64512,-33.80\n1.0.1.0/24,AS7,1\n");
+    let types = ["--types", "asn=uint32,lat=double"];
+    let built = build(&store, &file, &types).ends(1);
+    assert!(built.stderr.contains("typed.csv:3: \"AS7\" in the column \"asn\" is not of the type uint32"), "{built:?}");
+    assert!(built.stdout.contains("\n  types: asn uint32, lat double\n"), "{built:?}");
+    assert_eq!(value(&store, "1.0.0.7"), "{\"asn\":64512,\"lat\":-33.8}");
+    let exported = place.path("out.csv");
+    ranges(&["export", &store, "--to", "csv", &exported]).ends(0);
+    build(&again, &exported, &types).ends(0);
+    assert_eq!(ranges(&["diff", &store, &again]).ends(0).stdout, "no difference\n");
+    let script = ranges(&["export", &store, "--to", "sql"]).ends(0).stdout;
+    assert!(script.contains("\"asn\" bigint generated always as ((doc ->> 'asn')::bigint) stored,\n"), "{script}");
+    for (types, problem) in [
+        ("asn=unit32", "there is no type \"unit32\"; did you mean \"uint32\"?"),
+        ("ans=uint32", "there is no column \"ans\": did you mean \"asn\"?"),
+        ("asn", "it is not COLUMN=TYPE"),
+    ] {
+        let refused = build(&store, &file, &["--types", types]).ends(2);
+        assert!(refused.stderr.contains(problem), "{refused:?}");
+    }
+    let json = place.write("a.ndjson", "{\"ip\":\"1.2.3.4\"}\n");
+    let refused = build(&store, &json, &["--types", "a=double"]).ends(2);
+    assert!(refused.stderr.contains("leave --types out, or say what the file is with --format"), "{refused:?}");
+}
+
+#[test]
+fn a_file_of_maxmind_is_asked_without_a_store() {
+    let place = Place::new();
+    let (store, file) = (place.path("geo"), place.path("geo.mmdb"));
+    build(&store, &place.write("a.csv", "network,cc\n1.0.0.0/24,AU\n2001:db8::/32,DE\n"), &[]).ends(0);
+    ranges(&["export", &store, "--to", "mmdb", &file]).ends(0);
+    for more in [&[][..], &["--output", "json"]] {
+        let asked = [&["1.0.0.7", "2001:db8::1", "9.9.9.9", "::9", "none"][..], more].concat();
+        let get = |source: &str| ranges(&[&["get", source], &asked[..]].concat()).ends(1).stdout;
+        assert_eq!(get(&file), get(&store));
+    }
+    let missing = ranges(&["get", &place.path("none.mmdb"), "1.0.0.7"]).ends(2);
+    assert!(missing.stderr.contains("is not a store of ranges: it does not exist"), "{missing:?}");
+    for args in [&["verify", &file][..], &["diff", &store, &file]] {
+        let refused = ranges(args).ends(2);
+        assert!(refused.stderr.contains("it is a MaxMind database"), "{refused:?}");
+        let hint = format!("hint: build one of it: millstream ranges build STORE {file}\n");
+        assert!(refused.stderr.contains(&hint), "{refused:?}");
+    }
+}
+
+#[test]
 fn a_difference_that_nobody_reads_to_the_end_is_still_one() {
     let place = Place::new();
     let store = place.path("geo");
@@ -458,6 +516,12 @@ fn what_is_exported_builds_the_same_store_again() {
         build(&again, &exported, &[]).ends(0);
         assert_eq!(ranges(&["diff", &store, &again]).ends(0).stdout, "no difference\n", "{format}");
     }
+    let (networks, again) = (place.path("networks.csv"), place.path("again networks"));
+    ranges(&["export", &store, "--to", "csv", "--cidr", &networks]).ends(0);
+    build(&again, &networks, &["--merge"]).ends(0);
+    assert_eq!(ranges(&["diff", &store, &again]).ends(0).stdout, "no difference\n");
+    let csv = fs::read_to_string(&networks).unwrap();
+    assert!(csv.starts_with("network,country\n1.0.0.0/17,AU\n1.0.128.0/24,AU\n1.0.129.0/32,AU\n"), "{csv}");
     let csv = fs::read_to_string(place.path("out.csv")).unwrap();
     assert_eq!(ranges(&["export", &store, "--to", "csv"]).ends(0).stdout, csv);
     assert!(csv.starts_with("first,last,country\n1.0.0.0,1.0.129.0,AU\n"), "{csv}");
@@ -468,6 +532,7 @@ fn what_is_exported_builds_the_same_store_again() {
     for (args, problem) in [
         (&["--to", "csv", "--ip4r"][..], "--to csv takes no --ip4r"),
         (&["--to", "csv", "--into", "a"], "--to csv takes no --into"),
+        (&["--to", "ndjson", "--cidr"], "--to ndjson takes no --cidr"),
         (&["--to", "table", "--into", "a", "file"], "--to table takes no FILE"),
         (&["--to", "table"], "--into"),
         (&["--to", "nftables", "--into", "a b"], "is not a name for a table"),

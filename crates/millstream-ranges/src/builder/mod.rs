@@ -126,6 +126,7 @@ pub fn build(request: &BuildRequest, inputs: Vec<Box<dyn Input>>, observer: &dyn
     }
     let building = Building::begin(&request.store)?;
     let names: Vec<String> = inputs.iter().map(|input| input.name().to_owned()).collect();
+    let types = inputs.iter().flat_map(|input| input.types()).collect();
     let mut sorter = Sorter::new(&request.store, request.memory_bytes);
     let failed = Error::file("write", &request.store);
     let Reads { read, rejected, unseen } = read_all(inputs, &mut sorter, request, observer)?;
@@ -146,6 +147,7 @@ pub fn build(request: &BuildRequest, inputs: Vec<Box<dyn Input>>, observer: &dyn
         generation: building.generation,
         layout: request.layout,
         sources: names,
+        types,
         read,
         rejected,
         ..Receipt::default()

@@ -12,18 +12,22 @@ use std::io::{self, Write};
 
 pub(super) const EXPORT: Export = Export {
     name: "csv",
-    about: "CSV with the columns first, last, and one for each member",
+    about: "CSV with the columns first and last, or network, and one for each member",
     needs: "reads the store twice, because the columns come first",
     write,
 };
 
 /// The columns of the addresses.
-const ADDRESSES: [&str; 2] = ["first", "last"];
+const ADDRESSES: &[&str] = &["first", "last"];
 
-fn write(generation: &Generation, out: &mut dyn Write, _: &ExportOptions) -> Result<u64, Error> {
-    let columns = Columns::of(generation)?;
+/// The column of a network.
+const NETWORK: &[&str] = &["network"];
+
+fn write(generation: &Generation, out: &mut dyn Write, options: &ExportOptions) -> Result<u64, Error> {
+    let place = if options.cidr { NETWORK } else { ADDRESSES };
+    let columns = Columns::of(generation, place)?;
     let mut writer = ::csv::Writer::from_writer(out);
-    let header = ADDRESSES.into_iter().chain(columns.names.iter().map(String::as_str));
+    let header = place.iter().copied().chain(columns.names.iter().map(String::as_str));
     writer.write_record(header).map_err(unwritten)?;
     let mut ranges = 0;
     for found in generation.ranges()? {
@@ -33,9 +37,17 @@ fn write(generation: &Generation, out: &mut dyn Write, _: &ExportOptions) -> Res
         for (name, value) in value::object(&members).map_err(|problem| damaged(found.range, &problem))? {
             fields[columns.places[&name]] = field(value);
         }
-        let addresses = [found.range.first().to_string(), found.range.last().to_string()];
-        let addresses = addresses.iter().map(String::as_str);
-        writer.write_record(addresses.chain(fields.iter().map(|field| &**field))).map_err(unwritten)?;
+        let mut write = |place: &[String]| {
+            let fields = fields.iter().map(|field| &**field);
+            writer.write_record(place.iter().map(String::as_str).chain(fields)).map_err(unwritten)
+        };
+        if options.cidr {
+            for (address, length) in found.range.prefixes() {
+                write(&[format!("{address}/{length}")])?;
+            }
+        } else {
+            write(&[found.range.first().to_string(), found.range.last().to_string()])?;
+        }
         ranges += 1;
     }
     writer.flush().map_err(failed)?;
@@ -50,7 +62,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn of(generation: &Generation) -> Result<Self, Error> {
+    fn of(generation: &Generation, place: &[&str]) -> Result<Self, Error> {
         let mut columns = Self::default();
         for found in generation.ranges()? {
             let found = found?;
@@ -59,7 +71,7 @@ impl Columns {
                 if columns.places.contains_key(&name) {
                     continue;
                 }
-                if ADDRESSES.contains(&name.as_str()) {
+                if place.contains(&name.as_str()) {
                     let problem = format!("its member {name:?} has the name of a column of addresses");
                     return Err(unfit(found.range, &problem, "export it as sql or mmdb, where names cannot clash"));
                 }
@@ -108,6 +120,18 @@ mod tests {
             2001:db8::,2001:db8:ffff:ffff:ffff:ffff:ffff:ffff,,true,,\"[1, \"\"x\"\"]\",\"\"\"\\ud800\"\"\"\n\
             2001:db9::,2001:db9:ffff:ffff:ffff:ffff:ffff:ffff,,,,,\n";
         assert_eq!(text("csv", &ranges), expected);
+    }
+
+    #[test]
+    fn networks_make_up_the_ranges_on_request() {
+        let options = ExportOptions { cidr: true, ..ExportOptions::default() };
+        let ranges =
+            [("1.0.0.0-1.0.2.0", "\"cc\":\"AU\",\"first\":1"), ("1.2.3.4", ""), ("2001:db8::/32", "\"cc\":\"DE\"")];
+        let (csv, written) = exported("csv", &options, &ranges).unwrap();
+        let expected = "network,cc,first\n1.0.0.0/23,AU,1\n1.0.2.0/32,AU,1\n1.2.3.4/32,,\n2001:db8::/32,DE,\n";
+        assert_eq!((String::from_utf8(csv).unwrap().as_str(), written), (expected, 3));
+        let error = exported("csv", &options, &[("1.0.0.0", "\"network\":1")]).unwrap_err();
+        assert!(error.to_string().contains("its member \"network\" has the name of a column of addresses"), "{error}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! MaxMind's database format: a tree of prefixes that its many readers look up.
 
 use super::{Export, ExportOptions, braced, failed, unfit};
+use crate::column_type::ColumnType;
 use crate::diff::answers;
 use crate::error::Error;
 use crate::limits::VALUE_BYTES_MAX;
@@ -10,6 +11,7 @@ use millstream_model::range::{Family, Range};
 use millstream_model::words::option;
 use mmdb_writer::ipnet::IpNet;
 use mmdb_writer::{Ipv4Aliasing, Value, Writer};
+use std::collections::HashMap;
 use std::io::Write;
 
 pub(super) const EXPORT: Export = Export {
@@ -28,6 +30,7 @@ fn write(generation: &Generation, out: &mut dyn Write, options: &ExportOptions) 
         .description(&[("en", "IP ranges, exported by Millstream")])
         .ipv4_aliasing(Ipv4Aliasing::Disabled)
         .build();
+    let types: HashMap<&str, ColumnType> = generation.types().collect();
     let mut ranges = 0;
     for answer in answers(generation)? {
         let (range, members) = answer?;
@@ -38,7 +41,7 @@ fn write(generation: &Generation, out: &mut dyn Write, options: &ExportOptions) 
         }
         let value: serde_json::Value = serde_json::from_str(&braced(&members))
             .map_err(|error| unfit(range, &format!("its value does not fit: {error}"), "export it as ndjson"))?;
-        let value = converted(value).unwrap_or_else(|| Value::map::<String, Value, _>([]));
+        let value = typed(value, &types);
         for (address, length) in part.prefixes() {
             let length = u8::try_from(length).expect("a prefix has at most 128 bits");
             let network = IpNet::new(address, length).expect("a prefix is no longer than its address");
@@ -61,6 +64,28 @@ fn outside_ipv4_space(range: Range, cut: bool) -> Result<Option<Range>, Error> {
         return Err(unfit(range, problem, &hint));
     }
     Ok((range.end > IPV4_SPACE_LAST).then_some(Range { start: IPV4_SPACE_LAST + 1, ..range }))
+}
+
+/// The value of a range. Members that have a type get it.
+fn typed(value: serde_json::Value, types: &HashMap<&str, ColumnType>) -> Value {
+    let serde_json::Value::Object(members) = value else { return Value::map::<String, Value, _>([]) };
+    let members = members.into_iter().filter_map(|(name, value)| {
+        let wanted = types.get(name.as_str()).and_then(|kind| of_type(&value, *kind));
+        Some((name, wanted.or_else(|| converted(value))?))
+    });
+    Value::Map(members.collect())
+}
+
+/// A number as a type says; `None` if there is nothing to choose, or if it is none.
+fn of_type(value: &serde_json::Value, kind: ColumnType) -> Option<Value> {
+    Some(match kind {
+        ColumnType::Boolean | ColumnType::String => return None,
+        ColumnType::Double => Value::Double(value.as_f64()?),
+        ColumnType::Int32 => Value::I32(value.as_i64()?.try_into().ok()?),
+        ColumnType::Uint16 => Value::U16(value.as_u64()?.try_into().ok()?),
+        ColumnType::Uint32 => Value::U32(value.as_u64()?.try_into().ok()?),
+        ColumnType::Uint64 => Value::U64(value.as_u64()?),
+    })
 }
 
 /// The value with the narrowest integers that fit. The format has no null, and no integer below -2^31: such numbers
@@ -161,6 +186,33 @@ mod tests {
         assert_eq!(of(json!(-4_294_967_296_i64)), Value::Double(-4_294_967_296.0));
         assert_eq!(of(json!(1.0)), Value::Double(1.0));
         assert_eq!(of(json!([null, {"a": null}])), Value::array([Value::map::<String, Value, _>([])]));
+    }
+
+    #[test]
+    fn members_get_the_types_of_their_columns() {
+        let types = [
+            ("wide", ColumnType::Uint32),
+            ("wider", ColumnType::Uint64),
+            ("narrow", ColumnType::Uint16),
+            ("signed", ColumnType::Int32),
+            ("real", ColumnType::Double),
+            ("text", ColumnType::String),
+            ("odd", ColumnType::Uint16),
+        ];
+        let json = json!({
+            "wide": 7, "wider": 7, "narrow": 7, "signed": 7, "real": 7.0, "text": "7", "odd": 65536, "plain": 7, "no": null,
+        });
+        let expected = Value::map([
+            ("wide", Value::U32(7)),
+            ("wider", Value::U64(7)),
+            ("narrow", Value::U16(7)),
+            ("signed", Value::I32(7)),
+            ("real", Value::Double(7.0)),
+            ("text", Value::String("7".into())),
+            ("odd", Value::U32(65536)),
+            ("plain", Value::U16(7)),
+        ]);
+        assert_eq!(typed(json, &HashMap::from(types)), expected);
     }
 
     #[test]

@@ -43,11 +43,14 @@ pub struct ExportOptions {
     /// `mmdb`: leave out IPv6 addresses in `::/96`, which is where such a file keeps IPv4. Without it, a range there is
     /// an error.
     pub without_ipv4_space: bool,
+    /// `csv`: write networks, such as `10.0.0.0/8`, in one column, and not the first and the last address in two. A range
+    /// that is not a network gets a line for each of the networks that make it up.
+    pub cidr: bool,
 }
 
 impl Default for ExportOptions {
     fn default() -> Self {
-        Self { name: "ip_ranges".into(), without_ipv4_space: false }
+        Self { name: "ip_ranges".into(), without_ipv4_space: false, cidr: false }
     }
 }
 

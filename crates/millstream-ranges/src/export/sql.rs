@@ -1,6 +1,6 @@
 //! A script of psql that makes a table with a row for each range.
 
-use super::table::{TABLE, comment};
+use super::table::{TABLE, comment, typed_columns};
 use super::{Export, ExportOptions, failed, members, unfit};
 use crate::error::Error;
 use crate::jsonb;
@@ -21,7 +21,7 @@ fn write(generation: &Generation, out: &mut dyn Write, options: &ExportOptions) 
         Error::Refused(Refusal::new(error.to_string()).hint("name the table as NAME or SCHEMA.NAME"))
     })?;
     let table = quote_qualified(&name.schema, &name.table);
-    begin(out, &table).map_err(failed)?;
+    begin(out, &table, &typed_columns(generation, false)?).map_err(failed)?;
     let mut ranges = 0;
     for found in generation.ranges()? {
         let found = found?;
@@ -41,10 +41,10 @@ fn write(generation: &Generation, out: &mut dyn Write, options: &ExportOptions) 
     Ok(ranges)
 }
 
-fn begin(out: &mut dyn Write, table: &str) -> io::Result<()> {
+fn begin(out: &mut dyn Write, table: &str, more: &str) -> io::Result<()> {
     writeln!(out, "-- IP ranges, exported by Millstream. Load it: psql -f FILE")?;
     writeln!(out, "\\set ON_ERROR_STOP on\n\\encoding UTF8\nbegin;")?;
-    writeln!(out, "{};", fill!(TABLE, table, more = "").trim_end())?;
+    writeln!(out, "{};", fill!(TABLE, table, more).trim_end())?;
     writeln!(out, "copy {table} (start, \"end\", doc) from stdin;")
 }
 

@@ -86,6 +86,27 @@ pub(super) fn comment(generation: &Generation) -> String {
     }
 }
 
+/// A column for each member that has a type.
+///
+/// # Errors
+/// A name is taken.
+pub(super) fn typed_columns(generation: &Generation, has_range: bool) -> Result<String, Error> {
+    let mut columns = String::new();
+    for (name, kind) in generation.types() {
+        let is_taken = ["start", "end", "doc"].contains(&name) || (has_range && name == "range");
+        if is_taken || name.len() > IDENTIFIER_BYTES_MAX {
+            let why = if is_taken { "is the name of another column" } else { "is too long for the name of a column" };
+            let hint = "build the store with another name, or without a type for it";
+            return Err(Error::Refused(Refusal::new(format!("the member {name:?} has a type, and {why}")).hint(hint)));
+        }
+        let (column, sql) = (quote_identifier(name), kind.sql());
+        let member = quote_literal(name);
+        columns +=
+            &format!(",\n    {column} {sql} generated always as ((doc ->> {})::{sql}) stored", member.trim_start());
+    }
+    Ok(columns)
+}
+
 async fn fill_and_replace(
     client: &Client,
     generation: &Generation,
@@ -94,11 +115,11 @@ async fn fill_and_replace(
 ) -> Result<u64, Error> {
     // The name is looked at again before the table is replaced, but a mistake should not cost the time to fill one.
     rights_of_old(client, table).await?;
-    let mut more = String::new();
+    let mut more = typed_columns(generation, options.ip4r)?;
     if options.ip4r {
         let of = quote_identifier(&schema_of_ip4r(client).await?);
         let range = format!("{of}.iprange(start::{of}.ipaddress, \"end\"::{of}.ipaddress)");
-        more = format!(",\n    range {of}.iprange not null generated always as ({range}) stored");
+        more += &format!(",\n    range {of}.iprange not null generated always as ({range}) stored");
     }
     // A name that was never used before.
     let row = client.query_one("select pg_catalog.pg_current_xact_id()::text", &[]).await.map_err(pg)?;

@@ -1,9 +1,10 @@
 //! Columns of an input by name: which hold the range, and which become members.
 
 use super::members::{IS_RESERVED, Member, RESERVED};
+use crate::column_type::{ColumnType, ColumnTypes};
 use crate::error::Error;
-use millstream_model::Refusal;
 use millstream_model::words::{option, set};
+use millstream_model::{Refusal, nearest};
 use std::collections::HashSet;
 use std::fmt::Display;
 
@@ -117,6 +118,46 @@ impl Columns {
             return Err(self.failed(&format!("{}: {problem}", self.source), set("keep", "COLUMN,..")));
         }
         Ok(members)
+    }
+
+    /// Gives members their types, and returns these by the names of the members. A name that is not a member's is left
+    /// out.
+    ///
+    /// # Errors
+    /// A column gets two types.
+    pub(super) fn set_types(
+        &self,
+        members: &mut [Member],
+        types: &[(String, ColumnType)],
+    ) -> Result<ColumnTypes, Error> {
+        let mut set = ColumnTypes::new();
+        for (name, kind) in types {
+            let column = self.column(name);
+            let Some(member) = members.iter_mut().find(|member| Some(member.column) == column) else { continue };
+            member.set_type(*kind);
+            let name = &self.names[member.column];
+            if set.insert(name.clone(), *kind).is_some() {
+                return Err(self.without_type(&format!("the {} {name:?} gets two types", self.kind)));
+            }
+        }
+        Ok(set)
+    }
+
+    /// The error of a type that no member got, given the columns of a joined file.
+    pub(super) fn untyped(&self, name: &str, joined: &[String]) -> Error {
+        if self.column(name).is_some() || joined.iter().any(|one| one == name) {
+            return self
+                .without_type(&format!("the {} {name:?} is not part of the value, so it has no type", self.kind));
+        }
+        let known = self.names.iter().chain(joined).map(String::as_str);
+        self.without_type(&match nearest(name, known) {
+            Some(near) => format!("there is no {} {name:?}: did you mean {near:?}?", self.kind),
+            None => format!("there is no {} {name:?}, or several", self.kind),
+        })
+    }
+
+    fn without_type(&self, problem: &str) -> Error {
+        self.failed(&format!("{}: {problem}", self.source), set("types", "COLUMN=TYPE,.."))
     }
 
     /// An error that lists the columns, and the option to choose among them.

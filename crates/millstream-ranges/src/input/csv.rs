@@ -4,10 +4,12 @@ use super::columns::{Columns, RangeColumns};
 use super::join::Join;
 use super::members::{Member, fitting};
 use super::records::Records;
-use super::{Format, Input, InputOptions, Read, so_far};
+use super::{Format, Header, Input, InputOptions, Read, so_far};
+use crate::column_type::ColumnTypes;
 use crate::error::Error;
 use crate::limits::JOIN_BYTES_MAX;
 use millstream_input::Window;
+use millstream_model::Refusal;
 use millstream_model::range::{AddressReading, Range};
 use millstream_model::words::{option, set};
 use std::sync::Arc;
@@ -15,7 +17,8 @@ use std::sync::Arc;
 /// The format's entry in the list.
 pub(super) const FORMAT: Format = Format {
     name: "csv",
-    about: "comma-separated values (RFC 4180), with a header line unless you say otherwise; values are strings",
+    about: "comma-separated values (RFC 4180), with a header line unless you say otherwise; values without a type are \
+            strings",
     open: |window, options| open(window, options, b','),
 };
 
@@ -24,11 +27,12 @@ pub(super) fn open(window: Window, options: &InputOptions, delimiter: u8) -> Res
     let delimiter = options.delimiter.unwrap_or(delimiter);
     let mut records = Records::new(window, delimiter)?;
     if !records.read()? {
-        let nothing = Layout { columns: 0, place: RangeColumns::One(0), members: Vec::new(), join: None };
+        let (members, types) = (Vec::new(), ColumnTypes::new());
+        let nothing = Layout { columns: 0, place: RangeColumns::One(0), members, types, join: None };
         return Ok(Box::new(Csv { records, layout: nothing, reading: options.reading, is_read: false }));
     }
     let layout = Layout::of(&records, options, delimiter)?;
-    Ok(Box::new(Csv { records, layout, reading: options.reading, is_read: !options.header }))
+    Ok(Box::new(Csv { records, layout, reading: options.reading, is_read: options.header != Header::Record }))
 }
 
 /// Records of a file.
@@ -46,6 +50,8 @@ struct Layout {
     columns: usize,
     place: RangeColumns,
     members: Vec<Member>,
+    /// Types of members, also of those that are joined.
+    types: ColumnTypes,
     /// The column that is looked up, and where.
     join: Option<(usize, Arc<Join>)>,
 }
@@ -54,46 +60,68 @@ impl Layout {
     /// The layout of a file whose first record was read.
     fn of(records: &Records, options: &InputOptions, delimiter: u8) -> Result<Self, Error> {
         let fields = records.fields().and_then(|fields| fields.all()).map_err(|problem| records.failed(&problem))?;
-        let names = if options.header {
-            fields.iter().map(|name| name.trim().to_owned()).collect()
-        } else {
-            (1..=fields.len()).map(|number| number.to_string()).collect()
+        let names = match &options.header {
+            Header::Record => fields.iter().map(|name| name.trim().to_owned()).collect(),
+            Header::Absent => (1..=fields.len()).map(|number| number.to_string()).collect(),
+            Header::Names(names) if names.len() == fields.len() => names.clone(),
+            Header::Names(names) => return Err(unlike_header(records, fields.len(), names.len())),
         };
         let columns = Columns { source: records.window().name().to_owned(), kind: "column", names };
+        let is_nameless = options.header == Header::Absent && options.range.is_empty();
         let place = match fields[..] {
             // Without names, the range is at the beginning.
-            [first, _, ..] if !options.header && options.range.is_empty() && !first.contains(['/', '-']) => {
-                RangeColumns::Two(0, 1)
-            }
-            _ if !options.header && options.range.is_empty() => RangeColumns::One(0),
+            [first, _, ..] if is_nameless && !first.contains(['/', '-']) => RangeColumns::Two(0, 1),
+            _ if is_nameless => RangeColumns::One(0),
             _ => columns.place(&options.range).map_err(|error| without_header(error, &fields, options))?,
         };
         let keep = &options.keep;
         let is_kept = |column: usize| keep.iter().any(|name| columns.column(name) == Some(column));
         let wanted = |column: usize| if keep.is_empty() { !place.holds(column) } else { is_kept(column) };
-        let members = columns.members(wanted)?;
+        let mut members = columns.members(wanted)?;
+        let mut types = columns.set_types(&mut members, &options.types)?;
         let join = match &options.join {
             Some(join) => {
                 let taken: Vec<&str> = members.iter().map(|member| columns.names[member.column].as_str()).collect();
                 let column = columns.named(&join.column, set("join", "FILE:COLUMN"))?;
-                Some((column, join.read(delimiter, keep, &taken, JOIN_BYTES_MAX)?))
+                Some((column, join.read(delimiter, options, &taken, JOIN_BYTES_MAX)?))
             }
             None => None,
         };
-        let is_joined = |name: &str| join.as_ref().is_some_and(|(_, join)| join.columns.column(name).is_some());
+        let joined = join.as_ref().map(|(_, join)| &**join);
+        let is_joined = |name: &str| joined.is_some_and(|join| join.columns.column(name).is_some());
         for name in keep.iter().filter(|name| !is_joined(name)) {
             columns.named(name, set("keep", "COLUMN,.."))?;
         }
-        Ok(Self { columns: fields.len(), place, members, join })
+        types.extend(joined.iter().flat_map(|join| join.types.clone()));
+        let is_typed = |columns: &Columns, name: &str| {
+            columns.column(name).is_some_and(|column| types.contains_key(&columns.names[column]))
+        };
+        for (name, _) in &options.types {
+            if !is_typed(&columns, name) && !joined.is_some_and(|join| is_typed(&join.columns, name)) {
+                return Err(columns.untyped(name, joined.map_or(&[][..], |join| &join.columns.names)));
+            }
+        }
+        Ok(Self { columns: fields.len(), place, members, types, join })
     }
+}
+
+/// The error of names that are not as many as the fields of the first record.
+fn unlike_header(records: &Records, fields: usize, names: usize) -> Error {
+    let (source, line) = (records.window().name(), records.line());
+    let problem =
+        format!("{source}: line {line}: the number of fields is {fields}, and {} names {names}", option("header"));
+    let hint = format!("name every column, in order, or choose another {}", option("delimiter"));
+    Error::Refused(Refusal::new(problem).hint(hint))
 }
 
 /// The way out if the columns were not found because the first record is not a header.
 fn without_header(error: Error, fields: &[&str], options: &InputOptions) -> Error {
-    let is_data = options.header && fields.iter().any(|field| Range::parse(field, options.reading).is_ok());
+    let is_data =
+        options.header == Header::Record && fields.iter().any(|field| Range::parse(field, options.reading).is_ok());
     match error {
         Error::Refused(refusal) if is_data => {
-            let hint = format!("add {}: the first record holds an address and is not a header", option("no-header"));
+            let (absent, names) = (option("no-header"), set("header", "NAMES"));
+            let hint = format!("add {absent} or {names}: the first record holds an address and is not a header");
             Error::Refused(refusal.hint(hint))
         }
         error => error,
@@ -103,7 +131,7 @@ fn without_header(error: Error, fields: &[&str], options: &InputOptions) -> Erro
 impl Csv {
     /// The range and the members of the record that was read.
     fn entry(&self, members: &mut String) -> Result<Range, String> {
-        let Layout { columns, place, members: wanted, join } = &self.layout;
+        let Layout { columns, place, members: wanted, join, .. } = &self.layout;
         let fields = self.records.fields()?;
         if fields.len() != *columns {
             return Err(format!("the number of fields is {}, and not {columns}", fields.len()));
@@ -115,7 +143,7 @@ impl Csv {
             }
         };
         for member in wanted {
-            member.put(fields.field(member.column)?, fields.is_plain, members);
+            member.put(fields.field(member.column)?, fields.is_plain, members)?;
         }
         if let Some((column, join)) = join {
             join.put(fields.field(*column)?, members);
@@ -144,18 +172,24 @@ impl Input for Csv {
     fn progress(&self) -> (u64, Option<u64>) {
         so_far(self.records.window())
     }
+
+    fn types(&self) -> ColumnTypes {
+        self.layout.types.clone()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::transcript::{read, read_named};
     use super::*;
+    use crate::column_type::ColumnType;
     use crate::limits::{LINE_BYTES_MAX, VALUE_BYTES_MAX};
     use millstream_model::range::Family;
     use millstream_pg::Explained as _;
 
     fn options(range: &[&str], keep: &[&str], header: bool) -> InputOptions {
         let owned = |names: &[&str]| names.iter().copied().map(str::to_owned).collect();
+        let header = if header { Header::Record } else { Header::Absent };
         InputOptions { range: owned(range), keep: owned(keep), header, ..InputOptions::default() }
     }
 
@@ -308,6 +342,82 @@ mod tests {
             ["1 1.0.0.0-1.0.0.255 \"1\":\"AU\""]
         );
         assert!(error("1.0.0.0,1.0.0.1\n", &options(&["2", "3"], &[], false)).to_string().contains("no column \"3\""));
+    }
+
+    #[test]
+    fn columns_without_a_header_can_have_names() {
+        let named = |names: &[&str]| InputOptions {
+            header: Header::Names(names.iter().copied().map(str::to_owned).collect()),
+            ..InputOptions::default()
+        };
+        let content = "1.0.0.0,1.0.0.255,AU\n2.0.0.0,2.0.0.1,FR\n";
+        assert_eq!(
+            lines(content, &named(&["start", "end", "country"])),
+            ["1 1.0.0.0-1.0.0.255 \"country\":\"AU\"", "2 2.0.0.0-2.0.0.1 \"country\":\"FR\""]
+        );
+        let chosen = InputOptions { range: vec!["a".into(), "b".into()], ..named(&["a", "b", "cc"]) };
+        assert_eq!(lines(content, &chosen)[1], "2 2.0.0.0-2.0.0.1 \"cc\":\"FR\"");
+        let unlike = error(content, &named(&["start", "end"]));
+        assert!(unlike.to_string().ends_with("line 1: the number of fields is 3, and header names 2"), "{unlike}");
+        assert_eq!(unlike.hint().unwrap(), "name every column, in order, or choose another delimiter");
+        let unclear = error(content, &named(&["a", "b", "c"]));
+        assert!(unclear.to_string().contains("no column has a usual name for a range"), "{unclear}");
+        assert_eq!(unclear.hint().unwrap(), "choose with range COLUMN[,COLUMN]");
+        let twice = error(content, &named(&["start", "end", "end"]));
+        assert!(twice.to_string().contains("no column has a usual name for a range"), "{twice}");
+        assert!(lines("", &named(&["start", "end"])).is_empty());
+    }
+
+    #[test]
+    fn values_get_the_types_of_their_columns() {
+        let typed = |types: &[&str], options: InputOptions| InputOptions {
+            types: types.iter().map(|text| ColumnType::parse_named(text).unwrap()).collect(),
+            ..options
+        };
+        let all = || options(&[], &[], true);
+        let content =
+            "ip,ASN,lat,name\n1.0.0.0,64512,-33.80,7\n1.0.0.1,AS7,1,x\n1.0.0.2,,\" \",\n1.0.0.3,4294967296,1,\n";
+        assert_eq!(
+            lines(content, &typed(&["asn=uint32", "lat=double", "name=string"], all())),
+            [
+                "2 1.0.0.0-1.0.0.0 \"ASN\":64512,\"lat\":-33.8,\"name\":\"7\"",
+                "3 ! \"AS7\" in the column \"ASN\" is not of the type uint32: a whole number from 0 to 4294967295 | \
+                 1.0.0.1,AS7,1,x",
+                "4 1.0.0.2-1.0.0.2 ",
+                "5 ! \"4294967296\" in the column \"ASN\" is not of the type uint32: a whole number from 0 to 4294967295 | \
+                 1.0.0.3,4294967296,1,",
+            ]
+        );
+        for (types, keep, problem) in [
+            (&["lta=uint32"][..], &[][..], "there is no column \"lta\": did you mean \"lat\"?"),
+            (&["latitude=double"], &[], "there is no column \"latitude\", or several; its"),
+            (&["ip=string"], &[], "the column \"ip\" is not part of the value, so it has no type"),
+            (&["lat=double"], &["ASN"], "the column \"lat\" is not part of the value, so it has no type"),
+            (&["asn=uint32", "ASN=uint64"], &[], "the column \"ASN\" gets two types"),
+        ] {
+            let refused = error(content, &typed(types, options(&[], keep, true)));
+            assert!(refused.to_string().contains(problem), "{refused}");
+            assert!(refused.to_string().ends_with("its columns are \"ip\", \"ASN\", \"lat\", \"name\""), "{refused}");
+            assert_eq!(refused.hint().unwrap(), "choose with types COLUMN=TYPE,..");
+        }
+        assert!(lines("", &typed(&["asn=uint32"], all())).is_empty());
+    }
+
+    #[test]
+    fn a_column_holds_networks_ranges_and_addresses() {
+        assert_eq!(
+            lines(
+                "cidr,n\n1.2.3.0/24,1\n1.2.4.7,2\n1.2.5.0-1.2.5.9,3\n2001:db8::/32,4\n1.2.3.4/24,5\n",
+                &options(&[], &[], true)
+            ),
+            [
+                "2 1.2.3.0-1.2.3.255 \"n\":\"1\"",
+                "3 1.2.4.7-1.2.4.7 \"n\":\"2\"",
+                "4 1.2.5.0-1.2.5.9 \"n\":\"3\"",
+                "5 2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff \"n\":\"4\"",
+                "6 ! 1.2.3.4 has bits beyond /24; the network is 1.2.3.0/24 | 1.2.3.4/24,5",
+            ]
+        );
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! A second CSV file, held in memory, whose columns become members of the first one's entries.
 
+use super::InputOptions;
 use super::columns::Columns;
 use super::records::Records;
+use crate::column_type::{ColumnType, ColumnTypes};
 use crate::error::Error;
 use crate::limits::JOIN_ENTRY_BYTES;
 use millstream_model::Refusal;
@@ -28,6 +30,7 @@ pub struct JoinOptions {
 struct Shared {
     delimiter: u8,
     keep: Vec<String>,
+    types: Vec<(String, ColumnType)>,
     taken: Vec<String>,
     join: Arc<Join>,
 }
@@ -47,17 +50,26 @@ impl JoinOptions {
     ///
     /// # Errors
     /// As for [`Join::read`].
-    pub(super) fn read(&self, delimiter: u8, keep: &[String], taken: &[&str], most: usize) -> Result<Arc<Join>, Error> {
+    pub(super) fn read(
+        &self,
+        delimiter: u8,
+        options: &InputOptions,
+        taken: &[&str],
+        most: usize,
+    ) -> Result<Arc<Join>, Error> {
+        let InputOptions { keep, types, .. } = options;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = |shared: &Shared| (shared.delimiter, &*shared.keep) == (delimiter, keep) && shared.taken == taken;
+        let fits = |shared: &Shared| {
+            (shared.delimiter, &shared.keep, &shared.types) == (delimiter, keep, types) && shared.taken == taken
+        };
         if let Some(shared) = last.as_ref().filter(|shared| fits(shared)) {
             return Ok(Arc::clone(&shared.join));
         }
         // Two of them would take the memory twice.
         *last = None;
-        let join = Arc::new(Join::read(self, delimiter, keep, taken, most)?);
+        let join = Arc::new(Join::read(self, delimiter, options, taken, most)?);
         let taken = taken.iter().map(|name| (*name).to_owned()).collect();
-        *last = Some(Shared { delimiter, keep: keep.to_vec(), taken, join: Arc::clone(&join) });
+        *last = Some(Shared { delimiter, keep: keep.clone(), types: types.clone(), taken, join: Arc::clone(&join) });
         Ok(join)
     }
 }
@@ -67,6 +79,8 @@ impl JoinOptions {
 pub(super) struct Join {
     /// The file's columns.
     pub(super) columns: Columns,
+    /// Types of its members.
+    pub(super) types: ColumnTypes,
     members: HashMap<Box<str>, Box<str>>,
 }
 
@@ -75,9 +89,17 @@ impl Join {
     /// does not.
     ///
     /// # Errors
-    /// The file cannot be read, is not CSV, has a key twice, or takes more than `most` bytes.
-    fn read(options: &JoinOptions, delimiter: u8, keep: &[String], taken: &[&str], most: usize) -> Result<Self, Error> {
-        let mut records = Records::new(super::window(&options.file)?, delimiter)?;
+    /// The file cannot be read, is not CSV, has a key twice or a value that is not of its type, or takes more than `most`
+    /// bytes.
+    fn read(
+        join: &JoinOptions,
+        delimiter: u8,
+        options: &InputOptions,
+        taken: &[&str],
+        most: usize,
+    ) -> Result<Self, Error> {
+        let InputOptions { keep, types, .. } = options;
+        let mut records = Records::new(super::window(&join.file)?, delimiter)?;
         let mut names = Vec::new();
         if records.read()? {
             let fields = records.fields().and_then(|fields| fields.all());
@@ -85,10 +107,11 @@ impl Join {
             names = fields.into_iter().map(|name| name.trim().to_owned()).collect();
         }
         let columns = Columns { source: records.window().name().to_owned(), kind: "column", names };
-        let key = columns.named(&options.column, set("join", "FILE:COLUMN"))?;
+        let key = columns.named(&join.column, set("join", "FILE:COLUMN"))?;
         let is_kept = |column: usize| keep.is_empty() || keep.iter().any(|name| columns.column(name) == Some(column));
         let is_free = |column: usize| column != key && !taken.contains(&columns.names[column].as_str());
-        let wanted = columns.members(|column| is_free(column) && is_kept(column))?;
+        let mut wanted = columns.members(|column| is_free(column) && is_kept(column))?;
+        let types = columns.set_types(&mut wanted, types)?;
         let mut all: HashMap<Box<str>, Box<str>> = HashMap::new();
         let (mut bytes, mut text) = (0, String::new());
         while records.read()? {
@@ -101,7 +124,8 @@ impl Join {
             let fields = fields.all().map_err(|problem| records.failed(&problem))?;
             text.clear();
             for member in &wanted {
-                member.put(fields[member.column], is_plain, &mut text);
+                let put = member.put(fields[member.column], is_plain, &mut text);
+                put.map_err(|problem| records.failed(&problem))?;
             }
             bytes += fields[key].len() + text.len() + JOIN_ENTRY_BYTES;
             if bytes > most {
@@ -116,7 +140,7 @@ impl Join {
                 }
             };
         }
-        Ok(Self { columns, members: all })
+        Ok(Self { columns, types, members: all })
     }
 
     /// Appends the members of a key, if there are any.
@@ -131,7 +155,6 @@ impl Join {
 
 #[cfg(test)]
 mod tests {
-    use super::super::InputOptions;
     use super::super::transcript::read;
     use super::*;
     use millstream_pg::Explained as _;
@@ -192,6 +215,28 @@ mod tests {
     }
 
     #[test]
+    fn columns_of_both_files_get_types() {
+        let typed = |types: &[&str]| {
+            let (_folder, path) = file(b"geoname_id,lat\n2077456,-33.50\n7,north\n");
+            let types = types.iter().map(|text| ColumnType::parse_named(text).unwrap()).collect();
+            let keep = ["is_anycast", "lat"].map(str::to_owned).to_vec();
+            let options = InputOptions { types, keep, join: Some(JoinOptions::new(path)), ..InputOptions::default() };
+            read("csv", BLOCKS.as_bytes(), &options).map_err(|error| error.to_string())
+        };
+        let plain = typed(&["is_anycast=boolean", "lat=string"]).unwrap();
+        assert_eq!(plain[0], "2 1.0.0.0-1.0.0.255 \"is_anycast\":false,\"lat\":\"-33.50\"");
+        let bad = typed(&["lat=double"]).unwrap_err();
+        assert!(
+            bad.contains("locations.csv: line 3: \"north\" in the column \"lat\" is not of the type double"),
+            "{bad}"
+        );
+        let unknown = typed(&["lst=double"]).unwrap_err();
+        assert!(unknown.contains("there is no column \"lst\": did you mean \"lat\"?"), "{unknown}");
+        let unkept = typed(&["network=string"]).unwrap_err();
+        assert!(unkept.contains("the column \"network\" is not part of the value"), "{unkept}");
+    }
+
+    #[test]
     fn what_is_wrong_with_the_joined_file_is_said() {
         for (locations, problem) in [
             ("", "there is no column \"geoname_id\", or several"),
@@ -209,14 +254,14 @@ mod tests {
         let key = joined("network,id\n", LOCATIONS.as_bytes(), &[]).unwrap_err().to_string();
         assert!(key.contains("there is no column \"geoname_id\", or several; its columns are \"network\", \"id\""));
         let options = JoinOptions::new(PathBuf::from("missing.csv"));
-        assert!(matches!(Join::read(&options, b',', &[], &[], 1), Err(Error::Unread(_))));
+        assert!(matches!(Join::read(&options, b',', &InputOptions::default(), &[], 1), Err(Error::Unread(_))));
     }
 
     #[test]
     fn files_with_the_same_columns_share_what_was_read() {
         let (_folder, path) = file(LOCATIONS.as_bytes());
         let options = JoinOptions::new(path);
-        let read = |taken: &[&str]| options.clone().read(b',', &[], taken, 10_000).unwrap();
+        let read = |taken: &[&str]| options.clone().read(b',', &InputOptions::default(), taken, 10_000).unwrap();
         let first = read(&["a"]);
         assert!(Arc::ptr_eq(&first, &read(&["a"])));
         let other = read(&["country_name"]);
@@ -227,7 +272,7 @@ mod tests {
     #[test]
     fn memory_is_bounded() {
         let (_folder, path) = file(LOCATIONS.as_bytes());
-        let read = |most| Join::read(&JoinOptions::new(path.clone()), b',', &[], &[], most);
+        let read = |most| Join::read(&JoinOptions::new(path.clone()), b',', &InputOptions::default(), &[], most);
         assert_eq!(read(10_000).unwrap().members.len(), 3);
         let error = read(200).unwrap_err();
         assert!(error.to_string().ends_with("takes more than 200 bytes of memory"), "{error}");

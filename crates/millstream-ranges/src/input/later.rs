@@ -1,6 +1,7 @@
 //! A file that is opened when its turn comes, so that many files take no more memory than one.
 
 use super::{Input, InputOptions, Read, open};
+use crate::column_type::ColumnTypes;
 use crate::error::Error;
 use millstream_model::Refusal;
 use std::collections::HashSet;
@@ -17,7 +18,8 @@ pub fn open_later(path: &Path, options: &InputOptions) -> Result<Box<dyn Input>,
         return Ok(input);
     }
     let (path, options) = (path.to_owned(), options.clone());
-    Ok(Box::new(Later { path, options, name: input.name().to_owned(), total: input.progress().1, input: None }))
+    let (name, total, types) = (input.name().to_owned(), input.progress().1, input.types());
+    Ok(Box::new(Later { path, options, name, total, types, input: None }))
 }
 
 /// Refuses a stream that is named twice, also by another name: whoever reads it first leaves nothing for the other.
@@ -42,6 +44,7 @@ struct Later {
     options: InputOptions,
     name: String,
     total: Option<u64>,
+    types: ColumnTypes,
     input: Option<Box<dyn Input>>,
 }
 
@@ -59,6 +62,10 @@ impl Input for Later {
 
     fn progress(&self) -> (u64, Option<u64>) {
         self.input.as_ref().map_or((0, self.total), |input| input.progress())
+    }
+
+    fn types(&self) -> ColumnTypes {
+        self.types.clone()
     }
 
     fn unseen(&self) -> Vec<String> {

@@ -1,5 +1,6 @@
 //! Members of a value as JSON without the braces, put together.
 
+use crate::column_type::ColumnType;
 use crate::jsonb;
 use crate::limits::VALUE_BYTES_MAX;
 use millstream_model::range::Range;
@@ -63,20 +64,36 @@ pub(super) fn is_plain(text: &str) -> bool {
 pub(super) struct Member {
     /// The column.
     pub(super) column: usize,
-    /// `"name":"`.
+    /// `"name":"`; without the last quotation mark if the member has a type.
     beginning: String,
+    /// What the text stands for, if it is not itself the value.
+    kind: Option<ColumnType>,
 }
 
 impl Member {
     pub(super) fn new(column: usize, name: &str) -> Self {
-        Self { column, beginning: format!("{}:\"", Value::from(name)) }
+        Self { column, beginning: format!("{}:\"", Value::from(name)), kind: None }
+    }
+
+    /// Gives the member a type.
+    pub(super) fn set_type(&mut self, kind: ColumnType) {
+        if kind != ColumnType::String && self.kind.is_none() {
+            self.beginning.pop();
+            self.kind = Some(kind);
+        }
     }
 
     /// Appends the member, unless the text is empty. `plain`: it is known that a JSON string can hold it as it is.
+    ///
+    /// # Errors
+    /// The text is not of the member's type.
     #[inline]
-    pub(super) fn put(&self, text: &str, plain: bool, members: &mut String) {
+    pub(super) fn put(&self, text: &str, plain: bool, members: &mut String) -> Result<(), String> {
         if text.is_empty() {
-            return;
+            return Ok(());
+        }
+        if let Some(kind) = self.kind {
+            return self.put_typed(kind, text, members);
         }
         if !members.is_empty() {
             members.push(',');
@@ -89,6 +106,24 @@ impl Member {
             // The first quotation mark is there.
             members.push_str(&Value::from(text).to_string()[1..]);
         }
+        Ok(())
+    }
+
+    fn put_typed(&self, kind: ColumnType, text: &str, members: &mut String) -> Result<(), String> {
+        // Exports of other programs pad fields with spaces.
+        if text.trim().is_empty() {
+            return Ok(());
+        }
+        let json = kind.json(text).map_err(|holds| {
+            let name = self.beginning.trim_end_matches(':');
+            format!("{text:?} in the column {name} is not of the type {}: {holds}", kind.name())
+        })?;
+        if !members.is_empty() {
+            members.push(',');
+        }
+        members.push_str(&self.beginning);
+        members.push_str(&json);
+        Ok(())
     }
 }
 
@@ -103,9 +138,9 @@ mod tests {
         let texts = ["a", "é€", "say \"so\"", "back\\slash", "tab\tand\u{1}", "\u{7f}", "\0"];
         for text in texts {
             let mut members = String::new();
-            Member::new(0, "na\"me").put(text, false, &mut members);
-            Member::new(1, "empty").put("", true, &mut members);
-            Member::new(2, "b").put("2", true, &mut members);
+            Member::new(0, "na\"me").put(text, false, &mut members).unwrap();
+            Member::new(1, "empty").put("", true, &mut members).unwrap();
+            Member::new(2, "b").put("2", true, &mut members).unwrap();
             let value: Value = serde_json::from_str(&value::braced(&members)).unwrap();
             assert_eq!(value, serde_json::json!({"na\"me": text, "b": "2"}));
         }

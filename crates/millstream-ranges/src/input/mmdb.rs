@@ -1,7 +1,7 @@
 //! MaxMind's database format: networks in a tree, each with a value.
 
 use super::members::{IS_RESERVED, RESERVED, fitting, is_kept, put, unseen};
-use super::{Format, Input, InputOptions, Read, Rejected, fill, refuse_join, so_far};
+use super::{Format, Input, InputOptions, Read, Rejected, fill, refuse_columns, so_far};
 use crate::error::Error;
 use crate::limits::{BATCH_QUEUE, BATCH_RECORDS, INDEX_BYTES_MAX, MMDB_TEXT_BYTES, MMDB_TEXTS_BYTES};
 use bytes::Bytes;
@@ -10,6 +10,7 @@ use millstream_input::Window;
 use millstream_model::range::{AddressReading, Family, Range};
 use serde_json::Value;
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -22,11 +23,8 @@ pub(super) const FORMAT: Format =
 const VALUE: &str = "value";
 
 fn open(mut window: Window, options: &InputOptions) -> Result<Box<dyn Input>, Error> {
-    refuse_join(window.name(), options)?;
-    let reader = Reader::from_source(rest(&mut window)?).map_err(|error| Error::Input {
-        name: window.name().to_owned(),
-        problem: format!("it cannot be read as a MaxMind database: {error}"),
-    })?;
+    refuse_columns(window.name(), options)?;
+    let reader = reader(&mut window)?;
     let (sender, messages) = sync_channel(BATCH_QUEUE);
     let keep = options.keep.clone();
     let decoder = Decoder { seen: vec![false; keep.len()], keep, reading: options.reading };
@@ -46,6 +44,14 @@ fn open(mut window: Window, options: &InputOptions) -> Result<Box<dyn Input>, Er
     }))
 }
 
+/// A reader of all that is left.
+fn reader(window: &mut Window) -> Result<Reader<Bytes>, Error> {
+    Reader::from_source(rest(window)?).map_err(|error| Error::Input {
+        name: window.name().to_owned(),
+        problem: format!("it cannot be read as a MaxMind database: {error}"),
+    })
+}
+
 /// All that is left.
 fn rest(window: &mut Window) -> Result<Bytes, Error> {
     while fill(window)? {
@@ -55,6 +61,49 @@ fn rest(window: &mut Window) -> Result<Bytes, Error> {
         }
     }
     Ok(window.take(window.bytes().len()))
+}
+
+/// A MaxMind database in memory, for look-ups without a store.
+#[derive(Debug)]
+pub struct MmdbFile {
+    name: String,
+    reader: Reader<Bytes>,
+}
+
+impl MmdbFile {
+    /// Reads a file into memory. Gzip and zstd are recognised by their first bytes.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no MaxMind database.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let mut window = super::window(path)?;
+        Ok(Self { reader: reader(&mut window)?, name: window.name().to_owned() })
+    }
+
+    /// Whether the name of a file says that it is such a database.
+    pub fn is_named(path: &Path) -> bool {
+        super::named(&path.to_string_lossy()).is_some_and(|format| format.name == FORMAT.name)
+    }
+
+    /// The network in which an address lies, and its value as a JSON object. A value that is not an object is the member
+    /// `value` of one. `None`: the file says nothing about the address.
+    ///
+    /// # Errors
+    /// The file is damaged, or has a value that JSON cannot hold.
+    pub fn get(&self, address: IpAddr) -> Result<Option<(Range, String)>, Error> {
+        let failed = |problem: String| Error::Input { name: self.name.clone(), problem };
+        if address.is_ipv6() && self.reader.metadata().ip_version == 4 {
+            return Ok(None);
+        }
+        let found = self.reader.lookup(address).map_err(|error| failed(error.to_string()))?;
+        let Some(value) = found.decode::<Value>().map_err(|error| failed(format!("{address}: {error}")))? else {
+            return Ok(None);
+        };
+        let network = found.network().map_err(|error| failed(error.to_string()))?;
+        let range = Range::of_prefix(network.ip(), network.prefix().into()).map_err(failed)?;
+        let value = if value.is_object() { value } else { serde_json::json!({ VALUE: value }) };
+        Ok(Some((range, value.to_string())))
+    }
 }
 
 /// What the thread sends.
@@ -295,6 +344,30 @@ mod tests {
         let mut input = super::super::open(&path, &InputOptions { keep, ..InputOptions::default() }).unwrap();
         while input.next(&mut String::new()).unwrap().is_some() {}
         assert_eq!(input.unseen(), ["ans"]);
+    }
+
+    #[test]
+    fn addresses_are_looked_up_in_the_file_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.MMDB.gz");
+        let v6 = file(IpVersion::V6, &[("1.0.0.0/24", country("AU")), ("2001:db8::/32", Stored::from("five"))]);
+        std::fs::write(&path, gzip(&v6)).unwrap();
+        assert!(MmdbFile::is_named(&path) && !MmdbFile::is_named(folder.path()));
+        let opened = MmdbFile::open(&path).unwrap();
+        let get = |opened: &MmdbFile, address: &str| {
+            let found = opened.get(address.parse().unwrap()).unwrap();
+            found.map(|(range, value)| format!("{range} {value}"))
+        };
+        let au = "1.0.0.0-1.0.0.255 {\"asn\":64512,\"country\":{\"iso_code\":\"AU\",\"names\":{\"en\":\"Land\"}}}";
+        assert_eq!(get(&opened, "1.0.0.7").as_deref(), Some(au));
+        let five = "2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff {\"value\":\"five\"}";
+        assert_eq!(get(&opened, "2001:db8::7").as_deref(), Some(five));
+        assert_eq!((get(&opened, "1.0.1.0"), get(&opened, "2001:db9::")), (None, None));
+        std::fs::write(&path, file(IpVersion::V4, &[("1.0.0.0/24", country("AU"))])).unwrap();
+        let opened = MmdbFile::open(&path).unwrap();
+        assert_eq!((get(&opened, "1.0.0.7").as_deref(), get(&opened, "::1")), (Some(au), None));
+        std::fs::write(&path, "ip\n").unwrap();
+        assert!(MmdbFile::open(&path).unwrap_err().to_string().contains("it cannot be read as a MaxMind database"));
     }
 
     #[test]

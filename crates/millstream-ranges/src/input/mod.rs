@@ -19,8 +19,10 @@ mod tsv;
 pub use join::JoinOptions;
 pub use later::{open_later, refuse_repeated};
 pub use listed::Listed;
+pub use mmdb::MmdbFile;
 pub use query::{RowReceiver, RowSender, query, row_queue, send_query};
 
+use crate::column_type::{ColumnType, ColumnTypes};
 use crate::error::Error;
 use crate::limits::{READ_BYTES, RECOGNISED_BYTES, SHOWN_BYTES};
 use memchr::memchr;
@@ -44,6 +46,11 @@ pub trait Input: Send {
 
     /// Bytes read so far, compressed as they are, and how many there are, if that is known.
     fn progress(&self) -> (u64, Option<u64>);
+
+    /// The types of members that have one.
+    fn types(&self) -> ColumnTypes {
+        ColumnTypes::new()
+    }
 
     /// After the end: names of members to keep that no entry had.
     fn unseen(&self) -> Vec<String> {
@@ -81,9 +88,10 @@ pub struct InputOptions {
     pub range: Vec<String>,
     /// Columns or members to keep. Empty: all that do not hold the range.
     pub keep: Vec<String>,
-    /// Whether the first record of CSV holds the names of the columns. Without them, the columns have the names 1, 2
-    /// and so on.
-    pub header: bool,
+    /// Where the names of the columns of CSV and TSV are.
+    pub header: Header,
+    /// Types of columns by name; for CSV and TSV, where all other values are strings.
+    pub types: Vec<(String, ColumnType)>,
     /// What separates columns, if not the format's own character.
     pub delimiter: Option<u8>,
     /// How addresses are read.
@@ -98,12 +106,25 @@ impl Default for InputOptions {
             format: "auto".into(),
             range: Vec::new(),
             keep: Vec::new(),
-            header: true,
+            header: Header::default(),
+            types: Vec::new(),
             delimiter: None,
             reading: AddressReading::default(),
             join: None,
         }
     }
+}
+
+/// Where the names of columns are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Header {
+    /// In the first record.
+    #[default]
+    Record,
+    /// Nowhere: the columns have the names 1, 2 and so on.
+    Absent,
+    /// Here: the files have none.
+    Names(Vec<String>),
 }
 
 type Open = fn(Window, &InputOptions) -> Result<Box<dyn Input>, Error>;
@@ -181,12 +202,17 @@ const EXTENSIONS: &[(&str, &Format)] = &[
     (".tsv", &tsv::FORMAT),
 ];
 
+/// The format that a file's name says.
+fn named(name: &str) -> Option<&'static Format> {
+    let name = name.to_lowercase();
+    let name = [".gz", ".zst", ".zstd"].iter().find_map(|end| name.strip_suffix(*end)).unwrap_or(&name);
+    EXTENSIONS.iter().find(|(end, _)| name.ends_with(*end)).map(|(_, format)| *format)
+}
+
 /// The format that the file's name says, or else the beginning of its content.
 fn recognise(window: &mut Window, options: &InputOptions) -> Result<&'static Format, Error> {
-    let name = window.name().to_lowercase();
-    let name = [".gz", ".zst", ".zstd"].iter().find_map(|end| name.strip_suffix(*end)).unwrap_or(&name);
-    if let Some((_, format)) = EXTENSIONS.iter().find(|(end, _)| name.ends_with(*end)) {
-        return Ok(*format);
+    if let Some(format) = named(window.name()) {
+        return Ok(format);
     }
     let line_end = loop {
         match memchr(b'\n', window.bytes()) {
@@ -208,13 +234,16 @@ fn recognise(window: &mut Window, options: &InputOptions) -> Result<&'static For
     })
 }
 
-/// Only rows with columns can be joined.
-fn refuse_join(name: &str, options: &InputOptions) -> Result<(), Error> {
-    if options.join.is_none() {
-        return Ok(());
-    }
-    let problem = format!("{name} cannot be joined with another file: it is neither CSV nor TSV");
-    let hint = format!("leave {} out, or say what the file is with {}", option("join"), option("format"));
+/// Refuses options for columns of text: an input that has none brings its own names and types.
+fn refuse_columns(name: &str, options: &InputOptions) -> Result<(), Error> {
+    let given = [
+        (options.join.is_some(), "join", "cannot be joined with another file"),
+        (!options.types.is_empty(), "types", "brings the types of its values itself"),
+        (matches!(options.header, Header::Names(_)), "header", "brings the names of its members itself"),
+    ];
+    let Some((_, unfit, why)) = given.into_iter().find(|(is_given, ..)| *is_given) else { return Ok(()) };
+    let problem = format!("{name} {why}: it is neither CSV nor TSV");
+    let hint = format!("leave {} out, or say what the file is with {}", option(unfit), option("format"));
     Err(Error::Refused(Refusal::new(problem).hint(hint)))
 }
 
@@ -347,6 +376,13 @@ mod tests {
             ..InputOptions::default()
         };
         assert!(error(&path, &join).to_string().contains("cannot be joined"));
+        let plain = || InputOptions { format: "ndjson".into(), ..InputOptions::default() };
+        let types = InputOptions { types: vec![("a".into(), ColumnType::Double)], ..plain() };
+        assert!(error(&path, &types).to_string().contains("brings the types of its values itself"));
+        let names = InputOptions { header: Header::Names(vec!["ip".into()]), ..plain() };
+        let named = error(&path, &names);
+        assert!(named.to_string().contains("brings the names of its members itself"), "{named}");
+        assert_eq!(named.hint().unwrap(), "leave header out, or say what the file is with format");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Newline-delimited JSON: one object on each line.
 
 use super::objects::Objects;
-use super::{Format, Input, InputOptions, Read, refuse_join, rejected, require_whole, so_far};
+use super::{Format, Input, InputOptions, Read, refuse_columns, rejected, require_whole, so_far};
 use crate::error::Error;
 use crate::limits::{LINE_BYTES_MAX, UNDECIDED_MAX};
 use millstream_input::{Line, Lines, Window};
@@ -11,7 +11,7 @@ pub(super) const FORMAT: Format =
     Format { name: "ndjson", about: "one JSON object per line; values are kept as they are written", open };
 
 fn open(mut window: Window, options: &InputOptions) -> Result<Box<dyn Input>, Error> {
-    refuse_join(window.name(), options)?;
+    refuse_columns(window.name(), options)?;
     let objects = Objects::new(window.name(), options, UNDECIDED_MAX)?;
     let mark = window.begin_text(None)?;
     window.skip(mark);

@@ -1,7 +1,7 @@
 //! The rows of a query, each as a JSON object.
 
 use super::objects::Objects;
-use super::{Input, InputOptions, Read, refuse_join, rejected};
+use super::{Input, InputOptions, Read, refuse_columns, rejected};
 use crate::error::Error;
 use crate::limits::{LINE_BYTES_MAX, QUERY_QUEUE, QUERY_QUEUE_BYTES, SHOWN_BYTES};
 use futures_util::TryStreamExt;
@@ -45,7 +45,7 @@ pub fn row_queue() -> (RowSender, RowReceiver) {
 /// # Errors
 /// An option is of no use for a query.
 pub fn query(name: String, rows: RowReceiver, options: &InputOptions) -> Result<Box<dyn Input>, Error> {
-    refuse_join(&name, options)?;
+    refuse_columns(&name, options)?;
     // All rows have the same members, so that the first one decides.
     let objects = Objects::new(&name, options, 0)?;
     Ok(Box::new(Rows { name, rows, objects, number: 0, bytes: 0, has_ended: false }))

@@ -9,12 +9,15 @@ pub use folder::{current, generations};
 pub use receipt::{FORMAT, Layout, Receipt};
 pub(crate) use write::{Content, Put, Stored, Written, write};
 
+use crate::column_type::ColumnType;
 use crate::error::Error;
+use crate::input::MmdbFile;
 use crate::value;
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithoutTls};
 use millstream_model::Refusal;
 use millstream_model::range::{FAMILIES, Family, Range, number};
+use millstream_model::words::command;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
@@ -122,6 +125,10 @@ impl Generation {
     /// can be open only once.
     pub fn open(store: &Path, generation: Option<u64>) -> Result<Self, Error> {
         match Named::of(store, generation)? {
+            Named::Foreign(path) if MmdbFile::is_named(&path) => {
+                let hint = format!("build one of it: {}", command(format!("ranges build STORE {}", path.display())));
+                Err(Error::NoStore { path, problem: "it is a MaxMind database".into(), hint })
+            }
             Named::Foreign(path) => Self::open_file(path, None),
             Named::Generation(store, number) => Self::open_number(&store, number),
             Named::Current(store) => {
@@ -222,6 +229,12 @@ impl Generation {
         self.receipt.as_ref()
     }
 
+    /// The types of members that have one, by name. No two of their values are of two types.
+    pub(crate) fn types(&self) -> impl Iterator<Item = (&str, ColumnType)> {
+        let types = self.receipt.iter().flat_map(|receipt| &receipt.types);
+        types.map(|(name, kind)| (name.as_str(), *kind))
+    }
+
     /// What the file says about itself under a name, such as `counts`: JSON. `None` if it says nothing.
     ///
     /// # Errors
@@ -306,7 +319,7 @@ impl Named {
                 }
                 (None, None) => Ok(Self::Foreign(file)),
                 _ => {
-                    let problem = format!("{} is a file of LMDB and has no generations", path.display());
+                    let problem = format!("{} is a file and has no generations", path.display());
                     Err(Error::Refused(Refusal::new(problem).hint("leave the generation out")))
                 }
             },

@@ -1,5 +1,6 @@
 //! What a build did, and what its file must be.
 
+use crate::column_type::ColumnTypes;
 use serde::{Deserialize, Serialize};
 
 /// The number of the layout, see `docs/ranges.md`.
@@ -28,6 +29,9 @@ pub struct Receipt {
     pub layout: Layout,
     /// What was read, in order.
     pub sources: Vec<String>,
+    /// Types of members that have one.
+    #[serde(default, skip_serializing_if = "ColumnTypes::is_empty")]
+    pub types: ColumnTypes,
     /// Entries read.
     pub read: u64,
     /// Stored as they are.

@@ -14,10 +14,11 @@ use crate::store_name::StoreName;
 use crate::target::{self, Purpose};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use millstream_pg::SessionSettings;
-use millstream_ranges::input::{self, Input, InputOptions, JoinOptions};
+use millstream_ranges::input::{self, Header, Input, InputOptions, JoinOptions};
 use millstream_ranges::limits::REJECTS_MAX;
 use millstream_ranges::{
-    AddressReading, BuildRequest, Error, FAMILIES, Family, Layout, Observer, Overlap, Progress as Step, Reject, build,
+    AddressReading, BuildRequest, ColumnType, Error, FAMILIES, Family, Layout, Observer, Overlap, Progress as Step,
+    Reject, build,
 };
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,7 @@ const EXAMPLES: &str = "\
 Examples:
   millstream ranges build cities ranges.csv
   millstream ranges build cities ranges.csv --range first,last --keep country
-  millstream ranges build asn asn.tsv.gz --range 1 --no-header
+  millstream ranges build asn asn.tsv.gz --header network,asn --types asn=uint32
   millstream ranges build geo Blocks-IPv4.csv Blocks-IPv6.csv \\
       --join Locations-en.csv:geoname_id
   millstream ranges build offices --query 'select net, name from office'
@@ -77,6 +78,18 @@ pub struct BuildArgs {
     /// CSV and TSV: the files have no header line; columns are numbered from 1
     #[arg(long)]
     no_header: bool,
+
+    /// CSV and TSV: names of the columns, in order; the files then have no header line
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    header: Vec<String>,
+
+    /// CSV and TSV: types of columns; the values of all others are strings
+    ///
+    /// TYPE is boolean, double, int32, string, uint16, uint32 or uint64. JSON gets numbers and booleans, an .mmdb
+    /// file these types, and a table a column of the type of PostgreSQL. A field that does not fit is a reject; an
+    /// empty one has no value.
+    #[arg(long, value_name = "COLUMN=TYPE[,..]", value_delimiter = ',', value_parser = ColumnType::parse_named)]
+    types: Vec<(String, ColumnType)>,
 
     /// CSV and TSV: character between fields, one ASCII character or `tab` [default: a comma, for tsv a tab]
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
@@ -248,7 +261,12 @@ async fn inputs(args: &BuildArgs) -> Result<Vec<Box<dyn Input>>, Failure> {
         format: args.format.clone(),
         range: args.range.clone(),
         keep: args.keep.clone(),
-        header: !args.no_header,
+        header: match args.header.as_slice() {
+            [] if args.no_header => Header::Absent,
+            [] => Header::Record,
+            names => Header::Names(names.to_vec()),
+        },
+        types: args.types.clone(),
         delimiter: args.delimiter,
         reading: AddressReading { unmap: args.unmap, numbers: args.numbers },
         join: args.join.as_ref().map(|Joined(join)| join.clone()),

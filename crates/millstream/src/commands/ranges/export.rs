@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 const EXAMPLES: &str = "\
 Examples:
   millstream ranges export cities --to csv > cities.csv
+  millstream ranges export cities --to csv --cidr networks.csv
   millstream ranges export cities@6 --to mmdb cities.mmdb
   millstream ranges export blocked --to nftables --into blocked | nft -f -
   millstream ranges export cities --to table --into geo.cities";
@@ -37,6 +38,7 @@ const BINARY: &str = "mmdb";
 const OPTIONS: &[(&str, &[&str])] = &[
     ("FILE", &["csv", BINARY, "ndjson", "nftables", "sql"]),
     ("--into", &[BINARY, "nftables", "sql", TABLE]),
+    ("--cidr", &["csv"]),
     ("--without-ipv4-space", &[BINARY]),
     ("--ip4r", &[TABLE]),
     ("--no-function", &[TABLE]),
@@ -45,7 +47,7 @@ const OPTIONS: &[(&str, &[&str])] = &[
 
 /// Write a store in a format of other programs, or into a table of PostgreSQL
 ///
-/// The table has the columns start, "end" and doc, and a B-tree on start. Millstream fills a new table, which
+/// The table has the columns start, "end" and doc, one for each member that has a type, and a B-tree on start. Millstream fills a new table, which
 /// replaces the table of this name if Millstream made that one, too. Readers wait only while the two change places.
 /// The function range_of(TABLE, IP) finds the range of an address; it is in the schema of Millstream's own tables.
 #[derive(Debug, clap::Args)]
@@ -66,6 +68,10 @@ pub struct ExportArgs {
     /// Name of the table for table, sql and nftables, or of the type of database for mmdb [default: ip_ranges]
     #[arg(long, value_name = "[SCHEMA.]NAME", required_if_eq("to", TABLE))]
     into: Option<String>,
+
+    /// For csv: write networks (10.0.0.0/8) in a column network, several lines for a range that is no network
+    #[arg(long)]
+    cidr: bool,
 
     /// For mmdb: leave out IPv6 addresses in ::/96, where such a file keeps IPv4
     #[arg(long)]
@@ -122,6 +128,7 @@ fn refuse(args: &ExportArgs) -> Result<(), Failure> {
     let given = [
         args.file.is_some(),
         args.into.is_some(),
+        args.cidr,
         args.without_ipv4_space,
         args.ip4r,
         args.no_function,
@@ -134,7 +141,8 @@ fn refuse(args: &ExportArgs) -> Result<(), Failure> {
 }
 
 fn write(args: &ExportArgs, generation: &Generation, out: &mut dyn Write) -> Result<u64, Failure> {
-    let mut options = ExportOptions { without_ipv4_space: args.without_ipv4_space, ..ExportOptions::default() };
+    let (without_ipv4_space, cidr) = (args.without_ipv4_space, args.cidr);
+    let mut options = ExportOptions { without_ipv4_space, cidr, ..ExportOptions::default() };
     if let Some(name) = &args.into {
         options.name.clone_from(name);
     }

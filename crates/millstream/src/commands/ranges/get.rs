@@ -6,7 +6,8 @@ use crate::limits::{ADDRESS_LINE_BYTES_MAX, ANSWERS_BYTES_MAX};
 use crate::output::Output;
 use crate::store_name::StoreName;
 use crate::table::visible;
-use millstream_ranges::{AddressReading, Error, Found, Generation, braced};
+use millstream_ranges::input::MmdbFile;
+use millstream_ranges::{AddressReading, Error, Generation, Range, braced};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -16,6 +17,7 @@ const EXAMPLES: &str = "\
 Examples:
   millstream ranges get cities 1.0.0.1 2001:db8::1
   millstream ranges get cities@6 1.0.0.1 --output json
+  millstream ranges get GeoLite2-City.mmdb 1.0.0.1
   cut -d ' ' -f 1 access.log | millstream ranges get cities -
 
 The output has a line for each address: the address, a tab, the first and the
@@ -33,10 +35,13 @@ Exit code 1 if some input was no address, also if all others were found.";
 /// Standard input (-) has one address on a line. Answers are written when the input pauses, so another program
 /// can ask over a pipe and wait for each answer. All answers come from the generation that the command opened,
 /// even if a newer one is built meanwhile.
+///
+/// A MaxMind database (.mmdb) is asked without a store. It is held in memory as a whole, and the range is the network
+/// that it names.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct GetArgs {
-    /// Store to ask
+    /// Store to ask, or an .mmdb file
     #[arg(value_name = "STORE[@N]")]
     store: StoreName,
 
@@ -64,9 +69,37 @@ struct Answer<'a> {
     error: Option<&'a str>,
 }
 
+/// What is asked.
+enum Source {
+    Store(Generation),
+    Mmdb(MmdbFile),
+}
+
+impl Source {
+    fn open(name: &StoreName) -> Result<Self, Failure> {
+        // A store is a directory.
+        if name.path.is_file() && name.generation.is_none() && MmdbFile::is_named(&name.path) {
+            return Ok(Self::Mmdb(MmdbFile::open(&name.path)?));
+        }
+        name.open().map(Self::Store)
+    }
+
+    /// The range of an address, and its value as a JSON object.
+    fn get(&self, address: IpAddr) -> Result<Option<(Range, String)>, Error> {
+        match self {
+            Self::Mmdb(file) => file.get(address),
+            Self::Store(generation) => {
+                let damaged = |problem| Error::Damaged { path: generation.path().to_owned(), problem };
+                let Some(found) = generation.get(address)? else { return Ok(None) };
+                Ok(Some((found.range, braced(&found.members().map_err(damaged)?))))
+            }
+        }
+    }
+}
+
 /// Answers questions on stdout.
 struct Answers<'a, W: Write> {
-    generation: &'a Generation,
+    source: &'a Source,
     reading: AddressReading,
     output: Output,
     out: W,
@@ -76,9 +109,9 @@ struct Answers<'a, W: Write> {
 
 /// Runs the command.
 pub fn run(args: &GetArgs, output: Output) -> Result<Exit, Failure> {
-    let generation = args.store.open()?;
+    let source = Source::open(&args.store)?;
     let mut answers = Answers {
-        generation: &generation,
+        source: &source,
         reading: AddressReading { unmap: args.unmap, ..AddressReading::default() },
         output,
         out: BufWriter::with_capacity(ANSWERS_BYTES_MAX, io::stdout().lock()),
@@ -112,10 +145,10 @@ impl<W: Write> Answers<'_, W> {
     }
 
     fn add(&mut self, text: &str) -> Result<(), Failure> {
-        let (text, generation) = (text.trim(), self.generation);
+        let text = text.trim();
         match self.reading.address(text) {
-            Ok(address) => match generation.get(address)? {
-                Some(found) => self.found(text, &found),
+            Ok(address) => match self.source.get(address)? {
+                Some((range, value)) => self.found(text, range, &value),
                 None => self.missed(text, None),
             },
             Err(problem) => {
@@ -125,17 +158,17 @@ impl<W: Write> Answers<'_, W> {
         }
     }
 
-    fn found(&mut self, ip: &str, found: &Found<'_>) -> Result<(), Failure> {
-        let (first, last, generation) = (found.range.first(), found.range.last(), self.generation);
-        let damaged = |problem: String| Error::Damaged { path: generation.path().to_owned(), problem };
-        let members = found.members().map_err(damaged)?;
+    fn found(&mut self, ip: &str, range: Range, value: &str) -> Result<(), Failure> {
+        let (first, last) = (range.first(), range.last());
         // The value may be spread over lines. In JSON these characters are only ever space between words.
-        let value = braced(&members.replace(|c: char| c < ' ', " "));
+        let value = value.replace(|c: char| c < ' ', " ");
         if !self.output.is_json() {
             return Ok(writeln!(self.out, "{}\t{first}-{last}\t{value}", visible(ip))?);
         }
-        let value = RawValue::from_string(value)
-            .map_err(|error| damaged(format!("the value of {first}-{last} is not JSON: {error}")))?;
+        let value = RawValue::from_string(value).map_err(|error| {
+            let problem = format!("the value of {range} is not JSON");
+            Failure::user(problem).because(&error).hint("see what else is wrong: millstream ranges verify STORE")
+        })?;
         let (first, last, value) = (Some(first), Some(last), Some(value));
         self.object(&Answer { ip, found: true, first, last, value, error: None })
     }

@@ -1,6 +1,7 @@
 //! The receipt of a build as text.
 
 use crate::quantity;
+use crate::table::visible;
 use millstream_ranges::Receipt;
 
 /// The receipt, without counts that are zero.
@@ -19,6 +20,10 @@ pub fn text(receipt: &Receipt) -> String {
         if count > 0 || ["read", "stored"].contains(&name) {
             lines.push(format!("  {name:<10} {:>15}  {meaning}", quantity::count(count)));
         }
+    }
+    let types: Vec<String> = receipt.types.iter().map(|(name, kind)| format!("{name} {}", kind.name())).collect();
+    if !types.is_empty() {
+        lines.push(visible(&format!("  types: {}", types.join(", "))));
     }
     let (v4, v6) = (quantity::count(receipt.stored_v4), quantity::count(receipt.stored_v6));
     lines.push(format!("  {v4} of IPv4, {v6} of IPv6, {}", quantity::bytes(receipt.bytes)));
