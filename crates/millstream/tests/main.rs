@@ -43,6 +43,7 @@ mod packets;
 mod pages;
 mod process;
 mod ranges;
+mod ranges_formats;
 mod ranges_programs;
 mod ranges_readers;
 mod recorder;

@@ -1,9 +1,9 @@
-//! Stores of IP ranges from the command line: built from dirty files, asked, checked, compared, exported, and built
+//! Stores of IP ranges from the command line: built from dirty files, asked, checked, compared, and built
 //! again after whatever went wrong.
 
 use crate::process::{Run, command, millstream, run};
 use millstream_failpoint::RANGES;
-use millstream_testkit::{SmallDisk, each_build};
+use millstream_testkit::SmallDisk;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// Lines as files of ranges have them.
-const DIRTY: &str = "\
+pub const DIRTY: &str = "\
 first,last,country
 1.0.0.0,1.0.129.0,AU
 127.0.0.1,127.1.2.3,
@@ -35,18 +35,18 @@ const WRONG: &[(u64, &str)] = &[
 ];
 
 /// A directory with files and stores.
-struct Place(tempfile::TempDir);
+pub struct Place(tempfile::TempDir);
 
 impl Place {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
-    fn path(&self, name: &str) -> String {
+    pub fn path(&self, name: &str) -> String {
         self.0.path().join(name).to_str().unwrap().to_owned()
     }
 
-    fn write(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         fs::write(self.0.path().join(name), content).unwrap();
         self.path(name)
     }
@@ -66,17 +66,17 @@ impl Place {
     }
 }
 
-fn ranges(args: &[&str]) -> Run {
+pub fn ranges(args: &[&str]) -> Run {
     millstream(&[&["ranges"], args].concat())
 }
 
-fn build(store: &str, file: &str, more: &[&str]) -> Run {
+pub fn build(store: &str, file: &str, more: &[&str]) -> Run {
     ranges(&[&["build", store, file, "--progress", "none"][..], more].concat())
 }
 
 /// The value at an address, as text.
 #[track_caller]
-fn value(store: &str, address: &str) -> String {
+pub fn value(store: &str, address: &str) -> String {
     let found = ranges(&["get", store, address]).ends(0);
     found.stdout.trim_end().rsplit('\t').next().unwrap().to_owned()
 }
@@ -434,56 +434,6 @@ fn generations_are_named_compared_and_described() {
 }
 
 #[test]
-fn typed_values_come_out_typed() {
-    let place = Place::new();
-    let (store, again) = (place.path("geo"), place.path("again"));
-    let file = place.write("typed.csv", "network,asn,lat\n1.0.0.0/24,64512,-33.80\n1.0.1.0/24,AS7,1\n");
-    let types = ["--types", "asn=uint32,lat=double"];
-    let built = build(&store, &file, &types).ends(1);
-    assert!(built.stderr.contains("typed.csv:3: \"AS7\" in the column \"asn\" is not of the type uint32"), "{built:?}");
-    assert!(built.stdout.contains("\n  types: asn uint32, lat double\n"), "{built:?}");
-    assert_eq!(value(&store, "1.0.0.7"), "{\"asn\":64512,\"lat\":-33.8}");
-    let exported = place.path("out.csv");
-    ranges(&["export", &store, "--to", "csv", &exported]).ends(0);
-    build(&again, &exported, &types).ends(0);
-    assert_eq!(ranges(&["diff", &store, &again]).ends(0).stdout, "no difference\n");
-    let script = ranges(&["export", &store, "--to", "sql"]).ends(0).stdout;
-    assert!(script.contains("\"asn\" bigint generated always as ((doc ->> 'asn')::bigint) stored,\n"), "{script}");
-    for (types, problem) in [
-        ("asn=unit32", "there is no type \"unit32\"; did you mean \"uint32\"?"),
-        ("ans=uint32", "there is no column \"ans\": did you mean \"asn\"?"),
-        ("asn", "it is not COLUMN=TYPE"),
-    ] {
-        let refused = build(&store, &file, &["--types", types]).ends(2);
-        assert!(refused.stderr.contains(problem), "{refused:?}");
-    }
-    let json = place.write("a.ndjson", "{\"ip\":\"1.2.3.4\"}\n");
-    let refused = build(&store, &json, &["--types", "a=double"]).ends(2);
-    assert!(refused.stderr.contains("leave --types out, or say what the file is with --format"), "{refused:?}");
-}
-
-#[test]
-fn a_file_of_maxmind_is_asked_without_a_store() {
-    let place = Place::new();
-    let (store, file) = (place.path("geo"), place.path("geo.mmdb"));
-    build(&store, &place.write("a.csv", "network,cc\n1.0.0.0/24,AU\n2001:db8::/32,DE\n"), &[]).ends(0);
-    ranges(&["export", &store, "--to", "mmdb", &file]).ends(0);
-    for more in [&[][..], &["--output", "json"]] {
-        let asked = [&["1.0.0.7", "2001:db8::1", "9.9.9.9", "::9", "none"][..], more].concat();
-        let get = |source: &str| ranges(&[&["get", source], &asked[..]].concat()).ends(1).stdout;
-        assert_eq!(get(&file), get(&store));
-    }
-    let missing = ranges(&["get", &place.path("none.mmdb"), "1.0.0.7"]).ends(2);
-    assert!(missing.stderr.contains("is not a store of ranges: it does not exist"), "{missing:?}");
-    for args in [&["verify", &file][..], &["diff", &store, &file]] {
-        let refused = ranges(args).ends(2);
-        assert!(refused.stderr.contains("it is a MaxMind database"), "{refused:?}");
-        let hint = format!("hint: build one of it: millstream ranges build STORE {file}\n");
-        assert!(refused.stderr.contains(&hint), "{refused:?}");
-    }
-}
-
-#[test]
 fn a_difference_that_nobody_reads_to_the_end_is_still_one() {
     let place = Place::new();
     let store = place.path("geo");
@@ -502,83 +452,6 @@ fn a_difference_that_nobody_reads_to_the_end_is_still_one() {
             assert_eq!(failed.status.code(), Some(2), "{args:?}: a full disk is an error");
         }
     }
-}
-
-#[test]
-fn what_is_exported_builds_the_same_store_again() {
-    let place = Place::new();
-    let (store, file) = (place.path("geo"), place.write("dirty.csv", DIRTY));
-    build(&store, &file, &[]).ends(1);
-    for format in ["csv", "ndjson", "mmdb"] {
-        let (exported, again) = (place.path(&format!("out.{format}")), place.path(&format!("again {format}")));
-        let written = ranges(&["export", &store, "--to", format, &exported]).ends(0);
-        assert_eq!(written.stdout, format!("3 ranges in {exported}\n"));
-        build(&again, &exported, &[]).ends(0);
-        assert_eq!(ranges(&["diff", &store, &again]).ends(0).stdout, "no difference\n", "{format}");
-    }
-    let (networks, again) = (place.path("networks.csv"), place.path("again networks"));
-    ranges(&["export", &store, "--to", "csv", "--cidr", &networks]).ends(0);
-    build(&again, &networks, &["--merge"]).ends(0);
-    assert_eq!(ranges(&["diff", &store, &again]).ends(0).stdout, "no difference\n");
-    let csv = fs::read_to_string(&networks).unwrap();
-    assert!(csv.starts_with("network,country\n1.0.0.0/17,AU\n1.0.128.0/24,AU\n1.0.129.0/32,AU\n"), "{csv}");
-    let csv = fs::read_to_string(place.path("out.csv")).unwrap();
-    assert_eq!(ranges(&["export", &store, "--to", "csv"]).ends(0).stdout, csv);
-    assert!(csv.starts_with("first,last,country\n1.0.0.0,1.0.129.0,AU\n"), "{csv}");
-    let script = ranges(&["export", &store, "--to", "nftables", "--into", "geo"]).ends(0).stdout;
-    assert!(script.contains("add element inet geo v4 {\n\t1.0.0.0-1.0.129.0,\n"), "{script}");
-    let script = ranges(&["export", &store, "--to", "sql", "--into", "geo.au"]).ends(0).stdout;
-    assert!(script.contains("copy \"geo\".\"au\" ") && script.contains("\n127.0.0.1\t127.1.2.3\t{}\n"), "{script}");
-    for (args, problem) in [
-        (&["--to", "csv", "--ip4r"][..], "--to csv takes no --ip4r"),
-        (&["--to", "csv", "--into", "a"], "--to csv takes no --into"),
-        (&["--to", "ndjson", "--cidr"], "--to ndjson takes no --cidr"),
-        (&["--to", "table", "--into", "a", "file"], "--to table takes no FILE"),
-        (&["--to", "table"], "--into"),
-        (&["--to", "nftables", "--into", "a b"], "is not a name for a table"),
-    ] {
-        let refused = ranges(&[&["export", &store], args].concat()).ends(2);
-        assert!(refused.stderr.contains(problem) && refused.stdout.is_empty(), "{refused:?}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_table_answers_like_the_store_that_it_was_made_of() {
-    each_build(async |db| {
-        let place = Place::new();
-        let (store, file, url) = (place.path("geo"), place.write("dirty.csv", DIRTY), db.url());
-        build(&store, &file, &[]).ends(1);
-        let client = db.client().await;
-        client.batch_execute("create schema geo").await.unwrap();
-        let export = ["export", &store, "--to", "table", "--into", "geo.cities", "--db", &url, "--output", "json"];
-        let made = ranges(&export).ends(0).json();
-        assert_eq!((&made["table"], &made["rows"]), (&json!("geo.cities"), &json!(3)));
-        let question = made["function"].as_str().unwrap().replace("192.0.2.1", "1.0.128.7");
-        let question = format!("select host(start), host(\"end\"), doc::text from ({question}) r");
-        let row = client.query_one(&question, &[]).await.unwrap();
-        let found: [String; 3] = [row.get(0), row.get(1), row.get(2)];
-        assert_eq!(found, ["1.0.0.0", "1.0.129.0", "{\"country\": \"AU\"}"]);
-        let asked = "create temporary table addresses as select ip::inet from (values ('1.0.129.0'), ('1.0.129.1'),
-                     ('0.0.0.0'), ('2001:db8::5'), ('::'), ('127.1.2.3')) v (ip)";
-        client.batch_execute(asked).await.unwrap();
-        let lateral = format!("select count(*), count(doc) from ({}) r", made["lateral"].as_str().unwrap());
-        let row = client.query_one(&lateral, &[]).await.unwrap();
-        assert_eq!((row.get(0), row.get(1)), (6_i64, 3_i64));
-        // Again, in the place of the table that is there.
-        let more = [&export[..], &["--no-function"]].concat();
-        assert_eq!(ranges(&more).ends(0).json()["function"], Value::Null);
-
-        let again = place.path("again");
-        let query = "select start, \"end\", doc ->> 'country' as country, doc from geo.cities -- all of them";
-        let built = ranges(&["build", &again, "--query", query, "--keep", "country,doc", "--db", &url]).ends(0);
-        assert!(built.stdout.contains("stored"), "{built:?}");
-        assert_eq!(value(&again, "1.0.0.7"), "{\"doc\":{\"country\": \"AU\"},\"country\":\"AU\"}");
-        let wrong = ranges(&["build", &again, "--query", "select 1 / 0 as ip", "--db", &url]).ends(2);
-        assert!(wrong.stderr.contains("division by zero"), "{wrong:?}");
-        let unused = ranges(&["build", &again, &file, "--db", &url]).ends(2);
-        assert!(unused.stderr.contains("there is no --query"), "{unused:?}");
-    })
-    .await;
 }
 
 #[test]
