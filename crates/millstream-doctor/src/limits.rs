@@ -80,7 +80,7 @@ pub const STATEMENT_BYTES_MAX: i64 = 100_000;
 pub const CANDIDATE_KEYS_MAX: usize = 3;
 
 /// Most new indexes that are tried in each database: those for the statements that take the most time.
-pub const CANDIDATES_MAX: usize = 20;
+pub const CANDIDATES_MAX: usize = 100;
 
 /// Most tables of a statement that are compared with their indexes.
 pub const PROVEN_TABLES_MAX: usize = 16;

@@ -14,6 +14,7 @@ mod host;
 mod host_more;
 mod hypothetical;
 mod index;
+mod join_workload;
 mod missing;
 mod ordered;
 mod over_time;

@@ -5,7 +5,7 @@ use super::new_index;
 use super::number::count;
 use super::proof::without;
 use crate::check::{Check, Look, Seen, Task, Threshold};
-use crate::index::{Candidate, Trial, candidates, try_candidate, with_limit, with_patterns};
+use crate::index::{Candidate, KnownTables, Need, Trial, Wish, candidates, try_candidate, with_limit, with_patterns};
 use crate::limits::{CANDIDATES_MAX, PROOF_TIME_MAX, ROWS_MAX};
 use crate::server::{Database, Server};
 use crate::statement::{Counted, Statements};
@@ -13,6 +13,7 @@ use millstream_model::quantity;
 use millstream_model::words::option;
 use millstream_model::{Class, Finding, Level};
 use millstream_pg::{ConnInfo, Error};
+use std::cmp::Ordering;
 use std::time::Instant;
 use tokio_postgres::{Client, Row};
 
@@ -34,11 +35,50 @@ pub(super) const CHECK: Check = Check {
 };
 
 /// An index, and the statements that lack it, by their places.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Wanted {
     candidate: Candidate,
-    statements: Vec<usize>,
+    statements: Vec<(usize, Need)>,
 }
+
+/// An index, and the statements that would use it.
+#[derive(Debug)]
+struct Tried<'a> {
+    candidate: Candidate,
+    trial: Trial,
+    served: Vec<Served<'a>>,
+}
+
+/// A statement that becomes cheaper.
+#[derive(Debug, Clone, Copy)]
+struct Served<'a> {
+    place: usize,
+    statement: &'a Counted,
+    before: f64,
+    after: f64,
+}
+
+impl Served<'_> {
+    /// The part of its time that is saved, if time is as cost.
+    fn saved(&self) -> f64 {
+        1.0 - self.after / self.before
+    }
+}
+
+impl Tried<'_> {
+    /// Share of the time of all statements that those take which would use it, in percent.
+    fn percent(&self) -> f64 {
+        self.served.iter().map(|one| one.statement.percent).sum()
+    }
+
+    /// Share of the time of all statements that it would save, in percent.
+    fn gain(&self) -> f64 {
+        self.served.iter().map(|one| one.statement.percent * one.saved()).sum()
+    }
+}
+
+/// A shorter index is better than one that saves more, if it saves this part of it.
+const NEARLY_AS_GOOD: f64 = 0.9;
 
 async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, Error> {
     match &server.planner {
@@ -85,22 +125,25 @@ async fn proven(planner: &ConnInfo, database: &Database, task: &Task) -> Result<
         Err(why) => return Ok(Seen::default().but(Some(why))),
     };
     let end = Instant::now() + PROOF_TIME_MAX;
-    let (calls, rows) = (task.threshold("calls"), task.threshold("rows"));
+    let calls = task.threshold("calls");
     let often: Vec<&Counted> =
         statements.planned().into_iter().filter(|one| one.calls as f64 >= calls && one.percent > 0.0).collect();
     let texts: Vec<String> = often.iter().map(|one| planned(one)).collect();
     let (mut wanted, mut refused, mut late): (Vec<Wanted>, Vec<String>, usize) = (Vec::new(), Vec::new(), 0);
+    let mut tables = KnownTables::default();
+    let [rows, times, expression_times] = ["rows", "times", "expression_times"].map(|name| task.threshold(name));
+    let wish = Wish { rows, times, expression_times };
     for (place, sql) in texts.iter().enumerate() {
         if Instant::now() >= end {
             late = texts.len() - place;
             break;
         }
-        match candidates(&mut session.client, sql).await {
+        match candidates(&mut session.client, sql, wish, &mut tables).await {
             Ok(found) => {
-                for candidate in found.into_iter().filter(|one| one.rows >= rows) {
+                for (candidate, need) in found {
                     match wanted.iter_mut().find(|known| known.candidate.same(&candidate)) {
-                        Some(known) => known.statements.push(place),
-                        None => wanted.push(Wanted { candidate, statements: vec![place] }),
+                        Some(known) => known.statements.push((place, need)),
+                        None => wanted.push(Wanted { candidate, statements: vec![(place, need)] }),
                     }
                 }
             }
@@ -108,33 +151,33 @@ async fn proven(planner: &ConnInfo, database: &Database, task: &Task) -> Result<
             Err(error) => refused.push(error.to_string()),
         }
     }
-    let share = |one: &Wanted| one.statements.iter().map(|place| often[*place].percent).sum::<f64>();
-    let mut wanted = joined(wanted);
+    let share = |one: &Wanted| one.statements.iter().map(|(place, _)| often[*place].percent).sum::<f64>();
     wanted.retain(|one| share(one) >= task.threshold("percent"));
     wanted.sort_by(|a, b| share(b).total_cmp(&share(a)));
-    let (mut untried, mut left) = (None, wanted.len().saturating_sub(CANDIDATES_MAX));
-    for (place, one) in wanted.iter().take(CANDIDATES_MAX).enumerate() {
+    let (mut tried, mut untried) = (Vec::new(), None);
+    let mut left = wanted.len().saturating_sub(CANDIDATES_MAX);
+    let count = wanted.len() - left;
+    for (place, Wanted { candidate, statements }) in wanted.into_iter().take(CANDIDATES_MAX).enumerate() {
         if Instant::now() >= end {
-            left = wanted.len() - place;
+            left += count - place;
             break;
         }
-        let times = task.threshold(if one.candidate.has_expression() { "expression_times" } else { "times" });
-        let sqls: Vec<&str> = one.statements.iter().map(|place| texts[*place].as_str()).collect();
-        match try_candidate(&mut session.client, &one.candidate, &sqls).await {
+        let needs: Vec<(&str, &Need)> = statements.iter().map(|(place, need)| (texts[*place].as_str(), need)).collect();
+        match try_candidate(&mut session.client, &candidate, &needs, wish.times(&candidate)).await {
             Ok(Ok(trial)) => {
-                let served = one.statements.iter().zip(&trial.costs).filter_map(|(place, costs)| {
-                    let (before, after) = (*costs)?;
-                    (before >= times * after).then_some((often[*place], before, after))
+                let served = statements.iter().zip(&trial.costs).filter_map(|((place, need), after)| {
+                    Some(Served { place: *place, statement: often[*place], before: need.cost, after: (*after)? })
                 });
-                let served: Vec<(&Counted, f64, f64)> = served.collect();
-                if let Some(finding) = finding(&session.client, &one.candidate, &trial, &served, task).await? {
-                    task.keep(finding);
-                }
+                let served = served.collect();
+                tried.push(Tried { candidate, trial, served });
             }
             Err(error) if session.client.is_closed() => return Err(error),
             Ok(Err(message)) => untried = untried.or(Some(format!("indexes that cannot be tried: {message}"))),
             Err(error) => untried = untried.or(Some(format!("indexes that cannot be tried: {error}"))),
         }
+    }
+    for one in joined(best(tried, task.threshold("percent"))) {
+        task.keep(finding(database, &session.client, &one, task).await?);
     }
     let left = (left > 0).then(|| format!("new indexes for statements that take less time: {left}"));
     let seen = without(("statements", "that cannot be planned"), &refused, late);
@@ -146,36 +189,50 @@ fn planned(statement: &Counted) -> String {
     with_patterns(&with_limit(&statement.sql, (statement.rows / statement.calls.max(1)).max(1)))
 }
 
-/// The same with fewer indexes: one that begins as a shorter one does serves the shorter one's statements, too.
-fn joined(mut wanted: Vec<Wanted>) -> Vec<Wanted> {
-    wanted.sort_by_key(|one| one.candidate.width());
-    let mut left: Vec<Wanted> = Vec::new();
-    while !wanted.is_empty() {
-        let shorter = wanted.remove(0);
-        let wider = wanted.iter_mut().find_map(|one| Some((one.candidate.with_first(&shorter.candidate)?, one)));
+/// One index for each statement: the one that saves most over all statements first. Of those that save nearly as much, it is
+/// the shortest. The others count for the statements that are left.
+fn best(mut tried: Vec<Tried<'_>>, percent: f64) -> Vec<Tried<'_>> {
+    let mut chosen = Vec::new();
+    loop {
+        tried.retain(|one| !one.served.is_empty() && one.percent() >= percent);
+        let most = tried.iter().map(Tried::gain).fold(0.0, f64::max);
+        let good = (0..tried.len()).filter(|place| tried[*place].gain() >= NEARLY_AS_GOOD * most);
+        let rank = |place: &usize| (tried[*place].candidate.width(), -tried[*place].gain());
+        let Some(place) = good.min_by(|a, b| rank(a).partial_cmp(&rank(b)).unwrap_or(Ordering::Equal)) else {
+            return chosen;
+        };
+        let one = tried.remove(place);
+        for other in &mut tried {
+            other.served.retain(|served| one.served.iter().all(|own| own.place != served.place));
+        }
+        chosen.push(one);
+    }
+}
+
+/// The same with fewer indexes: one that begins as a shorter one does serves the shorter one's statements, too. The one that
+/// saves most comes first.
+fn joined(mut chosen: Vec<Tried<'_>>) -> Vec<Tried<'_>> {
+    chosen.sort_by_key(|one| one.candidate.width());
+    let mut left: Vec<Tried<'_>> = Vec::new();
+    while !chosen.is_empty() {
+        let shorter = chosen.remove(0);
+        let wider = chosen.iter_mut().find_map(|one| Some((one.candidate.with_first(&shorter.candidate)?, one)));
         match wider {
             Some((candidate, one)) => {
                 one.candidate = candidate;
-                one.statements.extend(&shorter.statements);
+                one.served.extend(&shorter.served);
+                one.served.sort_by_key(|served| served.place);
             }
             None => left.push(shorter),
         }
     }
+    left.sort_by(|a, b| b.gain().total_cmp(&a.gain()));
     left
 }
 
-/// `None` if too little of the time is saved.
-async fn finding(
-    client: &Client,
-    candidate: &Candidate,
-    trial: &Trial,
-    served: &[(&Counted, f64, f64)],
-    task: &Task,
-) -> Result<Option<Finding>, Error> {
-    let percent: f64 = served.iter().map(|(one, ..)| one.percent).sum();
-    let Some((worst, before, after)) = served.first().filter(|_| percent >= task.threshold("percent")) else {
-        return Ok(None);
-    };
+async fn finding(database: &Database, client: &Client, one: &Tried<'_>, task: &Task) -> Result<Finding, Error> {
+    let Tried { candidate, trial, served } = one;
+    let percent = one.percent();
     let table = format!("{}.{}", spelled(&candidate.schema), spelled(&candidate.table));
     let level = if percent >= task.threshold("warning_percent") { Level::Warning } else { Level::Info };
     let (how_many, take) = if served.len() == 1 { ("a statement", "takes") } else { ("statements", "take") };
@@ -187,32 +244,48 @@ async fn finding(
         true => "planned with a hypothetical index (the extension hypopg)",
         false => "used on an empty copy of the table; its cost is estimated from the number of rows",
     };
-    let mut finding = task
-        .finding(level, format!("{table} {}", candidate.clause()), sentence)
-        .with("statements that would use it", served.len(), "their plans")
-        .with("the planner's cost of the first, now", format!("{before:.0}"), "explain")
-        .with("with the index", format!("{after:.0}"), "explain")
-        .with("how it was tried", how, "the planner")
-        .with("size of the index, about", quantity::bytes(whole(trial.bytes)), "an estimate");
-    if let Some(row) = client.query_opt(include_str!("missing_index_writes.sql"), &[&table]).await? {
-        finding = finding.with("writes to the table", count(&row, "writes"), "pg_stat_user_tables");
-        if let Some(percent) = row.get::<_, Option<i64>>("hot_percent") {
+    let mut finding = task.finding(level, format!("{table} {}", candidate.clause()), sentence).with(
+        "statements that would use it",
+        served.len(),
+        "their plans",
+    );
+    if let Some(first) = served.first() {
+        finding = finding.with("the planner's cost of the first, now", format!("{:.0}", first.before), "explain").with(
+            "with the index",
+            format!("{:.0}", first.after),
+            "explain",
+        );
+    }
+    finding = finding.with("how it was tried", how, "the planner");
+    if let Some(seconds) = task.counted_seconds().filter(|seconds| *seconds > 0.0) {
+        let saved: f64 = served.iter().map(|one| one.statement.milliseconds * one.saved()).sum();
+        finding = finding.with(
+            "it would save in each second, about",
+            format!("{:.1} ms, {:.0} % of the time of all statements", saved / seconds, one.gain()),
+            "the costs and pg_stat_statements",
+        );
+    }
+    finding = finding.with("size of the index, about", quantity::bytes(whole(trial.bytes)), "an estimate");
+    let sql = include_str!("missing_index_writes.sql");
+    if let Some(row) = client.query_opt(sql, &[&table, &database.counted_seconds]).await? {
+        let [writes, hot] = ["writes", "hot_updates"].map(|name| row.get::<_, f64>(name));
+        finding = finding.with("writes to the table a second", format!("{writes:.1}"), "pg_stat_user_tables");
+        if let Some(percent) = row.get::<_, Option<f64>>("hot_percent") {
             let name = "updates that touch no index now (HOT), and may then";
-            finding = finding.with(name, format!("{percent} %"), "pg_stat_user_tables");
+            let value = format!("{hot:.1} a second, {percent:.0} % of the updates");
+            finding = finding.with(name, value, "pg_stat_user_tables");
         }
     }
     let change = new_index::change(client, &candidate.schema, &candidate.table, &candidate.clause()).await?;
-    let finding = worst.add_to(finding).costs(percent);
-    let finding = finding.unless("the values that are looked for are frequent ones, and most rows have them");
-    Ok(Some(
-        finding
-            .repaired(
-                "create the index, and measure before and after",
-                "every write to the table maintains an index more",
-            )
-            .run([new_index::command(&table, &candidate.clause())])
-            .changes(change),
-    ))
+    if let Some(first) = served.first() {
+        finding = first.statement.add_to(finding);
+    }
+    Ok(finding
+        .costs(percent)
+        .unless("the values that are looked for are frequent ones, and most rows have them")
+        .repaired("create the index, and measure before and after", "every write to the table maintains an index more")
+        .run([new_index::command(&table, &candidate.clause())])
+        .changes(change))
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]

@@ -1,4 +1,5 @@
--- The words for a new index of a table, and a name that is free. No row: it cannot be built beside other work, because the
+-- The words for a new index of a table, and a name that is free. The type after 1, because the server could not plan a counted
+-- statement without it again. No row: it cannot be built beside other work, because the
 -- table is partitioned or the server is a standby. $1, $2: the table. $3: the name that is wanted.
 select
     pg_catalog.current_database()::text as database,
@@ -12,7 +13,7 @@ from
         select wanted.name
         from (
             select k, $3::text || case when k = 1 then '' else k::text end as name
-            from pg_catalog.generate_series(1, 99) as k
+            from pg_catalog.generate_series(1::pg_catalog.int4, 99) as k
         ) as wanted
         where not exists (
             select from pg_catalog.pg_class as c

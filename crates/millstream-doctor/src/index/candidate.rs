@@ -1,12 +1,13 @@
 //! Candidates: indexes that statements lack, as their plans show, and what the planner makes of them.
 //!
-//! A candidate comes from one reading of a whole table: what the statement compares for equality, then what it compares by
-//! range or sorts by. Candidates of several statements are joined where one is the beginning of another.
+//! A candidate comes from one reading of a table. It holds what the statement compares for equality, then what it compares by
+//! range or sorts by; or the columns by which the table is joined, alone or with what the statement compares for equality.
 
-use super::condition::{Condition, Scope};
+use super::condition::{Condition, FOREIGN, Scope};
 use super::definition::Definition;
-use super::plan::{Node, Scan};
-use super::probe::{Answer, Probe, Question, hypopg, or_refusal};
+use super::examination::direction;
+use super::plan::Scan;
+use super::probe::{Answer, Probe, Question, hypopg, numbered, or_refusal};
 use super::sql::Sql;
 use super::statement::{Statement, of_query};
 use super::{ExaminedTable, Facts, facts};
@@ -28,24 +29,45 @@ pub struct Candidate {
     equal: Vec<String>,
     /// So many of them must come first, because a shorter candidate has them.
     fixed: usize,
-    /// The last key: compared by range, or what the rows are sorted by.
-    last: Option<String>,
+    /// The last keys: one that is compared by range, or what the rows are sorted by.
+    last: Vec<String>,
     /// What must be true of the rows in the index.
     predicate: Option<String>,
-    /// The conditions that it serves, on the table alone.
+}
+
+/// What a statement would use a candidate for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Need {
+    /// The planner's cost of the statement now.
+    pub cost: f64,
+    /// The conditions that the index serves, on the table alone.
     conditions: Vec<String>,
+    /// The order that it gives, if it finds nothing.
+    order: String,
+    /// The part of the cost that is for reading the table as it is read now.
+    reading: f64,
+    /// How often the statement would look rows up.
+    lookups: f64,
+    /// The share of the rows it finds that it reads, before a limit ends it.
+    share: f64,
 }
 
 /// What the planner makes of a candidate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
-    /// The planner's cost of each statement without it and with it; `None` if a plan does not use it.
-    pub costs: Vec<Option<(f64, f64)>>,
+    /// The planner's cost of each statement with it; `None` if it does not use it.
+    pub costs: Vec<Option<f64>>,
     /// Bytes that it would take, by estimate.
     pub bytes: f64,
     /// It was planned on the table itself, as a hypothetical index. Otherwise it was tried on an empty copy, and its cost
     /// estimated from the number of rows.
     pub hypothetical: bool,
+}
+
+/// What the catalog says about tables, each read once.
+#[derive(Debug, Default)]
+pub struct KnownTables {
+    known: Vec<(ExaminedTable, Facts)>,
 }
 
 /// The operators that an ordered index serves with a range.
@@ -56,6 +78,9 @@ const COST_OF_ROW: f64 = 1.1;
 
 /// Finding the first row costs as much as so many rows: an index has few levels.
 const ROWS_FOR_FIRST: f64 = 10.0;
+
+/// Each look-up reads so many pages of the index: a leaf. The upper levels are in memory after the first one.
+const PAGES_OF_LOOK_UP: f64 = 1.0;
 
 /// Bytes of an entry of an index beside its keys: its header, its place in the page, and alignment.
 const ENTRY_BYTES: f64 = 16.0;
@@ -77,11 +102,11 @@ impl Candidate {
 
     /// How many keys it has.
     pub fn width(&self) -> usize {
-        self.equal.len() + usize::from(self.last.is_some())
+        self.equal.len() + self.last.len()
     }
 
     /// Whether a key is not a column. The server has no statistics of it before there is an index on it.
-    pub fn has_expression(&self) -> bool {
+    fn has_expression(&self) -> bool {
         self.equal.iter().chain(&self.last).any(|key| key.contains('('))
     }
 
@@ -95,7 +120,7 @@ impl Candidate {
     pub fn with_first(&self, shorter: &Self) -> Option<Self> {
         let (own, first) = (set(&self.equal), set(&shorter.equal));
         let keeps = self.equal[..self.fixed].iter().all(|key| first.contains(key));
-        let fits = self.is_of(shorter) && shorter.last.is_none() && first.is_subset(&own) && keeps;
+        let fits = self.is_of(shorter) && shorter.last.is_empty() && first.is_subset(&own) && keeps;
         fits.then(|| {
             let (mut equal, rest): (Vec<String>, Vec<String>) =
                 self.equal.iter().cloned().partition(|key| first.contains(key));
@@ -109,6 +134,15 @@ impl Candidate {
         (&self.schema, &self.table, &self.predicate) == (&other.schema, &other.table, &other.predicate)
     }
 
+    /// The command that makes it, for hypopg.
+    fn create(&self) -> String {
+        format!("create index on {} {}", self.table_name(), self.clause())
+    }
+
+    fn table_name(&self) -> String {
+        quote_qualified(&self.schema, &self.table)
+    }
+
     fn table(&self) -> ExaminedTable {
         ExaminedTable { schema: self.schema.clone(), table: self.table.clone(), hidden_column: None }
     }
@@ -118,77 +152,253 @@ fn set(keys: &[String]) -> BTreeSet<&String> {
     keys.iter().collect()
 }
 
-/// The candidates for the tables that a statement reads as a whole. Tables of the system are left out. The statement is
-/// planned for any value of its parameters, and not executed; it may change rows.
+impl KnownTables {
+    async fn facts(&mut self, client: &Client, table: ExaminedTable) -> Result<&Facts, Error> {
+        let place = match self.known.iter().position(|(known, _)| *known == table) {
+            Some(place) => place,
+            None => {
+                let facts = facts(client, &table).await?;
+                self.known.push((table, facts));
+                self.known.len() - 1
+            }
+        };
+        Ok(&self.known[place].1)
+    }
+}
+
+/// What a candidate must be for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Wish {
+    /// Smaller tables are left out, in rows.
+    pub rows: f64,
+    /// So many times cheaper the plan must become.
+    pub times: f64,
+    /// The same for an index on an expression, of which the server has no statistics yet.
+    pub expression_times: f64,
+}
+
+impl Wish {
+    /// How many times cheaper a plan must become with a candidate.
+    pub fn times(&self, candidate: &Candidate) -> f64 {
+        if candidate.has_expression() { self.expression_times } else { self.times }
+    }
+}
+
+/// The candidates for the tables that a statement reads, as many as [`PROVEN_TABLES_MAX`], and what it would use them for.
+/// Tables of the system are left out, and candidates that cannot fulfil the wish. The statement is planned for any value of
+/// its parameters, and not executed; it may change rows.
 ///
 /// # Errors
 /// The server's, if it refuses the statement.
-pub async fn candidates(client: &mut Client, statement: &str) -> Result<Vec<Candidate>, Error> {
+pub async fn candidates(
+    client: &mut Client,
+    statement: &str,
+    wish: Wish,
+    known: &mut KnownTables,
+) -> Result<Vec<(Candidate, Need)>, Error> {
     let transaction = client.build_transaction().read_only(true).start().await?;
     let plan = Statement { sql: statement }.plan(&transaction).await.map_err(of_query)?;
     transaction.rollback().await?;
     let scans = plan.scans();
     let is_of_the_system = |scan: &Scan| matches!(scan.schema.as_str(), "pg_catalog" | "information_schema");
-    let whole: Vec<&Scan> = scans.iter().filter(|scan| scan.is_whole && !is_of_the_system(scan)).collect();
-    let mut found = Vec::new();
-    for scan in whole.into_iter().take(PROVEN_TABLES_MAX) {
+    let mut found: Vec<(Candidate, Need)> = Vec::new();
+    for scan in scans.iter().filter(|scan| !is_of_the_system(scan)).take(PROVEN_TABLES_MAX) {
         let table = ExaminedTable { schema: scan.schema.clone(), table: scan.relation.clone(), hidden_column: None };
-        let facts = facts(client, &table).await?;
-        found.extend(candidate(scan, &scans, &facts));
+        let facts = known.facts(client, table).await?;
+        if f64::from(facts.rows) >= wish.rows {
+            for (candidate, need) in Reading::new(scan, &scans, facts).candidates(plan.cost) {
+                if !found.iter().any(|(known, _)| known.same(&candidate)) {
+                    found.push((candidate, need));
+                }
+            }
+        }
     }
+    let least = with_all(client, statement, &found).await?;
+    found.retain(|(candidate, need)| need.cost >= wish.times(candidate) * least.unwrap_or(need.cost - need.reading));
     Ok(found)
 }
 
-fn candidate(scan: &Scan, all: &[Scan], facts: &Facts) -> Option<Candidate> {
-    let is_alone = all.iter().filter(|other| other.is_whole && other.relation == scan.relation).count() == 1;
-    let mut scope = Scope::new(&facts.columns, None, scan, all);
-    let mut conditions: Vec<Condition> = Vec::new();
-    for text in scan.filter.iter().chain(scan.joins.iter().filter(|_| is_alone)) {
-        conditions.extend(scope.conditions(text));
+/// What a statement costs with all of its candidates: no single one makes it cheaper than that. `None` if the server has no
+/// hypopg for this role, or refuses one of them.
+async fn with_all(client: &mut Client, sql: &str, found: &[(Candidate, Need)]) -> Result<Option<f64>, Error> {
+    let Some((first, _)) = found.first() else { return Ok(None) };
+    let transaction = client.transaction().await?;
+    let Ok(schema) = hypopg(&transaction, &first.table_name()).await? else { return Ok(None) };
+    let all: Vec<String> = found.iter().map(|(candidate, _)| candidate.create()).collect();
+    let create = format!(
+        "select from pg_catalog.unnest($1::pg_catalog.text[]) as one (sql), {schema}.hypopg_create_index(one.sql) as made"
+    );
+    let Ok(_) = or_refusal(transaction.query(&create, &[&all]).await)? else { return Ok(None) };
+    let plan = Statement { sql }.plan(&transaction).await?;
+    transaction.batch_execute(&format!("select {schema}.hypopg_reset()")).await?;
+    transaction.rollback().await?;
+    Ok(Some(plan.cost))
+}
+
+/// A reading of a table, and what it compares.
+struct Reading<'a> {
+    scan: &'a Scan,
+    facts: &'a Facts,
+    scope: Scope<'a>,
+}
+
+/// Conditions that an index can serve, by their keys.
+#[derive(Debug, Default)]
+struct Compared {
+    /// Those that compare for equality.
+    equal: Vec<(String, String)>,
+    /// Those that compare by range, all with the same key.
+    range: Vec<(String, String)>,
+    /// A condition that holds for the same rows whatever the parameters are.
+    predicate: Option<String>,
+}
+
+impl Compared {
+    /// The keys that are compared for equality, and these conditions.
+    fn found(&self) -> (Vec<String>, Vec<String>) {
+        self.equal.iter().take(CANDIDATE_KEYS_MAX).cloned().unzip()
     }
-    let (mut equal, mut last, mut predicate, mut served) = (Vec::new(), None, None, Vec::new());
-    for condition in &conditions {
-        let is_known = condition.left.pieces().all(|piece| !piece.starts_with('$'));
-        let key = key_of(&condition.left, &facts.columns);
-        let is_value = condition
-            .right
-            .as_ref()
-            .is_some_and(|right| !scope.is_about(right) && right.pieces().next().is_none_or(|word| word != "ALL"));
-        let operator = condition.operator.as_str();
-        if operator == "=" && is_known && is_value && !equal.contains(&key) {
-            equal.push(key);
-        } else if RANGES.contains(&operator) && is_known && is_value && last.as_ref().is_none_or(|last| *last == key) {
-            last = Some(key);
-        } else {
-            predicate = predicate.or_else(|| fixed(condition));
-            continue;
+}
+
+impl<'a> Reading<'a> {
+    fn new(scan: &'a Scan, all: &'a [Scan], facts: &'a Facts) -> Self {
+        Self { scan, facts, scope: Scope::new(&facts.columns, None, scan, all) }
+    }
+
+    fn candidates(mut self, cost: f64) -> Vec<(Candidate, Need)> {
+        let scan = self.scan;
+        let own = scan.filter.iter().chain(scan.uses.iter().filter_map(|one| one.condition.as_ref()));
+        let conditions: Vec<Condition> = own.flat_map(|text| self.scope.conditions(text)).collect();
+        let own = self.compared(&conditions);
+        let one = |conditions: Vec<String>| Need {
+            cost,
+            conditions: conditions.into_iter().chain(own.predicate.clone()).collect(),
+            order: String::new(),
+            reading: scan.cost,
+            lookups: 1.0,
+            share: 1.0,
+        };
+        let mut found = Vec::new();
+        // With values of another table, it looks rows up for each row of that table already.
+        let is_looked_up = !scan.is_whole && conditions.iter().any(|condition| is_foreign(&condition.sql));
+        if !is_looked_up {
+            let (equal, mut served) = own.found();
+            let order = self.order().filter(|order| equal.len() + order.len() <= CANDIDATE_KEYS_MAX);
+            if let Some(last) = order.filter(|_| scan.first.is_some() || !equal.is_empty()) {
+                let mut need = Need { order: last.join(", "), ..one(served.clone()) };
+                if let Some(first) = scan.first {
+                    need.reading = first.cost;
+                    need.share = (first.rows / scan.returned.max(1.0)).min(1.0);
+                }
+                found.push((self.candidate(equal.clone(), last, own.predicate.clone()), need));
+            }
+            let mut last = Vec::new();
+            if equal.len() < CANDIDATE_KEYS_MAX
+                && let Some((key, _)) = own.range.first()
+            {
+                last.push(key.clone());
+                served.extend(own.range.iter().map(|(_, condition)| condition.clone()));
+            }
+            found.push((self.candidate(equal, last, own.predicate.clone()), one(served)));
         }
-        served.push(condition.sql.text().to_owned());
+        for join in &scan.joins {
+            let conditions: Vec<Condition> =
+                join.conditions.iter().flat_map(|text| self.joined(text)).filter(|one| is_foreign(&one.sql)).collect();
+            let (equal, served) = self.compared(&conditions).found();
+            let reading = join.cost * (scan.cost / join.side_cost.max(scan.cost).max(f64::MIN_POSITIVE));
+            let need = Need { reading, lookups: join.rows.max(1.0), ..one(Vec::new()) };
+            let (mut wide, mut more) = (equal.clone(), served.clone());
+            for (key, condition) in own.equal.iter().filter(|(key, _)| !equal.contains(key)) {
+                wide.push(key.clone());
+                more.push(condition.clone());
+            }
+            wide.truncate(CANDIDATE_KEYS_MAX);
+            more.truncate(CANDIDATE_KEYS_MAX);
+            if equal.is_empty() {
+                continue;
+            }
+            if wide.len() > equal.len() {
+                found.push((self.candidate(wide, Vec::new(), None), Need { conditions: more, ..need.clone() }));
+            }
+            found.push((self.candidate(equal, Vec::new(), None), Need { conditions: served, ..need }));
+        }
+        found.retain(|(candidate, _)| candidate.width() > 0 && !self.is_there(candidate));
+        found
     }
-    if let ([order], true) = (scan.sort_keys.as_slice(), last.is_none() && !equal.is_empty()) {
-        let expression = order.trim_end().trim_end_matches(" DESC");
-        last = scope.own_sql(&Sql::new(expression)).map(|sql| key_of(&sql, &facts.columns));
+
+    fn candidate(&self, equal: Vec<String>, last: Vec<String>, predicate: Option<String>) -> Candidate {
+        let (schema, table) = (self.scan.schema.clone(), self.scan.relation.clone());
+        Candidate { schema, table, rows: self.facts.rows.into(), equal, fixed: 0, last, predicate }
     }
-    last = last.filter(|last| !equal.contains(last));
-    equal.truncate(CANDIDATE_KEYS_MAX);
-    last = last.filter(|_| equal.len() < CANDIDATE_KEYS_MAX);
-    let is_there = |index: &Definition| {
-        let keys = index.keys.iter().take(equal.len()).map(|one| key_of(&one.expression, &facts.columns));
-        index.is_ordered()
-            && index.predicate.is_none()
-            && keys.collect::<BTreeSet<_>>() == equal.iter().cloned().collect()
-    };
-    let has_none = (equal.is_empty() && last.is_none()) || (!equal.is_empty() && facts.indexes.iter().any(is_there));
-    (!has_none && facts.rows >= 0.0).then(|| Candidate {
-        schema: scan.schema.clone(),
-        table: scan.relation.clone(),
-        rows: facts.rows.into(),
-        equal,
-        fixed: 0,
-        last,
-        predicate,
-        conditions: served,
-    })
+
+    /// The conditions of a join on this table. Some of them may be about other tables of the same side.
+    fn joined(&mut self, text: &str) -> Vec<Condition> {
+        let aliases = &self.scan.aliases;
+        let is_own = |part: &Sql| {
+            // The plan names the partitioned table, which has no scan of its own.
+            let mut is_own = aliases.len() > 1;
+            part.map_qualified(|table, _| {
+                is_own |= aliases.iter().any(|alias| alias == table);
+                None
+            });
+            is_own
+        };
+        let parts: Vec<Sql> = Sql::new(text).split("AND").into_iter().filter(is_own).collect();
+        parts.iter().flat_map(|part| self.scope.conditions(part.text())).collect()
+    }
+
+    /// What an index can serve of conditions.
+    fn compared(&self, conditions: &[Condition]) -> Compared {
+        let mut compared = Compared::default();
+        for condition in conditions {
+            let is_known = condition.left.pieces().all(|piece| !piece.starts_with('$'));
+            let key = key_of(&condition.left, &self.facts.columns);
+            let is_value = condition.right.as_ref().is_some_and(|right| {
+                !self.scope.is_about(right) && right.pieces().next().is_none_or(|word| word != "ALL")
+            });
+            let is_equal = compared.equal.iter().any(|(known, _)| *known == key);
+            let is_range = RANGES.contains(&condition.operator.as_str());
+            let pair = (key, condition.sql.text().to_owned());
+            if !(is_known && is_value && (is_range || condition.operator == "=")) {
+                compared.predicate = compared.predicate.or_else(|| fixed(condition));
+            } else if is_range && compared.range.first().is_none_or(|(known, _)| *known == pair.0) {
+                compared.range.push(pair);
+            } else if !is_range && !is_equal {
+                compared.equal.push(pair);
+            }
+        }
+        let equal = &compared.equal;
+        compared.range.retain(|(key, _)| equal.iter().all(|(known, _)| known != key));
+        compared
+    }
+
+    /// The order into which the rows are sorted, if only this table's columns define it: its keys without those that have one
+    /// value.
+    fn order(&mut self) -> Option<Vec<String>> {
+        let parts: Vec<(&str, &str)> = self.scan.sort_keys.iter().map(|text| direction(text)).collect();
+        let first = parts.first()?.1;
+        // An index can be read backwards.
+        let is_one_way = matches!(first, "" | " DESC") && parts.iter().all(|(_, direction)| *direction == first);
+        let mut keys = Vec::new();
+        for (expression, direction) in parts {
+            let key = key_of(&self.scope.own_sql(&Sql::new(expression))?, &self.facts.columns);
+            keys.push(if is_one_way { key } else { key + &direction.to_lowercase() });
+        }
+        Some(keys)
+    }
+
+    /// Whether the table has such an index.
+    fn is_there(&self, candidate: &Candidate) -> bool {
+        self.facts.indexes.iter().any(|index: &Definition| {
+            let keys: Vec<String> = index.keys.iter().map(|one| key_of(&one.expression, &self.facts.columns)).collect();
+            let (first, rest) = keys.split_at(candidate.equal.len().min(keys.len()));
+            let last = candidate.last.iter().map(|key| undirected(key));
+            index.is_ordered()
+                && index.predicate.is_none()
+                && set(first) == set(&candidate.equal)
+                && last.eq(rest.iter().take(candidate.last.len()).map(String::as_str))
+        })
+    }
 }
 
 /// An expression as a key: the column alone, if it is only cast, as the server does with a `varchar`.
@@ -196,6 +406,18 @@ fn key_of(sql: &Sql, columns: &[String]) -> String {
     let plain = sql.without_casts().bare();
     let is_column = plain.pieces().count() == 1 && plain.names().all(|name| columns.contains(&name));
     if is_column { plain.text().to_owned() } else { sql.as_key() }
+}
+
+/// A key without the direction of its order.
+fn undirected(key: &str) -> &str {
+    let end = [" desc", " nulls "].iter().filter_map(|word| key.find(word)).min();
+    &key[..end.unwrap_or(key.len())]
+}
+
+/// Whether a condition compares with a value of another table.
+fn is_foreign(sql: &Sql) -> bool {
+    let number = |piece: &str| piece.strip_prefix('$')?.parse::<usize>().ok();
+    sql.pieces().filter_map(number).any(|number| number >= FOREIGN)
 }
 
 /// A condition that holds for the same rows whatever the parameters are, such as `NOT done`.
@@ -206,71 +428,121 @@ fn fixed(condition: &Condition) -> Option<String> {
         .then(|| condition.sql.bare().tidy().text().to_owned())
 }
 
-/// Plans statements with a candidate. The inner `Err` says why the server or the role does not allow that.
+/// Plans statements with a candidate. One whose plan does not become `times` cheaper does not use it. The inner `Err` says
+/// why the server or the role does not allow that.
 ///
 /// # Errors
 /// The server's.
 pub async fn try_candidate(
     client: &mut Client,
     candidate: &Candidate,
-    statements: &[&str],
+    statements: &[(&str, &Need)],
+    times: f64,
 ) -> Result<Result<Trial, String>, Error> {
-    let name = quote_qualified(&candidate.schema, &candidate.table);
     let transaction = client.transaction().await?;
-    let before = plans(&transaction, statements).await?;
-    if let Ok(schema) = hypopg(&transaction, &name).await? {
-        let create = format!("create index on {name} {}", candidate.clause());
-        let made = format!("select indexrelid, indexname from {schema}.hypopg_create_index($1)");
-        let row = match or_refusal(transaction.query_one(&made, &[&create]).await)? {
-            Ok(row) => row,
-            Err(message) => return Ok(Err(message)),
-        };
-        let (oid, index): (u32, String) = (row.try_get(0)?, row.try_get(1)?);
-        let size = format!("select {schema}.hypopg_relation_size($1)::float8");
-        let bytes = transaction.query_one(&size, &[&oid]).await?.try_get(0)?;
-        let after = plans(&transaction, statements).await?;
-        let costs = before.iter().zip(&after).map(|(before, after)| {
-            let is_used = after.scans().iter().any(|scan| scan.uses.iter().any(|one| one.index == index));
-            is_used.then_some((before.cost, after.cost))
-        });
-        let costs = costs.collect();
-        transaction.batch_execute(&format!("select {schema}.hypopg_reset()")).await?;
-        transaction.rollback().await?;
-        return Ok(Ok(Trial { costs, bytes, hypothetical: true }));
-    }
-    transaction.rollback().await?;
-    let bytes = estimated_bytes(client, candidate).await?;
-    let (table, facts) = (candidate.table(), facts(client, &candidate.table()).await?);
-    let probe = match Probe::open(client, &table, &facts.indexes).await? {
-        Ok(probe) => probe,
-        Err(message) => return Ok(Err(message)),
+    let trial = match hypopg(&transaction, &candidate.table_name()).await? {
+        Ok(schema) => Some(planned(&transaction, candidate, statements, &schema).await?),
+        Err(_) => None,
     };
-    let conditions: Vec<&str> = candidate.conditions.iter().map(String::as_str).collect();
-    match probe.ask(&candidate.clause(), Question::Find(&conditions)).await? {
-        Answer::Used => {}
-        Answer::NotUsed => return Ok(Ok(Trial { costs: vec![None; statements.len()], bytes, hypothetical: false })),
-        Answer::Refused(message) => return Ok(Err(message)),
+    transaction.rollback().await?;
+    let mut trial = match trial {
+        Some(Ok(trial)) => trial,
+        Some(Err(message)) => return Ok(Err(message)),
+        None => match estimated(client, candidate, statements, times).await? {
+            Ok(trial) => trial,
+            Err(message) => return Ok(Err(message)),
+        },
+    };
+    for (cost, (_, need)) in trial.costs.iter_mut().zip(statements) {
+        *cost = cost.filter(|cost| need.cost >= times * cost);
     }
-    let costs = before.iter().map(|plan| {
-        let scans = plan.scans();
-        let scan = scans.iter().find(|scan| scan.is_whole && scan.relation == candidate.table)?;
-        let by_index = (COST_OF_ROW * (scan.returned + ROWS_FOR_FIRST)).min(scan.cost);
-        Some((plan.cost, plan.cost - scan.cost + by_index))
-    });
-    Ok(Ok(Trial { costs: costs.collect(), bytes, hypothetical: false }))
+    Ok(Ok(trial))
 }
 
-async fn plans(transaction: &Transaction<'_>, statements: &[&str]) -> Result<Vec<Node>, Error> {
-    let mut plans = Vec::new();
-    for sql in statements {
-        plans.push(Statement { sql }.plan(transaction).await?);
+/// Plans statements with a hypothetical index.
+async fn planned(
+    transaction: &Transaction<'_>,
+    candidate: &Candidate,
+    statements: &[(&str, &Need)],
+    hypopg: &str,
+) -> Result<Result<Trial, String>, Error> {
+    let made = format!("select indexrelid, indexname from {hypopg}.hypopg_create_index($1)");
+    let row = match or_refusal(transaction.query_one(&made, &[&candidate.create()]).await)? {
+        Ok(row) => row,
+        Err(message) => return Ok(Err(message)),
+    };
+    let (oid, index): (u32, String) = (row.try_get(0)?, row.try_get(1)?);
+    let size = format!("select {hypopg}.hypopg_relation_size($1)::float8");
+    let bytes = transaction.query_one(&size, &[&oid]).await?.try_get(0)?;
+    let mut costs = Vec::new();
+    for (sql, _) in statements {
+        let plan = Statement { sql }.plan(transaction).await?;
+        let is_used = plan.scans().iter().any(|scan| scan.uses.iter().any(|one| one.index == index));
+        costs.push(is_used.then_some(plan.cost));
     }
-    Ok(plans)
+    transaction.batch_execute(&format!("select {hypopg}.hypopg_reset()")).await?;
+    Ok(Ok(Trial { costs, bytes, hypothetical: true }))
+}
+
+/// Estimates what statements cost with an index, and asks on an empty copy whether it is used.
+async fn estimated(
+    client: &mut Client,
+    candidate: &Candidate,
+    statements: &[(&str, &Need)],
+    times: f64,
+) -> Result<Result<Trial, String>, Error> {
+    let mut costs = Vec::new();
+    for (_, need) in statements {
+        let rows = rows_found(client, candidate, need).await?;
+        let read = |rows: f64| ROWS_FOR_FIRST + need.lookups * (PAGES_OF_LOOK_UP + rows * need.share);
+        let cost = rows.map(|rows| (need.cost - need.reading).max(0.0) + COST_OF_ROW * read(rows));
+        costs.push(cost.filter(|cost| need.cost >= times * cost));
+    }
+    let bytes = estimated_bytes(client, candidate).await?;
+    if costs.iter().any(Option::is_some) {
+        let (table, facts) = (candidate.table(), facts(client, &candidate.table()).await?);
+        let probe = match Probe::open(client, &table, &facts.indexes).await? {
+            Ok(probe) => probe,
+            Err(message) => return Ok(Err(message)),
+        };
+        for (cost, (_, need)) in costs.iter_mut().zip(statements).filter(|(cost, _)| cost.is_some()) {
+            let conditions: Vec<&str> = need.conditions.iter().map(String::as_str).collect();
+            let question = if candidate.equal.is_empty() && !need.order.is_empty() {
+                Question::Order(&need.order)
+            } else {
+                Question::Find(&conditions)
+            };
+            match probe.ask(&candidate.clause(), question).await? {
+                Answer::Used => {}
+                Answer::NotUsed => *cost = None,
+                Answer::Refused(message) => return Ok(Err(message)),
+            }
+        }
+    }
+    Ok(Ok(Trial { costs, bytes, hypothetical: false }))
+}
+
+/// Rows that a look-up finds, as the planner estimates them for any value. `None` if the server refuses the question.
+async fn rows_found(client: &mut Client, candidate: &Candidate, need: &Need) -> Result<Option<f64>, Error> {
+    if need.conditions.is_empty() {
+        return Ok(Some(candidate.rows));
+    }
+    let (name, conditions) = (candidate.table_name(), need.conditions.join(") and ("));
+    let sql = numbered(&format!("select from only {name} where ({conditions})"));
+    let transaction = client.transaction().await?;
+    let plan = Statement { sql: &sql }.plan(&transaction).await;
+    transaction.rollback().await?;
+    match plan {
+        Ok(plan) => Ok(Some(plan.returned)),
+        Err(Error::Server { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Bytes of an index by the widths of its columns.
 async fn estimated_bytes(client: &Client, candidate: &Candidate) -> Result<f64, Error> {
-    let columns: Vec<String> = candidate.equal.iter().chain(&candidate.last).map(|key| key.replace('"', "")).collect();
+    let columns: Vec<String> =
+        candidate.equal.iter().chain(&candidate.last).map(|key| undirected(key).replace('"', "")).collect();
     let sql = "select coalesce(sum(avg_width), 8)::float8 from pg_catalog.pg_stats \
                where schemaname = $1 and tablename = $2 and attname = any($3)";
     let row = client.query_one(sql, &[&candidate.schema, &candidate.table, &columns]).await?;
@@ -279,6 +551,7 @@ async fn estimated_bytes(client: &Client, candidate: &Candidate) -> Result<f64, 
 
 #[cfg(test)]
 mod tests {
+    use super::super::plan::{First, Join};
     use super::*;
 
     fn one(equal: &[&str], last: Option<&str>) -> Candidate {
@@ -288,9 +561,8 @@ mod tests {
             rows: 1e6,
             equal: equal.iter().map(|key| (*key).to_owned()).collect(),
             fixed: 0,
-            last: last.map(str::to_owned),
+            last: last.map(str::to_owned).into_iter().collect(),
             predicate: None,
-            conditions: Vec::new(),
         }
     }
 
@@ -320,10 +592,11 @@ mod tests {
             is_whole: true,
             ..Scan::default()
         };
-        let clause = |filter: &str| {
-            let scan = scan(filter);
-            candidate(&scan, std::slice::from_ref(&scan), &facts).map(|found| found.clause())
+        let clauses = |scan: &Scan| {
+            let found = Reading::new(scan, std::slice::from_ref(scan), &facts).candidates(1.0);
+            found.iter().map(|(found, _)| found.clause()).collect::<Vec<_>>()
         };
+        let clause = |filter: &str| clauses(&scan(filter)).pop();
         let filter =
             "((t.at >= $1) AND (t.at < $2) AND ((t.name)::text = $3) AND (t.state = ANY ($4)) AND (NOT t.done))";
         assert_eq!(clause(filter).unwrap(), "(name, state, at) where NOT done");
@@ -331,5 +604,46 @@ mod tests {
         assert_eq!(clause("(t.at > $1)").unwrap(), "(at)");
         assert_eq!(clause("(t.at IS NULL)"), None);
         assert_eq!(clause("(t.name ~~ $1)"), None, "missed-index knows the classes of operators");
+    }
+
+    #[test]
+    fn a_joined_column_comes_first_and_an_order_comes_last() {
+        let columns = ["id", "movie", "kind", "at"].map(str::to_owned).to_vec();
+        let facts = Facts { rows: 5.0, analyze_age: None, version_num: 180_000, columns, indexes: Vec::new() };
+        let join =
+            |condition: &str| Join { conditions: vec![condition.to_owned()], rows: 4.0, cost: 90.0, side_cost: 80.0 };
+        let [part, movie, other] = ["p", "m", "o"].map(|alias| Scan {
+            schema: "s".to_owned(),
+            relation: alias.to_owned(),
+            alias: alias.to_owned(),
+            aliases: vec![alias.to_owned()],
+            is_whole: true,
+            cost: 80.0,
+            ..Scan::default()
+        });
+        let all = [part.clone(), movie, other];
+        let found = |scan: &Scan| {
+            let found = Reading::new(scan, &all, &facts).candidates(100.0);
+            found.into_iter().map(|(found, need)| (found.clause(), need.lookups, need.reading)).collect::<Vec<_>>()
+        };
+        // The second join is one of other tables.
+        let joins = vec![join("(p.movie = m.id)"), join("(m.id = o.id)"), join("(p.id > o.id)")];
+        let joined = Scan { joins, filter: Some("(p.kind = $1)".to_owned()), ..part.clone() };
+        let expected = [("(kind)", 1.0, 80.0), ("(movie, kind)", 4.0, 90.0), ("(movie)", 4.0, 90.0)];
+        assert_eq!(found(&joined), expected.map(|(clause, lookups, reading)| (clause.to_owned(), lookups, reading)));
+
+        let sorted = |keys: &[&str], rows: Option<f64>| Scan {
+            sort_keys: keys.iter().map(|key| (*key).to_owned()).collect(),
+            first: rows.map(|rows| First { rows, cost: 95.0 }),
+            returned: 50.0,
+            ..part.clone()
+        };
+        let clauses = |scan: &Scan| found(scan).into_iter().map(|(clause, ..)| clause).collect::<Vec<_>>();
+        assert_eq!(found(&sorted(&["p.at DESC", "p.id DESC"], Some(10.0))), [("(at, id)".to_owned(), 1.0, 95.0)]);
+        assert_eq!(clauses(&sorted(&["p.at DESC", "p.id"], Some(10.0))), ["(at desc, id)"]);
+        assert_eq!(clauses(&sorted(&["p.at"], None)), [""; 0], "all rows are wanted");
+        assert_eq!(clauses(&sorted(&["p.id", "p.at", "p.kind", "p.movie"], Some(10.0))), [""; 0], "too many keys");
+        let by_kind = Scan { filter: joined.filter, ..sorted(&["p.at"], Some(10.0)) };
+        assert_eq!(clauses(&by_kind), ["(kind, at)", "(kind)"]);
     }
 }

@@ -4,7 +4,7 @@ use super::plan::Scan;
 use super::sql::Sql;
 
 /// Parameters from this number on stand for values from elsewhere: a column of another table, or a subquery.
-const FOREIGN: usize = 1_000;
+pub(super) const FOREIGN: usize = 1_000;
 
 /// A condition on the rows of one table.
 #[derive(Debug, Clone)]

@@ -1,10 +1,11 @@
 -- The indexes of a table that a plan may use, each expression as `explain (verbose)` spells it.
+-- The type after 1, because the server could not plan a counted statement without it again.
 select c.relname::text as name,
        am.amname::text as method,
        pg_catalog.pg_get_indexdef(i.indexrelid) as definition,
        array(
            select pg_catalog.pg_get_indexdef(i.indexrelid, n, false)
-           from pg_catalog.generate_series(1, i.indnkeyatts) as n
+           from pg_catalog.generate_series(1::pg_catalog.int4, i.indnkeyatts) as n
            order by n
        ) as keys,
        array(

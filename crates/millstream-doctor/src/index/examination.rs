@@ -37,7 +37,7 @@ impl<'a> Examination<'a> {
 
     /// The conditions that it checks row by row, and the order into which it sorts.
     pub(super) async fn missed(mut self) -> Result<Vec<Missed>, Error> {
-        let joins = self.scan.joins.iter().filter(|_| self.alone);
+        let joins = self.scan.joins.iter().filter(|_| self.alone).flat_map(|join| &join.conditions);
         let mut conditions = Vec::new();
         // If a whole index is read, its condition is checked on each of its rows, too.
         let looked_up = self.scan.uses.iter().filter_map(|one| one.condition.as_ref());
@@ -212,7 +212,7 @@ impl<'a> Examination<'a> {
 }
 
 /// Splits a sort key of a plan into its expression and its direction, such as ` DESC NULLS LAST`.
-fn direction(text: &str) -> (&str, &str) {
+pub(super) fn direction(text: &str) -> (&str, &str) {
     let mut rest = text.trim_end();
     for suffix in [" NULLS FIRST", " NULLS LAST", " DESC"] {
         rest = rest.strip_suffix(suffix).unwrap_or(rest);

@@ -1,7 +1,8 @@
 -- The columns of a table, the planner's idea of its rows (-1 where it never looked), and the age of its statistics.
+-- `date_part`, because the server could not plan a counted statement with `extract` again.
 select c.oid,
        c.reltuples as rows,
-       extract(epoch from pg_catalog.now() - greatest(
+       pg_catalog.date_part('epoch', pg_catalog.now() - greatest(
            pg_catalog.pg_stat_get_last_analyze_time(c.oid), pg_catalog.pg_stat_get_last_autoanalyze_time(c.oid)
        ))::pg_catalog.float8 as analyze_age,
        pg_catalog.current_setting('server_version_num')::pg_catalog.int4 as version_num,

@@ -20,7 +20,7 @@ mod probe;
 mod sql;
 mod statement;
 
-pub use candidate::{Candidate, Trial, candidates, try_candidate};
+pub use candidate::{Candidate, KnownTables, Need, Trial, Wish, candidates, try_candidate};
 pub use finding::{Explanation, Mismatch, Missed, NewIndex, Rewrite, TableRead, Verdict};
 pub use json_path::json_paths;
 pub use json_read::{JsonRead, json_reads};

@@ -36,7 +36,7 @@ pub(super) struct Node {
     #[serde(rename = "Total Cost", default)]
     pub(super) cost: f64,
     #[serde(rename = "Plan Rows", default)]
-    returned: f64,
+    pub(super) returned: f64,
     #[serde(rename = "Plans", default)]
     children: Vec<Node>,
 }
@@ -60,10 +60,12 @@ pub(super) struct Scan {
     pub(super) filter: Option<String>,
     /// The indexes that it uses.
     pub(super) uses: Vec<Use>,
-    /// Conditions of the joins that it is part of.
-    pub(super) joins: Vec<String>,
+    /// The joins that it is part of, the outermost first.
+    pub(super) joins: Vec<Join>,
     /// The order into which its rows are sorted, if they are.
     pub(super) sort_keys: Vec<String>,
+    /// What the sort costs with all below it, and how many rows of it a limit takes. `None` if no limit does.
+    pub(super) first: Option<First>,
     /// It follows an index row by row, until the query has as many rows as its limit.
     pub(super) is_ordered: bool,
     /// It reads the whole table.
@@ -84,14 +86,44 @@ pub(super) struct Use {
     pub(super) by_distance: bool,
 }
 
+/// A join above a scan, seen from the side of the scan.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Join {
+    /// Its conditions.
+    pub(super) conditions: Vec<String>,
+    /// Rows of the other side, as the planner estimates.
+    pub(super) rows: f64,
+    /// What it costs without the other side. If it reads the scan's side for each row of the other side, this is in it.
+    pub(super) cost: f64,
+    /// What it costs to read the scan's side once.
+    pub(super) side_cost: f64,
+}
+
+/// A sort of which a limit takes the first rows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct First {
+    /// So many.
+    pub(super) rows: f64,
+    /// What the sort costs, with all below it.
+    pub(super) cost: f64,
+}
+
 /// What a node passes down to the scans below it.
 #[derive(Debug, Clone, Default)]
 struct Above {
     aliases: Vec<String>,
-    joins: Vec<String>,
+    joins: Vec<Join>,
     sort_keys: Vec<String>,
-    /// A limit ends it early.
-    is_limited: bool,
+    first: Option<First>,
+    /// Rows that the limit takes that ends it early.
+    limit: Option<f64>,
+}
+
+impl Above {
+    fn unsorted(&mut self) {
+        self.sort_keys.clear();
+        self.first = None;
+    }
 }
 
 /// Nodes that hand rows on as they come, so that a limit above them ends what is below.
@@ -147,7 +179,8 @@ impl Node {
                 uses,
                 joins: above.joins.clone(),
                 sort_keys: above.sort_keys.clone(),
-                is_ordered: above.is_limited && matches!(self.kind.as_str(), "Index Scan" | "Index Only Scan"),
+                first: above.first,
+                is_ordered: above.limit.is_some() && matches!(self.kind.as_str(), "Index Scan" | "Index Only Scan"),
                 is_whole: self.kind == "Seq Scan",
                 cost: self.cost,
                 returned: self.returned,
@@ -158,24 +191,57 @@ impl Node {
             "Append" | "Merge Append" => {
                 below.aliases = self.children.iter().filter_map(Node::scanned_as).collect();
             }
-            "Aggregate" | "WindowAgg" => below.sort_keys.clear(),
-            "Sort" | "Incremental Sort" => below.sort_keys.clone_from(&self.sort_keys),
+            "Aggregate" | "WindowAgg" => below.unsorted(),
+            "Sort" | "Incremental Sort" => {
+                below.sort_keys.clone_from(&self.sort_keys);
+                below.first = above.limit.map(|rows| First { rows, cost: self.cost });
+            }
             _ => {}
         }
         if self.join.is_some() {
-            below.sort_keys.clear();
+            below.unsorted();
             below.aliases.clear();
         }
-        below
-            .joins
-            .extend([&self.hash_condition, &self.merge_condition, &self.join_filter].into_iter().flatten().cloned());
         let kind = self.kind.as_str();
-        let is_limited = kind == "Limit" || (above.is_limited && STREAMS.contains(&kind));
+        let limit = if kind == "Limit" { Some(self.returned) } else { above.limit.filter(|_| STREAMS.contains(&kind)) };
         for child in &self.children {
             // The inner side of a join, and a subquery that gives one value, are not ended.
             let outer = ["Outer", "Member", "Subquery"];
             let is_outer = child.relationship.as_deref().is_none_or(|one| outer.contains(&one));
-            child.collect(&Above { is_limited: is_limited && is_outer, ..below.clone() }, found);
+            let joins = below.joins.iter().cloned().chain(self.join_of(child)).collect();
+            child.collect(&Above { limit: limit.filter(|_| is_outer), joins, ..below.clone() }, found);
+        }
+    }
+
+    /// This join, seen from one side of it.
+    fn join_of(&self, side: &Node) -> Option<Join> {
+        let conditions: Vec<String> =
+            [&self.hash_condition, &self.merge_condition, &self.join_filter].into_iter().flatten().cloned().collect();
+        let is_side = |node: &&Node| node.is("Outer") || node.is("Inner");
+        let mut sides = self.children.iter().filter(is_side);
+        let other = sides.find(|node| !std::ptr::eq(*node, side)).filter(|_| is_side(&side))?;
+        // The inner side of a nested loop may need values of the outer side, unless it is kept.
+        let is_alone = self.kind != "Nested Loop" || side.is("Inner") || other.kind == "Materialize";
+        (is_alone && !conditions.is_empty()).then(|| Join {
+            conditions,
+            rows: other.returned,
+            cost: self.cost - other.cost,
+            side_cost: side.source().cost,
+        })
+    }
+
+    /// Whether it is this side of the node above it.
+    fn is(&self, relationship: &str) -> bool {
+        self.relationship.as_deref() == Some(relationship)
+    }
+
+    /// The first node that makes rows, and does not only keep or sort those of another.
+    fn source(&self) -> &Node {
+        match (self.kind.as_str(), self.children.as_slice()) {
+            ("Gather" | "Gather Merge" | "Hash" | "Incremental Sort" | "Materialize" | "Memoize" | "Sort", [only]) => {
+                only.source()
+            }
+            _ => self,
         }
     }
 
@@ -224,6 +290,29 @@ mod tests {
         assert_eq!(scans[0].filter.as_deref(), Some("(g_1.a = 1)"));
         assert!(scans[1].uses.is_empty() && scans[1].sort_keys == ["g.x DESC"]);
         assert!(Node::read("[]").is_err() && Node::read("{").is_err());
+    }
+
+    #[test]
+    fn a_join_says_how_often_its_other_side_asks() {
+        let plan = |kind: &str, other: &str| {
+            let json = format!(
+                r#"[{{"Plan": {{"Node Type": "{kind}", "Join Type": "Inner", "Join Filter": "(a.x = b.x)", "Total Cost": 90,
+                "Plans": [
+                {{"Node Type": "Seq Scan", "Parent Relationship": "Outer", "Schema": "s", "Relation Name": "a", "Alias": "a",
+                "Total Cost": 50}},
+                {{"Node Type": "{other}", "Parent Relationship": "Inner", "Total Cost": 20, "Plan Rows": 7, "Plans": [
+                {{"Node Type": "Seq Scan", "Parent Relationship": "Outer", "Schema": "s", "Relation Name": "b", "Alias": "b",
+                "Total Cost": 10}}]}},
+                {{"Node Type": "Seq Scan", "Parent Relationship": "SubPlan", "Schema": "s", "Relation Name": "c",
+                "Alias": "c"}}]}}}}]"#
+            );
+            let joins = |scan: Scan| scan.joins.iter().map(|join| (join.rows, join.cost, join.side_cost)).collect();
+            Node::read(&json).unwrap().scans().into_iter().map(joins).collect::<Vec<Vec<_>>>()
+        };
+        let both = [vec![(7.0, 70.0, 50.0)], vec![(0.0, 40.0, 10.0)], vec![]];
+        assert_eq!(plan("Hash Join", "Hash"), both);
+        assert_eq!(plan("Nested Loop", "Materialize"), both);
+        assert_eq!(plan("Nested Loop", "Subquery Scan")[0], [], "it may need values of the other side");
     }
 
     #[test]
