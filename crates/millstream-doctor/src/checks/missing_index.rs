@@ -124,7 +124,8 @@ async fn proven(planner: &ConnInfo, database: &Database, task: &Task) -> Result<
         Ok(session) => session,
         Err(why) => return Ok(Seen::default().but(Some(why))),
     };
-    let end = Instant::now() + PROOF_TIME_MAX;
+    let begun = Instant::now();
+    let (planned_until, end) = (begun + PROOF_TIME_MAX / 2, begun + PROOF_TIME_MAX);
     let calls = task.threshold("calls");
     let often: Vec<&Counted> =
         statements.planned().into_iter().filter(|one| one.calls as f64 >= calls && one.percent > 0.0).collect();
@@ -134,7 +135,7 @@ async fn proven(planner: &ConnInfo, database: &Database, task: &Task) -> Result<
     let [rows, times, expression_times] = ["rows", "times", "expression_times"].map(|name| task.threshold(name));
     let wish = Wish { rows, times, expression_times };
     for (place, sql) in texts.iter().enumerate() {
-        if Instant::now() >= end {
+        if Instant::now() >= planned_until {
             late = texts.len() - place;
             break;
         }
@@ -180,7 +181,8 @@ async fn proven(planner: &ConnInfo, database: &Database, task: &Task) -> Result<
         task.keep(finding(database, &session.client, &one, task).await?);
     }
     let left = (left > 0).then(|| format!("new indexes for statements that take less time: {left}"));
-    let seen = without(("statements", "that cannot be planned"), &refused, late);
+    let late = (late > 0).then(|| format!("statements, because others took {:?}: {late}", PROOF_TIME_MAX / 2));
+    let seen = without(("statements", "that cannot be planned"), &refused, 0).but(late);
     Ok(seen.but(statements.unseen.clone()).but(untried).but(left))
 }
 

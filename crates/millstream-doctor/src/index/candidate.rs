@@ -279,9 +279,10 @@ impl<'a> Reading<'a> {
             share: 1.0,
         };
         let mut found = Vec::new();
-        // With values of another table, it looks rows up for each row of that table already.
+        // With values of another table, it looks rows up for each row of that table already. What several indexes look up need
+        // not all be true of a row.
         let is_looked_up = !scan.is_whole && conditions.iter().any(|condition| is_foreign(&condition.sql));
-        if !is_looked_up {
+        if !is_looked_up && scan.uses.len() <= 1 {
             let (equal, mut served) = own.found();
             let order = self.order().filter(|order| equal.len() + order.len() <= CANDIDATE_KEYS_MAX);
             if let Some(last) = order.filter(|_| scan.first.is_some() || !equal.is_empty()) {

@@ -191,7 +191,12 @@ impl Node {
             "Append" | "Merge Append" => {
                 below.aliases = self.children.iter().filter_map(Node::scanned_as).collect();
             }
-            "Aggregate" | "WindowAgg" => below.unsorted(),
+            // What is joined above them is no single row of the table.
+            "Aggregate" | "Group" | "SetOp" | "Unique" | "WindowAgg" => {
+                below.unsorted();
+                below.joins.clear();
+            }
+            "Limit" => below.joins.clear(),
             "Sort" | "Incremental Sort" => {
                 below.sort_keys.clone_from(&self.sort_keys);
                 below.first = above.limit.map(|rows| First { rows, cost: self.cost });
@@ -222,7 +227,14 @@ impl Node {
         let other = sides.find(|node| !std::ptr::eq(*node, side)).filter(|_| is_side(&side))?;
         // The inner side of a nested loop may need values of the outer side, unless it is kept.
         let is_alone = self.kind != "Nested Loop" || side.is("Inner") || other.kind == "Materialize";
-        (is_alone && !conditions.is_empty()).then(|| Join {
+        // An outer join wants all rows of one side, so that no look-ups find them.
+        let is_found = match self.join.as_deref() {
+            Some("Inner" | "Semi" | "Right Semi") => true,
+            Some("Left" | "Anti") => side.is("Inner"),
+            Some("Right" | "Right Anti") => side.is("Outer"),
+            _ => false,
+        };
+        (is_alone && is_found && !conditions.is_empty()).then(|| Join {
             conditions,
             rows: other.returned,
             cost: self.cost - other.cost,
@@ -294,9 +306,9 @@ mod tests {
 
     #[test]
     fn a_join_says_how_often_its_other_side_asks() {
-        let plan = |kind: &str, other: &str| {
+        let plan = |kind: &str, join: &str, other: &str| {
             let json = format!(
-                r#"[{{"Plan": {{"Node Type": "{kind}", "Join Type": "Inner", "Join Filter": "(a.x = b.x)", "Total Cost": 90,
+                r#"[{{"Plan": {{"Node Type": "{kind}", "Join Type": "{join}", "Join Filter": "(a.x = b.x)", "Total Cost": 90,
                 "Plans": [
                 {{"Node Type": "Seq Scan", "Parent Relationship": "Outer", "Schema": "s", "Relation Name": "a", "Alias": "a",
                 "Total Cost": 50}},
@@ -310,9 +322,13 @@ mod tests {
             Node::read(&json).unwrap().scans().into_iter().map(joins).collect::<Vec<Vec<_>>>()
         };
         let both = [vec![(7.0, 70.0, 50.0)], vec![(0.0, 40.0, 10.0)], vec![]];
-        assert_eq!(plan("Hash Join", "Hash"), both);
-        assert_eq!(plan("Nested Loop", "Materialize"), both);
-        assert_eq!(plan("Nested Loop", "Subquery Scan")[0], [], "it may need values of the other side");
+        assert_eq!(plan("Hash Join", "Inner", "Hash"), both);
+        assert_eq!(plan("Nested Loop", "Inner", "Materialize"), both);
+        assert_eq!(plan("Nested Loop", "Inner", "Subquery Scan")[0], [], "it may need values of the other side");
+        assert_eq!(plan("Hash Join", "Inner", "Aggregate")[1], [], "a group is no row");
+        let none = Vec::new();
+        assert_eq!(plan("Hash Join", "Left", "Hash"), [none.clone(), both[1].clone(), none.clone()]);
+        assert_eq!(plan("Hash Join", "Right", "Hash"), [both[0].clone(), none.clone(), none]);
     }
 
     #[test]
