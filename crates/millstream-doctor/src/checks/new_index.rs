@@ -27,10 +27,11 @@ pub(super) async fn change(client: &Client, schema: &str, table: &str, clause: &
     }))
 }
 
-/// A name that tells what the index is for, such as `event_kind_id_idx`.
+/// A name that tells what the index is for, such as `event_kind_id_idx`. Words such as `IS NULL` need no quotes in it.
 fn name(table: &str, clause: &str) -> String {
     let is_mark = |c: char| !c.is_alphanumeric() && c != '_';
-    let words = clause.split(is_mark).filter(|word| !word.is_empty() && !word.eq_ignore_ascii_case("using"));
+    let clause = clause.to_lowercase();
+    let words = clause.split(is_mark).filter(|word| !word.is_empty() && *word != "using");
     let mut name = std::iter::once(table).chain(words).chain(["idx"]).collect::<Vec<_>>().join("_");
     while name.len() > INDEX_NAME_BYTES_MAX {
         name.pop();
@@ -46,6 +47,7 @@ mod tests {
     fn a_name_tells_the_table_and_the_keys_and_is_not_too_long() {
         assert_eq!(name("event", "(kind, id)"), "event_kind_id_idx");
         assert_eq!(name("My t", "using gin ((doc -> 'a'))"), "My t_gin_doc_a_idx");
+        assert_eq!(name("t", "(\"A\") where b IS NULL"), "t_a_where_b_is_null_idx");
         let long = name(&"é".repeat(40), "(a)");
         assert!(long.len() <= INDEX_NAME_BYTES_MAX && long.len() + 2 > INDEX_NAME_BYTES_MAX, "{long}");
     }
