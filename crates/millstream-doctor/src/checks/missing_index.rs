@@ -71,6 +71,11 @@ impl Tried<'_> {
         self.served.iter().map(|one| one.statement.percent).sum()
     }
 
+    /// The same now, if that is known.
+    fn percent_now(&self) -> f64 {
+        self.served.iter().map(|one| one.statement.percent_now()).sum()
+    }
+
     /// Share of the time of all statements that it would save, in percent.
     fn gain(&self) -> f64 {
         self.served.iter().map(|one| one.statement.percent * one.saved()).sum()
@@ -111,7 +116,7 @@ fn suspicion(row: &Row, task: &Task, statements: &Statements) -> Option<Finding>
         .with("rows read by whole reads", count(row, "rows_read"), "pg_stat_user_tables")
         .with("share of the time of all statements", format!("{:.0} %", statement.percent), "pg_stat_statements");
     let finding = statement.add_reads_to(finding);
-    Some(finding.costs(statement.percent).unless("the statement wants most of the rows").repaired(
+    Some(finding.unless("the statement wants most of the rows").repaired(
         format!("let the doctor plan the statements with {}, which names the index", option("prove")),
         "none: the statements are planned and not executed",
     ))
@@ -283,7 +288,7 @@ async fn finding(database: &Database, client: &Client, one: &Tried<'_>, task: &T
         finding = first.statement.add_to(finding);
     }
     Ok(finding
-        .costs(percent)
+        .costs(one.percent_now())
         .unless("the values that are looked for are frequent ones, and most rows have them")
         .repaired("create the index, and measure before and after", "every write to the table maintains an index more")
         .run([new_index::command(&table, &candidate.clause())])
