@@ -6,7 +6,7 @@ with recursive waits as materialized (
 waiting as materialized (
     select
         a.pid,
-        extract(epoch from now() - w.since)::float8 as seconds,
+        date_part('epoch', now() - w.since)::float8 as seconds,
         pg_blocking_pids(a.pid) as blockers
     from
         pg_stat_activity as a

@@ -3,8 +3,8 @@ select
     c.{timed} as timed,
     c.{requested} as requested,
     c.{sync_ms}::bigint as sync_ms,
-    extract(epoch from now() - c.stats_reset)::float8 as seconds,
-    extract(epoch from now() - w.stats_reset)::float8 as wal_seconds,
+    date_part('epoch', now() - c.stats_reset)::float8 as seconds,
+    date_part('epoch', now() - w.stats_reset)::float8 as wal_seconds,
     w.wal_bytes::float8 as wal_bytes
 from
     {view} as c

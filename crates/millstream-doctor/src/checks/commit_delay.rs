@@ -79,7 +79,7 @@ impl Flush {
             _ => (
                 "pg_stat_wal",
                 "select wal_sync as flushes, wal_sync_time::float8 as milliseconds, \
-                 extract(epoch from now() - stats_reset)::float8 as seconds from pg_stat_wal",
+                 date_part('epoch', now() - stats_reset)::float8 as seconds from pg_stat_wal",
             ),
         };
         let row = server.session.client.query_one(sql, &[]).await?;

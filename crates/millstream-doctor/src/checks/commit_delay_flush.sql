@@ -2,7 +2,7 @@
 select
     coalesce(sum(fsyncs), 0)::bigint as flushes,
     coalesce(sum(fsync_time), 0)::float8 as milliseconds,
-    extract(epoch from now() - min(stats_reset))::float8 as seconds
+    date_part('epoch', now() - min(stats_reset))::float8 as seconds
 from
     pg_stat_io
 where

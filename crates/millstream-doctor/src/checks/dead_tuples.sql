@@ -73,7 +73,7 @@ work as (
     select
         p.relid,
         bool_and(a.backend_type = 'autovacuum worker') as is_auto,
-        max(extract(epoch from now() - a.xact_start))::float8 as seconds
+        max(date_part('epoch', now() - a.xact_start))::float8 as seconds
     from
         pg_stat_progress_vacuum as p
         left join pg_stat_activity as a on a.pid = p.pid
@@ -124,7 +124,7 @@ select
     visible_pages,
     trigger::bigint,
     enabled,
-    extract(epoch from now() - last_vacuum)::float8 as vacuum_age,
+    date_part('epoch', now() - last_vacuum)::float8 as vacuum_age,
     delay,
     cost_limit,
     has_own_delay,

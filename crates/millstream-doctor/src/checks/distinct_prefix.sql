@@ -6,7 +6,7 @@ select
     x.relname::text as index,
     c.reltuples::float8 as rows,
     case when s.n_distinct < 0 then -s.n_distinct * c.reltuples else s.n_distinct end::float8 as values,
-    extract(epoch from now() - greatest(
+    date_part('epoch', now() - greatest(
         pg_stat_get_last_analyze_time(c.oid), pg_stat_get_last_autoanalyze_time(c.oid)
     ))::float8 as analyze_age
 from

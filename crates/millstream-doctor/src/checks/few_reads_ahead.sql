@@ -5,4 +5,4 @@ select
     current_setting('io_method', true) as method,
     current_setting('io_workers', true)::float8 as workers,
     (select coalesce(sum(blks_read), 0)::bigint from pg_stat_database) as blocks,
-    (select extract(epoch from now() - max(stats_reset))::float8 from pg_stat_database) as reset_seconds
+    (select date_part('epoch', now() - max(stats_reset))::float8 from pg_stat_database) as reset_seconds

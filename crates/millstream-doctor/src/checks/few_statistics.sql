@@ -4,7 +4,7 @@ select
     format('%I.%I', n.nspname, c.relname) as table_name,
     quote_ident(a.attname) as column,
     a.attstattarget::int4 as target,
-    extract(epoch from now() - greatest(
+    date_part('epoch', now() - greatest(
         pg_stat_get_last_analyze_time(c.oid), pg_stat_get_last_autoanalyze_time(c.oid)
     ))::float8 as analyze_age
 from

@@ -45,7 +45,7 @@ bare as (
         k.oid,
         count(*) as tables,
         sum(greatest(c.reltuples, 0)) as rows,
-        case when bool_and(c.analyzed is not null) then max(extract(epoch from now() - c.analyzed)) end as analyze_age
+        case when bool_and(c.analyzed is not null) then max(date_part('epoch', now() - c.analyzed)) end as analyze_age
     from
         keys as k
         join tree as t on t.root = k.conrelid

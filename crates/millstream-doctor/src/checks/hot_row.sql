@@ -1,7 +1,7 @@
 -- Small tables with very many updates of each row. $1: larger tables do not count, in rows. $2, $3: least number of
 -- updates of the table, and of each row. $4: least number of updates a second. $5: at most so many.
 with counters as (
-    select extract(epoch from now() - coalesce(
+    select date_part('epoch', now() - coalesce(
         d.stats_reset,
         -- After a crash the counters begin anew, and this is empty. The earliest of these times errs on the calm side.
         (select least(b.stats_reset, a.stats_reset, w.stats_reset, pg_postmaster_start_time())

@@ -9,7 +9,7 @@ with sizes as (
         i.indrelid,
         i.indkey,
         i.indpred is not null as is_partial,
-        extract(epoch from now() - greatest(
+        date_part('epoch', now() - greatest(
             pg_stat_get_last_analyze_time(i.indrelid), pg_stat_get_last_autoanalyze_time(i.indrelid)
         ))::float8 as analyze_age,
         x.reltuples::float8 as rows,

@@ -6,8 +6,8 @@ with open as (
         format('%s of %s in %s', coalesce(nullif(application_name, ''), 'a program'), coalesce(usename, '?'),
                coalesce(datname, '?')) as name,
         case when state like 'idle in transaction%' then 'idle' else 'active' end as state,
-        extract(epoch from now() - xact_start)::float8 as seconds,
-        extract(epoch from now() - case when state like 'idle in transaction%' then state_change else xact_start end)::float8
+        date_part('epoch', now() - xact_start)::float8 as seconds,
+        date_part('epoch', now() - case when state like 'idle in transaction%' then state_change else xact_start end)::float8
             as waited,
         greatest(age(backend_xmin), age(backend_xid), 0)::bigint as age,
         null::text as gid
@@ -22,8 +22,8 @@ with open as (
         null,
         format('prepared transaction of %s in %s', owner, database),
         'prepared',
-        extract(epoch from now() - prepared)::float8,
-        extract(epoch from now() - prepared)::float8,
+        date_part('epoch', now() - prepared)::float8,
+        date_part('epoch', now() - prepared)::float8,
         age(transaction)::bigint,
         gid
     from

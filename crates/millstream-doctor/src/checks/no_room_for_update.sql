@@ -22,7 +22,7 @@ select
     t.moved,
     t.is_counted,
     '100, the default' as fillfactor,
-    extract(epoch from now() - d.stats_reset)::float8 as seconds
+    date_part('epoch', now() - d.stats_reset)::float8 as seconds
 from
     tables as t
     join pg_stat_database as d on d.datname = current_database()

@@ -15,7 +15,7 @@ pub(super) async fn schemas(database: &Database) -> Result<Vec<Schema>, Error> {
 
 /// Seconds since a time, as Millstream's records have it.
 pub(super) async fn seconds_since(database: &Database, time: &str) -> Result<f64, Error> {
-    let sql = "select extract(epoch from now() - $1::text::timestamptz)::float8";
+    let sql = "select date_part('epoch', now() - $1::text::timestamptz)::float8";
     Ok(database.session.client.query_one(sql, &[&time]).await?.get(0))
 }
 

@@ -26,7 +26,7 @@ with sizes as (
             where a.attrelid = o.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated <> 'v') as columns,
         o.relkind = 'r'
         and exists (select from pg_index as i where i.indrelid = o.oid and i.indisprimary) as has_key,
-        extract(epoch from now() - greatest(
+        date_part('epoch', now() - greatest(
             pg_stat_get_last_analyze_time(o.oid), pg_stat_get_last_autoanalyze_time(o.oid)
         ))::float8 as analyze_age
     from

@@ -13,7 +13,7 @@ from (
                coalesce(usename, 'nobody'), pid, coalesce(state, 'in the background')) as name,
         greatest(age(backend_xmin), age(backend_xid)) as age,
         -- A statement takes a new snapshot, unless the transaction has an id or keeps its first snapshot.
-        extract(epoch from now() - case
+        date_part('epoch', now() - case
             when state = 'active' and backend_xid is null then query_start else xact_start
         end)::float8 as seconds
     from
@@ -38,7 +38,7 @@ from (
         'prepared',
         format('prepared transaction %L of %s', gid, owner),
         age(transaction),
-        extract(epoch from now() - prepared)::float8
+        date_part('epoch', now() - prepared)::float8
     from
         pg_prepared_xacts
     where
