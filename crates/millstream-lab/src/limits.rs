@@ -77,11 +77,18 @@ pub(crate) const NAME_TRIES_MAX: u32 = 1_000;
 /// Most bytes of an experiment's file or of a script beside it.
 pub(crate) const EXPERIMENT_BYTES_MAX: u64 = 1 << 20;
 
+/// Most mistakes of an experiment's file that are named at once.
+pub(crate) const MISTAKES_MAX: usize = 20;
+
 /// Most arms of an experiment, with those that sweeps make.
 pub const ARMS_MAX: usize = 200;
 
 /// Most blocks that two arms are compared over. The exact test of so many takes less than a second.
 pub const BLOCKS_MAX: u32 = 200;
+
+/// Fewest blocks from which it is estimated how many more would decide. The scatter of fewer says little about that of
+/// the next.
+pub(crate) const ESTIMATE_BLOCKS_MIN: u32 = 20;
 
 /// Most records a side. The exact test of so many takes about a second, of twice as many a minute.
 pub const RECORDS_MAX: u32 = 100;
@@ -91,6 +98,9 @@ pub(crate) const CHANGES_MAX: u32 = 100;
 
 /// Longest run, in seconds.
 pub const RUN_SECONDS_MAX: u32 = 24 * 3_600;
+
+/// Most runs of an arm that do not count, before the first block.
+pub const WARM_UP_RUNS_MAX: u32 = 100;
 
 /// Most sessions of a run.
 pub(crate) const CLIENTS_MAX: u32 = 10_000;

@@ -125,6 +125,9 @@ async fn an_experiment_in_a_file_runs_is_reported_and_compared() {
         let says = "simple: no difference (identical samples)\nprepared: no difference (identical samples)\n\
             no verdicts: a record is one sample, whatever runs it holds";
         assert!(compared.stdout.starts_with(says), "{compared:?}");
+        let numbers =
+            compared.stdout.lines().find(|line| line.starts_with("prepared") && line.contains(" tps ")).unwrap();
+        assert!(numbers.matches(" tx/s").count() == 2 && numbers.contains("1.000"), "{compared:?}");
         let refused = crate::process::millstream(&["lab", "compare", &out, &out, "--fail-above", "5%"]).ends(2);
         assert!(refused.stderr.contains("hint: a record is one sample"), "{refused:?}");
         let csv = crate::process::millstream(&["lab", "report", &out, "--format", "csv"]).ends(1);
@@ -149,10 +152,17 @@ fn a_wrong_word_in_an_experiment_is_named_with_its_line() {
             ["ingest", "--arms", "millstream/third"],
             "millstream/third continues millstream/changed, which is not chosen",
         ),
+        (["ladder", "--postgres", "9"], "PostgreSQL 9 is not installed; installed: "),
     ] {
         let run = crate::process::millstream(&[&["lab", "run"], &args[..]].concat()).ends(2);
         assert!(run.stderr.contains(said), "{run:?}");
     }
+    let two = EXPERIMENT.replace("seconds", "secnods").replace("'prepared' }", "'prepare' }");
+    std::fs::write(&path, two).unwrap();
+    let run = crate::process::millstream(&["lab", "run", path.to_str().unwrap()]).ends(2);
+    let said = "experiment x: 2 mistakes\n  line 4: unknown key \"secnods\": did you mean \"seconds\"?\n  \
+        line 18: unknown word \"prepare\": did you mean \"prepared\"?\n";
+    assert!(run.stderr.contains(said), "{run:?}");
 }
 
 #[test]
@@ -169,10 +179,38 @@ fn two_command_lines_are_compared() {
     let other = dir.path().join("other");
     // What a command leaves running neither lengthens its run nor outlives it.
     let a = "sleep 300 & true";
-    let args = ["lab", "run", "--a", a, "--b", "false", "--quick", "--out", other.to_str().unwrap()];
+    let args = ["lab", "run", "--a", a, "--b", "false", "--quick", "--shell", "--out", other.to_str().unwrap()];
     let failed = crate::process::millstream(&args).ends(1);
     assert!(failed.stdout.contains("b: failed: the command failed: it ended with"), "{failed:?}");
     assert_eq!(Record::read(&other).unwrap().argv[4], a);
+    let refused = crate::process::millstream(&["lab", "run", "--a", a, "--b", "false"]).ends(2);
+    assert!(refused.stderr.contains("only a shell understands &, unless it is quoted; --shell runs"), "{refused:?}");
+}
+
+#[test]
+fn two_command_lines_are_compared_by_what_they_print() {
+    let dir = tempfile::tempdir().unwrap();
+    let (out, log) = (dir.path().join("out"), dir.path().join("log"));
+    let prepare = format!("echo prepared >>{}", log.display());
+    let [a, b] = [5, 7].map(|n| format!("printf '{{\"requests\": {n}}}'"));
+    let mut lab = crate::process::command(&["lab", "run", "--a", &a, "--b", &b, "--metric", "requests,req/s,higher"]);
+    lab.args(["--prepare", &prepare, "--warm-up", "1", "--blocks", "8", "--out"]).arg(&out);
+    let run = crate::process::run(&mut lab).ends(0);
+    assert!(run.stdout.contains("Which of two commands has the better requests?"), "{run:?}");
+    assert!(
+        run.stdout.split_whitespace().collect::<Vec<_>>().join(" ").contains("b is faster than a by 40 %"),
+        "{run:?}"
+    );
+    assert_eq!(std::fs::read_to_string(&log).unwrap().lines().count(), 2 + 3 * 8);
+    let page = dir.path().join("page.html");
+    let out = out.display().to_string();
+    crate::process::millstream(&["lab", "report", &out, "--html", page.to_str().unwrap()]).ends(0);
+    assert!(std::fs::read_to_string(&page).unwrap().contains("req/s"));
+    let report = crate::process::millstream(&["lab", "report", &out, "--output", "json"]).ends(0);
+    let report: serde_json::Value = serde_json::from_str(&report.stdout).unwrap();
+    assert_eq!(report["metric"]["unit"], "req/s");
+    let compared = crate::process::millstream(&["lab", "compare", &out, &out]).ends(0);
+    assert!(compared.stdout.contains("7.00 req/s"), "{compared:?}");
 }
 
 /// An experiment without a server, whose arms count the lines of a file that it has made first.

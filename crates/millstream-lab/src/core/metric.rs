@@ -1,9 +1,10 @@
 //! Metrics: what can be measured, each with its unit and the direction that is better.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// The direction in which a metric is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Better {
     /// A larger value is better.
@@ -15,19 +16,19 @@ pub enum Better {
 }
 
 /// Something that is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Metric {
     /// Its name in records and reports, with the unit last.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// The unit, as a report prints it.
-    pub unit: &'static str,
+    pub unit: Cow<'static, str>,
     /// The direction that is better.
     pub better: Better,
     /// What it is, in one sentence.
-    pub about: &'static str,
+    pub about: Cow<'static, str>,
 }
 
-/// Every metric, in the order of the reports.
+/// Every metric that the lab knows, in the order of the reports. An experiment may have others.
 pub const METRICS: &[Metric] = &[
     higher("tps", "tx/s", "Transactions per second, without the time to connect the first sessions."),
     higher("rows_per_second", "rows/s", "Rows per second."),
@@ -85,22 +86,26 @@ pub const METRICS: &[Metric] = &[
 ];
 
 impl Metric {
-    /// The metric of that name.
+    /// The metric of that name, if the lab knows it.
     pub fn by_name(name: &str) -> Option<&'static Self> {
         METRICS.iter().find(|one| one.name == name)
     }
 }
 
 const fn higher(name: &'static str, unit: &'static str, about: &'static str) -> Metric {
-    Metric { name, unit, better: Better::Higher, about }
+    metric(name, unit, Better::Higher, about)
 }
 
 const fn lower(name: &'static str, unit: &'static str, about: &'static str) -> Metric {
-    Metric { name, unit, better: Better::Lower, about }
+    metric(name, unit, Better::Lower, about)
 }
 
 const fn neither(name: &'static str, unit: &'static str, about: &'static str) -> Metric {
-    Metric { name, unit, better: Better::Neither, about }
+    metric(name, unit, Better::Neither, about)
+}
+
+const fn metric(name: &'static str, unit: &'static str, better: Better, about: &'static str) -> Metric {
+    Metric { name: Cow::Borrowed(name), unit: Cow::Borrowed(unit), better, about: Cow::Borrowed(about) }
 }
 
 #[cfg(test)]
@@ -110,7 +115,7 @@ mod tests {
     #[test]
     fn metrics_have_names_of_their_own() {
         for one in METRICS {
-            assert_eq!(Metric::by_name(one.name), Some(one));
+            assert_eq!(Metric::by_name(&one.name), Some(one));
             assert!(one.about.ends_with('.'), "{}", one.name);
         }
         assert_eq!(Metric::by_name("nothing"), None);

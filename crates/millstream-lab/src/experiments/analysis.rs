@@ -8,8 +8,8 @@ use super::experiment::{AGAIN, Experiment};
 use super::planted::Planted;
 use super::record::Record;
 use crate::core::statistics::{Arms, Comparison, Criteria, Multiplicity, estimate};
-use crate::core::{Environment, Limited, Limiter, METRICS, Metric, Outcome, Run, Spread, difference};
-use crate::limits::STEAL_PERCENT_MAX;
+use crate::core::{Environment, Limited, Limiter, Metric, Outcome, Run, Spread, difference};
+use crate::limits::{REPORT_EFFECTS_MAX, STEAL_PERCENT_MAX};
 use millstream_model::words::option;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,9 +22,11 @@ pub struct Analysis {
     /// The question.
     pub question: String,
     /// The metric that decides.
-    pub metric: &'static Metric,
-    /// Metrics that the experiment wants shown besides the usual ones.
+    pub metric: Metric,
+    /// Metrics that the experiment wants shown besides the usual ones, by name.
     pub show: Vec<String>,
+    /// The same, each with its unit and the direction that is better.
+    pub shown_metrics: Vec<Metric>,
     /// One block of short runs, no evidence.
     pub quick: bool,
     /// The processor was emulated: nothing about speed.
@@ -35,8 +37,10 @@ pub struct Analysis {
     pub no_verdicts: Option<String>,
     /// The arms, in the order of the experiment, with the one that repeats the first.
     pub arms: Vec<Measured>,
-    /// What was compared, in the order of the arms.
+    /// What was compared by the metric that decides, in the order of the arms.
     pub comparisons: Vec<Compared>,
+    /// The same arms compared by the metrics of `show`.
+    pub shown: Vec<Compared>,
     /// The arm with two turns compared with itself: what noise alone does.
     pub noise: Option<Compared>,
     /// Times that are differences of two arms, in milliseconds.
@@ -90,7 +94,7 @@ pub struct Measured {
     /// Good runs.
     pub runs: usize,
     /// Median, smallest and largest value of each metric, by name.
-    pub values: BTreeMap<&'static str, Spread>,
+    pub values: BTreeMap<String, Spread>,
     /// How many times the first measured arm of its group it is; the estimate that verdicts use.
     pub of_first: Option<f64>,
     /// By how much it differs from that arm, where values add up: the median over the blocks, in the metric's unit.
@@ -135,6 +139,8 @@ pub struct Compared {
     pub arm: String,
     /// The arm it is compared with.
     pub with: String,
+    /// Name of the metric.
+    pub metric: String,
     /// The numbers, unless the arms cannot be compared.
     pub comparison: Option<Comparison>,
     /// The verdict, as a sentence.
@@ -149,32 +155,45 @@ impl Analysis {
         let finished = record.finished_blocks();
         let (matters, look) = (experiment.matters_percent / 100.0, record.conditions.look(finished));
         let criteria = Criteria { matters, look, ..Criteria::default() };
-        let values = |arm: &str| block_values(&record.runs, arm, metric.name);
+        let values = |arm: &str| block_values(&record.runs, arm, &metric.name);
         let no_verdicts = no_verdicts(&record.conditions, finished);
-        let compare = |with: &str, arm: &str| {
+        let compare = |with: &str, arm: &str, metric: &Metric| {
+            let names = (arm.to_owned(), with.to_owned(), metric.name.to_string());
             if let Some(why) = &no_verdicts {
-                let sentence = format!("no verdict: {why}");
-                return Compared { arm: arm.to_owned(), with: with.to_owned(), comparison: None, sentence };
+                return Compared::new(names, None, format!("no verdict: {why}"));
             }
+            let values = |arm: &str| block_values(&record.runs, arm, &metric.name);
             let (a, b): (Vec<f64>, Vec<f64>) = pairs(&values(with), &values(arm)).into_iter().unzip();
             let comparison = Comparison::paired(&a, &b, criteria);
             let sentence = match &comparison {
                 Ok(one) => one.sentence(Arms { a: with, b: arm, metric }).to_string(),
                 Err(why) => why.to_string(),
             };
-            Compared { arm: arm.to_owned(), with: with.to_owned(), comparison: comparison.ok(), sentence }
+            Compared::new(names, comparison.ok(), sentence)
         };
         let measured = |arm: &&Arm| !values(&arm.name).is_empty();
-        let mut comparisons = Vec::new();
-        for arm in experiment.arms.iter().filter(measured) {
-            let others = experiment.against(arm);
-            comparisons.extend(
-                others.iter().copied().filter(|arm| measured(arm)).map(|other| compare(&other.name, &arm.name)),
-            );
-        }
-        let noise = (!values(AGAIN).is_empty()).then(|| compare(&experiment.twice().name, AGAIN));
+        let both = |arm| experiment.against(arm).into_iter().filter(measured).map(move |with| (with, arm));
+        let all: Vec<(&Arm, &Arm)> = experiment.arms.iter().filter(measured).flat_map(both).collect();
+        let comparisons: Vec<Compared> = all.iter().map(|(with, arm)| compare(&with.name, &arm.name, metric)).collect();
+        let shown_metrics: Vec<Metric> = experiment.show.iter().map(|one| one.metric().clone()).collect();
+        let has = |arm: &Arm, metric: &Metric| !block_values(&record.runs, &arm.name, &metric.name).is_empty();
+        let by_shown = |(with, arm): &(&Arm, &Arm)| {
+            let others = shown_metrics.iter().filter(|one| one.name != metric.name && has(with, one) && has(arm, one));
+            others.map(|one| compare(&with.name, &arm.name, one)).collect::<Vec<_>>()
+        };
+        let shown: Vec<Compared> = match no_verdicts {
+            None => all.iter().flat_map(by_shown).collect(),
+            Some(_) => Vec::new(),
+        };
+        let noise = (!values(AGAIN).is_empty()).then(|| compare(&experiment.twice().name, AGAIN, metric));
+        let clients = match no_verdicts {
+            None => ClientCount::of(record, criteria),
+            Some(_) => Vec::new(),
+        };
+        let of_arms = comparisons.iter().chain(&shown).filter_map(|one| Some(one.comparison.as_ref()?.criteria));
+        let of_clients = clients.iter().map(|one| one.comparisons).sum();
         let multiplicity =
-            Multiplicity::of(comparisons.iter().filter_map(|one| Some(&one.comparison.as_ref()?.criteria)));
+            Multiplicity::of(&of_arms.chain(std::iter::repeat_n(criteria, of_clients)).collect::<Vec<_>>());
         let mut arms: Vec<Measured> = experiment.arms.iter().map(|arm| Measured::of(arm, record)).collect();
         let twice = experiment.twice();
         let about = format!("{} again, to see the noise", twice.name);
@@ -186,29 +205,76 @@ impl Analysis {
         Self {
             experiment: experiment.name.clone(),
             question: experiment.question.clone(),
-            metric,
-            show: experiment.show.iter().map(|one| one.as_str().to_owned()).collect(),
+            metric: metric.clone(),
+            show: shown_metrics.iter().map(|one| one.name.to_string()).collect(),
+            shown_metrics,
             quick: *quick,
             emulated: *emulated,
             blocks: Blocks { finished, planned: *blocks },
-            clients: ClientCount::of(experiment, &arms),
+            clients,
+            notes: notes(record, &comparisons, &arms, matters),
             arms,
             no_verdicts,
             comparisons,
+            shown,
             noise,
             splits: splits(experiment, &record.runs),
             look: Look { number: look, level: criteria.level_now() },
             multiplicity,
-            notes: notes(record),
         }
     }
 }
+
+impl Compared {
+    fn new((arm, with, metric): (String, String, String), comparison: Option<Comparison>, sentence: String) -> Self {
+        Self { arm, with, metric, comparison, sentence }
+    }
+
+    /// The ratio of the medians of all runs, if it is another than that of the pairs: in its direction, or by more than
+    /// what matters. With it, how far they are apart.
+    fn disagreement(&self, arms: &[Measured], matters: f64) -> Option<(f64, f64)> {
+        let median = |name: &str| {
+            let arm = arms.iter().find(|arm| arm.name == name)?;
+            arm.values.get(&self.metric).map(|spread| spread.median).filter(|median| *median > 0.0)
+        };
+        let (by_pairs, by_medians) = (self.comparison?.ratio, median(&self.arm)? / median(&self.with)?);
+        let apart = (by_pairs / by_medians).ln().abs();
+        let opposite = (by_pairs - 1.0) * (by_medians - 1.0) < 0.0;
+        let most = if opposite { DIRECTION_MIN.min(matters) } else { matters };
+        (apart > most.ln_1p()).then_some((by_medians, apart))
+    }
+}
+
+/// Why ratios of medians are others than those of pairs, if some are: the arms that are furthest apart first.
+fn disagreements(comparisons: &[Compared], arms: &[Measured], matters: f64) -> Option<String> {
+    let found = comparisons.iter().filter_map(|one| Some((one, one.disagreement(arms, matters)?)));
+    let mut found: Vec<(&Compared, (f64, f64))> = found.collect();
+    found.sort_by(|(_, (_, a)), (_, (_, b))| b.total_cmp(a));
+    let said = found.iter().take(REPORT_EFFECTS_MAX).filter_map(|(one, (by_medians, _))| {
+        let Compared { arm, with, comparison, .. } = one;
+        Some(format!("{arm} / {with} ({:.3} by pairs, {by_medians:.3} by medians)", comparison.as_ref()?.ratio))
+    });
+    let said = said.collect::<Vec<_>>().join(", ");
+    let more = match found.len().saturating_sub(REPORT_EFFECTS_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!found.is_empty()).then(|| {
+        format!(
+            "pairs are formed in each block and medians are over all runs, so their ratios differ for {said}{more}; \
+             verdicts are those of the pairs"
+        )
+    })
+}
+
+/// From this relative difference on, a ratio of medians in the other direction is explained. Smaller ones are noise.
+const DIRECTION_MIN: f64 = 0.01;
 
 impl Measured {
     fn of(arm: &Arm, record: &Record) -> Self {
         let experiment = &record.conditions.experiment;
         let own = || record.runs.iter().filter(|run| run.arm == arm.name);
-        let spread = |name: &'static str| Some((name, Spread::of(own().filter_map(|run| run.value(name)))?));
+        let spread = |name: &str| Some((name.to_owned(), Spread::of(own().filter_map(|run| run.value(name)))?));
         let metric = experiment.metric.as_str();
         let has_values = |one: &&Arm| !block_values(&record.runs, &one.name, metric).is_empty();
         let first = experiment.arms.iter().filter(|one| one.group == arm.group).find(has_values);
@@ -225,7 +291,7 @@ impl Measured {
             about: arm.about.clone(),
             group: arm.group.clone(),
             runs: good,
-            values: METRICS.iter().filter_map(|one| spread(one.name)).collect(),
+            values: experiment.metrics().filter_map(|one| spread(&one.name)).collect(),
             of_first: estimate(&a, &b),
             from_first: difference.filter(|_| experiment.adds_up),
             limited: LimitedRuns::of(&limited),
@@ -319,9 +385,9 @@ fn splits(experiment: &Experiment, runs: &[Run]) -> Vec<SplitTime> {
     experiment.splits.iter().filter_map(split).collect()
 }
 
-fn notes(record: &Record) -> Vec<String> {
+fn notes(record: &Record, comparisons: &[Compared], arms: &[Measured], matters: f64) -> Vec<String> {
     let mut seen = BTreeSet::new();
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = disagreements(comparisons, arms, matters).into_iter().collect();
     for run in &record.runs {
         for note in run.measures().map(|measures| &measures.notes).into_iter().flatten() {
             if seen.insert((run.arm.clone(), note.clone())) {
@@ -416,6 +482,32 @@ mod tests {
         assert!(cost.ends_with("takes about 10.0 % of the rate (8.0 to 12.0 %)"), "{cost}");
         let none = log_cost(&[0.90, 1.1, 0.89, 1.0, 0.92, 1.2, 0.88, 0.90]).unwrap();
         assert!(none.ends_with("has no cost that 8 pairs can show"), "{none}");
+    }
+
+    #[test]
+    fn medians_that_disagree_with_the_pairs_are_explained() {
+        let median = |name: &str, median: f64| {
+            let record = crate::experiments::report::fixture::record(1, 0, 5);
+            let mut one = Measured::of(&record.conditions.experiment.arms[0], &record);
+            name.clone_into(&mut one.name);
+            one.values = BTreeMap::from([("tps".to_owned(), Spread { median, min: median, max: median })]);
+            one
+        };
+        let said = |by_pairs: f64, by_medians: f64| {
+            let comparison = Comparison::paired(&[1.0; 8], &[by_pairs; 8], Criteria::default()).unwrap();
+            let names = ("b".to_owned(), "a".to_owned(), "tps".to_owned());
+            let one = Compared::new(names, Some(comparison), String::new());
+            disagreements(&[one], &[median("a", 100.0), median("b", 100.0 * by_medians)], 0.05)
+        };
+        assert_eq!(said(1.2, 1.2), None);
+        assert_eq!(said(1.002, 0.998), None, "noise");
+        assert_eq!(said(1.2, 1.17), None, "less than matters");
+        assert_eq!(
+            said(1.01, 0.99).unwrap(),
+            "pairs are formed in each block and medians are over all runs, so their ratios differ for b / a (1.010 by \
+             pairs, 0.990 by medians); verdicts are those of the pairs"
+        );
+        assert!(said(1.2, 1.1).unwrap().contains("(1.200 by pairs, 1.100 by medians)"));
     }
 
     #[test]

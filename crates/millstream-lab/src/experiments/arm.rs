@@ -1,5 +1,7 @@
 //! Arms: what an experiment compares, and how each is run.
 
+use super::command::words;
+use super::plain_text;
 use crate::core::{Factors, Limiter};
 use crate::limits::{CLIENTS_MAX, MEMORY_MB_MIN, PAUSE_SECONDS_MAX};
 use serde::{Deserialize, Serialize};
@@ -11,8 +13,10 @@ use std::fmt;
 #[serde(deny_unknown_fields)]
 pub struct Arm {
     /// Its name.
+    #[serde(default)]
     pub name: String,
-    /// What it is, as a phrase.
+    /// What it is, as a phrase; empty if that is not said.
+    #[serde(default)]
     pub about: String,
     /// Arms of a group do the same work.
     #[serde(default)]
@@ -33,10 +37,10 @@ pub struct Arm {
     #[serde(default)]
     pub run: Setup,
     /// Values that replace `{NAME}` in the arm's name and in the texts of its run: one arm for each.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "plain_text::lists")]
     pub sweep: BTreeMap<String, Vec<String>>,
     /// Values that replace `{NAME}` together: one arm for each of these sets, and for each value of the sweep.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "plain_text::maps")]
     pub each: Vec<BTreeMap<String, String>>,
 }
 
@@ -90,10 +94,10 @@ pub struct Setup {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub postgres: Option<String>,
     /// Settings of the server.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "plain_text::map")]
     pub settings: BTreeMap<String, String>,
     /// Settings of the host, by the name of `sysctl`, or `disk.` and a name of the queue of the data's disk.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "plain_text::map")]
     pub host: BTreeMap<String, String>,
     /// Megabytes that the server and the page cache that it fills may use.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,6 +117,9 @@ pub struct Setup {
     /// A command line to measure instead of pgbench. It finds the server in libpq's variables.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// Whether a shell runs `command`, as if this is absent. Otherwise it is a program with its arguments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shell: Option<bool>,
     /// A shell command that prints the version of what `command` runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
@@ -148,7 +155,7 @@ pub enum Via {
 
 /// A number, or a text in which a sweep puts one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a number, or a text in which a sweep puts one")]
 pub enum Number {
     /// The number.
     Plain(f64),
@@ -234,6 +241,7 @@ impl Setup {
             before: [base.before.clone(), own.before].concat(),
             check: own.check.or_else(|| base.check.clone()),
             command: own.command.or_else(|| base.command.clone()),
+            shell: own.shell.or(base.shell),
             version: own.version.or_else(|| base.version.clone()),
         }
     }
@@ -283,6 +291,7 @@ impl Setup {
         add("fillfactor", self.fillfactor.map(|percent| percent.to_string()));
         add("postgres", self.postgres.clone());
         add("command", self.command.clone());
+        add("shell", self.shell.map(|shell| shell.to_string()));
         add("memory_mb", self.memory_mb.map(|mb| mb.to_string()));
         add("wal_apart", self.wal_apart.map(|apart| apart.to_string()));
         add("beside", self.beside.clone());
@@ -333,47 +342,51 @@ impl Setup {
         self.rate.as_ref().and_then(Number::value)
     }
 
-    /// Checks the numbers, for an experiment that this metric decides.
-    pub(crate) fn check(&self, metric: &str) -> Result<(), String> {
+    /// What is wrong in these words, each with why, for an experiment that this metric decides.
+    pub(crate) fn refused(&self, metric: &str) -> Vec<(&'static str, String)> {
+        let mut refused = Vec::new();
+        let mut refuse = |key: &'static str, why: String| refused.push((key, why));
         for (name, number) in [("clients", &self.clients), ("threads", &self.threads)] {
             let whole = number.as_ref().map_or(Some(1), Number::whole);
             if !whole.is_some_and(|whole| (1..=CLIENTS_MAX).contains(&whole)) {
-                return Err(format!("{name} must be a number from 1 to {CLIENTS_MAX}"));
+                refuse(name, format!("{name} must be a number from 1 to {CLIENTS_MAX}"));
             }
         }
         if self.threads() > self.clients() {
-            return Err(format!("{} threads are more than {} clients", self.threads(), self.clients()));
+            refuse("threads", format!("{} threads are more than {} clients", self.threads(), self.clients()));
         }
         if self.rate.is_some() && !self.rate().is_some_and(|rate| rate > 0.0) {
-            return Err("rate must be a positive number".to_owned());
+            refuse("rate", "rate must be a positive number".to_owned());
         }
         if self.scripts.is_none() == self.command.is_none() {
-            return Err("it needs either scripts or a command".to_owned());
+            refuse("scripts", "it needs either scripts or a command".to_owned());
+        }
+        if let Some(Err(why)) = self.command.as_ref().filter(|_| self.shell == Some(false)).map(|text| words(text)) {
+            refuse("command", format!("{why}, and shell = false"));
         }
         if self.fillfactor.is_some_and(|percent| !(10..=100).contains(&percent)) {
-            return Err("fillfactor must be from 10 to 100".to_owned());
+            refuse("fillfactor", "fillfactor must be from 10 to 100".to_owned());
         }
         if self.delay_ms.is_some() && !self.delay_ms().is_some_and(|ms| (0.0..=1e3 * PAUSE_SECONDS_MAX).contains(&ms)) {
-            return Err(format!("delay_ms must be from 0 to {}", 1e3 * PAUSE_SECONDS_MAX));
+            refuse("delay_ms", format!("delay_ms must be from 0 to {}", 1e3 * PAUSE_SECONDS_MAX));
         }
         if self.via == Some(Via::Veth) && self.delay_ms.is_some() {
-            return Err("via = \"veth\" has no delay".to_owned());
+            refuse("via", "via = \"veth\" has no delay".to_owned());
         }
         if self.memory_mb.is_some_and(|mb| mb < MEMORY_MB_MIN) {
-            return Err(format!("memory_mb must be at least {MEMORY_MB_MIN}, or the server may not start"));
+            refuse("memory_mb", format!("memory_mb must be at least {MEMORY_MB_MIN}, or the server may not start"));
         }
         if self.delay_ms.is_some() && self.via == Some(Via::Socket) {
-            return Err("a delay needs via = \"tcp\"".to_owned());
+            refuse("via", "a delay needs via = \"tcp\"".to_owned());
         }
         if self.rows.is_some() && self.rows().is_none() {
-            return Err("rows must be a number".to_owned());
+            refuse("rows", "rows must be a number".to_owned());
         }
         if metric == "rows_per_second" && self.rows.is_none() {
-            return Err(
-                "the metric rows_per_second needs rows, the number that a transaction or a command writes".to_owned()
-            );
+            let why = "the metric rows_per_second needs rows, the number that a transaction or a command writes";
+            refuse("rows", why.to_owned());
         }
-        Ok(())
+        refused
     }
 }
 

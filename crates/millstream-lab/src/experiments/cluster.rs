@@ -514,6 +514,25 @@ fn programs(postgres: &str) -> Result<PathBuf, Trouble> {
     one.map(|one| one.bin).ok_or_else(|| Trouble::Unfit(format!("PostgreSQL {major} is not installed")))
 }
 
+/// Refuses a PostgreSQL that is not on this machine: a major version, or the directory of its programs.
+///
+/// # Errors
+/// [`Error::Asked`] with those that are installed.
+pub(crate) fn check_installed(postgres: &str) -> Result<(), Error> {
+    let Ok(major) = postgres.parse::<u32>() else {
+        let is_there = Path::new(postgres).join("postgres").exists();
+        let why = || format!("{postgres} does not hold the programs of a PostgreSQL");
+        return if is_there { Ok(()) } else { Err(Error::Asked(why())) };
+    };
+    let found = installed(&server_account()?);
+    if found.iter().any(|one| one.major == major) {
+        return Ok(());
+    }
+    let found: Vec<String> = found.iter().map(|one| format!("{} in {}", one.major, one.bin.display())).collect();
+    let found = if found.is_empty() { "none".to_owned() } else { found.join(", ") };
+    Err(Error::Asked(format!("PostgreSQL {major} is not installed; installed: {found}")))
+}
+
 /// A name for a directory, unlike those of other PostgreSQLs.
 fn directory_name(postgres: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };

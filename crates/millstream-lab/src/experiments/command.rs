@@ -2,7 +2,8 @@
 
 use super::arm::{Setup, Via};
 use super::cluster::{Cluster, Trouble};
-use crate::core::{Measures, Metric, libpq, number};
+use super::experiment::Experiment;
+use crate::core::{Measures, libpq, number};
 use crate::error::Error;
 use crate::limits::{COMMAND_TIME_MAX, RUN_SLACK};
 use millstream_host::{Child, Command, Measured};
@@ -22,16 +23,19 @@ pub(crate) enum Ground<'a> {
     Server(&'a Cluster, &'a ConnInfo),
 }
 
-/// Measures a command line from its start to its exit. If that time decides, what the command prints is its own matter:
-/// only a list of metrics counts.
+/// Measures a command line from its start to its exit. If something of the process itself decides, what the command
+/// prints is its own matter: only a list of metrics counts.
 pub(crate) async fn measure(
     command: &str,
     setup: &Setup,
-    time_decides: bool,
+    experiment: &Experiment,
     ground: Ground<'_>,
 ) -> Result<Measures, Trouble> {
-    let mut shell = shell_command(command, ground, setup.via);
-    let measured = run_to_end(&mut shell, COMMAND, COMMAND_TIME_MAX).await?;
+    let mut program = match setup.shell {
+        Some(false) => plain_command(command, ground, setup.via)?,
+        Some(true) | None => shell_command(command, ground, setup.via),
+    };
+    let measured = run_to_end(&mut program, COMMAND, COMMAND_TIME_MAX).await?;
     if let Some(why) = skipped(&measured.ended.stdout) {
         return Err(Trouble::Unfit(why));
     }
@@ -41,8 +45,9 @@ pub(crate) async fn measure(
     measures.set("client_peak_bytes", measured.peak_bytes.map(number));
     measures.set(ROWS, setup.rows());
     measures.set("rows_per_second", setup.rows().map(|rows| rows / measured.wall_seconds));
-    let said =
-        said(&measured.ended.stdout).or_else(|error| if time_decides { Ok(BTreeMap::new()) } else { Err(error) });
+    let is_own_matter = experiment.metric.is_of_the_process();
+    let said = said(&measured.ended.stdout, experiment)
+        .or_else(|error| if is_own_matter { Ok(BTreeMap::new()) } else { Err(error) });
     for (name, value) in said? {
         measures.set(&name, Some(value));
         measures.said.insert(name);
@@ -64,12 +69,17 @@ fn skipped(output: &str) -> Option<String> {
 ///
 /// # Errors
 /// [`Error::Wrong`] if it fails.
-pub(crate) async fn check(text: &str, ground: Ground<'_>, measures: &mut Measures) -> Result<(), Trouble> {
+pub(crate) async fn check(
+    text: &str,
+    experiment: &Experiment,
+    ground: Ground<'_>,
+    measures: &mut Measures,
+) -> Result<(), Trouble> {
     let ended = shell(text, ground).await.map_err(|trouble| match trouble {
         Trouble::Error(Error::Program { why, .. }) => Error::Wrong(format!("{CHECK_FAILED}: {why}")).into(),
         trouble => trouble,
     })?;
-    for (name, value) in said(&ended.ended.stdout)? {
+    for (name, value) in said(&ended.ended.stdout, experiment)? {
         if let Some(declared) = measures.values.get(&name).filter(|declared| name == ROWS && **declared != value) {
             let why = format!("the arm has rows = {declared}, and {value} were loaded; correct the value");
             return Err(Error::Wrong(format!("{CHECK_FAILED}: {why}")).into());
@@ -80,15 +90,18 @@ pub(crate) async fn check(text: &str, ground: Ground<'_>, measures: &mut Measure
 }
 
 /// Metrics that a command measured itself: its last line of output, if that is a JSON object.
-fn said(output: &str) -> Result<BTreeMap<String, f64>, Trouble> {
+fn said(output: &str, experiment: &Experiment) -> Result<BTreeMap<String, f64>, Trouble> {
     let Some(line) = output.lines().next_back().filter(|line| line.starts_with('{')) else {
         return Ok(BTreeMap::new());
     };
     let failed = |why: String| Trouble::Error(Error::Program { program: COMMAND, why });
     let said: BTreeMap<String, f64> = serde_json::from_str(line)
         .map_err(|error| failed(format!("its last line is not a list of metrics: {error}")))?;
-    match said.keys().find(|name| Metric::by_name(name).is_none()) {
-        Some(unknown) => Err(failed(format!("it reports {unknown}, which is not a metric"))),
+    match said.keys().find(|name| !experiment.metrics().any(|metric| metric.name == name.as_str())) {
+        Some(unknown) => {
+            let way_out = "the experiment can name it in metric or show, with unit and better";
+            Err(failed(format!("it prints {unknown}, which is not a metric; {way_out}")))
+        }
         None => Ok(said),
     }
 }
@@ -106,7 +119,7 @@ const ROWS: &str = "rows";
 pub(crate) const CHECK_FAILED: &str = "the check failed";
 
 /// What errors call a shell command.
-const COMMAND: &str = "the command";
+pub(crate) const COMMAND: &str = "the command";
 
 /// What errors call pgbench.
 pub(crate) const PGBENCH: &str = "pgbench";
@@ -122,13 +135,72 @@ pub(crate) fn again_and_again(text: &str, cluster: &Cluster, db: &ConnInfo) -> R
 
 /// A shell command, in the second network if the database is reached from there.
 fn shell_command(text: &str, ground: Ground<'_>, via: Option<Via>) -> Command {
-    let shell = Path::new("/bin/sh");
+    let mut command = command_on(Path::new("/bin/sh"), ground, via);
+    command.args(["-c", text]);
+    command
+}
+
+/// As [`shell_command`], without a shell: a program with its arguments.
+fn plain_command(text: &str, ground: Ground<'_>, via: Option<Via>) -> Result<Command, Error> {
+    let words = words(text).map_err(|why| Error::Program { program: COMMAND, why })?;
+    let (program, args) = words.split_first().map_or((text, &[][..]), |(program, args)| (program.as_str(), args));
+    let mut command = command_on(Path::new(program), ground, via);
+    command.args(args);
+    Ok(command)
+}
+
+/// The words of a command line as a shell would split it, without what else a shell does.
+///
+/// # Errors
+/// It has no words, a quote is open, or something in it means more to a shell: what.
+pub(crate) fn words(text: &str) -> Result<Vec<String>, String> {
+    if let Some(what) = for_a_shell(text) {
+        return Err(format!("only a shell understands {what}, unless it is quoted"));
+    }
+    match shlex::split(text) {
+        Some(words) if words.is_empty() => Err("there is no command".to_owned()),
+        Some(words) => Ok(words),
+        None => Err("a quote is open".to_owned()),
+    }
+}
+
+/// What in a command line only a shell understands.
+fn for_a_shell(text: &str) -> Option<String> {
+    let (mut quote, mut is_escaped, mut begins_word, mut is_first) = (None, false, true, true);
+    for c in text.chars() {
+        if std::mem::take(&mut is_escaped) {
+            begins_word = false;
+            continue;
+        }
+        match (quote, c) {
+            (Some('\''), '\'') | (Some('"'), '"') => quote = None,
+            (Some('\''), _) => {}
+            (_, '\\') => is_escaped = true,
+            (_, '$' | '`') => return Some(c.to_string()),
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some(c),
+            (None, '\n') => return Some("a second line".to_owned()),
+            (None, '|' | '&' | ';' | '<' | '>' | '(' | ')' | '*' | '?' | '[') => return Some(c.to_string()),
+            (None, '~' | '#') if begins_word => return Some(c.to_string()),
+            (None, '!') if begins_word && is_first => return Some(c.to_string()),
+            (None, '=') if is_first && !begins_word => return Some("NAME=VALUE before a command".to_owned()),
+            (None, _) => {}
+        }
+        let is_space = quote.is_none() && c.is_whitespace();
+        is_first &= begins_word || !is_space;
+        begins_word = is_space;
+    }
+    None
+}
+
+/// A program, in the second network if the database is reached from there.
+fn command_on(program: &Path, ground: Ground<'_>, via: Option<Via>) -> Command {
     let mut command = match ground {
         Ground::Server(cluster, _) if via == Some(Via::Veth) => {
             let network = cluster.second_network().upgrade();
-            network.map_or_else(|| Command::new(shell), |network| network.command(0, shell))
+            network.map_or_else(|| Command::new(program), |network| network.command(0, program))
         }
-        _ => Command::new(shell),
+        _ => Command::new(program),
     };
     match ground {
         Ground::Nothing => {}
@@ -145,7 +217,6 @@ fn shell_command(text: &str, ground: Ground<'_>, via: Option<Via>) -> Command {
     if let Ok(own) = std::env::current_exe() {
         command.env("MILLSTREAM", own);
     }
-    command.args(["-c", text]);
     command
 }
 
@@ -177,13 +248,56 @@ pub(crate) async fn run_to_end(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiments::chosen_metric::ChosenMetric;
+    use crate::experiments::commands::Commands;
+
+    /// Two commands, of which the time or the rows per second decide.
+    fn experiment(time_decides: bool) -> Experiment {
+        let metric = if time_decides { "wall_seconds" } else { "rows_per_second" };
+        let metric = Some(ChosenMetric::known(metric).unwrap());
+        Commands { metric, ..Commands::new("true", "false") }.experiment().unwrap()
+    }
 
     async fn measured(command: &str, time_decides: bool) -> Result<Measures, String> {
-        let measured = measure(command, &Setup::default(), time_decides, Ground::Nothing).await;
+        let measured = measure(command, &Setup::default(), &experiment(time_decides), Ground::Nothing).await;
         measured.map_err(|trouble| match trouble {
             Trouble::Error(error) => error.chain(),
             Trouble::Unfit(why) => why,
         })
+    }
+
+    #[test]
+    fn words_are_those_of_a_shell_and_what_needs_one_is_refused() {
+        let split = |text: &str| words(text).unwrap().join("|");
+        assert_eq!(
+            split("gzip -k  'a b' \"c'd\" e\\ f a=b --x=y '*' \"a;b\" x~ x#"),
+            "gzip|-k|a b|c'd|e f|a=b|--x=y|*|a;b|x~|x#"
+        );
+        for (text, what) in [
+            ("a | b", "|"),
+            ("a \"$HOME\"", "$"),
+            ("ls *.c", "*"),
+            ("cat ~/x", "~"),
+            ("A=1 b", "NAME=VALUE before a command"),
+            ("a\nb", "a second line"),
+            ("a `b`", "`"),
+        ] {
+            assert_eq!(words(text).unwrap_err(), format!("only a shell understands {what}, unless it is quoted"));
+        }
+        assert_eq!([words(" "), words("'a")].map(Result::unwrap_err), ["there is no command", "a quote is open"]);
+    }
+
+    #[tokio::test]
+    async fn a_command_without_a_shell_is_the_process_that_is_measured() {
+        let setup = Setup { shell: Some(false), ..Setup::default() };
+        let measured = |command: &'static str| {
+            let setup = setup.clone();
+            async move { measure(command, &setup, &experiment(false), Ground::Nothing).await }
+        };
+        let said = measured("printf '{\"rows_per_second\": %s}' 5").await.unwrap();
+        assert_eq!(said.values["rows_per_second"], 5.0);
+        let Err(Trouble::Error(error)) = measured("no-such-program-here x").await else { panic!("it ran") };
+        assert!(error.chain().contains("no-such-program-here"), "{}", error.chain());
     }
 
     #[tokio::test]
@@ -195,8 +309,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_command_may_say_that_it_has_nothing_to_measure() {
-        let outcome =
-            measure("echo '{\"skipped\": \"no such rule\"}'", &Setup::default(), false, Ground::Nothing).await;
+        let command = "echo '{\"skipped\": \"no such rule\"}'";
+        let outcome = measure(command, &Setup::default(), &experiment(false), Ground::Nothing).await;
         assert!(matches!(outcome, Err(Trouble::Unfit(why)) if why == "no such rule"));
     }
 

@@ -1,18 +1,21 @@
 //! Compares records of the same experiment, arm by arm. A record is one sample: whatever changes between two records,
 //! such as the machine's drift, is the same for all runs of one.
 
+use super::chosen_metric::ChosenMetric;
 use super::experiment::Experiment;
 use super::record::Record;
 use crate::core::statistics::{Arms, Comparison, Criteria, Multiplicity, Verdict};
-use crate::core::{self, Measures, Outcome, Run, Spread};
+use crate::core::{self, Measures, Metric, Outcome, Run, Spread};
 use crate::error::Error;
 use serde::Serialize;
 
 /// What two sides of records say.
 #[derive(Debug, Serialize)]
 pub struct Differences {
-    /// Every arm of which a side has numbers.
+    /// Every arm of which a side has numbers, by the metric that decides.
     pub arms: Vec<Difference>,
+    /// The arms of which both sides have numbers, by the metrics that the experiment shows besides.
+    pub shown: Vec<Difference>,
     /// Number of comparisons, and how many false verdicts to expect of them.
     pub multiplicity: Multiplicity,
     /// The facts of servers and machines in which the first records of the sides differ. A fact of a server that arms
@@ -27,7 +30,15 @@ pub struct Differences {
 pub struct Difference {
     /// Name of the arm.
     pub arm: String,
-    /// The numbers, unless they cannot be compared.
+    /// Name of the metric.
+    pub metric: String,
+    /// Its unit.
+    pub unit: String,
+    /// What the records of the first side have as their medians; `None` without numbers.
+    pub first: Option<Spread>,
+    /// The same of the second side.
+    pub second: Option<Spread>,
+    /// The ratio of the second to the first, unless they cannot be compared.
     pub comparison: Option<Comparison>,
     /// The first side has numbers of this arm and the second has none.
     pub lost: bool,
@@ -40,6 +51,48 @@ pub struct Difference {
 }
 
 impl Difference {
+    /// What two sides, each joined into one record, say of an arm by a metric; `None` if neither has numbers.
+    fn of(arm: &str, metric: &Metric, [a, b]: [&Record; 2], criteria: Criteria) -> Option<Self> {
+        let values = |record: &Record| -> Vec<f64> {
+            let own = record.runs.iter().filter(|run| run.arm == arm);
+            own.filter_map(|run| run.value(&metric.name)).collect()
+        };
+        let (first, second) = (values(a), values(b));
+        let is_emulated = a.conditions.emulated;
+        let compared = match (first.is_empty(), second.is_empty()) {
+            (true, true) => return None,
+            (false, true) => Err("only the first side has numbers of it".to_owned()),
+            (true, false) => Err("only the second side has numbers of it".to_owned()),
+            (false, false) if is_emulated => Err(EMULATED.to_owned()),
+            (false, false) => {
+                let found = Comparison::unpaired(&first, &second, criteria);
+                found.map_err(|why| format!("it cannot be compared: {why}"))
+            }
+        };
+        let sentence = match &compared {
+            Ok(found) => found.sentence(Arms { a: "the first", b: "the second", metric }).to_string(),
+            Err(why) => why.clone(),
+        };
+        let (lost, both) = (second.is_empty(), !first.is_empty() && !second.is_empty());
+        let incomparable = both && !is_emulated && compared.is_err();
+        let comparison = compared.ok();
+        let worse_percent = comparison.as_ref().and_then(|found| worse(found, metric.better));
+        // Numbers of an emulated processor would be read as those of a real one.
+        let spread = |values: Vec<f64>| if is_emulated { None } else { Spread::of(values) };
+        Some(Self {
+            arm: arm.to_owned(),
+            metric: metric.name.to_string(),
+            unit: metric.unit.to_string(),
+            first: spread(first),
+            second: spread(second),
+            comparison,
+            lost,
+            incomparable,
+            worse_percent,
+            sentence,
+        })
+    }
+
     /// Why the second side must not replace the first, if it may be worse by at most so many percent.
     pub fn failure(&self, most: f64) -> Option<String> {
         if self.lost || self.incomparable {
@@ -81,23 +134,31 @@ fn joined(records: &[Record]) -> Result<Record, Error> {
             return Err(Error::Asked(why.to_owned()));
         }
     }
-    let metric = first.conditions.experiment.metric.as_str();
+    let experiment = &first.conditions.experiment;
+    let metrics: Vec<&str> =
+        std::iter::once(&experiment.metric).chain(&experiment.show).map(ChosenMetric::as_str).collect();
     let mut one = first.clone();
     one.runs.clear();
     for (block, record) in (1..).zip(records) {
         for arm in &record.conditions.experiment.arms {
             let own = record.runs.iter().filter(|run| run.arm == arm.name);
-            let Some(spread) = Spread::of(own.clone().filter_map(|run| run.value(metric))) else { continue };
             let Some(run) = own.clone().next() else { continue };
             let mut measures = Measures::default();
-            measures.set(metric, Some(spread.median));
+            for metric in &metrics {
+                let spread = Spread::of(own.clone().filter_map(|run| run.value(metric)));
+                measures.set(metric, spread.map(|spread| spread.median));
+            }
+            if measures.values.is_empty() {
+                continue;
+            }
             one.runs.push(Run { block, outcome: Outcome::Measured(measures), ..run.clone() });
         }
     }
     Ok(one)
 }
 
-/// Compares the deciding metric of each arm of two sides of records, one or at least five a side. A record is one sample.
+/// Compares each arm of two sides of records, one or at least five a side, by the metric that decides and by those of
+/// `show`. A record is one sample.
 ///
 /// # Errors
 /// [`Error::Asked`] if the records are not comparable, with the reason.
@@ -106,45 +167,26 @@ pub fn compare(first: &[Record], second: &[Record]) -> Result<Differences, Error
     comparable(a, b)?;
     let (one, other) = (&a.conditions, &b.conditions);
     let experiment: &Experiment = &one.experiment;
-    let metric = experiment.metric.metric();
     let criteria = Criteria { matters: experiment.matters_percent / 100.0, ..Criteria::default() };
-    let mut arms = Vec::new();
+    let metric = experiment.metric.metric();
+    let show = experiment.show.iter().filter(|one| other.experiment.show.contains(one)).map(ChosenMetric::metric);
+    let show: Vec<&Metric> = show.filter(|one| one.name != metric.name).collect();
+    let (mut arms, mut shown) = (Vec::new(), Vec::new());
     let new = other.experiment.arms.iter().filter(|arm| experiment.arm(&arm.name).is_none());
     for arm in experiment.arms.iter().chain(new) {
         let both = experiment.arm(&arm.name).zip(other.experiment.arm(&arm.name));
         if both.is_some_and(|(arm, twin)| experiment.setup(arm) != other.experiment.setup(twin)) {
             return Err(Error::Asked(format!("these records are not comparable: arm {} is run differently", arm.name)));
         }
-        let values = |record: &Record| -> Vec<f64> {
-            let own = record.runs.iter().filter(|run| run.arm == arm.name);
-            own.filter_map(|run| run.value(metric.name)).collect()
-        };
-        let (first, second) = (values(a), values(b));
-        let compared = match (first.is_empty(), second.is_empty()) {
-            (true, true) => continue,
-            (false, true) => Err("only the first side has numbers of it".to_owned()),
-            (true, false) => Err("only the second side has numbers of it".to_owned()),
-            (false, false) if one.emulated => Err(EMULATED.to_owned()),
-            (false, false) => {
-                let found = Comparison::unpaired(&first, &second, criteria);
-                found.map_err(|why| format!("it cannot be compared: {why}"))
-            }
-        };
-        let sentence = match &compared {
-            Ok(found) => found.sentence(Arms { a: "the first", b: "the second", metric }).to_string(),
-            Err(why) => why.clone(),
-        };
-        let (lost, both) = (second.is_empty(), !first.is_empty() && !second.is_empty());
-        let incomparable = both && !one.emulated && compared.is_err();
-        let comparison = compared.ok();
-        let worse_percent = comparison.as_ref().and_then(|found| worse(found, metric.better));
-        let arm = arm.name.clone();
-        arms.push(Difference { arm, comparison, lost, incomparable, worse_percent, sentence });
+        arms.extend(Difference::of(&arm.name, metric, [a, b], criteria));
+        let others = show.iter().filter_map(|metric| Difference::of(&arm.name, metric, [a, b], criteria));
+        shown.extend(others.filter(|one| one.first.is_some() && one.second.is_some()));
     }
     if arms.is_empty() {
         return Err(Error::Asked("neither side has numbers of any arm".to_owned()));
     }
-    let multiplicity = Multiplicity::of(arms.iter().filter_map(|one| Some(&one.comparison.as_ref()?.criteria)));
+    let all = arms.iter().chain(&shown);
+    let multiplicity = Multiplicity::of(all.filter_map(|one| Some(&one.comparison.as_ref()?.criteria)));
     let few = first.len().min(second.len()) < RECORDS_MIN && !one.emulated;
     let no_verdicts = few.then(|| {
         format!(
@@ -152,7 +194,7 @@ pub fn compare(first: &[Record], second: &[Record]) -> Result<Differences, Error
              name at least {RECORDS_MIN} records a side"
         )
     });
-    Ok(Differences { arms, multiplicity, surroundings: surroundings(a, b), no_verdicts })
+    Ok(Differences { arms, shown, multiplicity, surroundings: surroundings(a, b), no_verdicts })
 }
 
 /// See [`Differences::surroundings`].
@@ -204,12 +246,12 @@ fn worse(found: &Comparison, better: crate::core::Better) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiments::{Conditions, Request, Source};
+    use crate::experiments::{Commands, Conditions, Request, Source};
     use std::collections::BTreeMap;
 
     /// A record whose arms each have a run of these seconds, or failed.
     fn record(emulated: bool, arms: [(&str, Option<f64>); 2]) -> Record {
-        let source = Source::of_commands("true", "false").unwrap();
+        let source = Source::of_commands(&Commands::new("true", "false")).unwrap();
         let conditions = Conditions { emulated, ..Conditions::planned(&source, &Request::default()) };
         let dir = tempfile::tempdir().unwrap();
         let opened = Record::open(&source, &Request::default(), conditions, Some(dir.path()), Vec::new());
@@ -274,6 +316,30 @@ mod tests {
         assert!(found.no_verdicts.is_some() && found.arms[0].worse_percent.is_none(), "{found:?}");
         let found = compare(&five(100), &five(200)).unwrap();
         assert!(found.no_verdicts.is_none() && found.arms[0].worse_percent.unwrap() > 50.0, "{found:?}");
+    }
+
+    #[test]
+    fn both_sides_have_their_medians_and_shown_metrics_have_verdicts_that_do_not_fail() {
+        let side = |from: u32, memory: f64| {
+            let one = |n: u32| {
+                let mut one = runs(&[f64::from(from + n), f64::from(from + n + 2)]);
+                one.conditions.experiment.show = vec![ChosenMetric::known("client_peak_bytes").unwrap()];
+                for run in &mut one.runs {
+                    let Outcome::Measured(measures) = &mut run.outcome else { panic!("{run:?}") };
+                    measures.set("client_peak_bytes", Some(memory + f64::from(n)));
+                }
+                one
+            };
+            (0..5).map(one).collect::<Vec<_>>()
+        };
+        let found = compare(&side(100, 5_000.0), &side(100, 9_000.0)).unwrap();
+        let time = &found.arms[0];
+        assert_eq!((time.first, time.unit.as_str()), (Some(Spread { median: 103.0, min: 101.0, max: 105.0 }), "s"));
+        assert_eq!((time.first, time.failure(5.0)), (time.second, None));
+        let memory = &found.shown[0];
+        assert_eq!((memory.metric.as_str(), memory.second.unwrap().median), ("client_peak_bytes", 9_002.0));
+        assert!(memory.sentence.contains("has higher client_peak_bytes than the first by 80 %"), "{memory:?}");
+        assert_eq!((found.shown.len(), found.multiplicity.comparisons), (1, 2));
     }
 
     #[test]

@@ -188,10 +188,11 @@ impl Experiment {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiments::Commands;
 
     #[test]
     fn each_end_of_an_experiment_is_a_look() {
-        let experiment = Experiment::of_commands("true", "false").unwrap();
+        let experiment = Commands::new("true", "false").experiment().unwrap();
         let source = Source { experiment, files: BTreeMap::new() };
         let mut conditions = Conditions::planned(&source, &Request::default());
         assert_eq!((conditions.blocks, conditions.look(10)), (10, 1));
@@ -203,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_quick_experiment_takes_about_a_minute() {
-        let mut experiment = Experiment::of_commands("true", "false").unwrap();
+        let mut experiment = Commands::new("true", "false").experiment().unwrap();
         assert_eq!(experiment.quick_seconds(), 5);
         experiment.arms = vec![experiment.arms[0].clone(); 31];
         assert_eq!(experiment.quick_seconds(), 1);

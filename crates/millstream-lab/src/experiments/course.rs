@@ -3,7 +3,7 @@
 use super::arm::{Arm, Setup, Via};
 use super::client_limit::{behind, client_limit};
 use super::cluster::{Cluster, Trouble};
-use super::command::{self, CHECK_FAILED, Ground};
+use super::command::{self, CHECK_FAILED, COMMAND, Ground};
 use super::conditions::{Conditions, Request};
 use super::counted::Counted;
 use super::data::Data;
@@ -163,6 +163,9 @@ impl<'a> Course<'a> {
         let order = blocks(chains.len(), self.conditions.blocks, self.conditions.seed);
         let planned = (experiment.arms.len() + 1) * order.len();
         let mut again = planned;
+        if runs.len() < planned {
+            self.warm_up_runs(&chains, results).await?;
+        }
         self.begun = Instant::now();
         for (block, turns) in (1_u32..).zip(&order) {
             let mut turn = 1;
@@ -193,6 +196,20 @@ impl<'a> Course<'a> {
             self.conditions.looks.push(finished);
         }
         results.keep(&self.conditions, runs)
+    }
+
+    /// Runs the arms before the first block, in their order. Nothing of it counts.
+    async fn warm_up_runs(&mut self, chains: &[Chain<'_>], results: &mut dyn Results) -> Result<(), Error> {
+        let count = self.source.experiment.warm_up_runs;
+        for number in 1..=count {
+            for (name, arm) in chains.iter().flatten().filter(|(name, _)| name != AGAIN) {
+                results.say(&format!("warm-up {number} of {count}: {name}"));
+                let place = Turn { name, arm, block: 0, turn: number, tries: 1 };
+                // What is wrong shows again in the runs that count.
+                let _ = self.one(place, results).await?;
+            }
+        }
+        Ok(())
     }
 
     /// The turn of an arm, and of those that continue it. All are run again if something disturbs one of them: without a
@@ -366,7 +383,9 @@ impl<'a> Course<'a> {
             setup.beside.as_ref().map(|text| command::again_and_again(text, cluster, &control)).transpose()?;
         let mut measures = match &setup.command {
             None => program.measure(self.source, setup, db, length).await?,
-            Some(command) => command::measure(command, setup, self.time_decides(), Ground::Server(cluster, db)).await?,
+            Some(command) => {
+                command::measure(command, setup, &self.source.experiment, Ground::Server(cluster, db)).await?
+            }
         };
         if beside.as_mut().is_some_and(|beside| beside.ended().is_some()) {
             let why = "the command beside the run failed; try it by itself".to_owned();
@@ -378,7 +397,8 @@ impl<'a> Course<'a> {
         recorded.add_to(&mut measures);
         counted.end(&session, &mut measures).await?;
         if let Some(shell) = setup.check.as_ref().and_then(|check| check.strip_prefix('!')) {
-            command::check(shell, Ground::Server(cluster, &control), &mut measures).await?;
+            let ground = Ground::Server(cluster, &control);
+            command::check(shell, &self.source.experiment, ground, &mut measures).await?;
         } else if let Some(check) = &setup.check {
             let row = session.client.query_one(check, &[]).await.map_err(Error::from)?;
             if !row.try_get::<_, bool>(0).map_err(Error::from)? {
@@ -394,7 +414,6 @@ impl<'a> Course<'a> {
     async fn alone(&mut self, arm: &Arm, setup: &Setup) -> Result<Result<Outcome, Void>, Trouble> {
         let source = self.source;
         let experiment = &source.experiment;
-        let time_decides = self.time_decides();
         let files = match &mut self.files {
             Some(files) => files,
             none => {
@@ -407,15 +426,23 @@ impl<'a> Course<'a> {
         };
         let files = files.path().to_owned();
         for resets in self.resets(arm, setup) {
-            lines(resets, &files).await?;
+            lines(resets, &files).await.map_err(|trouble| match trouble {
+                Trouble::Error(Error::Program { why, .. }) => Error::Program { program: PREPARES, why }.into(),
+                trouble => trouble,
+            })?;
         }
         let command = setup.command.as_deref().unwrap_or_default();
         let ground = Ground::Files(&files);
         let watch = Watch::start(self.request.program.as_deref(), None).await;
-        let mut measures = command::measure(command, setup, time_decides, ground).await?;
+        let mut measures = command::measure(command, setup, experiment, ground).await?;
         let recorded = watch.finish(&self.source.experiment.record).await;
         let why = recorded.disturbance(self.request.steal_max()).map(Void::Disturbed);
         recorded.add_to(&mut measures);
+        let metric = experiment.metric.as_str();
+        if !measures.values.contains_key(metric) {
+            let why = format!("the last line of its output is no JSON such as {{\"{metric}\": 1.5}}");
+            return Err(Error::Program { program: COMMAND, why }.into());
+        }
         Ok(self.judged(measures, why))
     }
 
@@ -423,11 +450,6 @@ impl<'a> Course<'a> {
     fn resets<'s>(&'s self, arm: &Arm, setup: &'s Setup) -> Vec<&'s [String]> {
         let reset = arm.after.is_none().then_some(&*self.source.experiment.reset);
         reset.into_iter().chain([&*setup.before]).collect()
-    }
-
-    /// Whether the time of a command decides, and not what it prints.
-    fn time_decides(&self) -> bool {
-        self.source.experiment.metric.as_str() == "wall_seconds"
     }
 
     /// A quick run is not evidence, so that nothing can make it void.
@@ -615,7 +637,7 @@ impl<'a> Course<'a> {
 
     fn progress(&self, run: &Run, left: usize) -> String {
         let metric = self.source.experiment.metric.metric();
-        let result = match (&run.outcome, run.value(metric.name)) {
+        let result = match (&run.outcome, run.value(&metric.name)) {
             (Outcome::Error(why), _) => format!("failed: {why}"),
             (Outcome::Skipped(why), _) => format!("skipped: {why}"),
             (Outcome::Void(why), _) => format!("void: {why}"),
@@ -641,6 +663,9 @@ async fn lines(lines: &[String], files: &Path) -> Result<(), Trouble> {
     Ok(())
 }
 
+/// What errors call the commands before a run.
+const PREPARES: &str = "the preparation of the run";
+
 /// How the reason begins of a run after which the arm's check is not true.
 const NOT_TRUE: &str = "after the run this is not true";
 
@@ -655,6 +680,7 @@ pub(super) fn is_wrong(why: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiments::commands::Commands;
 
     #[test]
     fn a_wrong_result_is_told_from_other_failures() {
@@ -691,7 +717,7 @@ mod tests {
         b: &str,
         void: impl FnMut(u32) -> Option<Void> + Send + 'static,
     ) -> (Result<(), Error>, Vec<Run>, Said) {
-        let source = Source::of_commands(a, b).unwrap();
+        let source = Source::of_commands(&Commands { shell: true, ..Commands::new(a, b) }).unwrap();
         let request = Request { blocks: Some(1), ..Request::default() };
         let mut course = Course::new(&source, &request, Conditions::planned(&source, &request));
         course.disturb = Some(Box::new(void));
@@ -729,6 +755,37 @@ mod tests {
                 said.lines
             );
         }
+    }
+
+    #[tokio::test]
+    async fn what_prepares_a_run_and_warm_up_runs_come_before_the_runs_that_count() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        let write = |word: &str| format!("echo {word} >>{}", log.display());
+        let commands = Commands {
+            prepare: Some(write("prepare")),
+            warm_up_runs: 2,
+            shell: true,
+            ..Commands::new(&write("a"), &write("b"))
+        };
+        let source = Source::of_commands(&commands).unwrap();
+        let request = Request { blocks: Some(1), ..Request::default() };
+        let mut course = Course::new(&source, &request, Conditions::planned(&source, &request));
+        let (mut runs, mut said) = (Vec::new(), Said::default());
+        Box::pin(course.all(&mut runs, &mut said)).await.unwrap();
+        assert_eq!(runs.len(), 3, "{runs:?}");
+        let words = std::fs::read_to_string(&log).unwrap();
+        let words: Vec<&str> = words.lines().collect();
+        assert!(words.chunks(2).all(|pair| pair[0] == "prepare" && pair[1] != "prepare"), "{words:?}");
+        assert_eq!(words.len(), 2 * (4 + 3), "{words:?}");
+        assert_eq!([words[1], words[3], words[5], words[7]], ["a", "b", "a", "b"]);
+        let failing = Commands { prepare: Some("exit 3".to_owned()), ..Commands::new("true", "true") };
+        let source = Source::of_commands(&failing).unwrap();
+        let mut course = Course::new(&source, &request, Conditions::planned(&source, &request));
+        let mut runs = Vec::new();
+        Box::pin(course.all(&mut runs, &mut said)).await.unwrap();
+        let Outcome::Error(why) = &runs[0].outcome else { panic!("{runs:?}") };
+        assert_eq!(why, "the preparation of the run failed: it ended with exit status: 3");
     }
 
     #[tokio::test]

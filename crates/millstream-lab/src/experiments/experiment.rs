@@ -1,12 +1,12 @@
 //! An experiment as a file: its question, its arms, and how each is run.
 
 use super::arm::{Arm, BUILTIN, Setup};
+use super::chosen_metric::ChosenMetric;
+use super::mistakes::Mistakes;
+use super::plain_text;
 use super::values::Selection;
-use crate::core::word::{complaint, unknown};
-use crate::core::{Factors, Metric};
+use crate::core::{Factors, METRICS, Metric};
 use crate::error::Error;
-use crate::limits::{ARMS_MAX, BLOCKS_MAX, RUN_SECONDS_MAX};
-use millstream_model::line_of;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -22,14 +22,17 @@ pub struct Experiment {
     #[serde(default)]
     pub name: String,
     /// What is asked, as a sentence.
+    #[serde(default)]
     pub question: String,
-    /// What the author expects, and why.
+    /// What the author expects, and why; empty if that is not said.
+    #[serde(default)]
     pub expected: String,
-    /// How to read the result.
+    /// How to read the result; empty if that is not said.
+    #[serde(default)]
     pub read: String,
     /// The metric that decides.
     #[serde(default = "tps")]
-    pub metric: MetricName,
+    pub metric: ChosenMetric,
     /// The smallest difference that matters, in percent.
     #[serde(default = "five")]
     pub matters_percent: f64,
@@ -37,10 +40,14 @@ pub struct Experiment {
     #[serde(default = "ten")]
     pub blocks: u32,
     /// Seconds of a run, with its warm-up.
+    #[serde(default)]
     pub seconds: u32,
     /// The first seconds of a run that do not count.
     #[serde(default)]
     pub warm_up: WarmUp,
+    /// Runs of each arm before the first block, which do not count.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub warm_up_runs: u32,
     /// The arm that has a second turn in each block, to see the noise. Absent: the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<String>,
@@ -48,10 +55,10 @@ pub struct Experiment {
     #[serde(default = "yes")]
     pub server: bool,
     /// Values that a user may choose, by their names: `{NAME}` in the file stands for one.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "plain_text::map")]
     pub values: BTreeMap<String, String>,
     /// Those of them that are others in a quick run.
-    #[serde(default, skip_serializing)]
+    #[serde(default, skip_serializing, deserialize_with = "plain_text::map")]
     pub quick: BTreeMap<String, String>,
     /// Files beside the experiment that its commands find in `LAB_DIR`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -80,7 +87,7 @@ pub struct Experiment {
     pub adds_up: bool,
     /// Metrics that a report shows besides the usual ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub show: Vec<MetricName>,
+    pub show: Vec<ChosenMetric>,
     /// Series of the recorder that the record keeps besides the usual ones, by the beginning of their names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub record: Vec<String>,
@@ -91,7 +98,7 @@ pub struct Experiment {
     #[serde(default)]
     pub run: Setup,
     /// What is compared.
-    #[serde(rename = "arm")]
+    #[serde(default, rename = "arm")]
     pub arms: Vec<Arm>,
     /// Times that are differences of two arms.
     #[serde(default, rename = "split", skip_serializing_if = "Vec::is_empty")]
@@ -152,7 +159,7 @@ pub struct Split {
 
 /// The first seconds of a run, which do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected seconds, \"detect\" or \"never-steady\"")]
 pub enum WarmUp {
     /// This many.
     Seconds(f64),
@@ -170,39 +177,45 @@ pub enum WarmUpWord {
     NeverSteady,
 }
 
-/// The name of a metric that is known.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct MetricName(String);
-
 impl Experiment {
     /// Parses and checks the text of a file.
     ///
     /// # Errors
-    /// [`Error::Experiment`] with the line, and the nearest known word for an unknown one.
+    /// [`Error::Experiment`] with every mistake and its line, and the nearest known word for an unknown one.
     pub fn parse(name: &str, text: &str, selection: &Selection) -> Result<Self, Error> {
         let wrong = |why: String| Error::Experiment { name: name.to_owned(), why };
         let (text, values) = selection.fill(text).map_err(wrong)?;
-        let mut parsed: Self = toml::from_str(&text).map_err(|error| wrong(located(&error, &text)))?;
+        let (parsed, mut mistakes) = Mistakes::read::<Self>(&text);
+        let Some(mut parsed) = parsed else { return Err(wrong(mistakes.to_string())) };
         name.clone_into(&mut parsed.name);
         (parsed.values, parsed.quick) = (values, BTreeMap::new());
-        parsed.check_values().map_err(wrong)?;
-        parsed.arms = parsed.arms.iter().flat_map(Arm::swept).collect();
-        parsed.check().map_err(wrong)?;
+        let mut refusals = parsed.refused_values();
+        let swept =
+            parsed.arms.iter().enumerate().flat_map(|(at, arm)| arm.swept().into_iter().map(move |arm| (at, arm)));
+        let (origins, arms): (Vec<usize>, Vec<Arm>) = swept.unzip();
+        parsed.arms = arms;
+        refusals.extend(parsed.refusals());
+        mistakes.refuse(refusals, &origins);
+        if !mistakes.is_empty() {
+            return Err(wrong(mistakes.to_string()));
+        }
         selection.keep_arms(&mut parsed).map_err(wrong)?;
         Ok(parsed)
     }
 
-    /// Values of an arm do not reach the words that all arms inherit.
-    fn check_values(&self) -> Result<(), String> {
-        let inherited = serde_json::to_string(&self.run).map_err(|error| error.to_string())?;
-        let names = self.arms.iter().flat_map(|arm| arm.sweep.keys().chain(arm.each.iter().flat_map(BTreeMap::keys)));
-        match names.into_iter().find(|name| inherited.contains(&format!("{{{name}}}"))) {
-            Some(name) => {
-                Err(format!("[run] has {{{name}}}, a value that only arms have: write that word into their [arm.run]"))
-            }
-            None => Ok(()),
-        }
+    /// Every metric that its runs may have: those that the lab knows, and its own.
+    pub fn metrics(&self) -> impl Iterator<Item = &Metric> {
+        METRICS.iter().chain(self.own_metrics())
+    }
+
+    /// Its own metrics, which its commands print.
+    pub(crate) fn own_metrics(&self) -> impl Iterator<Item = &Metric> {
+        std::iter::once(&self.metric).chain(&self.show).filter(|one| one.is_own()).map(ChosenMetric::metric)
+    }
+
+    /// Whether an arm is a run of pgbench, and not a command.
+    pub(crate) fn has_pgbench(&self) -> bool {
+        self.arms.iter().any(|arm| self.setup(arm).scripts.is_some())
     }
 
     /// How an arm is run.
@@ -252,188 +265,8 @@ impl Experiment {
         named.unwrap_or(&self.arms[0])
     }
 
-    /// Two command lines, to be compared by the time they take.
-    ///
-    /// # Errors
-    /// [`Error::Experiment`] if a number is out of its range.
-    pub fn of_commands(a: &str, b: &str) -> Result<Self, Error> {
-        let arm = |name: &str, command: &str| Arm {
-            name: name.to_owned(),
-            about: command.to_owned(),
-            group: String::new(),
-            promise: None,
-            limiter: None,
-            against: Vec::new(),
-            after: None,
-            run: Setup { command: Some(command.to_owned()), ..Setup::default() },
-            sweep: BTreeMap::new(),
-            each: Vec::new(),
-        };
-        let one = Self {
-            name: "commands".to_owned(),
-            question: "Which of two commands takes less time?".to_owned(),
-            expected: "nothing".to_owned(),
-            read: "A run is one process, from its start to its exit; the shell's start is in it.".to_owned(),
-            metric: MetricName("wall_seconds".to_owned()),
-            matters_percent: five(),
-            blocks: ten(),
-            seconds: 1,
-            warm_up: WarmUp::default(),
-            again: None,
-            server: false,
-            values: BTreeMap::new(),
-            quick: BTreeMap::new(),
-            files: Vec::new(),
-            data: Data::default(),
-            reset: Vec::new(),
-            setup: Vec::new(),
-            cleanup: Vec::new(),
-            equal: None,
-            statements: false,
-            adds_up: false,
-            show: Vec::new(),
-            record: Vec::new(),
-            guest: None,
-            run: Setup::default(),
-            arms: vec![arm("a", a), arm("b", b)],
-            splits: Vec::new(),
-        };
-        one.check().map_err(|why| Error::Experiment { name: one.name.clone(), why })?;
-        Ok(one)
-    }
-
-    fn position(&self, arm: &Arm) -> usize {
+    pub(super) fn position(&self, arm: &Arm) -> usize {
         self.arms.iter().position(|one| one.name == arm.name).unwrap_or(usize::MAX)
-    }
-
-    fn check(&self) -> Result<(), String> {
-        let range = |what: &str, given: u32, min: u32, max: u32| match (min..=max).contains(&given) {
-            true => Ok(()),
-            false => Err(format!("{what} must be from {min} to {max}, not {given}")),
-        };
-        range("blocks", self.blocks, 1, BLOCKS_MAX)?;
-        range("seconds", self.seconds, 1, RUN_SECONDS_MAX)?;
-        self.check_warm_up(self.seconds)?;
-        if !(0.1..=100.0).contains(&self.matters_percent) {
-            return Err("matters_percent must be from 0.1 to 100".to_owned());
-        }
-        if self.arms.is_empty() || self.arms.len() > ARMS_MAX {
-            return Err(format!("there must be from 1 to {ARMS_MAX} arms, not {}", self.arms.len()));
-        }
-        let mut names = BTreeSet::new();
-        for arm in &self.arms {
-            let of = |why: String| format!("arm {}: {why}", arm.name);
-            if arm.name.is_empty() || !names.insert(&arm.name) {
-                return Err(format!("two arms are named {:?}, or one has no name", arm.name));
-            }
-            if arm.name == AGAIN {
-                return Err(format!("no arm can be named {AGAIN}: that is the second turn of one of them"));
-            }
-            self.known(&arm.against).map_err(of)?;
-            self.check_after(arm)?;
-            self.setup(arm).check(self.metric.as_str()).map_err(of)?;
-        }
-        self.known(self.again.as_slice()).map_err(|why| format!("again: {why}"))?;
-        if let Some(before) = &self.twice().after {
-            return Err(format!("again: {} continues {before}, so it has no turn of its own", self.twice().name));
-        }
-        if !self.server {
-            self.check_without_server()?;
-        }
-        for split in &self.splits {
-            let arms = [Some(&split.of), split.without.as_ref()];
-            let arms: Vec<String> = arms.into_iter().flatten().cloned().collect();
-            self.known(&arms).map_err(|why| format!("split {}: {why}", split.name))?;
-        }
-        Ok(())
-    }
-
-    /// Refuses an arm that continues one which is not above it, or which another arm continues already.
-    fn check_after(&self, arm: &Arm) -> Result<(), String> {
-        let Some(before) = &arm.after else { return Ok(()) };
-        let above = self.arms.iter().take_while(|one| one.name != arm.name);
-        let Some(first) = above.clone().find(|one| one.name == *before) else {
-            return Err(format!("{} continues {before}, which is not there or below it", arm.name));
-        };
-        let place = |arm: &Arm| {
-            let Setup { postgres, unlogged, fillfactor, .. } = self.setup(arm);
-            (postgres, unlogged, fillfactor)
-        };
-        if place(first) != place(arm) {
-            return Err(format!("{} continues {before}, which is in another database", arm.name));
-        }
-        match above.into_iter().find(|one| one.after.as_ref() == Some(before)) {
-            Some(other) => Err(format!("{} and {} continue {before}; only one can", other.name, arm.name)),
-            None => Ok(()),
-        }
-    }
-
-    /// Refuses a warm-up that leaves less than half of a run.
-    pub(crate) fn check_warm_up(&self, seconds: u32) -> Result<(), String> {
-        match self.warm_up {
-            WarmUp::Seconds(warm_up) if !(0.0..=f64::from(seconds) / 2.0).contains(&warm_up) => {
-                Err(format!("warm_up, {warm_up} s, must be at most half of the {seconds} s of a run"))
-            }
-            WarmUp::Seconds(_) | WarmUp::Word(_) => Ok(()),
-        }
-    }
-
-    /// Without a server there are only commands, and nothing that is done to a server.
-    fn check_without_server(&self) -> Result<(), String> {
-        if let Some(word) = self.arms.iter().find_map(|arm| self.setup(arm).word_for_a_server()) {
-            return Err(format!("{word} needs a server, and server = false"));
-        }
-        if self.arms.iter().any(|arm| self.setup(arm).command.is_none()) {
-            return Err("pgbench needs a server; every arm without one needs a command".to_owned());
-        }
-        let before = self.arms.iter().flat_map(|arm| self.setup(arm).before);
-        let lines = [&self.setup, &self.reset, &self.cleanup].into_iter().flatten().cloned().chain(before);
-        match lines.into_iter().find(|line| !line.starts_with('!')) {
-            Some(line) => Err(format!("SQL needs a server, and server = false; a shell command begins with !: {line}")),
-            None => Ok(()),
-        }
-    }
-
-    fn known(&self, names: &[String]) -> Result<(), String> {
-        match names.iter().find(|name| !name.is_empty() && self.arm(name).is_none()) {
-            None => Ok(()),
-            Some(other) => {
-                let known: Vec<&str> = self.arms.iter().map(|arm| arm.name.as_str()).collect();
-                Err(unknown("arm", other, &known))
-            }
-        }
-    }
-}
-
-impl MetricName {
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// The metric.
-    pub fn metric(&self) -> &'static Metric {
-        Metric::by_name(&self.0).unwrap_or(&crate::core::METRICS[0])
-    }
-}
-
-impl TryFrom<String> for MetricName {
-    type Error = String;
-
-    fn try_from(name: String) -> Result<Self, String> {
-        match Metric::by_name(&name) {
-            Some(_) => Ok(Self(name)),
-            None => {
-                let known: Vec<&str> = crate::core::METRICS.iter().map(|one| one.name).collect();
-                Err(unknown("metric", &name, &known))
-            }
-        }
-    }
-}
-
-impl From<MetricName> for String {
-    fn from(name: MetricName) -> Self {
-        name.0
     }
 }
 
@@ -443,27 +276,23 @@ impl Default for WarmUp {
     }
 }
 
-/// What is wrong in a file, with its line.
-fn located(error: &toml::de::Error, text: &str) -> String {
-    match error.span() {
-        Some(span) => format!("line {}: {}", line_of(text, span.start), complaint(error)),
-        None => complaint(error),
-    }
+fn tps() -> ChosenMetric {
+    ChosenMetric::of(&METRICS[0])
 }
 
-fn tps() -> MetricName {
-    MetricName("tps".to_owned())
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 fn yes() -> bool {
     true
 }
 
-fn five() -> f64 {
+pub(super) fn five() -> f64 {
     5.0
 }
 
-fn ten() -> u32 {
+pub(super) fn ten() -> u32 {
     10
 }
 
@@ -472,7 +301,7 @@ mod tests {
     use super::*;
     use crate::experiments::Protocol;
 
-    const HEAD: &str = "question = 'q?'\nexpected = 'e'\nread = 'r'\nseconds = 5\nrun = { scripts = ['a.sql'] }\n";
+    const HEAD: &str = "question = 'q?'\nseconds = 5\nrun = { scripts = ['a.sql'] }\n";
 
     fn parse(rest: &str) -> Result<Experiment, String> {
         Experiment::parse("x", &format!("{HEAD}{rest}"), &Selection::default()).map_err(|error| error.to_string())
@@ -504,6 +333,23 @@ mod tests {
         assert_eq!(names, ["c1-on", "c4-on", "c1-off", "c4-off"]);
         let setup = one.setup(&one.arms[3]);
         assert_eq!((setup.clients(), setup.settings["synchronous_commit"].as_str()), (4, "off"));
+    }
+
+    #[test]
+    fn values_of_a_sweep_may_be_numbers() {
+        let arm = |values: &str| {
+            format!(
+                "[[arm]]\nname = 'c{{n}}'\n{values}\nrun = {{ clients = '{{n}}', settings = {{ work_mem = 64 }} }}\n"
+            )
+        };
+        let one = parse(&arm("sweep = { n = [1, 8] }")).unwrap();
+        let names: Vec<&str> = one.arms.iter().map(|arm| arm.name.as_str()).collect();
+        let setup = one.setup(&one.arms[1]);
+        assert_eq!((names, setup.clients(), setup.settings["work_mem"].as_str()), (vec!["c1", "c8"], 8, "64"));
+        assert_eq!(one, parse(&arm("each = [{ n = '1' }, { n = 8 }]")).unwrap());
+        assert!(one.expected.is_empty() && one.read.is_empty() && one.arms[0].about.is_empty());
+        let refused = parse(&arm("sweep = { n = [[1]] }")).unwrap_err();
+        assert!(refused.contains("line 6: invalid type: sequence, expected a text or a number"), "{refused}");
     }
 
     #[test]
@@ -547,15 +393,15 @@ mod tests {
     fn what_is_wrong_in_a_file_is_named_with_its_line_and_the_nearest_word() {
         let arm = "[[arm]]\nname = 'a'\nabout = ''\n";
         for (rest, said) in [
-            ("bloks = 3\n", "line 6: unknown key \"bloks\": did you mean \"blocks\"?"),
-            ("metric = 'tsp'\n", "line 6: unknown metric \"tsp\": did you mean \"tps\"?"),
+            ("bloks = 3\n", "line 4: unknown key \"bloks\": did you mean \"blocks\"?"),
+            ("metric = 'tsp'\n", "line 4: unknown metric \"tsp\": did you mean \"tps\"?"),
             (
                 "[[arm]]\nname = 'a'\nabout = ''\nrun = { protocol = 'prepare' }\n",
-                "line 9: unknown word \"prepare\": did you mean \"prepared\"?",
+                "line 7: unknown word \"prepare\": did you mean \"prepared\"?",
             ),
             ("blocks = 0\n", "blocks must be from 1"),
             ("warm_up = 3\n", "warm_up, 3 s, must be at most half of the 5 s of a run"),
-            ("seconds = 5\n", "line 6: duplicate key"),
+            ("seconds = 5\n", "line 4: duplicate key"),
         ] {
             let text = if rest.starts_with('[') { rest.to_owned() } else { format!("{rest}{arm}") };
             let error = parse(&text).unwrap_err();
@@ -578,6 +424,6 @@ mod tests {
             let error = parse(&format!("{arm}{rest}")).unwrap_err();
             assert!(error.contains(said), "{rest}: {error}");
         }
-        assert!(parse("").unwrap_err().contains("the key \"arm\" is missing"));
+        assert!(parse("").unwrap_err().contains("line 1: there must be from 1 to 200 arms, not 0"));
     }
 }

@@ -1,13 +1,16 @@
 //! The experiments that are built in, and those that a user names by path.
 
-use super::cluster::Trouble;
+use super::cluster::{Trouble, check_installed};
+use super::commands::Commands;
+use super::conditions::Request;
 use super::experiment::Experiment;
 use super::values::Selection;
 use crate::core::word::unknown;
 use crate::error::Error;
 use crate::limits::EXPERIMENT_BYTES_MAX;
 use include_dir::{Dir, include_dir};
-use std::collections::BTreeMap;
+use millstream_model::words::option;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -65,12 +68,37 @@ impl Source {
         }
     }
 
-    /// Two command lines, to be compared by the time they take.
+    /// Two command lines that are compared.
     ///
     /// # Errors
-    /// As for [`Experiment::of_commands`].
-    pub fn of_commands(a: &str, b: &str) -> Result<Self, Error> {
-        Ok(Self { experiment: Experiment::of_commands(a, b)?, files: BTreeMap::new() })
+    /// As for [`Commands::experiment`].
+    pub fn of_commands(commands: &Commands) -> Result<Self, Error> {
+        Ok(Self { experiment: commands.experiment()?, files: BTreeMap::new() })
+    }
+
+    /// Refuses a PostgreSQL that an arm or the request names and that is not installed. If the user names a server, arms
+    /// that need another one are skipped instead.
+    ///
+    /// # Errors
+    /// [`Error::Asked`] with the arm, and what is installed.
+    pub fn check_postgres(&self, request: &Request) -> Result<(), Error> {
+        if !self.experiment.server || request.db.is_some() {
+            return Ok(());
+        }
+        request.postgres.as_deref().map_or(Ok(()), check_installed)?;
+        let mut known = BTreeSet::new();
+        for arm in &self.experiment.arms {
+            let Some(postgres) = self.experiment.setup(arm).postgres else { continue };
+            if known.contains(&postgres) {
+                continue;
+            }
+            check_installed(&postgres).map_err(|error| {
+                let others = format!("{} chooses the others", option("arms"));
+                Error::Asked(format!("arm {}: {error}; {others}", arm.name))
+            })?;
+            known.insert(postgres);
+        }
+        Ok(())
     }
 
     /// An error of the setup: it ends the experiment, because no arm can be run.
@@ -104,15 +132,17 @@ impl Source {
         let mut files = BTreeMap::new();
         let named = experiment.data.files.iter().chain(&experiment.files).cloned();
         let wanted = experiment.script_files().into_iter().chain(named);
+        let mut missing = Vec::new();
         for wanted in wanted {
             let plain = Path::new(&wanted).file_name().is_some_and(|name| name == wanted.as_str());
             match beside(&wanted)?.filter(|_| plain) {
-                Some(text) => files.insert(wanted, text),
-                None => {
-                    let why = format!("there is no file {wanted} beside it");
-                    return Err(Error::Experiment { name: name.to_owned(), why });
-                }
-            };
+                Some(text) => _ = files.insert(wanted, text),
+                None => missing.push(wanted),
+            }
+        }
+        if !missing.is_empty() {
+            let why = format!("there is no file {} beside it", missing.join(", and no "));
+            return Err(Error::Experiment { name: name.to_owned(), why });
         }
         Ok(Self { experiment, files })
     }
@@ -152,11 +182,34 @@ mod tests {
     }
 
     #[test]
+    fn a_postgresql_that_is_not_installed_is_refused_before_anything_runs() {
+        let source = |run: &str| {
+            let text = format!(
+                "question = 'q?'\nseconds = 1\nrun = {{ scripts = ['builtin:select-only'] }}\n\
+                [[arm]]\nname = 'a'\n[[arm]]\nname = 'old'\nrun = {{ {run} }}\n"
+            );
+            Experiment::parse("x", &text, &Selection::default()).unwrap()
+        };
+        let refused = |run: &str, postgres: Option<&str>| {
+            let source = Source { experiment: source(run), files: BTreeMap::new() };
+            let request = Request { postgres: postgres.map(str::to_owned), ..Request::default() };
+            source.check_postgres(&request).map_err(|error| error.to_string())
+        };
+        refused("clients = 2", None).unwrap();
+        let why = refused("postgres = '9'", None).unwrap_err();
+        assert!(why.starts_with("arm old: PostgreSQL 9 is not installed; installed: "), "{why}");
+        assert!(why.ends_with("; arms chooses the others"), "{why}");
+        let why = refused("clients = 2", Some("9")).unwrap_err();
+        assert!(why.starts_with("PostgreSQL 9 is not installed; installed: "), "{why}");
+        let why = refused("clients = 2", Some("/nowhere")).unwrap_err();
+        assert_eq!(why, "/nowhere does not hold the programs of a PostgreSQL");
+    }
+
+    #[test]
     fn an_experiment_of_a_user_is_read_with_the_files_beside_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("own.toml");
-        let text = "question = 'q?'\nexpected = ''\nread = ''\nseconds = 1\nrun = { scripts = ['a.sql'] }\n\
-            [[arm]]\nname = 'a'\nabout = ''\n";
+        let text = "question = 'q?'\nseconds = 1\nrun = { scripts = ['a.sql'] }\n[[arm]]\nname = 'a'\n";
         std::fs::write(&path, text).unwrap();
         let error = Source::named(path.to_str().unwrap(), &Selection::default()).unwrap_err().to_string();
         assert!(error.ends_with("there is no file a.sql beside it"), "{error}");

@@ -159,13 +159,13 @@ fn names(experiment: &Experiment) -> Vec<&str> {
 mod tests {
     use super::*;
     use crate::core::Measures;
-    use crate::experiments::WarmUp;
+    use crate::experiments::{Commands, WarmUp};
     use std::collections::BTreeMap;
 
     #[test]
     fn a_finished_record_gets_more_blocks_and_never_fewer() {
         let dir = tempfile::tempdir().unwrap();
-        let experiment = Experiment::of_commands("true", "false").unwrap();
+        let experiment = Commands::new("true", "false").experiment().unwrap();
         let source = Source { experiment, files: BTreeMap::new() };
         let open = |blocks: u32| {
             let request = Request { blocks: Some(blocks), ..Request::default() };

@@ -1,6 +1,7 @@
 //! Values that a user may choose: in the file of an experiment, `{NAME}` stands for one of them.
 
 use super::experiment::Experiment;
+use super::plain_text;
 use crate::core::word::unknown;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -21,9 +22,9 @@ pub struct Selection {
 /// The two tables of a file that name values.
 #[derive(Deserialize)]
 struct Tables {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "plain_text::map")]
     values: BTreeMap<String, String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "plain_text::map")]
     quick: BTreeMap<String, String>,
 }
 

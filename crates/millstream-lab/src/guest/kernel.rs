@@ -144,7 +144,7 @@ fn received(text: &str) -> Result<Record, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiments::{Conditions, Request, Source};
+    use crate::experiments::{Commands, Conditions, Request, Source};
     use millstream_pg::Explained as _;
     use std::time::Duration;
 
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn a_record_survives_the_serial_port_and_is_marked_as_emulated() {
         let dir = tempfile::tempdir().unwrap();
-        let source = Source::of_commands("true", "false").unwrap();
+        let source = Source::of_commands(&Commands::new("true", "false")).unwrap();
         let conditions = Conditions::planned(&source, &Request::default());
         let opened = Record::open(&source, &Request::default(), conditions, Some(dir.path()), Vec::new());
         let mut record = opened.unwrap().1;

@@ -19,7 +19,8 @@ pub(super) struct Sampled {
 }
 
 impl Sampled {
-    /// About how many more samples give a verdict at `level`; `None` if the lab does not compare so many.
+    /// About how many more samples give a verdict at `level`; `None` if the lab does not compare so many, or if there are
+    /// too few blocks for an estimate.
     ///
     /// The width of the interval shrinks as 1 / sqrt(n), so it gives the standard error of the estimate: half the
     /// width by the normal quantile of its level (Lehmann, "Nonparametric confidence intervals for a shift parameter",
@@ -31,6 +32,9 @@ impl Sampled {
     /// nonparametric tests", JASA 82 (1987).
     pub(super) fn more(&self, margin: f64, level: f64) -> Option<u32> {
         let count = self.samples.count();
+        if self.samples.are_too_few_to_estimate() {
+            return None;
+        }
         let distance = self.shift.abs().max(margin - self.shift.abs());
         let quantiles = normal_quantile(level / 2.0) + normal_quantile(MISSED);
         let needed = self.interval.map_or(0.0, |interval| {
@@ -64,28 +68,36 @@ mod tests {
     }
 
     #[test]
-    fn three_times_the_width_needs_nine_times_the_samples() {
+    fn twice_the_width_needs_four_times_the_samples() {
         let sampled = |width: f64| Sampled {
-            samples: Samples::Blocks(10),
+            samples: Samples::Blocks(20),
             shift: 0.0,
             interval: Some(Interval { low: -width, high: width }),
             interval_level: 0.01,
         };
-        let all = |width: f64| sampled(width).more(0.05, 0.005).map(|more| more + 10);
+        let all = |width: f64| sampled(width).more(0.05, 0.005).map(|more| more + 20);
         let narrow = all(0.04).unwrap();
-        let expected = 10.0 * (0.04 / 2.575_8 * (2.807_0 + 1.281_6) / 0.05_f64).powi(2);
+        let expected = 20.0 * (0.04 / 2.575_8 * (2.807_0 + 1.281_6) / 0.05_f64).powi(2);
         assert!((f64::from(narrow) - expected.ceil()).abs() < 1.5, "{narrow} {expected}");
-        let wide = all(0.12).unwrap();
-        assert!((f64::from(wide) / 9.0 - expected).abs() < 1.0, "{wide}");
+        let wide = all(0.08).unwrap();
+        assert!((f64::from(wide) / 4.0 - expected).abs() < 1.0, "{wide}");
         assert_eq!(all(4.0), None, "more than the lab compares");
     }
 
     #[test]
     fn a_large_difference_needs_no_more_samples_than_the_test_itself() {
         let interval = Some(Interval { low: 0.4, high: 0.5 });
-        let few = Sampled { samples: Samples::Blocks(3), shift: 0.45, interval, interval_level: 0.25 };
-        assert_eq!(few.more(0.05, 0.01), Some(5), "8 blocks are the fewest for 1 %");
-        let one = Sampled { samples: Samples::Blocks(1), shift: 0.45, interval: None, interval_level: 1.0 };
-        assert_eq!(one.more(0.05, 0.005), Some(8), "9 blocks are the fewest for 0.5 %");
+        let few = Sampled { samples: Samples::Records(3, 3), shift: 0.45, interval, interval_level: 0.25 };
+        assert_eq!(few.more(0.05, 0.01), Some(2), "5 records a side are the fewest for 1 %");
+        let one = Sampled { samples: Samples::Records(1, 1), shift: 0.45, interval: None, interval_level: 1.0 };
+        assert_eq!(one.more(0.05, 0.005), Some(5), "6 records a side are the fewest for 0.5 %");
+    }
+
+    #[test]
+    fn few_blocks_do_not_say_how_many_more_would_decide() {
+        let interval = Some(Interval { low: -0.04, high: 0.04 });
+        let more = |count| Sampled { samples: Samples::Blocks(count), shift: 0.0, interval, interval_level: 0.01 };
+        assert_eq!(more(19).more(0.05, 0.005), None);
+        assert!(more(20).more(0.05, 0.005).is_some());
     }
 }

@@ -1,7 +1,7 @@
 //! How many samples a comparison has.
 
 use super::{rank_sum, signed_rank};
-use crate::limits::{BLOCKS_MAX, RECORDS_MAX};
+use crate::limits::{BLOCKS_MAX, ESTIMATE_BLOCKS_MIN, RECORDS_MAX};
 use serde::Serialize;
 use std::fmt;
 
@@ -46,6 +46,11 @@ impl Samples {
             Self::Blocks(count) => signed_rank::least_p(count),
             Self::Records(a, b) => rank_sum::least_p(a, b),
         }
+    }
+
+    /// Whether there are too few blocks to say how many more would decide.
+    pub(super) fn are_too_few_to_estimate(self) -> bool {
+        matches!(self, Self::Blocks(count) if count < ESTIMATE_BLOCKS_MIN)
     }
 
     /// What is counted by `count`, in the singular or the plural.

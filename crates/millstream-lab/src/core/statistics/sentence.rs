@@ -3,7 +3,7 @@
 use super::comparison::Comparison;
 use super::interval::Interval;
 use super::samples::Samples;
-use super::verdict::Verdict;
+use super::verdict::{Arm, Verdict};
 use crate::core::{Better, Metric};
 use std::fmt;
 
@@ -59,10 +59,47 @@ impl fmt::Display for Sentence<'_> {
                 }
                 write!(f, "about {more} more {}", samples.of_count(more).unit())
             }
+            (Verdict::CannotTell { more: None }, interval) if samples.are_too_few_to_estimate() => {
+                write!(f, "cannot tell: too few blocks to say how many more")?;
+                let level = criteria.next().level_now();
+                let fewest = (1..=samples.most().count()).find(|count| samples.of_count(*count).least_p() <= level);
+                match fewest.filter(|_| interval.is_none()) {
+                    Some(fewest) => write!(f, " ({fewest} at least)"),
+                    None => Ok(()),
+                }
+            }
             // The other verdicts have an interval.
             _ => {
                 let most = samples.most();
                 write!(f, "cannot tell: more than {} {} would be needed", most.count(), most.unit())
+            }
+        }
+    }
+}
+
+impl Comparison {
+    /// The verdict in a few words, for a list of metrics: for example "lower by 28 % (better)".
+    pub fn in_short(&self, metric: &Metric) -> String {
+        match self.verdict {
+            Verdict::Identical | Verdict::NoDifference => "no difference".to_owned(),
+            Verdict::CannotTell { .. } => "cannot tell".to_owned(),
+            Verdict::Differs { negligible } => {
+                let higher = self.ratio > 1.0;
+                let by = match self.ratio >= TIMES_MIN {
+                    true => format!("{} times", factor(self.ratio)),
+                    false => {
+                        let by = percent(self.ratio).abs();
+                        format!("{} by {by:.*} %", if higher { "higher" } else { "lower" }, decimals(by).min(1))
+                    }
+                };
+                let small = if negligible { ", less than matters" } else { "" };
+                let worth = match self.winner(metric.better) {
+                    Some(Arm::B) => "better",
+                    Some(Arm::A) => "worse",
+                    None if negligible => return format!("{by} (less than matters)"),
+                    None => return by,
+                };
+                format!("{by} ({worth}{small})")
             }
         }
     }
@@ -201,6 +238,25 @@ mod tests {
     }
 
     #[test]
+    fn a_verdict_in_short_says_the_direction_and_what_it_is_worth() {
+        let short = |verdict, ratio, metric: &str| {
+            let one = compared(TEN, verdict, ratio, (ratio, ratio), 0.002);
+            one.in_short(Metric::by_name(metric).unwrap())
+        };
+        let large = Verdict::Differs { negligible: false };
+        assert_eq!(short(large, 1.28, "p99_ms"), "higher by 28 % (worse)");
+        assert_eq!(short(large, 0.78, "p99_ms"), "lower by 22 % (better)");
+        assert_eq!(short(large, 4.0, "tps"), "4.00 times (better)");
+        assert_eq!(short(large, 1.28, "wal_bytes"), "higher by 28 %");
+        assert_eq!(
+            short(Verdict::Differs { negligible: true }, 1.012, "tps"),
+            "higher by 1.2 % (better, less than matters)"
+        );
+        assert_eq!(short(Verdict::NoDifference, 1.0, "tps"), "no difference");
+        assert_eq!(short(Verdict::CannotTell { more: None }, 1.0, "tps"), "cannot tell");
+    }
+
+    #[test]
     fn a_small_difference_is_said_not_to_matter() {
         let small = compared(TEN, Verdict::Differs { negligible: true }, 1.012, (1.008, 1.016), 0.000_01);
         assert_eq!(
@@ -217,9 +273,13 @@ mod tests {
         let verdict = |samples, verdict| text(&compared(samples, verdict, 1.0, (0.8, 1.2), 0.4), "tps");
         assert_eq!(verdict(TEN, Verdict::Identical), "no difference (identical samples)");
         let more = |more| Verdict::CannotTell { more };
-        assert_eq!(verdict(TEN, more(Some(14))), "cannot tell: about 14 more blocks");
-        assert_eq!(verdict(TEN, more(Some(1))), "cannot tell: about 1 more block");
-        assert_eq!(verdict(TEN, more(None)), "cannot tell: more than 200 blocks would be needed");
+        let thirty = Samples::Blocks(30);
+        assert_eq!(verdict(thirty, more(Some(14))), "cannot tell: about 14 more blocks");
+        assert_eq!(verdict(thirty, more(Some(1))), "cannot tell: about 1 more block");
+        assert_eq!(verdict(thirty, more(None)), "cannot tell: more than 200 blocks would be needed");
+        assert_eq!(verdict(TEN, more(None)), "cannot tell: too few blocks to say how many more");
+        let few = Comparison { interval: None, ..compared(Samples::Blocks(7), more(None), 1.0, (1.0, 1.0), 0.4) };
+        assert_eq!(text(&few, "tps"), "cannot tell: too few blocks to say how many more (9 at least)");
         assert_eq!(
             verdict(Samples::Records(1, 1), more(Some(5))),
             "cannot tell: prepared / simple is 1.000 in 1 and 1 records; about 5 more records a side"

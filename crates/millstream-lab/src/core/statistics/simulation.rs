@@ -82,10 +82,10 @@ fn slower_and_faster_arms_get_no_opposite_verdict_and_the_interval_holds_the_tru
 
 #[test]
 fn as_many_more_blocks_as_the_lab_asks_for_are_mostly_enough() {
-    let mut machine = Machine { noise: Noise::seeded(31), single: 0.08 };
+    let mut machine = Machine { noise: Noise::seeded(31), single: 0.16 };
     let (mut unsure, mut found, mut asked) = (0, 0, 0);
-    for _ in 0..200 {
-        let (mut a, mut b) = machine.pair(10, 1.10);
+    for _ in 0..300 {
+        let (mut a, mut b) = machine.pair(20, 1.10);
         let first = Comparison::paired(&a, &b, Criteria::default()).unwrap();
         let Verdict::CannotTell { more: Some(more) } = first.verdict else { continue };
         unsure += 1;

@@ -27,7 +27,8 @@ pub enum Verdict {
     NoDifference,
     /// Neither: the interval is too wide, or there are too few samples for any interval.
     CannotTell {
-        /// About how many more blocks, or records a side, would be enough; `None` if more than the lab compares.
+        /// About how many more blocks, or records a side, would be enough; `None` if more than the lab compares, or if
+        /// fewer than 20 blocks cannot say it.
         more: Option<u32>,
     },
 }

@@ -48,7 +48,7 @@ pub(super) fn range(spread: Spread) -> Option<String> {
 /// What a column of a metric is called, without its unit.
 pub(super) fn name(metric: &Metric) -> String {
     let bare = ["_ms", "_percent", "_bytes", "_seconds"].iter().find_map(|unit| metric.name.strip_suffix(unit));
-    match bare.unwrap_or(metric.name) {
+    match bare.unwrap_or(&metric.name) {
         "p999" => "p99.9".to_owned(),
         "latency" => "mean latency".to_owned(),
         "latency_sd" => "latency sd".to_owned(),
@@ -57,7 +57,7 @@ pub(super) fn name(metric: &Metric) -> String {
 }
 
 /// A number and its unit.
-pub(super) fn with_unit(value: f64, unit: &str) -> String {
+pub fn with_unit(value: f64, unit: &str) -> String {
     format!("{} {unit}", figure(value)).trim_end().to_owned()
 }
 

@@ -4,7 +4,9 @@ use super::super::analysis::{Analysis, Blocks, Compared};
 use super::super::record::Record;
 use super::chart::{self, Forest};
 use super::figure::{change, figure, tick};
-use super::{client_counts, first_names, groups, limiters, nothing_compared, page, planted, promises, verdicts};
+use super::{
+    client_counts, first_names, groups, limiters, nothing_compared, page, planted, promises, shown_verdicts, verdicts,
+};
 use crate::core::Metric;
 use crate::core::statistics::Verdict;
 use crate::limits::{REPORT_COMPARISONS_MAX, REPORT_EFFECTS_MAX, REPORT_NOTES_MAX};
@@ -18,7 +20,7 @@ const STYLE: &str = include_str!("style.css");
 /// The first screen answers the question. Charts are drawings inside the page. Names and texts of the record are
 /// escaped, so that no record can bring a script into the page.
 pub fn html(record: &Record, analysis: &Analysis) -> String {
-    let metric = analysis.metric;
+    let metric = &analysis.metric;
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -56,7 +58,10 @@ fn heading(record: &Record, analysis: &Analysis) -> Markup {
             p class="kind" { "experiment " b { (analysis.experiment) } }
             h1 { (analysis.question) }
             p class="facts" {
-                span { (finished) @if finished == 1 { " block" } @else { " blocks" } ", runs of " (record.conditions.seconds) " s" }
+                span {
+                    (finished) @if finished == 1 { " block" } @else { " blocks" }
+                    @if record.conditions.experiment.has_pgbench() { ", runs of " (record.conditions.seconds) " s" }
+                }
                 span { (machine.cores) " cores" @if let Some(processor) = &machine.processor { ", " (processor) } }
                 @for version in record.conditions.servers.values() { span { (page::brief(version)) } }
                 span { (record.date.get(..10).unwrap_or(&record.date)) }
@@ -131,8 +136,14 @@ fn answer(record: &Record, analysis: &Analysis, metric: &Metric) -> Markup {
                     dt { "Planted limiters" }
                     dd { @for one in planted(analysis) { div { (one) "." } } }
                 }
-                dt { "Durability" }
-                dd { (durability(record, analysis)) }
+                @if !shown_verdicts(analysis).is_empty() {
+                    dt { "Other metrics" }
+                    dd { @for one in shown_verdicts(analysis) { div { (one) "." } } }
+                }
+                @if record.conditions.experiment.server {
+                    dt { "Durability" }
+                    dd { (durability(record, analysis)) }
+                }
                 @if !analysis.notes.is_empty() {
                     dt { "To know" }
                     dd {
@@ -253,6 +264,7 @@ mod tests {
     use super::super::fixture::{FIRST, record};
     use super::*;
     use crate::core::{Limiter, Outcome};
+    use crate::experiments::Commands;
 
     /// Most bytes of a page.
     const BYTES_MAX: usize = 2_000_000;
@@ -365,6 +377,43 @@ mod tests {
         }
         let text = page(&record);
         assert!(text.contains(right) && text.contains(&html! { (wrong) }.into_string()), "{text}");
+    }
+
+    #[test]
+    fn reports_of_commands_do_not_speak_of_servers_and_their_clients() {
+        let mut record = record(2, 8, 5);
+        let commands = Commands { warm_up_runs: 1, ..Commands::new("gzip -k file", "zstd -k file") };
+        record.conditions.experiment = commands.experiment().unwrap();
+        record.conditions.servers.clear();
+        record.conditions.pgbench.clear();
+        record.conditions.files.clear();
+        record.conditions.statements.clear();
+        record.conditions.log_ratios.clear();
+        record.machine.disk.holds_data = false;
+        for (n, run) in (1_u32..).zip(&mut record.runs) {
+            if let Some(arm) = [(FIRST, "a"), ("arm-<1>", "b")].into_iter().find(|(name, _)| *name == run.arm) {
+                arm.1.clone_into(&mut run.arm);
+            }
+            let Outcome::Measured(measures) = &mut run.outcome else { panic!("{run:?}") };
+            measures.values = [("wall_seconds", 1.0), ("client_cpu_seconds", 0.9), ("client_peak_bytes", 1e7)]
+                .map(|(name, value)| (name.to_owned(), value * (1.0 + f64::from(n) / 100.0)))
+                .into();
+            measures.series.retain(|name, _| name.starts_with("processor."));
+            measures.recorded.retain(|name, _| name.starts_with("processor."));
+        }
+        let analysis = Analysis::of(&record);
+        let html = html(&record, &analysis);
+        let (before, style) = html.split_once("<style>").unwrap();
+        let page = before.to_owned() + style.split_once("</style>").unwrap().1;
+        for text in [page, super::super::text(&record, &analysis), super::super::markdown(&record, &analysis)] {
+            assert!(text.contains("gzip") || text.contains("wall seconds") || text.contains("WALL SECONDS"), "{text}");
+            let text = text.to_lowercase();
+            for word in
+                ["pgbench", "postgres", "server", "transaction", "tx/s", "sql", "checkpoint", "scale 0", "crash"]
+            {
+                assert!(!text.contains(word), "{word}: {text}");
+            }
+        }
     }
 
     #[test]

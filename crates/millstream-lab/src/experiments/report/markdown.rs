@@ -4,16 +4,16 @@ use super::super::analysis::Analysis;
 use super::super::record::Record;
 use super::figure::figure;
 use super::{
-    client_counts, columns, first_names, groups, limiters, noise, nothing_compared, planted, spread, standing,
-    verdicts, with_first,
+    client_counts, columns, first_names, groups, length, limiters, noise, nothing_compared, planted, shown_verdicts,
+    spread, standing, verdicts, with_first,
 };
 use std::fmt::Write;
 
 /// The report of a record as Markdown.
 pub fn markdown(record: &Record, analysis: &Analysis) -> String {
     let mut text = format!("## {}: {}\n\n{}", analysis.experiment, analysis.question, standing(analysis));
-    let servers: Vec<&str> = record.conditions.servers.values().map(String::as_str).collect();
-    let _ = writeln!(text, "; runs of {} s; {}\n", record.conditions.seconds, servers.join("; "));
+    let servers = record.conditions.servers.values().map(|version| format!("; {version}")).collect::<String>();
+    let _ = writeln!(text, "{}{servers}\n", length(record));
     let columns = columns(analysis);
     for (group, arms) in groups(analysis) {
         if !group.is_empty() {
@@ -24,13 +24,14 @@ pub fn markdown(record: &Record, analysis: &Analysis) -> String {
         let _ = writeln!(text, "|---|{}---:|", "---:|".repeat(columns.len()));
         for arm in arms {
             let cells = columns.iter().enumerate().map(|(n, metric)| {
-                let value = arm.values.get(metric.name);
+                let value = arm.values.get(metric.name.as_ref());
                 value.map_or_else(|| "-".to_owned(), |value| if n == 0 { spread(*value) } else { figure(value.median) })
             });
             let cells: Vec<String> = cells.collect();
             let first = with_first(arm).unwrap_or_else(|| "-".to_owned());
             let mark = arm.promise.as_ref().map(|promise| format!(" ({promise})")).unwrap_or_default();
-            let _ = writeln!(text, "| {}: {}{mark} | {} | {first} |", arm.name, arm.about, cells.join(" | "));
+            let about = if arm.about.is_empty() { String::new() } else { format!(": {}", arm.about) };
+            let _ = writeln!(text, "| {}{about}{mark} | {} | {first} |", arm.name, cells.join(" | "));
         }
         text.push('\n');
     }
@@ -45,6 +46,9 @@ pub fn markdown(record: &Record, analysis: &Analysis) -> String {
     }
     for one in verdicts(analysis) {
         let _ = writeln!(text, "- {} / {}: {}", one.arm, one.with, one.sentence);
+    }
+    for one in shown_verdicts(analysis) {
+        let _ = writeln!(text, "- other metrics, {one}");
     }
     for one in noise(analysis) {
         let _ = writeln!(text, "- noise, {} against itself: {}", one.with, one.sentence);

@@ -13,6 +13,7 @@ mod schema;
 mod text;
 
 pub use csv::csv;
+pub use figure::with_unit;
 pub use html::html;
 pub use markdown::markdown;
 pub use text::text;
@@ -29,17 +30,32 @@ use crate::limits::REPORT_EFFECTS_MAX;
 const SHOWN: &[&str] = &["tps", "latency_ms", "latency_sd_ms", "p99_ms", "miss_percent", "connect_ms", "tps_sd"];
 
 /// The columns of an analysis: the deciding metric, and those that some arm has.
-fn columns(analysis: &Analysis) -> Vec<&'static Metric> {
-    let decides = analysis.metric.name;
-    let wanted = analysis.show.iter().map(String::as_str).filter(|name| *name != decides);
-    let usual = SHOWN.iter().copied().filter(|name| *name != decides && !analysis.show.iter().any(|one| one == name));
-    let shown = wanted.chain(usual);
-    let has = |name: &&str| {
-        let values = analysis.arms.iter().filter_map(|arm| arm.values.get(name));
+fn columns(analysis: &Analysis) -> Vec<&Metric> {
+    let is_new = |metric: &&Metric| metric.name != analysis.metric.name;
+    let is_wanted = |metric: &&Metric| analysis.shown_metrics.iter().any(|one| one.name == metric.name);
+    let usual: Vec<&Metric> = SHOWN.iter().copied().filter_map(Metric::by_name).collect();
+    let usual = usual.into_iter().filter(|metric| !is_wanted(metric));
+    let has = |metric: &&Metric| {
+        let values = analysis.arms.iter().filter_map(|arm| arm.values.get(metric.name.as_ref()));
         values.into_iter().any(|spread| spread.max > 0.0)
     };
-    let names = std::iter::once(decides).chain(shown.filter(has));
-    names.filter_map(Metric::by_name).collect()
+    let shown = analysis.shown_metrics.iter().chain(usual).filter(is_new).filter(has);
+    std::iter::once(&analysis.metric).chain(shown).collect()
+}
+
+/// The verdicts by the metrics of `show`: a line for each two arms, with a few words for each metric.
+fn shown_verdicts(analysis: &Analysis) -> Vec<String> {
+    let mut lines: Vec<((&str, &str), Vec<String>)> = Vec::new();
+    for one in &analysis.shown {
+        let Some(metric) = analysis.shown_metrics.iter().find(|metric| metric.name == one.metric) else { continue };
+        let said = one.comparison.map_or_else(|| "cannot be compared".to_owned(), |found| found.in_short(metric));
+        let (arms, said) = ((one.arm.as_str(), one.with.as_str()), format!("{} {said}", one.metric));
+        match lines.iter_mut().find(|(known, _)| *known == arms) {
+            Some((_, all)) => all.push(said),
+            None => lines.push((arms, vec![said])),
+        }
+    }
+    lines.into_iter().map(|((arm, with), said)| format!("{arm} / {with}: {}", said.join("; "))).collect()
 }
 
 /// The arms of each group, in their order.
@@ -124,7 +140,7 @@ fn nothing_compared(record: &Record, analysis: &Analysis) -> Option<String> {
             experiment.arms.iter().flat_map(|arm| experiment.against(arm).into_iter().map(move |one| [arm, one]));
         pairs.into_iter().any(|pair| pair.iter().any(|arm| arm.name == name))
     };
-    let absent = |arm: &&Measured| !arm.values.contains_key(analysis.metric.name) && alike(&arm.name);
+    let absent = |arm: &&Measured| !arm.values.contains_key(analysis.metric.name.as_ref()) && alike(&arm.name);
     let why = |arm: &Measured| match &arm.missing {
         Some(why) => format!("{} has no numbers ({why})", arm.name),
         None => format!("{} has no {}", arm.name, analysis.metric.name),
@@ -136,6 +152,12 @@ fn nothing_compared(record: &Record, analysis: &Analysis) -> Option<String> {
 /// How many clients are best, if the runs are evidence.
 fn client_counts(analysis: &Analysis) -> &[ClientCount] {
     if analysis.no_verdicts.is_some() { &[] } else { &analysis.clients }
+}
+
+/// How long runs of pgbench are, behind what comes before; nothing if none was asked for.
+fn length(record: &Record) -> String {
+    let conditions = &record.conditions;
+    if conditions.experiment.has_pgbench() { format!("; runs of {} s", conditions.seconds) } else { String::new() }
 }
 
 /// How the blocks stand, and whether they are evidence.

@@ -46,7 +46,7 @@ fn arm_row(arm: &Measured, columns: &[&Metric]) -> Markup {
                 td class="n" { (arm.runs) }
                 @for metric in columns {
                     td class="n" {
-                        @match arm.values.get(metric.name) {
+                        @match arm.values.get(metric.name.as_ref()) {
                             Some(spread) => { (figure(spread.median)) @if let Some(range) = range(*spread) { small { (range) } } },
                             None => "–",
                         }
@@ -109,7 +109,7 @@ pub(super) fn conditions(record: &Record) -> Markup {
                     dt { "Server" @if !name.is_empty() { " " (name) } }
                     dd { (version) }
                 }
-                dt { "Client" } dd { (conditions.pgbench) }
+                @if !conditions.pgbench.is_empty() { dt { "Client" } dd { (conditions.pgbench) } }
                 dt { "Machine" }
                 dd {
                     (machine.cores) " cores, " (machine.processor.as_deref().unwrap_or("unknown processor")) ", "
@@ -120,13 +120,19 @@ pub(super) fn conditions(record: &Record) -> Markup {
                 dd {
                     (disk.file_system.as_deref().unwrap_or("unknown file system")) ", " @if disk.rotational { "rotating" } @else { "not rotating" }
                     @if let Some(us) = disk.flush_us { ", a flush takes " (figure(us)) " µs" }
-                    @if !disk.holds_data { " (the temporary directory, not the server's data)" }
+                    @if !disk.holds_data {
+                        " (the temporary directory" @if conditions.experiment.server { ", not the server's data" } ")"
+                    }
                 }
                 @if let Some(load) = machine.load_average { dt { "Load before" } dd { (figure(load)) } }
-                dt { "Data" } dd { "scale " (conditions.experiment.data.scale) }
+                @if conditions.experiment.has_pgbench() {
+                    dt { "Data" } dd { "scale " (conditions.experiment.data.scale) }
+                }
                 dt { "Runs" }
                 dd {
-                    (conditions.blocks) " blocks planned, " (conditions.seconds) " s a run, seed " (conditions.seed)
+                    (conditions.blocks) " blocks planned, "
+                    @if conditions.experiment.has_pgbench() { (conditions.seconds) " s a run, " }
+                    "seed " (conditions.seed)
                     @if conditions.voids + conditions.saturated > 0 { ", " (conditions.voids + conditions.saturated) " void runs repeated" }
                 }
                 dt { "Began" } dd { (record.date) }
@@ -153,8 +159,8 @@ pub(super) fn reading(record: &Record, analysis: &Analysis) -> Markup {
     html! {
         section {
             h2 { "How to read it" }
-            p { b { "Expected: " } (experiment.expected) }
-            p { (experiment.read) }
+            @if !experiment.expected.is_empty() { p { b { "Expected: " } (experiment.expected) } }
+            @if !experiment.read.is_empty() { p { (experiment.read) } }
             ul {
                 li {
                     "In a block every arm runs once, in random order. A run gives one sample; its seconds are not samples of "
@@ -185,9 +191,9 @@ pub(super) fn reading(record: &Record, analysis: &Analysis) -> Markup {
 
 /// Every run, in chronological order.
 pub(super) fn runs(record: &Record, analysis: &Analysis) -> Markup {
-    let has = |metric: &&Metric| record.runs.iter().any(|run| run.value(metric.name).is_some());
-    let mut columns: Vec<&Metric> = super::columns(analysis);
-    columns.extend(METRICS.iter().filter(|metric| OF_RUNS.contains(&metric.name)).filter(has));
+    let has = |metric: &&Metric| record.runs.iter().any(|run| run.value(&metric.name).is_some());
+    let mut columns = super::columns(analysis);
+    columns.extend(METRICS.iter().filter(|metric| OF_RUNS.contains(&metric.name.as_ref())).filter(has));
     html! {
         section {
             h2 { "Runs" }
@@ -227,7 +233,7 @@ fn run_row(run: &Run, columns: &[&Metric]) -> Markup {
             @if let Some((word, why)) = why {
                 td class="why" colspan=(columns.len()) { (word) ": " (clipped(why)) }
             } @else {
-                @for metric in columns { td class="n" { (run.value(metric.name).map_or_else(|| "–".to_owned(), figure)) } }
+                @for metric in columns { td class="n" { (run.value(&metric.name).map_or_else(|| "–".to_owned(), figure)) } }
             }
         }
     }

@@ -4,8 +4,8 @@ use super::super::analysis::{Analysis, Look, Measured};
 use super::super::record::Record;
 use super::figure::figure;
 use super::{
-    client_counts, columns, groups, limiters, noise, nothing_compared, planted, promises, spread, standing, verdicts,
-    with_first,
+    client_counts, columns, groups, length, limiters, noise, nothing_compared, planted, promises, shown_verdicts,
+    spread, standing, verdicts, with_first,
 };
 use crate::core::Metric;
 
@@ -17,7 +17,7 @@ pub fn text(record: &Record, analysis: &Analysis) -> String {
     let mut text = Text::default();
     let conditions = &record.conditions;
     text.line("", &format!("{}: {}", analysis.experiment, analysis.question));
-    text.line("", &format!("{}; runs of {} s, seed {}", standing(analysis), conditions.seconds, conditions.seed));
+    text.line("", &format!("{}{}, seed {}", standing(analysis), length(record), conditions.seed));
     for (name, version) in &conditions.servers {
         let name = if name.is_empty() { String::new() } else { format!("{name}: ") };
         text.line("", &format!("{name}{version}"));
@@ -45,6 +45,7 @@ pub fn text(record: &Record, analysis: &Analysis) -> String {
     text.section("", nothing_compared(record, analysis).map(|why| format!("Nothing is compared: {why}.")));
     let verdicts = verdicts(analysis);
     text.section("Verdicts:", verdicts.iter().map(|one| format!("{} / {}: {}", one.arm, one.with, one.sentence)));
+    text.section("Verdicts by the other metrics that are shown:", shown_verdicts(analysis));
     let noise = noise(analysis).map(|one| format!("{} against itself: {}", one.with, one.sentence));
     text.section("Noise:", noise);
     text.section("How many clients:", client_counts(analysis).iter().map(ToString::to_string));
@@ -57,13 +58,9 @@ pub fn text(record: &Record, analysis: &Analysis) -> String {
         text.section("", [analysis.multiplicity.to_string()]);
     }
     text.section("", analysis.notes.iter().map(|note| format!("note: {note}")));
-    text.section(
-        "",
-        [
-            format!("expected: {}", conditions.experiment.expected),
-            format!("how to read it: {}", conditions.experiment.read),
-        ],
-    );
+    let said = [("expected", &conditions.experiment.expected), ("how to read it", &conditions.experiment.read)];
+    let said = said.into_iter().filter(|(_, text)| !text.is_empty());
+    text.section("", said.map(|(label, text)| format!("{label}: {text}")));
     text.0
 }
 
@@ -94,7 +91,7 @@ fn rows_of(shown: &[&Metric], arms: &[&Measured]) -> Vec<Vec<String>> {
         let mark = if arm.promise.is_some() { " !" } else { "" };
         let mut row = vec![format!("{}{mark}", arm.name)];
         for (n, metric) in shown.iter().enumerate() {
-            let value = arm.values.get(metric.name);
+            let value = arm.values.get(metric.name.as_ref());
             let cell = value.map(|value| if n == 0 { spread(*value) } else { figure(value.median) });
             row.push(cell.unwrap_or_else(|| "-".to_owned()));
         }
@@ -163,7 +160,6 @@ impl Text {
 mod tests {
     use super::super::{csv, html, markdown};
     use super::*;
-    use crate::core::Metric;
     use crate::core::record_file::file_of;
     use std::path::Path;
 
@@ -176,7 +172,8 @@ mod tests {
             let Some(record) = path.exists().then(|| Record::read(&path).unwrap()) else { continue };
             let values = record.runs.iter().filter_map(|run| run.measures()).flat_map(|one| one.values.keys());
             for name in values {
-                assert!(Metric::by_name(name).is_some(), "{}: {name}", path.display());
+                let known = record.conditions.experiment.metrics().any(|metric| metric.name == name.as_str());
+                assert!(known, "{}: {name}", path.display());
             }
             let analysis = Analysis::of(&record);
             let text = text(&record, &analysis);

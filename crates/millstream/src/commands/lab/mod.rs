@@ -18,8 +18,10 @@ use crate::secret::masked;
 use crate::signal::Signals;
 use crate::table::{Align, Table};
 use crate::target::{self, Purpose};
-use millstream_lab::experiments::{Request, Selection};
+use millstream_lab::Better;
+use millstream_lab::experiments::{ChosenMetric, Commands, Request, Selection};
 use millstream_lab::guest::Request as GuestRequest;
+use millstream_lab::limits::WARM_UP_RUNS_MAX;
 use millstream_lab::recorder::{self, Options};
 use std::path::{Path, PathBuf};
 
@@ -32,6 +34,8 @@ Examples:
   millstream lab run my-own.toml
   millstream lab run kernel --guest linux-image-6.1.deb linux-image-6.12.deb
   millstream lab run --a 'gzip -k -f file' --b 'zstd -k -f file'
+  millstream lab run --a './old' --b './new' --metric requests,req/s,higher
+  millstream lab run --a 'du -s /srv' --b 'du -sx /srv' --prepare sync --warm-up 2
 
 Experiments use a server of the lab's own, and keep its data. With --db they use
 your server; they leave databases named lab_.. there. The lab ignores
@@ -125,13 +129,32 @@ struct RunArgs {
     #[arg(long, value_name = "VERSION", conflicts_with = "db")]
     postgres: Option<String>,
 
-    /// Compare two command lines, without an experiment: the first
+    /// Compare two command lines, without an experiment: the first. It is split into words as by a shell, and
+    /// runs without one
     #[arg(long, value_name = "COMMAND", requires = "b", conflicts_with = "experiments", value_parser = without_password)]
     a: Option<String>,
 
     /// Compare two command lines: the second
     #[arg(long, value_name = "COMMAND", requires = "a", value_parser = without_password)]
     b: Option<String>,
+
+    /// With --a: run both commands by /bin/sh, for pipes, variables and the like. Its start is measured, too
+    #[arg(long, requires = "a")]
+    shell: bool,
+
+    /// With --a: what to compare. Of the process: wall_seconds, client_cpu_seconds, client_peak_bytes. Or a number
+    /// that both commands print as JSON in their last line, such as {"requests": 7.5}; give its unit and whether
+    /// higher or lower is better, unless the lab knows it [default: wall_seconds]
+    #[arg(long, value_name = "NAME[,UNIT,higher|lower]", requires = "a", value_parser = metric)]
+    metric: Option<ChosenMetric>,
+
+    /// With --a: a shell command to run before each run, which is not measured
+    #[arg(long, value_name = "COMMAND", requires = "a", value_parser = without_password)]
+    prepare: Option<String>,
+
+    /// With --a: runs of each command before the first block, which do not count [default: 0]
+    #[arg(long, value_name = "N", requires = "a", value_parser = clap::value_parser!(u32).range(0..=i64::from(WARM_UP_RUNS_MAX)))]
+    warm_up: Option<u32>,
 
     /// Let an experiment change settings of the server that --db names
     #[arg(long, requires = "db")]
@@ -262,6 +285,17 @@ fn experiment(name: &str) -> Result<String, String> {
     }
 }
 
+/// A metric that the lab knows by its name, or one with its unit and the direction that is better.
+fn metric(text: &str) -> Result<ChosenMetric, String> {
+    let own = |why: String| format!("{why}; a metric of your own is NAME,UNIT,higher or NAME,UNIT,lower");
+    match *text.split(',').map(str::trim).collect::<Vec<_>>() {
+        [name] => ChosenMetric::known(name).map_err(own),
+        [name, unit, "higher"] => ChosenMetric::own(name, unit, Better::Higher, ""),
+        [name, unit, "lower"] => ChosenMetric::own(name, unit, Better::Lower, ""),
+        _ => Err("give NAME, or NAME,UNIT,higher or NAME,UNIT,lower".to_owned()),
+    }
+}
+
 /// A text that goes into the record, as it is.
 fn without_password(text: &str) -> Result<String, String> {
     match masked(text) == text {
@@ -355,7 +389,14 @@ async fn run_experiments(args: &RunArgs, output: Output, signals: Signals) -> Re
         steal_percent_max: args.steal_max,
         program: std::env::current_exe().ok(),
     };
-    let commands = args.a.as_deref().zip(args.b.as_deref());
+    let commands = args.a.clone().zip(args.b.clone()).map(|(a, b)| Commands {
+        a,
+        b,
+        metric: args.metric.clone(),
+        prepare: args.prepare.clone(),
+        warm_up_runs: args.warm_up.unwrap_or(0),
+        shell: args.shell,
+    });
     let (experiments, out) = (&args.experiments, args.out.as_deref());
     let scale_max = args.scale_max;
     let is_guest = args.in_guest;
@@ -376,7 +417,7 @@ fn absolute(dir: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// Options whose value is a command line, which is kept as it is.
-const COMMANDS: [&str; 2] = ["--a", "--b"];
+const COMMANDS: [&str; 3] = ["--a", "--b", "--prepare"];
 
 /// The command line in a form that can be published: without passwords and without directories of files.
 fn argv(args: impl Iterator<Item = String>) -> Vec<String> {
@@ -401,6 +442,15 @@ fn argv(args: impl Iterator<Item = String>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_metric_is_known_or_has_its_unit_and_direction() {
+        assert_eq!(metric("client_peak_bytes").unwrap().metric().unit, "B");
+        let own = metric("requests, req/s, higher").unwrap();
+        assert_eq!((own.as_str(), own.metric().better), ("requests", Better::Higher));
+        assert!(metric("requests").unwrap_err().ends_with("NAME,UNIT,higher or NAME,UNIT,lower"));
+        assert!(metric("requests,req/s,faster").unwrap_err().starts_with("give NAME"));
+    }
 
     #[test]
     fn a_recorded_command_holds_no_directory_and_no_password() {

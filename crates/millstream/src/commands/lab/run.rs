@@ -7,11 +7,11 @@ use crate::secret::masked;
 use crate::signal::Signals;
 use crate::table::{Align, Table, wrap};
 use millstream_host::shell_line;
-use millstream_lab::Error;
-use millstream_lab::experiments::report::{csv, html, markdown, text};
+use millstream_lab::experiments::report::{csv, html, markdown, text, with_unit};
 use millstream_lab::experiments::{
-    self, Analysis, Conditions, Differences, Ended, Record, Request, Results, Selection, Source,
+    self, Analysis, Commands, Conditions, Difference, Differences, Ended, Record, Request, Results, Selection, Source,
 };
+use millstream_lab::{Error, Spread};
 use std::path::{Path, PathBuf};
 
 /// What is asked for a run, besides the experiment.
@@ -20,7 +20,7 @@ pub struct Asked<'a> {
     /// Names of experiments, or paths of their files.
     pub experiments: &'a [String],
     /// Two command lines to compare instead.
-    pub commands: Option<(&'a str, &'a str)>,
+    pub commands: Option<Commands>,
     /// Values and arms.
     pub selection: Selection,
     /// How they are run.
@@ -84,8 +84,8 @@ pub async fn run(asked: Asked<'_>, output: Output, signals: &Signals) -> Result<
     }
     let mut exit = Exit::Done;
     let mut sources = Vec::new();
-    if let Some((a, b)) = asked.commands {
-        sources.push(Source::of_commands(a, b)?);
+    if let Some(commands) = &asked.commands {
+        sources.push(Source::of_commands(commands)?);
     }
     for name in asked.experiments {
         let mut source = Source::named(name, &asked.selection)?;
@@ -97,6 +97,10 @@ pub async fn run(asked: Asked<'_>, output: Output, signals: &Signals) -> Result<
         }
         let scale = source.experiment.data.scale;
         source.experiment.data.scale = asked.scale_max.map_or(scale, |most| scale.min(most));
+        // A guest has one PostgreSQL, and skips the arms of others.
+        if !asked.is_guest {
+            source.check_postgres(&asked.request)?;
+        }
         sources.push(source);
     }
     for (at, source) in sources.iter().enumerate() {
@@ -187,8 +191,11 @@ pub fn describe(name: &str, output: Output) -> Result<Exit, Failure> {
     }
     let paragraph = |label: &str, text: &str| wrap(&format!("{label}{text}"), columns(std::io::stdout())).join("\n");
     output.line(&paragraph("", &experiment.question))?;
-    output.line(&paragraph("expected: ", &experiment.expected))?;
-    output.line(&paragraph("to read it: ", &experiment.read))?;
+    for (label, text) in [("expected: ", &experiment.expected), ("to read it: ", &experiment.read)] {
+        if !text.is_empty() {
+            output.line(&paragraph(label, text))?;
+        }
+    }
     let (minutes, bytes) = experiment.cost();
     let cost = format!("{} blocks, about {minutes:.0} minutes{}", experiment.blocks, of_data(bytes));
     output.line(&paragraph("takes: ", &cost))?;
@@ -218,17 +225,24 @@ pub fn compare(before: &str, after: &str, fail_above: Option<f64>, output: Outpu
     if let (Some(why), Some(_)) = (&found.no_verdicts, fail_above) {
         return Err(Failure::user("--fail-above needs a verdict, and these records are too few for one").hint(why));
     }
-    let Differences { arms, multiplicity, surroundings, no_verdicts } = &found;
+    let Differences { arms, shown, multiplicity, surroundings, no_verdicts } = &found;
     if output.is_json() {
         output.json(&found)?;
     } else {
         for one in arms {
             output.line(&format!("{}: {}", one.arm, one.sentence))?;
         }
+        for one in shown {
+            output.line(&format!("{}, {}: {}", one.arm, one.metric, one.sentence))?;
+        }
         if let Some(why) = no_verdicts {
             output.line(&format!("no verdicts: {why}"))?;
         } else if multiplicity.comparisons > 1 {
             output.line(&multiplicity.to_string())?;
+        }
+        let all: Vec<&Difference> = arms.iter().chain(shown).filter(|one| one.comparison.is_some()).collect();
+        if !all.is_empty() {
+            output.table(&numbers(&all))?;
         }
         for one in surroundings.iter().take(SURROUNDINGS_SHOWN) {
             let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
@@ -246,6 +260,27 @@ pub fn compare(before: &str, after: &str, fail_above: Option<f64>, output: Outpu
         note(&format!("failed: {one}"));
     }
     Ok(if failed.is_empty() { Exit::Done } else { Exit::Findings })
+}
+
+/// The numbers behind the verdicts of a comparison.
+fn numbers(all: &[&Difference]) -> Table {
+    let mut table = Table::new(&[
+        ("arm", Align::Left),
+        ("metric", Align::Left),
+        ("first", Align::Right),
+        ("second", Align::Right),
+        ("second / first", Align::Right),
+        ("interval", Align::Right),
+    ]);
+    for one in all {
+        let median =
+            |side: Option<Spread>| side.map_or_else(|| "-".to_owned(), |spread| with_unit(spread.median, &one.unit));
+        let ratio = one.comparison.map_or_else(|| "-".to_owned(), |found| format!("{:.3}", found.ratio));
+        let interval = one.comparison.and_then(|found| found.interval);
+        let interval = interval.map_or_else(|| "-".to_owned(), |ends| format!("{:.3}-{:.3}", ends.low, ends.high));
+        table.row([one.arm.clone(), one.metric.clone(), median(one.first), median(one.second), ratio, interval]);
+    }
+    table
 }
 
 /// Writes the report of a record as a page.

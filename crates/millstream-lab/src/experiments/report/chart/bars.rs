@@ -10,7 +10,8 @@ use maud::{Markup, html};
 
 /// The bars of a group's arms. Nothing if no arm has the metric.
 pub(in super::super) fn bars(arms: &[&Measured], runs: &[Run], metric: &Metric) -> Markup {
-    let ends = arms.iter().filter_map(|arm| arm.values.get(metric.name)).flat_map(|spread| [spread.min, spread.max]);
+    let ends =
+        arms.iter().filter_map(|arm| arm.values.get(metric.name.as_ref())).flat_map(|spread| [spread.min, spread.max]);
     let Some(scale) = Scale::logarithmic(ends) else { return html! {} };
     let rows = arms.iter().map(|arm| row(arm, runs, metric, scale)).collect();
     let unit = format!("{}, {}; logarithmic scale", name(metric), metric.unit);
@@ -44,13 +45,13 @@ fn row(arm: &Measured, runs: &[Run], metric: &Metric, scale: Scale) -> Row {
         @if let Some(promise) = &arm.promise { " " abbr class="mark" title=(promise) { "not the same promise" } }
         small { (arm.about) }
     };
-    let Some(spread) = arm.values.get(metric.name) else {
+    let Some(spread) = arm.values.get(metric.name.as_ref()) else {
         let why = arm.missing.as_deref().unwrap_or("not measured");
         let value = html! { small class="missing" { (why.split(':').next().unwrap_or(why)) } };
         return Row { name, title: format!("{}: {why}", arm.name), marks: html! {}, value };
     };
     let blocks: Vec<f64> =
-        runs.iter().filter(|run| run.arm == arm.name).filter_map(|run| run.value(metric.name)).collect();
+        runs.iter().filter(|run| run.arm == arm.name).filter_map(|run| run.value(&metric.name)).collect();
     let down = |n: usize| 4.0 + (HEIGHT - 8.0) * (n as f64 + 0.5) / blocks.len() as f64;
     let points = blocks.iter().enumerate().map(|(n, value)| (scale.percent(*value), down(n)));
     let marks = html! {
@@ -59,7 +60,7 @@ fn row(arm: &Measured, runs: &[Run], metric: &Metric, scale: Scale) -> Row {
         @if blocks.len() > 1 { path class="dots" d=(track::dots(points)) {} }
     };
     let said = range(*spread).map(|range| format!(" ({range}), {} blocks", blocks.len())).unwrap_or_default();
-    let title = format!("{}: {}{said}", arm.name, with_unit(spread.median, metric.unit));
+    let title = format!("{}: {}{said}", arm.name, with_unit(spread.median, &metric.unit));
     let first = match arm.from_first {
         Some(_) => with_first(arm),
         None => arm.of_first.filter(|ratio| *ratio != 1.0).map(change),

@@ -106,7 +106,8 @@ fn plot(curves: &[Curve<'_>], metric: &Metric) -> Markup {
 /// The arms that have both numbers, by group and by the factors that are not their load.
 fn found<'a>(experiment: &Experiment, arms: &'a [Measured], metric: &Metric) -> Vec<Curve<'a>> {
     let mut kinds: Vec<Kind<'_>> = Vec::new();
-    for arm in arms.iter().filter(|arm| arm.values.contains_key("tps") && arm.values.contains_key(metric.name)) {
+    for arm in arms.iter().filter(|arm| arm.values.contains_key("tps") && arm.values.contains_key(metric.name.as_ref()))
+    {
         let Some(planned) = experiment.arm(&arm.name) else { continue };
         let factors = experiment.factors(planned);
         let other: Factors = factors.iter().filter(|(name, _)| !LOAD.contains(&name.as_str())).map(owned).collect();
@@ -144,7 +145,7 @@ fn point<'a>(arm: &'a Measured, factors: &Factors, load: Option<&str>, metric: &
         on_line: load.is_some(),
         load: value.and_then(|value| value.parse().ok()).unwrap_or(0.0),
         tps: median("tps"),
-        latency: median(metric.name),
+        latency: median(&metric.name),
     }
 }
 

@@ -1,0 +1,128 @@
+//! Two command lines as an experiment of their own.
+
+use super::arm::{Arm, Setup};
+use super::chosen_metric::ChosenMetric;
+use super::command::words;
+use super::experiment::{Data, Experiment, WarmUp, five, ten};
+use crate::error::Error;
+use crate::limits::WARM_UP_RUNS_MAX;
+use millstream_model::words::option;
+use std::collections::BTreeMap;
+
+/// Two command lines that are compared.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Commands {
+    /// The first.
+    pub a: String,
+    /// The second.
+    pub b: String,
+    /// What is compared; `None`: the time that a command takes.
+    pub metric: Option<ChosenMetric>,
+    /// A shell command before each run, which is not measured.
+    pub prepare: Option<String>,
+    /// Runs of each before the first block, which do not count.
+    pub warm_up_runs: u32,
+    /// Whether a shell runs them. Otherwise each is a program with its arguments.
+    pub shell: bool,
+}
+
+impl Commands {
+    /// These two, by the time they take, without a shell.
+    pub fn new(a: &str, b: &str) -> Self {
+        Self { a: a.to_owned(), b: b.to_owned(), ..Self::default() }
+    }
+
+    /// The experiment that compares them.
+    ///
+    /// # Errors
+    /// [`Error::Asked`] if a command needs a shell, and none is asked for; if the warm-up has too many runs.
+    pub fn experiment(&self) -> Result<Experiment, Error> {
+        for command in [&self.a, &self.b] {
+            if let (false, Err(why)) = (self.shell, words(command)) {
+                return Err(Error::Asked(format!("{command}: {why}; {} runs it by a shell", option("shell"))));
+            }
+        }
+        if self.warm_up_runs > WARM_UP_RUNS_MAX {
+            let given = u64::from(self.warm_up_runs);
+            return Err(Error::Range { name: "warm-up", given, min: 0, max: u64::from(WARM_UP_RUNS_MAX) });
+        }
+        let metric = self.metric.clone().map_or_else(|| ChosenMetric::known("wall_seconds"), Ok);
+        let metric = metric.map_err(Error::Asked)?;
+        let question = match metric.as_str() {
+            "wall_seconds" => "Which of two commands takes less time?".to_owned(),
+            name => format!("Which of two commands has the better {name}?"),
+        };
+        let shell = if self.shell { "; the shell's start is in it" } else { "" };
+        let read = format!("A run is one process, from its start to its exit{shell}.");
+        let arm = |name: &str, command: &str| Arm {
+            name: name.to_owned(),
+            about: command.to_owned(),
+            group: String::new(),
+            promise: None,
+            limiter: None,
+            against: Vec::new(),
+            after: None,
+            run: Setup { command: Some(command.to_owned()), shell: Some(self.shell), ..Setup::default() },
+            sweep: BTreeMap::new(),
+            each: Vec::new(),
+        };
+        Ok(Experiment {
+            name: "commands".to_owned(),
+            question,
+            expected: String::new(),
+            read,
+            metric,
+            matters_percent: five(),
+            blocks: ten(),
+            seconds: 1,
+            warm_up: WarmUp::default(),
+            warm_up_runs: self.warm_up_runs,
+            again: None,
+            server: false,
+            values: BTreeMap::new(),
+            quick: BTreeMap::new(),
+            files: Vec::new(),
+            data: Data::default(),
+            reset: self.prepare.iter().map(|command| format!("!{command}")).collect(),
+            setup: Vec::new(),
+            cleanup: Vec::new(),
+            equal: None,
+            statements: false,
+            adds_up: false,
+            show: Vec::new(),
+            record: Vec::new(),
+            guest: None,
+            run: Setup::default(),
+            arms: vec![arm("a", &self.a), arm("b", &self.b)],
+            splits: Vec::new(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::Better;
+
+    #[test]
+    fn what_only_a_shell_understands_is_refused_without_one() {
+        let refused = Commands::new("true", "sleep 1; exit").experiment().unwrap_err().to_string();
+        assert_eq!(refused, "sleep 1; exit: only a shell understands ;, unless it is quoted; shell runs it by a shell");
+        let with = Commands { shell: true, ..Commands::new("true", "sleep 1; exit") };
+        assert!(with.experiment().unwrap().read.contains("the shell's start"));
+        let many = Commands { warm_up_runs: WARM_UP_RUNS_MAX + 1, ..Commands::new("true", "false") };
+        assert!(many.experiment().unwrap_err().to_string().starts_with("warm-up must be from 0 to 100"));
+    }
+
+    #[test]
+    fn a_metric_of_their_own_decides() {
+        let metric = ChosenMetric::own("requests", "req/s", Better::Higher, "").unwrap();
+        let commands = Commands { metric: Some(metric), prepare: Some("sync".to_owned()), ..Commands::new("a", "b") };
+        let one = commands.experiment().unwrap();
+        assert_eq!(
+            (one.question.as_str(), one.reset.as_slice()),
+            ("Which of two commands has the better requests?", &["!sync".to_owned()][..])
+        );
+        assert!(one.own_metrics().map(|one| &one.unit).eq(["req/s"]));
+    }
+}
