@@ -35,7 +35,7 @@ Examples:
   millstream lab run kernel --guest linux-image-6.1.deb linux-image-6.12.deb
   millstream lab run --a 'gzip -k -f file' --b 'zstd -k -f file'
   millstream lab run --a './old' --b './new' --metric requests,req/s,higher
-  millstream lab run --a 'du -s /srv' --b 'du -sx /srv' --prepare sync --warm-up 2
+  millstream lab run --a 'du /srv' --b 'du -x /srv' --prepare sync --warm-up 2
 
 Experiments use a server of the lab's own, and keep its data. With --db they use
 your server; they leave databases named lab_.. there. The lab ignores
