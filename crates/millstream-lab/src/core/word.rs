@@ -20,7 +20,17 @@ pub(crate) fn complaint(error: &toml::de::Error) -> String {
         (text, [word, known @ ..]) if text.starts_with("unknown field") => unknown("key", word, known),
         (text, [word, known @ ..]) if text.starts_with("unknown variant") => unknown("word", word, known),
         (text, [key]) if text.starts_with("missing field") => format!("the key \"{key}\" is missing"),
-        _ => message.lines().collect::<Vec<_>>().join(", "),
+        _ => in_words(&message.lines().collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// A message with words in place of the names of types.
+fn in_words(message: &str) -> String {
+    let number = ["u8", "u16", "u32", "u64"].iter().find_map(|name| message.strip_suffix(&format!("expected {name}")));
+    match (number, message.strip_suffix("expected f64")) {
+        (Some(rest), _) => format!("{rest}expected a whole number"),
+        (None, Some(rest)) => format!("{rest}expected a number"),
+        (None, None) => message.to_owned(),
     }
 }
 

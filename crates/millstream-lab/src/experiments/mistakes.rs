@@ -64,6 +64,8 @@ pub(super) struct Mistakes<'t> {
     found: BTreeSet<(usize, String)>,
     /// The tables in which something could not be read.
     damaged: Vec<Part>,
+    /// The ways to what could not be read.
+    removed: Vec<Vec<Step>>,
 }
 
 /// A table of a file.
@@ -81,7 +83,13 @@ impl<'t> Mistakes<'t> {
     /// Reads a file, and what is left of it without what cannot be read. `None` if nothing can be.
     pub(super) fn read<T: DeserializeOwned>(text: &'t str) -> (Option<T>, Self) {
         let (root, errors) = DeTable::parse_recoverable(text);
-        let mut mistakes = Self { text, file: root.get_ref().clone(), found: BTreeSet::new(), damaged: Vec::new() };
+        let mut mistakes = Self {
+            text,
+            file: root.get_ref().clone(),
+            found: BTreeSet::new(),
+            damaged: Vec::new(),
+            removed: Vec::new(),
+        };
         for error in &errors {
             mistakes.add_error(error);
         }
@@ -94,14 +102,20 @@ impl<'t> Mistakes<'t> {
                 Ok(read) => return (Some(read), mistakes),
                 Err(error) => error,
             };
-            mistakes.add_error(&error);
             let removed = error.span().and_then(|span| remove(rest.get_mut(), &span));
+            let is_inside = |path: &[Step]| mistakes.removed.iter().any(|earlier| earlier.starts_with(path));
+            // A key that is missing may be the one that could not be read.
+            let follows = error.message().starts_with("missing field") && removed.as_deref().is_some_and(is_inside);
+            if !follows {
+                mistakes.add_error(&error);
+            }
             let Some(path) = removed else { break };
             mistakes.damaged.push(match path.as_slice() {
                 [Step::Key(_)] => Part::Top,
                 [Step::Key(key), Step::Place(at), ..] if key == ARM => Part::Arm(*at),
                 _ => Part::Other,
             });
+            mistakes.removed.push(path);
         }
         (None, mistakes)
     }
@@ -114,7 +128,8 @@ impl<'t> Mistakes<'t> {
                 Place::Arm(at, _) => origins.get(at).copied(),
                 Place::Key(_) | Place::Split(_) => None,
             };
-            let is_there = matches!(place, Place::Key(key) if self.file.contains_key(key));
+            let is_removed = |key: &str| self.removed.contains(&vec![Step::Key(key.to_owned())]);
+            let is_there = matches!(place, Place::Key(key) if self.file.contains_key(key) && !is_removed(key));
             // What follows from another mistake is none.
             let follows = match (cause, origin) {
                 (Cause::Itself, None) => false,
@@ -271,6 +286,13 @@ mod tests {
         let said = wrong("qestion = 'q?'\nseconds = 1\n[[arm]]\nname = 'a'\nrun = { comand = 'true' }\n");
         assert_eq!(said.lines().count(), 3, "{said}");
         assert!(said.contains("did you mean \"question\"?") && said.contains("did you mean \"command\"?"), "{said}");
+        let said = wrong(
+            "question = 'q?'\nmetric = { name = 'm', beter = 'lower' }\nseconds = 'x'\n[[arm]]\nname = 'a'\n\
+            run = { command = 'true' }\n",
+        );
+        let expected = "experiment x: 2 mistakes\n  line 2: unknown key \"beter\": did you mean \"better\"?\n  \
+            line 3: invalid type: string \"x\", expected a whole number";
+        assert_eq!(said, expected);
         let said = wrong("seconds = 1\n[[arm]]\nname = 'a'\n");
         assert!(said.contains("the key \"question\" is missing") && said.contains("scripts or a command"), "{said}");
     }
