@@ -54,6 +54,11 @@ pub struct Request {
 /// # Errors
 /// The server cannot be reached, or its first answers fail. What fails in a check is in the report.
 pub async fn examine(request: &Request) -> Result<Report, Error> {
+    // What waits in it is large, and callers keep it in futures of their own.
+    Box::pin(examined(request)).await
+}
+
+async fn examined(request: &Request) -> Result<Report, Error> {
     let begun = Instant::now();
     let mut server = Server::open(&request.db, request.planner.as_ref()).await?;
     let mut snapshot = Snapshot::read(&server.session.client).await?;

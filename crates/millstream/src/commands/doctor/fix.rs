@@ -87,7 +87,7 @@ pub async fn fix(args: &FixArgs, output: Output, signals: &Signals) -> Result<Ex
         kinds: KINDS,
         root: None,
     };
-    let report = Box::pin(examine(&request)).await?;
+    let report = examine(&request).await?;
     let finding = report.findings.iter().find(|finding| finding.key == args.key);
     let finding = finding.ok_or_else(|| not_found(&args.key, &report))?;
     let (journal, place) = (changes::journal()?, place(Some(db.clone()))?);

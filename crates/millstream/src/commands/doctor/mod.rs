@@ -191,7 +191,7 @@ pub async fn run(args: &DoctorArgs, output: Output, signals: &Signals) -> Result
         kinds: KINDS,
         root: None,
     };
-    let report = Box::pin(examine(&request)).await?;
+    let report = examine(&request).await?;
     let report = earlier.iter().fold(report, |report, earlier| earlier.compared(report));
     if output.is_json() {
         output.json(&report)?;
