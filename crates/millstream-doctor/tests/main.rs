@@ -22,6 +22,7 @@ mod partition;
 mod proof;
 mod replication;
 mod role_setting;
+mod server_faults;
 mod server_more;
 mod standby;
 mod vacuum_causes;
