@@ -283,10 +283,14 @@ impl Database {
     }
 }
 
-/// From now on the session writes nothing, waits for no lock, holds nobody up for long, and takes no object of a user's
-/// schema for one of the system's.
+/// From now on the session writes nothing, waits for no lock, holds nobody up for long, takes no object of a user's schema
+/// for one of the system's, and works on one processor. Its statements are too short to be worth compiling.
 async fn restrict(session: &Connection) -> Result<(), Error> {
-    let sql = format!("set default_transaction_read_only = on; set search_path = pg_catalog; {}", timeouts());
+    let sql = format!(
+        "set default_transaction_read_only = on; set search_path = pg_catalog; set jit = off; \
+         set max_parallel_workers_per_gather = 0; {}",
+        timeouts()
+    );
     Ok(session.client.batch_execute(&sql).await?)
 }
 

@@ -24,6 +24,7 @@ mod replication;
 mod role_setting;
 mod server_faults;
 mod server_more;
+mod servers;
 mod standby;
 mod vacuum_causes;
 mod written_setting;

@@ -17,6 +17,7 @@ mod distinct;
 mod doctor;
 mod doctor_change;
 mod doctor_disk;
+mod doctor_healthy;
 mod doctor_index;
 mod doctor_measure;
 mod doctor_watch;

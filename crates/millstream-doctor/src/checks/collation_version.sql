@@ -1,8 +1,15 @@
 -- Collations of which the library has another version now than the one with which indexes were built: that of the
 -- database, and others that an index uses. $1: at most so many.
 with used as materialized (
-    select distinct unnest(i.indcollation::oid[]) as oid
-    from pg_index as i join pg_class as c on c.oid = i.indexrelid and c.relpersistence <> 't'
+    -- Many indexes have few different lists.
+    select distinct one::oid as oid
+    from
+        (select distinct indcollation from pg_index
+            where indrelid not in (select oid from pg_class where relpersistence = 't')
+        ) as lists
+        cross join string_to_table(lists.indcollation::text, ' ') as one
+    where
+        one <> ''
 ),
 versions as materialized (
     select

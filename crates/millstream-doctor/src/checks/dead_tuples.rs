@@ -41,8 +41,8 @@ async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, 
     let least = task.threshold("table_mb") * 1e6;
     // With a holder, autovacuum comes again and again and removes nothing.
     let (sql, held) = (include_str!("dead_tuples.sql"), holder.is_some());
-    let rows = client.query(sql, &[&least, &held, &ROWS_MAX, &None::<f64>]).await?;
-    let small = client.query(sql, &[&(least / SMALLER_MAX), &held, &LOOKED_AT_MAX, &Some(least)]).await?;
+    let all = client.query(sql, &[&(least / SMALLER_MAX), &held, &ROWS_MAX, &least, &LOOKED_AT_MAX]).await?;
+    let (small, rows): (Vec<Row>, Vec<Row>) = all.into_iter().partition(|row| row.get("is_small"));
     if rows.is_empty() && small.is_empty() {
         return Ok(Seen::default().but(server.blind_to_sessions()));
     }

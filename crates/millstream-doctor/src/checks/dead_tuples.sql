@@ -1,6 +1,7 @@
 -- Tables, also TOAST tables, with more dead row versions than autovacuum waits for, by this table's own settings, and
 -- how fast autovacuum may work on them. $1: smaller tables do not count, in bytes. $2: also tables that autovacuum has
--- just visited. $3: at most so many. $4: if not null, larger tables do not count.
+-- just visited. $3: at most so many. $4: tables that are smaller than this come apart, and are at most $5. All in one
+-- statement, because the counters of each table are looked up.
 with relation as (
     select
         c.oid,
@@ -20,7 +21,7 @@ with relation as (
     from
         pg_class as c
         left join pg_class as w on w.reltoastrelid = c.oid and c.relkind = 't'
-        join pg_class as o on o.oid = coalesce(w.oid, c.oid)
+        join pg_class as o on o.oid = coalesce(w.oid, c.oid) and o.relkind in ('r', 'm')
         join pg_namespace as n on n.oid = o.relnamespace
     where
         c.relkind in ('r', 'm', 't')
@@ -112,9 +113,27 @@ tables as (
         left join work as w on w.relid = r.oid
     where
         r.bytes >= $1::float8
-        and ($4::float8 is null or r.bytes < $4)
+),
+ranked as (
+    select
+        *,
+        bytes < $4::float8 as is_small,
+        row_number() over (
+            partition by bytes < $4::float8
+            order by dead::float8 / greatest(live + dead, 1) * bytes desc, owner, is_toast
+        ) as place
+    from
+        tables
+    where
+        dead > trigger
+        and may_count
+        and (
+            $2 or in_progress or not enabled or last_vacuum is null
+            or last_vacuum < now() - make_interval(secs => 10 * naptime)
+        )
 )
 select
+    is_small,
     owner,
     is_toast,
     prefix,
@@ -135,17 +154,11 @@ select
     (
         select coalesce(sum(x.relpages), 0)::float8
         from pg_index as i join pg_class as x on x.oid = i.indexrelid
-        where i.indrelid = tables.oid
+        where i.indrelid = ranked.oid
     ) as index_pages
 from
-    tables
+    ranked
 where
-    dead > trigger
-    and may_count
-    and (
-        $2 or in_progress or not enabled or last_vacuum is null
-        or last_vacuum < now() - make_interval(secs => 10 * naptime)
-    )
+    place <= case when is_small then $5::bigint else $3::bigint end
 order by
-    dead::float8 / greatest(live + dead, 1) * bytes desc, owner, is_toast
-limit $3
+    place

@@ -1,7 +1,10 @@
 -- Indexes that another index of the same table replaces: pg_get_indexdef shows the same but for the name and the word
 -- unique. Kept is the one that a constraint, a partitioned index, a replica identity or a cluster order needs, else the
 -- one that is used most. $1: at most so many.
-with recursive alike as (
+with recursive numbered as (
+    select *, count(*) over (partition by indrelid, indkey::text) as number from pg_index where indisvalid
+),
+alike as materialized (
     -- Only these are worth a definition.
     select
         c.oid,
@@ -12,19 +15,18 @@ with recursive alike as (
         i.indisunique,
         i.indimmediate,
         i.indisprimary or i.indisexclusion or i.indisreplident or i.indisclustered or c.relispartition
-            or exists (select from pg_constraint as k where k.conindid = c.oid) as needed,
-        count(*) over (partition by i.indrelid, i.indkey::text) as number
+            or c.oid in (select conindid from pg_constraint) as needed
     from
-        pg_index as i
+        numbered as i
         join pg_class as c on c.oid = i.indexrelid
     where
-        i.indisvalid
+        i.number > 1
         and c.relkind in ('i', 'I')
         and c.relpersistence <> 't'
         and c.relnamespace not in ('pg_catalog'::regnamespace, 'pg_toast'::regnamespace)
 ),
 tree as (
-    select oid as root, oid from alike where number > 1
+    select oid as root, oid from alike
     union all
     -- A partitioned index has its pages and counters in those of the partitions.
     select t.root, h.inhrelid from tree as t join pg_inherits as h on h.inhparent = t.oid
@@ -55,9 +57,8 @@ defined as (
         join used as u using (oid)
         cross join lateral (select pg_get_indexdef(a.oid) as definition offset 0) as d
     where
-        a.number > 1
         -- It was dropped meanwhile.
-        and d.definition is not null
+        d.definition is not null
 ),
 ranked as (
     select

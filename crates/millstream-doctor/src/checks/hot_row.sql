@@ -11,22 +11,27 @@ with counters as (
     where d.datname = current_database()
 )
 select
-    format('%I.%I', s.schemaname, s.relname) as name,
-    s.n_live_tup as live,
-    s.n_tup_upd as updates,
-    s.n_tup_upd / s.n_live_tup as per_row,
-    (select count(*) from pg_locks as l where l.relation = s.relid and l.locktype = 'tuple' and not l.granted) as waiting,
-    s.n_tup_upd / greatest(counters.seconds, 1) as per_second,
+    format('%I.%I', n.nspname, c.relname) as name,
+    s.live,
+    s.updates,
+    s.updates / s.live as per_row,
+    (select count(*) from pg_locks as l where l.relation = c.oid and l.locktype = 'tuple' and not l.granted) as waiting,
+    s.updates / greatest(counters.seconds, 1) as per_second,
     counters.seconds
 from
-    pg_stat_user_tables as s
-    join pg_class as c on c.oid = s.relid and c.relpersistence <> 't'
+    pg_class as c
+    join pg_namespace as n on n.oid = c.relnamespace and n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast')
+    cross join lateral (
+        select pg_stat_get_live_tuples(c.oid) as live, pg_stat_get_tuples_updated(c.oid) as updates offset 0
+    ) as s
     cross join counters
 where
-    s.n_live_tup between 1 and $1::float8
-    and s.n_tup_upd >= $2::float8
-    and s.n_tup_upd >= $3::float8 * s.n_live_tup
-    and s.n_tup_upd >= $4::float8 * greatest(counters.seconds, 1)
+    c.relkind in ('r', 'm')
+    and c.relpersistence <> 't'
+    and s.live between 1 and $1::float8
+    and s.updates >= $2::float8
+    and s.updates >= $3::float8 * s.live
+    and s.updates >= $4::float8 * greatest(counters.seconds, 1)
 order by
     updates desc, name
 limit $5

@@ -28,8 +28,8 @@ with sizes as (
         i.indisvalid
         and n.nspname !~ '^pg_toast'
         and n.nspname not in ('pg_catalog', 'information_schema')
-        and x.relpages::float8 * current_setting('block_size')::float8 >= $1::float8
-        and ($4::float8 is null or x.relpages::float8 * current_setting('block_size')::float8 < $4)
+        and x.relpages >= $1::float8 / (select current_setting('block_size')::float8)
+        and ($4::float8 is null or x.relpages < $4 / (select current_setting('block_size')::float8))
     order by
         x.relpages desc
     limit case when $4 is not null then $5::bigint end

@@ -1,27 +1,27 @@
 -- Columns of JSON documents that views and indexes with expressions read, each with the text by which they read it. Of a
 -- partitioned index, only the root counts. $1: at most so many. $2: whether the texts are wanted.
-with columns as materialized (
-    -- First, because few columns hold documents.
-    select attrelid, attnum from pg_attribute where atttypid in ('json'::regtype, 'jsonb'::regtype) and attnum > 0
-),
-dependent as materialized (
-    select c.attrelid, c.attnum, d.classid, d.objid
+with reader as materialized (
+    -- First, because there are few of them.
+    select 'pg_rewrite'::regclass as class, w.oid, w.ev_class as relation
     from
-        columns as c
-        join pg_depend as d
-            on d.refclassid = 'pg_class'::regclass and d.refobjid = c.attrelid and d.refobjsubid = c.attnum
+        pg_rewrite as w
+        join pg_class as v on v.oid = w.ev_class
+        join pg_namespace as n on n.oid = v.relnamespace and n.nspname not in ('pg_catalog', 'information_schema')
+    union all
+    select 'pg_class'::regclass, indexrelid, indexrelid
+    from pg_index
+    where indisvalid and (indexprs is not null or indpred is not null)
 ),
 reading as (
-    select d.attrelid, d.attnum, w.ev_class as reader
-    from dependent as d join pg_rewrite as w on w.oid = d.objid
-    where d.classid = 'pg_rewrite'::regclass
-    union
-    select d.attrelid, d.attnum, i.indexrelid
-    from dependent as d join pg_index as i on i.indexrelid = d.objid
+    select distinct a.attrelid, a.attnum, r.relation as reader
+    from
+        reader as r
+        join pg_depend as d on d.classid = r.class and d.objid = r.oid
+        join pg_attribute as a on a.attrelid = d.refobjid and a.attnum = d.refobjsubid
     where
-        d.classid = 'pg_class'::regclass
-        and i.indisvalid
-        and (i.indexprs is not null or i.indpred is not null)
+        d.refclassid = 'pg_class'::regclass
+        and a.attnum > 0
+        and a.atttypid in ('json'::regtype, 'jsonb'::regtype)
 ),
 readers as materialized (
     -- Only those that are returned have a text: to make that of a view locks the view and its tables.

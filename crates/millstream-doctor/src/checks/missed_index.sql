@@ -10,23 +10,21 @@ select
         from unnest(i.indkey::int2[]) with ordinality as k (attnum, place)
         where k.attnum = 0 order by k.place limit 1) as key,
     i.indisunique and i.indnkeyatts = 1 and i.indpred is null as is_unique,
-    s.seq_scan as reads,
-    s.seq_tup_read as rows_read
+    pg_stat_get_numscans(t.oid) as reads,
+    pg_stat_get_tuples_returned(t.oid) as rows_read
 from
     pg_index as i
     join pg_class as x on x.oid = i.indexrelid and x.relkind = 'i' and x.relpersistence <> 't'
     join pg_namespace as n on n.oid = x.relnamespace
     join pg_class as t on t.oid = i.indrelid
     join pg_namespace as tn on tn.oid = t.relnamespace
-    join pg_stat_user_indexes as u on u.indexrelid = i.indexrelid
-    join pg_stat_user_tables as s on s.relid = i.indrelid
 where
-    0 = any (i.indkey::int2[])
+    i.indexprs is not null
     and i.indisvalid
-    and tn.nspname not in ('pg_catalog', 'information_schema')
-    and u.idx_scan = 0
+    and tn.nspname not in ('pg_catalog', 'information_schema', 'pg_toast')
+    and pg_stat_get_numscans(i.indexrelid) = 0
     and t.reltuples >= $1::float8
-    and s.seq_scan >= $2::float8
+    and pg_stat_get_numscans(t.oid) >= $2::float8
 order by
     rows_read desc, name
 limit $3

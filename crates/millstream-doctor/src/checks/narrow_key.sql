@@ -1,30 +1,37 @@
 -- Columns of keys whose largest value is near the largest of their type, and that get their numbers from no sequence.
 -- $1: from this share on. $2: at most so many.
-with narrow as (
+with keys as (
+    select indrelid as attrelid, indkey[0] as attnum
+    from pg_index
+    where indisunique and indnkeyatts = 1
+    union
+    -- Where the key that it refers to has the same type, that one shows the same.
+    select k.conrelid, k.conkey[1]
+    from
+        pg_constraint as k
+        join pg_attribute as a on a.attrelid = k.conrelid and a.attnum = k.conkey[1]
+        join pg_attribute as o on o.attrelid = k.confrelid and o.attnum = k.confkey[1]
+    where
+        k.contype = 'f'
+        and cardinality(k.conkey) = 1
+        and o.atttypid <> a.atttypid
+),
+narrow as materialized (
     select
         a.attrelid,
         a.attnum,
         a.attname,
-        y.oid::regtype::text as type,
-        case y.oid when 'int2'::regtype then 32767 else 2147483647 end as end_value
+        a.atttypid::regtype::text as type,
+        case a.atttypid when 'int2'::regtype then 32767 else 2147483647 end as end_value
     from
-        pg_attribute as a
-        join pg_type as y on y.oid = a.atttypid and y.oid in ('int2'::regtype, 'int4'::regtype)
+        keys
+        join pg_attribute as a using (attrelid, attnum)
     where
-        a.attnum > 0
+        a.atttypid in ('int2'::regtype, 'int4'::regtype)
+        and a.attnum > 0
         and not a.attisdropped
         and a.attidentity = ''
         and a.attinhcount = 0
-        and (
-            exists (
-                select from pg_index as i
-                where i.indrelid = a.attrelid and i.indisunique and i.indkey[0] = a.attnum and i.indnkeyatts = 1
-            )
-            or exists (
-                select from pg_constraint as k
-                where k.conrelid = a.attrelid and k.contype = 'f' and k.conkey = array[a.attnum]
-            )
-        )
         -- What a sequence numbers is in sequence-end.
         and not exists (
             select from pg_depend as d
@@ -50,9 +57,17 @@ used as (
         narrow as n
         join pg_class as c on c.oid = n.attrelid and c.relpersistence <> 't' and c.relkind in ('r', 'p')
         join pg_namespace as m on m.oid = c.relnamespace and m.nspname <> 'pg_catalog'
-        join pg_stats as s on s.schemaname = m.nspname and s.tablename = c.relname and s.attname = n.attname
-    where
-        s.inherited = (c.relkind = 'p')
+        -- For one column after the other: the view is not made to be joined.
+        cross join lateral (
+            select p.histogram_bounds, p.most_common_vals
+            from pg_stats as p
+            where
+                p.schemaname = m.nspname
+                and p.tablename = c.relname
+                and p.attname = n.attname
+                and p.inherited = (c.relkind = 'p')
+            offset 0
+        ) as s
 )
 select
     attrelid::regclass::text as table_name,

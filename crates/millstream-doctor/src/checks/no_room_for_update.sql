@@ -1,19 +1,27 @@
 -- Large tables without a fillfactor of their own whose updates move rows to other pages. $1, $2: at least so many updates
 -- and rows. $3: at least so many percent of the updates. $4: at most so many. PostgreSQL 15 does not count moves; there,
 -- updates that touched every index stand for them.
-with tables as (
+with updated as materialized (
+    select oid, reloptions
+    from pg_class
+    where
+        relkind in ('r', 'm')
+        and relpersistence <> 't'
+        and pg_stat_get_tuples_updated(oid) >= $1::float8
+        and pg_stat_get_live_tuples(oid) >= $2::float8
+),
+tables as (
     select
         format('%I.%I', s.schemaname, s.relname) as name,
         s.n_tup_upd as updates,
         coalesce((to_jsonb(s) ->> 'n_tup_newpage_upd')::bigint, s.n_tup_upd - s.n_tup_hot_upd) as moved,
         to_jsonb(s) ? 'n_tup_newpage_upd' as is_counted
     from
-        pg_stat_user_tables as s
-        join pg_class as c on c.oid = s.relid and c.relpersistence <> 't'
+        updated as c
+        -- Looked up for few tables: the view is not made to be joined.
+        cross join lateral (select * from pg_stat_user_tables as t where t.relid = c.oid offset 0) as s
     where
-        s.n_tup_upd >= $1::float8
-        and s.n_live_tup >= $2::float8
-        and not exists (select from pg_options_to_table(c.reloptions) where option_name = 'fillfactor')
+        not exists (select from pg_options_to_table(c.reloptions) where option_name = 'fillfactor')
         and exists (select from pg_index as i where i.indrelid = c.oid)
 )
 select

@@ -22,7 +22,8 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
     let rows = client.query(include_str!("sequence_end.sql"), &[&share, &ROWS_MAX]).await?;
     // The last value of a sequence that the role may not read is null.
     let hidden = "select count(*) from pg_sequence join pg_class as c on c.oid = seqrelid and c.relpersistence <> 't' \
-                  where not has_sequence_privilege(seqrelid, 'select, usage')";
+                  where not pg_has_role('pg_read_all_data', 'usage') \
+                  and not has_sequence_privilege(seqrelid, 'select, usage')";
     let hidden: i64 = client.query_one(hidden, &[]).await?.get(0);
     let unseen = (hidden > 0).then(|| {
         format!("sequences that this role may not read: {hidden}; grant pg_read_all_data to it, or select on them")

@@ -32,7 +32,7 @@ with sizes as (
     from
         pg_class as c
         left join pg_class as w on w.reltoastrelid = c.oid and c.relkind = 't'
-        join pg_class as o on o.oid = coalesce(w.oid, c.oid)
+        join pg_class as o on o.oid = coalesce(w.oid, c.oid) and o.relkind in ('r', 'm')
         join pg_namespace as n on n.oid = o.relnamespace
     where
         -- A TOAST table that was never vacuumed has no space that vacuum made free.
@@ -40,8 +40,8 @@ with sizes as (
         and c.relpersistence <> 't'
         and n.nspname !~ '^pg_toast'
         and n.nspname not in ('pg_catalog', 'information_schema')
-        and c.relpages::float8 * current_setting('block_size')::float8 >= $1::float8
-        and ($4::float8 is null or c.relpages::float8 * current_setting('block_size')::float8 < $4)
+        and c.relpages >= $1::float8 / (select current_setting('block_size')::float8)
+        and ($4::float8 is null or c.relpages < $4 / (select current_setting('block_size')::float8))
     order by
         c.relpages desc
     limit case when $4 is not null then $5::bigint end
