@@ -333,7 +333,7 @@ impl<'a> Course<'a> {
 fn show_both(finding: &mut Finding) {
     let change = finding.repair.as_ref().and_then(|repair| repair.change.as_ref()).or(finding.experiment.as_ref());
     let Some(Change { kind, target, value: Some(value) }) = change else { return };
-    let place = finding.evidence.iter().position(|one| one.name == *target);
+    let place = finding.evidence.iter().position(|one| one.name == *target || one.name == "value");
     if kind == "setting"
         && let Some(place) = place
     {

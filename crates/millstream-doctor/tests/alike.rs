@@ -46,8 +46,7 @@ async fn what_looks_like_a_fault_of_a_server_is_silent() {
 #[tokio::test]
 async fn a_disk_that_rotates_and_answers_late_has_the_right_flag() {
     let database = testkit::database().await;
-    let scheduler = ("sys/block/sda/queue/scheduler", "[mq-deadline] none\n");
-    let place = machine(&[("sys/block/sda/queue/rotational", "1\n"), scheduler]);
+    let place = machine(&[("sys/block/sda/queue/rotational", "1\n")]);
     // As if every read took longer than that of a disk without heads.
     for (fast, expected) in [("0", vec![]), ("1e9", vec![("sda".to_owned(), Level::Info)])] {
         let settings = format!("[threshold.rotational-flag]\nfast_ms = {fast}\nslow_ms = 0");

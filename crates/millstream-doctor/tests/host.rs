@@ -121,9 +121,8 @@ const FAULTS: &[Fault] = &[
         check: "rotational-flag",
         // Whatever the disk of the test answers in.
         settings: FAST,
-        // Virtual disks say that they rotate. Without a scheduler nothing depends on it.
-        alike: &[("sys/block/sda/queue/rotational", "1\n")],
-        fault: &[("sys/block/sda/queue/rotational", "1\n"), ("sys/block/sda/queue/scheduler", "[mq-deadline] none\n")],
+        alike: &[],
+        fault: &[("sys/block/sda/queue/rotational", "1\n")],
         subject: "sda",
         level: Level::Info,
     },

@@ -17,13 +17,18 @@ pub(super) const CHECK: Check = Check {
 /// Schedulers that delay requests for the sake of order and fairness.
 const ORDERING: &[&str] = &["bfq", "cfq", "anticipatory"];
 
+/// Whether the chosen one of these schedulers orders requests.
+pub(super) fn orders(all: &str) -> bool {
+    ORDERING.contains(&choice(all))
+}
+
 fn look(host: &Host, task: &Task) -> Seen {
     let found = host.disks().into_iter().filter_map(|(role, disk)| {
         let file = format!("/sys/block/{disk}/queue/scheduler");
         let all = host.word(&file)?;
         let scheduler = choice(&all);
         let rotates = host.number(&format!("/sys/block/{disk}/queue/rotational"))? != 0.0;
-        if rotates || !ORDERING.contains(&scheduler) {
+        if rotates || !orders(&all) {
             return None;
         }
         let sentence = format!(

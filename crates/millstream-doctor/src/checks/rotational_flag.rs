@@ -1,5 +1,6 @@
 //! Check `rotational-flag`: the kernel takes a fast disk for one that rotates, or the other way round.
 
+use super::disk_scheduler::orders;
 use crate::check::{Check, Look, Seen, Task, Threshold};
 use crate::host::Host;
 use crate::limits::{DISK_READ_TIME_MAX, DISK_READS_MAX, DISKS_READ_MAX};
@@ -28,9 +29,8 @@ fn look(host: &Host, task: &Task) -> Seen {
     for (role, disk) in disks.iter().take(DISKS_READ_MAX) {
         let flag = format!("/sys/block/{disk}/queue/rotational");
         let Some(says) = host.number(&flag) else { continue };
-        // Virtual disks mostly say that they rotate. Without a scheduler the kernel does not order requests by it.
         let scheduler = host.word(&format!("/sys/block/{disk}/queue/scheduler")).unwrap_or_default();
-        if says != 0.0 && scheduler.contains("[none]") {
+        if says != 0.0 && is_virtual(disk) && !orders(&scheduler) {
             continue;
         }
         // `/sys` has `!` where the name has a slash.
@@ -44,6 +44,11 @@ fn look(host: &Host, task: &Task) -> Seen {
         }
     }
     seen.but((!unseen.is_empty()).then(|| unseen.join("; ")))
+}
+
+/// Virtual machines show such disks as rotating, whatever is below them. The names are those of virtio and of Xen.
+fn is_virtual(disk: &str) -> bool {
+    ["vd", "xvd"].iter().any(|beginning| disk.starts_with(beginning))
 }
 
 /// Why a disk could not be read, with what would allow it.
@@ -93,6 +98,11 @@ fn finding(task: &Task, role: &str, disk: &str, flag: &str, rotates: bool, laten
 mod tests {
     use super::*;
     use std::collections::BTreeMap;
+
+    #[test]
+    fn disks_of_virtual_machines_are_known_by_their_names() {
+        assert!(is_virtual("vda") && is_virtual("xvdb") && !is_virtual("sda") && !is_virtual("loop3"));
+    }
 
     #[test]
     fn a_flag_is_wrong_only_if_the_reads_disagree() {
