@@ -15,6 +15,8 @@ from
     join pg_namespace as rn on rn.oid = r.relnamespace
 where
     c.relispartition
+    -- Most databases have none.
+    and (select exists (select from pg_inherits))
 order by
     t.oid
 limit $1

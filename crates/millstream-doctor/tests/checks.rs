@@ -187,7 +187,8 @@ pub(crate) const FAULTS: &[Fault] = &[
         alike: "create table big (id bigserial); select setval('big_id_seq', 2000000000);
             create sequence round maxvalue 100 cycle; select setval('round', 99);
             create sequence high minvalue 1000000 maxvalue 1000100; select setval('high', 1000010);
-            create sequence falling increment -1 minvalue 1 maxvalue 100; select setval('falling', 90)",
+            create sequence falling increment -1 minvalue 1 maxvalue 100; select setval('falling', 90);
+            create sequence endless; select setval('endless', 9000000000000000000)",
         fault: "create table small (id serial); select setval('small_id_seq', 2000000000)",
         subject: "public.small_id_seq",
         level: Level::Critical,
@@ -255,10 +256,21 @@ pub(crate) const FAULTS: &[Fault] = &[
             insert into counted overriding system value select 2000000000 + generate_series(1, 1000); analyze counted;
             create table plain (a int); insert into plain select 2000000000 + generate_series(1, 1000); analyze plain",
         fault: "create table near (id int primary key); insert into near select 2000000000 + generate_series(1, 1000);
-            analyze near",
+            create table child (near int references near); insert into child select id from near;
+            analyze near; analyze child",
         subject: "public.near.id",
         level: Level::Critical,
-        repair: "alter table near alter id type bigint; analyze near",
+        repair: "alter table child drop constraint child_near_fkey; alter table near alter id type bigint; analyze near",
+    },
+    Fault {
+        check: "narrow-key",
+        settings: "",
+        alike: "create table wide (id bigint primary key); insert into wide select 2000000000 + generate_series(1, 1000);
+            create table calm (wide bigint references wide); insert into calm select id from wide; analyze wide; analyze calm",
+        fault: "create table late (wide int references wide); insert into late select id from wide; analyze late",
+        subject: "public.late.wide",
+        level: Level::Critical,
+        repair: "alter table late alter wide type bigint; analyze late",
     },
     Fault {
         check: "prefix-index",

@@ -25,14 +25,17 @@ narrow as materialized (
         case a.atttypid when 'int2'::regtype then 32767 else 2147483647 end as end_value
     from
         keys
-        join pg_attribute as a using (attrelid, attnum)
+        -- One look-up for each key: a scan would read all columns of the database.
+        cross join lateral (
+            select c.* from pg_attribute as c where c.attrelid = keys.attrelid and c.attnum = keys.attnum offset 0
+        ) as a
     where
         a.atttypid in ('int2'::regtype, 'int4'::regtype)
         and a.attnum > 0
         and not a.attisdropped
         and a.attidentity = ''
         and a.attinhcount = 0
-        -- What a sequence numbers is in sequence-end.
+        -- What a sequence numbers is in sequence-end. Few columns come so far, so it is looked up for each.
         and not exists (
             select from pg_depend as d
             where
@@ -42,10 +45,12 @@ narrow as materialized (
                 and d.refobjsubid = a.attnum
                 and d.deptype in ('a', 'i')
                 and exists (select from pg_sequence as s where s.seqrelid = d.objid)
+            offset 0
         )
         and not exists (
             select from pg_attrdef as f join pg_depend as d on d.objid = f.oid join pg_class as s on s.oid = d.refobjid
             where f.adrelid = a.attrelid and f.adnum = a.attnum and s.relkind = 'S'
+            offset 0
         )
 ),
 used as (

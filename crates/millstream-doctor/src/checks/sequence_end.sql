@@ -9,7 +9,7 @@ with columns as (
         and d.refclassid = 'pg_class'::regclass
         and d.refobjsubid > 0
         and d.deptype in ('a', 'i')
-    union
+    union all
     select d.sequence, d.adrelid, d.adnum, false
     from
         (
@@ -52,12 +52,20 @@ fits as (
     from
         columns as k
         join pg_class as t on t.oid = k.table_oid
-        join pg_attribute as a on a.attrelid = k.table_oid and a.attnum = k.attnum
-        join pg_type as y on y.oid = a.atttypid
+        cross join lateral (
+            select c.attname, c.attnum, c.atttypid, c.attinhcount
+            from pg_attribute as c
+            where c.attrelid = k.table_oid and c.attnum = k.attnum
+            -- One look-up for both numbers.
+            offset 0
+        ) as a
         left join (values
             ('int2'::regtype, 32767::numeric, -32768::numeric),
             ('int4'::regtype, 2147483647, -2147483648)
-        ) as narrow (type, top, bottom) on narrow.type = coalesce(nullif(y.typbasetype, 0), y.oid)
+        ) as narrow (type, top, bottom) on narrow.type = case
+            when a.atttypid = 'int8'::regtype then a.atttypid
+            else (select coalesce(nullif(y.typbasetype, 0), y.oid) from pg_type as y where y.oid = a.atttypid)
+        end
     where
         t.relkind in ('r', 'p', 'f')
         and t.relpersistence <> 't'

@@ -1,7 +1,24 @@
 -- Large tables, also TOAST tables, with the space that their rows need, by the statistics of their columns; those of
 -- which nothing is known come last. $1: smaller tables do not count, in bytes. $2: at least so many percent are free,
 -- or nobody knows. $3: at most so many. $4: if not null, larger tables do not count, and only so many ($5) of the others.
-with sizes as (
+with sized as materialized (
+    select *
+    from pg_class
+    where
+        relkind in ('r', 'm', 't')
+        and relpersistence <> 't'
+        and relpages >= $1::float8 / (select current_setting('block_size')::float8)
+        and ($4::float8 is null or relpages < $4 / (select current_setting('block_size')::float8))
+),
+large as materialized (
+    select c.*, c.oid as owner from sized as c where c.relkind in ('r', 'm')
+    union all
+    -- A TOAST table that was never vacuumed has no space that vacuum made free.
+    select c.*, o.oid
+    from sized as c join pg_class as o on o.reltoastrelid = c.oid and o.relkind in ('r', 'm')
+    where c.relkind = 't' and c.reltuples >= 0
+),
+sizes as (
     select
         c.oid,
         o.oid as owner,
@@ -18,9 +35,13 @@ with sizes as (
         ) / 100 as filled,
         -- What a rewrite copies besides these rows: indexes, and the table's other part with its index.
         (select coalesce(sum(x.relpages), 0)::float8 * current_setting('block_size')::float8
-            from pg_class as x
-            where (x.oid in (o.oid, o.reltoastrelid) and x.oid <> c.oid)
-                or x.oid in (select indexrelid from pg_index where indrelid in (o.oid, o.reltoastrelid))
+            from (
+                select relpages from pg_class where oid in (o.oid, o.reltoastrelid) and oid <> c.oid
+                union all
+                select k.relpages
+                from pg_index as i join pg_class as k on k.oid = i.indexrelid
+                where i.indrelid in (o.oid, o.reltoastrelid)
+            ) as x
         ) as other_bytes,
         (select count(*) from pg_attribute as a
             where a.attrelid = o.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated <> 'v') as columns,
@@ -30,18 +51,12 @@ with sizes as (
             pg_stat_get_last_analyze_time(o.oid), pg_stat_get_last_autoanalyze_time(o.oid)
         ))::float8 as analyze_age
     from
-        pg_class as c
-        left join pg_class as w on w.reltoastrelid = c.oid and c.relkind = 't'
-        join pg_class as o on o.oid = coalesce(w.oid, c.oid) and o.relkind in ('r', 'm')
+        large as c
+        join pg_class as o on o.oid = c.owner and o.relkind in ('r', 'm')
         join pg_namespace as n on n.oid = o.relnamespace
     where
-        -- A TOAST table that was never vacuumed has no space that vacuum made free.
-        (c.relkind in ('r', 'm') or (c.relkind = 't' and c.reltuples >= 0))
-        and c.relpersistence <> 't'
-        and n.nspname !~ '^pg_toast'
+        n.nspname !~ '^pg_toast'
         and n.nspname not in ('pg_catalog', 'information_schema')
-        and c.relpages >= $1::float8 / (select current_setting('block_size')::float8)
-        and ($4::float8 is null or c.relpages < $4 / (select current_setting('block_size')::float8))
     order by
         c.relpages desc
     limit case when $4 is not null then $5::bigint end
