@@ -64,8 +64,8 @@ impl Earlier {
         let seconds = row.get::<_, f64>(0) - self.snapshot.at;
         let mut spent: BTreeMap<i64, f64> = BTreeMap::new();
         for one in Snapshot::statements(client, Some(database)).await? {
-            let before = self.snapshot.statement(database, one.id).map_or(0.0, |before| before.milliseconds);
-            if one.milliseconds < before {
+            let before = self.snapshot.milliseconds_of(database, one.id).min(one.milliseconds);
+            if self.snapshot.statement(database, one.id).is_some_and(|before| one.milliseconds < before.milliseconds) {
                 return Ok(None);
             }
             spent.insert(one.id, one.milliseconds - before);

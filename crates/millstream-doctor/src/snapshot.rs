@@ -12,6 +12,9 @@ use tokio_postgres::Client;
 pub struct Snapshot {
     /// The time by the server's clock, in seconds since 1970.
     pub at: f64,
+    /// What tells the server's data from those of others (`pg_control_system`); empty if this role may not know it.
+    #[serde(default)]
+    pub system: String,
     /// The statements that have taken the most time.
     pub statements: Vec<StatementCount>,
     /// Sessions that were opened in each database.
@@ -58,10 +61,17 @@ impl Snapshot {
     /// # Errors
     /// The server's. Statements that are not counted, or that this role may not see, are none.
     pub(crate) async fn read(client: &Client) -> Result<Self, Error> {
-        let row = client.query_one("select date_part('epoch', clock_timestamp())::float8", &[]).await?;
+        let sql = "select date_part('epoch', clock_timestamp())::float8, \
+                   case when has_function_privilege('pg_control_system()', 'execute') then 1 else 0 end";
+        let row = client.query_one(sql, &[]).await?;
+        let system = match row.get::<_, i32>(1) {
+            0 => String::new(),
+            _ => client.query_one("select system_identifier::text from pg_control_system()", &[]).await?.get(0),
+        };
         let settings = client.query(include_str!("snapshot_settings.sql"), &[]).await?;
         Ok(Self {
             at: row.get(0),
+            system,
             statements: Self::statements(client, None).await?,
             sessions: Self::sessions(client).await?,
             tables: Self::tables(client).await?,
@@ -108,6 +118,18 @@ impl Snapshot {
             rows: number(row, "rows"),
         };
         Ok(rows.iter().map(size).collect())
+    }
+
+    /// Whether two snapshots are of the same server, as far as that is known.
+    pub fn is_of_same_server(&self, other: &Self) -> bool {
+        self.system.is_empty() || other.system.is_empty() || self.system == other.system
+    }
+
+    /// The time that a statement had taken. If it was not among those that took most, it is at most theirs.
+    pub(crate) fn milliseconds_of(&self, database: &str, id: i64) -> f64 {
+        let is_full = i64::try_from(self.statements.len()).is_ok_and(|count| count >= SNAPSHOT_STATEMENTS_MAX);
+        let least = self.statements.last().filter(|_| is_full).map_or(0.0, |one| one.milliseconds);
+        self.statement(database, id).map_or(least, |one| one.milliseconds)
     }
 
     /// What a statement had counted.

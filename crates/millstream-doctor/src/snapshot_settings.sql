@@ -2,12 +2,20 @@
 -- what is nobody's business.
 select
     s.name,
-    s.reset_val || case when s.unit is null then '' else ' ' || s.unit end as value
+    case
+        when s.unit in ('B', 'kB', '8kB', 'MB') and s.reset_val::float8 > 0
+        then pg_size_pretty(
+            s.reset_val::numeric * case s.unit when 'kB' then 1024 when '8kB' then 8192 when 'MB' then 1048576 else 1 end
+        )
+        else s.reset_val || case when s.unit is null then '' else ' ' || s.unit end
+    end as value
 from
     pg_settings as s
 where
     s.reset_val is distinct from s.boot_val
-    and s.source not in ('client', 'override', 'session')
+    -- What a role or a database has is not the server's.
+    and s.source in ('configuration file', 'command line', 'environment variable')
+    and s.context <> 'internal'
     and (s.vartype <> 'string' or s.name in ('shared_preload_libraries', 'synchronous_standby_names', 'wal_level'))
     and s.name not in ('port', 'in_hot_standby', 'transaction_read_only', 'transaction_isolation')
 order by

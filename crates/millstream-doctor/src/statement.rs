@@ -16,7 +16,7 @@ pub(crate) struct Counted {
     /// It begins as a statement that only reads.
     is_query: bool,
     /// The server makes a plan for it, as for no `vacuum` and no `commit`.
-    is_planned: bool,
+    pub(crate) is_planned: bool,
     pub(crate) calls: u64,
     /// Rows that all calls returned.
     pub(crate) rows: u64,
@@ -43,8 +43,13 @@ struct Since {
 }
 
 impl Counted {
-    /// Its text as a report shows it: on one line, and not too long.
+    /// Its text as a report shows it: on one line, and not too long. Of a statement that is not planned only the first word:
+    /// the server keeps its constants, a password for instance.
     pub(crate) fn shown(&self) -> String {
+        if !self.is_planned {
+            let word: String = self.sql.trim_start().chars().take_while(|c| c.is_alphabetic()).collect();
+            return format!("{word} ..");
+        }
         shown(&self.sql)
     }
 

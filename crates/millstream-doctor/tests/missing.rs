@@ -6,7 +6,8 @@ use millstream_doctor::{Request, examine};
 use millstream_model::{Finding, Level};
 use millstream_testkit as testkit;
 
-const SETTINGS: &str = "[threshold.missing-index]\nrows = 1000\ncalls = 1\nreads = 2\npercent = 0\nwarning_percent = 0";
+const SETTINGS: &str =
+    "[threshold.missing-index]\nrows = 1000\ncalls = 1\nreads = 2\npercent = 0\nwarning_percent = 0\nsaved_ms = 0";
 
 /// What only looks alike: a value that most rows have, also where another condition leaves few of them, a small table, and a
 /// row that the key finds.

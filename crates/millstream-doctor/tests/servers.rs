@@ -51,6 +51,7 @@ const SERVERS: &[Planted] = &[
             ("select distinct kind from event", 2),
         ],
         settings: "[threshold.foreign-key-without-index]\nrows = 1000
+            [threshold.missing-index]\nsaved_ms = 0
             [threshold.prefix-index]\nindex_mb = 0
             [threshold.unused-index]\nindex_mb = 0\ndays = 0
             [threshold.hot-row]\nupdates = 2\nper_row = 2\nper_second = 0

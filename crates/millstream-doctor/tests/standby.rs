@@ -42,7 +42,8 @@ async fn a_standby_is_examined_as_a_whole_and_changes_only_its_own_settings() {
         let request = Request { root: Some(machine.path().to_owned()), ..request(&url, &[], "") };
         let report = examine(&request).await.unwrap();
         assert!(
-            report.standby && text(&report, true).contains("a standby (make repairs on its primary)"),
+            report.standby
+                && text(&report, true).contains("a standby (make repairs of tables and indexes on its primary)"),
             "{report:?}"
         );
 

@@ -36,9 +36,12 @@ fn write_with_mode(path: &Path, text: &str, mode: u32) -> io::Result<()> {
         Ok(()) | Err(_) => {}
     }
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&new)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&new, path)?;
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&new, path));
+    if written.is_err() {
+        // On a full disk it would take what little room there is.
+        let _ = fs::remove_file(&new);
+    }
+    written?;
     sync_name(path)
 }
 

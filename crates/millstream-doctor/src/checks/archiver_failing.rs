@@ -22,19 +22,23 @@ async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
     if !row.get::<_, bool>("archives") {
         return Ok(Seen::default());
     }
-    let (waiting, unseen) = if server.may_monitor {
-        let row = client.query_one("select count(*) from pg_ls_archive_statusdir() where name like '%.ready'", &[]);
-        (u64::try_from(row.await?.get::<_, i64>(0)).unwrap_or(0), None)
+    let (waiting, oldest, unseen) = if server.may_monitor {
+        let row = client.query_one(include_str!("archiver_failing_ready.sql"), &[]).await?;
+        (number(&row, "waiting"), row.get::<_, Option<f64>>("seconds"), None)
     } else {
-        (0, Some("how many WAL files wait for the archive; grant pg_monitor to this role to see it".to_owned()))
+        (0, None, Some("how many WAL files wait for the archive; grant pg_monitor to this role to see it".to_owned()))
     };
     let (is_failing, has_command): (bool, bool) = (row.get("is_failing"), row.get("has_command"));
     let archived_ago: Option<f64> = row.get("archived_ago");
     let last = archived_ago.map_or_else(|| "never".to_owned(), |seconds| format!("{} ago", age(seconds)));
-    let is_long = archived_ago.is_none_or(|seconds| seconds >= 60.0 * task.threshold("critical_minutes"));
+    // An idle server archives seldom: what counts is how long a file has waited.
+    let is_long = oldest.or(archived_ago).is_none_or(|seconds| seconds >= 60.0 * task.threshold("critical_minutes"));
     let many = waiting as f64 >= task.threshold("files");
     let sentence = match (has_command, is_failing) {
         (false, _) if waiting > 0 => "archive_mode is on, but there is no archive_command".to_owned(),
+        (true, true) if archived_ago.is_none() => {
+            "the archive command fails, and has never archived a file of WAL".to_owned()
+        }
         (true, true) => format!("the archive command fails; it last archived a file of WAL {last}"),
         (true, false) if many => {
             format!("{} files of WAL wait for the archive", millstream_model::quantity::count(waiting))

@@ -11,8 +11,10 @@ from
 where
     c.reltuples >= $1::float8
     and s.seq_scan >= $2::float8
-    -- Most reads go to the end.
-    and s.seq_tup_read >= s.seq_scan * c.reltuples / 2
+    -- Most reads go to the end. Each parallel process counts as a read, and reads a part.
+    and s.seq_tup_read >= s.seq_scan * c.reltuples / (
+        2 * (1 + (select setting::float8 from pg_settings where name = 'max_parallel_workers_per_gather'))
+    )
 order by
     s.seq_tup_read desc,
     table_name

@@ -57,14 +57,17 @@ used as (
     select
         n.*,
         (s.histogram_bounds::text::bigint[])[array_upper(s.histogram_bounds::text::bigint[], 1)] as bound,
-        (select max(v) from unnest(s.most_common_vals::text::bigint[]) as v) as common
+        (select max(v) from unnest(s.most_common_vals::text::bigint[]) as v) as common,
+        -- Hashes and random numbers are no counter: they come in no order, or are negative.
+        coalesce(abs(s.correlation) > 0.9, false)
+            and coalesce((s.histogram_bounds::text::bigint[])[1], 0) >= 0 as counts_up
     from
         narrow as n
         join pg_class as c on c.oid = n.attrelid and c.relpersistence <> 't' and c.relkind in ('r', 'p')
         join pg_namespace as m on m.oid = c.relnamespace and m.nspname <> 'pg_catalog'
         -- For one column after the other: the view is not made to be joined.
         cross join lateral (
-            select p.histogram_bounds, p.most_common_vals
+            select p.histogram_bounds, p.most_common_vals, p.correlation
             from pg_stats as p
             where
                 p.schemaname = m.nspname
@@ -84,6 +87,7 @@ from
     used
 where
     greatest(bound, common) >= $1::float8 * end_value
+    and counts_up
 order by
     greatest(bound, common)::float8 / end_value desc, 1, 2
 limit $2

@@ -8,7 +8,9 @@ select
 from
     pg_settings as s
 where
-    s.name in ('seq_page_cost', 'random_page_cost', 'cpu_tuple_cost', 'cpu_index_tuple_cost', 'cpu_operator_cost')
-    or s.name like 'enable\_%' and s.vartype = 'bool' and s.category like 'Query Tuning%'
+    -- What a role or a database has is not the server's.
+    s.source not in ('database', 'user', 'database user', 'client')
+    and (s.name in ('seq_page_cost', 'random_page_cost', 'cpu_tuple_cost', 'cpu_index_tuple_cost', 'cpu_operator_cost')
+    or s.name like 'enable\_%' and s.vartype = 'bool' and s.category like 'Query Tuning%')
 order by
     s.name

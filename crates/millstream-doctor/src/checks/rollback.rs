@@ -39,7 +39,7 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
     }
     let sentence = format!("{share:.0} % of the transactions are rolled back, {per_second:.1} a second");
     Ok(task
-        .finding(Level::Warning, "", sentence)
+        .finding(Level::Info, "", sentence)
         .with("transactions rolled back", count(rollbacks), "pg_stat_database")
         .with("transactions committed", count(commits), "pg_stat_database")
         .counted(seconds)

@@ -29,7 +29,7 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
         };
         task.finding(level, name.clone(), sentence)
             .with("rows", count(row, "rows"), "pg_class.reltuples")
-            .with("primary and unique keys", "none", "pg_index")
+            .with("keys that tell rows apart", "none", "pg_index, pg_class.relreplident")
             .unless("rows are only added, as to a log, and duplicates do not matter")
             .repaired(
                 "give it a primary key: of its columns, or a new one",

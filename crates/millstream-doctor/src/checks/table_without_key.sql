@@ -1,34 +1,51 @@
--- Tables without a key that tells all their rows apart, and a publication that needs one. $1: smaller ones do not count,
--- in rows. $2: at most so many.
+-- Tables without a key that tells all their rows apart, and those of a publication whose updates fail for want of one.
+-- $1: smaller ones do not count, in rows, unless they are published. $2: at most so many.
+with published as materialized (
+    -- As the server sees it: by default only a primary key identifies a row.
+    select c.oid, min(p.pubname) as publication
+    from
+        pg_publication as p
+        join pg_publication_tables as t on t.pubname = p.pubname
+        join pg_namespace as n on n.nspname = t.schemaname
+        join pg_class as c on c.relnamespace = n.oid and c.relname = t.tablename
+    where
+        (p.pubupdate or p.pubdelete)
+        and c.relreplident <> 'f'
+        and not exists (
+            select from pg_index as i
+            where
+                i.indrelid = c.oid
+                and i.indisvalid
+                and (c.relreplident = 'd' and i.indisprimary or c.relreplident = 'i' and i.indisreplident)
+        )
+    group by
+        c.oid
+)
 select
     format('%I.%I', n.nspname, c.relname) as name,
     greatest(c.reltuples, 0)::bigint as rows,
-    (
-        select min(p.pubname)
-        from pg_publication as p join pg_publication_tables as t on t.pubname = p.pubname
-        where
-            (p.pubupdate or p.pubdelete)
-            and t.schemaname = n.nspname
-            and t.tablename = c.relname
-            and c.relreplident <> 'f'
-    ) as publication
+    u.publication
 from
     pg_class as c
     join pg_namespace as n on n.oid = c.relnamespace
+    left join published as u on u.oid = c.oid
 where
     c.relkind in ('r', 'p')
     and c.relpersistence <> 't'
     and n.nspname not in ('pg_catalog', 'information_schema')
-    -- Partitions and children come under their parent.
-    and not exists (select from pg_inherits as h where h.inhrelid = c.oid)
     and not exists (select from pg_depend as d where d.objid = c.oid and d.deptype = 'e')
-    and c.reltuples >= $1::float8
-    and not exists (
-        select from pg_index as i
-        where
-            i.indrelid = c.oid
-            and i.indisvalid
-            and (i.indisprimary or i.indisunique and i.indpred is null)
+    and (
+        u.oid is not null
+        -- Partitions come under their parent.
+        or not c.relispartition
+        and c.reltuples >= $1::float8
+        and not exists (
+            select from pg_index as i
+            where
+                i.indrelid = c.oid
+                and i.indisvalid
+                and (i.indisprimary or i.indisunique and i.indpred is null)
+        )
     )
 order by
     publication nulls last, rows desc, name

@@ -35,7 +35,7 @@ async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, 
                 },
                 "with analyze the statement is executed",
             )
-            .run([format!("-- explain (analyze, buffers) {}", one.shown())])
+            .run(one.is_planned.then(|| format!("-- explain (analyze, buffers) {}", one.shown())))
     });
     let found: Seen = found.collect();
     Ok(found.but(statements.unseen.clone()))

@@ -3,14 +3,15 @@ select
     g.tgrelid::regclass::text as table_name,
     quote_ident(coalesce(k.conname, g.tgname)) as name,
     k.oid is not null as is_key,
-    format('%s disabled', count(*)) as states
+    case count(*) when 1 then 'disabled' else format('%s disabled', count(*)) end as states
 from
     pg_trigger as g
     join pg_class as c on c.oid = g.tgrelid and c.relpersistence <> 't'
     left join pg_constraint as k on k.oid = g.tgconstraint and g.tgisinternal and k.contype = 'f'
 where
     g.tgenabled = 'D'
-    and g.tgparentid = 0
+    -- A partition's trigger comes under its parent's, if that is disabled too.
+    and not exists (select from pg_trigger as p where p.oid = g.tgparentid and p.tgenabled = 'D')
     and (not g.tgisinternal or k.oid is not null)
 group by
     1, 2, 3

@@ -90,7 +90,7 @@ impl Difference {
 
     /// Whether nothing happened.
     pub fn is_empty(&self) -> bool {
-        self.slower.is_empty() && self.grown.is_empty() && self.settings.is_empty()
+        self.slower.is_empty() && self.grown.is_empty() && self.settings.is_empty() && self.unknown.is_none()
     }
 }
 
@@ -105,9 +105,7 @@ fn slower(before: &Snapshot, now: &Snapshot) -> Result<Vec<Slower>, String> {
     if is_gone || pairs.iter().any(|(before, now)| now.calls < before.calls) {
         return Err("statements, because their counters began anew since then".to_owned());
     }
-    let spent = |one: &StatementCount| {
-        one.milliseconds - before.statement(&one.database, one.id).map_or(0.0, |before| before.milliseconds)
-    };
+    let spent = |one: &StatementCount| (one.milliseconds - before.milliseconds_of(&one.database, one.id)).max(0.0);
     let all: f64 = now.statements.iter().map(spent).sum();
     let slower = pairs.into_iter().filter_map(|(before, now)| {
         let calls = now.calls - before.calls;

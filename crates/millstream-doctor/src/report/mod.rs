@@ -220,7 +220,7 @@ fn ways(finding: &Finding) -> Vec<(&'static str, String)> {
 /// The first line of a report.
 fn title(report: &Report) -> String {
     let provider = report.provider.as_ref().map(|provider| format!(" ({provider})")).unwrap_or_default();
-    let standby = if report.standby { ", a standby (make repairs on its primary)" } else { "" };
+    let standby = if report.standby { ", a standby (make repairs of tables and indexes on its primary)" } else { "" };
     let databases = match report.databases.as_slice() {
         [one] => format!("database {one}"),
         many => format!("{} databases", many.len()),
@@ -241,7 +241,9 @@ fn summary(report: &Report) -> Option<String> {
         count(Level::Info, "note", "notes"),
     ];
     let counts = counts.into_iter().flatten().collect::<Vec<_>>().join(", ");
-    Some(format!("{counts}; most urgent: {}", first.key))
+    // Notes are not urgent.
+    let urgent = (first.level > Level::Info).then(|| format!("; most urgent: {}", first.key));
+    Some(format!("{counts}{}", urgent.unwrap_or_default()))
 }
 
 /// What a finding costs, if that is known.
@@ -293,10 +295,17 @@ fn happened(report: &Report) -> Vec<String> {
 
 /// How long ago the earlier look was, if something is known of what happened since.
 fn since(report: &Report) -> Option<String> {
-    let difference = report.changes.as_ref()?.difference.as_ref()?;
+    let changes = report.changes.as_ref()?;
+    let Some(difference) = &changes.difference else {
+        return Some("The earlier report has no snapshot, so only the findings are compared".to_owned());
+    };
     let nothing =
         if difference.is_empty() { ": no statement grew slower, no table grew, no setting was changed" } else { "" };
-    Some(format!("In the {} since the earlier look{nothing}", quantity::age(difference.seconds)))
+    Some(format!(
+        "In the {} since the earlier look{}",
+        quantity::age(difference.seconds),
+        if nothing.is_empty() { ":" } else { nothing }
+    ))
 }
 
 /// Since when the server counts, and what began later.

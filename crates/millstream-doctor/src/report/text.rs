@@ -1,8 +1,8 @@
 //! A report as text for a terminal of 80 columns.
 
 use super::{
-    Report, class, cost, counting, fix_options, happened, is_of_machine, level, restart, since, summary, surroundings,
-    title, typed, ways,
+    Report, Skip, class, cost, counting, fix_options, happened, is_of_machine, level, restart, since, summary,
+    surroundings, title, typed, ways,
 };
 use crate::check::Check;
 use millstream_model::Finding;
@@ -52,9 +52,13 @@ pub fn text(report: &Report, all: bool) -> String {
     if !report.skipped.is_empty() {
         page.blank();
         page.add("", "Not looked at:");
-        for skip in &report.skipped {
-            let place = skip.database.as_ref().map(|name| format!(" in {name}")).unwrap_or_default();
-            page.add("  ", &format!("{}{place}: {}", skip.check, skip.why));
+        for (check, databases, why) in together(&report.skipped) {
+            let place = match databases.as_slice() {
+                [] => String::new(),
+                [one] => format!(" in {one}"),
+                many => format!(" in {} databases", many.len()),
+            };
+            page.add("  ", &format!("{check}{place}: {why}"));
         }
     }
     let mut names = vec![("Without findings: ", &report.passed), ("Silenced: ", &report.silenced)];
@@ -75,6 +79,23 @@ pub fn text(report: &Report, all: bool) -> String {
         }
     }
     page.0
+}
+
+/// What was not looked at, each reason once for all databases that it holds for.
+fn together(skipped: &[Skip]) -> Vec<(&str, Vec<&str>, &str)> {
+    let mut all: Vec<(&str, Vec<&str>, &str)> = Vec::new();
+    // How long counters have counted differs from database to database.
+    let reason = |why: &str| why.split(" of counters, has ").next().unwrap_or_default().to_owned();
+    for skip in skipped {
+        let is_same = |(check, databases, why): &&mut (&str, Vec<&str>, &str)| {
+            *check == skip.check && reason(why) == reason(&skip.why) && !databases.is_empty() && skip.database.is_some()
+        };
+        match all.iter_mut().find(is_same) {
+            Some((_, databases, _)) => databases.extend(skip.database.as_deref()),
+            None => all.push((&skip.check, skip.database.as_deref().into_iter().collect(), &skip.why)),
+        }
+    }
+    all
 }
 
 /// The manual page of a check, as wide as a report. Its tables stay as they are.
@@ -149,7 +170,7 @@ impl Page {
         let place = finding.database.as_ref().map(|name| format!(" in {name}")).unwrap_or_default();
         let what = match (finding.subject.is_empty(), place.is_empty()) {
             (true, true) => String::new(),
-            _ => format!("{}{place}: ", finding.subject),
+            _ => format!("{}{place}: ", finding.subject).trim_start().to_owned(),
         };
         let whole = format!("{}: {what}{}", finding.check, finding.sentence);
         self.add(&format!("{}: ", level(finding.level)), &whole);

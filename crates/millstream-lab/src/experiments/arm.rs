@@ -358,8 +358,11 @@ impl Setup {
         if self.rate.is_some() && !self.rate().is_some_and(|rate| rate > 0.0) {
             refuse("rate", "rate must be a positive number".to_owned());
         }
-        if self.scripts.is_none() == self.command.is_none() {
+        if self.scripts.is_none() && self.command.is_none() {
             refuse("scripts", "it needs either scripts or a command".to_owned());
+        }
+        if self.scripts.is_some() && self.command.is_some() {
+            refuse("scripts", "it has both scripts and a command: it can run only one of them".to_owned());
         }
         if let Some(Err(why)) = self.command.as_ref().filter(|_| self.shell == Some(false)).map(|text| words(text)) {
             refuse("command", format!("{why}, and shell = false"));

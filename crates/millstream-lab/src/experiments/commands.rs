@@ -32,6 +32,15 @@ impl Commands {
         Self { a: a.to_owned(), b: b.to_owned(), ..Self::default() }
     }
 
+    /// A program of theirs that PATH does not have. A path, and what a shell runs, is not looked for.
+    pub fn missing_program(&self) -> Option<String> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let is_missing =
+            |name: &String| !name.contains('/') && !std::env::split_paths(&path).any(|dir| dir.join(name).is_file());
+        let first = |command: &String| words(command).ok()?.into_iter().next();
+        [&self.a, &self.b].into_iter().filter(|_| !self.shell).filter_map(first).find(is_missing)
+    }
+
     /// The experiment that compares them.
     ///
     /// # Errors
@@ -102,6 +111,15 @@ impl Commands {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_that_is_nowhere_is_named() {
+        let missing = |a: &str| Commands::new(a, "true").missing_program();
+        assert_eq!(missing("surely-no-such-program --x"), Some("surely-no-such-program".to_owned()));
+        assert_eq!((missing("sh -c true"), missing("/nowhere/x")), (None, None));
+        let by_shell = Commands { shell: true, ..Commands::new("surely-no-such-program", "true") };
+        assert_eq!(by_shell.missing_program(), None);
+    }
     use crate::core::Better;
 
     #[test]

@@ -46,7 +46,15 @@ impl Earlier {
     }
 
     /// Adds to a report what differs from it, with the changes of ours that did it.
-    pub fn compared(&self, report: Report) -> Report {
+    ///
+    /// # Errors
+    /// It is of another server.
+    pub fn compared(&self, report: Report) -> Result<Report, Failure> {
+        let both = self.snapshot().zip(report.snapshot.as_ref());
+        if both.is_some_and(|(before, now)| !before.is_of_same_server(now)) {
+            return Err(Failure::user("the earlier look is of another server")
+                .hint("give --since a report or a record of this server"));
+        }
         let mut report = match self {
             Self::Report(earlier) => report.since(earlier),
             Self::Record(snapshot) => report.since_snapshot(snapshot),
@@ -64,7 +72,7 @@ impl Earlier {
             let last = made.iter().rev().find(|entry| entry.target == setting.name && is_it(entry.state));
             setting.change = last.map(|entry| entry.number);
         }
-        report
+        Ok(report)
     }
 }
 
@@ -75,6 +83,10 @@ impl Earlier {
 pub fn record(path: &Path, look: &Snapshot) -> Result<(), Failure> {
     let text = if path.exists() { read(path)? } else { String::new() };
     let lines: Vec<&str> = text.lines().collect();
+    if let Some(first) = recorded(&text).next().filter(|first| !first.is_of_same_server(look)) {
+        return Err(Failure::user(format!("{} has looks at another server, {}", path.display(), first.system))
+            .hint("name another file, one for each server"));
+    }
     if let Some(at) = lines.iter().position(|line| serde_json::from_str::<Snapshot>(line).is_err()) {
         return Err(Failure::user(format!("{}, line {}: this is no look of doctor watch", path.display(), at + 1))
             .hint("name another file, or one that does not exist"));

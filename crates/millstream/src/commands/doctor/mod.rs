@@ -192,7 +192,10 @@ pub async fn run(args: &DoctorArgs, output: Output, signals: &Signals) -> Result
         root: None,
     };
     let report = examine(&request).await?;
-    let report = earlier.iter().fold(report, |report, earlier| earlier.compared(report));
+    let report = match &earlier {
+        Some(earlier) => earlier.compared(report)?,
+        None => report,
+    };
     if output.is_json() {
         output.json(&report)?;
     } else {

@@ -112,8 +112,12 @@ pub async fn watch(args: &WatchArgs, output: Output, signals: &Signals) -> Resul
         }
     }
     if let Some(path) = &args.record {
-        looks::record(path, &activity.snapshot().await?)?;
-        note(&format!("record: {}", path.display()));
+        let recorded = activity.snapshot().await.map_err(Failure::from).and_then(|look| looks::record(path, &look));
+        match recorded {
+            Ok(()) => note(&format!("record: {}", path.display())),
+            // The answer is worth more than the last look.
+            Err(failure) => note(&format!("warning: the last look was not recorded: {failure}")),
+        }
     }
     let (seconds, after) = (begun.elapsed().as_secs_f64(), activity.tables().await?);
     let recording = recorder.finish().await.map_err(failed)?;

@@ -23,6 +23,7 @@ use millstream_lab::experiments::{ChosenMetric, Commands, Request, Selection};
 use millstream_lab::guest::Request as GuestRequest;
 use millstream_lab::limits::WARM_UP_RUNS_MAX;
 use millstream_lab::recorder::{self, Options};
+use millstream_model::words::option;
 use std::path::{Path, PathBuf};
 
 const RUN_EXAMPLES: &str = "\
@@ -121,12 +122,12 @@ struct RunArgs {
     seconds: Option<u32>,
 
     /// Largest scale of pgbench's tables [default: the experiment's]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", conflicts_with = "a", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     scale_max: Option<u32>,
 
     /// PostgreSQL for arms that name none, as a major version or the directory of its
     /// programs [default: the newest installed]
-    #[arg(long, value_name = "VERSION", conflicts_with = "db")]
+    #[arg(long, value_name = "VERSION", conflicts_with_all = ["db", "a"])]
     postgres: Option<String>,
 
     /// Compare two command lines, without an experiment: the first. It is split into words as by a shell, and
@@ -397,6 +398,10 @@ async fn run_experiments(args: &RunArgs, output: Output, signals: Signals) -> Re
         warm_up_runs: args.warm_up.unwrap_or(0),
         shell: args.shell,
     });
+    if let Some(name) = commands.as_ref().and_then(Commands::missing_program) {
+        return Err(Failure::user(format!("there is no program {name} in PATH"))
+            .hint(format!("{} runs the commands by a shell, which knows some words more", option("shell"))));
+    }
     let (experiments, out) = (&args.experiments, args.out.as_deref());
     let scale_max = args.scale_max;
     let is_guest = args.in_guest;
