@@ -1,8 +1,8 @@
 //! A report as one page without references to other files.
 
 use super::{
-    Report, class, cost, counting, fix_options, happened, is_of_machine, level, restart, since, summary, surroundings,
-    title, typed, ways,
+    Report, class, cost, counting, danger, fix_options, happened, is_of_machine, level, restart, since, summary,
+    surroundings, title, typed, ways,
 };
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
 use millstream_model::Finding;
@@ -77,6 +77,7 @@ fn section(finding: &Finding) -> Markup {
                 @if let Some(database) = &finding.database { " in " (database) }
             }
             p { (finding.sentence) "." }
+            @if let Some(danger) = danger(finding) { p { b { "Danger: " } (danger) "." } }
             @if let Some(cost) = cost(finding) { p { b { "Costs: " } (cost) "." } }
             p.source { "This is " (class(finding)) "." }
             table {

@@ -250,12 +250,16 @@ fn summary(report: &Report) -> Option<String> {
 fn cost(finding: &Finding) -> Option<String> {
     let time = finding.time_percent.map(|percent| format!("{percent:.0} % of the time"));
     let waste = finding.waste_bytes.filter(|bytes| *bytes > 0).map(quantity::bytes);
-    let danger = finding.danger.map(|danger| match danger {
-        Danger::Data => "data may be lost or wrong".to_owned(),
-        Danger::Service => "the server may stop, or refuse work".to_owned(),
-    });
-    let all: Vec<String> = danger.into_iter().chain(time).chain(waste).collect();
+    let all: Vec<String> = time.into_iter().chain(waste).collect();
     (!all.is_empty()).then(|| all.join("; "))
+}
+
+/// What a finding endangers, in words.
+fn danger(finding: &Finding) -> Option<&'static str> {
+    finding.danger.map(|danger| match danger {
+        Danger::Data => "data may be lost or wrong",
+        Danger::Service => "the server may stop, or refuse work",
+    })
 }
 
 /// A note about the machine: most machines of its kind give it, whatever their servers do.

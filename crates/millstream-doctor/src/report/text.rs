@@ -1,7 +1,7 @@
 //! A report as text for a terminal of 80 columns.
 
 use super::{
-    Report, Skip, class, cost, counting, fix_options, happened, is_of_machine, level, restart, since, summary,
+    Report, Skip, class, cost, counting, danger, fix_options, happened, is_of_machine, level, restart, since, summary,
     surroundings, title, typed, ways,
 };
 use crate::check::Check;
@@ -174,6 +174,9 @@ impl Page {
         };
         let whole = format!("{}: {what}{}", finding.check, finding.sentence);
         self.add(&format!("{}: ", level(finding.level)), &whole);
+        if let Some(danger) = danger(finding) {
+            self.add("  danger: ", danger);
+        }
         if let Some(cost) = cost(finding) {
             self.add("  costs: ", &cost);
         }

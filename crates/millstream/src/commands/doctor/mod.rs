@@ -199,7 +199,8 @@ pub async fn run(args: &DoctorArgs, output: Output, signals: &Signals) -> Result
     if output.is_json() {
         output.json(&report)?;
     } else {
-        output.line(text(&report, args.all).trim_end())?;
+        // Who asks for a check wants to read what it finds.
+        output.line(text(&report, args.all || !args.checks.is_empty()).trim_end())?;
     }
     if let Some(path) = &args.html {
         write_page(path, &html(&report))?;
