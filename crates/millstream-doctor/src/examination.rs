@@ -61,8 +61,9 @@ pub async fn examine(request: &Request) -> Result<Report, Error> {
 async fn examined(request: &Request) -> Result<Report, Error> {
     let begun = Instant::now();
     let mut server = Server::open(&request.db, request.planner.as_ref()).await?;
-    let mut snapshot = Snapshot::read(&server.session.client).await?;
-    server.earlier = earlier(request, &snapshot);
+    // Without it nothing can be compared, and all else can be examined.
+    let mut snapshot = Snapshot::read(&server.session.client).await.ok();
+    server.earlier = earlier(request, snapshot.as_ref());
     let mut course = Course::of(request, begun);
     let looking = Host::of(&server, request.root.as_deref());
     let host = tokio::time::timeout_at(course.deadline.into(), looking).await;
@@ -96,8 +97,8 @@ async fn examined(request: &Request) -> Result<Report, Error> {
         let opening = Database::open(&server, name, measure_time(left, databases.len() - before));
         match tokio::time::timeout_at(course.deadline.into(), opening).await {
             Ok(Ok(database)) => {
-                if *name != server.session.server.database {
-                    snapshot.tables.extend(Snapshot::tables(&database.session.client).await?);
+                if let Some(snapshot) = snapshot.as_mut().filter(|_| *name != server.session.server.database) {
+                    snapshot.tables.extend(Snapshot::tables(&database.session.client).await.unwrap_or_default());
                 }
                 course.database(&server, &database).await;
             }
@@ -107,14 +108,14 @@ async fn examined(request: &Request) -> Result<Report, Error> {
     }
     course.later(&server, &host).await;
     let container = host.as_ref().ok().and_then(Host::container);
-    Ok(Report { container, snapshot: Some(snapshot), ..course.report(&server, databases, begun) })
+    Ok(Report { container, snapshot, ..course.report(&server, databases, begun) })
 }
 
 /// The look with which statements are compared.
-fn earlier(request: &Request, now: &Snapshot) -> Option<Earlier> {
+fn earlier(request: &Request, now: Option<&Snapshot>) -> Option<Earlier> {
     match &request.earlier {
         Some(earlier) => Some(Earlier::before(Arc::new(earlier.clone()))),
-        None => request.looks_apart.map(|apart| Earlier::now(Arc::new(now.clone()), apart)),
+        None => request.looks_apart.zip(now).map(|(apart, now)| Earlier::now(Arc::new(now.clone()), apart)),
     }
 }
 

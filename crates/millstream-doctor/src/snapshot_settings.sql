@@ -3,10 +3,11 @@
 select
     s.name,
     case
-        when s.unit in ('B', 'kB', '8kB', 'MB') and s.reset_val::float8 > 0
-        then pg_size_pretty(
-            s.reset_val::numeric * case s.unit when 'kB' then 1024 when '8kB' then 8192 when 'MB' then 1048576 else 1 end
-        )
+        when s.unit in ('B', 'kB', '8kB', 'MB') then
+            -- A negative size means something else.
+            case when s.reset_val like '-%' then s.reset_val else pg_size_pretty(
+                s.reset_val::numeric * case s.unit when 'kB' then 1024 when '8kB' then 8192 when 'MB' then 1048576 else 1 end
+            ) end
         else s.reset_val || case when s.unit is null then '' else ' ' || s.unit end
     end as value
 from
