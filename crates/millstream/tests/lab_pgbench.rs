@@ -194,14 +194,15 @@ fn two_command_lines_are_compared_by_what_they_print() {
     let prepare = format!("echo prepared >>{}", log.display());
     let [a, b] = [5, 7].map(|n| format!("printf '{{\"requests\": {n}}}'"));
     let mut lab = crate::process::command(&["lab", "run", "--a", &a, "--b", &b, "--metric", "requests,req/s,higher"]);
-    lab.args(["--prepare", &prepare, "--warm-up", "1", "--blocks", "8", "--out"]).arg(&out);
+    lab.args(["--prepare", &prepare, "--warm-up", "1", "--blocks", "8", "--steal-max", "100", "--out"]).arg(&out);
     let run = crate::process::run(&mut lab).ends(0);
     assert!(run.stdout.contains("Which of two commands has the better requests?"), "{run:?}");
     assert!(
         run.stdout.split_whitespace().collect::<Vec<_>>().join(" ").contains("b is faster than a by 40 %"),
         "{run:?}"
     );
-    assert_eq!(std::fs::read_to_string(&log).unwrap().lines().count(), 2 + 3 * 8);
+    // A run that is made again is prepared again.
+    assert!(std::fs::read_to_string(&log).unwrap().lines().count() >= 2 + 3 * 8, "{run:?}");
     let page = dir.path().join("page.html");
     let out = out.display().to_string();
     crate::process::millstream(&["lab", "report", &out, "--html", page.to_str().unwrap()]).ends(0);
