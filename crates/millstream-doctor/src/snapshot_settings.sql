@@ -6,7 +6,9 @@ select
         when s.unit in ('B', 'kB', '8kB', 'MB') then
             -- A negative size means something else.
             case when s.reset_val like '-%' then s.reset_val else pg_size_pretty(
-                s.reset_val::numeric * case s.unit when 'kB' then 1024 when '8kB' then 8192 when 'MB' then 1048576 else 1 end
+                -- The cast, so that the server could plan the counted statement again.
+                s.reset_val::numeric
+                * (case s.unit when 'kB' then 1024 when '8kB' then 8192 when 'MB' then 1048576 else 1 end)::numeric
             ) end
         else s.reset_val || case when s.unit is null then '' else ' ' || s.unit end
     end as value
