@@ -81,7 +81,7 @@ const SERVERS: &[Planted] = &[
         level: Level::Warning,
         danger: None,
     },
-    // Of the critical findings with danger to the data, the one that also fills the disk.
+    // Of the critical findings with danger to the data, the first by name. The archive has failed for seconds only.
     Planted {
         name: "danger",
         conf: &["fsync = off", "archive_mode = on", "archive_command = '/bin/false'"],
@@ -93,8 +93,8 @@ const SERVERS: &[Planted] = &[
         planner: None,
         busy: false,
         faults: &[
-            ("archiver-failing", ""),
             ("durability-off", "fsync"),
+            ("archiver-failing", ""),
             ("durability-off", "full_page_writes"),
             ("trigger-disabled", "public.bill.bill_customer_fkey"),
             ("trigger-disabled", "public.watched.guard"),

@@ -13,6 +13,9 @@ const CALLS_MIN: u64 = 5;
 /// A statement matters from this share of the time of all statements since the earlier look on, in percent.
 const SHARE_MIN: f64 = 1.0;
 
+/// Nor does one that has taken less time since then, in milliseconds: chance decides.
+const SPENT_MIN: f64 = 20.0;
+
 /// From this growth on a table has grown: as a factor, in bytes and in rows.
 const GROWN_TIMES: f64 = 1.1;
 const GROWN_BYTES_MIN: u64 = 10 << 20;
@@ -112,7 +115,7 @@ fn slower(before: &Snapshot, now: &Snapshot) -> Result<Vec<Slower>, String> {
         let milliseconds = now.milliseconds - before.milliseconds;
         let (before_ms, since_ms) = (before.milliseconds / before.calls as f64, milliseconds / calls as f64);
         let percent = 100.0 * milliseconds / all;
-        let is_known = before.calls >= CALLS_MIN && calls >= CALLS_MIN;
+        let is_known = before.calls >= CALLS_MIN && calls >= CALLS_MIN && milliseconds >= SPENT_MIN;
         (is_known && since_ms >= SLOWER_TIMES * before_ms && percent >= SHARE_MIN).then(|| Slower {
             database: now.database.clone(),
             text: now.text.clone(),
