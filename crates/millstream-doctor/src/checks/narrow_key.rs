@@ -46,7 +46,7 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
     });
     let found: Seen = found.collect();
     let hidden = "select count(*) from pg_class where relkind in ('r', 'p') and relpersistence <> 't' and reltuples > 0 \
-                  and relnamespace <> 'pg_catalog'::regnamespace \
+                  and relnamespace not in ('pg_catalog'::regnamespace, 'information_schema'::regnamespace) \
                   and not has_table_privilege(oid, 'select')";
     let hidden: i64 = database.session.client.query_one(hidden, &[]).await?.get(0);
     let unseen = (hidden > 0).then(|| {
