@@ -413,7 +413,7 @@ mod tests {
             ("run = { clients = 'x' }\n", "clients must be a number from 1 to"),
             ("run = { rate = 0 }\n", "rate must be a positive number"),
             ("run = { delay_ms = 1, via = 'socket' }\n", "a delay needs via"),
-            ("run = { command = 'true', scripts = ['b.sql'] }\n", "either scripts or a command"),
+            ("run = { command = 'true', scripts = ['b.sql'] }\n", "it has both scripts and a command"),
             ("[[arm]]\nname = 'a'\nabout = ''\n", "two arms are named \"a\""),
             ("after = 'c'\n", "a continues c, which is not there or below it"),
             (
