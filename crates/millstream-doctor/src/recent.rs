@@ -37,14 +37,19 @@ impl Earlier {
         Self { snapshot, ready: Instant::now() }
     }
 
+    /// Waits until the later look may follow, and returns the seconds since the earlier one, by the server's clock.
+    async fn seconds_later(&self, client: &Client) -> Result<f64, Error> {
+        tokio::time::sleep_until(self.ready).await;
+        let row = client.query_one("select date_part('epoch', clock_timestamp())::float8", &[]).await?;
+        Ok(row.get::<_, f64>(0) - self.snapshot.at)
+    }
+
     /// Takes the later look, and says how many sessions were opened a second in a database since the earlier one.
     ///
     /// # Errors
     /// The server's.
     pub(crate) async fn sessions_per_second(&self, client: &Client, database: &str) -> Result<Option<f64>, Error> {
-        tokio::time::sleep_until(self.ready).await;
-        let row = client.query_one("select date_part('epoch', clock_timestamp())::float8", &[]).await?;
-        let seconds = row.get::<_, f64>(0) - self.snapshot.at;
+        let seconds = self.seconds_later(client).await?;
         let now = Snapshot::sessions(client).await?.get(database).copied();
         let opened = now.zip(self.snapshot.sessions.get(database)).and_then(|(now, before)| now.checked_sub(*before));
         Ok(opened.map(|opened| opened as f64 / seconds.max(0.001)))
@@ -59,9 +64,7 @@ impl Earlier {
         if self.snapshot.statements.is_empty() {
             return Ok(None);
         }
-        tokio::time::sleep_until(self.ready).await;
-        let row = client.query_one("select date_part('epoch', clock_timestamp())::float8", &[]).await?;
-        let seconds = row.get::<_, f64>(0) - self.snapshot.at;
+        let seconds = self.seconds_later(client).await?;
         let mut spent: BTreeMap<i64, f64> = BTreeMap::new();
         for one in Snapshot::statements(client, Some(database)).await? {
             let before = self.snapshot.milliseconds_of(database, one.id).min(one.milliseconds);

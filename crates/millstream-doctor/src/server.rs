@@ -211,6 +211,11 @@ impl Database {
         })
     }
 
+    /// Why the work of its own sessions is not counted, if it is not. A standby counts its own.
+    pub(crate) fn uncounted_here(&self) -> Option<String> {
+        self.uncounted.clone().filter(|_| !self.is_standby())
+    }
+
     /// The statements that took the most time in it. They are read once.
     ///
     /// # Errors

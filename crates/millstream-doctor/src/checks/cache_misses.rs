@@ -25,8 +25,8 @@ pub(super) const CHECK: Check = Check {
 const NAMED_MAX: usize = 3;
 
 async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
-    if !database.session.server.in_recovery && database.uncounted.is_some() {
-        return Ok(Seen::default().but(database.uncounted.clone()));
+    if let Some(why) = database.uncounted_here() {
+        return Ok(Seen::default().but(Some(why)));
     }
     let client = &database.session.client;
     let row = client.query_one(include_str!("cache_misses.sql"), &[]).await?;

@@ -22,9 +22,8 @@ pub(super) const CHECK: Check = Check {
 };
 
 async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
-    // A standby counts its own.
-    if !database.session.server.in_recovery && database.uncounted.is_some() {
-        return Ok(Seen::default().but(database.uncounted.clone()));
+    if let Some(why) = database.uncounted_here() {
+        return Ok(Seen::default().but(Some(why)));
     }
     let client = &database.session.client;
     let now = match &database.earlier {
