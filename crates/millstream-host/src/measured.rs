@@ -73,7 +73,7 @@ async fn watch(program: &Path, mut child: Child, start: Instant) -> io::Result<M
     };
     child.end_group();
     // The process has ended but was not waited for, so the kernel still has its times.
-    let cpu_seconds = cpu_seconds(&format!("/proc/{}/stat", pid.as_raw_pid()));
+    let cpu_seconds = cpu_seconds(pid.as_raw_pid().cast_unsigned());
     let status = child.0.wait()?;
     let ((first, stdout), (_, stderr)) = (out.await??, err.await??);
     let seconds = |then: Instant| then.duration_since(start).as_secs_f64();

@@ -137,9 +137,9 @@ fn pids(file: &Path) -> BTreeSet<u32> {
 
 /// A process and its descendants.
 fn family(pid: u32) -> BTreeSet<u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let parents: Vec<(u32, u32)> = numbers.filter_map(|one| Some((one, parent_of(one)?))).collect();
+    let all = procfs::process::all_processes().into_iter().flatten().flatten();
+    let stats = all.filter_map(|process| process.stat().ok());
+    let parents: Vec<(u32, u32)> = stats.map(|stat| (stat.pid.cast_unsigned(), stat.ppid.cast_unsigned())).collect();
     let mut family = BTreeSet::from([pid]);
     loop {
         let more = parents.iter().filter(|(one, parent)| family.contains(parent) && !family.contains(one));
@@ -149,12 +149,6 @@ fn family(pid: u32) -> BTreeSet<u32> {
         }
         family.extend(more);
     }
-}
-
-/// The second field after the name in `/proc/PID/stat`; the name, in parentheses, may hold anything.
-fn parent_of(pid: u32) -> Option<u32> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! What the kernel knows of processes, and signals to them.
 
 use crate::account::Account;
-use rustix::param::clock_ticks_per_second;
+use procfs::process::{Process, Stat};
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
@@ -55,57 +56,54 @@ pub struct Ancestor {
 
 /// The process that has started this one, the one that has started that, and so on, as far as we can see.
 pub fn ancestors() -> Vec<Ancestor> {
-    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
-    let booted = stat.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok()).unwrap_or(0);
-    let mut next = rustix::process::getppid().map(|pid| pid.as_raw_pid().cast_unsigned());
+    let booted = procfs::boot_time_secs().unwrap_or(0);
+    let mut next = stat(std::process::id()).map(|stat| stat.ppid);
     let mut found = Vec::new();
-    while let Some(pid) = next.filter(|pid| *pid > 0) {
-        let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { break };
-        let Some((above, ancestor)) = ancestor(pid, &stat, booted) else { break };
-        found.push(ancestor);
-        next = Some(above);
+    while let Some(stat) = next.and_then(|pid| stat(u32::try_from(pid).ok()?)) {
+        next = Some(stat.ppid);
+        let (pid, started) = (stat.pid.cast_unsigned(), booted + stat.starttime / procfs::ticks_per_second().max(1));
+        found.push(Ancestor { pid, name: stat.comm, started });
     }
     found
 }
 
-/// A process by its `stat` file, and the one above it. `booted`: when the machine began, in seconds since 1970.
-fn ancestor(pid: u32, stat: &str, booted: u64) -> Option<(u32, Ancestor)> {
-    let (name, rest) = stat.split_once('(')?.1.rsplit_once(") ")?;
-    let fields: Vec<&str> = rest.split(' ').collect();
-    let ticks: u64 = fields.get(19)?.parse().ok()?;
-    let started = booted + ticks / clock_ticks_per_second().max(1);
-    Some((fields.get(1)?.parse().ok()?, Ancestor { pid, name: name.to_owned(), started }))
-}
-
 /// A variable of the environment with which a process was started; `None` also if this account may not see it.
 pub(crate) fn variable_of(pid: u32, name: &str) -> Option<String> {
-    let all = fs::read(format!("/proc/{pid}/environ")).ok()?;
-    let own = all.split(|byte| *byte == 0).filter_map(|one| std::str::from_utf8(one).ok());
-    own.into_iter().find_map(|one| Some(one.strip_prefix(name)?.strip_prefix('=')?.to_owned()))
+    let all = process(pid)?.environ().ok()?;
+    all.get(OsStr::new(name))?.to_str().map(str::to_owned)
 }
 
 /// Processor time of this process so far, in seconds.
 pub fn own_cpu_seconds() -> Option<f64> {
-    cpu_seconds("/proc/self/stat")
+    cpu_seconds(std::process::id())
 }
 
 /// Processor time of another process so far, in seconds; `None` if there is no process of that number and name.
 pub fn cpu_seconds_of(pid: u32, name: &str) -> Option<f64> {
-    has_name(pid, name).then(|| cpu_seconds(&format!("/proc/{pid}/stat")))?
+    has_name(pid, name).then(|| cpu_seconds(pid))?
 }
 
 /// Whether this process began with SIGHUP ignored, as under `nohup`. Linux shows the ignored signals as bits, the first
 /// one lowest.
 pub fn hangup_is_ignored() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    ignored.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).is_some_and(|bits| bits & 1 == 1)
+    let status = process(std::process::id()).and_then(|process| process.status().ok());
+    status.is_some_and(|status| status.sigign & 1 == 1)
 }
 
-/// User and system time in a process's `stat` file, in seconds.
-pub(crate) fn cpu_seconds(stat: &str) -> Option<f64> {
-    let ticks = u32::try_from(cpu_ticks(&fs::read_to_string(stat).ok()?)?).ok()?;
-    Some(f64::from(ticks) / f64::from(u32::try_from(clock_ticks_per_second()).ok()?))
+/// User and system time of a process and of the children that it waited for, in seconds.
+pub(crate) fn cpu_seconds(pid: u32) -> Option<f64> {
+    let stat = stat(pid)?;
+    let ticks = u64::try_from(stat.cutime + stat.cstime).ok()? + stat.utime + stat.stime;
+    Some(ticks as f64 / procfs::ticks_per_second() as f64)
+}
+
+/// What the kernel counts of a process.
+fn stat(pid: u32) -> Option<Stat> {
+    process(pid)?.stat().ok()
+}
+
+fn process(pid: u32) -> Option<Process> {
+    Process::new(i32::try_from(pid).ok()?).ok()
 }
 
 /// The bytes of a line such as `VmHWM:  2048 kB`.
@@ -126,14 +124,6 @@ fn pids(listing: &str, dir: &str) -> Vec<u32> {
     ours.filter_map(|line| line.rsplit('/').next()?.parse().ok()).collect()
 }
 
-/// Sum of fields 14 to 17 of proc(5)'s stat: the process's own times and those of the children it waited for. The name
-/// in field 2 may contain spaces and parentheses.
-fn cpu_ticks(stat: &str) -> Option<u64> {
-    let (_, rest) = stat.rsplit_once(") ")?;
-    let times: Vec<u64> = rest.split(' ').skip(11).take(4).map_while(|ticks| ticks.parse().ok()).collect();
-    (times.len() == 4).then(|| times.iter().sum())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,15 +131,9 @@ mod tests {
 
     #[test]
     fn the_kernels_account_is_read() {
-        let stat = "71 (a b) c) S 1 71 71 0 -1 4194304 100 200 3 4 250 50 7 8 20 0 4 0 99 1000 10";
-        assert_eq!(cpu_ticks(stat), Some(315));
-        assert_eq!(cpu_ticks("broken"), None);
         assert_eq!(kilobytes("Name:\tx\nVmHWM:\t    2048 kB\nVmRSS:\t 1 kB\n", "VmHWM:"), Some(2 << 20));
         assert_eq!(kilobytes("Name:\tx\n", "VmHWM:"), None);
         assert!(own_cpu_seconds().is_some());
-        let stat = "71 (a b) c) S 70 71 71 0 -1 4194304 100 200 3 4 250 50 7 8 20 0 4 0 9900 1000 10";
-        let started = 1_000 + 9_900 / clock_ticks_per_second();
-        assert_eq!(ancestor(7, stat, 1_000), Some((70, Ancestor { pid: 7, name: "a b) c".to_owned(), started })));
         assert!(ancestors().iter().all(|one| one.started > 1_000_000_000));
     }
 
