@@ -230,11 +230,15 @@ impl Experiment {
         self.setup(arm).factors()
     }
 
-    /// The arms that an arm is compared with.
+    /// The arms that an arm is compared with: those that it names, or the first of its group, unless that one names it.
     pub fn against(&self, arm: &Arm) -> Vec<&Arm> {
         let first = || self.arms.iter().find(|one| one.group == arm.group && one.name != arm.name);
+        let is_compared = |first: &&Arm| first.against.contains(&arm.name);
         match arm.against.is_empty() {
-            true => first().filter(|first| self.position(first) < self.position(arm)).into_iter().collect(),
+            true => first()
+                .filter(|first| self.position(first) < self.position(arm) && !is_compared(first))
+                .into_iter()
+                .collect(),
             false => arm.against.iter().filter_map(|name| self.arm(name)).collect(),
         }
     }
@@ -321,6 +325,11 @@ mod tests {
         assert_eq!(factors, ["protocol=prepared", "scripts=a.sql", "via=tcp", "work_mem=1MB"]);
         assert_eq!(one.against(&one.arms[1])[0].name, "a");
         assert!(one.against(&one.arms[0]).is_empty());
+        let text = "[[arm]]\nname = 'a'\nagainst = ['b']\nrun = { command = 'x' }\n\
+            [[arm]]\nname = 'b'\nrun = { command = 'y' }\n";
+        let one = parse(text).unwrap();
+        assert_eq!(one.against(&one.arms[0])[0].name, "b");
+        assert!(one.against(&one.arms[1]).is_empty(), "compared already");
     }
 
     #[test]

@@ -60,12 +60,11 @@ impl fmt::Display for Sentence<'_> {
                 write!(f, "about {more} more {}", samples.of_count(more).unit())
             }
             (Verdict::CannotTell { more: None }, interval) if samples.are_too_few_to_estimate() => {
-                write!(f, "cannot tell: too few blocks to say how many more")?;
                 let level = criteria.next().level_now();
                 let fewest = (1..=samples.most().count()).find(|count| samples.of_count(*count).least_p() <= level);
                 match fewest.filter(|_| interval.is_none()) {
-                    Some(fewest) => write!(f, " ({fewest} at least)"),
-                    None => Ok(()),
+                    Some(fewest) => write!(f, "cannot tell: needs at least {fewest} blocks"),
+                    None => write!(f, "cannot tell: needs more blocks"),
                 }
             }
             // The other verdicts have an interval.
@@ -78,6 +77,11 @@ impl fmt::Display for Sentence<'_> {
 }
 
 impl Comparison {
+    /// Whether the verdict says something.
+    pub fn is_decided(&self) -> bool {
+        !matches!(self.verdict, Verdict::CannotTell { .. })
+    }
+
     /// The verdict in a few words, for a list of metrics: for example "lower by 28 % (better)".
     pub fn in_short(&self, metric: &Metric) -> String {
         match self.verdict {
@@ -277,9 +281,9 @@ mod tests {
         assert_eq!(verdict(thirty, more(Some(14))), "cannot tell: about 14 more blocks");
         assert_eq!(verdict(thirty, more(Some(1))), "cannot tell: about 1 more block");
         assert_eq!(verdict(thirty, more(None)), "cannot tell: more than 200 blocks would be needed");
-        assert_eq!(verdict(TEN, more(None)), "cannot tell: too few blocks to say how many more");
+        assert_eq!(verdict(TEN, more(None)), "cannot tell: needs more blocks");
         let few = Comparison { interval: None, ..compared(Samples::Blocks(7), more(None), 1.0, (1.0, 1.0), 0.4) };
-        assert_eq!(text(&few, "tps"), "cannot tell: too few blocks to say how many more (9 at least)");
+        assert_eq!(text(&few, "tps"), "cannot tell: needs at least 9 blocks");
         assert_eq!(
             verdict(Samples::Records(1, 1), more(Some(5))),
             "cannot tell: prepared / simple is 1.000 in 1 and 1 records; about 5 more records a side"

@@ -43,10 +43,13 @@ fn columns(analysis: &Analysis) -> Vec<&Metric> {
     std::iter::once(&analysis.metric).chain(shown).collect()
 }
 
-/// The verdicts by the metrics of `show`: a line for each two arms, with a few words for each metric.
+/// The verdicts by the metrics of `show`: a line for each two arms, with a few words for each metric. Those that say nothing
+/// are counted.
 fn shown_verdicts(analysis: &Analysis) -> Vec<String> {
     let mut lines: Vec<((&str, &str), Vec<String>)> = Vec::new();
-    for one in &analysis.shown {
+    let is_decided = |one: &&Compared| one.comparison.is_none_or(|found| found.is_decided());
+    let decided: Vec<&Compared> = analysis.shown.iter().filter(is_decided).collect();
+    for one in &decided {
         let Some(metric) = analysis.shown_metrics.iter().find(|metric| metric.name == one.metric) else { continue };
         let said = one.comparison.map_or_else(|| "cannot be compared".to_owned(), |found| found.in_short(metric));
         let (arms, said) = ((one.arm.as_str(), one.with.as_str()), format!("{} {said}", one.metric));
@@ -55,7 +58,10 @@ fn shown_verdicts(analysis: &Analysis) -> Vec<String> {
             None => lines.push((arms, vec![said])),
         }
     }
-    lines.into_iter().map(|((arm, with), said)| format!("{arm} / {with}: {}", said.join("; "))).collect()
+    let (all, undecided) = (analysis.shown.len(), analysis.shown.len() - decided.len());
+    let rest = (undecided > 0).then(|| format!("cannot tell: {undecided} of {all}"));
+    let lines = lines.into_iter().map(|((arm, with), said)| format!("{arm} / {with}: {}", said.join("; ")));
+    lines.chain(rest).collect()
 }
 
 /// The arms of each group, in their order.

@@ -118,7 +118,7 @@ struct RunArgs {
     blocks: Option<u32>,
 
     /// Seconds of each run with pgbench [default: the experiment's]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    #[arg(long, value_name = "N", conflicts_with = "a", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     seconds: Option<u32>,
 
     /// Largest scale of pgbench's tables [default: the experiment's]
@@ -182,8 +182,8 @@ struct RunArgs {
     #[arg(long, value_name = "KERNEL.deb", num_args = 1.., conflicts_with_all = ["db", "a", "set", "arms", "seconds", "scale_max", "change_host", "wal_dir", "steal_max"])]
     guest: Vec<PathBuf>,
 
-    /// With --guest: a directory in which the packages are unpacked whose programs the experiment needs
-    /// [default: those of this machine]
+    /// With --guest: a directory with the unpacked packages of the programs that the experiment needs [default: the
+    /// programs of this machine]
     #[arg(long, value_name = "DIR", requires = "guest")]
     guest_root: Option<PathBuf>,
 
@@ -195,8 +195,8 @@ struct RunArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Show only that everything works, in one block of short runs with few documents, which are not evidence and which
-    /// no disturbance makes void
+    /// Only check that everything works: one block of short runs with few documents. They prove nothing about speed and
+    /// are never void
     #[arg(long)]
     quick: bool,
 

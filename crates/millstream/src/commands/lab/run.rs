@@ -107,7 +107,7 @@ pub async fn run(asked: Asked<'_>, output: Output, signals: &Signals) -> Result<
         let name = &source.experiment.name;
         let (minutes, bytes) = source.experiment.cost();
         if !asked.request.quick {
-            note(&format!("{name}: about {minutes:.0} minutes{}", of_data(bytes)));
+            note(&format!("{name}: about {minutes:.0} min{}", of_data(bytes)));
         }
         let named = asked.experiments.get(at).map(String::as_str);
         let ended = one(source, named, &asked, output, signals).await?;
@@ -197,7 +197,7 @@ pub fn describe(name: &str, output: Output) -> Result<Exit, Failure> {
         }
     }
     let (minutes, bytes) = experiment.cost();
-    let cost = format!("{} blocks, about {minutes:.0} minutes{}", experiment.blocks, of_data(bytes));
+    let cost = format!("{} blocks, about {minutes:.0} min{}", experiment.blocks, of_data(bytes));
     output.line(&paragraph("takes: ", &cost))?;
     let mut arms = Table::new(&[("arm", Align::Left), ("what it does", Align::Wrap)]);
     for arm in &experiment.arms {
@@ -229,10 +229,12 @@ pub fn compare(before: &str, after: &str, fail_above: Option<f64>, output: Outpu
     if output.is_json() {
         output.json(&found)?;
     } else {
-        for one in arms {
+        // Without verdicts, the table says all that there is to say of what was compared.
+        let says = |one: &&Difference| no_verdicts.is_none() || one.comparison.is_none();
+        for one in arms.iter().filter(says) {
             output.line(&format!("{}: {}", one.arm, one.sentence))?;
         }
-        for one in shown {
+        for one in shown.iter().filter(says) {
             output.line(&format!("{}, {}: {}", one.arm, one.metric, one.sentence))?;
         }
         if let Some(why) = no_verdicts {
