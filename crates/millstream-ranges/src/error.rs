@@ -171,6 +171,11 @@ impl Explained for Error {
                 format!("choose which one counts: {narrowest}, {first} or {last}")
             }
             Self::Rejects { .. } => format!("mend the input, or allow more with {}", option("max-rejects")),
+            Self::Lmdb { source: heed::Error::Mdb(heed::MdbError::Invalid), .. } => format!(
+                "it is no database of LMDB: the name of a MaxMind database must end in .mmdb, and {} makes a store of \
+                 other files",
+                command("ranges build")
+            ),
             Self::File { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 "free some space; the store is as it was".into()
             }
