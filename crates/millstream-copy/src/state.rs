@@ -56,6 +56,26 @@ impl State {
         Ok(state)
     }
 
+    /// Forgets what copies to a destination have noted, which is no longer true. `folder`: that of [`Self::folder_of`].
+    ///
+    /// # Errors
+    /// Another copy writes there; the folder cannot be emptied.
+    pub(crate) fn forget(folder: &Path, destination: &Path) -> Result<(), Error> {
+        if !folder.exists() {
+            return Ok(());
+        }
+        let lock = FileLock::try_take(&folder.join(LOCK)).map_err(Error::file("lock", folder))?;
+        let _lock = lock.ok_or_else(|| Error::Busy { path: destination.to_owned() })?;
+        let failed = Error::file("empty", folder);
+        for entry in fs::read_dir(folder).map_err(&failed)? {
+            let entry = entry.map_err(&failed)?;
+            if entry.file_name() != LOCK {
+                fs::remove_file(entry.path()).map_err(&failed)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The folder of copies to a destination.
     pub(crate) fn folder_of(home: &Path, destination: &Path) -> PathBuf {
         home.join(format!("{:016x}", xxh3_64(destination.as_os_str().as_bytes())))

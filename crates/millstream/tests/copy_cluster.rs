@@ -6,7 +6,7 @@ use millstream_testkit::{Server, Settings, SshServer, StopMode, builds, connect,
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -112,8 +112,8 @@ async fn a_cluster_that_is_written_is_copied_and_starts_on_its_own() {
         let inserting = tokio::spawn(insert(url.clone(), Arc::clone(&acknowledged), Arc::clone(&is_over)));
         let mut loading = cluster
             .command(&["load", "documents.ndjson", "--into", "others", "--key", "id:int8", "--db", &url])
-            .stderr(std::process::Stdio::null())
-            .stdout(std::process::Stdio::null())
+            .stderr(Stdio::null())
+            .stdout(Stdio::null())
             .spawn()
             .unwrap();
         let mut copy = cluster.server.without_data();
@@ -184,6 +184,8 @@ async fn a_cluster_is_copied_to_another_machine() {
     let shell = ssh.shell(ssh.port());
     let mapping = cluster.mapping("space-of-copy");
     let args = [&*to, "--tablespace", &mapping, "--ssh", &shell];
+    let refused = cluster.copy(&[&args[..], &["--standby", "far"]].concat()).ends(2);
+    assert!(refused.stderr.contains("could not reach its primary"), "{refused:?}");
     cluster.copy(&args).ends(0);
     cluster.is_verified(&copy.data());
     let again = cluster.copy(&args).ends(0).json();
@@ -223,9 +225,11 @@ async fn a_cluster_that_cannot_be_copied_is_refused_with_the_way_out() {
     fs::create_dir(cluster.path("full")).unwrap();
     fs::write(cluster.path("full/file"), "of somebody").unwrap();
     let mapping = cluster.mapping("new");
+    let same = cluster.mapping("to");
     let cases: &[(&[&str], &str, &str)] = &[
         (&["to"], "would be copied onto itself", "=NEW"),
         (&["to", "--tablespace", "/nowhere=/else"], "there is no tablespace at /nowhere", "they are at"),
+        (&["to", "--tablespace", &same], "which overlaps", "a folder of its own"),
         (&["full", "--tablespace", &mapping], "is not empty, and holds no earlier copy", "choose an empty folder"),
         (&["far/er/to", "--tablespace", &mapping], "there is no folder for", "mkdir -p"),
         (&["from", "to", "--tablespace", &mapping], "there is one path", "copy --postgres URL DESTINATION"),
@@ -250,11 +254,15 @@ async fn a_cluster_that_cannot_be_copied_is_refused_with_the_way_out() {
     let url = cluster.server.url("postgres");
     for point in COPY_CLUSTER {
         let mut killed = cluster.command(&["copy", "--postgres", &url, "to", "--tablespace", &mapping]);
+        killed.args(["--standby", "left"]);
         killed.env("MILLSTREAM_FAILPOINTS", format!("{point}=kill"));
         assert_eq!(std::os::unix::process::ExitStatusExt::signal(&killed.output().unwrap().status), Some(9), "{point}");
         assert!(!cluster.path("to/global/pg_control").exists(), "a server would start on it");
     }
+    let slots = async || client.query("select from pg_replication_slots", &[]).await.unwrap().len();
+    assert_eq!(slots().await, 1, "what is killed drops no slot");
     cluster.copy(&["to", "--tablespace", &mapping]).ends(0);
+    assert_eq!(slots().await, 0);
     let mut killed = cluster.command(&["copy", "--postgres", &url, "to", "--tablespace", &mapping]);
     killed.env("MILLSTREAM_FAILPOINTS", "folders-made=kill").output().unwrap();
     assert!(!cluster.path("to/global/pg_control").exists(), "a server would start on what is half old");
@@ -262,5 +270,29 @@ async fn a_cluster_that_cannot_be_copied_is_refused_with_the_way_out() {
     assert!(receipt["same"].as_u64() > receipt["copied"].as_u64(), "{receipt}");
     cluster.is_verified(&cluster.path("to"));
     assert_eq!(run(&mut cluster.command(&["copy", "verify", "to"])).ends(0).code, 0);
-    assert_eq!(client.query("select from pg_replication_slots", &[]).await.unwrap().len(), 0);
+    // A copy of which a tablespace is missing would use the original's.
+    let held = cluster.path("held");
+    let mut meanwhile = cluster.command(&["copy", "--postgres", &url, "to", "--tablespace", &mapping]);
+    meanwhile.env("MILLSTREAM_FAILPOINTS", format!("cluster-copied=wait:{}", held.display()));
+    let meanwhile = meanwhile.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    while !held.exists() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    fs::create_dir(cluster.path("late")).unwrap();
+    cluster.server.own(&cluster.path("late"));
+    let late = format!("create tablespace late location '{}'", cluster.path("late").display());
+    client.batch_execute(&late).await.unwrap();
+    fs::remove_file(&held).unwrap();
+    let refused = meanwhile.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(2) && said.contains("a tablespace was made"), "{said}");
+    assert!(!cluster.path("to/global/pg_control").exists(), "a server would start on it");
+    client.batch_execute("drop tablespace late").await.unwrap();
+    // What was noted of files that somebody has removed says nothing of the new ones.
+    for folder in ["to", "new"] {
+        fs::remove_dir_all(cluster.path(folder)).unwrap();
+    }
+    cluster.copy(&["to", "--tablespace", &mapping]).ends(0);
+    cluster.is_verified(&cluster.path("to"));
+    assert_eq!(slots().await, 0);
 }

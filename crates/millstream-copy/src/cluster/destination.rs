@@ -18,6 +18,8 @@ use std::path::{Path, PathBuf};
 
 /// The file in the notes of a copy that says of which cluster it is.
 const SYSTEM: &str = "cluster";
+/// The file in the notes of a copy that names the slot that it has made.
+const SLOT: &str = "slot";
 /// Without this file, no server starts.
 const CONTROL: &str = "global/pg_control";
 
@@ -92,23 +94,49 @@ impl Destination {
         path.into()
     }
 
-    /// Notes that it is about to hold a copy of this cluster.
+    /// Notes that it is about to hold a copy of this cluster. What is noted of a folder that is empty now is forgotten: its
+    /// files would stand in the new copy's manifest.
     pub(super) fn claim(&self) -> Result<(), Error> {
+        if self.was_empty {
+            State::forget(&self.notes, &self.target)?;
+        }
         fs::create_dir_all(&self.notes).map_err(Error::file("make", &self.notes))?;
         let path = self.notes.join(SYSTEM);
         millstream_host::write_whole(&path, &self.system.to_string()).map_err(Error::file("write", &path))
     }
 
-    /// Removes the control file of an earlier copy, so that no server starts on what is half old and half new.
+    /// Removes the control file, if there is one, so that no server starts on what is not whole.
     pub(super) fn disarm(&self, tally: &Tally) -> Result<(), Error> {
         match &self.there {
-            _ if self.was_empty => Ok(()),
             Some(there) => there.remove(CONTROL, tally),
             None => {
                 let path = self.target.join(CONTROL);
                 millstream_host::remove_whole(&path).map_err(Error::file("remove", &path))
             }
         }
+    }
+
+    /// Whether one of both lies in the other, or they are the same folder.
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
+        self.target.starts_with(&other.target) || other.target.starts_with(&self.target)
+    }
+
+    /// The slot that an unfinished copy to here has made on the server.
+    pub(super) fn own_slot(&self) -> Option<String> {
+        millstream_host::read_whole(&self.notes.join(SLOT)).ok().flatten()
+    }
+
+    /// Notes that a slot on the server was made by a copy to here.
+    pub(super) fn note_slot(&self, name: &str) -> Result<(), Error> {
+        fs::create_dir_all(&self.notes).map_err(Error::file("make", &self.notes))?;
+        let path = self.notes.join(SLOT);
+        millstream_host::write_whole(&path, name).map_err(Error::file("write", &path))
+    }
+
+    /// Forgets that slot: it is gone, or it belongs to a standby now.
+    pub(super) fn forget_slot(&self) -> Result<(), Error> {
+        let path = self.notes.join(SLOT);
+        millstream_host::remove_whole(&path).map_err(Error::file("remove", &path))
     }
 
     fn is_of_this_cluster(&self) -> bool {

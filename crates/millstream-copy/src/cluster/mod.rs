@@ -122,8 +122,8 @@ pub struct ClusterReceipt {
 /// The cluster cannot be copied like this, or not to there.
 pub async fn plan_cluster(conninfo: &ConnInfo, request: &ClusterRequest) -> Result<ClusterPlan, Error> {
     let server = Server::open(conninfo).await?;
-    let (facts, request) = (server.facts.clone(), request.clone());
-    blocking(move || Work::new(facts, request, &Tally::default())?.plan()).await
+    let (facts, request, conninfo) = (server.facts.clone(), request.clone(), conninfo.clone());
+    blocking(move || Work::new(facts, request, &conninfo, &Tally::default())?.plan()).await
 }
 
 /// Copies a cluster.
@@ -139,14 +139,28 @@ pub async fn copy_cluster(
     let begun = Instant::now();
     let server = Server::open(conninfo).await?;
     let (facts, asked) = (server.facts.clone(), request.clone());
-    let (conninfo, counted) = (conninfo.clone(), Arc::clone(tally));
-    let work = Arc::new(blocking(move || Work::new(facts, asked, &counted)).await?);
+    let (own, counted) = (conninfo.clone(), Arc::clone(tally));
+    let work = Arc::new(blocking(move || Work::new(facts, asked, &own, &counted)).await?);
+    // A copy that was killed could not drop its slot.
+    if let Some(left) = work.destination.own_slot() {
+        server.drop_slot(&left).await;
+    }
+    work.destination.claim()?;
     let slot = request.standby.as_deref();
     server.reserve_wal(slot).await?;
-    let copied = copied(&server, &work, conninfo, tally).await;
-    let is_useless = copied.as_ref().map_or(true, |receipt| receipt.stopped);
-    if let Some(slot) = slot.filter(|_| is_useless) {
-        server.drop_slot(slot).await;
+    if let Some(slot) = slot {
+        work.destination.note_slot(slot)?;
+    }
+    let copied = copied(&server, &work, conninfo.clone(), tally).await;
+    if let Some(slot) = slot {
+        let is_whole = copied.as_ref().is_ok_and(|receipt| !receipt.stopped);
+        if !is_whole && !server.drop_slot(slot).await {
+            let why = copied.err().map_or_else(|| "the copy was stopped".to_owned(), |error| error.to_string());
+            let says = format!("{why}; the slot {slot} stays on the server and keeps its WAL");
+            let hint = format!("run the same command again, or drop it: select pg_drop_replication_slot('{slot}')");
+            return Err(Refusal::new(says).hint(hint).into());
+        }
+        work.destination.forget_slot()?;
     }
     copied.map(|receipt| ClusterReceipt { seconds: begun.elapsed().as_secs_f64(), ..receipt })
 }
@@ -164,6 +178,7 @@ async fn copied(
         return work.receipt(done, None);
     }
     let stopped = server.stop().await?;
+    server.refuse_other_tablespaces().await?;
     let (own, counted) = (Arc::clone(work), Arc::clone(tally));
     let range = blocking(move || {
         let range = own.finish(&stopped, &conninfo, &counted, &mut done)?;
@@ -211,7 +226,7 @@ struct Done {
 }
 
 impl Work {
-    fn new(facts: Facts, request: ClusterRequest, tally: &Tally) -> Result<Self, Error> {
+    fn new(facts: Facts, request: ClusterRequest, conninfo: &ConnInfo, tally: &Tally) -> Result<Self, Error> {
         let path = facts.data.join("global/pg_control");
         let here = fs::read(&path).ok().and_then(|bytes| control::system(&bytes));
         if here != Some(facts.system) {
@@ -220,6 +235,13 @@ impl Work {
             return Err(Refusal::new(says).hint(hint).into());
         }
         let destination = Destination::open(&facts.data, &request.destination, &request, facts.system, tally)?;
+        if request.standby.is_some() && destination.is_there() && staged::is_of_this_machine(conninfo) {
+            let says =
+                "the standby could not reach its primary: the address in the URL has a meaning on this machine only";
+            return Err(Refusal::new(says)
+                .hint("name this machine as the standby knows it: postgres://HOST/..")
+                .into());
+        }
         for (from, _) in &request.tablespaces {
             if facts.tablespaces.iter().all(|space| space.location != *from) {
                 let known: Vec<_> = facts.tablespaces.iter().map(|space| shown_path(&space.location)).collect();
@@ -250,7 +272,25 @@ impl Work {
             Ok(Moved { oid: space.oid.clone(), from, to, version, destination })
         };
         let tablespaces = facts.tablespaces.iter().map(moved).collect::<Result<_, _>>()?;
-        Ok(Self { facts, request, destination, tablespaces })
+        let work = Self { facts, request, destination, tablespaces };
+        work.refuse_overlap()?;
+        Ok(work)
+    }
+
+    /// Trees that are copied into each other would delete each other's files.
+    fn refuse_overlap(&self) -> Result<(), Error> {
+        for (n, moved) in self.tablespaces.iter().enumerate() {
+            let others = self.tablespaces[..n].iter().map(|other| (&other.destination, &other.to));
+            let all = others.chain([(&self.destination, &self.request.destination)]);
+            if let Some((_, other)) = all.into_iter().find(|(other, _)| moved.destination.overlaps(other)) {
+                let says =
+                    format!("a tablespace would go to {}, which overlaps {}", shown_path(&moved.to), shown_path(other));
+                return Err(Refusal::new(says)
+                    .hint("give each a folder of its own, outside of the data directory")
+                    .into());
+            }
+        }
+        Ok(())
     }
 
     fn plan(&self) -> Result<ClusterPlan, Error> {
@@ -287,8 +327,9 @@ impl Work {
     /// Copies the data directory and the tablespaces.
     fn copy_data(&self, tally: &Tally) -> Result<Done, Error> {
         let mut done = Done::default();
-        self.destination.claim()?;
-        self.destination.disarm(tally)?;
+        if !self.destination.was_empty {
+            self.destination.disarm(tally)?;
+        }
         let mut rules = omitted::of_data(&self.facts.data)?;
         rules.extend(self.tablespaces.iter().map(|moved| omitted::excluded(&format!("/pg_tblspc/{}", moved.oid))));
         if self.request.standby.is_some() {
@@ -341,7 +382,12 @@ impl Work {
         let text = backup_manifest::text(&files, &range, self.facts.version_num, self.facts.system);
         last.write("backup_manifest", text.as_bytes())?;
         let flags = Flags { deletes: false, syncs: true };
-        done.copies.push(self.copy(last.content(), destination.clone(), Vec::new(), flags, tally)?);
+        let copied = self.copy(last.content(), destination.clone(), Vec::new(), flags, tally);
+        if !copied.as_ref().is_ok_and(|receipt| !receipt.stopped) {
+            // Not counted by the copy, which may be stopped.
+            self.destination.disarm(&Tally::default())?;
+        }
+        done.copies.push(copied?);
         Ok(range)
     }
 
@@ -349,6 +395,15 @@ impl Work {
     fn copy_wal(&self, range: &Range, tally: &Tally, done: &mut Done) -> Result<u64, Error> {
         let files = range.files(self.facts.segment_bytes);
         let folder = self.facts.data.join("pg_wal");
+        let mut rules: Vec<_> = files.iter().map(|file| omitted::included(&format!("/{file}"))).collect();
+        // How the cluster came to this timeline.
+        rules.push(omitted::included(&format!("/{:08X}.history", range.timeline)));
+        rules.push(omitted::excluded("/*"));
+        let to = Destination::below(&self.request.destination, "pg_wal");
+        // The data are on the disk before the control file is.
+        let flags = Flags { deletes: !self.destination.was_empty, syncs: true };
+        done.copies.push(self.copy(folder.join(""), to, rules, flags, tally)?);
+        // What is there now was there all the time: no file of WAL gets the name of an earlier one.
         for file in &files {
             let path = folder.join(file);
             let size = fs::metadata(&path).map_err(Error::file("read the WAL that the copy needs, in", &path))?.len();
@@ -356,13 +411,6 @@ impl Work {
                 return Err(Refusal::new(format!("the file {} of WAL is not whole", shown_path(path))).into());
             }
         }
-        let mut rules: Vec<_> = files.iter().map(|file| omitted::included(&format!("/{file}"))).collect();
-        // How the cluster came to this timeline.
-        rules.push(omitted::included(&format!("/{:08X}.history", range.timeline)));
-        rules.push(omitted::excluded("/*"));
-        let to = Destination::below(&self.request.destination, "pg_wal");
-        let flags = Flags { deletes: !self.destination.was_empty, syncs: false };
-        done.copies.push(self.copy(folder.join(""), to, rules, flags, tally)?);
         Ok(files.len() as u64)
     }
 

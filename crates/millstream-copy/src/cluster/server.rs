@@ -6,6 +6,7 @@ use millstream_model::Refusal;
 use millstream_model::words::command;
 use millstream_pg::{ConnInfo, Connection, SessionSettings, connect};
 use std::path::PathBuf;
+use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 
 /// A session on the server. The backup ends when it does.
@@ -36,7 +37,7 @@ pub(super) struct Facts {
 }
 
 /// A tablespace outside of the data directory.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tablespace {
     pub(super) oid: String,
     pub(super) location: PathBuf,
@@ -79,7 +80,6 @@ impl Server {
             return Err(Refusal::new(says).hint(format!("raise max_replication_slots, or {stopped}")).into());
         }
         let number = |name: &str| u64::try_from(row.get::<_, i64>(name)).unwrap_or_default();
-        let tablespaces = client.query(include_str!("tablespaces.sql"), &[]).await?;
         let facts = Facts {
             data: data.into(),
             config: row.get::<_, String>("config").into(),
@@ -87,10 +87,7 @@ impl Server {
             system: row.get::<_, &str>("system").parse().unwrap_or_default(),
             segment_bytes: number("segment_bytes"),
             bytes: number("bytes"),
-            tablespaces: tablespaces
-                .iter()
-                .map(|row| Tablespace { oid: row.get("oid"), location: row.get::<_, String>("location").into() })
-                .collect(),
+            tablespaces: tablespaces(&connection).await?,
             unlogged: unlogged(&connection, conninfo, &session).await?,
         };
         Ok(Self { connection, facts })
@@ -114,11 +111,25 @@ impl Server {
         }
     }
 
-    /// Drops a lasting slot that nobody will need.
-    pub(super) async fn drop_slot(&self, name: &str) {
-        // The copy has failed already, and says why.
+    /// Drops a lasting slot that nobody will need. Returns whether it is gone.
+    pub(super) async fn drop_slot(&self, name: &str) -> bool {
         let sql = "select pg_catalog.pg_drop_replication_slot($1)";
-        let _ = self.connection.client.execute(sql, &[&name]).await;
+        match self.connection.client.execute(sql, &[&name]).await {
+            Err(error) => error.code() == Some(&SqlState::UNDEFINED_OBJECT),
+            Ok(_) => true,
+        }
+    }
+
+    /// Refuses a cluster that has other tablespaces by now: a copy would have a link to where the original has them.
+    ///
+    /// # Errors
+    /// It has.
+    pub(super) async fn refuse_other_tablespaces(&self) -> Result<(), Error> {
+        if tablespaces(&self.connection).await? == self.facts.tablespaces {
+            return Ok(());
+        }
+        let says = "a tablespace was made, moved or dropped while the cluster was copied";
+        Err(Refusal::new(says).hint("the copy cannot be used; run the command again").into())
     }
 
     /// Begins the backup mode.
@@ -140,6 +151,13 @@ impl Server {
         let lsn = super::wal::lsn(row.get("lsn")).ok_or(Error::Bug)?;
         Ok(Stopped { lsn, label: row.get("label") })
     }
+}
+
+/// Tablespaces outside of the data directory.
+async fn tablespaces(connection: &Connection) -> Result<Vec<Tablespace>, Error> {
+    let rows = connection.client.query(include_str!("tablespaces.sql"), &[]).await?;
+    let one = |row: &Row| Tablespace { oid: row.get("oid"), location: row.get::<_, String>("location").into() };
+    Ok(rows.iter().map(one).collect())
 }
 
 /// Names of the unlogged tables of all databases that can be entered.
