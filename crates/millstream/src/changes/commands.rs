@@ -8,7 +8,7 @@ use crate::output::{Output, note};
 use crate::quantity::age;
 use millstream_change::{Changes, Entry, Journal, Lasting, LastingFile, LastingLine, State, Undone, find};
 
-/// Let a change stay, and beyond a restart if it can
+/// Keep a change, also after a restart where possible
 ///
 /// Without NUMBER, the newest one that waits.
 #[derive(Debug, clap::Args)]

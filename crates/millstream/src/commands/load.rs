@@ -161,11 +161,12 @@ pub struct LoadArgs {
 
     /// Stop the load at this number of rejects
     ///
-    /// The load stops soon after it reaches N rejects, with exit code 2. It also stops at 64 MiB of rejected
-    /// documents for each 10,000 rejects allowed. Of a long document at most 1 MiB is kept and counted.
+    /// The load stops soon after it reaches N rejects, with exit code 2. It also stops when the rejected documents
+    /// exceed 64 MiB in all; a higher N raises this limit, to 64 MiB for each 10,000. Of a long document at most
+    /// 1 MiB is kept and counted.
     ///
-    /// With 0, the load stops at the first bad document. Everything committed is before that document. Nothing
-    /// of its batch, and nothing after it, is committed. The document is not kept as a reject.
+    /// With 0, the load stops at the first bad document. It commits only documents before that one, and nothing of
+    /// its batch. It does not keep the document as a reject.
     #[arg(long, value_name = "N", default_value_t = REJECTS_MAX)]
     max_rejects: u64,
 

@@ -36,7 +36,7 @@ pub struct FixArgs {
     #[arg(long)]
     prove: bool,
 
-    /// The same in a session of this role; a superuser must name one
+    /// Plan as --prove does, in a session of this role; a superuser must name a role
     #[arg(long, value_name = "ROLE")]
     plan_as: Option<String>,
 

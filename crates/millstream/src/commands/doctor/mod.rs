@@ -69,7 +69,7 @@ pub struct DoctorArgs {
     #[arg(long)]
     prove: bool,
 
-    /// The same in a session of this role; a superuser must name one
+    /// Plan as --prove does, in a session of this role; a superuser must name a role
     #[arg(long, value_name = "ROLE")]
     plan_as: Option<String>,
 
@@ -100,7 +100,7 @@ enum DoctorCommand {
     Fix(fix::FixArgs),
     Confirm(changes::ConfirmArgs),
     Undo(changes::UndoArgs),
-    /// List the changes that the doctor has made, and the state of each
+    /// List the changes that doctor, guard and network have made, and the state of each
     #[command(after_help = "Example:\n  millstream doctor changes --output json")]
     Changes,
     Watch(watch::WatchArgs),

@@ -21,8 +21,8 @@ Examples:
 
 /// Load the rules of a policy, and take them back unless you confirm them over a new connection
 ///
-/// Prints the plan and asks. Only the table inet millstream is written, in one transaction. A process of its own
-/// takes it back in time, also if this one is killed or the terminal is closed.
+/// Prints the plan and asks. Only the table inet millstream is written, in one transaction. Unless you confirm, a separate
+/// process restores the old rules when the time is over, also if this one is killed or the terminal is closed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ApplyArgs {

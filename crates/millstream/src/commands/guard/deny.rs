@@ -30,7 +30,7 @@ pub struct DenyArgs {
     #[arg(long = "for", value_name = "TIME", value_parser = duration, requires = "address")]
     time: Option<Duration>,
 
-    /// End it, for an address as it was denied
+    /// Stop denying this address; write it as you denied it
     #[arg(long, requires = "address", conflicts_with = "time")]
     remove: bool,
 }

@@ -13,7 +13,8 @@ use serde_json::json;
 
 /// Print how a policy would change the rules of this host, and what it would cut
 ///
-/// Nothing is changed. Lines with - go, lines with + come. Lists count by their number of ranges and a hash.
+/// Nothing is changed. Lines with - go, lines with + come. Of an address list, only the number of ranges and a hash are
+/// compared.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  millstream guard plan host.toml")]
 pub struct PlanArgs {

@@ -37,7 +37,7 @@ pub struct ProveArgs {
 
     /// Prove rules of your own instead, which this shell script makes in the host's network
     ///
-    /// Only the network is another one: what the script writes to files, it writes to yours.
+    /// The script has a network of its own, but your files: if it writes files, it writes yours.
     #[arg(long, value_name = "SCRIPT")]
     rules: Option<PathBuf>,
 }

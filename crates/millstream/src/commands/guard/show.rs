@@ -19,7 +19,7 @@ pub struct ShowArgs {
     #[command(flatten)]
     policy: PolicyArg,
 
-    /// Form of the rules: nft (a script for nft -f), nft-json, or iptables (a script for sh)
+    /// Form of the rules: nft (a script for nft -f), nft-json, or iptables (a shell script, to run with sh)
     ///
     /// The script for iptables replaces all rules of the tables raw and filter; that for nft replaces the table
     /// inet millstream alone.

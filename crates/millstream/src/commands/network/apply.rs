@@ -24,19 +24,19 @@ Examples:
 /// Make a topology by NetworkManager, and take it back unless you confirm it
 ///
 /// Prints the plan and asks. The profiles that the topology replaces are kept. If a link does not start, a gateway does not
-/// answer, or a port of --reach is silent, everything is undone at once. Else it is undone after --confirm-within: by a
-/// process of its own, and by NetworkManager if that is killed.
+/// answer, or a port of --reach is silent for half a minute (longer with DHCP or STP), everything is undone. Otherwise it is
+/// undone after --confirm-within, unless you confirm: by a separate process, and by NetworkManager if that is killed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ApplyArgs {
     #[command(flatten)]
     topology: TopologyArg,
 
-    /// Take it back after this time unless it is confirmed
+    /// Take it back after this time unless you confirm it
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
     confirm_within: Duration,
 
-    /// Take it back at once if nobody answers at this port over TCP
+    /// Also take it back if nobody answers at this port over TCP
     #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
     reach: Vec<String>,
 

@@ -10,8 +10,8 @@ use std::path::Path;
 
 /// Print the links of this machine, how they lie on each other, and what works worse than it should
 ///
-/// The exit code is 1 if something does. No server is needed; the doctor has the same as checks. Only root sees the partner
-/// of a bond that speaks LACP.
+/// The exit code is 1 if something works worse than it should. No server is needed; the doctor has the same as checks. Only
+/// root sees the partner of a bond that speaks LACP.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  millstream network read")]
 pub struct ReadArgs {}

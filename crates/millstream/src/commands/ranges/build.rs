@@ -85,9 +85,9 @@ pub struct BuildArgs {
 
     /// CSV and TSV: types of columns; the values of all others are strings
     ///
-    /// TYPE is boolean, double, int32, string, uint16, uint32 or uint64. JSON gets numbers and booleans, an .mmdb
-    /// file these types, and a table a column of the type of PostgreSQL. A field that does not fit is a reject; an
-    /// empty one has no value.
+    /// TYPE is boolean, double, int32, string, uint16, uint32 or uint64. The value is a number, boolean or string in
+    /// JSON, has this type in an .mmdb file, and fills a column of the matching type in a table. A field that does not
+    /// fit is a reject; an empty one has no value.
     #[arg(long, value_name = "COLUMN=TYPE[,..]", value_delimiter = ',', value_parser = ColumnType::parse_named)]
     types: Vec<(String, ColumnType)>,
 

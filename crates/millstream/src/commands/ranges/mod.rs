@@ -16,9 +16,9 @@ use crate::signal::Signals;
 
 /// Look up IP addresses in stores of ranges, and build such stores
 ///
-/// A store is a directory of LMDB files. Other programs may read it while it is replaced, without a server and
-/// without a lock. STORE@N names generation N of a store, such as cities@6, instead of the current one. If a file
-/// or directory has that name itself, it is meant.
+/// A store is a directory of LMDB files, and STORE is its path. Other programs may read it while it is replaced,
+/// without a server and without a lock. STORE@N names generation N of a store, such as cities@6, instead of the
+/// current one. If a file or directory is really named STORE@N, Millstream uses that one.
 #[derive(Debug, clap::Args)]
 pub struct RangesArgs {
     #[command(subcommand)]
