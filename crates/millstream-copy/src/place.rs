@@ -41,26 +41,34 @@ impl Ends {
     /// There is no source; the destination lies in it; there is no folder to make the destination in.
     pub(crate) fn of(request: &Request) -> Result<Self, Error> {
         let Request { source, destination, .. } = request;
-        let has_slash = ends_with_slash(source);
-        let metadata =
-            if has_slash || request.copy_links { fs::metadata(source) } else { fs::symlink_metadata(source) };
-        let metadata = metadata.map_err(|error| match error.kind() {
-            ErrorKind::NotFound => Refusal::new(format!("there is no {}", shown_path(source))).into(),
-            _ => Error::file("look at", source)(error),
-        })?;
-        let place = if metadata.is_dir() {
-            Self::of_folder(source, destination, has_slash)
-        } else if has_slash {
-            return Err(Refusal::new(format!("{} is no folder", shown_path(source))).into());
-        } else {
-            Self::of_file(source, destination)?
+        let place = match Self::source(request)? {
+            (true, name) => Self::of_folder(source, destination, name),
+            (false, _) => Self::of_file(source, destination)?,
         };
         place.check(request)?;
         Ok(place)
     }
 
-    fn of_folder(source: &Path, destination: &Path, has_slash: bool) -> Self {
-        let named = source.file_name().filter(|_| !has_slash && !source.as_os_str().as_bytes().ends_with(b"/."));
+    /// Whether the source of a request, which lies on this machine, is a folder; and its name, unless only what is in it is
+    /// meant.
+    pub(crate) fn source(request: &Request) -> Result<(bool, Option<&OsStr>), Error> {
+        let source = &request.source;
+        let has_slash = ends_with_slash(source);
+        let looked = if has_slash || request.copy_links { fs::metadata(source) } else { fs::symlink_metadata(source) };
+        let is_folder = match looked {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Err(Refusal::new(format!("there is no {}", shown_path(source))).into());
+            }
+            looked => looked.map_err(Error::file("look at", source))?.is_dir(),
+        };
+        if has_slash && !is_folder {
+            return Err(Refusal::new(format!("{} is no folder", shown_path(source))).into());
+        }
+        let is_content = has_slash || source.as_os_str().as_bytes().ends_with(b"/.");
+        Ok((is_folder, source.file_name().filter(|_| !is_content)))
+    }
+
+    fn of_folder(source: &Path, destination: &Path, named: Option<&OsStr>) -> Self {
         let to = named.map_or_else(|| destination.to_owned(), |name| destination.join(name));
         let rule = Self::rule(source.as_os_str(), to.as_os_str(), named.is_some());
         let before = named.map_or_else(Vec::new, |name| name.as_bytes().to_vec());

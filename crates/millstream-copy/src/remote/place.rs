@@ -9,7 +9,6 @@ use crate::request::Request;
 use crate::tally::Tally;
 use millstream_model::Refusal;
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -28,12 +27,7 @@ pub(super) fn to_there(
     (rsync, tally): (&Rsync, &Tally),
 ) -> Result<(Ends, Address), Error> {
     let source = &request.source;
-    let has_slash = source.as_os_str().as_bytes().ends_with(b"/");
-    let is_folder = {
-        let looked = if has_slash || request.copy_links { fs::metadata(source) } else { fs::symlink_metadata(source) };
-        looked.map_err(Error::file("look at", source))?.is_dir()
-    };
-    let own = source.file_name().filter(|_| !has_slash && !source.as_os_str().as_bytes().ends_with(b"/."));
+    let (is_folder, own) = Ends::source(request)?;
     if is_folder {
         let root = own.map_or_else(|| there.clone(), |name| there.join(name.as_bytes())).trimmed();
         let rule = Ends::rule(source.as_os_str(), &root.text(), own.is_some());
