@@ -338,17 +338,17 @@ impl Begun {
             }
         };
         let job = RemoteJob { request, place, state, remote, here: &here, listed, tally, failures };
-        let (mut counts, found) = remote::run(&job, gate, was_missing)?;
+        let (mut counts, found, unmade) = remote::run(&job, gate, was_missing)?;
         let (deleted, kept_because) = match remote.way {
             Way::FromThere => self.tidy_here(request, &here, listed, (tally, failures), may_delete)?,
             Way::ToThere => tidy(
                 request,
                 (listed, tally, may_delete),
-                || Ok((remote::find_extra(&job)?, ())),
-                |delete, found, ()| remote::delete(&job, delete, found),
+                || remote::find_extra(&job),
+                |delete, _, names| remote::delete(&job, delete, &names),
             )?,
         };
-        let failed = if tally.is_stopped() { 0 } else { remote::dress(&job)? };
+        let failed = if tally.is_stopped() { 0 } else { remote::dress(&job, &unmade)? };
         counts.fail(failed);
         if request.fsync && !tally.is_stopped() {
             match remote.way {
@@ -395,7 +395,7 @@ impl Begun {
             Some(remote) => {
                 let (place, state, here) = (&self.place, &self.state, self.source(request)?);
                 let job = RemoteJob { request, place, state, remote, here: &here, listed, tally, failures };
-                remote::find_extra(&job)?
+                remote::find_extra(&job)?.0
             }
             None => match Tree::open(&self.root, false) {
                 Ok(destination) => extra::find((&self.place, &self.state, &destination), request)?.deletion,

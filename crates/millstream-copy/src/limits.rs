@@ -64,6 +64,14 @@ pub const CONNECTING_MAX: Duration = Duration::from_secs(2);
 pub const ATTEMPTS_MAX: u32 = 7;
 /// Time before the second attempt. It doubles with each.
 pub const ATTEMPT_PAUSE: Duration = Duration::from_millis(100);
+/// A server of ssh that does not answer is asked again after so long. After the third time (`ServerAliveCountMax`), the
+/// connection is lost. ssh itself answers, whatever rsync does, so this may be short.
+pub const SSH_SILENCE_MAX: Duration = Duration::from_secs(20);
+/// rsync that says nothing for so long has lost its connection. It says something while it works, at least each half of
+/// this, but not while a disk spins up, or the file system there waits for another machine.
+pub const RSYNC_SILENCE_MAX: Duration = Duration::from_secs(600);
+/// Nor while it hashes files before it compares them: slow disks give it so many bytes per second.
+pub const HASHED_BYTES_PER_SECOND_MIN: u64 = 10 << 20;
 /// Lines of a failed process that are shown.
 pub const FAILED_LINES_SHOWN_MAX: usize = 3;
 /// What an entry counts besides its bytes when buckets are cut.
@@ -72,6 +80,10 @@ pub const ENTRY_BYTES: u64 = 1 << 10;
 pub const BUCKET_BYTES_MIN: u64 = 8 << 20;
 /// Entries of a bucket, which are in memory.
 pub const BUCKET_ENTRIES_MAX: usize = 10_000;
+/// Bytes of files that one process of sha256sum hashes: it sends little, so a connection is worth more of them.
+pub const HASHED_BYTES_MAX: u64 = 8 * BUCKET_BYTES_MIN;
+/// Folders that could not be made, which are in memory: nothing is sent to them.
+pub const UNMADE_FOLDERS_MAX: usize = 10_000;
 
 /// Unlogged tables that are named.
 pub const UNLOGGED_LISTED_MAX: usize = 10_000;

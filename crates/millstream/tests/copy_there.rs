@@ -3,9 +3,10 @@
 use crate::copy::{Place, TOUR, appears, shell};
 use crate::process::{Run, run};
 use millstream_failpoint::COPY_THERE;
-use millstream_testkit::{Proxy, RsyncDaemon, SmallDisk, SshServer};
+use millstream_testkit::{LoopDisk, Proxy, RsyncDaemon, SmallDisk, SshServer};
 use serde_json::Value;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 
@@ -107,11 +108,17 @@ fn what_another_machine_cannot_do_is_refused_with_the_way_out() {
     let Some(there) = There::new() else { return };
     let place = &there.place;
     place.write("from/file", b"text");
-    let (to, missing) = (there.address("to"), there.address("none"));
+    let (to, missing, from) = (there.address("to"), there.address("none"), there.address("from"));
     let cases: &[(&[&str], &str, &str)] = &[
         (&["host:from", "host:to"], "both ends lie on other machines", "run the copy on one of them"),
         (&["from", "to", "--compress"], "both ends are on this one", "HOST:PATH"),
         (&[&missing, "to"], "there is no 127.0.0.1:", ""),
+        (&[&from, "to", "--exclude", "from"], "the rules exclude 127.0.0.1:", "end it with a slash"),
+        (
+            &["rsync://127.0.0.1/a/", "to", "--one-file-system", "--delete"],
+            "a daemon does not tell what --one-file-system leaves out",
+            "copy over ssh",
+        ),
         (
             &["from/", &there.address("far/er/to")],
             "there is no folder for the destination",
@@ -268,6 +275,54 @@ fn what_the_source_has_not_is_deleted_with_care_on_another_machine() {
 }
 
 #[test]
+fn what_was_not_shown_is_not_deleted_on_another_machine() {
+    let Some(there) = There::new() else { return };
+    let place = &there.place;
+    place.write("from/kept", b"text");
+    let shown = place.write("to/shown", b"");
+    let held = place.path("held");
+    let mut copying = there.command(&["from/", &there.address("to"), "--delete", "--yes", "--progress", "none"]);
+    copying.env("MILLSTREAM_FAILPOINTS", format!("deletion-found=wait:{}", held.display()));
+    let child = copying.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    appears(&held);
+    fs::rename(&shown, place.path("to/other")).unwrap();
+    fs::remove_file(&held).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && said.contains("not what it was when it was shown"), "{said}");
+    assert!(place.path("to/other").exists());
+}
+
+#[test]
+fn a_folder_that_becomes_a_link_during_the_copy_is_no_success() {
+    let Some(there) = There::new() else { return };
+    let place = &there.place;
+    place.write("from/in/file", b"text");
+    let to = there.address("to");
+    for (source, to, replaced) in [("from/", &*to, "from/in"), (&*there.address("from/"), "back", "back/in")] {
+        let held = place.path("held");
+        let mut copying = there.command(&[source, to, "--hash", "--output", "json", "--progress", "none"]);
+        copying.env("MILLSTREAM_FAILPOINTS", format!("bucket-copied=wait:{}", held.display()));
+        let child = copying.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        appears(&held);
+        fs::rename(place.path(replaced), place.path("aside")).unwrap();
+        std::os::unix::fs::symlink(place.path("aside"), place.path(replaced)).unwrap();
+        fs::remove_file(&held).unwrap();
+        let output = child.wait_with_output().unwrap();
+        if source == "from/" {
+            let receipt: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let of_file = receipt["failures"].as_array().unwrap().iter().find(|failure| failure["path"] == "in/file");
+            assert!(of_file.unwrap()["reason"].as_str().unwrap().contains("cannot be read here"), "{receipt}");
+            fs::remove_file(place.path(replaced)).unwrap();
+            fs::rename(place.path("aside"), place.path(replaced)).unwrap();
+        } else {
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.code() == Some(2) && said.contains("the folder in at the destination"), "{said}");
+        }
+    }
+}
+
+#[test]
 fn a_root_that_rsync_would_take_for_a_pattern_is_refused() {
     let Some(there) = There::new() else { return };
     let place = &there.place;
@@ -345,6 +400,21 @@ fn a_daemon_of_rsync_is_a_source_and_a_destination() {
     assert!(refused.stderr.contains("there is no rsync://127.0.0.1"), "{refused:?}");
 }
 
+#[test]
+fn a_link_that_leads_nowhere_is_a_failure_in_the_list_of_a_daemon() {
+    let place = Place::new();
+    let Some(daemon) = RsyncDaemon::start(&place.path("")) else { return };
+    shell(&place.path("from"), "echo text > file; ln -s nowhere dead; mkdir out; ln -s nowhere out/dead");
+    let old = place.write("to/old", b"");
+    let from = format!("{}/from/", daemon.address());
+    let rules = ["--exclude", "/out/dead", "--copy-links", "--delete", "--yes"];
+    let receipt = place.receipt(&[&[&*from, "to"], &rules[..]].concat(), 1);
+    assert_eq!((&receipt["failed"], &receipt["failures"][0]["path"]), (&Value::from(1), &Value::from("dead")));
+    assert!(receipt["kept_because"].is_string() && old.exists(), "{receipt}");
+    fs::remove_file(place.path("from/dead")).unwrap();
+    assert_eq!(place.receipt(&[&[&*from, "to"], &rules[..]].concat(), 0)["deleted"], 1);
+}
+
 /// A remote shell that needs no other machine: a script that gets the command as its words.
 fn own_shell(place: &Place, name: &str, script: &str) -> String {
     let path = place.write(name, format!("#!/bin/sh\nshift\n{script}\n").as_bytes());
@@ -375,6 +445,95 @@ fn what_rsync_leaves_out_there_is_no_success() {
         let arrived = ["copied", "same"].iter().map(|name| receipt[name].as_u64().unwrap()).sum::<u64>();
         assert_eq!(arrived, here.len() as u64, "{receipt}");
     }
+}
+
+#[test]
+fn a_list_that_is_not_whole_deletes_nothing() {
+    let place = Place::new();
+    let path = place.path("bin").display().to_string();
+    let odd = own_shell(&place, "odd", &format!("PATH={path}:$PATH exec sh -c \"$*\""));
+    place.write("bin/find", b"#!/bin/sh\n/usr/bin/find \"$@\"\ncat \"$0.says\" >&2\nexit 1\n");
+    shell(&place.path("bin"), "chmod 755 find");
+    place.write("from/in/file", b"text");
+    let from = format!("host:{}/", place.path("from").display());
+    let args = [&*from, "to", "--delete", "--yes", "--ssh", &odd];
+    let old = place.write("to/old", b"");
+    for (says, path, why) in [
+        ("find: './in': No such file or directory\n", "in", "gone when its turn came"),
+        ("", ".", "without a word"),
+        ("a last word\n", ".", "a last word"),
+    ] {
+        place.write("bin/find.says", says.as_bytes());
+        let receipt = place.receipt(&args, 1);
+        let failure = &receipt["failures"][0];
+        assert!(failure["path"] == path && failure["reason"].as_str().unwrap().contains(why), "{receipt}");
+        assert!(receipt["kept_because"].is_string() && old.exists(), "{receipt}");
+    }
+    // A file that is gone before it is listed is no loss.
+    place.write("bin/find.says", b"find: './in/gone': No such file or directory\n");
+    assert_eq!(place.receipt(&args, 0)["deleted"], 1);
+}
+
+#[test]
+fn nothing_is_sent_through_a_link_that_cannot_be_replaced() {
+    let place = Place::new();
+    let as_nobody = own_shell(&place, "nobody", "exec setpriv --reuid 65534 --clear-groups sh -c \"$*\"");
+    place.write("from/in/link/deep/file", b"text");
+    place.write("from/file", b"text");
+    place.write("from/kept", b"text");
+    let script = "mkdir -p to/in elsewhere/deep; ln -s ../../elsewhere to/in/link; cp -p from/kept to; \
+        chmod 600 to/kept; chown 65534 to elsewhere elsewhere/deep";
+    shell(&place.path(""), script);
+    let to = format!("host:{}", place.path("to").display());
+    let receipt = place.receipt(&["from/", &to, "--ssh", &as_nobody], 1);
+    let failed: Vec<_> = receipt["failures"].as_array().unwrap().iter().map(|failure| &failure["path"]).collect();
+    for path in ["in/link", "in/link/deep", "in/link/deep/file"] {
+        assert!(failed.iter().any(|failed| *failed == path), "{path}: {receipt}");
+    }
+    assert!(receipt.to_string().contains("its folder could not be made"), "rsync was not even asked: {receipt}");
+    assert!(!place.path("elsewhere/deep/file").exists() && place.path("to/file").exists(), "{receipt}");
+    // The file was there; its rights cannot be set by another user.
+    assert!(failed.iter().any(|failed| *failed == "kept"), "{receipt}");
+}
+
+#[test]
+fn one_failure_does_not_condemn_others_where_times_are_coarse() {
+    let Some(disk) = LoopDisk::mount_coarse(16 << 20) else { return };
+    let place = Place::new();
+    let plain = own_shell(&place, "plain", "exec sh -c \"$*\"");
+    shell(&place.path("from"), "mkdir in; echo text | tee file in/file > blocked; ln file name; ln -s file link");
+    let to = disk.dir.join("to");
+    fs::create_dir_all(to.join("blocked/full")).unwrap();
+    let to = format!("host:{}", to.display());
+    for _ in 0..2 {
+        let receipt = place.receipt(&["from/", &to, "--ssh", &plain], 1);
+        assert_eq!((&receipt["failed"], &receipt["failures"][0]["path"]), (&Value::from(1), &Value::from("blocked")));
+    }
+}
+
+#[test]
+fn a_copy_between_machines_that_is_stopped_counts_no_false_failures() {
+    let place = Place::new();
+    let plain = own_shell(&place, "plain", "exec sh -c \"$*\"");
+    place.write("from/file", b"text");
+    place.write("from/blocked", b"text");
+    place.write("to/blocked/file", b"old");
+    let to = format!("host:{}", place.path("to").display());
+    let held = place.path("held");
+    let args = ["from/", &to, "--ssh", &plain, "--output", "json", "--progress", "none"];
+    let mut copying = place.command(&args);
+    copying.env("MILLSTREAM_FAILPOINTS", format!("bucket-copied=wait:{}", held.display()));
+    let mut child = copying.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    appears(&held);
+    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT).unwrap();
+    let mut said = String::new();
+    BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
+    fs::remove_file(&held).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let receipt: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &receipt["failed"]), (Some(130), &Value::from(0)), "{said}{receipt}");
+    let receipt = place.receipt(&["from/", &to, "--ssh", &plain], 1);
+    assert_eq!((&receipt["failed"], &receipt["resumed"]), (&Value::from(1), &Value::from(true)), "{receipt}");
 }
 
 #[test]

@@ -149,16 +149,14 @@ impl Destination {
         let named = |path: &[u8]| [before.as_bytes(), path].concat();
         let is_wal = |path: &[u8]| path.starts_with(b"pg_wal/");
         if let Some(there) = &self.there {
-            let found = there.files(&cluster.home, tally)?;
-            let files = found.into_iter().filter(|(entry, _)| !is_wal(&entry.path));
-            return Ok(files
-                .map(|(entry, hash)| Arrived {
-                    path: named(&entry.path),
-                    size: entry.facts.size(),
-                    modified: entry.facts.modified.seconds,
-                    hash,
-                })
-                .collect());
+            let mut files = Vec::new();
+            there.files(&cluster.home, tally, &mut |entry, hash| {
+                if !is_wal(&entry.path) {
+                    let (size, modified) = (entry.facts.size(), entry.facts.modified.seconds);
+                    files.push(Arrived { path: named(&entry.path), size, modified, hash });
+                }
+            })?;
+            return Ok(files);
         }
         let manifest = State::manifest_in(&self.notes);
         let mut list = Reader::open(&manifest).map_err(Error::manifest(&manifest))?;

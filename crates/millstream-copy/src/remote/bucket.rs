@@ -1,7 +1,8 @@
 //! Buckets of files, each of which one process of rsync copies.
 
 use super::address::By;
-use super::rsync::{Change, Line, NameList};
+use super::folders::Unmade;
+use super::rsync::{Change, Line, NameList, silence};
 use super::{RemoteJob, Way};
 use crate::counts::Counts;
 use crate::crew::Queue;
@@ -26,13 +27,13 @@ use std::sync::atomic::Ordering::Relaxed;
 pub(super) type Bucket = Vec<Item>;
 
 /// Copies everything but folders. Returns the counts, and which number of workers was found to be best.
-pub(super) fn run(job: &RemoteJob<'_>, gate: &Gate) -> Result<(Counts, Option<Found>), Error> {
+pub(super) fn run(job: &RemoteJob<'_>, unmade: &Unmade, gate: &Gate) -> Result<(Counts, Option<Found>), Error> {
     // A limit of bytes per second is divided by their number.
     let climbs = job.request.jobs == Jobs::Auto && job.request.bytes_per_second.is_none();
     let (counts, found) = jobs::run(
         (gate, climbs.then_some(Trials::Upwards), 0),
         job.tally,
-        |number, queue| work(job, number, &queue, gate),
+        |number, queue| work((job, unmade), number, &queue, gate),
         |sender| send_all(job, gate, |bucket| !job.tally.is_stopped() && sender.send(bucket).is_ok()),
     )?;
     Ok((counts.into_iter().fold(Counts::default(), Counts::plus), found))
@@ -64,7 +65,12 @@ fn weight(entries: u64, bytes: u64) -> u64 {
     entries.saturating_mul(ENTRY_BYTES).saturating_add(bytes)
 }
 
-fn work(job: &RemoteJob<'_>, number: usize, queue: &Queue<Bucket>, gate: &Gate) -> Result<Counts, Error> {
+fn work(
+    (job, unmade): (&RemoteJob<'_>, &Unmade),
+    number: usize,
+    queue: &Queue<Bucket>,
+    gate: &Gate,
+) -> Result<Counts, Error> {
     let mut courier: Option<Courier<'_>> = None;
     loop {
         gate.pass(number);
@@ -81,9 +87,23 @@ fn work(job: &RemoteJob<'_>, number: usize, queue: &Queue<Bucket>, gate: &Gate) 
                 counts: Counts::default(),
             }),
         };
-        courier.copy(&bucket, gate.jobs())?;
+        let bucket = courier.without_unmade(bucket, unmade)?;
+        if !bucket.is_empty() {
+            courier.copy(&bucket, gate.jobs())?;
+        }
     }
     Ok(courier.map(|courier| courier.counts).unwrap_or_default())
+}
+
+/// What rsync would do to an entry now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// Nothing.
+    Settled,
+    /// Something.
+    Unsettled,
+    /// It does not even name it: the source has it no longer, or it cannot be looked at.
+    Unnamed,
 }
 
 /// A worker: it copies buckets one after the other, and notes what has arrived.
@@ -95,6 +115,16 @@ struct Courier<'a> {
 }
 
 impl Courier<'_> {
+    /// Leaves out what is in folders that are not there: rsync would follow a link in the place of one.
+    fn without_unmade(&mut self, bucket: Bucket, unmade: &Unmade) -> Result<Bucket, Error> {
+        let (lost, rest): (Bucket, Bucket) = bucket.into_iter().partition(|item| unmade.holds(&item.entry.path));
+        for item in lost {
+            self.job.tally.done(item.entry.facts.size());
+            self.failed(&item, "its folder could not be made at the destination")?;
+        }
+        Ok(rest)
+    }
+
     fn copy(&mut self, bucket: &Bucket, jobs: usize) -> Result<(), Error> {
         let job = self.job;
         let places = places(job, bucket);
@@ -110,13 +140,22 @@ impl Courier<'_> {
             }
         };
         let names = names(job, bucket)?;
-        let ran = job.remote.rsync.run(&arguments(job, &names, limit), job.tally, each)?;
+        let limit = limit.map(|bytes| format!("--bwlimit={}", (bytes / 1024).max(1)).into());
+        let args = arguments(job, (bucket, &names), limit.as_slice());
+        let ran = job.remote.rsync.run(&args, job.tally, each)?;
         if job.tally.is_stopped() {
             // What rsync has said was done may have been undone when it ended.
             return Ok(());
         }
         hit_on_thread("bucket-copied");
-        let failed = if ran.is_whole { BTreeMap::new() } else { self.unfinished(bucket, &names, &ran.said)? };
+        let failed = match ran.is_whole {
+            true => BTreeMap::new(),
+            false => self.unfinished((bucket, &names), &changes, &ran.said)?,
+        };
+        if job.tally.is_stopped() {
+            // Nobody knows what has failed.
+            return Ok(());
+        }
         for (place, item) in bucket.iter().enumerate() {
             if changes[place].is_none() {
                 job.tally.done(item.entry.facts.size());
@@ -128,7 +167,7 @@ impl Courier<'_> {
                     self.note(item, &Note::Absent)?;
                 }
                 Some(Some(reason)) => self.failed(item, reason)?,
-                None => self.arrived(item, changes[place].unwrap_or(Change::Same))?,
+                None => self.arrived(item, changes[place].unwrap_or(Change::Kept))?,
             }
         }
         hit_on_thread("bucket-noted");
@@ -146,35 +185,51 @@ impl Courier<'_> {
     /// longer.
     fn unfinished(
         &self,
-        bucket: &Bucket,
-        names: &NameList,
+        (bucket, names): (&Bucket, &NameList),
+        changes: &[Option<Change>],
         said: &str,
     ) -> Result<BTreeMap<usize, Option<String>>, Error> {
         let job = self.job;
-        let places = places(job, bucket);
-        let mut failed = BTreeMap::new();
-        let mut is_settled = vec![false; bucket.len()];
-        // It names what needs no change, too.
-        let args = [&["-n".into(), "-ii".into()], &arguments(job, names, None)[..]].concat();
-        let dry = job.remote.rsync.run(&args, job.tally, &mut |line| {
-            let Some(place) = places.get(&line.path) else { return };
-            is_settled[*place] = line.change == Change::Same;
-            if line.change != Change::Same {
-                failed.insert(*place, Some(reason(&line.path, said)));
+        let (mut looks, said_again) = self.look_again((bucket, names), "-1")?;
+        let is_open = |look: &Look, change: &Option<Change>| *look != Look::Settled && change.is_some();
+        if looks.iter().zip(changes).any(|(look, change)| is_open(look, change)) {
+            // Where times are kept less exactly, what was just copied has another one.
+            let (coarse, _) = self.look_again((bucket, names), "0")?;
+            for ((look, change), coarse) in looks.iter_mut().zip(changes).zip(coarse) {
+                *look = if is_open(look, change) { coarse } else { *look };
             }
-        })?;
-        // What the source has no longer, or what cannot be looked at, is not even named.
-        for (place, item) in bucket.iter().enumerate().filter(|(place, _)| !is_settled[*place]) {
-            let path = self.path_here(item);
-            let looked = job.here.parent(path).and_then(|(folder, name)| tree::stat(&folder, &name));
-            let is_here =
-                !matches!(&looked, Ok(None)) && !looked.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-            // A link that leads nowhere is no file that has gone.
-            let says_gone = ["No such file or directory", "vanished"].iter().any(|text| dry.said.contains(text));
-            let is_gone = !is_here && (job.remote.way == Way::ToThere || says_gone && !job.request.copy_links);
-            failed.entry(place).or_insert_with(|| (!is_gone).then(|| reason(path, said)));
+        }
+        // A link that leads nowhere is no file that has gone.
+        let says_gone = ["No such file or directory", "vanished"].iter().any(|text| said_again.contains(text));
+        let may_be_gone = job.remote.way == Way::ToThere || says_gone && !job.request.copy_links;
+        let mut failed = BTreeMap::new();
+        for ((place, item), look) in bucket.iter().enumerate().zip(looks).filter(|(_, look)| *look != Look::Settled) {
+            let is_gone = look == Look::Unnamed && may_be_gone && !self.is_here(item);
+            failed.insert(place, (!is_gone).then(|| reason(self.path_here(item), said)));
         }
         Ok(failed)
+    }
+
+    /// What rsync would do now. `window`: how exactly it compares times; 0 is to the second.
+    fn look_again(&self, (bucket, names): (&Bucket, &NameList), window: &str) -> Result<(Vec<Look>, String), Error> {
+        let job = self.job;
+        let places = places(job, bucket);
+        let mut looks = vec![Look::Unnamed; bucket.len()];
+        // It names what needs no change, too.
+        let more = ["-n".into(), "-ii".into(), format!("--modify-window={window}").into()];
+        let args = arguments(job, (bucket, names), &more);
+        let dry = job.remote.rsync.run(&args, job.tally, &mut |line| {
+            if let Some(place) = places.get(&line.path) {
+                looks[*place] = if line.is_untouched { Look::Settled } else { Look::Unsettled };
+            }
+        })?;
+        Ok((looks, dry.said))
+    }
+
+    /// Whether something is where an entry is on this machine.
+    fn is_here(&self, item: &Item) -> bool {
+        let looked = self.job.here.parent(self.path_here(item)).and_then(|(folder, name)| tree::stat(&folder, &name));
+        !matches!(&looked, Ok(None)) && !looked.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 
     /// Where an entry is on this machine.
@@ -187,29 +242,37 @@ impl Courier<'_> {
 
     /// Accounts for an entry that is at the destination, and notes its hash.
     fn arrived(&mut self, item: &Item, change: Change) -> Result<(), Error> {
-        let facts = &item.entry.facts;
+        let news = match self.news(item, change) {
+            // It has gone meanwhile, or its rights are such that others read it.
+            Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::PermissionDenied].contains(&error.kind()) => None,
+            Err(error) => return self.failed(item, &format!("it was copied, but cannot be read here: {error}")),
+            Ok(news) => news,
+        };
         match change {
-            Change::Copied => self.counts.copied(facts),
+            Change::Copied => self.counts.copied(&item.entry.facts),
             Change::Linked => self.counts.linked += 1,
-            Change::Same | Change::Deleted | Change::LeftOut => self.counts.same += 1,
+            Change::Kept | Change::Deleted | Change::LeftOut => self.counts.same += 1,
         }
+        news.map_or(Ok(()), |facts| self.note(item, &Note::Done(facts)))
+    }
+
+    /// What is to be noted of an entry that is at the destination. `None` if everything is known, or if it has changed
+    /// meanwhile: then it has no hash.
+    fn news(&mut self, item: &Item, change: Change) -> io::Result<Option<Facts>> {
+        let facts = &item.entry.facts;
         let remote = self.job.remote;
-        let known = item.known.as_ref().and_then(|note| note.hash_of(facts)).filter(|_| change == Change::Same);
+        let known = item.known.as_ref().and_then(|note| note.hash_of(facts)).filter(|_| change == Change::Kept);
         let is_noted = known.is_some() && matches!(item.known, Some(Note::Done(_)));
-        let arrives = remote.way == Way::FromThere && change != Change::Same;
+        let arrives = remote.way == Way::FromThere && change != Change::Kept;
         // A daemon does not tell everything: times to the second, for one.
         let is_vague = remote.way == Way::FromThere && remote.root.by == By::Daemon;
         if is_noted && !is_vague {
-            return Ok(());
+            return Ok(None);
         }
         let reads = known.is_none() && (arrives || self.job.request.hash);
-        if !(reads || known.is_some() || is_vague) {
-            return Ok(());
-        }
-        match self.look(item, known, reads) {
-            Ok(Some(facts)) => self.note(item, &Note::Done(facts)),
-            // It has changed meanwhile, or cannot be read: it has no hash.
-            Ok(None) | Err(_) => Ok(()),
+        match reads || known.is_some() || is_vague {
+            true => self.look(item, known, reads),
+            false => Ok(None),
         }
     }
 
@@ -244,14 +307,15 @@ impl Courier<'_> {
     }
 }
 
-/// Options of a process that copies files. `limit`: bytes per second.
-fn arguments(job: &RemoteJob<'_>, names: &NameList, limit: Option<u64>) -> Vec<OsString> {
+/// Arguments of a process that copies files.
+fn arguments(job: &RemoteJob<'_>, (bucket, names): (&Bucket, &NameList), more: &[OsString]) -> Vec<OsString> {
     let mut args = job.options();
+    args.extend(job.compares_bytes().then(|| silence(bytes(bucket))));
     let temporary = job.temporary();
     // What is unfinished when the connection breaks off is kept, and goes on from there. rsync removes the second folder
     // when it is empty, so it is another one.
     args.extend([format!("--temp-dir={temporary}"), format!("--partial-dir={temporary}.part")].map(OsString::from));
-    args.extend(limit.map(|bytes| format!("--bwlimit={}", (bytes / 1024).max(1)).into()));
+    args.extend_from_slice(more);
     args.extend(targets(job, names));
     args
 }
@@ -269,6 +333,11 @@ pub(super) fn targets(job: &RemoteJob<'_>, names: &NameList) -> Vec<OsString> {
         path
     };
     vec![named(from, &single.from), named(to, &single.to)]
+}
+
+/// Bytes of the files of a bucket.
+pub(super) fn bytes(bucket: &Bucket) -> u64 {
+    bucket.iter().map(|item| item.entry.facts.size()).sum()
 }
 
 /// The names of a bucket.

@@ -3,8 +3,10 @@
 use super::address::{By, quoted_path};
 use super::rsync::Change;
 use super::{Remote, RemoteJob};
+use crate::entry::Hash;
 use crate::error::Error;
 use crate::extra::Deletion;
+use crate::hasher::{Hasher, Hashing, Update};
 use crate::limits::FAILURES_LISTED_MAX;
 use crate::manifest::{Reader, Sorter};
 use crate::path::{order, shown};
@@ -68,11 +70,11 @@ fn canonical(remote: &Remote, host: &OsStr, trash: &Path, tally: &Tally) -> Resu
     Ok((!root.as_os_str().is_empty()).then(|| (root.clone(), trash.clone())))
 }
 
-/// Finds what would be deleted.
+/// Finds what would be deleted, and a hash of all its names.
 ///
 /// # Errors
 /// The other machine cannot be reached, or the destination not be listed whole.
-pub(crate) fn find(job: &RemoteJob<'_>) -> Result<Deletion, Error> {
+pub(crate) fn find(job: &RemoteJob<'_>) -> Result<(Deletion, Hash), Error> {
     let mut deletion = Deletion { entries: 0, bytes: None, first: Vec::new() };
     let failed = Error::file("write to", job.state.folder());
     let mut names = Sorter::new(job.state.folder());
@@ -94,8 +96,7 @@ pub(crate) fn find(job: &RemoteJob<'_>) -> Result<Deletion, Error> {
         return Err(Refusal::new(format!("the destination cannot be compared whole: {first}")).into());
     }
     kept.map_err(&failed)?;
-    refuse_listed(job, names)?;
-    Ok(deletion)
+    Ok((deletion, refuse_listed(job, names)?))
 }
 
 /// What stands before a path where the tree has the source's name, with a slash.
@@ -104,14 +105,18 @@ fn before<'a>(job: &'a RemoteJob<'_>) -> &'a [u8] {
     &job.place.before
 }
 
-/// Refuses to delete what the source had when it was listed: it was emptied since, or is no longer mounted.
-fn refuse_listed(job: &RemoteJob<'_>, names: Sorter) -> Result<(), Error> {
+/// Refuses to delete what the source had when it was listed: it was emptied since, or is no longer mounted. Returns a hash of
+/// the names.
+fn refuse_listed(job: &RemoteJob<'_>, names: Sorter) -> Result<Hash, Error> {
+    let mut hasher = Hasher::new(Hashing::Blake3);
     let failed = Error::file("read", job.state.folder());
     let mut names = names.finish().map_err(&failed)?;
     let mut list = Reader::open(&job.state.list()).map_err(Error::manifest(&job.state.list()))?;
     let mut listed = list.next().map_err(Error::manifest(&job.state.list()))?;
     while let Some(name) = names.next().map_err(&failed)? {
         let path = name.path.strip_prefix(b"/").unwrap_or(&name.path);
+        hasher.update(path);
+        hasher.update(&[0]);
         while listed.as_ref().is_some_and(|listed| order(&listed.path, path) == Ordering::Less) {
             listed = list.next().map_err(Error::manifest(&job.state.list()))?;
         }
@@ -122,14 +127,23 @@ fn refuse_listed(job: &RemoteJob<'_>, names: Sorter) -> Result<(), Error> {
                 .into());
         }
     }
-    Ok(())
+    Ok(hasher.finish())
 }
 
-/// Deletes it, or moves it to the trash. Returns how many entries went.
+/// Deletes what was found, or moves it to the trash. Returns how many entries went.
 ///
 /// # Errors
-/// The other machine cannot be reached.
-pub(crate) fn delete(job: &RemoteJob<'_>, delete: &Delete, found: &Deletion) -> Result<u64, Error> {
+/// The other machine cannot be reached; it would be others now than those whose names have the hash `shown`.
+pub(crate) fn delete(job: &RemoteJob<'_>, delete: &Delete, shown: &Hash) -> Result<u64, Error> {
+    // It may be long ago that somebody was asked. A source that is no longer mounted must not count as one that is empty.
+    let (found, names) = find(job)?;
+    if job.tally.is_stopped() {
+        return Ok(0);
+    }
+    if names != *shown {
+        let says = "what would be deleted is not what it was when it was shown";
+        return Err(Refusal::new(says).hint("nothing was deleted; is the source still mounted? run it again").into());
+    }
     let mut args = arguments(job);
     // What has appeared since is not deleted.
     args.push(format!("--max-delete={}", found.entries).into());
@@ -145,11 +159,21 @@ pub(crate) fn delete(job: &RemoteJob<'_>, delete: &Delete, found: &Deletion) -> 
         deleted += u64::from(line.change == Change::Deleted);
     })?;
     if !ran.is_whole && !job.tally.is_stopped() {
-        for line in ran.said.lines().filter(|line| line.starts_with("rsync: ")) {
-            job.failures.add(b"", format!("not everything was deleted: {line}"));
+        for why in undeleted(&ran.said) {
+            job.failures.add(b"", format!("not everything was deleted: {why}"));
         }
     }
     Ok(deleted)
+}
+
+/// Why rsync has not deleted everything: at least one line.
+fn undeleted(said: &str) -> Vec<&str> {
+    let is_reason = |line: &&str| ["rsync: ", "Deletions stopped"].iter().any(|begins| line.starts_with(begins));
+    let reasons: Vec<_> = said.lines().filter(is_reason).collect();
+    match reasons.is_empty() {
+        true => vec![said.lines().last().unwrap_or("rsync does not say why")],
+        false => reasons,
+    }
 }
 
 fn arguments(job: &RemoteJob<'_>) -> Vec<OsString> {
@@ -176,4 +200,17 @@ fn arguments(job: &RemoteJob<'_>) -> Vec<OsString> {
         args.extend([named, job.remote.root.parent().content()]);
     }
     args
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_deleted_has_a_reason() {
+        let stopped = "Deletions stopped due to --max-delete limit (2 skipped)";
+        let error = "rsync error: the --max-delete limit stopped deletions (code 25) at main.c(1)";
+        assert_eq!(undeleted(&format!("{stopped}\n{error}\n")), [stopped]);
+        assert_eq!((undeleted(error), undeleted("")), (vec![error], vec!["rsync does not say why"]));
+    }
 }

@@ -6,10 +6,13 @@ use super::{RemoteJob, Way};
 use crate::counts::Counts;
 use crate::entry::{Entry, EntryKind};
 use crate::error::Error;
+use crate::limits::UNMADE_FOLDERS_MAX;
 use crate::local::sweep;
 use crate::manifest::{Reader, Sorter};
-use crate::path::order;
+use crate::path::{order, shown};
+use millstream_model::Refusal;
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
@@ -20,6 +23,21 @@ use std::path::Path;
 const MADE: &str = "millstream: made";
 /// What it says if it could not, because there is no folder to make it in.
 const NO_FOLDER: &str = "there is no folder for the destination";
+
+/// Options with which rsync says what it would do to each folder. The file system there may keep times in seconds.
+const LOOKS: [&str; 3] = ["-n", "-ii", "--modify-window=0"];
+
+/// Folders that are not there, although they should have been made. Something else may lie in the place of one.
+#[derive(Debug, Default)]
+pub(crate) struct Unmade(HashSet<Vec<u8>>);
+
+impl Unmade {
+    /// Whether a path lies in one of them.
+    pub(super) fn holds(&self, path: &[u8]) -> bool {
+        let mut ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+        !self.0.is_empty() && ends.any(|end| self.0.contains(&path[..end]))
+    }
+}
 
 /// Makes the destination, and the folder in it where files are while they are not whole, unless a shell does it later. Returns
 /// whether the root of the tree was missing there.
@@ -73,12 +91,7 @@ pub(super) fn remove_temporary(job: &RemoteJob<'_>) -> Result<(), Error> {
         };
     }
     if let (true, By::Shell(host)) = (job.state.is_resumed, &job.remote.root.by) {
-        let mut script = OsString::from("find ");
-        script.push(quoted_path(&job.remote.root.path));
-        script.push(" -depth -type d -name ");
-        script.push(quoted(format!("{temporary}*").as_bytes()));
-        script.push(" -exec rm -rf {} +");
-        return job.remote.rsync.script(host, &script, &|_| Ok(()), job.tally, &mut |_| Ok(())).map(drop);
+        return job.remote.rsync.script(host, &sweeping(job), &|_| Ok(()), job.tally, &mut |_| Ok(())).map(drop);
     }
     let model = empty_folder()?;
     let only = [format!("--include=/{temporary}*/***"), "--exclude=*".to_owned()].map(OsString::from);
@@ -87,19 +100,20 @@ pub(super) fn remove_temporary(job: &RemoteJob<'_>) -> Result<(), Error> {
     job.remote.rsync.run(&args, job.tally, &mut |_| {}).map(drop)
 }
 
-/// Makes the folders of the source, which only their owner may change until everything is in them.
+/// Makes the folders of the source, which only their owner may change until everything is in them. Returns the counts, and
+/// those that are not there even so.
 ///
 /// # Errors
 /// The other machine cannot be reached, or takes no more.
-pub(super) fn make(job: &RemoteJob<'_>, root_was_missing: bool) -> Result<Counts, Error> {
+pub(super) fn make(job: &RemoteJob<'_>, root_was_missing: bool) -> Result<(Counts, Unmade), Error> {
     if job.place.file.is_some() {
-        return Ok(Counts::default());
+        return Ok(Default::default());
     }
     if job.has_root_only() && !job.prepares_by_shell() {
         // It is there already.
         job.tally.done(0);
         let copied = u64::from(root_was_missing);
-        return Ok(Counts { copied, same: 1 - copied, ..Counts::default() });
+        return Ok((Counts { copied, same: 1 - copied, ..Counts::default() }, Unmade::default()));
     }
     let (mut counts, mut copied) = (Counts::default(), u64::from(root_was_missing));
     let names = names(job)?;
@@ -116,20 +130,50 @@ pub(super) fn make(job: &RemoteJob<'_>, root_was_missing: bool) -> Result<Counts
     // A process that was started again may have said it twice.
     counts.copied = counts.same.min(copied);
     counts.same -= counts.copied;
-    Ok(counts)
+    let is_whole = ran.is_whole || job.tally.is_stopped();
+    Ok((counts, if is_whole { Unmade::default() } else { unmade(job, &names, &ran.said)? }))
+}
+
+/// Folders that would still have to be made.
+fn unmade(job: &RemoteJob<'_>, names: &NameList, said: &str) -> Result<Unmade, Error> {
+    let mut unmade = Unmade::default();
+    job.remote.rsync.run(&args(job, names, &LOOKS.map(OsString::from)), job.tally, &mut |line| {
+        // A folder is named before what is in it, which is not there either.
+        let is_known = line.change != Change::Copied || unmade.holds(&line.path);
+        if !is_known && !line.path.is_empty() && unmade.0.len() <= UNMADE_FOLDERS_MAX {
+            unmade.0.insert(line.path);
+        }
+    })?;
+    match unmade.0.iter().next() {
+        Some(path) if unmade.0.len() > UNMADE_FOLDERS_MAX => {
+            let says = format!("more than {UNMADE_FOLDERS_MAX} folders cannot be made, such as {}", shown(path));
+            let why = super::bucket::reason(path, said);
+            Err(Refusal::new(format!("{says}: {why}")).hint("choose another destination").into())
+        }
+        _ => Ok(unmade),
+    }
 }
 
 /// Gives the folders their owners, rights and times. Returns how many could not be made, or not be changed.
 ///
 /// # Errors
-/// The other machine cannot be reached.
-pub(crate) fn dress(job: &RemoteJob<'_>) -> Result<u64, Error> {
+/// The other machine cannot be reached; a folder that was made has not stayed.
+pub(crate) fn dress(job: &RemoteJob<'_>, unmade: &Unmade) -> Result<u64, Error> {
     if job.place.file.is_some() {
         return Ok(0);
     }
     let names = names(job)?;
     let more = [before_rsync(job, &tidying(job))];
-    let ran = job.remote.rsync.run(&args(job, &names, &more), job.tally, &mut |_| {})?;
+    let mut lost = None;
+    let ran = job.remote.rsync.run(&args(job, &names, &more), job.tally, &mut |line| {
+        let is_known = unmade.0.contains(&line.path) || unmade.holds(&line.path);
+        lost = lost.take().or_else(|| (line.change == Change::Copied && !is_known).then_some(line.path));
+    })?;
+    if let Some(path) = lost {
+        let says = format!("the folder {} at the destination was removed or replaced during the copy", shown(&path));
+        let hint = "what was copied to it may lie elsewhere; run the same command again";
+        return Err(Refusal::new(says).hint(hint).into());
+    }
     if ran.is_whole || job.tally.is_stopped() {
         return Ok(0);
     }
@@ -137,7 +181,7 @@ pub(crate) fn dress(job: &RemoteJob<'_>) -> Result<u64, Error> {
     let failed = Error::file("write to", job.state.folder());
     let mut settled = Sorter::new(job.state.folder());
     let mut kept = Ok(());
-    let dry = job.remote.rsync.run(&args(job, &names, &["-n".into(), "-ii".into()]), job.tally, &mut |line| {
+    let dry = job.remote.rsync.run(&args(job, &names, &LOOKS.map(OsString::from)), job.tally, &mut |line| {
         if line.is_untouched && kept.is_ok() {
             kept = settled.push(&line.path, b"");
         }
@@ -158,7 +202,9 @@ pub(crate) fn dress(job: &RemoteJob<'_>) -> Result<u64, Error> {
         while next.as_ref().is_some_and(|next| order(&next.path, &entry.path) == Ordering::Less) {
             next = settled.next().map_err(&failed)?;
         }
-        if next.as_ref().is_none_or(|next| next.path != entry.path) {
+        // Behind a link that is still in the place of a folder, there may be one that looks as it should.
+        let is_settled = next.as_ref().is_some_and(|next| next.path == entry.path) && !unmade.holds(&entry.path);
+        if !is_settled {
             job.failures.add(&entry.path, super::bucket::reason(&entry.path, &said));
             count += 1;
         }
@@ -203,12 +249,19 @@ fn tidying(job: &RemoteJob<'_>) -> OsString {
     let mut script = OsString::from("rm -rf ");
     script.push(quoted_path(&root.join(job.temporary().as_bytes()).path));
     if job.state.is_resumed {
-        script.push("; find ");
-        script.push(quoted_path(&root.path));
-        script.push(" -depth -type d -name ");
-        script.push(quoted(format!("{}*", job.temporary()).as_bytes()));
-        script.push(" -exec rm -rf {} +");
+        script.push("; ");
+        script.push(sweeping(job));
     }
+    script
+}
+
+/// Removes the folders of unfinished files wherever they are.
+fn sweeping(job: &RemoteJob<'_>) -> OsString {
+    let mut script = OsString::from("find ");
+    script.push(quoted_path(&job.remote.root.path));
+    script.push(" -depth -type d -name ");
+    script.push(quoted(format!("{}*", job.temporary()).as_bytes()));
+    script.push(" -exec rm -rf {} +");
     script
 }
 

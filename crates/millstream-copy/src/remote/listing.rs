@@ -1,7 +1,7 @@
 //! Lists a tree on another machine: by GNU find there, or by rsync where only a daemon answers.
 
 use super::address::{Address, By, quoted_path};
-use super::rsync::{Rsync, unescaped};
+use super::rsync::{Ran, Rsync, unescaped};
 use crate::entry::{Entry, EntryKind, Facts, Inode, Time};
 use crate::error::Error;
 use crate::manifest::{Header, Sorter, Writer, encode};
@@ -12,7 +12,7 @@ use crate::walk::{Filter, Listed};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use millstream_model::Refusal;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
@@ -21,6 +21,9 @@ use xxhash_rust::xxh3::xxh3_64;
 /// What find prints of an entry, each followed by a zero byte.
 const FIELDS: &str = r"%y\0%m\0%U\0%G\0%s\0%T@\0%D\0%i\0%n\0%l\0%P\0";
 const FIELDS_COUNT: usize = 11;
+
+/// Why a folder was not listed. Automounters answer so, too, if they cannot mount it.
+const GONE: &str = "it was gone when its turn came: it was removed or renamed, or its file system cannot be mounted";
 
 /// How a tree on another machine is listed.
 pub(crate) struct Listing<'a> {
@@ -68,31 +71,22 @@ impl Listing<'_> {
         folder: &Path,
     ) -> Result<(Listed, Option<String>), Error> {
         let mut found = Found { sorter: Sorter::new(folder), listed: Listed::default(), firsts: HashMap::new() };
-        let said = match &self.root.by {
+        let ran = match &self.root.by {
             By::Shell(host) => self.by_find(host, &mut found)?,
             By::Daemon => self.by_rsync(&mut found)?,
         };
-        let problems = said.lines().map(str::trim).filter(|line| {
-            // What was removed meanwhile is no failure; neither is what a shell says when somebody logs in.
-            let is_of_list = line.starts_with("find: ") || line.starts_with("rsync: ");
-            is_of_list && !line.contains("No such file or directory")
-        });
-        let mut is_whole = !self.tally.is_stopped();
-        for problem in problems {
-            is_whole = false;
-            self.tally.found(0);
-            match unlisted(problem) {
-                Some((path, why)) => self.failures.add(path.as_bytes(), format!("it cannot be listed: {why}")),
-                None => self.failures.add(b"", format!("it cannot be listed whole: {problem}")),
-            }
-        }
         let Found { sorter, mut listed, firsts } = found;
-        let nothing = (listed.entries == 0 && !self.tally.is_stopped()).then(|| why_nothing(&said));
-        listed.is_whole = is_whole;
+        let nothing = (listed.entries == 0 && !self.tally.is_stopped()).then(|| why_nothing(&ran.said));
+        let (is_whole, gone) = self.account(&ran);
+        listed.is_whole = is_whole && !self.tally.is_stopped();
         let written = (|| {
             let mut sorted = sorter.finish()?;
             let mut writer = Writer::create(manifest, header)?;
             while let Some(record) = sorted.next()? {
+                if gone.contains(&record.path) {
+                    listed.is_whole = false;
+                    self.failed(&record.path, GONE);
+                }
                 match firsts.get(&record.path) {
                     Some(inode) => {
                         let mut entry = crate::manifest::decode(record.path, &record.body)?;
@@ -108,7 +102,43 @@ impl Listing<'_> {
         Ok((listed, nothing))
     }
 
-    fn by_find(&self, host: &OsStr, found: &mut Found) -> Result<String, Error> {
+    /// Names what could not be listed. Returns whether nothing else is missing, and what was gone when its turn came.
+    ///
+    /// What rules exclude cannot fail.
+    fn account(&self, ran: &Ran) -> (bool, BTreeSet<Vec<u8>>) {
+        let (mut is_whole, mut is_explained, mut gone) = (true, false, BTreeSet::new());
+        let takes = |path: &[u8], is_folder| self.only.is_some() || self.filter.takes_with_folders(path, is_folder);
+        for said in ran.said.lines().filter_map(|line| Said::of(line.trim(), self.root)) {
+            is_explained = true;
+            match said {
+                Said::Gone(path) => drop(gone.insert(path)),
+                Said::DeadLink(path) if takes(&path, false) => {
+                    is_whole = false;
+                    self.failed(&path, "the link leads nowhere");
+                }
+                Said::Failed(path, why) if takes(&path, true) => {
+                    is_whole = false;
+                    self.failed(&path, why);
+                }
+                Said::DeadLink(_) | Said::Failed(..) => {}
+            }
+        }
+        // Only so much of what it says is kept.
+        let is_cut = !ran.said.is_empty() && !ran.said.ends_with('\n');
+        if !ran.is_whole && (!is_explained || is_cut) && !self.tally.is_stopped() {
+            is_whole = false;
+            let last = ran.said.lines().last().unwrap_or("the list ended with an error, without a word");
+            self.failed(b"", format!("it cannot be listed whole: {}", last.trim()));
+        }
+        (is_whole, gone)
+    }
+
+    fn failed(&self, path: &[u8], why: impl Into<String>) {
+        self.tally.found(0);
+        self.failures.add(path, why);
+    }
+
+    fn by_find(&self, host: &OsStr, found: &mut Found) -> Result<Ran, Error> {
         let mut script = OsString::from("cd ");
         script.push(quoted_path(&self.root.path));
         script.push(" && exec find ");
@@ -136,10 +166,10 @@ impl Listing<'_> {
             let says = format!("{} has no GNU find", shown_path(host));
             return Err(Refusal::new(says).hint("install findutils there, or copy from a daemon of rsync").into());
         }
-        Ok(ran.said)
+        Ok(ran)
     }
 
-    fn by_rsync(&self, found: &mut Found) -> Result<String, Error> {
+    fn by_rsync(&self, found: &mut Found) -> Result<Ran, Error> {
         let empty = tempfile::tempdir().map_err(Error::file("make a folder in", Path::new("/tmp")))?;
         let mut args: Vec<OsString> = ["-lptgoDHn", "-ii", "--numeric-ids"].map(OsString::from).to_vec();
         args.push(if self.only.is_some() { "-d".into() } else { "-r".into() });
@@ -148,9 +178,11 @@ impl Listing<'_> {
         args.push("--out-format=%i\t%B\t%l\t%M\t%U\t%G\t%n//%L".into());
         args.push(self.only.map_or_else(|| self.root.content(), |(from, _)| self.root.join(from).text()));
         args.push(empty.path().join("").into());
-        let listed = self.rsync.lines(&args, self.tally, &mut |record| {
+        self.rsync.lines(&args, self.tally, &mut |record| {
             let Some((entry, first)) = listed_entry(record) else {
                 // A greeting has no tabs. What cannot be read must not be taken for what is not there.
+                let says = "the daemon lists something that cannot be read";
+                let wrong = || io::Error::new(io::ErrorKind::InvalidData, says);
                 return if record.contains(&b'\t') { Err(wrong()) } else { Ok(()) };
             };
             if let Some(first) = first {
@@ -159,8 +191,7 @@ impl Listing<'_> {
                 found.firsts.insert(first, inode);
             }
             self.keep(entry, found)
-        })?;
-        Ok(listed.said)
+        })
     }
 
     fn keep(&self, mut entry: Entry, found: &mut Found) -> io::Result<()> {
@@ -180,9 +211,68 @@ impl Listing<'_> {
     }
 }
 
-/// The folder that find could not list, and why.
-fn unlisted(problem: &str) -> Option<(&str, &str)> {
-    problem.strip_prefix("find: './")?.split_once("': ")
+/// What a line of find or rsync says about a list.
+#[derive(Debug, PartialEq, Eq)]
+enum Said {
+    /// Something was there, and is not any more.
+    Gone(Vec<u8>),
+    /// A link is to be followed and leads nowhere.
+    DeadLink(Vec<u8>),
+    /// A folder cannot be listed, for this reason.
+    Failed(Vec<u8>, String),
+}
+
+impl Said {
+    /// `None` for other lines, such as those that a shell says when somebody logs in.
+    fn of(line: &str, root: &Address) -> Option<Self> {
+        let found = line.strip_prefix("find: './").and_then(|rest| rest.rsplit_once("': "));
+        if let Some((path, why)) = found {
+            let path = unquoted(path);
+            return Some(match why {
+                "No such file or directory" => Self::Gone(path),
+                why => Self::Failed(path, format!("it cannot be listed: {why}")),
+            });
+        }
+        let of_daemon = |begins: &str| Some(below(root, line.strip_prefix(begins)?.rsplit_once('"')?.0));
+        if let Some(path) = of_daemon("file has vanished: \"").or_else(|| of_daemon("directory has vanished: \"")) {
+            return Some(Self::Gone(path));
+        }
+        if let Some(path) = of_daemon("symlink has no referent: \"") {
+            return Some(Self::DeadLink(path));
+        }
+        let is_of_list = line.starts_with("find: ") || line.starts_with("rsync: ");
+        is_of_list.then(|| Self::Failed(Vec::new(), format!("it cannot be listed whole: {line}")))
+    }
+}
+
+/// A path of a daemon's module as one of the tree.
+fn below(root: &Address, path: &str) -> Vec<u8> {
+    let path = unescaped(path.trim_start_matches('/').as_bytes());
+    let root = root.path.iter().position(|byte| *byte == b'/').map_or(&b""[..], |at| &root.path[at + 1..]);
+    let inner = path.strip_prefix(root).map(|rest| rest.strip_prefix(b"/").unwrap_or(rest).to_vec());
+    inner.unwrap_or(path)
+}
+
+/// A name that find has put in quotes, where backslashes stand before what is not printed as it is.
+fn unquoted(name: &str) -> Vec<u8> {
+    const LETTERS: [(u8, u8); 7] =
+        [(b'a', 7), (b'b', 8), (b't', b'\t'), (b'n', b'\n'), (b'v', 11), (b'f', 12), (b'r', b'\r')];
+    let mut bytes = Vec::with_capacity(name.len());
+    let mut rest = name.as_bytes();
+    while let [first, ..] = rest {
+        let (byte, len) = match rest {
+            [b'\\', a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', ..] => {
+                ((a - b'0') * 64 + (b - b'0') * 8 + (c - b'0'), 4)
+            }
+            [b'\\', letter, ..] => {
+                (LETTERS.iter().find(|(name, _)| name == letter).map_or(*letter, |(_, byte)| *byte), 2)
+            }
+            _ => (*first, 1),
+        };
+        bytes.push(byte);
+        rest = &rest[len..];
+    }
+    bytes
 }
 
 /// Why nothing was listed.
@@ -325,11 +415,28 @@ mod tests {
         let link = entry_of(&fields("l|777|0|0|7|5.0|1|2|1|no where|a")).unwrap();
         assert_eq!(link.facts.kind, EntryKind::Link { target: b"no where".to_vec() });
         assert_eq!(time_of("-2.5"), Some(Time { seconds: -2, nanos: 500_000_000 }));
-        assert_eq!(unlisted("find: './a/b': Permission denied"), Some(("a/b", "Permission denied")));
-        assert_eq!(unlisted("find: missing argument"), None);
         assert!(why_nothing("a banner\nsh: 1: cd: can't cd to /x").contains("no such folder"));
         assert_eq!(why_nothing("sh: line 1: cd: /x: Permission denied"), "/x: Permission denied");
         assert!(entry_of(&fields("f|rwx|7|8|12|1.0|65024|99|2||a")).is_err() && entry_of(&fields("f")).is_err());
+    }
+
+    #[test]
+    fn what_could_not_be_listed_is_told_from_what_is_gone() {
+        let root = Address::parse(Path::new("rsync://host/files/a/b")).unwrap();
+        let said = |line: &str| Said::of(line, &root);
+        let failed = |path: &str, why: &str| Some(Said::Failed(path.as_bytes().to_vec(), why.to_owned()));
+        let gone = |path: &[u8]| Some(Said::Gone(path.to_vec()));
+        let denied = r"find: './a\'\': \\b\n': Permission denied";
+        assert_eq!(said(denied), failed("a'': \\b\n", "it cannot be listed: Permission denied"));
+        assert_eq!(said(r"find: './a/\303\251': No such file or directory"), gone("a/é".as_bytes()));
+        let odd = "find: File system loop detected; './a' is part of it";
+        assert_eq!(said(odd), failed("", &format!("it cannot be listed whole: {odd}")));
+        assert_eq!(said("directory has vanished: \"/a/b/c\" (in files)"), gone(b"c"));
+        assert_eq!(said("file has vanished: \"/a/b/\\#011/c\" (in files)"), gone(b"\t/c"));
+        let link = "symlink has no referent: \"/a/b/c\" (in files)";
+        assert_eq!(said(link), Some(Said::DeadLink(b"c".to_vec())));
+        assert!(said("rsync: [sender] opendir \"/a\" failed: Permission denied (13)").is_some());
+        assert_eq!((said("rsync error: some files"), said("a banner")), (None, None));
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod verification;
 
 use address::{Address, By, quoted_path};
 pub(crate) use deletion::{check as check_deletion, delete, find as find_extra};
-pub(crate) use folders::dress;
+pub(crate) use folders::{Unmade, dress};
 use rsync::Rsync;
 pub(crate) use there::{Content, There};
 pub(crate) use verification::{compare, verify};
@@ -94,6 +94,11 @@ impl Remote {
             let says = format!("{} needs a shell on the other machine, and only a daemon answers", option("fsync"));
             return Err(Refusal::new(says).into());
         }
+        if request.one_file_system && request.delete.is_some() && way == Way::FromThere && there.by == By::Daemon {
+            let [stays, deletes] = ["one-file-system", "delete"].map(option);
+            let says = format!("a daemon does not tell what {stays} leaves out, so {deletes} would delete it");
+            return Err(Refusal::new(says).hint(format!("copy over ssh: HOST:PATH, or leave out {stays}")).into());
+        }
         let rsync = Rsync::new(request)?;
         let (place, root) = match way {
             Way::ToThere => place::to_there(request, &there, (&rsync, tally))?,
@@ -128,6 +133,9 @@ impl Remote {
         (tally, failures): (&Tally, &Failures),
     ) -> Result<Listed, Error> {
         let filter = Filter::new(&request.rules, &place.before);
+        if place.file.is_none() {
+            filter.refuse_root(self.root.text())?;
+        }
         let listing = Listing {
             rsync: &self.rsync,
             root: &self.root,
@@ -183,12 +191,15 @@ impl RemoteJob<'_> {
         let request = self.request;
         // Times to the nanosecond: a file that is changed in the second in which it was copied is copied again.
         let mut args = ["-lptgoDHS", "--modify-window=-1"].map(OsString::from).to_vec();
-        // An empty destination has nothing to compare with.
-        let compares = request.live && (self.state.is_resumed || self.state.manifest().exists());
-        args.extend(compares.then(|| "-c".into()));
+        args.extend(self.compares_bytes().then(|| "-c".into()));
         args.extend(request.attributes.then(|| "-XA".into()));
         args.extend(request.copy_links.then(|| "-L".into()));
         args
+    }
+
+    /// Whether the bytes of files decide if they are copied. An empty destination has nothing to compare with.
+    fn compares_bytes(&self) -> bool {
+        self.request.live && (self.state.is_resumed || self.state.manifest().exists())
     }
 
     /// Where files are while they are not whole.
@@ -213,17 +224,21 @@ impl RemoteJob<'_> {
     }
 }
 
-/// Copies everything. Returns the counts, and which number of workers was found to be best. `root_was_missing`: whether the
-/// root was just made.
+/// Copies everything. Returns the counts, which number of workers was found to be best, and the folders that could not be
+/// made. `root_was_missing`: whether the root was just made.
 ///
 /// # Errors
 /// Nothing more can be copied.
-pub(crate) fn run(job: &RemoteJob<'_>, gate: &Gate, root_was_missing: bool) -> Result<(Counts, Option<Found>), Error> {
+pub(crate) fn run(
+    job: &RemoteJob<'_>,
+    gate: &Gate,
+    root_was_missing: bool,
+) -> Result<(Counts, Option<Found>, Unmade), Error> {
     let root_was_missing = folders::make_temporary(job)? || root_was_missing;
-    let made = folders::make(job, root_was_missing)?;
+    let (made, unmade) = folders::make(job, root_was_missing)?;
     hit_on_thread("folders-made");
-    let (counts, found) = bucket::run(job, gate)?;
+    let (counts, found) = bucket::run(job, &unmade, gate)?;
     hit_on_thread("buckets-copied");
     folders::remove_temporary(job)?;
-    Ok((counts.plus(made), found))
+    Ok((counts.plus(made), found, unmade))
 }

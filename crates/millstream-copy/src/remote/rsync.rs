@@ -1,7 +1,10 @@
 //! Runs rsync, and tells what it did.
 
 use crate::error::Error;
-use crate::limits::{ATTEMPT_PAUSE, ATTEMPTS_MAX, CONNECTING_MAX, FAILED_LINES_SHOWN_MAX, LOOK_EVERY, STARTING_MAX};
+use crate::limits::{
+    ATTEMPT_PAUSE, ATTEMPTS_MAX, CONNECTING_MAX, FAILED_LINES_SHOWN_MAX, HASHED_BYTES_PER_SECOND_MIN, LOOK_EVERY,
+    RSYNC_SILENCE_MAX, SSH_SILENCE_MAX, STARTING_MAX,
+};
 use crate::request::Request;
 use crate::state::NAMES;
 use crate::tally::Tally;
@@ -47,7 +50,7 @@ pub(crate) struct Rsync {
 pub(super) struct Line {
     /// What was done.
     pub(super) change: Change,
-    /// Whether nothing is changed, neither bytes nor rights nor times.
+    /// Whether nothing is changed, neither bytes nor rights nor times nor names.
     pub(super) is_untouched: bool,
     /// Below the root of the tree.
     pub(super) path: Vec<u8>,
@@ -60,8 +63,8 @@ pub(super) enum Change {
     Copied,
     /// It became a further name of a file.
     Linked,
-    /// Only rights or times were changed, if anything.
-    Same,
+    /// Its bytes were left as they are. Rights or times may have been changed.
+    Kept,
     /// It was deleted.
     Deleted,
     /// It was left out: a device, which only root makes.
@@ -91,7 +94,7 @@ impl Rsync {
         }
         let own = request.shell.clone().or_else(|| std::env::var_os("RSYNC_RSH"));
         Ok(Self {
-            shell: own.filter(|shell| !shell.is_empty()).unwrap_or_else(|| SHELL.into()),
+            shell: watched(own.filter(|shell| !shell.is_empty()).unwrap_or_else(|| SHELL.into())),
             compress: request.compress,
             checks_names: version.is_none_or(|version| version >= CHECKED_NAMES),
             door: Door::default(),
@@ -115,7 +118,8 @@ impl Rsync {
         let mut command = Command::new("rsync");
         // Without the locale, bytes that are not ASCII would be escaped.
         // With -s, the remote shell does not see paths, which it would read as patterns.
-        command.args(["-8", "-s", "--out-format", "%i %n"]).args(args).env("LC_ALL", "C").env("RSYNC_RSH", &self.shell);
+        command.args(["-8", "-s", "--out-format", "%i %n"]).arg(silence(0)).args(args);
+        command.env("LC_ALL", "C").env("RSYNC_RSH", &self.shell);
         for other in ["RSYNC_OLD_ARGS", "RSYNC_PROTECT_ARGS", "RSYNC_PARTIAL_DIR", "RSYNC_ICONV"] {
             command.env_remove(other);
         }
@@ -189,7 +193,8 @@ impl Rsync {
         tally: &Tally,
         each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
     ) -> Result<Ran, Error> {
-        let mut marked = OsString::from(format!("printf '{BEGINS}\\0'; echo '{BEGINS}' >&2; "));
+        // What programs there say is read.
+        let mut marked = OsString::from(format!("printf '{BEGINS}\\0'; echo '{BEGINS}' >&2; export LC_ALL=C; "));
         marked.push(script);
         let command = || self.shell(host, &marked);
         let ended = self.repeat(&command, (0, Repeat::ShellUntilBegun), names, tally, each)?;
@@ -351,12 +356,13 @@ impl Line {
             (b'*', _) if flags.starts_with(b"*deleting ") => Change::Deleted,
             (b'<' | b'>' | b'c', b'f' | b'd' | b'L' | b'D' | b'S') => Change::Copied,
             (b'h', b'f' | b'L' | b'D' | b'S') => Change::Linked,
-            (b'.', b'f' | b'd' | b'L' | b'D' | b'S') => Change::Same,
+            (b'.', b'f' | b'd' | b'L' | b'D' | b'S') => Change::Kept,
             _ => return None,
         };
         let path = unescaped(name);
         let path = path.strip_suffix(b"/").unwrap_or(&path);
-        let is_untouched = flags[0] == b'.' && flags[2..].iter().all(|flag| b" .".contains(flag));
+        // A further name that is there already is called a link, too.
+        let is_untouched = b".h".contains(&flags[0]) && flags[2..].iter().all(|flag| b" .".contains(flag));
         Some(Self { change, is_untouched, path: if path == b"." { Vec::new() } else { path.to_vec() } })
     }
 }
@@ -375,6 +381,20 @@ pub(super) fn unescaped(name: &[u8]) -> Vec<u8> {
         }
     }
     bytes
+}
+
+/// How long rsync may say nothing, as its option: before that, it may have to hash so many bytes.
+pub(super) fn silence(hashed_bytes: u64) -> OsString {
+    let seconds = RSYNC_SILENCE_MAX.as_secs() + hashed_bytes / HASHED_BYTES_PER_SECOND_MIN;
+    format!("--timeout={seconds}").into()
+}
+
+/// A remote shell that notices that its connection is lost. Of two options of ssh, the first one counts: the user's own.
+fn watched(mut shell: OsString) -> OsString {
+    if words(&shell).first().is_some_and(|program| Path::new(program).file_name() == Some(OsStr::new("ssh"))) {
+        shell.push(format!(" -o ServerAliveInterval={}", SSH_SILENCE_MAX.as_secs()));
+    }
+    shell
 }
 
 /// The words of a remote shell.
@@ -518,9 +538,9 @@ mod tests {
             (b"<f+++++++++ new\\#012l\xff", Some((Change::Copied, b"new\nl\xff"))),
             (b">f..t...... \\#134#012", Some((Change::Copied, b"\\#012"))),
             (b"cd+++++++++ a/b/", Some((Change::Copied, b"a/b"))),
-            (b".d..t...... ./", Some((Change::Same, b""))),
+            (b".d..t...... ./", Some((Change::Kept, b""))),
             (b"hf+++++++++ a b", Some((Change::Linked, b"a b"))),
-            (b".f...p..... c\\#1", Some((Change::Same, b"c\\#1"))),
+            (b".f...p..... c\\#1", Some((Change::Kept, b"c\\#1"))),
             (b"*deleting   old", Some((Change::Deleted, b"old"))),
             (b"skipping non-regular file \"a/\"b\"", Some((Change::LeftOut, b"a/\"b"))),
             (b"Welcome to the daemon of", None),
@@ -536,8 +556,16 @@ mod tests {
     #[test]
     fn what_would_be_changed_is_told_from_what_would_not() {
         let is_untouched = |record: &[u8]| Line::parse(record).unwrap().is_untouched;
-        assert!(is_untouched(b".d          a/") && is_untouched(b".f......... a"));
+        assert!(is_untouched(b".d          a/") && is_untouched(b".f......... a") && is_untouched(b"hf          a"));
         assert!(!is_untouched(b".d..t...... a/") && !is_untouched(b"cd+++++++++ a/"));
+        assert!(!is_untouched(b".f...p..... a") && !is_untouched(b"hf+++++++++ a"));
+    }
+
+    #[test]
+    fn connections_that_are_lost_are_noticed() {
+        assert_eq!(watched("/usr/bin/ssh -p 2".into()), "/usr/bin/ssh -p 2 -o ServerAliveInterval=20");
+        assert_eq!(watched("rsh".into()), "rsh");
+        assert_eq!((silence(0), silence(1 << 40)), ("--timeout=600".into(), "--timeout=105457".into()));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::rsync::Rsync;
 use crate::crew::{Queue, crew};
 use crate::entry::{Entry, EntryKind, Hash};
 use crate::error::Error;
-use crate::limits::{BUCKET_BYTES_MIN, BUCKET_ENTRIES_MAX};
+use crate::limits::{BUCKET_ENTRIES_MAX, HASHED_BYTES_MAX};
 use crate::manifest::{Header, Reader};
 use crate::path::shown_path;
 use crate::request::{Jobs, Request};
@@ -17,6 +17,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// A folder on another machine.
 pub(crate) struct There {
@@ -98,11 +99,16 @@ impl There {
         }
     }
 
-    /// The files in the folder, with their SHA-256 as the other machine computes it.
+    /// Gives `each` the files in the folder, with their SHA-256 as the other machine computes it, in any order.
     ///
     /// # Errors
     /// The machine cannot be reached; a file cannot be read.
-    pub(crate) fn files(&self, home: &Path, tally: &Tally) -> Result<Vec<(Entry, Hash)>, Error> {
+    pub(crate) fn files(
+        &self,
+        home: &Path,
+        tally: &Tally,
+        each: &mut (dyn FnMut(Entry, Hash) + Send),
+    ) -> Result<(), Error> {
         let folder = tempfile::tempdir_in(home).map_err(Error::file("make a folder in", home))?;
         let path = folder.path().join("list");
         let failures = Failures::open(None).map_err(Error::file("read", &path))?;
@@ -126,37 +132,27 @@ impl There {
         };
         listing.list(&header, &path, folder.path())?;
         let mut list = Reader::open(&path).map_err(Error::manifest(&path))?;
-        let hashed = crew(
-            (self.jobs, 0),
-            |_, queue: Queue<Vec<Entry>>| {
-                let mut hashed = Vec::new();
-                while let Some(entries) = queue.next() {
-                    hashed.extend(self.hash(entries, tally)?);
-                }
-                Ok(hashed)
+        let each = Mutex::new(each);
+        in_batches(
+            self.jobs,
+            tally,
+            |entries| {
+                let hashed = self.hash(entries, tally)?;
+                let mut each = each.lock().unwrap_or_else(PoisonError::into_inner);
+                hashed.into_iter().for_each(|(entry, hash)| each(entry, hash));
+                Ok(())
             },
-            |sender| {
-                let (mut entries, mut bytes) = (Vec::new(), 0);
+            |send| {
                 while let Some(entry) = list.next().map_err(Error::manifest(&path))? {
-                    if !matches!(entry.facts.kind, EntryKind::File { .. }) {
-                        continue;
+                    let size = entry.facts.size();
+                    if matches!(entry.facts.kind, EntryKind::File { .. }) && !send(entry, size) {
+                        break;
                     }
-                    bytes += entry.facts.size();
-                    entries.push(entry);
-                    if bytes >= 8 * BUCKET_BYTES_MIN || entries.len() >= BUCKET_ENTRIES_MAX {
-                        bytes = 0;
-                        if tally.is_stopped() || sender.send(std::mem::take(&mut entries)).is_err() {
-                            return Ok(());
-                        }
-                    }
-                }
-                if !entries.is_empty() {
-                    let _ = sender.send(entries);
                 }
                 Ok(())
             },
-        )?;
-        Ok(hashed.into_iter().flatten().collect())
+        )
+        .map(drop)
     }
 
     fn hash(&self, entries: Vec<Entry>, tally: &Tally) -> Result<Vec<(Entry, Hash)>, Error> {
@@ -181,6 +177,41 @@ impl There {
         }
         entries.into_iter().map(with_hash).collect()
     }
+}
+
+/// Lets several processes hash files, as many at once as a connection is worth. `feed` gets what takes a file and its size,
+/// and says whether more is taken. Returns what `hash` has made of each batch.
+///
+/// # Errors
+/// The first error of `hash`, else that of `feed`.
+pub(super) fn in_batches<T: Send, R: Send>(
+    jobs: usize,
+    tally: &Tally,
+    hash: impl Fn(Vec<T>) -> Result<R, Error> + Sync,
+    feed: impl FnOnce(&mut dyn FnMut(T, u64) -> bool) -> Result<(), Error>,
+) -> Result<Vec<R>, Error> {
+    let hashed = crew(
+        (jobs, 0),
+        |_, queue: Queue<Vec<T>>| std::iter::from_fn(|| queue.next()).map(&hash).collect::<Result<Vec<R>, Error>>(),
+        |sender| {
+            let (mut files, mut bytes) = (Vec::new(), 0);
+            feed(&mut |file, size| {
+                files.push(file);
+                bytes += size;
+                if bytes < HASHED_BYTES_MAX && files.len() < BUCKET_ENTRIES_MAX {
+                    return !tally.is_stopped();
+                }
+                bytes = 0;
+                !tally.is_stopped() && sender.send(std::mem::take(&mut files)).is_ok()
+            })?;
+            if !files.is_empty() && !tally.is_stopped() {
+                // Workers that have ended say why.
+                let _ = sender.send(files);
+            }
+            Ok(())
+        },
+    )?;
+    Ok(hashed.into_iter().flatten().collect())
 }
 
 /// Lets a host hash files of a folder. Gives each path and its hash in hex to `each`, and returns what was said on stderr.

@@ -2,16 +2,15 @@
 
 use super::RemoteJob;
 use super::address::{Address, By};
-use super::bucket::{Bucket, names, places, reason, send_all, targets};
+use super::bucket::{Bucket, bytes, names, places, reason, send_all, targets};
 use super::listing::Listing;
-use super::rsync::{Change, Rsync};
-use super::there::sha256sum;
+use super::rsync::{Change, Rsync, silence};
+use super::there::{in_batches, sha256sum};
 use crate::crew::crew;
 use crate::entry::{Entry, Facts, Hash};
 use crate::error::Error;
 use crate::hasher::hex;
 use crate::jobs::Gate;
-use crate::limits::{BUCKET_BYTES_MIN, BUCKET_ENTRIES_MAX};
 use crate::manifest::Reader;
 use crate::path::{order, shown, shown_path};
 use crate::request::Request;
@@ -44,9 +43,10 @@ pub(crate) fn compare(job: &RemoteJob<'_>, gate: &Gate, destination: String) -> 
             while let Some(bucket) = queue.next() {
                 let places = places(job, &bucket);
                 let names = names(job, &bucket)?;
-                let args = [&["-n".into(), "-c".into()], &job.options()[..], &targets(job, &names)].concat();
+                let own = ["-n".into(), "-c".into(), silence(bytes(&bucket))];
+                let args = [&own[..], &job.options(), &targets(job, &names)].concat();
                 let ran = job.remote.rsync.run(&args, job.tally, &mut |line| {
-                    if places.contains_key(&line.path) && line.change != Change::Same {
+                    if places.contains_key(&line.path) && line.change != Change::Kept {
                         failures.add(&line.path, "both ends differ");
                     }
                 })?;
@@ -167,18 +167,11 @@ impl Comparison<'_> {
         let mut now = Reader::open(&there).map_err(Error::manifest(&there))?;
         let mut next = now.next().map_err(Error::manifest(&there))?;
         let (entries, unhashed) = (AtomicU64::new(0), AtomicU64::new(0));
-        let read = crew(
-            (self.jobs, 0),
-            |_, queue: crate::crew::Queue<Files>| {
-                let mut bytes = (0, 0);
-                while let Some(files) = queue.next() {
-                    let read = self.hash(&root, &files, &failures)?;
-                    bytes = (bytes.0 + read.0, bytes.1 + read.1);
-                }
-                Ok(bytes)
-            },
-            |sender| {
-                let (mut files, mut bytes) = (Files::new(), 0);
+        let read = in_batches(
+            self.jobs,
+            self.tally,
+            |files| self.hash(&root, &files, &failures),
+            |send| {
                 while let Some(entry) = list.next().map_err(Error::manifest(manifest))? {
                     // What was not listed any more is not missing.
                     if self.tally.is_stopped() {
@@ -193,24 +186,15 @@ impl Comparison<'_> {
                         continue;
                     }
                     let size = entry.facts.size();
-                    match entry.facts.hash() {
-                        Some(hash) => files.push((entry.path, size, hash)),
-                        None => {
-                            let is_file = matches!(entry.facts.kind, crate::entry::EntryKind::File { .. });
-                            unhashed.fetch_add(u64::from(is_file), Relaxed);
-                            self.tally.done(size);
-                        }
+                    let Some(hash) = entry.facts.hash() else {
+                        let is_file = matches!(entry.facts.kind, crate::entry::EntryKind::File { .. });
+                        unhashed.fetch_add(u64::from(is_file), Relaxed);
+                        self.tally.done(size);
+                        continue;
+                    };
+                    if !send((entry.path, size, hash), size) {
+                        return Ok(());
                     }
-                    bytes += size;
-                    if bytes >= 8 * BUCKET_BYTES_MIN || files.len() >= BUCKET_ENTRIES_MAX {
-                        bytes = 0;
-                        if sender.send(std::mem::take(&mut files)).is_err() {
-                            return Ok(());
-                        }
-                    }
-                }
-                if !files.is_empty() {
-                    let _ = sender.send(files);
                 }
                 Ok(())
             },

@@ -1,7 +1,10 @@
 //! Which entries of a tree are copied.
 
 use super::pattern::Pattern;
-use crate::path::join;
+use crate::error::Error;
+use crate::path::{join, shown_path};
+use millstream_model::Refusal;
+use std::ffi::OsStr;
 
 /// A rule: the first one that fits an entry decides.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +26,15 @@ pub(crate) struct Filter {
 impl Filter {
     pub(crate) fn new(rules: &[Rule], before: &[u8]) -> Self {
         Self { rules: rules.to_vec(), before: before.to_vec() }
+    }
+
+    /// Refuses rules that exclude the root of a tree itself.
+    pub(crate) fn refuse_root(&self, root: impl AsRef<OsStr>) -> Result<(), Error> {
+        if self.takes(b"", true) {
+            return Ok(());
+        }
+        let says = format!("the rules exclude {} itself", shown_path(root));
+        Err(Refusal::new(says).hint("end it with a slash to copy what is in it").into())
     }
 
     /// Whether an entry is copied. What is in a folder that is not copied is not asked for.

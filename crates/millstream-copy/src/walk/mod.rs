@@ -11,10 +11,9 @@ use crate::entry::{Attribute, Entry, EntryKind, Facts, Inode, inode};
 use crate::error::Error;
 use crate::limits::{LARGE_BYTES_MAX, LARGE_BYTES_MIN, LISTED_ENTRIES_MAX};
 use crate::manifest::{Header, Sorter, Writer, encode};
-use crate::path::{join, shown_path};
+use crate::path::join;
 use crate::tally::{Failures, Tally};
 use crate::tree::{self, Thing, Tree};
-use millstream_model::Refusal;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat, openat, statat};
 use rustix::io::Errno;
@@ -104,10 +103,7 @@ impl Walk<'_> {
         match self.only {
             Some((from, to)) => shared.list_one(from, to)?,
             None => {
-                if !self.filter.takes(b"", true) {
-                    let says = format!("the rules exclude {} itself", shown_path(self.tree.path()));
-                    return Err(Refusal::new(says).hint("end it with a slash to copy what is in it").into());
-                }
+                self.filter.refuse_root(self.tree.path())?;
                 shared.keep(vec![Entry { path: Vec::new(), facts: self.root_facts(&root)? }])?;
                 let above = self.copy_links.then(|| Arc::new(Above { inode: inode(&root), above: None }));
                 lock(&shared.queue).folders.push(Folder { path: Vec::new(), above });
