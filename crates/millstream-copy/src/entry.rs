@@ -140,6 +140,20 @@ impl Facts {
         }
     }
 
+    pub(crate) fn without_hash(mut self) -> Self {
+        if let EntryKind::File { hash, .. } = &mut self.kind {
+            *hash = None;
+        }
+        self
+    }
+
+    /// Its rights on a copy with this owner and group. The right to act as another one is left out.
+    pub(crate) fn mode_as(&self, (uid, gid): (u32, u32)) -> u32 {
+        let of_owner = if uid == self.uid { 0 } else { 0o4000 };
+        let of_group = if gid == self.gid { 0 } else { 0o2000 };
+        self.mode & !(of_owner | of_group)
+    }
+
     /// Whether both are files of the same size and time: then nothing was changed, as far as one sees without reading.
     /// `copy` is about the copy, whose file system may keep times less exactly.
     pub(crate) fn is_same_file(&self, copy: &Self) -> bool {
@@ -156,7 +170,9 @@ impl Time {
     pub(crate) fn is_kept_as(self, kept: Self) -> bool {
         // Nanoseconds of a unit: NTFS, network protocols, exFAT, and the older ext4.
         const UNITS: [u32; 6] = [1, 100, 1_000, 1_000_000, 10_000_000, 1_000_000_000];
-        self.seconds == kept.seconds && UNITS.iter().any(|unit| kept.nanos == self.nanos - self.nanos % unit)
+        // FAT keeps even seconds.
+        let is_even = kept.nanos == 0 && kept.seconds == self.seconds - self.seconds.rem_euclid(2);
+        is_even || self.seconds == kept.seconds && UNITS.iter().any(|unit| kept.nanos == self.nanos - self.nanos % unit)
     }
 }
 
@@ -192,5 +208,22 @@ mod tests {
         }
         assert!(!time(123_456_789).is_kept_as(time(123_456_790)) && !time(0).is_kept_as(time(1)));
         assert!(!time(5).is_kept_as(Time { seconds: 8, nanos: 5 }));
+        // FAT: 7 becomes 6, and -7 becomes -8.
+        assert!(
+            time(5).is_kept_as(Time { seconds: 6, nanos: 0 }) && !time(5).is_kept_as(Time { seconds: 6, nanos: 5 })
+        );
+        assert!(Time { seconds: -7, nanos: 0 }.is_kept_as(Time { seconds: -8, nanos: 0 }));
+        assert!(!Time { seconds: 8, nanos: 0 }.is_kept_as(Time { seconds: 6, nanos: 0 }));
+    }
+
+    #[test]
+    fn rights_to_act_as_another_are_given_only_with_that_owner_or_group() {
+        let mode_as = |uid, gid| Facts { mode: 0o6755, uid: 1, gid: 2, ..facts() }.mode_as((uid, gid));
+        assert_eq!((mode_as(1, 2), mode_as(9, 2), mode_as(1, 9), mode_as(9, 9)), (0o6755, 0o2755, 0o4755, 0o755));
+    }
+
+    fn facts() -> Facts {
+        let file = std::fs::File::open("/dev/null").unwrap();
+        Facts::of(&rustix::fs::fstat(file).unwrap())
     }
 }

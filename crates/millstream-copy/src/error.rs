@@ -98,7 +98,7 @@ impl Explained for Error {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Full { source, .. } => Some(match source.kind() {
+            Self::Full { source, .. } | Self::File { source, .. } => is_final(source).then(|| match source.kind() {
                 io::ErrorKind::ReadOnlyFilesystem => "mount it so that it can be written".to_owned(),
                 _ => "make room there and run the same command again: it resumes".to_owned(),
             }),
@@ -107,7 +107,7 @@ impl Explained for Error {
             Self::Damaged { path, .. } => Some(format!("remove {} and copy again", shown_path(path))),
             Self::Refused(refusal) => refusal.hint.clone(),
             Self::Server(error) => error.hint(),
-            Self::File { .. } | Self::Stopped | Self::Bug => None,
+            Self::Stopped | Self::Bug => None,
         }
     }
 }

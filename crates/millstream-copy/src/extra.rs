@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::limits::FAILURES_LISTED_MAX;
 use crate::local::UNFINISHED;
 use crate::manifest::{Header, Reader, Sorted, Sorter};
-use crate::path::{order, shown, shown_path, split};
+use crate::path::{deepest_first, order, path_of, shown, shown_path, split};
 use crate::place::Ends;
 use crate::request::{Delete, Request};
 use crate::state::State;
@@ -13,6 +13,7 @@ use crate::tally::{Failures, Tally};
 use crate::tree::{self, Tree};
 use crate::walk::{Filter, Walk};
 use millstream_model::Refusal;
+use millstream_model::words::option;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, Mode, mkdirat, renameat, unlinkat};
 use rustix::io::Errno;
@@ -92,7 +93,8 @@ pub(crate) fn find((place, state, destination): (&Ends, &State, &Tree), request:
     if !listed.is_whole {
         let (first, _) = failures.finish().map_err(&failed)?;
         let named = first.first().map_or(String::new(), |failure| format!(": {}: {}", failure.path, failure.reason));
-        return Err(Refusal::new(format!("the destination cannot be listed whole{named}")).into());
+        let hint = format!("let it be listed, or leave it out with {}", option("exclude"));
+        return Err(Refusal::new(format!("the destination cannot be listed whole{named}")).hint(hint).into());
     }
     let mut source = Reader::open(&state.list()).map_err(Error::manifest(&state.list()))?;
     let mut destination = Reader::open(&there).map_err(Error::manifest(&there))?;
@@ -123,10 +125,9 @@ pub(crate) fn find((place, state, destination): (&Ends, &State, &Tree), request:
         if deletion.first.len() < FAILURES_LISTED_MAX {
             deletion.first.push(shown(&entry.path));
         }
-        let depth = entry.path.iter().filter(|byte| **byte == b'/').count();
-        let mut key = format!("{:08x}/", u32::MAX as usize - depth).into_bytes();
-        key.extend_from_slice(&entry.path);
-        sorter.push(&key, &[u8::from(entry.facts.kind == EntryKind::Folder)]).map_err(&failed)?;
+        sorter
+            .push(&deepest_first(&entry.path), &[u8::from(entry.facts.kind == EntryKind::Folder)])
+            .map_err(&failed)?;
     }
     millstream_host::remove_whole(&there).map_err(&failed)?;
     deletion.bytes = Some(bytes);
@@ -136,7 +137,7 @@ pub(crate) fn find((place, state, destination): (&Ends, &State, &Tree), request:
 /// Deletes the entries, or moves them to the trash. Returns how many. A folder that holds something protected stays.
 ///
 /// # Errors
-/// The list of them cannot be read.
+/// The list of them cannot be read; the trash takes nothing, which is a refusal.
 pub(crate) fn run(
     (state, destination): (&State, &Tree),
     (tally, failures): (&Tally, &Failures),
@@ -150,8 +151,7 @@ pub(crate) fn run(
         if tally.is_stopped() {
             break;
         }
-        let at = record.path.iter().position(|byte| *byte == b'/').unwrap_or_default();
-        let path = &record.path[at + 1..];
+        let path = path_of(&record.path);
         let is_folder = record.body == [1];
         match remove(destination, path, is_folder, trash.as_ref()) {
             Ok(was_removed) => deleted += u64::from(was_removed),
@@ -173,7 +173,10 @@ fn is_in(path: &[u8], folder: &[u8]) -> bool {
 
 /// A new folder in the trash, in which nothing can be in the way.
 fn new_trash(trash: &Path) -> Result<Tree, Error> {
-    let failed = Error::file("make a folder in", trash);
+    let failed = |error: io::Error| {
+        let says = format!("no folder can be made in the trash {}: {error}", shown_path(trash));
+        Error::from(Refusal::new(says).hint("let it be written, or choose another one"))
+    };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let made = (now..).map(|name| trash.join(format!("deleted-{name}"))).find_map(|path| {
         match mkdirat(CWD, &path, Mode::RWXU) {

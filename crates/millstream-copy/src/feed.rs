@@ -4,6 +4,7 @@ use crate::entry::{Entry, EntryKind, Facts};
 use crate::error::Error;
 use crate::limits::LARGE_FILES_MAX;
 use crate::manifest::{Note, Reader, Sorter, damaged};
+use crate::path::path_of;
 use crate::state::{Known, State, is_large};
 use crate::walk::Listed;
 use std::io;
@@ -110,8 +111,8 @@ fn feed_shared(
     loop {
         let record = sorted.next().map_err(&failed)?;
         let Some(record) = record else { break };
-        let at = record.path.iter().position(|byte| *byte == b'/').unwrap_or_default();
-        let (inode, path) = (&record.path[..at], record.path[at + 1..].to_vec());
+        let path = path_of(&record.path).to_vec();
+        let inode = &record.path[..record.path.len() - path.len()];
         if inode != now {
             now = inode.to_vec();
             groups.extend(Some(std::mem::take(&mut group)).filter(|group: &Vec<Item>| !group.is_empty()));

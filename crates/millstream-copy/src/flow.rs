@@ -102,7 +102,6 @@ pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Resu
     let seen_before = tally.seen.load(Relaxed);
     let begun = Begun::new(request, tally)?;
     let Begun { place, state, target, .. } = &begun;
-    state.begin()?;
     let failures = Failures::open(Some(&state.failures())).map_err(Error::file("write to", state.folder()))?;
     let (header, mut listed) = begun.list(request, tally, &failures)?;
     begun.refuse_empty(request, &listed)?;
@@ -113,6 +112,7 @@ pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Resu
     // What could not be listed was seen, and nothing else will count it.
     let unlisted = failures.count();
     hit_on_thread("copy-listed");
+    state.begin()?;
     tally.begin(Phase::Copying);
     let gate = Gate::new(request.jobs, cpus(), begun.remote.is_some());
     let moved = match &begun.remote {
@@ -122,8 +122,9 @@ pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Resu
     let Moved { mut counts, found, deleted, kept_because, verified } = moved;
     counts.failed += unlisted;
     let is_stopped = tally.is_stopped();
-    let finished =
-        if is_stopped { state::Finished::default() } else { state.finish(&header, request.delete.is_some())? };
+    // What was not deleted is still to be compared.
+    let forgets = request.delete.is_some() && kept_because.is_none();
+    let finished = if is_stopped { state::Finished::default() } else { state.finish(&header, forgets)? };
     hit_on_thread("manifest-written");
     let verified = match begun.remote {
         None if request.verify && !is_stopped => Some(verification::compare(&state.manifest(), gate.jobs(), tally)?),
@@ -210,19 +211,27 @@ fn tidy<X>(
     if !listed.is_whole {
         return Ok((0, Some("the source could not be listed whole".to_owned())));
     }
-    let (deletion, extra) = find()?;
-    if deletion.entries == 0 {
-        return Ok((0, None));
+    let tidied = find().and_then(|(deletion, extra)| {
+        if deletion.entries == 0 {
+            return Ok((0, None));
+        }
+        if let Some(most) = delete.most.filter(|most| deletion.entries > *most) {
+            let says = format!("it would be {} entries, more than {}", deletion.entries, set("max-delete", most));
+            return Ok((0, Some(says)));
+        }
+        if !may_delete(&deletion) {
+            return Ok((0, Some("it was not confirmed".to_owned())));
+        }
+        hit_on_thread("deletion-found");
+        Ok((run(delete, &deletion, extra)?, None))
+    });
+    match tidied {
+        // What was copied is complete all the same.
+        Err(Error::Refused(Refusal { problem, hint })) => {
+            Ok((0, Some(hint.map_or(problem.clone(), |hint| format!("{problem}; {hint}")))))
+        }
+        tidied => tidied,
     }
-    if let Some(most) = delete.most.filter(|most| deletion.entries > *most) {
-        let says = format!("it would be {} entries, more than {}", deletion.entries, set("max-delete", most));
-        return Ok((0, Some(says)));
-    }
-    if !may_delete(&deletion) {
-        return Ok((0, Some("it was not confirmed".to_owned())));
-    }
-    hit_on_thread("deletion-found");
-    Ok((run(delete, &deletion, extra)?, None))
 }
 
 /// A request that was found to be possible.
@@ -258,7 +267,7 @@ impl Begun {
                 _ => extra::check(delete, &place, &root, remote.is_none())?,
             }
         }
-        let state = State::open(&request.home, &target)?;
+        let state = State::open(&request.home, &target, request.hashing())?;
         Ok(Self { place, remote, state, root, target })
     }
 

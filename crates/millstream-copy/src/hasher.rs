@@ -17,6 +17,16 @@ pub(crate) enum Hashing {
     Sha256,
 }
 
+impl Hashing {
+    /// Its name in the notes of a copy.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Blake3 => "BLAKE3",
+            Self::Sha256 => "SHA-256",
+        }
+    }
+}
+
 /// Hashes bytes.
 pub(crate) enum Hasher {
     Blake3(Box<blake3::Hasher>),

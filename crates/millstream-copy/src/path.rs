@@ -37,6 +37,20 @@ pub(crate) fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
     path
 }
 
+/// A key by which a path sorts before the folders that it is in.
+pub(crate) fn deepest_first(path: &[u8]) -> Vec<u8> {
+    let is_below = u32::from(!path.is_empty());
+    let depth = path.iter().fold(is_below, |depth, byte| depth + u32::from(*byte == b'/'));
+    let mut key = format!("{:08x}/", u32::MAX - depth).into_bytes();
+    key.extend_from_slice(path);
+    key
+}
+
+/// The path of a key: what is behind the first slash.
+pub(crate) fn path_of(key: &[u8]) -> &[u8] {
+    key.iter().position(|byte| *byte == b'/').map_or(key, |at| &key[at + 1..])
+}
+
 /// A path of this machine for people, as [`shown`] prints it.
 pub(crate) fn shown_path(path: impl AsRef<OsStr>) -> String {
     shown(path.as_ref().as_bytes())
@@ -79,6 +93,14 @@ mod tests {
         assert_eq!(split(b"a/b/c"), (&b"a/b"[..], &b"c"[..]));
         assert_eq!(split(b"a"), (&b""[..], &b"a"[..]));
         assert_eq!((join(b"", b"a"), join(b"a", b"b")), (b"a".to_vec(), b"a/b".to_vec()));
+    }
+
+    #[test]
+    fn keys_sort_the_deepest_path_first() {
+        let mut keys: Vec<_> = [&b""[..], b"a", b"a/b", b"b", b"a/b/c"].map(deepest_first).to_vec();
+        keys.sort_by(|a, b| order(a, b));
+        let paths: Vec<_> = keys.iter().map(|key| path_of(key)).collect();
+        assert_eq!(paths, [&b"a/b/c"[..], b"a/b", b"a", b"b", b""]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use millstream_host::FileLock;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fs;
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,10 @@ const LOCK: &str = "lock";
 const MANIFEST: &str = "manifest";
 const KNOWN: &str = "known";
 const LIST: &str = "list";
+/// The starts of the machine on which unfinished runs have begun, one a line.
 const BOOT: &str = "boot";
+/// How these runs hash files.
+const HASHING: &str = "hashing";
 /// Holds the digits with which the names of unfinished files begin.
 const TOKEN: &str = "token";
 const FAILURES: &str = "failures.ndjson";
@@ -32,25 +36,29 @@ pub(crate) const NAMES: &str = "names.";
 pub(crate) struct State {
     folder: PathBuf,
     token: String,
+    hashing: Hashing,
     /// Whether an earlier run has not reached its end.
     pub(crate) is_resumed: bool,
+    /// Whether the machine was started again since one of these began. The notes that it made last may be lost, too.
+    pub(crate) is_doubtful: bool,
     /// Pieces of large files that an earlier run has copied.
     pub(crate) pieces: BTreeMap<Vec<u8>, Vec<Piece>>,
     _lock: FileLock,
 }
 
 impl State {
-    /// Opens the folder of a copy to this destination. Gathers what earlier runs have noted.
+    /// Opens the folder of a copy to this destination that hashes files so. Gathers what earlier runs have noted.
     ///
     /// # Errors
     /// Another copy writes there; the folder cannot be written.
-    pub(crate) fn open(home: &Path, destination: &Path) -> Result<Self, Error> {
+    pub(crate) fn open(home: &Path, destination: &Path, hashing: Hashing) -> Result<Self, Error> {
         let folder = Self::folder_of(home, destination);
         fs::create_dir_all(&folder).map_err(Error::file("make", &folder))?;
         let lock = FileLock::try_take(&folder.join(LOCK)).map_err(Error::file("lock", &folder))?;
         let lock = lock.ok_or_else(|| Error::Busy { path: destination.to_owned() })?;
         let token = token(&folder.join(TOKEN))?;
-        let mut state = Self { folder, token, is_resumed: false, pieces: BTreeMap::new(), _lock: lock };
+        let pieces = BTreeMap::new();
+        let mut state = Self { folder, token, hashing, is_resumed: false, is_doubtful: false, pieces, _lock: lock };
         state.sweep()?;
         state.gather()?;
         Ok(state)
@@ -120,10 +128,16 @@ impl State {
         Journal::create(&self.folder, worker).map_err(Error::file("write to", &self.folder))
     }
 
-    /// Notes that a run has begun, on this start of the machine.
+    /// Notes that a run has begun, on this start of the machine. Until one has finished, the starts before count, too.
     pub(crate) fn begin(&self) -> Result<(), Error> {
+        let hashing = self.folder.join(HASHING);
+        millstream_host::write_whole(&hashing, self.hashing.name()).map_err(Error::file("write", &hashing))?;
         let path = self.folder.join(BOOT);
-        millstream_host::write_whole(&path, &boot()).map_err(Error::file("write", &path))
+        let before = millstream_host::read_whole(&path).map_err(Error::file("read", &path))?.unwrap_or_default();
+        let now = boot();
+        let others = before.lines().filter(|boot| *boot != now);
+        let boots: String = others.chain([&now[..]]).map(|boot| format!("{boot}\n")).collect();
+        millstream_host::write_whole(&path, &boots).map_err(Error::file("write", &path))
     }
 
     /// Removes the lists of names that a killed run has left.
@@ -137,36 +151,29 @@ impl State {
         let failed = Error::file("read", &self.folder);
         let known = self.folder.join(KNOWN);
         let journals = manifest::journals(&self.folder).map_err(&failed)?;
-        self.is_resumed = !journals.is_empty() || known.exists();
+        let boots = millstream_host::read_whole(&self.folder.join(BOOT)).map_err(&failed)?;
+        self.is_resumed = !journals.is_empty() || known.exists() || boots.is_some();
         if !self.is_resumed {
             return Ok(());
         }
         // What was not yet on the disk when the machine stopped is lost, and nobody knows what that was.
-        let boot_before = millstream_host::read_whole(&self.folder.join(BOOT)).map_err(&failed)?;
-        let is_doubtful = boot_before.is_none_or(|before| before != boot());
+        let (boots, now) = (boots.unwrap_or_default(), boot());
+        let is_doubtful = boots.lines().last() != Some(&now);
+        self.is_doubtful = is_doubtful || boots.lines().any(|boot| boot != now);
+        let hashing = millstream_host::read_whole(&self.folder.join(HASHING)).map_err(&failed)?;
+        let forgets_hashes = hashing.is_some_and(|hashing| hashing != self.hashing.name());
         let gathered = (|| {
             let mut sorter = Sorter::new(&self.folder);
-            let mut push = |path: &[u8], note: &Note| sorter.push(path, &encoded(note)?);
-            if known.exists() {
-                // It holds what the manifest did.
-                let mut notes = manifest::read_journal(&known)?;
-                while let Some((path, note)) = notes.next()? {
-                    if let Some(note) = note.after(is_doubtful) {
-                        push(&path, &note)?;
-                    }
-                }
-            } else {
-                let mut old = Old::open(&self.manifest())?;
-                while let Some((path, facts)) = old.next()? {
-                    push(&path, &Note::Done(facts))?;
-                }
+            // What is known holds what the manifest did.
+            let mut old = if known.exists() { Old(None) } else { self.old()? };
+            while let Some((path, facts)) = old.next()? {
+                sorter.push(&path, &encoded(&Note::Done(facts))?)?;
             }
-            for journal in &journals {
-                let mut notes = manifest::read_journal(journal)?;
+            for file in known.exists().then_some(&known).into_iter().chain(&journals) {
+                let mut notes = manifest::read_journal(file)?;
                 while let Some((path, note)) = notes.next()? {
-                    if let Some(note) = note.after(is_doubtful) {
-                        push(&path, &note)?;
-                    }
+                    let Some(note) = note.after(is_doubtful) else { continue };
+                    sorter.push(&path, &encoded(&if forgets_hashes { note.without_hash() } else { note })?)?;
                 }
             }
             let new = self.folder.join(format!("{KNOWN}{}", millstream_host::NEW));
@@ -221,13 +228,18 @@ impl State {
         Ok(())
     }
 
+    /// The manifest of the last finished run.
+    fn old(&self) -> io::Result<Old> {
+        Old::open(&self.manifest(), self.hashing)
+    }
+
     /// What earlier runs know, in the order of paths.
     pub(crate) fn known(&self) -> Result<Known, Error> {
         let path = self.folder.join(KNOWN);
         let source = if path.exists() {
             Source::Notes(manifest::read_journal(&path).map_err(Error::file("read", &path))?)
         } else {
-            Source::Old(Old::open(&self.manifest()).map_err(Error::file("read", &self.manifest()))?)
+            Source::Old(self.old().map_err(Error::file("read", &self.manifest()))?)
         };
         Ok(Known { source, next: None, is_over: false })
     }
@@ -282,7 +294,8 @@ impl State {
             Ok(finished)
         })();
         let finished = finished.map_err(&failed)?;
-        for path in journals.into_iter().chain([self.folder.join(KNOWN), self.list()]) {
+        // The run is unfinished until all others are gone.
+        for path in journals.into_iter().chain([self.folder.join(KNOWN), self.list(), self.folder.join(BOOT)]) {
             millstream_host::remove_whole(&path).map_err(&failed)?;
         }
         Ok(finished)
@@ -372,12 +385,21 @@ impl Source {
 }
 
 /// The manifest of the last finished run, if there is a whole one.
-struct Old(Option<Box<Reader>>);
+struct Old(Option<OldReader>);
+
+struct OldReader {
+    reader: Box<Reader>,
+    /// Whether it has hashes of another kind than ours.
+    forgets_hashes: bool,
+}
 
 impl Old {
-    fn open(path: &Path) -> io::Result<Self> {
+    fn open(path: &Path, hashing: Hashing) -> io::Result<Self> {
         match Reader::open(path) {
-            Ok(reader) => Ok(Self(Some(Box::new(reader)))),
+            Ok(reader) => {
+                let forgets_hashes = reader.header().is_sha256 != (hashing == Hashing::Sha256);
+                Ok(Self(Some(OldReader { reader: Box::new(reader), forgets_hashes })))
+            }
             // Without it, nothing is known; the copy is not wrong.
             Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::InvalidData].contains(&error.kind()) => {
                 Ok(Self(None))
@@ -387,9 +409,10 @@ impl Old {
     }
 
     fn next(&mut self) -> io::Result<Option<(Vec<u8>, Facts)>> {
-        let Some(reader) = &mut self.0 else { return Ok(None) };
+        let Some(OldReader { reader, forgets_hashes }) = &mut self.0 else { return Ok(None) };
+        let known = |facts: Facts| if *forgets_hashes { facts.without_hash() } else { facts };
         match reader.next() {
-            Ok(entry) => Ok(entry.map(|entry| (entry.path, entry.facts))),
+            Ok(entry) => Ok(entry.map(|entry| (entry.path, known(entry.facts)))),
             Err(error) if [io::ErrorKind::UnexpectedEof, io::ErrorKind::InvalidData].contains(&error.kind()) => {
                 self.0 = None;
                 Ok(None)
@@ -415,8 +438,8 @@ pub(crate) fn header(place: &Ends, destination: &Path, has_attributes: bool, has
 pub(crate) struct Manifests {
     /// Each with what it is about.
     pub(crate) whole: Vec<(PathBuf, Header)>,
-    /// Why another one cannot be read.
-    pub(crate) damaged: Option<Error>,
+    /// Why others cannot be read.
+    pub(crate) damaged: Vec<Error>,
 }
 
 /// Finds the manifests of finished copies.
@@ -431,7 +454,7 @@ pub(crate) fn finished(home: &Path) -> Result<Manifests, Error> {
         match manifest::header_of(&path) {
             Ok(header) => found.whole.push((path, header)),
             Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => {}
-            Err(error) => found.damaged = Some(Error::manifest(&path)(error)),
+            Err(error) => found.damaged.push(Error::manifest(&path)(error)),
         }
     }
     Ok(found)
@@ -447,15 +470,20 @@ fn token(path: &Path) -> Result<String, Error> {
     if let Some(known) = millstream_host::read_whole(path).map_err(Error::file("read", path))? {
         return Ok(known);
     }
-    let random = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), path);
-    let token = format!("{random:016x}");
+    let token = format!("{:016x}", random(path));
     millstream_host::write_whole(path, &token).map_err(Error::file("write", path))?;
     Ok(token)
 }
 
+/// A number that is another one each time.
+pub(crate) fn random(of: impl Hash) -> u64 {
+    RandomState::new().hash_one(of)
+}
+
 /// The machine's start, as the kernel names it.
 fn boot() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    boot.trim_end().to_owned()
 }
 
 fn encoded(note: &Note) -> io::Result<Vec<u8>> {
@@ -464,4 +492,45 @@ fn encoded(note: &Note) -> io::Result<Vec<u8>> {
 
 fn decoded(bytes: &[u8]) -> io::Result<Note> {
     postcard::from_bytes(bytes).map_err(|_| manifest::damaged("a note cannot be read"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow;
+    use crate::request::Request;
+    use crate::tally::Tally;
+
+    #[test]
+    fn hashes_of_one_kind_are_not_taken_for_those_of_the_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        fs::create_dir(path("from")).unwrap();
+        fs::write(path("from/file"), "text").unwrap();
+        let mut request = Request::new(path("from/"), path("to"), path("home"));
+        (request.live, request.hash) = (true, true);
+        assert_eq!(flow::copy(&request, &Tally::default(), &|_| false).unwrap().hashed, 1);
+        (request.live, request.hash) = (false, false);
+        let plain = flow::copy(&request, &Tally::default(), &|_| false).unwrap();
+        assert_eq!((plain.same, plain.hashed), (2, 0));
+        let found = flow::verify(&path("to"), None, &path("home"), 1, &Tally::default()).unwrap();
+        assert_eq!((found[0].problems, found[0].unhashed), (0, 1));
+        // A run that was killed has noted hashes, too.
+        let state = State::open(&path("home"), &path("to"), Hashing::Sha256).unwrap();
+        state.begin().unwrap();
+        let mut facts = Facts::of(&rustix::fs::stat(path("from/file")).unwrap());
+        facts.set_hash([7; 32]);
+        state.journal(0).unwrap().add(b"file", &Note::Done(facts)).unwrap();
+        let hash = |state: &State| {
+            let note = state.known().unwrap().at(b"file").unwrap().unwrap();
+            let Note::Done(facts) = note else { panic!("{note:?}") };
+            facts.hash()
+        };
+        drop(state);
+        let state = State::open(&path("home"), &path("to"), Hashing::Sha256).unwrap();
+        assert!(state.is_resumed && hash(&state) == Some([7; 32]));
+        drop(state);
+        let state = State::open(&path("home"), &path("to"), Hashing::Blake3).unwrap();
+        assert!(state.is_resumed && hash(&state).is_none());
+    }
 }

@@ -132,20 +132,23 @@ impl Thing<'_> {
     pub(crate) fn dress(self, wanted: &Facts, now: &Facts, dress: Dress) -> io::Result<()> {
         let owner = (dress.owner && wanted.uid != now.uid).then(|| Uid::from_raw(wanted.uid));
         let group = (wanted.gid != now.gid).then(|| Gid::from_raw(wanted.gid));
+        let mut owned = (now.uid, now.gid);
         if owner.is_some() || group.is_some() {
             match self.own(owner, group) {
+                Ok(()) => owned = (if dress.owner { wanted.uid } else { now.uid }, wanted.gid),
                 // Only the superuser may choose any group.
                 Err(Errno::PERM) if !dress.owner => {}
-                owned => owned?,
+                Err(error) => return Err(error.into()),
             }
         }
         if dress.attributes {
             self.set_attributes(&wanted.attributes)?;
         }
         let is_link = matches!(wanted.kind, EntryKind::Link { .. });
+        let mode = wanted.mode_as(owned);
         // A change of owner may take rights away.
-        if !is_link && (wanted.mode != now.mode || owner.is_some() || group.is_some()) {
-            self.chmod(wanted.mode)?;
+        if !is_link && (mode != now.mode || owned != (now.uid, now.gid)) {
+            self.chmod(mode)?;
         }
         if !wanted.modified.is_kept_as(now.modified) || dress.attributes {
             self.set_time(wanted)?;

@@ -13,6 +13,7 @@ use crate::tally::{Failure, Failures, Phase, Tally};
 use crate::tree::{self, Thing, Tree, named};
 use millstream_model::Refusal;
 use millstream_model::words::command;
+use millstream_pg::Explained;
 use rustix::fd::{AsFd, OwnedFd};
 use serde::Serialize;
 use std::ffi::{CStr, OsStr};
@@ -46,6 +47,13 @@ pub struct Verification {
 }
 
 impl Verification {
+    /// A manifest that perhaps is about this place, or one below it.
+    fn of_damaged(place: &Path, error: &Error) -> Self {
+        let hint = error.hint().map_or(String::new(), |hint| format!("; {hint}"));
+        let why = format!("{error}{hint}. Perhaps it is that of a copy to here");
+        Self::of_what_is_gone(place.as_os_str().as_bytes(), &why)
+    }
+
     /// A copy of which nothing can be read.
     pub(crate) fn of_what_is_gone(destination: &[u8], why: &str) -> Self {
         let named = vec![Failure { path: shown(b""), reason: why.to_owned() }];
@@ -53,8 +61,9 @@ impl Verification {
     }
 }
 
+/// What a worker has compared.
 #[derive(Debug, Clone, Copy, Default)]
-struct Counts {
+struct Compared {
     entries: u64,
     hashed: u64,
     unhashed: u64,
@@ -68,7 +77,7 @@ struct Counts {
 pub(crate) fn verify(destination: &Path, home: &Path, jobs: usize, tally: &Tally) -> Result<Vec<Verification>, Error> {
     let wanted = fs::canonicalize(destination).map_err(Error::file("find", destination))?;
     let mut found = Vec::new();
-    let manifests = finished(home)?;
+    let mut manifests = finished(home)?;
     for (manifest, header) in manifests.whole {
         let root = Path::new(OsStr::from_bytes(&header.destination));
         if root.starts_with(&wanted) {
@@ -77,7 +86,7 @@ pub(crate) fn verify(destination: &Path, home: &Path, jobs: usize, tally: &Tally
     }
     if found.is_empty() {
         // Perhaps it is the one that is looked for.
-        if let Some(damaged) = manifests.damaged {
+        if let Some(damaged) = manifests.damaged.pop() {
             return Err(damaged);
         }
         let says = format!("there is no manifest of a copy to {}", shown_path(wanted));
@@ -85,7 +94,9 @@ pub(crate) fn verify(destination: &Path, home: &Path, jobs: usize, tally: &Tally
         return Err(Refusal::new(says).hint(hint).into());
     }
     found.sort();
-    found.iter().map(|(_, manifest)| compare(manifest, jobs, tally)).collect()
+    let compared = found.iter().map(|(_, manifest)| compare(manifest, jobs, tally));
+    let damaged = manifests.damaged.iter().map(|error| Ok(Verification::of_damaged(&wanted, error)));
+    compared.chain(damaged).collect()
 }
 
 /// Compares a copy with one manifest.
@@ -106,7 +117,7 @@ pub(crate) fn compare(manifest: &Path, jobs: usize, tally: &Tally) -> Result<Ver
     };
     let failures = Failures::open(None).map_err(Error::file("read", manifest))?;
     tally.begin(Phase::Verifying);
-    let counts = crew(
+    let compared = crew(
         (jobs, BLOCKS_MAX),
         |_, queue| {
             let mut checker = Checker::new(&tree, tally, &failures, &header);
@@ -115,7 +126,7 @@ pub(crate) fn compare(manifest: &Path, jobs: usize, tally: &Tally) -> Result<Ver
                     checker.check(&entry);
                 }
             }
-            Ok(checker.counts)
+            Ok(checker.compared)
         },
         |sender| {
             let (mut block, mut bytes) = (Vec::new(), 0);
@@ -134,12 +145,12 @@ pub(crate) fn compare(manifest: &Path, jobs: usize, tally: &Tally) -> Result<Ver
         },
     )?;
     let (named, problems) = failures.finish().map_err(Error::file("read", manifest))?;
-    let sum = |of: fn(&Counts) -> u64| counts.iter().map(of).sum();
+    let sum = |of: fn(&Compared) -> u64| compared.iter().map(of).sum();
     Ok(Verification {
-        entries: sum(|counts| counts.entries),
-        hashed: sum(|counts| counts.hashed),
-        unhashed: sum(|counts| counts.unhashed),
-        bytes: sum(|counts| counts.bytes),
+        entries: sum(|compared| compared.entries),
+        hashed: sum(|compared| compared.hashed),
+        unhashed: sum(|compared| compared.unhashed),
+        bytes: sum(|compared| compared.bytes),
         destination: shown(target.as_os_str().as_bytes()),
         problems,
         named,
@@ -156,14 +167,23 @@ struct Checker<'a> {
     hashing: Hashing,
     folder: Option<(Vec<u8>, OwnedFd)>,
     buffer: Vec<u8>,
-    counts: Counts,
+    compared: Compared,
 }
 
 impl<'a> Checker<'a> {
     fn new(tree: &'a Tree, tally: &'a Tally, failures: &'a Failures, header: &Header) -> Self {
         let attributes = header.has_attributes;
         let hashing = if header.is_sha256 { Hashing::Sha256 } else { Hashing::Blake3 };
-        Self { tree, tally, failures, attributes, hashing, folder: None, buffer: buffer(), counts: Counts::default() }
+        Self {
+            tree,
+            tally,
+            failures,
+            attributes,
+            hashing,
+            folder: None,
+            buffer: buffer(),
+            compared: Compared::default(),
+        }
     }
 
     fn check(&mut self, entry: &Entry) {
@@ -177,7 +197,7 @@ impl<'a> Checker<'a> {
             Ok(Some(problem)) => self.failures.add(&entry.path, problem),
             Err(error) => self.failures.add(&entry.path, format!("it cannot be read: {error}")),
         }
-        self.counts.entries += 1;
+        self.compared.entries += 1;
         self.tally.done(entry.facts.size());
     }
 
@@ -213,14 +233,14 @@ impl<'a> Checker<'a> {
         }
         let EntryKind::File { size, hash: wanted } = wanted.kind else { return Ok(None) };
         let Some(wanted) = wanted else {
-            self.counts.unhashed += 1;
+            self.compared.unhashed += 1;
             return Ok(None);
         };
         let file = open_to_read(folder, name)?;
         // `None`: somebody has stopped the comparison.
         let Some(found) = hash(self.hashing, &file, self.tally, &mut self.buffer)? else { return Ok(None) };
-        self.counts.hashed += 1;
-        self.counts.bytes += size;
+        self.compared.hashed += 1;
+        self.compared.bytes += size;
         Ok((found != wanted).then(|| "its bytes differ, although its size and time do not".to_owned()))
     }
 }
@@ -243,6 +263,6 @@ pub(crate) fn difference(wanted: &Facts, now: &Facts) -> Option<String> {
         (a, b) if a != b => return Some("it is of another kind".to_owned()),
         _ => {}
     }
-    let differs = wanted.mode != now.mode;
-    differs.then(|| format!("its rights are {:o} instead of {:o}", now.mode, wanted.mode))
+    let is_wanted = now.mode == wanted.mode || now.mode == wanted.mode_as((now.uid, now.gid));
+    (!is_wanted).then(|| format!("its rights are {:o} instead of {:o}", now.mode, wanted.mode))
 }

@@ -360,8 +360,8 @@ fn a_source_that_is_emptied_while_it_is_copied_deletes_nothing_on_another_machin
     }
     fs::remove_file(&held).unwrap();
     let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(2) && said.contains("was in the source when it was listed"), "{said}");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.code() == Some(1) && said.contains("was in the source when it was listed"), "{said}");
     assert_eq!(
         fs::read_dir(place.path("to"))
             .unwrap()

@@ -10,6 +10,7 @@ mod chaos;
 mod client;
 mod copy;
 mod copy_cluster;
+mod copy_hindered;
 mod copy_there;
 mod crash;
 mod demo;

@@ -6,7 +6,7 @@ use crate::counts::Counts;
 use crate::entry::{Entry, EntryKind, Facts};
 use crate::error::Error;
 use crate::manifest::{Reader, Sorted, Sorter, damaged};
-use crate::path::join;
+use crate::path::{deepest_first, join, path_of};
 use crate::tally::Tally;
 use crate::tree::{self, Thing, Tree};
 use millstream_failpoint::hit_on_thread;
@@ -48,12 +48,8 @@ pub(crate) fn make(job: &Job<'_>, root_was_missing: bool) -> Result<(Made, Count
 
 /// Sorts a folder before those that it is in.
 fn keep(sorter: &mut Sorter, entry: &Entry, was_missing: bool) -> io::Result<()> {
-    let is_below = u32::from(!entry.path.is_empty());
-    let depth = entry.path.iter().fold(is_below, |depth, byte| depth + u32::from(*byte == b'/'));
-    let mut key = format!("{:08x}/", u32::MAX - depth).into_bytes();
-    key.extend_from_slice(&entry.path);
     let body = postcard::to_stdvec(&(&entry.facts, was_missing));
-    sorter.push(&key, &body.map_err(|error| io::Error::other(error.to_string()))?)
+    sorter.push(&deepest_first(&entry.path), &body.map_err(|error| io::Error::other(error.to_string()))?)
 }
 
 /// Gives the folders their owners, rights and times.
@@ -65,8 +61,7 @@ pub(crate) fn dress(job: &Job<'_>, made: Made) -> Result<Counts, Error> {
     let mut worker = Worker::new(job, 0)?;
     let Made(mut sorted) = made;
     while let Some(record) = sorted.next().map_err(&failed)? {
-        let at = record.path.iter().position(|byte| *byte == b'/').unwrap_or_default();
-        let path = record.path[at + 1..].to_vec();
+        let path = path_of(&record.path).to_vec();
         let read: (Facts, bool) =
             postcard::from_bytes(&record.body).map_err(|_| failed(damaged("a folder cannot be read")))?;
         let (facts, was_missing) = read;
@@ -89,18 +84,20 @@ fn dress_one(job: &Job<'_>, entry: &Entry) -> io::Result<()> {
 }
 
 /// Removes the unfinished files that killed runs have left, wherever they are: everything whose name begins like theirs. No
-/// worker may write any more.
+/// worker may write any more. What we may not list or change is left alone: it is not ours.
 ///
 /// # Errors
-/// The destination cannot be listed, or one cannot be removed.
+/// A folder cannot be listed, or a file not be removed, for another reason.
 pub(crate) fn sweep(destination: &Tree, temporary: &str, tally: &Tally) -> Result<(), Error> {
     let mut folders = vec![Vec::new()];
     while let Some(path) = folders.pop() {
         if tally.is_stopped() {
             break;
         }
-        let swept = sweep_one(destination, temporary, &path, &mut folders);
-        swept.map_err(Error::file("tidy", &destination.full(&path)))?;
+        match sweep_one(destination, temporary, &path, &mut folders) {
+            Err(error) if [io::ErrorKind::PermissionDenied, io::ErrorKind::NotFound].contains(&error.kind()) => {}
+            swept => swept.map_err(Error::file("tidy", &destination.full(&path)))?,
+        }
     }
     Ok(())
 }

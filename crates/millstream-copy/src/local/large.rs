@@ -21,6 +21,8 @@ pub(super) struct Large {
     pub(super) folder: OwnedFd,
     pub(super) name: CString,
     pub(super) temporary: CString,
+    /// The number in its temporary name.
+    pub(super) temporary_number: u64,
     pub(super) destination: OwnedFd,
     pub(super) is_sparse: bool,
     /// Chaining values of the pieces that are copied.
@@ -39,6 +41,8 @@ pub(super) struct Opened {
     pub(super) folder: OwnedFd,
     pub(super) name: CString,
     pub(super) temporary: CString,
+    /// The number in its temporary name.
+    pub(super) temporary_number: u64,
     pub(super) destination: OwnedFd,
     pub(super) is_sparse: bool,
 }
@@ -46,7 +50,7 @@ pub(super) struct Opened {
 impl Large {
     /// A file of which some pieces may be copied already. Returns the others, too.
     pub(super) fn new(opened: Opened, copied: &[Piece]) -> (Self, Vec<u32>) {
-        let Opened { entry, source, stat, folder, name, temporary, destination, is_sparse } = opened;
+        let Opened { entry, source, stat, folder, name, temporary, temporary_number, destination, is_sparse } = opened;
         let count = pieces(entry.facts.size());
         let mut hashes = vec![None; count as usize];
         for piece in copied {
@@ -57,8 +61,20 @@ impl Large {
         let missing: Vec<u32> = (0..count).filter(|number| hashes[*number as usize].is_none()).collect();
         let left = AtomicU32::new(u32::try_from(missing.len()).unwrap_or(u32::MAX));
         let (hashes, trouble) = (Mutex::new(hashes), Mutex::new(None));
-        let large =
-            Self { entry, source, stat, folder, name, temporary, destination, is_sparse, hashes, left, trouble };
+        let large = Self {
+            entry,
+            source,
+            stat,
+            folder,
+            name,
+            temporary,
+            temporary_number,
+            destination,
+            is_sparse,
+            hashes,
+            left,
+            trouble,
+        };
         (large, missing)
     }
 
@@ -100,7 +116,7 @@ impl Large {
     pub(super) fn hash(&self) -> Option<Hash> {
         let hashes = self.hashes.lock().unwrap_or_else(PoisonError::into_inner);
         let all: Option<Vec<ChainingValue>> = hashes.iter().copied().collect();
-        all.map(|all| root(&all))
+        all.and_then(|all| root(&all))
     }
 }
 
@@ -108,10 +124,13 @@ fn pieces(size: u64) -> u32 {
     u32::try_from(size.div_ceil(PIECE_BYTES)).expect("a file has no more than 2^63 bytes, and a piece 2^26")
 }
 
-/// The hash of the whole from those of its pieces, of which there are at least two.
-fn root(pieces: &[ChainingValue]) -> Hash {
+/// The hash of the whole from those of its pieces. `None` for fewer than two: a single one was hashed as a part.
+fn root(pieces: &[ChainingValue]) -> Option<Hash> {
+    if pieces.len() < 2 {
+        return None;
+    }
     let (left, right) = halves(pieces);
-    *merge_subtrees_root(&inner(left), &inner(right), Mode::Hash).as_bytes()
+    Some(*merge_subtrees_root(&inner(left), &inner(right), Mode::Hash).as_bytes())
 }
 
 fn inner(pieces: &[ChainingValue]) -> ChainingValue {
@@ -147,7 +166,8 @@ mod tests {
                     hasher.update(piece).finalize_non_root()
                 })
                 .collect();
-            assert_eq!(root(&pieces), *blake3::hash(&bytes).as_bytes(), "{len}");
+            assert_eq!(root(&pieces), Some(*blake3::hash(&bytes).as_bytes()), "{len}");
         }
+        assert_eq!((root(&[]), root(&[[7; 32]])), (None, None));
     }
 }

@@ -3,6 +3,7 @@
 mod folders;
 mod large;
 mod pace;
+mod pieces;
 mod transfer;
 mod worker;
 
@@ -27,7 +28,7 @@ use pace::Pace;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::SyncSender;
-use worker::{Start, Worker};
+use worker::Worker;
 
 /// How the names of unfinished files begin, of whichever copy.
 pub(crate) const UNFINISHED: &str = ".millstream-copy.";
@@ -54,6 +55,8 @@ pub(crate) struct Job<'a> {
     clones: AtomicBool,
     /// Whether the source lies on a server, which can copy by itself.
     is_on_server: bool,
+    /// Whether the destination does: then a file is there only once the server has said so.
+    is_to_server: bool,
 }
 
 /// What workers take.
@@ -72,7 +75,7 @@ impl<'a> Job<'a> {
         (tally, failures): (&'a Tally, &'a Failures),
     ) -> Self {
         let dress = Dress { attributes: request.attributes, owner: rustix::process::geteuid().is_root() };
-        let is_on_server = source.folder(b"").is_ok_and(|folder| transfer::is_on_server(&folder));
+        let is_on_server = |tree: &Tree| tree.folder(b"").is_ok_and(|folder| transfer::is_on_server(&folder));
         Self {
             request,
             place,
@@ -85,7 +88,8 @@ impl<'a> Job<'a> {
             dress,
             pace: Pace::new(request.bytes_per_second),
             clones: AtomicBool::new(true),
-            is_on_server,
+            is_on_server: is_on_server(source),
+            is_to_server: is_on_server(destination),
         }
     }
 }
@@ -141,11 +145,8 @@ fn send_all(job: &Job<'_>, worker: &mut Worker<'_>, listed: &Listed, sender: &Sy
         Fed::Block(items) => Ok(send(Work::Block(items))),
         Fed::Groups(groups) => Ok(send(Work::Groups(groups))),
         Fed::Large(_) if job.tally.is_stopped() => Ok(false),
-        Fed::Large(item) => match worker.start_large(&item)? {
-            Start::Over => Ok(true),
-            Start::Pieces(file, pieces) => {
-                Ok(pieces.into_iter().all(|piece| send(Work::Piece(Arc::clone(&file), piece))))
-            }
-        },
+        Fed::Large(item) => Ok(worker
+            .start_large(&item)?
+            .is_none_or(|(file, pieces)| pieces.into_iter().all(|piece| send(Work::Piece(Arc::clone(&file), piece))))),
     })
 }

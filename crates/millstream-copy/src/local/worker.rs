@@ -1,7 +1,6 @@
-//! A worker of a local copy: what it does with one entry.
+//! A worker of a local copy: what it does with one entry. Pieces of large files are in `pieces.rs`.
 
 use super::Job;
-use super::large::{Large, Opened};
 use super::transfer::{self, Ended, Transfer, clone, copy_on_server};
 use crate::counts::Counts;
 use crate::entry::{Entry, EntryKind, Facts, Time, changed, inode, modified, size_of};
@@ -9,7 +8,7 @@ use crate::error::{Error, is_final};
 use crate::feed::Item;
 use crate::hasher::Hasher;
 use crate::limits::CHANGED_READS_MAX;
-use crate::manifest::{Journal, Note, Piece};
+use crate::manifest::{Journal, Note};
 use crate::path::split;
 use crate::tree::{self, Thing, named};
 use millstream_failpoint::hit_on_thread;
@@ -19,9 +18,7 @@ use rustix::io::Errno;
 use std::ffi::{CStr, CString};
 use std::io;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use xxhash_rust::xxh3::xxh3_64;
 
 /// What has become of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,28 +42,22 @@ pub(super) enum Trouble {
 
 /// A thread that copies.
 pub(super) struct Worker<'a> {
-    job: &'a Job<'a>,
+    pub(super) job: &'a Job<'a>,
     /// The name of the file that it writes.
     temporary: CString,
     journal: Journal,
-    buffer: Vec<u8>,
+    pub(super) buffer: Vec<u8>,
     /// The folder of the last entry, at both ends.
     folders: Option<Rc<Folders>>,
     pub(super) counts: Counts,
 }
 
-struct Folders {
+pub(super) struct Folders {
     path: Vec<u8>,
     source: OwnedFd,
-    destination: OwnedFd,
+    pub(super) destination: OwnedFd,
     /// Whether both lie in one file system.
-    is_one_device: bool,
-}
-
-/// A large file: there already, or to be copied in these pieces.
-pub(super) enum Start {
-    Over,
-    Pieces(Arc<Large>, Vec<u32>),
+    pub(super) is_one_device: bool,
 }
 
 impl<'a> Worker<'a> {
@@ -101,7 +92,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Accounts for an entry. `bytes`: those of it that no piece has counted.
-    fn account(
+    pub(super) fn account(
         &mut self,
         path: &[u8],
         bytes: u64,
@@ -135,12 +126,12 @@ impl<'a> Worker<'a> {
         Ok(done)
     }
 
-    fn note(&mut self, path: &[u8], note: &Note) -> Result<(), Error> {
+    pub(super) fn note(&mut self, path: &[u8], note: &Note) -> Result<(), Error> {
         self.journal.add(path, note).map_err(Error::file("write to", self.job.state.folder()))
     }
 
     /// The folder of a path, at both ends.
-    fn folders(&mut self, path: &[u8]) -> Result<Rc<Folders>, Trouble> {
+    pub(super) fn folders(&mut self, path: &[u8]) -> Result<Rc<Folders>, Trouble> {
         let (folder, _) = split(path);
         if let Some(folders) = self.folders.as_ref().filter(|folders| folders.path == folder) {
             return Ok(Rc::clone(folders));
@@ -176,15 +167,25 @@ impl<'a> Worker<'a> {
     }
 
     fn file(&mut self, item: &Item, folders: &Folders, name: &CStr) -> Result<(Outcome, Facts), Trouble> {
-        if let Some(facts) = self.unchanged(item, folders, name)? {
-            return Ok((Outcome::Same, facts));
+        match self.unchanged(item, folders, name)? {
+            Some(facts) => Ok((Outcome::Same, facts)),
+            None => self.copy_file(&item.entry.path, folders, name),
         }
+    }
+
+    /// Copies a file, again if it changes meanwhile.
+    pub(super) fn copy_file(
+        &mut self,
+        path: &[u8],
+        folders: &Folders,
+        name: &CStr,
+    ) -> Result<(Outcome, Facts), Trouble> {
         let mut reads = 0;
         loop {
             reads += 1;
-            let (source, stat) = self.open_source(&item.entry.path, folders)?;
+            let (source, stat) = self.open_source(path, folders)?;
             let is_last = reads == CHANGED_READS_MAX || self.job.request.live;
-            let copied = self.copy_once(&item.entry.path, &source, &stat, folders, name, is_last);
+            let copied = self.copy_once(path, &source, &stat, folders, name, is_last);
             match copied {
                 Ok(Some(facts)) => return Ok((Outcome::Copied, facts)),
                 Ok(None) => {}
@@ -198,7 +199,7 @@ impl<'a> Worker<'a> {
     }
 
     /// The facts of a file that is at the destination already. Gives it the rights of the source.
-    fn unchanged(&mut self, item: &Item, folders: &Folders, name: &CStr) -> Result<Option<Facts>, Trouble> {
+    pub(super) fn unchanged(&mut self, item: &Item, folders: &Folders, name: &CStr) -> Result<Option<Facts>, Trouble> {
         let Some(there) = tree::stat(&folders.destination, name).map_err(self.of_destination())? else {
             return Ok(None);
         };
@@ -210,10 +211,17 @@ impl<'a> Worker<'a> {
             return Ok(None);
         }
         let known = item.known.as_ref();
-        if let Some(Note::Doubtful(_)) = known {
+        let is_doubtful = match known {
+            Some(Note::Doubtful(_)) => true,
+            Some(Note::Done(done)) if done.is_same_file(&facts) => false,
+            // Perhaps a run has copied it, and its note was lost with the bytes.
+            _ => self.job.state.is_doubtful,
+        };
+        if is_doubtful {
             let expected = known.and_then(|note| note.hash_of(&facts));
-            let found = self.hash_of(&folders.destination, name).map_err(self.of_destination())?;
-            if expected.is_none() || found != expected {
+            let is_whole = expected.is_some()
+                && self.hash_of(&folders.destination, name).map_err(self.of_destination())? == expected;
+            if !is_whole {
                 return Ok(None);
             }
         }
@@ -251,7 +259,7 @@ impl<'a> Worker<'a> {
         named(split(self.job.place.source_path(path)).1).map_err(of_source)
     }
 
-    fn open_source(&self, path: &[u8], folders: &Folders) -> Result<(OwnedFd, Stat), Trouble> {
+    pub(super) fn open_source(&self, path: &[u8], folders: &Folders) -> Result<(OwnedFd, Stat), Trouble> {
         let name = self.source_name(path)?;
         let opened = if self.job.request.copy_links {
             let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -292,7 +300,7 @@ impl<'a> Worker<'a> {
         Ok(Some(facts))
     }
 
-    fn facts_of(&self, source: &OwnedFd, stat: &Stat) -> Result<Facts, Trouble> {
+    pub(super) fn facts_of(&self, source: &OwnedFd, stat: &Stat) -> Result<Facts, Trouble> {
         let mut facts = Facts::of(stat);
         if self.job.dress.attributes {
             facts.attributes = Thing::Open(source.as_fd()).attributes().map_err(of_source)?;
@@ -329,7 +337,7 @@ impl<'a> Worker<'a> {
         Ok((moved, Some(hasher.finish())))
     }
 
-    fn is_cloned(&self, source: &OwnedFd, destination: &OwnedFd) -> Result<bool, Trouble> {
+    pub(super) fn is_cloned(&self, source: &OwnedFd, destination: &OwnedFd) -> Result<bool, Trouble> {
         if self.job.request.hash || !self.job.clones.load(Relaxed) {
             return Ok(false);
         }
@@ -342,13 +350,17 @@ impl<'a> Worker<'a> {
     }
 
     /// Gives a whole file its owner, rights and time, notes it, and gives it its name.
-    fn complete(
+    pub(super) fn complete(
         &mut self,
         path: &[u8],
         facts: &Facts,
         file: &OwnedFd,
         (folder, temporary, name): (&OwnedFd, &CStr, &CStr),
     ) -> Result<(), Trouble> {
+        if self.job.is_to_server {
+            // A server may say only now that it has no room. What it takes later would also change the time.
+            fs::fdatasync(file).map_err(io::Error::from).map_err(self.of_destination())?;
+        }
         let now = fs::fstat(file).map_err(io::Error::from).map_err(self.of_destination())?;
         Thing::Open(file.as_fd()).dress(facts, &untimed(&now), self.job.dress).map_err(self.of_destination())?;
         hit_on_thread("file-written");
@@ -424,7 +436,10 @@ impl<'a> Worker<'a> {
         let linked = fs::linkat(&first_folder, &first_name, folder, &self.temporary, AtFlags::empty());
         linked.map_err(io::Error::from).map_err(&failed)?;
         self.note(&item.entry.path, &Note::Done(facts.clone())).map_err(Trouble::Final)?;
-        rename(folder, &self.temporary, &name).map_err(&failed)?;
+        if let Err(error) = rename(folder, &self.temporary, &name) {
+            let _ = tree::remove(folder, &self.temporary);
+            return Err(failed(error));
+        }
         Ok((Outcome::Linked, facts.clone()))
     }
 
@@ -476,129 +491,8 @@ impl<'a> Worker<'a> {
         self.account(&entry.path, 0, ended).map(drop)
     }
 
-    /// Opens a large file at both ends.
-    pub(super) fn start_large(&mut self, item: &Item) -> Result<Start, Error> {
-        let started = self.open_large(item);
-        match started {
-            Ok(Some(start)) => Ok(start),
-            Ok(None) => Ok(Start::Over),
-            Err(trouble) => self.account(&item.entry.path, item.entry.facts.size(), Err(trouble)).map(|_| Start::Over),
-        }
-    }
-
-    fn open_large(&mut self, item: &Item) -> Result<Option<Start>, Trouble> {
-        let path = &item.entry.path;
-        let folders = self.folders(path)?;
-        let name = named(split(path).1).map_err(self.of_destination())?;
-        if let Some(facts) = self.unchanged(item, &folders, &name)? {
-            self.account(path, item.entry.facts.size(), Ok((Outcome::Same, facts))).map_err(Trouble::Final)?;
-            return Ok(None);
-        }
-        let (source, stat) = self.open_source(path, &folders)?;
-        let facts = self.facts_of(&source, &stat)?;
-        let temporary = format!("{}large-{:016x}", self.job.temporary, xxh3_64(path));
-        let temporary = named(temporary.as_bytes()).map_err(self.of_destination())?;
-        let size = size_of(&stat);
-        let is_ours = |piece: &&Piece| {
-            let is_file = piece.inode == inode(&stat) && piece.size == size;
-            is_file && piece.modified == facts.modified && piece.changed == changed(&stat)
-        };
-        let known = self.job.state.pieces.get(path).map(Vec::as_slice).unwrap_or_default();
-        let mut copied: Vec<Piece> = known.iter().filter(is_ours).cloned().collect();
-        let left = tree::stat(&folders.destination, &temporary).map_err(self.of_destination())?;
-        if copied.is_empty() || left.is_none_or(|left| size_of(&left) != size) {
-            copied.clear();
-            tree::remove(&folders.destination, &temporary).map_err(self.of_destination())?;
-        }
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = fs::openat(&folders.destination, &temporary, flags, Mode::RUSR | Mode::WUSR);
-        let destination = opened.map_err(io::Error::from).map_err(self.of_destination())?;
-        let mut entry = Entry { path: path.clone(), facts };
-        if copied.is_empty() && folders.is_one_device && self.is_cloned(&source, &destination)? {
-            entry.facts.kind = EntryKind::File { size, hash: None };
-            let names = (&folders.destination, temporary.as_c_str(), name.as_c_str());
-            self.complete(path, &entry.facts, &destination, names)?;
-            self.account(path, size, Ok((Outcome::Copied, entry.facts))).map_err(Trouble::Final)?;
-            return Ok(None);
-        }
-        fs::ftruncate(&destination, size).map_err(io::Error::from).map_err(self.of_destination())?;
-        let folder = self.job.destination.folder(split(path).0).map_err(self.of_destination())?;
-        let is_sparse = is_sparse(&stat);
-        let opened = Opened { entry, source, stat, folder, name, temporary, destination, is_sparse };
-        let (large, missing) = Large::new(opened, &copied);
-        if missing.is_empty() {
-            self.finish_large(&large).map_err(Trouble::Final)?;
-            return Ok(None);
-        }
-        let bytes: u64 =
-            copied.iter().map(|piece| large.range(piece.number)).map(|range| range.end - range.start).sum();
-        self.job.tally.done_bytes.fetch_add(bytes, Relaxed);
-        Ok(Some(Start::Pieces(Arc::new(large), missing)))
-    }
-
-    /// Copies a piece of a large file, and completes the file if no other is left.
-    pub(super) fn piece(&mut self, large: &Large, number: u32) -> Result<(), Error> {
-        if large.trouble().is_none() {
-            match self.copy_piece(large, number) {
-                Ok(()) => {}
-                Err(Trouble::Stopped) => return Ok(()),
-                Err(Trouble::Final(error)) => return Err(error),
-                Err(Trouble::Gone) => large.fail("it is gone".to_owned()),
-                Err(Trouble::Reason(reason)) => large.fail(reason),
-            }
-        }
-        if large.was_last() { self.finish_large(large) } else { Ok(()) }
-    }
-
-    fn copy_piece(&mut self, large: &Large, number: u32) -> Result<(), Trouble> {
-        let (range, mut hasher) = (large.range(number), large.hasher(number));
-        let len = range.end - range.start;
-        let Job { pace, tally, .. } = self.job;
-        let Large { source, destination, is_sparse, .. } = large;
-        let transfer = Transfer { source, destination, is_sparse: *is_sparse, pace, tally };
-        let moved = transfer.run(range, &mut hasher, &mut self.buffer).map_err(|ended| self.trouble(ended))?;
-        if moved < len {
-            return Err(Trouble::Reason("it became shorter while it was read".to_owned()));
-        }
-        let hash = blake3::hazmat::HasherExt::finalize_non_root(&hasher);
-        let Facts { modified, .. } = large.entry.facts;
-        let (inode, size, changed) = (inode(&large.stat), large.entry.facts.size(), changed(&large.stat));
-        let piece = Piece { inode, size, modified, changed, number, hash };
-        self.note(&large.entry.path, &Note::Piece(piece)).map_err(Trouble::Final)?;
-        hit_on_thread("piece-copied");
-        large.copied(number, hash);
-        tally.done_bytes.fetch_add(len, Relaxed);
-        Ok(())
-    }
-
-    fn finish_large(&mut self, large: &Large) -> Result<(), Error> {
-        let path = &large.entry.path;
-        let ended = match (large.trouble(), large.hash()) {
-            (Some(reason), _) => Err(Trouble::Reason(reason)),
-            (None, Some(hash)) => self.complete_large(large, hash),
-            (None, None) => return Err(Error::Bug),
-        };
-        // Its pieces are of no use: its source has changed, or cannot be read.
-        if matches!(ended, Err(Trouble::Reason(_))) {
-            let _ = tree::remove(&large.folder, &large.temporary);
-        }
-        self.account(path, 0, ended).map(drop)
-    }
-
-    fn complete_large(&mut self, large: &Large, hash: crate::entry::Hash) -> Result<(Outcome, Facts), Trouble> {
-        let after = fs::fstat(&large.source).map_err(io::Error::from).map_err(of_source)?;
-        if has_changed(&large.stat, &after) {
-            self.counts.changed += 1;
-        }
-        let mut facts = large.entry.facts.clone();
-        facts.set_hash(hash);
-        let names = (&large.folder, large.temporary.as_c_str(), large.name.as_c_str());
-        self.complete(&large.entry.path, &facts, &large.destination, names)?;
-        Ok((Outcome::Copied, facts))
-    }
-
     /// What an error of the destination means.
-    fn of_destination(&self) -> impl Fn(io::Error) -> Trouble + use<'a> {
+    pub(super) fn of_destination(&self) -> impl Fn(io::Error) -> Trouble + use<'a> {
         let path = self.job.destination.path();
         move |error| match is_final(&error) {
             true => Trouble::Final(Error::Full { path: path.to_owned(), source: error }),
@@ -606,7 +500,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn trouble(&self, ended: Ended) -> Trouble {
+    pub(super) fn trouble(&self, ended: Ended) -> Trouble {
         match ended {
             Ended::Source(error) => of_source(error),
             Ended::Destination(error) => self.of_destination()(error),
@@ -617,7 +511,7 @@ impl<'a> Worker<'a> {
 
 /// What an error of the source means.
 #[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
-fn of_source(error: io::Error) -> Trouble {
+pub(super) fn of_source(error: io::Error) -> Trouble {
     match error.kind() {
         io::ErrorKind::NotFound => Trouble::Gone,
         _ => Trouble::Reason(format!("the source cannot be read: {error}")),
@@ -635,7 +529,7 @@ pub(crate) fn open_to_read(folder: &OwnedFd, name: &CStr) -> io::Result<OwnedFd>
 }
 
 /// Makes a file that nobody else may read yet. One that a killed run has left goes first.
-fn create(folder: &OwnedFd, name: &CStr) -> io::Result<OwnedFd> {
+pub(super) fn create(folder: &OwnedFd, name: &CStr) -> io::Result<OwnedFd> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;
     match fs::openat(folder, name, flags, mode) {
@@ -651,12 +545,12 @@ fn rename(folder: &OwnedFd, from: &CStr, to: &CStr) -> io::Result<()> {
     Ok(fs::renameat(folder, from, folder, to)?)
 }
 
-fn is_sparse(stat: &Stat) -> bool {
+pub(super) fn is_sparse(stat: &Stat) -> bool {
     // The system counts blocks of 512 bytes, whatever the file system's are.
     u64::try_from(stat.st_blocks).unwrap_or_default() * 512 < size_of(stat)
 }
 
-fn has_changed(before: &Stat, after: &Stat) -> bool {
+pub(super) fn has_changed(before: &Stat, after: &Stat) -> bool {
     modified(before) != modified(after) || size_of(before) != size_of(after) || changed(before) != changed(after)
 }
 

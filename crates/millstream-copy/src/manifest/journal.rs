@@ -39,6 +39,16 @@ impl Note {
         }
     }
 
+    /// What is left of it where files are hashed in another way than they were.
+    pub(crate) fn without_hash(self) -> Self {
+        match self {
+            Self::Done(facts) => Self::Done(facts.without_hash()),
+            Self::Doubtful(facts) => Self::Doubtful(facts.without_hash()),
+            // Only one way hashes in pieces.
+            note => note,
+        }
+    }
+
     /// The hash of a file, if this is about the file as it is now.
     pub(crate) fn hash_of(&self, facts: &Facts) -> Option<Hash> {
         match self {
@@ -51,6 +61,8 @@ impl Note {
 /// A piece of a large file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Piece {
+    /// The number in the name of the temporary file that it is in.
+    pub(crate) temporary: u64,
     /// The file's number, size and times when it was read.
     pub(crate) inode: Inode,
     pub(crate) size: u64,
@@ -163,7 +175,7 @@ mod tests {
         let mut journal = Journal::create(dir.path(), 3).unwrap();
         let time = Time { seconds: 1, nanos: 2 };
         let inode = Inode { device: 3, number: 4 };
-        let piece = Piece { inode, size: 9, modified: time, changed: time, number: 4, hash: [5; 32] };
+        let piece = Piece { temporary: 6, inode, size: 9, modified: time, changed: time, number: 4, hash: [5; 32] };
         let notes = [(b"a".to_vec(), Note::Absent), (b"b/c".to_vec(), Note::Piece(piece))];
         for (path, note) in &notes {
             journal.add(path, note).unwrap();

@@ -7,7 +7,7 @@ mod sorter;
 
 pub(crate) use file::{Header, Reader, Writer, header_of};
 pub(crate) use journal::{Journal, Note, Notes, Piece, files_named, journals, read_journal};
-pub(crate) use sorter::{Sorted, Sorter};
+pub(crate) use sorter::{PathRecord, Sorted, Sorter};
 
 use crate::entry::{Entry, Facts};
 use std::io;

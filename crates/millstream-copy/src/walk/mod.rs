@@ -10,13 +10,14 @@ pub use pattern::Pattern;
 use crate::entry::{Attribute, Entry, EntryKind, Facts, Inode, inode};
 use crate::error::Error;
 use crate::limits::{LARGE_BYTES_MAX, LARGE_BYTES_MIN, LISTED_ENTRIES_MAX};
-use crate::manifest::{Header, Sorter, Writer, encode};
+use crate::manifest::{Header, PathRecord, Sorter, Writer, decode, encode};
 use crate::path::join;
 use crate::tally::{Failures, Tally};
 use crate::tree::{self, Thing, Tree};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat, openat, statat};
 use rustix::io::Errno;
+use std::collections::HashSet;
 use std::ffi::CStr;
 use std::io;
 use std::path::Path;
@@ -80,6 +81,8 @@ struct Shared<'a> {
     queue: Mutex<Queue>,
     changed: Condvar,
     found: Mutex<(Sorter, Listed)>,
+    /// Folders that were gone when they were to be listed.
+    gone: Mutex<HashSet<Vec<u8>>>,
     folder: &'a Path,
     is_whole: AtomicBool,
 }
@@ -91,15 +94,7 @@ impl Walk<'_> {
     /// The root cannot be listed, or the manifest cannot be written.
     pub(crate) fn list(&self, header: &Header, manifest: &Path, folder: &Path) -> Result<Listed, Error> {
         let root = self.tree.root_stat().map_err(Error::file("look at", self.tree.path()))?;
-        let shared = Shared {
-            walk: self,
-            device: root.st_dev,
-            queue: Mutex::new(Queue { folders: Vec::new(), busy: 0, error: None }),
-            changed: Condvar::new(),
-            found: Mutex::new((Sorter::new(folder), Listed::default())),
-            folder,
-            is_whole: AtomicBool::new(true),
-        };
+        let shared = Shared::new(self, &root, folder);
         match self.only {
             Some((from, to)) => shared.list_one(from, to)?,
             None => {
@@ -119,15 +114,8 @@ impl Walk<'_> {
         }
         let (sorter, mut listed) = shared.found.into_inner().unwrap_or_else(PoisonError::into_inner);
         listed.is_whole = shared.is_whole.into_inner() && !self.tally.is_stopped();
-        let written = (|| {
-            let mut sorted = sorter.finish()?;
-            let mut writer = Writer::create(manifest, header)?;
-            while let Some(record) = sorted.next()? {
-                writer.push(&record.path, &record.body)?;
-            }
-            writer.finish_unsynced()
-        })();
-        written.map_err(Error::file("write", manifest))?;
+        let gone = shared.gone.into_inner().unwrap_or_else(PoisonError::into_inner);
+        write(sorter, &gone, header, manifest).map_err(Error::file("write", manifest))?;
         Ok(listed)
     }
 
@@ -142,7 +130,20 @@ impl Walk<'_> {
     }
 }
 
-impl Shared<'_> {
+impl<'a> Shared<'a> {
+    fn new(walk: &'a Walk<'a>, root: &Stat, folder: &'a Path) -> Self {
+        Self {
+            walk,
+            device: root.st_dev,
+            queue: Mutex::new(Queue { folders: Vec::new(), busy: 0, error: None }),
+            changed: Condvar::new(),
+            found: Mutex::new((Sorter::new(folder), Listed::default())),
+            gone: Mutex::default(),
+            folder,
+            is_whole: AtomicBool::new(true),
+        }
+    }
+
     fn work(&self) {
         let mut buffer = Vec::with_capacity(LISTING_BYTES);
         while let Some(folder) = self.next() {
@@ -182,8 +183,10 @@ impl Shared<'_> {
         let opened = match self.walk.tree.folder(&folder.path) {
             Ok(opened) => opened,
             Err(error) if folder.path.is_empty() => return Err(Error::file("list", self.walk.tree.path())(error)),
-            // Somebody has removed it.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(inner),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.is_gone(&folder.path) => {
+                lock(&self.gone).insert(folder.path.clone());
+                return Ok(inner);
+            }
             Err(error) => {
                 self.failed(&folder.path, format!("what is in it cannot be listed: {error}"));
                 return Ok(inner);
@@ -224,6 +227,15 @@ impl Shared<'_> {
         }
         self.keep(entries)?;
         Ok(inner)
+    }
+
+    /// Whether a folder that was not found has no name any more. The name of one that cannot be mounted is there.
+    fn is_gone(&self, path: &[u8]) -> bool {
+        let there = self.walk.tree.parent(path).and_then(|(folder, name)| tree::stat(&folder, &name));
+        match there {
+            Ok(there) => there.is_none(),
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        }
     }
 
     /// What the system says of a name. `None` if it is not copied.
@@ -336,6 +348,73 @@ impl Shared<'_> {
     }
 }
 
+/// Writes the manifest.
+fn write(sorter: Sorter, gone: &HashSet<Vec<u8>>, header: &Header, manifest: &Path) -> io::Result<()> {
+    let mut sorted = sorter.finish()?;
+    let mut writer = Writer::create(manifest, header)?;
+    while let Some(PathRecord { path, body }) = sorted.next()? {
+        if !gone.contains(&path) {
+            writer.push(&path, &body)?;
+            continue;
+        }
+        // It was perhaps renamed, and its new name not listed: what its copy holds is not deleted this time.
+        let mut entry = decode(path, &body)?;
+        entry.facts.is_closed = true;
+        writer.push_entry(&entry)?;
+    }
+    writer.finish_unsynced()
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::Reader;
+
+    #[test]
+    fn a_listed_folder_that_is_not_found_is_no_empty_one() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("from/renamed")).unwrap();
+        // What it leads to is not found, as with a folder that cannot be mounted.
+        std::os::unix::fs::symlink("nowhere", dir.path().join("from/unmounted")).unwrap();
+        let (tree, manifest) = (Tree::open(&dir.path().join("from"), true).unwrap(), dir.path().join("list"));
+        let (filter, tally, failures) = (Filter::default(), Tally::default(), Failures::open(None).unwrap());
+        let walk = Walk {
+            tree: &tree,
+            filter: &filter,
+            copy_links: true,
+            one_file_system: false,
+            attributes: false,
+            skip: None,
+            only: None,
+            threads: 1,
+            tally: &tally,
+            failures: &failures,
+        };
+        let shared = Shared::new(&walk, &tree.root_stat().unwrap(), dir.path());
+        let list =
+            |path: &[u8]| shared.list(&Folder { path: path.to_vec(), above: None }, &mut Vec::with_capacity(4_096));
+        assert_eq!(list(b"").unwrap().len(), 1);
+        std::fs::rename(dir.path().join("from/renamed"), dir.path().join("from/other")).unwrap();
+        shared.is_whole.store(true, Relaxed);
+        list(b"renamed").unwrap();
+        list(b"renamed/inner").unwrap();
+        assert!(shared.is_whole.load(Relaxed));
+        list(b"unmounted").unwrap();
+        assert!(!shared.is_whole.load(Relaxed));
+        let header = Header {
+            source: String::new(),
+            destination: Vec::new(),
+            file: None,
+            has_attributes: false,
+            is_sha256: false,
+        };
+        let (sorter, _) = shared.found.into_inner().unwrap();
+        write(sorter, &shared.gone.into_inner().unwrap(), &header, &manifest).unwrap();
+        let entry = Reader::open(&manifest).unwrap().next().unwrap().unwrap();
+        assert_eq!((&entry.path[..], entry.facts.is_closed), (&b"renamed"[..], true));
+    }
 }

@@ -1,0 +1,201 @@
+//! Copies in which something is in the way: rights, mounts, disks and earlier runs.
+
+use crate::copy::{Place, appears};
+use crate::process::run;
+use millstream_testkit::{SmallDisk, skip};
+use serde_json::Value;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown, symlink};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, Stdio};
+
+/// A user who is not root, and has no groups.
+const NOBODY: u32 = 65_534;
+
+/// A place whose folders belong to somebody who is not root. `None`, and a word about it, if the tests are not root's.
+fn place_of_nobody() -> Option<Place> {
+    let place = Place::new();
+    let own = |name: &str| chown(place.path(name), Some(NOBODY), Some(NOBODY));
+    let is_own = own("").and_then(|()| own("from")).is_ok();
+    let help = Command::new(place.command(&[]).get_program()).uid(NOBODY).gid(NOBODY).arg("--version").output();
+    if !is_own || help.is_err() {
+        skip("only root can copy as another user, who must reach the binary");
+        return None;
+    }
+    Some(place)
+}
+
+fn as_nobody(place: &Place, args: &[&str]) -> Command {
+    let mut command = place.command(&[args, &["--progress", "none", "--output", "json"]].concat());
+    command.uid(NOBODY).gid(NOBODY);
+    command
+}
+
+fn killed_at(mut copying: Command, point: &str) {
+    let killed = copying.env("MILLSTREAM_FAILPOINTS", point).output().unwrap();
+    assert_eq!(killed.status.signal(), Some(9), "{point}: {killed:?}");
+}
+
+#[test]
+fn rights_to_act_as_the_owner_are_not_given_with_another_owner() {
+    let Some(place) = place_of_nobody() else { return };
+    let program = place.write("from/program", b"text");
+    fs::set_permissions(&program, Permissions::from_mode(0o6755)).unwrap();
+    let own = place.write("from/own", b"text");
+    chown(&own, Some(NOBODY), Some(NOBODY)).unwrap();
+    fs::set_permissions(&own, Permissions::from_mode(0o4755)).unwrap();
+    run(&mut as_nobody(&place, &["from/", "to", "--verify"])).ends(0);
+    let stat = |name: &str| fs::metadata(place.path(name)).unwrap();
+    assert_eq!((stat("to/program").mode() & 0o7777, stat("to/own").mode() & 0o7777), (0o755, 0o4755));
+    let before = (stat("to/program").ctime(), stat("to/program").ctime_nsec());
+    let second = run(&mut as_nobody(&place, &["from/", "to"])).ends(0).json();
+    assert_eq!(second["same"], 3, "{second}");
+    assert_eq!((stat("to/program").ctime(), stat("to/program").ctime_nsec()), before, "nothing was to be made equal");
+    run(&mut as_nobody(&place, &["verify", "to"])).ends(0);
+}
+
+#[test]
+fn a_folder_of_somebody_else_hinders_neither_resuming_nor_the_end_of_a_copy() {
+    let Some(place) = place_of_nobody() else { return };
+    place.write("from/folder/file", b"text");
+    fs::set_permissions(place.path("from/folder"), Permissions::from_mode(0o755)).unwrap();
+    place.write("to/lost+found/file", b"");
+    fs::set_permissions(place.path("to/lost+found"), Permissions::from_mode(0o700)).unwrap();
+    place.write("to/old", b"");
+    chown(place.path("to"), Some(NOBODY), Some(NOBODY)).unwrap();
+    killed_at(as_nobody(&place, &["from/", "to"]), "file-named=kill");
+    let args = ["from/", "to", "--delete", "--yes"];
+    let kept = run(&mut as_nobody(&place, &args)).ends(1).json();
+    let why = kept["kept_because"].as_str().unwrap();
+    assert!(kept["resumed"] == true && why.contains("cannot be listed whole: lost+found: "), "{kept}");
+    assert!(why.ends_with("let it be listed, or leave it out with --exclude"), "{kept}");
+    assert_eq!(fs::metadata(place.path("to/folder")).unwrap().mode() & 0o777, 0o755, "it has its rights");
+    run(&mut as_nobody(&place, &["verify", "to"])).ends(0);
+    let deleted = run(&mut as_nobody(&place, &[&args[..], &["--exclude", "/lost+found"]].concat())).ends(0).json();
+    assert_eq!((&deleted["deleted"], &deleted["resumed"]), (&Value::from(1), &Value::from(false)), "{deleted}");
+}
+
+#[test]
+fn a_deletion_that_does_not_happen_leaves_the_copy_whole_and_forgets_nothing() {
+    let place = Place::new();
+    place.write("from/a", b"text");
+    place.write("other/b", b"text");
+    place.receipt(&["from/", "to"], 0);
+    place.receipt(&["other/", "to", "--delete", "--yes", "--max-delete", "0"], 1);
+    place.write("trash", b"");
+    let kept = place.receipt(&["other/", "to", "--delete", "--yes", "--trash", "trash"], 1);
+    assert!(kept["kept_because"].as_str().unwrap().contains("no folder can be made in the trash"), "{kept}");
+    assert_eq!(place.copy(&["verify", "to", "--output", "json"]).ends(0).json()[0]["hashed"], 2);
+}
+
+#[test]
+fn a_large_file_that_shrinks_before_its_turn_is_copied_as_it_is() {
+    for len in [0, 10 << 20, 100 << 20] {
+        let place = Place::new();
+        File::create(place.path("from/large")).unwrap().set_len(200 << 20).unwrap();
+        let held = place.path("held");
+        let mut copying = place.command(&["from/", "to", "--progress", "none"]);
+        copying.env("MILLSTREAM_FAILPOINTS", format!("folders-made=wait:{}", held.display()));
+        let child = copying.stdout(Stdio::null()).spawn().unwrap();
+        appears(&held);
+        let large = OpenOptions::new().write(true).open(place.path("from/large")).unwrap();
+        large.set_len(len).unwrap();
+        fs::remove_file(&held).unwrap();
+        assert_eq!(child.wait_with_output().unwrap().status.code(), Some(0), "{len}");
+        assert_eq!(fs::metadata(place.path("to/large")).unwrap().len(), len);
+        place.copy(&["verify", "to"]).ends(0);
+        place.is_tidy("to");
+    }
+}
+
+#[test]
+fn pieces_in_a_file_that_is_gone_are_not_taken_for_those_of_the_next_one() {
+    let place = Place::new();
+    let large = File::create(place.path("from/large")).unwrap();
+    large.set_len(200 << 20).unwrap();
+    for piece in 0..4_u64 {
+        large.write_all_at(b"some bytes", piece << 26).unwrap();
+    }
+    let copying = || place.command(&["from/", "to", "--jobs", "1", "--progress", "none"]);
+    killed_at(copying(), "piece-copied=kill@3");
+    // Another disk is mounted there.
+    fs::remove_dir_all(place.path("to")).unwrap();
+    killed_at(copying(), "piece-copied=kill@1");
+    place.receipt(&["from/", "to", "--verify"], 0);
+    let same = Command::new("cmp").arg(place.path("from/large")).arg(place.path("to/large")).status().unwrap();
+    assert!(same.success());
+    place.is_tidy("to");
+}
+
+#[test]
+fn a_file_that_cannot_be_written_leaves_no_unfinished_one() {
+    let place = Place::new();
+    File::create(place.path("from/large")).unwrap().set_len(130 << 20).unwrap();
+    File::create(place.path("from/small")).unwrap().set_len(120 << 20).unwrap();
+    let copying = place.command(&["from/", "to", "--progress", "none", "--output", "json"]);
+    // Blocks of 1 KiB.
+    let mut limited = Command::new("bash");
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 100000; exec \"$@\"", "bash"]).arg(copying.get_program());
+    limited.args(copying.get_args()).current_dir(place.path("")).env("MILLSTREAM_HOME", place.path("home"));
+    let receipt = run(&mut limited).ends(1).json();
+    assert_eq!(receipt["failed"], 2, "{receipt}");
+    place.is_tidy("to");
+    assert_eq!(place.receipt(&["from/", "to"], 0)["resumed"], false);
+}
+
+#[test]
+fn files_whose_notes_were_lost_with_the_power_are_copied_again() {
+    let place = Place::new();
+    for n in 0..20 {
+        place.write(format!("from/{n}"), b"text");
+    }
+    killed_at(place.command(&["from/", "to", "--jobs", "1", "--progress", "none"]), "folders-dressed=kill");
+    let folder = fs::read_dir(place.path("home/copies")).unwrap().next().unwrap().unwrap().path();
+    for entry in fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.file_name().unwrap().to_str().unwrap().starts_with("journal-") {
+            fs::remove_file(path).unwrap();
+        }
+    }
+    for n in [7, 8] {
+        let lost = OpenOptions::new().write(true).open(place.path(&format!("to/{n}"))).unwrap();
+        let before = lost.metadata().unwrap().modified().unwrap();
+        lost.write_all_at(&[0; 4], 0).unwrap();
+        lost.set_modified(before).unwrap();
+    }
+    fs::write(folder.join("boot"), "another\n").unwrap();
+    // The run that finds it is killed before it has seen everything.
+    killed_at(place.command(&["from/", "to", "--jobs", "1", "--progress", "none"]), "file-named=kill@3");
+    let receipt = place.receipt(&["from/", "to"], 0);
+    assert_eq!((&receipt["copied"], &receipt["same"]), (&Value::from(17), &Value::from(4)), "{receipt}");
+    for n in [7, 8] {
+        assert_eq!(fs::read(place.path(&format!("to/{n}"))).unwrap(), b"text");
+    }
+    // A finished copy doubts nothing.
+    assert_eq!(place.receipt(&["from/", "to"], 0)["same"], 21);
+}
+
+#[test]
+fn a_damaged_manifest_is_named_beside_whole_ones() {
+    let place = Place::new();
+    place.write("from/file", b"text");
+    place.receipt(&["from/", "to"], 0);
+    place.receipt(&["from", "to"], 0);
+    let home = fs::read_dir(place.path("home/copies")).unwrap().next().unwrap().unwrap().path();
+    OpenOptions::new().write(true).open(home.join("manifest")).unwrap().write_all_at(b"?", 30).unwrap();
+    let found = place.copy(&["verify", "to"]).ends(1).stdout;
+    assert!(found.contains(": no problem\n") && found.contains("manifest is damaged"), "{found}");
+    assert!(found.contains("and copy again. Perhaps it is that of a copy to here\n"), "{found}");
+}
+
+#[test]
+fn notes_that_have_no_room_say_what_to_do() {
+    let Some(disk) = SmallDisk::mount(100 << 10) else { return };
+    let place = Place::new();
+    for n in 0..2_000 {
+        symlink("nowhere", place.path(&format!("from/{n}"))).unwrap();
+    }
+    let mut copying = place.command(&["from/", "to", "--progress", "none"]);
+    let full = run(copying.env("MILLSTREAM_HOME", disk.dir.join("home"))).ends(2);
+    assert!(full.stderr.contains("make room there and run the same command again"), "{full:?}");
+}
