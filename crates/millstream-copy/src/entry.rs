@@ -170,9 +170,7 @@ impl Time {
     pub(crate) fn is_kept_as(self, kept: Self) -> bool {
         // Nanoseconds of a unit: NTFS, network protocols, exFAT, and the older ext4.
         const UNITS: [u32; 6] = [1, 100, 1_000, 1_000_000, 10_000_000, 1_000_000_000];
-        // FAT keeps even seconds.
-        let is_even = kept.nanos == 0 && kept.seconds == self.seconds - self.seconds.rem_euclid(2);
-        is_even || self.seconds == kept.seconds && UNITS.iter().any(|unit| kept.nanos == self.nanos - self.nanos % unit)
+        self.seconds == kept.seconds && UNITS.iter().any(|unit| kept.nanos == self.nanos - self.nanos % unit)
     }
 }
 
@@ -208,12 +206,6 @@ mod tests {
         }
         assert!(!time(123_456_789).is_kept_as(time(123_456_790)) && !time(0).is_kept_as(time(1)));
         assert!(!time(5).is_kept_as(Time { seconds: 8, nanos: 5 }));
-        // FAT: 7 becomes 6, and -7 becomes -8.
-        assert!(
-            time(5).is_kept_as(Time { seconds: 6, nanos: 0 }) && !time(5).is_kept_as(Time { seconds: 6, nanos: 5 })
-        );
-        assert!(Time { seconds: -7, nanos: 0 }.is_kept_as(Time { seconds: -8, nanos: 0 }));
-        assert!(!Time { seconds: 8, nanos: 0 }.is_kept_as(Time { seconds: 6, nanos: 0 }));
     }
 
     #[test]

@@ -6,10 +6,11 @@ use millstream_testkit::{Server, Settings, SshServer, StopMode, builds, connect,
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use tokio_postgres::Client;
 
 /// Longest time in which a standby must catch up.
 const WAIT_MAX: Duration = Duration::from_secs(120);
@@ -55,6 +56,21 @@ impl Cluster {
         run(&mut self.command(&args))
     }
 
+    /// A copy that waits at a point until something has happened.
+    async fn copy_while(&self, args: &[&str], point: &str, happens: impl Future<Output = ()>) -> Output {
+        let held = self.path("held");
+        let url = self.server.socket_url("postgres");
+        let mut copy = self.command(&[&["copy", "--postgres", &url, "--progress", "none"], args].concat());
+        copy.env("MILLSTREAM_FAILPOINTS", format!("{point}=wait:{}", held.display()));
+        let copy = copy.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        while !held.exists() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        happens.await;
+        fs::remove_file(&held).unwrap();
+        copy.wait_with_output().unwrap()
+    }
+
     /// The program of the server's build, if it has it.
     fn program(&self, name: &str) -> Option<Command> {
         let path = self.server.build().installation.program(name);
@@ -96,6 +112,13 @@ async fn is_whole(copy: &Server, at_least: i32) {
     let sql = "select (select count(*) from unlogged), (select count(*) from in_space)";
     let row = client.query_one(sql, &[]).await.unwrap();
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (0, 1_000));
+}
+
+/// Drops a table of which an earlier copy has the file.
+async fn drop_a_table(client: &Client) {
+    client.batch_execute("drop table passing").await.unwrap();
+    // Until then its file is there, empty.
+    client.batch_execute("checkpoint").await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -191,6 +214,9 @@ async fn a_cluster_is_copied_to_another_machine() {
     let again = cluster.copy(&args).ends(0).json();
     assert!(again["same"].as_u64() > again["copied"].as_u64(), "{again}");
     cluster.is_verified(&copy.data());
+    let done = cluster.copy_while(&args, "copy-listed", drop_a_table(&client)).await;
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    cluster.is_verified(&copy.data());
     copy.start_copy().await;
     is_whole(&copy, 5_000).await;
     let running = cluster.copy(&args).ends(2);
@@ -269,21 +295,20 @@ async fn a_cluster_that_cannot_be_copied_is_refused_with_the_way_out() {
     let receipt: Value = cluster.copy(&["to", "--tablespace", &mapping]).ends(0).json();
     assert!(receipt["same"].as_u64() > receipt["copied"].as_u64(), "{receipt}");
     cluster.is_verified(&cluster.path("to"));
+    let done = cluster.copy_while(&["to", "--tablespace", &mapping], "copy-listed", drop_a_table(&client)).await;
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    cluster.is_verified(&cluster.path("to"));
     assert_eq!(run(&mut cluster.command(&["copy", "verify", "to"])).ends(0).code, 0);
     // A copy of which a tablespace is missing would use the original's.
-    let held = cluster.path("held");
-    let mut meanwhile = cluster.command(&["copy", "--postgres", &url, "to", "--tablespace", &mapping]);
-    meanwhile.env("MILLSTREAM_FAILPOINTS", format!("cluster-copied=wait:{}", held.display()));
-    let meanwhile = meanwhile.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    while !held.exists() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    fs::create_dir(cluster.path("late")).unwrap();
-    cluster.server.own(&cluster.path("late"));
-    let late = format!("create tablespace late location '{}'", cluster.path("late").display());
-    client.batch_execute(&late).await.unwrap();
-    fs::remove_file(&held).unwrap();
-    let refused = meanwhile.wait_with_output().unwrap();
+    let late = cluster.path("late");
+    fs::create_dir(&late).unwrap();
+    cluster.server.own(&late);
+    let late = format!("create tablespace late location '{}'", late.display());
+    let refused = cluster
+        .copy_while(&["to", "--tablespace", &mapping], "cluster-copied", async {
+            client.batch_execute(&late).await.unwrap();
+        })
+        .await;
     let said = String::from_utf8_lossy(&refused.stderr);
     assert!(refused.status.code() == Some(2) && said.contains("a tablespace was made"), "{said}");
     assert!(!cluster.path("to/global/pg_control").exists(), "a server would start on it");

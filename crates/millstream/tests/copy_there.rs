@@ -288,8 +288,8 @@ fn what_was_not_shown_is_not_deleted_on_another_machine() {
     fs::rename(&shown, place.path("to/other")).unwrap();
     fs::remove_file(&held).unwrap();
     let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(2) && said.contains("not what it was when it was shown"), "{said}");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.code() == Some(1) && said.contains("not what it was when it was shown"), "{said}");
     assert!(place.path("to/other").exists());
 }
 

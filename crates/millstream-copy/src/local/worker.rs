@@ -15,8 +15,9 @@ use millstream_failpoint::hit_on_thread;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -112,6 +113,9 @@ impl<'a> Worker<'a> {
             Err(Trouble::Gone) => {
                 self.counts.skipped += 1;
                 self.note(path, &Note::Absent)?;
+                if self.job.request.live {
+                    self.remove_copy(path)?;
+                }
                 None
             }
             Err(Trouble::Reason(reason)) => {
@@ -124,6 +128,18 @@ impl<'a> Worker<'a> {
         };
         self.job.tally.done(bytes);
         Ok(done)
+    }
+
+    /// Removes what an earlier copy has left of an entry that a live source has no longer.
+    fn remove_copy(&self, path: &[u8]) -> Result<(), Error> {
+        let (folder, name) = split(path);
+        let removed = self.job.destination.folder(folder).and_then(|folder| tree::remove(&folder, &named(name)?));
+        match removed {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(Error::file("remove", OsStr::from_bytes(path).as_ref())(error))
+            }
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn note(&mut self, path: &[u8], note: &Note) -> Result<(), Error> {

@@ -105,8 +105,8 @@ fn before<'a>(job: &'a RemoteJob<'_>) -> &'a [u8] {
     &job.place.before
 }
 
-/// Refuses to delete what the source had when it was listed: it was emptied since, or is no longer mounted. Returns a hash of
-/// the names.
+/// Refuses to delete what the source had when it was listed: it was emptied since, or is no longer mounted. A source that is
+/// live may lose files at any time. Returns a hash of the names.
 fn refuse_listed(job: &RemoteJob<'_>, names: Sorter) -> Result<Hash, Error> {
     let mut hasher = Hasher::new(Hashing::Blake3);
     let failed = Error::file("read", job.state.folder());
@@ -120,7 +120,7 @@ fn refuse_listed(job: &RemoteJob<'_>, names: Sorter) -> Result<Hash, Error> {
         while listed.as_ref().is_some_and(|listed| order(&listed.path, path) == Ordering::Less) {
             listed = list.next().map_err(Error::manifest(&job.state.list()))?;
         }
-        if listed.as_ref().is_some_and(|listed| listed.path == path) {
+        if !job.request.live && listed.as_ref().is_some_and(|listed| listed.path == path) {
             let says = format!("{} was in the source when it was listed, and is not any more", shown(path));
             return Err(Refusal::new(says)
                 .hint("nothing was deleted; is the source still mounted? run it again")
@@ -140,13 +140,14 @@ pub(crate) fn delete(job: &RemoteJob<'_>, delete: &Delete, shown: &Hash) -> Resu
     if job.tally.is_stopped() {
         return Ok(0);
     }
-    if names != *shown {
+    let is_live = job.request.live;
+    if !is_live && names != *shown {
         let says = "what would be deleted is not what it was when it was shown";
         return Err(Refusal::new(says).hint("nothing was deleted; is the source still mounted? run it again").into());
     }
     let mut args = arguments(job);
     // What has appeared since is not deleted.
-    args.push(format!("--max-delete={}", found.entries).into());
+    args.extend((!is_live).then(|| format!("--max-delete={}", found.entries).into()));
     if let Some(trash) = &delete.trash {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let mut folder = OsString::from("--backup-dir=");

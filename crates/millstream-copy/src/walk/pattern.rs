@@ -25,8 +25,8 @@ pub struct Pattern {
     is_anchored: bool,
     /// It ends with a separator: it fits folders alone.
     is_for_folders: bool,
-    /// It ends with `/***`: it fits a folder and everything in it.
-    has_content: bool,
+    /// It ends with `***`: folders have a separator behind them, so that `a/***` fits the folder and everything in it.
+    ends_in_all: bool,
     /// It has no separator inside and no `**`: it must fit the last name alone.
     is_name: bool,
 }
@@ -37,14 +37,13 @@ impl Pattern {
         let whole = text.to_vec();
         let is_for_folders = text.len() > 1 && text.ends_with(b"/");
         let text = if is_for_folders { &text[..text.len() - 1] } else { text };
-        let has_content = text.len() > 4 && text.ends_with(b"/***");
-        let text = if has_content { &text[..text.len() - 4] } else { text };
+        let ends_in_all = text.ends_with(b"***");
         let is_anchored = text.starts_with(b"/");
         let body = if is_anchored { &text[1..] } else { text };
         let is_wild = body.iter().any(|byte| b"*?[".contains(byte));
         let tokens = if is_wild { wild(body) } else { body.iter().map(|byte| Token::Byte(*byte)).collect() };
-        let is_name = !is_anchored && !has_content && !body.contains(&b'/') && !tokens.contains(&Token::All);
-        Self { text: whole, tokens, is_anchored, is_for_folders, has_content, is_name }
+        let is_name = !is_anchored && !body.contains(&b'/') && !tokens.contains(&Token::All);
+        Self { text: whole, tokens, is_anchored, is_for_folders, ends_in_all, is_name }
     }
 
     /// The pattern as it was written.
@@ -54,11 +53,8 @@ impl Pattern {
 
     /// Whether it fits a path below the root of the copy.
     pub fn fits(&self, path: &[u8], is_folder: bool) -> bool {
-        if self.has_content {
-            // What is in the folder fits, at any depth.
-            let folders = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at]);
-            let inside = folders.into_iter().any(|folder| self.fits_whole(folder));
-            return inside || is_folder && self.fits_whole(path);
+        if is_folder && self.ends_in_all {
+            return self.fits_whole(&[path, b"/"].concat());
         }
         (is_folder || !self.is_for_folders) && self.fits_whole(path)
     }
