@@ -13,6 +13,7 @@ use super::host::Host;
 use super::own_metric::void_the_silent;
 use super::program::{Length, Program};
 use super::scratch;
+use super::versions::Versions;
 use super::watch::Watch;
 use crate::core::{Build, Environment, Factors, Machine, Measures, Outcome, Proxy, Run, blocks};
 use crate::error::Error;
@@ -110,6 +111,7 @@ struct Course<'a> {
     host: Host,
     /// The files of commands that need no server.
     files: Option<TempDir>,
+    versions: Versions,
     /// Databases that were made or found complete, with their server.
     ready: Vec<(String, Data)>,
     /// Arms that cannot be run here, or whose result is wrong.
@@ -133,6 +135,7 @@ impl<'a> Course<'a> {
             clusters,
             host,
             files: None,
+            versions: Versions::default(),
             ready,
             out,
             begun: Instant::now(),
@@ -354,12 +357,9 @@ impl<'a> Course<'a> {
     /// Asks a command for its version, once.
     async fn version(&mut self, arm: &Arm, setup: &Setup) {
         let Some(ask) = &setup.version else { return };
-        if self.conditions.versions.contains_key(&arm.name) {
-            return;
+        if !self.conditions.versions.contains_key(&arm.name) {
+            self.conditions.versions.insert(arm.name.clone(), self.versions.of(ask).await);
         }
-        let printed = command::shell(ask, Ground::Nothing).await.ok();
-        let line = printed.and_then(|measured| measured.ended.stdout.lines().next().map(str::to_owned));
-        self.conditions.versions.insert(arm.name.clone(), line.unwrap_or_else(|| "unknown".to_owned()));
     }
 
     async fn measure(

@@ -28,6 +28,7 @@ mod refusals;
 pub mod report;
 pub(crate) mod scratch;
 mod values;
+mod versions;
 mod wal;
 mod watch;
 
