@@ -67,7 +67,7 @@ fn rules_choose_what_rsync_chooses() {
         // Of a longer path, rsync also asks the folders that are not copied.
         rsync.current_dir(place.path()).arg("-a").arg(format!("tree{tail}"));
         // A single folder would get the name of a destination that is not there.
-        ["ours", "theirs"].map(|name| fs::create_dir(path(name)).unwrap());
+        ["ours", "theirs"].into_iter().for_each(|name| fs::create_dir(path(name)).unwrap());
         assert!(rsync.arg(path("theirs")).status().unwrap().success());
         let mut request = Request::new(&source, path("ours"), path("home"));
         request.rules = rules

@@ -17,6 +17,8 @@ const DOCUMENTS: i64 = 6_000;
 const HOT_FIRST: i64 = 8_000;
 /// Latest moment of a random kill. Most runs have ended by then.
 const LATEST: Duration = Duration::from_millis(400);
+/// By how much the latest moment grows after a kill, and shrinks after a run that ended before its own.
+const STEP: f64 = 1.3;
 /// Random kills on every build.
 const KILLS: usize = 12;
 /// Loads that run at once, each into keys of its own.
@@ -218,6 +220,8 @@ async fn loads_and_compactions_survive_kills_at_any_moment() {
         let (mut kills, seed) = (0, fastrand::u64(..));
         println!("seed {seed}");
         let mut rng = Rng::with_seed(seed);
+        // On a slow machine, none would ever end before its kill.
+        let mut latest = LATEST;
         while kills < cases(KILLS) {
             let mut scene = Scene::new(&server, &mut rng).await;
             let names: Vec<String> = (0..LOADS).map(|n| format!("load{n}")).collect();
@@ -237,13 +241,14 @@ async fn loads_and_compactions_survive_kills_at_any_moment() {
                     running.push((None, compact.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()));
                 }
                 for (name, mut child) in running {
-                    tokio::time::sleep(LATEST.mul_f64(rng.f64() / 2.0)).await;
+                    tokio::time::sleep(latest.mul_f64(rng.f64() / 2.0)).await;
                     child.kill().unwrap();
                     let output = child.wait_with_output().unwrap();
                     if is_killed(output.status) {
-                        kills += 1;
+                        (kills, latest) = (kills + 1, latest.mul_f64(STEP));
                         continue;
                     }
+                    latest = LATEST.max(latest.div_f64(STEP));
                     let (code, stderr) = (output.status.code(), String::from_utf8_lossy(&output.stderr));
                     match name {
                         Some(name) => {

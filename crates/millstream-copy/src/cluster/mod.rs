@@ -235,7 +235,7 @@ impl Work {
             return Err(Refusal::new(says).hint(hint).into());
         }
         let destination = Destination::open(&facts.data, &request.destination, &request, facts.system, tally)?;
-        if request.standby.is_some() && destination.is_there() && staged::is_of_this_machine(conninfo) {
+        if request.standby.is_some() && destination.is_there() && conninfo.is_local() {
             let says =
                 "the standby could not reach its primary: the address in the URL has a meaning on this machine only";
             return Err(Refusal::new(says)

@@ -92,16 +92,6 @@ pub(super) fn standby_settings(own: &str, conninfo: &ConnInfo, slot: &str) -> St
     before + &set("primary_conninfo", &words.join(" ")) + &set("primary_slot_name", slot)
 }
 
-/// Whether the server's address says nothing to another machine.
-pub(super) fn is_of_this_machine(conninfo: &ConnInfo) -> bool {
-    conninfo.hosts.first().is_none_or(|host| match (&host.name, &host.address) {
-        (_, Address::Socket(_)) => true,
-        (_, Address::Ip(ip)) if ip.is_loopback() => true,
-        (Some(name), _) | (None, Address::Name(name)) => name == "localhost",
-        (None, Address::Ip(_)) => false,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,8 +104,5 @@ mod tests {
         let text = standby_settings("a = 1", &conninfo, "one");
         let expected = "a = 1\nprimary_conninfo = 'user=''o\\''neill'' host=''db.example'' port=5433'\nprimary_slot_name = 'one'\n";
         assert_eq!(text, expected);
-        let of = |url: &str| is_of_this_machine(&ConnInfo::parse(url, &environment).unwrap());
-        assert!(of("postgres://u@/x") && of("postgres://u@127.0.0.1/x") && of("postgres://u@[::1]/x"));
-        assert!(of("postgres://u@localhost/x") && !of("postgres://u@db.example/x") && !of("postgres://u@192.0.2.1/x"));
     }
 }
