@@ -142,14 +142,20 @@ pub async fn copy_cluster(
     let (own, counted) = (conninfo.clone(), Arc::clone(tally));
     let work = Arc::new(blocking(move || Work::new(facts, asked, &own, &counted)).await?);
     // A copy that was killed could not drop its slot.
-    if let Some(left) = work.destination.own_slot() {
-        server.drop_slot(&left).await;
+    if let Some(left) = work.destination.own_slot()
+        && server.drop_slot(&left).await
+    {
+        // Somebody else may give this name to a slot from now on.
+        work.destination.forget_slot()?;
     }
     work.destination.claim()?;
     let slot = request.standby.as_deref();
     server.reserve_wal(slot).await?;
-    if let Some(slot) = slot {
-        work.destination.note_slot(slot)?;
+    if let Some(slot) = slot
+        && let Err(error) = work.destination.note_slot(slot)
+    {
+        server.drop_slot(slot).await;
+        return Err(error);
     }
     let copied = copied(&server, &work, conninfo.clone(), tally).await;
     if let Some(slot) = slot {

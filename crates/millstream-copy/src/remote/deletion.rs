@@ -135,19 +135,22 @@ fn refuse_listed(job: &RemoteJob<'_>, names: Sorter) -> Result<Hash, Error> {
 /// # Errors
 /// The other machine cannot be reached; it would be others now than those whose names have the hash `shown`.
 pub(crate) fn delete(job: &RemoteJob<'_>, delete: &Delete, shown: &Hash) -> Result<u64, Error> {
-    // It may be long ago that somebody was asked. A source that is no longer mounted must not count as one that is empty.
-    let (found, names) = find(job)?;
-    if job.tally.is_stopped() {
-        return Ok(0);
-    }
-    let is_live = job.request.live;
-    if !is_live && names != *shown {
-        let says = "what would be deleted is not what it was when it was shown";
-        return Err(Refusal::new(says).hint("nothing was deleted; is the source still mounted? run it again").into());
-    }
     let mut args = arguments(job);
-    // What has appeared since is not deleted.
-    args.extend((!is_live).then(|| format!("--max-delete={}", found.entries).into()));
+    // It may be long ago that somebody was asked. A source that is no longer mounted must not count as one that is empty.
+    if !job.request.live {
+        let (found, names) = find(job)?;
+        if job.tally.is_stopped() {
+            return Ok(0);
+        }
+        if names != *shown {
+            let says = "what would be deleted is not what it was when it was shown";
+            return Err(Refusal::new(says)
+                .hint("nothing was deleted; is the source still mounted? run it again")
+                .into());
+        }
+        // What has appeared since is not deleted.
+        args.push(format!("--max-delete={}", found.entries).into());
+    }
     if let Some(trash) = &delete.trash {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let mut folder = OsString::from("--backup-dir=");
