@@ -269,7 +269,9 @@ mod tests {
         let rows = rows().unwrap();
         let names: BTreeSet<&str> = rows.iter().map(|row| row.name.as_str()).collect();
         assert_eq!(names.len(), rows.len());
-        for row in &rows {
+        for mut row in rows {
+            // A large set has the same marks, and takes seconds to write.
+            row.size = row.size.min(1_000);
             let Text { nft, nft_lacks, iptables, iptables_lacks, .. } = &row.text;
             assert!(nft.is_some() != nft_lacks.is_some(), "{}", row.name);
             assert!(iptables.is_some() != iptables_lacks.is_some(), "{}", row.name);

@@ -248,14 +248,20 @@ mod tests {
     use super::*;
     use crate::experiments::{Commands, Conditions, Request, Source};
     use std::collections::BTreeMap;
+    use std::sync::LazyLock;
+
+    /// A record without runs. To make one measures the disk.
+    static EMPTY: LazyLock<Record> = LazyLock::new(|| {
+        let source = Source::of_commands(&Commands::new("true", "false")).unwrap();
+        let conditions = Conditions::planned(&source, &Request::default());
+        let dir = tempfile::tempdir().unwrap();
+        Record::open(&source, &Request::default(), conditions, Some(dir.path()), Vec::new()).unwrap().1
+    });
 
     /// A record whose arms each have a run of these seconds, or failed.
     fn record(emulated: bool, arms: [(&str, Option<f64>); 2]) -> Record {
-        let source = Source::of_commands(&Commands::new("true", "false")).unwrap();
-        let conditions = Conditions { emulated, ..Conditions::planned(&source, &Request::default()) };
-        let dir = tempfile::tempdir().unwrap();
-        let opened = Record::open(&source, &Request::default(), conditions, Some(dir.path()), Vec::new());
-        let mut record = opened.unwrap().1;
+        let mut record = EMPTY.clone();
+        record.conditions.emulated = emulated;
         for (arm, seconds) in arms {
             let mut measures = Measures::default();
             measures.set("wall_seconds", seconds);
