@@ -115,7 +115,7 @@ pub(crate) enum Look {
     /// In each database.
     Database(for<'a> fn(&'a Server, &'a Database, Task) -> Looking<'a>),
     /// At the server's machine, if the doctor runs there.
-    Host(fn(&Host, &Task) -> Seen),
+    Host(fn(&Host, &Task) -> Looked),
     /// Once, at the server, and at its machine too if the doctor runs there.
     Anywhere(for<'a> fn(&'a Server, Option<&'a Host>, Task) -> Looking<'a>),
     /// At both: what the server is set to, and what the machine has.
@@ -152,7 +152,37 @@ impl std::fmt::Debug for Look {
 }
 
 /// A look at work.
-pub(crate) type Looking<'a> = Pin<Box<dyn Future<Output = Result<Seen, Error>> + Send + 'a>>;
+pub(crate) type Looking<'a> = Pin<Box<dyn Future<Output = Looked> + Send + 'a>>;
+
+/// What a look comes to: what it saw, or why it ended before its end.
+pub(crate) type Looked = Result<Seen, Stop>;
+
+/// Why a look ends early.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// It cannot see what it is for: this, and what would allow it.
+    Unseen(String),
+    /// The server's error.
+    Failed(Error),
+}
+
+impl From<String> for Stop {
+    fn from(unseen: String) -> Self {
+        Self::Unseen(unseen)
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<tokio_postgres::Error> for Stop {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
 
 /// What a look saw.
 #[derive(Debug, Default)]

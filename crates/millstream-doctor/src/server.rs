@@ -1,5 +1,6 @@
 //! What is examined: a server, and its databases.
 
+use crate::check::Stop;
 use crate::limits::{LOCK_TIME_MAX_MS, STATEMENT_TIME_MAX_MS};
 use crate::partition::Roots;
 use crate::recent::Earlier;
@@ -43,8 +44,8 @@ pub(crate) struct Database {
     pub(crate) name: String,
     /// How long it took to open the session.
     pub(crate) opened: Duration,
-    /// Why the use of its tables and indexes is not known, if it is not.
-    pub(crate) uncounted: Option<String>,
+    /// `Err`: why the use of its tables and indexes is not known.
+    pub(crate) counts: Result<(), String>,
     /// Seconds for which its counters may have counted, at most: for rates.
     pub(crate) counted_seconds: f64,
     /// Seconds for which they have surely counted.
@@ -188,10 +189,10 @@ impl Database {
         let opened = begun.elapsed();
         restrict(&session).await?;
         let row = session.client.query_one(include_str!("database.sql"), &[]).await?;
-        let uncounted = match (session.server.in_recovery, row.get("counts")) {
-            (true, _) => Some("what the primary counts; this is a standby, so examine the primary".to_owned()),
-            (false, false) => Some("what is not counted, because track_counts is off; switch it on".to_owned()),
-            (false, true) => None,
+        let counts = match (session.server.in_recovery, row.get("counts")) {
+            (true, _) => Err("what the primary counts; this is a standby, so examine the primary".to_owned()),
+            (false, false) => Err("what is not counted, because track_counts is off; switch it on".to_owned()),
+            (false, true) => Ok(()),
         };
         let reset: Option<f64> = row.get("seconds");
         let [counted_seconds, sure_seconds] =
@@ -201,7 +202,7 @@ impl Database {
             session,
             name: name.to_owned(),
             opened,
-            uncounted,
+            counts,
             counted_seconds,
             sure_seconds,
             measure_time,
@@ -211,9 +212,9 @@ impl Database {
         })
     }
 
-    /// Why the work of its own sessions is not counted, if it is not. A standby counts its own.
-    pub(crate) fn uncounted_here(&self) -> Option<String> {
-        self.uncounted.clone().filter(|_| !self.is_standby())
+    /// `Err`: why the work of its own sessions is not counted. A standby counts its own.
+    pub(crate) fn counts_here(&self) -> Result<(), String> {
+        if self.is_standby() { Ok(()) } else { self.counts.clone() }
     }
 
     /// The statements that took the most time in it. They are read once.
@@ -234,22 +235,19 @@ impl Database {
     }
 
     /// Opens a session in which statements of others may be planned: planning can call functions that they have written.
-    /// The inner `Err` says why there is none.
-    pub(crate) async fn session_to_plan(&self, planner: &ConnInfo) -> Result<Result<Connection, String>, Error> {
+    pub(crate) async fn session_to_plan(&self, planner: &ConnInfo) -> Result<Connection, Stop> {
         let mut db = planner.clone();
         self.name.clone_into(&mut db.dbname);
-        let session = match connect(&db, &SessionSettings::doctor()).await {
-            Ok(session) => session,
-            Err(error) => return Ok(Err(format!("statements that {} may plan: {error}", db.user))),
-        };
+        let session = connect(&db, &SessionSettings::doctor()).await;
+        let session = session.map_err(|error| format!("statements that {} may plan: {error}", db.user))?;
         let powers: Option<String> = session.client.query_one(include_str!("powers.sql"), &[]).await?.get(0);
         if let Some(powers) = powers {
             let (role, other) = (&db.user, option("plan-as"));
-            return Ok(Err(format!("statements of others, because {role} is {powers}; {other} names another role")));
+            return Err(format!("statements of others, because {role} is {powers}; {other} names another role").into());
         }
         // Otherwise a condition on the key of a partitioned table leaves no partition in a plan for any value.
         session.client.batch_execute(&format!("set enable_partition_pruning = off; {}", timeouts())).await?;
-        Ok(Ok(session))
+        Ok(session)
     }
 
     /// The change that drops an index. Its old value is the definition.

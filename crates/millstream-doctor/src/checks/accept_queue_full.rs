@@ -1,10 +1,9 @@
 //! Check `accept-queue-full`: clients connect faster than programs take their connections.
 
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::host::Host;
 use crate::server::Server;
 use millstream_model::{Class, Level, Repair, Restart};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "accept-queue-full",
@@ -22,13 +21,12 @@ const SETTING: &str = "net.core.somaxconn";
 
 const BOUND: &str = "/proc/sys/net/core/somaxconn";
 
-async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
-    let Some(twice) = host.twice(&host.path(COUNTERS)) else {
-        return Ok(Seen::default().but(Some(Host::hidden("connections that were refused", COUNTERS))));
-    };
+async fn look(server: &Server, host: &Host, task: Task) -> Looked {
+    let twice =
+        host.twice(&host.path(COUNTERS)).ok_or_else(|| Host::hidden("connections that were refused", COUNTERS))?;
     let counted = |text: &str| counter(text, "ListenOverflows");
     let (Some(before), Some(after)) = (counted(&twice.before), counted(&twice.after)) else {
-        return Ok(Seen::default().but(Some(Host::hidden("ListenOverflows", COUNTERS))));
+        return Err(Host::hidden("ListenOverflows", COUNTERS).into());
     };
     let is_much = |overflows: f64| overflows > 0.0 && overflows >= task.threshold("overflows");
     if !is_much(after) {

@@ -1,11 +1,10 @@
 //! Check `archiver-failing`: WAL that does not reach the archive.
 
 use super::number::{count, number};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::server::Server;
 use millstream_model::quantity::{age, bytes};
 use millstream_model::{Class, Danger, Level};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "archiver-failing",
@@ -16,7 +15,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
-async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, task: Task) -> Looked {
     let client = &server.session.client;
     let row = client.query_one(include_str!("archiver_failing.sql"), &[]).await?;
     if !row.get::<_, bool>("archives") {

@@ -1,13 +1,12 @@
 //! Check `blocked-session`: sessions that wait for a lock of another one.
 
 use super::number::{number, percent};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Server;
 use crate::statement::{shown, without_constants};
 use millstream_model::quantity::age;
 use millstream_model::{Class, Finding, Level, Repair, Restart};
-use millstream_pg::Error;
 use std::collections::BTreeMap;
 use tokio_postgres::Row;
 
@@ -20,15 +19,14 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
-async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, task: Task) -> Looked {
     let sql = include_str!("blocked_session.sql");
     let client = &server.session.client;
     let rows = client.query(sql, &[&task.threshold("seconds"), &ROWS_MAX]).await?;
     let ids: Vec<i64> =
         rows.iter().filter(|row| is_counted(row.get("words"))).filter_map(|row| row.get("query_id")).collect();
     let texts = if ids.is_empty() { BTreeMap::new() } else { without_constants(client, &ids).await? };
-    let found: Seen = rows.iter().map(|row| finding(row, &texts, &task)).collect();
-    Ok(found.but(server.blind_to_sessions()))
+    Ok(rows.iter().map(|row| finding(row, &texts, &task)).collect::<Seen>().but(server.blind_to_sessions()))
 }
 
 /// Whether `pg_stat_statements` keeps such a statement without its constants, by its first words. It keeps others as they

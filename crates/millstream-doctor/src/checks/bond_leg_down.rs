@@ -1,8 +1,7 @@
 //! Check `bond-leg-down`: a card of a bond does not work.
 
 use super::network_link;
-use crate::check::{Check, Look, Seen, Task};
-use crate::host::Host;
+use crate::check::{Check, Look, Task};
 use millstream_host::kernel::link::{BONDS, Degraded};
 use millstream_model::{Class, Finding, Level, Repair};
 
@@ -12,12 +11,8 @@ pub(super) const CHECK: Check = Check {
     class: Class::Fact,
     thresholds: &[],
     manual: include_str!("bond_leg_down.md"),
-    looks: &[Look::Host(look)],
+    looks: &[Look::Host(|host, task| network_link::seen(host, task, found))],
 };
-
-fn look(host: &Host, task: &Task) -> Seen {
-    network_link::seen(host, |one| found(one, task))
-}
 
 fn found(one: &Degraded<'_>, task: &Task) -> Option<Finding> {
     let (Degraded::LegsDown { link, dead, working }, Some(bond)) = (one, one.link().bond()) else { return None };

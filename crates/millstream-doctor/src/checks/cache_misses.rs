@@ -1,11 +1,10 @@
 //! Check `cache-misses`: queries that wait for pages which shared buffers do not hold.
 
 use super::number::{count, number, percent};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::server::Database;
 use millstream_model::quantity;
 use millstream_model::{Class, Level};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "cache-misses",
@@ -24,10 +23,8 @@ pub(super) const CHECK: Check = Check {
 /// Most tables that are named.
 const NAMED_MAX: usize = 3;
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
-    if let Some(why) = database.uncounted_here() {
-        return Ok(Seen::default().but(Some(why)));
-    }
+async fn look(database: &Database, task: Task) -> Looked {
+    database.counts_here()?;
     let client = &database.session.client;
     let row = client.query_one(include_str!("cache_misses.sql"), &[]).await?;
     let (hits, reads, seconds) = (number(&row, "hits"), number(&row, "reads"), database.counted_seconds);

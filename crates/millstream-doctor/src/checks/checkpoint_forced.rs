@@ -2,12 +2,11 @@
 
 use super::checkpoints::Checkpoints;
 use super::number::{count, needs, number, percent};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Stop, Task, Threshold};
 use crate::host::Host;
 use crate::server::Server;
 use millstream_model::quantity::{self, bytes};
 use millstream_model::{Class, Level, Repair};
-use millstream_pg::Error;
 use millstream_pg::sizing::{size, wal_room};
 
 pub(super) const CHECK: Check = Check {
@@ -19,7 +18,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Anywhere(|server, host, task| Box::pin(look(server, host, task)))],
 };
 
-async fn look(server: &Server, host: Option<&Host>, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, host: Option<&Host>, task: Task) -> Looked {
     let Checkpoints { view, row } = Checkpoints::of(server).await?;
     let (timed, requested) = (number(&row, "timed"), number(&row, "requested"));
     let (checkpoints, least) = (timed + requested, task.threshold("percent"));
@@ -30,12 +29,11 @@ async fn look(server: &Server, host: Option<&Host>, task: Task) -> Result<Seen, 
     }
     if server.session.server.in_recovery {
         let why = "whether WAL forces checkpoints, because a standby does not count the WAL that it replays";
-        return Ok(Seen::default().but(Some(why.to_owned())));
+        return Err(Stop::Unseen(why.to_owned()));
     }
     let wal_seconds: f64 = row.get::<_, Option<f64>>("wal_seconds").unwrap_or(0.0).max(1.0);
     if wal_seconds + 1.0 < seconds {
-        let needs = needs("whether WAL forces checkpoints", "of counted WAL", seconds, wal_seconds);
-        return Ok(Seen::default().but(needs));
+        needs("whether WAL forces checkpoints", "of counted WAL", seconds, wal_seconds)?;
     }
     let set = server.session.client.query_one(include_str!("checkpoint_forced.sql"), &[]).await?;
     let (due, timeout): (f64, f64) = (set.get("due"), set.get("timeout"));

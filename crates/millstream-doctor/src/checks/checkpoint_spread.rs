@@ -2,12 +2,11 @@
 
 use super::checkpoints::Checkpoints;
 use super::number::number;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Task, Threshold};
 use crate::server::Server;
 use millstream_model::quantity::bytes;
 use millstream_model::words::command;
 use millstream_model::{Class, Finding, Level, Repair};
-use millstream_pg::Error;
 use millstream_pg::sizing::{CHECKPOINT_FLUSH, CHECKPOINT_SPREAD};
 
 pub(super) const CHECK: Check = Check {
@@ -23,7 +22,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
-async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, task: Task) -> Looked {
     let sql = "select current_setting('checkpoint_completion_target')::float8, \
                pg_size_bytes(current_setting('checkpoint_flush_after'))";
     let set = server.session.client.query_one(sql, &[]).await?;

@@ -1,10 +1,9 @@
 //! Check `clock-source`: reading the clock is slow.
 
-use crate::check::{Check, Look, Seen, Task};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use crate::server::Server;
 use millstream_model::{Class, Level, Repair};
-use millstream_pg::Error;
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -28,11 +27,9 @@ const SLOW: &[&str] = &["hpet", "acpi_pm", "jiffies", "refined-jiffies"];
 /// Readings by which the cost of one is measured.
 const READINGS: u32 = 1_000;
 
-async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, host: &Host, task: Task) -> Looked {
     let file = format!("{DIR}/current_clocksource");
-    let Some(current) = host.word(&file) else {
-        return Ok(Seen::default().but(Some(Host::hidden("the clock of the kernel", &file))));
-    };
+    let current = host.word(&file).ok_or_else(|| Host::hidden("the clock of the kernel", &file))?;
     let available = host.word(&format!("{DIR}/available_clocksource")).unwrap_or_default();
     let has_tsc = available.split_whitespace().any(|one| one == "tsc");
     let is_known_slow = SLOW.contains(&current.as_str());

@@ -1,11 +1,10 @@
 //! Check `collation-version`: indexes that were built with another version of the sort order.
 
 use super::command;
-use crate::check::{Check, Look, Seen, Task};
+use crate::check::{Check, Look, Looked, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::{Class, Danger, Level, Repair};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "collation-version",
@@ -16,7 +15,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(database: &Database, task: Task) -> Looked {
     let rows = database.session.client.query(include_str!("collation_version.sql"), &[&ROWS_MAX]).await?;
     let found = rows.iter().map(|row| {
         let (kind, name): (&str, String) = (row.get("kind"), row.get("name"));

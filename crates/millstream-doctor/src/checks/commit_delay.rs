@@ -1,7 +1,7 @@
 //! Check `commit-delay`: commits that wait for others longer than a flush takes.
 
 use super::number::number;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Stop, Task, Threshold};
 use crate::limits::{COMMIT_LOOK, COMMIT_LOOKS_MAX, FLUSHES_MIN};
 use crate::server::Server;
 use millstream_model::quantity::count;
@@ -17,16 +17,13 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
-async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, task: Task) -> Looked {
     let row = server.session.client.query_one(include_str!("commit_delay.sql"), &[]).await?;
     let (delay, siblings): (f64, i64) = (row.get("delay"), row.get("siblings"));
     if delay == 0.0 {
         return Ok(Seen::default());
     }
-    let flush = match Flush::of(server, row.get("is_timed")).await? {
-        Ok(flush) => flush,
-        Err(why) => return Ok(Seen::default().but(Some(why))),
-    };
+    let flush = Flush::of(server, row.get("is_timed")).await?;
     if let Some(seconds) = flush.seconds {
         task.counted(seconds);
     }
@@ -68,11 +65,10 @@ struct Flush {
 }
 
 impl Flush {
-    /// The inner `Err` says why it is not known.
-    async fn of(server: &Server, is_timed: bool) -> Result<Result<Self, String>, Error> {
+    async fn of(server: &Server, is_timed: bool) -> Result<Self, Stop> {
         let what = "whether commit_delay fits the disk, because";
         if !is_timed {
-            return Ok(Err(format!("{what} flushes are not timed; switch track_wal_io_timing on")));
+            return Err(format!("{what} flushes are not timed; switch track_wal_io_timing on").into());
         }
         let (source, sql) = match server.version_num() {
             180_000.. => ("pg_stat_io, of the WAL", include_str!("commit_delay_flush.sql")),
@@ -85,10 +81,10 @@ impl Flush {
         let row = server.session.client.query_one(sql, &[]).await?;
         let (count, milliseconds): (u64, f64) = (number(&row, "flushes"), row.get("milliseconds"));
         if count < FLUSHES_MIN || milliseconds <= 0.0 {
-            return Ok(Err(format!("{what} the server has timed too few flushes; look again later")));
+            return Err(format!("{what} the server has timed too few flushes; look again later").into());
         }
         let microseconds = milliseconds * 1e3 / count as f64;
-        Ok(Ok(Self { microseconds, count, source, seconds: row.get("seconds") }))
+        Ok(Self { microseconds, count, source, seconds: row.get("seconds") })
     }
 }
 

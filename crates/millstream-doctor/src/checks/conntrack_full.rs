@@ -1,9 +1,8 @@
 //! Check `conntrack-full`: the table of connections of the packet filter is almost full.
 
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::host::{Host, Twice};
 use millstream_model::{Class, Level, Repair};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "conntrack-full",
@@ -24,12 +23,12 @@ const SETTING: &str = "net.netfilter.nf_conntrack_max";
 /// What happened to packets since the start of the machine, for each processor.
 const COUNTERS: &str = "/proc/net/stat/nf_conntrack";
 
-async fn look(host: &Host, task: Task) -> Result<Seen, Error> {
+async fn look(host: &Host, task: Task) -> Looked {
     let file = |name: &str| format!("/proc/sys/net/netfilter/{name}");
     let (count, max) = (file("nf_conntrack_count"), file("nf_conntrack_max"));
     let (Some(used), Some(most)) = (host.number(&count), host.number(&max)) else {
         let what = Host::hidden("the packet filter's table of connections", &count);
-        return Ok(Seen::default().but(Some(format!("{what}; the module nf_conntrack may not be loaded"))));
+        return Err(format!("{what}; the module nf_conntrack may not be loaded").into());
     };
     let twice = host.twice(&host.path(COUNTERS));
     // How much a counter grew between the two looks, and where it is now.

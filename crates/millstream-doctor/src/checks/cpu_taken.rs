@@ -1,10 +1,9 @@
 //! Check `cpu-taken`: the hypervisor, or a quota of a control group, takes processor time away.
 
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::host::{Host, Twice};
 use millstream_host::kernel::processor;
 use millstream_model::{Class, Finding, Level, Restart};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "cpu-taken",
@@ -20,7 +19,7 @@ pub(super) const CHECK: Check = Check {
 
 const TICKS: &str = "/proc/stat";
 
-async fn look(host: &Host, task: Task) -> Result<Seen, Error> {
+async fn look(host: &Host, task: Task) -> Looked {
     let ticks = host.twice(&host.path(TICKS));
     let unseen = ticks.is_none().then(|| Host::hidden("what the hypervisor takes", TICKS));
     let stolen = ticks.and_then(|twice| stolen(host, &task, &twice));

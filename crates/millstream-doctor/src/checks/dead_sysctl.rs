@@ -1,6 +1,6 @@
 //! Check `dead-sysctl`: settings in the files of sysctl that this kernel does not have.
 
-use crate::check::{Check, Look, Seen, Task};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use millstream_host::sysctl_file;
 use millstream_model::{Class, Level, Repair};
@@ -42,7 +42,7 @@ fn files(host: &Host) -> Vec<String> {
     files
 }
 
-fn look(host: &Host, task: &Task) -> Seen {
+fn look(host: &Host, task: &Task) -> Looked {
     // `99-sysctl.conf` is often a link to `sysctl.conf`.
     let (mut seen, mut names) = (Seen::default(), BTreeSet::new());
     for path in files(host) {
@@ -63,7 +63,7 @@ fn look(host: &Host, task: &Task) -> Seen {
             seen.findings.push(finding);
         }
     }
-    seen
+    Ok(seen)
 }
 
 /// The name that a line sets. One that begins with `-` may be missing.

@@ -4,12 +4,11 @@ use super::autovacuum_off::switch_on;
 use super::number::{bytes, count, number, percent};
 use super::together::{LOOKED_AT_MAX, NAMES_MAX, SMALLER_MAX};
 use super::vacuum_pace::{Pace, Pass};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::{Database, Server};
 use millstream_model::quantity::{self, age};
 use millstream_model::{Change, Class, Finding, Level, Repair, Restart};
-use millstream_pg::Error;
 use millstream_pg::sizing::VACUUM_PACE;
 use tokio_postgres::Row;
 
@@ -31,10 +30,8 @@ pub(super) const CHECK: Check = Check {
 /// The largest `cost_limit` that the server takes.
 const COST_MAX: f64 = 10_000.0;
 
-async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, Error> {
-    if database.uncounted.is_some() {
-        return Ok(Seen::default().but(database.uncounted.clone()));
-    }
+async fn look(server: &Server, database: &Database, task: Task) -> Looked {
+    database.counts.clone()?;
     let client = &database.session.client;
     let (seconds, transactions) = (task.threshold("holder_seconds"), task.threshold("holder_transactions"));
     let holder = client.query_opt(include_str!("vacuum_holder.sql"), &[&seconds, &transactions]).await?;
@@ -72,8 +69,7 @@ async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, 
     };
     let found: Vec<Finding> = rows.iter().filter_map(of_table).collect();
     let together = of_small(&small, common.as_ref(), database, &task);
-    let found: Seen = found.into_iter().chain(together).collect();
-    Ok(found.but(server.blind_to_sessions()))
+    Ok(found.into_iter().chain(together).collect::<Seen>().but(server.blind_to_sessions()))
 }
 
 /// A finding about tables that are too small alone.

@@ -1,11 +1,10 @@
 //! Check `default-setting`: settings that a new server has, on a machine that is larger than those it is made for.
 
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::host::Host;
 use crate::server::Server;
 use millstream_model::quantity::bytes;
 use millstream_model::{Class, Finding, Level, Restart};
-use millstream_pg::Error;
 use millstream_pg::sizing::{BuildFacts, Setting, settings};
 
 pub(super) const CHECK: Check = Check {
@@ -29,11 +28,8 @@ const NAMES: &[(&str, u32)] = &[
 
 const MB: f64 = 1_048_576.0;
 
-async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
-    let facts = match host.facts() {
-        Ok(facts) => facts,
-        Err(why) => return Ok(Seen::default().but(Some(why))),
-    };
+async fn look(server: &Server, host: &Host, task: Task) -> Looked {
+    let facts = host.facts()?;
     let major = u32::try_from(server.version_num() / 10_000).unwrap_or(0);
     let fitting = settings(&facts, BuildFacts { major, lz4: false });
     let mut seen = Seen::default();

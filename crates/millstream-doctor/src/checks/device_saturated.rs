@@ -1,11 +1,10 @@
 //! Check `device-saturated`: the disk of data or WAL has more to do than it can.
 
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::host::{Host, Twice};
 use millstream_host::kernel::diskstats;
 use millstream_model::words::{command, set};
 use millstream_model::{Class, Finding, Level, Repair};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "device-saturated",
@@ -28,7 +27,7 @@ const WORK: &str = "/proc/diskstats";
 const REQUESTS: &[(&str, &str, &str)] =
     &[("a read", "reads", "read_ms"), ("a write", "writes", "write_ms"), ("a flush", "flushes", "flush_ms")];
 
-async fn look(host: &Host, task: Task) -> Result<Seen, Error> {
+async fn look(host: &Host, task: Task) -> Looked {
     let devices = host.devices();
     let (waited, work) = (Host::waited(&host.path(PRESSURE)), host.twice(&host.path(WORK)));
     let unseen = Seen::default()
@@ -47,8 +46,7 @@ async fn look(host: &Host, task: Task) -> Result<Seen, Error> {
         let (what, slowest) = times.iter().copied().max_by(|(_, one), (_, other)| one.total_cmp(other))?;
         (slowest >= most).then(|| finding(&task, role, &name, waited, &work, (what, slowest), &times))
     });
-    let seen: Seen = findings.collect();
-    Ok(seen.but(unseen))
+    Ok(findings.collect::<Seen>().but(unseen))
 }
 
 /// By how much a number of a device grew between the two looks.

@@ -1,13 +1,12 @@
 //! Check `disk-full`: the disk of data or WAL is almost full.
 
 use super::number;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::host::Host;
 use crate::server::Server;
 use millstream_host::{DiskSpace, disk_space};
 use millstream_model::quantity::bytes;
 use millstream_model::{Class, Danger, Finding, Level, Repair};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "disk-full",
@@ -22,7 +21,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Machine(|server, host, task| Box::pin(look(server, host, task)))],
 };
 
-async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, host: &Host, task: Task) -> Looked {
     let sql = "select pg_size_bytes(current_setting('max_wal_size')) as most";
     let wal = number::number(&server.session.client.query_one(sql, &[]).await?, "most");
     Ok(seen(host, &task, wal))

@@ -1,6 +1,6 @@
 //! Check `disk-read-ahead`: much data is read ahead.
 
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::host::Host;
 use millstream_model::{Change, Class, Level};
 
@@ -13,7 +13,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Host(look)],
 };
 
-fn look(host: &Host, task: &Task) -> Seen {
+fn look(host: &Host, task: &Task) -> Looked {
     let found = host.devices().into_iter().filter_map(|(role, device)| {
         let file = format!("/sys/block/{device}/queue/read_ahead_kb");
         let kilobytes = host.number(&file).filter(|kilobytes| *kilobytes > task.threshold("kb"))?;
@@ -30,6 +30,5 @@ fn look(host: &Host, task: &Task) -> Seen {
                 .changes(Change { kind: "sysfs".to_owned(), target: file, value: Some("128".to_owned()) }),
         )
     });
-    let seen: Seen = found.collect();
-    seen.but(host.blind_to_devices())
+    Ok(found.collect::<Seen>().but(host.blind_to_devices()))
 }

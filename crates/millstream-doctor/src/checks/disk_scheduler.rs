@@ -1,6 +1,6 @@
 //! Check `disk-scheduler`: a scheduler that orders requests for a disk that needs no order.
 
-use crate::check::{Check, Look, Seen, Task};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use millstream_host::kernel::file::choice;
 use millstream_model::{Change, Class, Level, Repair};
@@ -22,7 +22,7 @@ pub(super) fn orders(all: &str) -> bool {
     ORDERING.contains(&choice(all))
 }
 
-fn look(host: &Host, task: &Task) -> Seen {
+fn look(host: &Host, task: &Task) -> Looked {
     let found = host.disks().into_iter().filter_map(|(role, disk)| {
         let file = format!("/sys/block/{disk}/queue/scheduler");
         let all = host.word(&file)?;
@@ -51,6 +51,5 @@ fn look(host: &Host, task: &Task) -> Seen {
         );
         Some(finding)
     });
-    let seen: Seen = found.collect();
-    seen.but(host.blind_to_devices())
+    Ok(found.collect::<Seen>().but(host.blind_to_devices()))
 }

@@ -1,7 +1,7 @@
 //! Check `distinct-prefix`: `select distinct` that reads a whole index to find a few values.
 
 use super::number::with_analyzed;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Stop, Task, Threshold};
 use crate::limits::PROOF_TIME_MAX;
 use crate::server::{Database, Server};
 use crate::statement::Counted;
@@ -21,7 +21,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Database(|server, database, task| Box::pin(look(server, database, task)))],
 };
 
-async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, database: &Database, task: Task) -> Looked {
     let statements = task.statements(database).await?;
     let (mut subjects, mut late) = (BTreeSet::new(), 0);
     let end = Instant::now() + PROOF_TIME_MAX;
@@ -116,10 +116,10 @@ fn finding(task: &Task, subject: String, row: &Row, statement: &Counted, rewrite
 }
 
 /// Executes both queries and compares what they find.
-async fn compared(planner: &ConnInfo, database: &Database, row: &Row, rewrite: &str) -> Result<String, Error> {
-    let session = match database.session_to_plan(planner).await? {
-        Ok(session) => session,
-        Err(why) => return Ok(format!("not compared: {why}")),
+async fn compared(planner: &ConnInfo, database: &Database, row: &Row, rewrite: &str) -> Result<String, Stop> {
+    let session = match database.session_to_plan(planner).await {
+        Err(Stop::Unseen(why)) => return Ok(format!("not compared: {why}")),
+        session => session?,
     };
     let (table, column): (String, String) = (row.get("table_name"), row.get("column"));
     let (own, other) = (format!("select distinct {column} from {table}"), rewrite);
@@ -130,7 +130,7 @@ async fn compared(planner: &ConnInfo, database: &Database, row: &Row, rewrite: &
         Ok(row) if row.get::<_, i64>(0) == 0 => Ok("the same values".to_owned()),
         Ok(row) => Ok(format!("{} values differ", row.get::<_, i64>(0))),
         Err(Error::Server { message, .. }) => Ok(format!("not compared: {message}")),
-        Err(error) => Err(error),
+        Err(error) => Err(error.into()),
     }
 }
 

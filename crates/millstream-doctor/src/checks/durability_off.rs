@@ -1,9 +1,8 @@
 //! Check `durability-off`: settings with which a crash destroys data or loses commits.
 
-use crate::check::{Check, Look, Seen, Task};
+use crate::check::{Check, Look, Looked, Task};
 use crate::server::Server;
 use millstream_model::{Class, Danger, Level};
-use millstream_pg::Error;
 
 /// A setting that should not be off.
 struct Setting {
@@ -50,7 +49,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
-async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, task: Task) -> Looked {
     let ours = |setting: &&Setting| server.provider().is_none() || !setting.is_of_storage;
     let names: Vec<&str> = SETTINGS.iter().filter(ours).map(|setting| setting.name).collect();
     // What is valid for this session alone does not count.

@@ -1,11 +1,10 @@
 //! Check `few-reads-ahead`: a server that asks for one block after the other, although the disk serves many at once.
 
 use super::number::{count, number};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::host::Host;
 use crate::server::Server;
 use millstream_model::{Class, Level, Restart};
-use millstream_pg::Error;
 use millstream_pg::sizing::{BuildFacts, Setting, settings};
 use tokio_postgres::Row;
 
@@ -18,11 +17,8 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Machine(|server, host, task| Box::pin(look(server, host, task)))],
 };
 
-async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
-    let facts = match host.facts() {
-        Ok(facts) => facts,
-        Err(why) => return Ok(Seen::default().but(Some(why))),
-    };
+async fn look(server: &Server, host: &Host, task: Task) -> Looked {
+    let facts = host.facts()?;
     let row = server.session.client.query_one(include_str!("few_reads_ahead.sql"), &[]).await?;
     task.counted(row.get::<_, Option<f64>>("reset_seconds").unwrap_or(f64::INFINITY).min(server.sure_seconds));
     if (number(&row, "blocks") as f64) < task.threshold("blocks") {

@@ -1,11 +1,10 @@
 //! Check `few-statistics`: columns about which the planner knows less than by default.
 
 use super::number::with_analyzed;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::{Database, Server};
 use millstream_model::{Class, Level};
-use millstream_pg::Error;
 use millstream_pg::sizing::STATISTICS;
 
 pub(super) const CHECK: Check = Check {
@@ -20,7 +19,7 @@ pub(super) const CHECK: Check = Check {
     ],
 };
 
-async fn look_at_server(server: &Server, task: Task) -> Result<Seen, Error> {
+async fn look_at_server(server: &Server, task: Task) -> Looked {
     let name = STATISTICS.name;
     let row = server.session.client.query_one(include_str!("setting.sql"), &[&name]).await?;
     let (number, shown): (f64, String) = (row.get("number"), row.get("shown"));
@@ -38,7 +37,7 @@ async fn look_at_server(server: &Server, task: Task) -> Result<Seen, Error> {
     Ok(finding.into())
 }
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(database: &Database, task: Task) -> Looked {
     let (target, rows) = (task.threshold("target"), task.threshold("rows"));
     let found = database.session.client.query(include_str!("few_statistics.sql"), &[&target, &rows, &ROWS_MAX]).await?;
     let findings = found.iter().map(|row| {

@@ -3,11 +3,10 @@
 use super::definition::definition;
 use super::new_index;
 use super::number::{count, with_analyzed};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Task, Threshold};
 use crate::limits::{FINDINGS_MAX, ROWS_MAX};
 use crate::server::Database;
 use millstream_model::{Class, Level, Repair};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "foreign-key-without-index",
@@ -18,10 +17,8 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
-    if database.uncounted.is_some() {
-        return Ok(Seen::default().but(database.uncounted.clone()));
-    }
+async fn look(database: &Database, task: Task) -> Looked {
+    database.counts.clone()?;
     let sql = include_str!("foreign_key_without_index.sql");
     let rows = database.session.client.query(sql, &[&task.threshold("rows"), &ROWS_MAX]).await?;
     let mut found = Vec::new();

@@ -1,12 +1,11 @@
 //! Check `hot-row`: few rows that take most of the updates.
 
 use super::number::{count, number};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::quantity;
 use millstream_model::{Class, Level, Repair};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "hot-row",
@@ -22,10 +21,8 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
-    if database.uncounted.is_some() {
-        return Ok(Seen::default().but(database.uncounted.clone()));
-    }
+async fn look(database: &Database, task: Task) -> Looked {
+    database.counts.clone()?;
     let [rows, updates, per_row, per_second] =
         ["rows", "updates", "per_row", "per_second"].map(|name| task.threshold(name));
     let sql = include_str!("hot_row.sql");

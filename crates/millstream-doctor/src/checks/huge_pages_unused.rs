@@ -1,12 +1,11 @@
 //! Check `huge-pages-unused`: much shared memory in small pages.
 
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::host::Host;
 use crate::limits::MANY_PROCESSORS;
 use crate::server::Server;
 use millstream_model::quantity::bytes;
 use millstream_model::{Change, Class, Level, Repair, Restart};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "huge-pages-unused",
@@ -17,7 +16,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Machine(|server, host, task| Box::pin(look(server, host, task)))],
 };
 
-async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, host: &Host, task: Task) -> Looked {
     let client = &server.session.client;
     let row = client.query_one(include_str!("huge_pages_unused.sql"), &[]).await?;
     let shared: f64 = row.get("shared_bytes");

@@ -3,12 +3,11 @@
 use super::number::{number, percent, with_analyzed};
 use super::pgstattuple::Meter;
 use super::together::{LOOKED_AT_MAX, SMALLER_MAX, Together};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::quantity::bytes;
 use millstream_model::{Class, Finding, Level, Repair};
-use millstream_pg::Error;
 use tokio_postgres::Row;
 
 pub(super) const CHECK: Check = Check {
@@ -23,7 +22,7 @@ pub(super) const CHECK: Check = Check {
 /// Where the free space comes from if it was not measured.
 const ESTIMATE: &str = "estimate from pg_stats";
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(database: &Database, task: Task) -> Looked {
     let (least, percent) = (task.threshold("index_mb") * 1e6, task.threshold("percent"));
     let sql = include_str!("index_bloat.sql");
     let client = &database.session.client;

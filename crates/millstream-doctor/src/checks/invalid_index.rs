@@ -2,11 +2,10 @@
 
 use super::definition::definition;
 use super::number::{bytes, number};
-use crate::check::{Check, Look, Seen, Task};
+use crate::check::{Check, Look, Looked, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::{Class, Level, Repair, Restart};
-use millstream_pg::Error;
 use tokio_postgres::Row;
 
 pub(super) const CHECK: Check = Check {
@@ -18,7 +17,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(database: &Database, task: Task) -> Looked {
     let rows = database.session.client.query(include_str!("invalid_index.sql"), &[&ROWS_MAX]).await?;
     let found = rows.iter().filter_map(|row| {
         let definition = definition(row)?;

@@ -2,12 +2,11 @@
 
 use super::command::word;
 use super::ours::{schemas, seconds_since, unread};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::server::Database;
 use millstream_model::quantity::{age, bytes, count};
 use millstream_model::words::command;
 use millstream_model::{Class, Level};
-use millstream_pg::Error;
 use millstream_store::collections;
 
 pub(super) const CHECK: Check = Check {
@@ -19,7 +18,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(database: &Database, task: Task) -> Looked {
     for schema in schemas(database).await? {
         for collection in collections::list(&database.session.client, &schema).await.map_err(unread)? {
             let Some(since) = &collection.waiting_since else { continue };

@@ -1,12 +1,12 @@
 //! Check `long-transaction`: transactions that stay open.
 
 use super::number::count;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Server;
 use millstream_model::quantity::age;
 use millstream_model::{Class, Finding, Level, Repair, Restart};
-use millstream_pg::{Error, quote_literal};
+use millstream_pg::quote_literal;
 use tokio_postgres::Row;
 
 pub(super) const CHECK: Check = Check {
@@ -21,12 +21,11 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
-async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, task: Task) -> Looked {
     let (idle, active) = (task.threshold("idle_seconds"), task.threshold("active_seconds"));
     let sql = include_str!("long_transaction.sql");
     let rows = server.session.client.query(sql, &[&idle, &active, &ROWS_MAX]).await?;
-    let found: Seen = rows.iter().map(|row| finding(row, &task)).collect();
-    Ok(found.but(server.blind_to_sessions()))
+    Ok(rows.iter().map(|row| finding(row, &task)).collect::<Seen>().but(server.blind_to_sessions()))
 }
 
 fn finding(row: &Row, task: &Task) -> Finding {

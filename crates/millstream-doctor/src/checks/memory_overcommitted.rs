@@ -1,12 +1,11 @@
 //! Check `memory-overcommitted`: shared buffers that leave too little memory for everything else.
 
 use super::number::percent;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::host::Host;
 use crate::server::Server;
 use millstream_model::quantity::bytes;
 use millstream_model::{Class, Danger, Level};
-use millstream_pg::Error;
 use millstream_pg::sizing::{shared_buffers, size};
 
 pub(super) const CHECK: Check = Check {
@@ -18,11 +17,8 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Machine(|server, host, task| Box::pin(look(server, host, task)))],
 };
 
-async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
-    let facts = match host.facts() {
-        Ok(facts) => facts,
-        Err(why) => return Ok(Seen::default().but(Some(why))),
-    };
+async fn look(server: &Server, host: &Host, task: Task) -> Looked {
+    let facts = host.facts()?;
     let row = server.session.client.query_one(include_str!("setting.sql"), &[&"shared_buffers"]).await?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
     let buffers = row.get::<_, f64>("number") as u64;

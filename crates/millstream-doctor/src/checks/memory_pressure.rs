@@ -1,10 +1,9 @@
 //! Check `memory-pressure`: processes wait because memory is short.
 
 use super::number::size;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::host::Host;
 use millstream_model::{Class, Level, Repair};
-use millstream_pg::Error;
 use std::path::PathBuf;
 
 pub(super) const CHECK: Check = Check {
@@ -19,7 +18,7 @@ pub(super) const CHECK: Check = Check {
 const PRESSURE: &str = "/proc/pressure/memory";
 const SWAPPED: &str = "/proc/vmstat";
 
-async fn look(host: &Host, task: Task) -> Result<Seen, Error> {
+async fn look(host: &Host, task: Task) -> Looked {
     let waited = waited(host);
     let twice = host.twice(&host.path(SWAPPED));
     let per_second = |name: &str| twice.as_ref().and_then(|twice| Some(twice.growth(name)? / twice.seconds));

@@ -5,7 +5,7 @@ use super::definition::definition;
 use super::new_index;
 use super::number::count;
 use super::proof::planned;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Task, Threshold};
 use crate::index::{
     ExaminedTable, Explanation, Mismatch, Missed, NewIndex, PATTERN, explain, is_uncertain, tables, with_patterns,
 };
@@ -31,7 +31,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Database(|server, database, task| Box::pin(look(server, database, task)))],
 };
 
-async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, database: &Database, task: Task) -> Looked {
     let Some(planner) = &server.planner else {
         return suspected(database, &task, database.statements().await?).await;
     };
@@ -42,10 +42,8 @@ async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, 
 }
 
 /// What the counters alone show. No statement is planned.
-async fn suspected(database: &Database, task: &Task, statements: &Statements) -> Result<Seen, Error> {
-    if database.uncounted.is_some() {
-        return Ok(Seen::default().but(database.uncounted.clone()));
-    }
+async fn suspected(database: &Database, task: &Task, statements: &Statements) -> Looked {
+    database.counts.clone()?;
     let (rows, reads) = (task.threshold("rows"), task.threshold("reads"));
     let found = database.session.client.query(include_str!("missed_index.sql"), &[&rows, &reads, &ROWS_MAX]).await?;
     let texts: Vec<Text<'_>> = statements.queries().into_iter().map(Text::of).collect();

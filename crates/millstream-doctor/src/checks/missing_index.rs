@@ -4,7 +4,7 @@ use super::command::spelled;
 use super::new_index;
 use super::number::count;
 use super::proof::without;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Task, Threshold};
 use crate::index::{Candidate, KnownTables, Need, Trial, Wish, candidates, try_candidate, with_limit, with_patterns};
 use crate::limits::{CANDIDATES_MAX, PROOF_TIME_MAX, ROWS_MAX};
 use crate::server::{Database, Server};
@@ -86,7 +86,7 @@ impl Tried<'_> {
 /// A shorter index is better than one that saves more, if it saves this part of it.
 const NEARLY_AS_GOOD: f64 = 0.9;
 
-async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, database: &Database, task: Task) -> Looked {
     match &server.planner {
         None => suspected(database, &task, database.statements().await?).await,
         Some(planner) => Box::pin(proven(planner, database, &task)).await,
@@ -94,10 +94,8 @@ async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, 
 }
 
 /// What the counters alone show: tables that are read as a whole, and the statement that most likely does so.
-async fn suspected(database: &Database, task: &Task, statements: &Statements) -> Result<Seen, Error> {
-    if database.uncounted.is_some() {
-        return Ok(Seen::default().but(database.uncounted.clone()));
-    }
+async fn suspected(database: &Database, task: &Task, statements: &Statements) -> Looked {
+    database.counts.clone()?;
     let (rows, reads) = (task.threshold("rows"), task.threshold("reads"));
     let found = database.session.client.query(include_str!("missing_index.sql"), &[&rows, &reads, &ROWS_MAX]).await?;
     let suspicions = found.iter().filter_map(|row| suspicion(row, task, statements));
@@ -136,12 +134,9 @@ fn suspicion(row: &Row, task: &Task, statements: &Statements) -> Option<Finding>
 }
 
 /// Plans the statements that take the time, and tries the indexes that they lack.
-async fn proven(planner: &ConnInfo, database: &Database, task: &Task) -> Result<Seen, Error> {
+async fn proven(planner: &ConnInfo, database: &Database, task: &Task) -> Looked {
     let statements = task.statements(database).await?;
-    let mut session = match database.session_to_plan(planner).await? {
-        Ok(session) => session,
-        Err(why) => return Ok(Seen::default().but(Some(why))),
-    };
+    let mut session = database.session_to_plan(planner).await?;
     let begun = Instant::now();
     let (planned_until, end) = (begun + PROOF_TIME_MAX / 2, begun + PROOF_TIME_MAX);
     let calls = task.threshold("calls");
@@ -166,7 +161,7 @@ async fn proven(planner: &ConnInfo, database: &Database, task: &Task) -> Result<
                     }
                 }
             }
-            Err(error) if session.client.is_closed() => return Err(error),
+            Err(error) if session.client.is_closed() => return Err(error.into()),
             Err(error) => refused.push(error.to_string()),
         }
     }
@@ -190,7 +185,7 @@ async fn proven(planner: &ConnInfo, database: &Database, task: &Task) -> Result<
                 let served = served.collect();
                 tried.push(Tried { candidate, trial, served });
             }
-            Err(error) if session.client.is_closed() => return Err(error),
+            Err(error) if session.client.is_closed() => return Err(error.into()),
             Ok(Err(message)) => untried = untried.or(Some(format!("indexes that cannot be tried: {message}"))),
             Err(error) => untried = untried.or(Some(format!("indexes that cannot be tried: {error}"))),
         }

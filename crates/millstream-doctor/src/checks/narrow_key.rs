@@ -1,11 +1,10 @@
 //! Check `narrow-key`: keys that run out of numbers, and get them from no sequence.
 
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::quantity::count;
 use millstream_model::{Class, Danger, Level};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "narrow-key",
@@ -16,7 +15,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(database: &Database, task: Task) -> Looked {
     let share = task.threshold("percent") / 100.0;
     let rows = database.session.client.query(include_str!("narrow_key.sql"), &[&share, &ROWS_MAX]).await?;
     let found = rows.iter().map(|row| {

@@ -1,11 +1,10 @@
 //! Check `no-room-for-update`: updates that move a row to another page and touch every index.
 
 use super::number::{count, number, percent};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::{Class, Level, Repair};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "no-room-for-update",
@@ -20,10 +19,8 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
-    if database.uncounted.is_some() {
-        return Ok(Seen::default().but(database.uncounted.clone()));
-    }
+async fn look(database: &Database, task: Task) -> Looked {
+    database.counts.clone()?;
     let [updates, rows, most] = ["updates", "rows", "percent"].map(|name| task.threshold(name));
     let sql = include_str!("no_room_for_update.sql");
     let found = database.session.client.query(sql, &[&updates, &rows, &most, &ROWS_MAX]).await?;

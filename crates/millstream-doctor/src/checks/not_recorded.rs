@@ -1,9 +1,8 @@
 //! Check `not-recorded`: what the server does not record.
 
-use crate::check::{Check, Look, Seen, Task};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Server;
 use millstream_model::{Class, Level, Repair, Restart};
-use millstream_pg::Error;
 use millstream_pg::sizing::RECORDED;
 
 pub(super) const CHECK: Check = Check {
@@ -15,7 +14,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
-async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, task: Task) -> Looked {
     let rows = server.session.client.query(include_str!("not_recorded.sql"), &[]).await?;
     let found =
         rows.iter().filter_map(|row| {

@@ -1,12 +1,11 @@
 //! Check `open-files-near-limit`: the server's first process, or the machine, can open hardly any more files.
 
 use super::number;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::host::Host;
 use crate::limits::OPEN_FILES_COUNTED_MAX;
 use crate::server::Server;
 use millstream_model::{Class, Danger, Finding, Level, Repair, Restart};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "open-files-near-limit",
@@ -20,7 +19,7 @@ pub(super) const CHECK: Check = Check {
 /// Open files of the machine: allocated, unused, most.
 const MACHINE: &str = "/proc/sys/fs/file-nr";
 
-async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, host: &Host, task: Task) -> Looked {
     let sql = "select current_setting('max_files_per_process')::int8 as per_process, \
                current_setting('max_connections')::int8 as clients";
     let row = server.session.client.query_one(sql, &[]).await?;

@@ -1,7 +1,7 @@
 //! Check `out-of-memory-kill`: the kernel ended processes because memory was used up, or will soon refuse some.
 
 use super::number::size;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::host::Host;
 use millstream_model::{Class, Danger, Finding, Level, Repair};
 use std::path::Path;
@@ -28,7 +28,7 @@ struct Kills {
     file: String,
 }
 
-fn look(host: &Host, task: &Task) -> Seen {
+fn look(host: &Host, task: &Task) -> Looked {
     let (kills, mode) = (kills(host), host.number(MODE));
     let unseen = [
         kills.is_none().then(|| Host::hidden("which processes the kernel has ended", COUNTERS)),
@@ -37,7 +37,7 @@ fn look(host: &Host, task: &Task) -> Seen {
     let killed = kills.filter(|kills| kills.number >= task.threshold("kills"));
     let found = [killed.map(|kills| killed_finding(host, task, &kills, mode)), promised(host, task, mode)];
     let seen: Seen = found.into_iter().flatten().collect();
-    unseen.into_iter().fold(seen, Seen::but)
+    Ok(unseen.into_iter().fold(seen, Seen::but))
 }
 
 fn kills(host: &Host) -> Option<Kills> {

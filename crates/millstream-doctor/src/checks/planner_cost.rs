@@ -1,9 +1,8 @@
 //! Check `planner-cost`: costs and switches by which the planner takes bad plans in every session.
 
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Task, Threshold};
 use crate::server::Server;
 use millstream_model::{Class, Level};
-use millstream_pg::Error;
 use tokio_postgres::Row;
 
 pub(super) const CHECK: Check = Check {
@@ -15,7 +14,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
-async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, task: Task) -> Looked {
     let rows = server.session.client.query(include_str!("planner_cost.sql"), &[]).await?;
     let value = |name: &str| {
         let row = rows.iter().find(|row| row.get::<_, &str>("name") == name)?;

@@ -2,11 +2,10 @@
 
 use super::definition::definition;
 use super::number::{bytes, count, number};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::{Class, Level};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "prefix-index",
@@ -17,7 +16,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(database: &Database, task: Task) -> Looked {
     let (least, sql) = (task.threshold("index_mb") * 1e6, include_str!("prefix_index.sql"));
     let rows = database.session.client.query(sql, &[&least, &ROWS_MAX]).await?;
     let found = rows.iter().filter_map(|row| {

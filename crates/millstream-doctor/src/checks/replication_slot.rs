@@ -1,11 +1,11 @@
 //! Check `replication-slot`: slots that hold much WAL, or have lost it.
 
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Server;
 use millstream_model::quantity::bytes;
 use millstream_model::{Class, Danger, Finding, Level, Repair, Restart};
-use millstream_pg::{Error, quote_literal};
+use millstream_pg::quote_literal;
 use tokio_postgres::Row;
 
 pub(super) const CHECK: Check = Check {
@@ -17,7 +17,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
-async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, task: Task) -> Looked {
     let sql = include_str!("replication_slot.sql");
     let rows = server.session.client.query(sql, &[&task.threshold("times"), &ROWS_MAX]).await?;
     Ok(rows.iter().map(|row| finding(row, &task)).collect())

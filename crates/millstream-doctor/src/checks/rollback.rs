@@ -1,11 +1,10 @@
 //! Check `rollback`: transactions whose work is thrown away.
 
 use super::number::{needs, number, percent};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::server::Database;
 use millstream_model::quantity::count;
 use millstream_model::{Class, Level};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "rollback",
@@ -20,14 +19,10 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
-    if let Some(why) = database.uncounted_here() {
-        return Ok(Seen::default().but(Some(why)));
-    }
+async fn look(database: &Database, task: Task) -> Looked {
+    database.counts_here()?;
     let needed = task.threshold("hours") * 3_600.0;
-    if let Some(needs) = needs("how many transactions are rolled back", "of counters", needed, database.sure_seconds) {
-        return Ok(Seen::default().but(Some(needs)));
-    }
+    needs("how many transactions are rolled back", "of counters", needed, database.sure_seconds)?;
     let sql = "select xact_commit as commits, xact_rollback as rollbacks from pg_stat_database \
                where datname = current_database()";
     let row = database.session.client.query_one(sql, &[]).await?;

@@ -1,7 +1,7 @@
 //! Check `rotational-flag`: the kernel takes a fast disk for one that rotates, or the other way round.
 
 use super::disk_scheduler::orders;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::host::Host;
 use crate::limits::{DISK_READ_TIME_MAX, DISK_READS_MAX, DISKS_READ_MAX};
 use millstream_host::disk_latency;
@@ -19,7 +19,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Host(look)],
 };
 
-fn look(host: &Host, task: &Task) -> Seen {
+fn look(host: &Host, task: &Task) -> Looked {
     let disks = host.disks();
     let mut unseen: Vec<String> = host.blind_to_devices().into_iter().collect();
     if disks.len() > DISKS_READ_MAX {
@@ -43,7 +43,7 @@ fn look(host: &Host, task: &Task) -> Seen {
             Err(error) => unseen.push(format!("how fast {disk} answers: {}", why(&error))),
         }
     }
-    seen.but((!unseen.is_empty()).then(|| unseen.join("; ")))
+    Ok(seen.but((!unseen.is_empty()).then(|| unseen.join("; "))))
 }
 
 /// Virtual machines show such disks as rotating, whatever is below them. The names are those of virtio and of Xen.

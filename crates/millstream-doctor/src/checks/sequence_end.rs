@@ -1,10 +1,9 @@
 //! Check `sequence-end`: sequences that run out of numbers.
 
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::{Class, Danger, Finding, Level, Repair};
-use millstream_pg::Error;
 use tokio_postgres::Row;
 
 pub(super) const CHECK: Check = Check {
@@ -16,7 +15,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(database: &Database, task: Task) -> Looked {
     let client = &database.session.client;
     let share = task.threshold("percent") / 100.0;
     let rows = client.query(include_str!("sequence_end.sql"), &[&share, &ROWS_MAX]).await?;
@@ -28,8 +27,7 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
     let unseen = (hidden > 0).then(|| {
         format!("sequences that this role may not read: {hidden}; grant pg_read_all_data to it, or select on them")
     });
-    let found: Seen = rows.iter().map(|row| finding(row, &task)).collect();
-    Ok(found.but(unseen))
+    Ok(rows.iter().map(|row| finding(row, &task)).collect::<Seen>().but(unseen))
 }
 
 fn finding(row: &Row, task: &Task) -> Finding {

@@ -1,11 +1,10 @@
 //! Check `setting-not-in-effect`: settings that were written and are not used.
 
 use super::written_setting::{Line, Setting};
-use crate::check::{Check, Look, Seen, Task};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::OVERRIDDEN_SHOWN_MAX;
 use crate::server::Server;
 use millstream_model::{Class, Finding, Level, Repair, Restart};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "setting-not-in-effect",
@@ -16,7 +15,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
-async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, task: Task) -> Looked {
     let client = &server.session.client;
     let allowed = "select has_table_privilege('pg_file_settings', 'select') \
                    and has_function_privilege('pg_show_all_file_settings()', 'execute')";

@@ -4,7 +4,7 @@ use super::command::spelled;
 use super::new_index;
 use super::number::with_analyzed;
 use super::proof::planned;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::index::{OrderedScan, ordered_scans, with_limit, with_patterns};
 use crate::server::{Database, Server};
 use crate::statement::{Counted, Statements};
@@ -29,7 +29,7 @@ pub(super) const CHECK: Check = Check {
 /// Words of queries that read many rows for each that they return, as they must.
 const SUMMARIES: &[&str] = &["distinct", "except", "group", "having", "intersect", "over", "union"];
 
-async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, database: &Database, task: Task) -> Looked {
     let Some(planner) = &server.planner else {
         let statements = task.statements(database).await?;
         return Ok(suspected(statements, &task).but(statements.unseen.clone()));

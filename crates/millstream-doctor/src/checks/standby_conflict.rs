@@ -1,10 +1,9 @@
 //! Check `standby-conflict`: queries of a standby that its replay cancels.
 
 use super::number::{count, number};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::server::{Database, Server};
 use millstream_model::{Class, Level};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "standby-conflict",
@@ -24,7 +23,7 @@ const KINDS: [(&str, &str); 5] = [
     ("tablespaces", "tablespaces that were dropped"),
 ];
 
-async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, database: &Database, task: Task) -> Looked {
     if !server.session.server.in_recovery {
         return Ok(Seen::default());
     }

@@ -4,12 +4,11 @@ use super::command;
 use super::number::{number, percent, with_analyzed};
 use super::pgstattuple::Meter;
 use super::together::{LOOKED_AT_MAX, SMALLER_MAX, Together};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::quantity::bytes;
 use millstream_model::{Class, Finding, Level, Repair};
-use millstream_pg::Error;
 use tokio_postgres::Row;
 
 pub(super) const CHECK: Check = Check {
@@ -26,7 +25,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(database: &Database, task: Task) -> Looked {
     let (least, percent) = (task.threshold("table_mb") * 1e6, task.threshold("percent"));
     let sql = include_str!("table_bloat.sql");
     let client = &database.session.client;

@@ -1,11 +1,10 @@
 //! Check `table-without-key`: tables whose rows nothing tells apart.
 
 use super::number::count;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::{Class, Level};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "table-without-key",
@@ -16,7 +15,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(database: &Database, task: Task) -> Looked {
     let sql = include_str!("table_without_key.sql");
     let rows = database.session.client.query(sql, &[&task.threshold("rows"), &ROWS_MAX]).await?;
     let found = rows.iter().map(|row| {

@@ -1,7 +1,7 @@
 //! Check `temporary-files`: sorts and hashes that do not fit into work_mem.
 
 use super::number::{needs, number};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::limits::STATEMENT_BYTES_MAX;
 use crate::server::Database;
 use crate::statement::{schema, shown};
@@ -43,14 +43,10 @@ struct Writer {
     work_mem_bytes: Option<u64>,
 }
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
-    if let Some(why) = database.uncounted_here() {
-        return Ok(Seen::default().but(Some(why)));
-    }
+async fn look(database: &Database, task: Task) -> Looked {
+    database.counts_here()?;
     let needed = task.threshold("hours") * 3_600.0;
-    if let Some(needs) = needs("temporary files", "of counters", needed, database.sure_seconds) {
-        return Ok(Seen::default().but(Some(needs)));
-    }
+    needs("temporary files", "of counters", needed, database.sure_seconds)?;
     let row = database.session.client.query_one(include_str!("temporary_files.sql"), &[]).await?;
     let (files, all) = (number(&row, "files"), number(&row, "bytes"));
     let seconds = database.counted_seconds;

@@ -1,11 +1,10 @@
 //! Check `top-statement`: statements that take most of the server's time.
 
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::server::{Database, Server};
 use millstream_model::quantity::age;
 use millstream_model::words::option;
 use millstream_model::{Class, Level};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "top-statement",
@@ -16,7 +15,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Database(|server, database, task| Box::pin(look(server, database, task)))],
 };
 
-async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, database: &Database, task: Task) -> Looked {
     let statements = task.statements(database).await?;
     let (percent, seconds) = (task.threshold("percent"), task.threshold("seconds"));
     let top = statements.list.iter().filter(|one| one.percent >= percent && one.milliseconds >= seconds * 1e3);
@@ -37,6 +36,5 @@ async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, 
             )
             .run(one.is_planned.then(|| format!("-- explain (analyze, buffers) {}", one.shown())))
     });
-    let found: Seen = found.collect();
-    Ok(found.but(statements.unseen.clone()))
+    Ok(found.collect::<Seen>().but(statements.unseen.clone()))
 }

@@ -1,10 +1,9 @@
 //! Check `trigger-disabled`: triggers that do not run, among them those that enforce foreign keys.
 
-use crate::check::{Check, Look, Seen, Task};
+use crate::check::{Check, Look, Looked, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::{Class, Danger, Level};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "trigger-disabled",
@@ -15,7 +14,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(database: &Database, task: Task) -> Looked {
     let rows = database.session.client.query(include_str!("trigger_disabled.sql"), &[&ROWS_MAX]).await?;
     let found = rows.iter().map(|row| {
         let (table, name): (String, String) = (row.get("table_name"), row.get("name"));

@@ -1,11 +1,10 @@
 //! Check `unlogged-table`: tables that a crash empties.
 
 use super::number::bytes;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::{Class, Danger, Level};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "unlogged-table",
@@ -16,7 +15,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(database: &Database, task: Task) -> Looked {
     let least = task.threshold("table_mb") * 1e6;
     let rows = database.session.client.query(include_str!("unlogged_table.sql"), &[&least, &ROWS_MAX]).await?;
     let found = rows.iter().map(|row| {

@@ -1,10 +1,9 @@
 //! Check `wal-buffers-full`: sessions that write WAL themselves, because its buffers are full.
 
 use super::number::{bytes, count, number, percent};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
 use crate::server::Server;
 use millstream_model::{Change, Class, Finding, Level, Repair, Restart};
-use millstream_pg::Error;
 use millstream_pg::sizing::{size, wal_buffers};
 
 pub(super) const CHECK: Check = Check {
@@ -16,7 +15,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
-async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, task: Task) -> Looked {
     let row = server.session.client.query_one(include_str!("wal_buffers_full.sql"), &[]).await?;
     let waits = number(&row, "waits");
     let seconds: f64 = row.get::<_, Option<f64>>("seconds").unwrap_or(0.0).max(1.0);

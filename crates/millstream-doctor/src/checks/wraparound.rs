@@ -2,7 +2,7 @@
 
 use super::command;
 use super::number::{bytes, number};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Task, Threshold};
 use crate::limits::ROWS_MAX;
 use crate::server::{Database, Server};
 use millstream_model::quantity::count;
@@ -44,7 +44,7 @@ async fn least(client: &Client, task: &Task) -> Result<Least, Error> {
     Ok(Least { xid: of(row.get(0)), mxid: of(row.get(1)) })
 }
 
-async fn databases(server: &Server, task: Task) -> Result<Seen, Error> {
+async fn databases(server: &Server, task: Task) -> Looked {
     let client = &server.session.client;
     let least = least(client, &task).await?;
     let rows = client.query(include_str!("wraparound_databases.sql"), &[&least.xid, &least.mxid, &ROWS_MAX]).await?;
@@ -76,7 +76,7 @@ fn freeze(name: &str) -> String {
     format!("$ vacuumdb --freeze {}", command::database(name))
 }
 
-async fn tables(database: &Database, task: Task) -> Result<Seen, Error> {
+async fn tables(database: &Database, task: Task) -> Looked {
     let client = &database.session.client;
     let least = least(client, &task).await?;
     let rows = client.query(include_str!("wraparound.sql"), &[&least.xid, &least.mxid, &ROWS_MAX]).await?;

@@ -1,7 +1,7 @@
 //! Check `write-barrier-off`: a file system does not make the disk write.
 
 use super::command::word;
-use crate::check::{Check, Look, Seen, Task};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use millstream_model::{Class, Danger, Level, Repair, Restart};
 
@@ -14,7 +14,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Host(look)],
 };
 
-fn look(host: &Host, task: &Task) -> Seen {
+fn look(host: &Host, task: &Task) -> Looked {
     let found = host.mounts().into_iter().filter_map(|(role, _, mount)| {
         let all = format!("{},{}", mount.options, mount.super_options);
         let option = all.split(',').find(|option| ["nobarrier", "barrier=0"].contains(option))?;
@@ -37,6 +37,5 @@ fn look(host: &Host, task: &Task) -> Seen {
         );
         Some(finding)
     });
-    let seen: Seen = found.collect();
-    seen.but(host.blind_to_disks())
+    Ok(found.collect::<Seen>().but(host.blind_to_disks()))
 }

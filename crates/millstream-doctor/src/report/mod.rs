@@ -136,7 +136,7 @@ impl Report {
         let counted = finding.counted_seconds?;
         let needed = earlier.counted_for(finding).unwrap_or(counted);
         let what = format!("whether {} is gone", finding.key);
-        let why = needs(&what, "of counters", needed, self.counted_for(finding)?)?;
+        let why = needs(&what, "of counters", needed, self.counted_for(finding)?).err()?;
         Some(Skip { check: finding.check.clone(), database: finding.database.clone(), why })
     }
 
