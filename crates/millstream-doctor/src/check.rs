@@ -19,21 +19,13 @@ pub struct Check {
     pub about: &'static str,
     /// How sure its findings are.
     pub class: Class,
-    /// The numbers from which on it reports.
-    pub thresholds: &'static [Threshold],
+    /// The numbers from which on it reports: the name of each, and its value unless the user sets another. The manual page
+    /// says what it is, and where the value comes from.
+    pub thresholds: &'static [(&'static str, f64)],
     /// Its manual page, as Markdown.
     pub manual: &'static str,
     /// How it looks.
     pub(crate) looks: &'static [Look],
-}
-
-/// A number from which on a check reports. The manual page says what it is, and where the value comes from.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Threshold {
-    /// Its name.
-    pub name: &'static str,
-    /// Its value, unless the user sets another.
-    pub default: f64,
 }
 
 /// What a look works for: its check, with the user's own thresholds.
@@ -60,7 +52,7 @@ impl Task {
 
     /// The value of a threshold that the check has.
     pub(crate) fn threshold(&self, name: &str) -> f64 {
-        let default = || self.check.thresholds.iter().find(|one| one.name == name).map(|one| one.default);
+        let default = || self.check.thresholds.iter().find(|(one, _)| *one == name).map(|(_, value)| *value);
         self.own.get(name).copied().or_else(default).unwrap_or(f64::INFINITY)
     }
 

@@ -19,7 +19,7 @@ mod statement;
 
 pub use activity::{Activity, Tables, Work, work_between};
 pub use change::{IndexKind, RoleSettingKind, SettingKind, TableOptionKind};
-pub use check::{Check, Threshold};
+pub use check::Check;
 pub use checks::CHECKS;
 pub use examination::{Request, examine};
 pub use preset::Preset;

@@ -1,6 +1,6 @@
 //! Check `accept-queue-full`: clients connect faster than programs take their connections.
 
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use crate::server::Server;
 use millstream_model::{Class, Level, Repair, Restart};
@@ -9,7 +9,7 @@ pub(super) const CHECK: Check = Check {
     id: "accept-queue-full",
     about: "the queue of new connections is full, so that clients wait a second or more and try again",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "overflows", default: 1.0 }],
+    thresholds: &[("overflows", 1.0)],
     manual: include_str!("accept_queue_full.md"),
     looks: &[Look::Later(|server, host, task| Box::pin(look(server, host, task)))],
 };

@@ -1,7 +1,7 @@
 //! Check `blocked-session`: sessions that wait for a lock of another one.
 
 use super::number::{number, percent};
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Server;
 use crate::statement::{shown, without_constants};
@@ -14,7 +14,7 @@ pub(super) const CHECK: Check = Check {
     id: "blocked-session",
     about: "sessions that wait for a lock, and the one that holds it",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "seconds", default: 10.0 }],
+    thresholds: &[("seconds", 10.0)],
     manual: include_str!("blocked_session.md"),
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };

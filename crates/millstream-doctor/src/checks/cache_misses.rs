@@ -1,7 +1,7 @@
 //! Check `cache-misses`: queries that wait for pages which shared buffers do not hold.
 
 use super::number::{count, number, percent};
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Database;
 use millstream_model::quantity;
 use millstream_model::{Class, Level};
@@ -10,12 +10,7 @@ pub(super) const CHECK: Check = Check {
     id: "cache-misses",
     about: "pages that are read again and again because shared_buffers do not hold them",
     class: Class::Arithmetic,
-    thresholds: &[
-        Threshold { name: "percent", default: 10.0 },
-        Threshold { name: "reads", default: 1_000_000.0 },
-        Threshold { name: "per_second", default: 1_000.0 },
-        Threshold { name: "warning_percent", default: 30.0 },
-    ],
+    thresholds: &[("percent", 10.0), ("reads", 1_000_000.0), ("per_second", 1_000.0), ("warning_percent", 30.0)],
     manual: include_str!("cache_misses.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };

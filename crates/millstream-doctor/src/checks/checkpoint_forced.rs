@@ -2,7 +2,7 @@
 
 use super::checkpoints::Checkpoints;
 use super::number::{count, needs, number, percent};
-use crate::check::{Check, Look, Looked, Seen, Stop, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Stop, Task};
 use crate::host::Host;
 use crate::server::Server;
 use millstream_model::quantity::{self, bytes};
@@ -13,7 +13,7 @@ pub(super) const CHECK: Check = Check {
     id: "checkpoint-forced",
     about: "checkpoints that the amount of WAL forces: after each, whole pages go to the WAL again",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "percent", default: 20.0 }, Threshold { name: "count", default: 20.0 }],
+    thresholds: &[("percent", 20.0), ("count", 20.0)],
     manual: include_str!("checkpoint_forced.md"),
     looks: &[Look::Anywhere(|server, host, task| Box::pin(look(server, host, task)))],
 };

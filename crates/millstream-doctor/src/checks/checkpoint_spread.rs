@@ -2,7 +2,7 @@
 
 use super::checkpoints::Checkpoints;
 use super::number::number;
-use crate::check::{Check, Look, Looked, Task, Threshold};
+use crate::check::{Check, Look, Looked, Task};
 use crate::server::Server;
 use millstream_model::quantity::bytes;
 use millstream_model::words::command;
@@ -13,11 +13,7 @@ pub(super) const CHECK: Check = Check {
     id: "checkpoint-spread",
     about: "checkpoints that write in a burst, or end in a wait for the disk, and stall commits",
     class: Class::Arithmetic,
-    thresholds: &[
-        Threshold { name: "target", default: 0.9 },
-        Threshold { name: "sync_seconds", default: 1.0 },
-        Threshold { name: "count", default: 20.0 },
-    ],
+    thresholds: &[("target", 0.9), ("sync_seconds", 1.0), ("count", 20.0)],
     manual: include_str!("checkpoint_spread.md"),
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };

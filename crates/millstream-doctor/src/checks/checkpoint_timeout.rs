@@ -2,7 +2,7 @@
 
 use super::checkpoints::Checkpoints;
 use super::number::number;
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Server;
 use millstream_model::quantity::{age, count};
 use millstream_model::{Class, Level};
@@ -11,7 +11,7 @@ pub(super) const CHECK: Check = Check {
     id: "checkpoint-timeout",
     about: "checkpoints that come so often that most changed pages are logged whole",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "seconds", default: 300.0 }],
+    thresholds: &[("seconds", 300.0)],
     manual: include_str!("checkpoint_timeout.md"),
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };

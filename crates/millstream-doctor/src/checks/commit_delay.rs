@@ -1,7 +1,7 @@
 //! Check `commit-delay`: commits that wait for others longer than a flush takes.
 
 use super::number::number;
-use crate::check::{Check, Look, Looked, Seen, Stop, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Stop, Task};
 use crate::limits::{COMMIT_LOOK, COMMIT_LOOKS_MAX, FLUSHES_MIN};
 use crate::server::Server;
 use millstream_model::quantity::count;
@@ -12,7 +12,7 @@ pub(super) const CHECK: Check = Check {
     id: "commit-delay",
     about: "commits wait for others that may come, although a flush takes less time",
     class: Class::Hypothesis,
-    thresholds: &[Threshold { name: "flush_us", default: 500.0 }, Threshold { name: "times", default: 2.0 }],
+    thresholds: &[("flush_us", 500.0), ("times", 2.0)],
     manual: include_str!("commit_delay.md"),
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };

@@ -1,7 +1,7 @@
 //! Check `connection-churn`: sessions that do next to nothing.
 
 use super::number::{needs, number, percent};
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Database;
 use millstream_model::quantity::count;
 use millstream_model::{Class, Finding, Level};
@@ -10,12 +10,7 @@ pub(super) const CHECK: Check = Check {
     id: "connection-churn",
     about: "programs that open a session for a few transactions, which costs more than the transactions",
     class: Class::Arithmetic,
-    thresholds: &[
-        Threshold { name: "percent", default: 10.0 },
-        Threshold { name: "per_second", default: 1.0 },
-        Threshold { name: "hours", default: 1.0 },
-        Threshold { name: "now_per_second", default: 20.0 },
-    ],
+    thresholds: &[("percent", 10.0), ("per_second", 1.0), ("hours", 1.0), ("now_per_second", 20.0)],
     manual: include_str!("connection_churn.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };

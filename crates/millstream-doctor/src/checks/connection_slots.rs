@@ -1,7 +1,7 @@
 //! Check `connection-slots`: hardly any connection is left.
 
 use super::number::{number, percent};
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Server;
 use millstream_model::quantity::count;
 use millstream_model::{Class, Danger, Level};
@@ -10,7 +10,7 @@ pub(super) const CHECK: Check = Check {
     id: "connection-slots",
     about: "hardly any connection is left, after which new clients are refused",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "percent", default: 80.0 }, Threshold { name: "critical_percent", default: 95.0 }],
+    thresholds: &[("percent", 80.0), ("critical_percent", 95.0)],
     manual: include_str!("connection_slots.md"),
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };

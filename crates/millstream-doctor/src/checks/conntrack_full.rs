@@ -1,6 +1,6 @@
 //! Check `conntrack-full`: the table of connections of the packet filter is almost full.
 
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::{Host, Twice};
 use millstream_model::{Class, Level, Repair};
 
@@ -8,11 +8,7 @@ pub(super) const CHECK: Check = Check {
     id: "conntrack-full",
     about: "the packet filter's table of connections is almost full, after which new ones are dropped",
     class: Class::Arithmetic,
-    thresholds: &[
-        Threshold { name: "percent", default: 80.0 },
-        Threshold { name: "critical_percent", default: 95.0 },
-        Threshold { name: "dropped", default: 1.0 },
-    ],
+    thresholds: &[("percent", 80.0), ("critical_percent", 95.0), ("dropped", 1.0)],
     manual: include_str!("conntrack_full.md"),
     looks: &[Look::Later(|_, host, task| Box::pin(look(host, task)))],
 };

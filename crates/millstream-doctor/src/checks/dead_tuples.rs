@@ -4,7 +4,7 @@ use super::autovacuum_off::switch_on;
 use super::number::{bytes, count, number, percent};
 use super::together::{LOOKED_AT_MAX, NAMES_MAX, SMALLER_MAX};
 use super::vacuum_pace::{Pace, Pass};
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::{Database, Server};
 use millstream_model::quantity::{self, age};
@@ -17,11 +17,11 @@ pub(super) const CHECK: Check = Check {
     about: "dead row versions that autovacuum should have removed, by the table's own settings, and why it has not",
     class: Class::Arithmetic,
     thresholds: &[
-        Threshold { name: "table_mb", default: 100.0 },
-        Threshold { name: "percent", default: 20.0 },
-        Threshold { name: "holder_seconds", default: 300.0 },
-        Threshold { name: "holder_transactions", default: 1e6 },
-        Threshold { name: "pace_seconds", default: 600.0 },
+        ("table_mb", 100.0),
+        ("percent", 20.0),
+        ("holder_seconds", 300.0),
+        ("holder_transactions", 1e6),
+        ("pace_seconds", 600.0),
     ],
     manual: include_str!("dead_tuples.md"),
     looks: &[Look::Database(|server, database, task| Box::pin(look(server, database, task)))],

@@ -1,7 +1,7 @@
 //! Check `deadlock`: transactions that wait for each other.
 
 use super::number::number;
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Database;
 use millstream_model::quantity::count;
 use millstream_model::{Class, Level};
@@ -10,7 +10,7 @@ pub(super) const CHECK: Check = Check {
     id: "deadlock",
     about: "transactions that wait for each other, of which the server cancels one",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "count", default: 5.0 }, Threshold { name: "per_day", default: 5.0 }],
+    thresholds: &[("count", 5.0), ("per_day", 5.0)],
     manual: include_str!("deadlock.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };

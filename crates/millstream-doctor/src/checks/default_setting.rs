@@ -1,6 +1,6 @@
 //! Check `default-setting`: settings that a new server has, on a machine that is larger than those it is made for.
 
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use crate::server::Server;
 use millstream_model::quantity::bytes;
@@ -11,7 +11,7 @@ pub(super) const CHECK: Check = Check {
     id: "default-setting",
     about: "sizes and costs that are still those of a new server, on a machine that has much more",
     class: Class::Hypothesis,
-    thresholds: &[Threshold { name: "times", default: 8.0 }],
+    thresholds: &[("times", 8.0)],
     manual: include_str!("default_setting.md"),
     looks: &[Look::Machine(|server, host, task| Box::pin(look(server, host, task)))],
 };

@@ -1,6 +1,6 @@
 //! Check `device-saturated`: the disk of data or WAL has more to do than it can.
 
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::{Host, Twice};
 use millstream_host::kernel::diskstats;
 use millstream_model::words::{command, set};
@@ -10,12 +10,7 @@ pub(super) const CHECK: Check = Check {
     id: "device-saturated",
     about: "the disk of data or WAL has more to do than it can, so that processes wait for it",
     class: Class::Arithmetic,
-    thresholds: &[
-        Threshold { name: "percent", default: 10.0 },
-        Threshold { name: "latency_ms", default: 10.0 },
-        Threshold { name: "rotating_ms", default: 50.0 },
-        Threshold { name: "requests", default: 20.0 },
-    ],
+    thresholds: &[("percent", 10.0), ("latency_ms", 10.0), ("rotating_ms", 50.0), ("requests", 20.0)],
     manual: include_str!("device_saturated.md"),
     looks: &[Look::Later(|_, host, task| Box::pin(look(host, task)))],
 };

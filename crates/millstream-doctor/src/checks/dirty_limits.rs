@@ -1,6 +1,6 @@
 //! Check `dirty-limits`: the kernel may collect much written data before it writes it to the disk.
 
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use millstream_model::quantity::bytes;
 use millstream_model::{Class, Level};
@@ -9,7 +9,7 @@ pub(super) const CHECK: Check = Check {
     id: "dirty-limits",
     about: "the kernel may collect gigabytes of written data, which a flush then has to wait for",
     class: Class::Hypothesis,
-    thresholds: &[Threshold { name: "background_mb", default: 1024.0 }],
+    thresholds: &[("background_mb", 1024.0)],
     manual: include_str!("dirty_limits.md"),
     looks: &[Look::Host(look)],
 };

@@ -1,7 +1,7 @@
 //! Check `disk-full`: the disk of data or WAL is almost full.
 
 use super::number;
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use crate::server::Server;
 use millstream_host::{DiskSpace, disk_space};
@@ -12,11 +12,7 @@ pub(super) const CHECK: Check = Check {
     id: "disk-full",
     about: "the disk of data or WAL is almost full, after which the server stops",
     class: Class::Arithmetic,
-    thresholds: &[
-        Threshold { name: "percent", default: 85.0 },
-        Threshold { name: "critical_percent", default: 95.0 },
-        Threshold { name: "wal_times", default: 2.0 },
-    ],
+    thresholds: &[("percent", 85.0), ("critical_percent", 95.0), ("wal_times", 2.0)],
     manual: include_str!("disk_full.md"),
     looks: &[Look::Machine(|server, host, task| Box::pin(look(server, host, task)))],
 };

@@ -1,6 +1,6 @@
 //! Check `disk-read-ahead`: much data is read ahead.
 
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use millstream_model::{Change, Class, Level};
 
@@ -8,7 +8,7 @@ pub(super) const CHECK: Check = Check {
     id: "disk-read-ahead",
     about: "the kernel reads megabytes ahead, which random reads throw away",
     class: Class::Hypothesis,
-    thresholds: &[Threshold { name: "kb", default: 4096.0 }],
+    thresholds: &[("kb", 4096.0)],
     manual: include_str!("disk_read_ahead.md"),
     looks: &[Look::Host(look)],
 };

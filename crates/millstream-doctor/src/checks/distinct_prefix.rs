@@ -1,7 +1,7 @@
 //! Check `distinct-prefix`: `select distinct` that reads a whole index to find a few values.
 
 use super::number::with_analyzed;
-use crate::check::{Check, Look, Looked, Seen, Stop, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Stop, Task};
 use crate::limits::PROOF_TIME_MAX;
 use crate::server::{Database, Server};
 use crate::statement::Counted;
@@ -16,7 +16,7 @@ pub(super) const CHECK: Check = Check {
     id: "distinct-prefix",
     about: "select distinct that reads a whole index to find a few values, where a recursive query skips",
     class: Class::Hypothesis,
-    thresholds: &[Threshold { name: "rows", default: 100_000.0 }, Threshold { name: "per_value", default: 1_000.0 }],
+    thresholds: &[("rows", 100_000.0), ("per_value", 1_000.0)],
     manual: include_str!("distinct_prefix.md"),
     looks: &[Look::Database(|server, database, task| Box::pin(look(server, database, task)))],
 };

@@ -1,7 +1,7 @@
 //! Check `few-reads-ahead`: a server that asks for one block after the other, although the disk serves many at once.
 
 use super::number::{count, number};
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use crate::server::Server;
 use millstream_model::{Class, Level, Restart};
@@ -12,7 +12,7 @@ pub(super) const CHECK: Check = Check {
     id: "few-reads-ahead",
     about: "reads that wait for each other, although the disk and the processors could serve many at once",
     class: Class::Hypothesis,
-    thresholds: &[Threshold { name: "blocks", default: 100_000.0 }, Threshold { name: "times", default: 2.0 }],
+    thresholds: &[("blocks", 100_000.0), ("times", 2.0)],
     manual: include_str!("few_reads_ahead.md"),
     looks: &[Look::Machine(|server, host, task| Box::pin(look(server, host, task)))],
 };

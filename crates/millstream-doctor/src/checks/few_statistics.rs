@@ -1,7 +1,7 @@
 //! Check `few-statistics`: columns about which the planner knows less than by default.
 
 use super::number::with_analyzed;
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::{Database, Server};
 use millstream_model::{Class, Level};
@@ -11,7 +11,7 @@ pub(super) const CHECK: Check = Check {
     id: "few-statistics",
     about: "columns about which the planner knows less than by default, so that it guesses",
     class: Class::Fact,
-    thresholds: &[Threshold { name: "target", default: 100.0 }, Threshold { name: "rows", default: 10_000.0 }],
+    thresholds: &[("target", 100.0), ("rows", 10_000.0)],
     manual: include_str!("few_statistics.md"),
     looks: &[
         Look::Server(|server, task| Box::pin(look_at_server(server, task))),

@@ -3,7 +3,7 @@
 use super::definition::definition;
 use super::new_index;
 use super::number::{count, with_analyzed};
-use crate::check::{Check, Look, Looked, Task, Threshold};
+use crate::check::{Check, Look, Looked, Task};
 use crate::limits::{FINDINGS_MAX, ROWS_MAX};
 use crate::server::Database;
 use millstream_model::{Class, Level, Repair};
@@ -12,7 +12,7 @@ pub(super) const CHECK: Check = Check {
     id: "foreign-key-without-index",
     about: "foreign keys without an index: a delete in the other table reads the whole table",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "rows", default: 10_000.0 }],
+    thresholds: &[("rows", 10_000.0)],
     manual: include_str!("foreign_key_without_index.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };

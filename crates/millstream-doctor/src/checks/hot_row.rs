@@ -1,7 +1,7 @@
 //! Check `hot-row`: few rows that take most of the updates.
 
 use super::number::{count, number};
-use crate::check::{Check, Look, Looked, Task, Threshold};
+use crate::check::{Check, Look, Looked, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::quantity;
@@ -11,12 +11,7 @@ pub(super) const CHECK: Check = Check {
     id: "hot-row",
     about: "small tables whose few rows are updated all the time, so that transactions wait for each other",
     class: Class::Hypothesis,
-    thresholds: &[
-        Threshold { name: "rows", default: 1_000.0 },
-        Threshold { name: "updates", default: 1e6 },
-        Threshold { name: "per_row", default: 10_000.0 },
-        Threshold { name: "per_second", default: 10.0 },
-    ],
+    thresholds: &[("rows", 1_000.0), ("updates", 1e6), ("per_row", 10_000.0), ("per_second", 10.0)],
     manual: include_str!("hot_row.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };

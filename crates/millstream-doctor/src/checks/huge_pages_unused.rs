@@ -1,6 +1,6 @@
 //! Check `huge-pages-unused`: much shared memory in small pages.
 
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use crate::limits::MANY_PROCESSORS;
 use crate::server::Server;
@@ -11,7 +11,7 @@ pub(super) const CHECK: Check = Check {
     id: "huge-pages-unused",
     about: "large shared_buffers in pages of 4 KiB, for which every session keeps its own table",
     class: Class::Hypothesis,
-    thresholds: &[Threshold { name: "shared_gb", default: 8.0 }],
+    thresholds: &[("shared_gb", 8.0)],
     manual: include_str!("huge_pages_unused.md"),
     looks: &[Look::Machine(|server, host, task| Box::pin(look(server, host, task)))],
 };

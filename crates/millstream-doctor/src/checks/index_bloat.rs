@@ -3,7 +3,7 @@
 use super::number::{number, percent, with_analyzed};
 use super::pgstattuple::Meter;
 use super::together::{LOOKED_AT_MAX, SMALLER_MAX, Together};
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::quantity::bytes;
@@ -14,7 +14,7 @@ pub(super) const CHECK: Check = Check {
     id: "index-bloat",
     about: "indexes that are mostly free space, which a rebuild beside other sessions gives back",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "index_mb", default: 100.0 }, Threshold { name: "percent", default: 50.0 }],
+    thresholds: &[("index_mb", 100.0), ("percent", 50.0)],
     manual: include_str!("index_bloat.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };

@@ -1,7 +1,7 @@
 //! Check `json-member-missing`: indexes, views and queries that read a member that no document has.
 
 use super::proof::proven;
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::index::{JsonRead, json_paths, json_reads};
 use crate::limits::{DOCUMENTS_MAX, MEMBERS_MAX, READERS_MAX, SENT_QUERIES_MAX};
 use crate::server::{Database, Server};
@@ -16,7 +16,7 @@ pub(super) const CHECK: Check = Check {
     id: "json-member-missing",
     about: "members of JSON documents that an index, a view or a query reads and no document has, such as mca for mac",
     class: Class::Hypothesis,
-    thresholds: &[Threshold { name: "documents", default: 100.0 }],
+    thresholds: &[("documents", 100.0)],
     manual: include_str!("json_member_missing.md"),
     looks: &[Look::Database(|server, database, task| Box::pin(look(server, database, task)))],
 };

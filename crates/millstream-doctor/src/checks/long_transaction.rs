@@ -1,7 +1,7 @@
 //! Check `long-transaction`: transactions that stay open.
 
 use super::number::count;
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Server;
 use millstream_model::quantity::age;
@@ -13,10 +13,7 @@ pub(super) const CHECK: Check = Check {
     id: "long-transaction",
     about: "transactions that stay open: they keep locks, and no vacuum removes what they may still see",
     class: Class::Arithmetic,
-    thresholds: &[
-        Threshold { name: "idle_seconds", default: 300.0 },
-        Threshold { name: "active_seconds", default: 3_600.0 },
-    ],
+    thresholds: &[("idle_seconds", 300.0), ("active_seconds", 3_600.0)],
     manual: include_str!("long_transaction.md"),
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };

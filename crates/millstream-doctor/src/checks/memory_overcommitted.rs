@@ -1,7 +1,7 @@
 //! Check `memory-overcommitted`: shared buffers that leave too little memory for everything else.
 
 use super::number::percent;
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use crate::server::Server;
 use millstream_model::quantity::bytes;
@@ -12,7 +12,7 @@ pub(super) const CHECK: Check = Check {
     id: "memory-overcommitted",
     about: "shared_buffers that leave little memory for sessions and for the system's cache",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "percent", default: 40.0 }, Threshold { name: "critical_percent", default: 80.0 }],
+    thresholds: &[("percent", 40.0), ("critical_percent", 80.0)],
     manual: include_str!("memory_overcommitted.md"),
     looks: &[Look::Machine(|server, host, task| Box::pin(look(server, host, task)))],
 };

@@ -1,7 +1,7 @@
 //! Check `memory-pressure`: processes wait because memory is short.
 
 use super::number::size;
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use millstream_model::{Class, Level, Repair};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ pub(super) const CHECK: Check = Check {
     id: "memory-pressure",
     about: "processes wait for memory, because the kernel has to free or swap pages first",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "percent", default: 5.0 }, Threshold { name: "pages_per_second", default: 100.0 }],
+    thresholds: &[("percent", 5.0), ("pages_per_second", 100.0)],
     manual: include_str!("memory_pressure.md"),
     looks: &[Look::Later(|_, host, task| Box::pin(look(host, task)))],
 };

@@ -1,7 +1,7 @@
 //! Check `memory-promised`: more memory for sorts and hashes than there is.
 
 use super::number::number;
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use crate::server::Server;
 use millstream_model::quantity::{bytes, count};
@@ -11,7 +11,7 @@ pub(super) const CHECK: Check = Check {
     id: "memory-promised",
     about: "sessions that may together use far more memory for sorts and hashes than there is",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "times", default: 2.0 }],
+    thresholds: &[("times", 2.0)],
     manual: include_str!("memory_promised.md"),
     looks: &[Look::Machine(|server, host, task| Box::pin(look(server, host, task)))],
 };

@@ -1,6 +1,6 @@
 //! Check `minor-version-behind`: the server lacks corrections that were released, or gets none any more.
 
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Server;
 use millstream_model::{Class, Level, Restart};
 
@@ -8,7 +8,7 @@ pub(super) const CHECK: Check = Check {
     id: "minor-version-behind",
     about: "the server lacks corrections that were released, or its version gets none any more",
     class: Class::Fact,
-    thresholds: &[Threshold { name: "end_days", default: 180.0 }, Threshold { name: "table_days", default: 365.0 }],
+    thresholds: &[("end_days", 180.0), ("table_days", 365.0)],
     manual: include_str!("minor_version_behind.md"),
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };

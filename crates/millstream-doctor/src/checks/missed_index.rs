@@ -5,7 +5,7 @@ use super::definition::definition;
 use super::new_index;
 use super::number::count;
 use super::proof::planned;
-use crate::check::{Check, Look, Looked, Task, Threshold};
+use crate::check::{Check, Look, Looked, Task};
 use crate::index::{
     ExaminedTable, Explanation, Mismatch, Missed, NewIndex, PATTERN, explain, is_uncertain, tables, with_patterns,
 };
@@ -22,11 +22,7 @@ pub(super) const CHECK: Check = Check {
     id: "missed-index",
     about: "indexes that queries nearly match and do not use, such as one on lower(mac) for mac = 'a1'",
     class: Class::Hypothesis,
-    thresholds: &[
-        Threshold { name: "rows", default: 10_000.0 },
-        Threshold { name: "reads", default: 10.0 },
-        Threshold { name: "calls", default: 10.0 },
-    ],
+    thresholds: &[("rows", 10_000.0), ("reads", 10.0), ("calls", 10.0)],
     manual: include_str!("missed_index.md"),
     looks: &[Look::Database(|server, database, task| Box::pin(look(server, database, task)))],
 };

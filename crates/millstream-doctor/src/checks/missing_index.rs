@@ -4,7 +4,7 @@ use super::command::spelled;
 use super::new_index;
 use super::number::count;
 use super::proof::without;
-use crate::check::{Check, Look, Looked, Task, Threshold};
+use crate::check::{Check, Look, Looked, Task};
 use crate::index::{Candidate, KnownTables, Need, Trial, Wish, candidates, try_candidate, with_limit, with_patterns};
 use crate::limits::{CANDIDATES_MAX, PROOF_TIME_MAX, ROWS_MAX};
 use crate::server::{Database, Server};
@@ -22,14 +22,14 @@ pub(super) const CHECK: Check = Check {
     about: "indexes that would save most of the time of the statements that take the most",
     class: Class::Hypothesis,
     thresholds: &[
-        Threshold { name: "rows", default: 10_000.0 },
-        Threshold { name: "calls", default: 10.0 },
-        Threshold { name: "percent", default: 2.0 },
-        Threshold { name: "saved_ms", default: 10.0 },
-        Threshold { name: "warning_percent", default: 10.0 },
-        Threshold { name: "times", default: 5.0 },
-        Threshold { name: "expression_times", default: 1.5 },
-        Threshold { name: "reads", default: 100.0 },
+        ("rows", 10_000.0),
+        ("calls", 10.0),
+        ("percent", 2.0),
+        ("saved_ms", 10.0),
+        ("warning_percent", 10.0),
+        ("times", 5.0),
+        ("expression_times", 1.5),
+        ("reads", 100.0),
     ],
     manual: include_str!("missing_index.md"),
     looks: &[Look::Database(|server, database, task| Box::pin(look(server, database, task)))],

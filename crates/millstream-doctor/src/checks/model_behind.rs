@@ -2,7 +2,7 @@
 
 use super::command::word;
 use super::ours::{schemas, seconds_since, unread};
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Database;
 use millstream_model::quantity::age;
 use millstream_model::words::command;
@@ -14,7 +14,7 @@ pub(super) const CHECK: Check = Check {
     id: "model-behind",
     about: "read models of Millstream that were not refreshed since the last load",
     class: Class::Fact,
-    thresholds: &[Threshold { name: "hours", default: 24.0 }],
+    thresholds: &[("hours", 24.0)],
     manual: include_str!("model_behind.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };

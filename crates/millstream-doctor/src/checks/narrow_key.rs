@@ -1,6 +1,6 @@
 //! Check `narrow-key`: keys that run out of numbers, and get them from no sequence.
 
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::quantity::count;
@@ -10,7 +10,7 @@ pub(super) const CHECK: Check = Check {
     id: "narrow-key",
     about: "keys near the largest number of their type, in columns that get no number from a sequence",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "percent", default: 70.0 }, Threshold { name: "critical_percent", default: 90.0 }],
+    thresholds: &[("percent", 70.0), ("critical_percent", 90.0)],
     manual: include_str!("narrow_key.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };

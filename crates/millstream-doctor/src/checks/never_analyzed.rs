@@ -1,6 +1,6 @@
 //! Check `never-analyzed`: tables of which the planner has no statistics.
 
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::quantity::count;
@@ -11,7 +11,7 @@ pub(super) const CHECK: Check = Check {
     id: "never-analyzed",
     about: "tables of which the planner has no statistics, so that it guesses",
     class: Class::Fact,
-    thresholds: &[Threshold { name: "rows", default: 10_000.0 }],
+    thresholds: &[("rows", 10_000.0)],
     manual: include_str!("never_analyzed.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };

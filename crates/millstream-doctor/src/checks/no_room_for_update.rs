@@ -1,7 +1,7 @@
 //! Check `no-room-for-update`: updates that move a row to another page and touch every index.
 
 use super::number::{count, number, percent};
-use crate::check::{Check, Look, Looked, Task, Threshold};
+use crate::check::{Check, Look, Looked, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::{Class, Level, Repair};
@@ -10,11 +10,7 @@ pub(super) const CHECK: Check = Check {
     id: "no-room-for-update",
     about: "updates that find no room in the page of their row, so that every index gets a new entry",
     class: Class::Hypothesis,
-    thresholds: &[
-        Threshold { name: "updates", default: 100_000.0 },
-        Threshold { name: "rows", default: 10_000.0 },
-        Threshold { name: "percent", default: 50.0 },
-    ],
+    thresholds: &[("updates", 100_000.0), ("rows", 10_000.0), ("percent", 50.0)],
     manual: include_str!("no_room_for_update.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };

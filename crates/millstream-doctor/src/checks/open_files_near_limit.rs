@@ -1,7 +1,7 @@
 //! Check `open-files-near-limit`: the server's first process, or the machine, can open hardly any more files.
 
 use super::number;
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use crate::limits::OPEN_FILES_COUNTED_MAX;
 use crate::server::Server;
@@ -11,7 +11,7 @@ pub(super) const CHECK: Check = Check {
     id: "open-files-near-limit",
     about: "hardly any more files can be opened, after which statements fail and clients are refused",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "percent", default: 80.0 }, Threshold { name: "critical_percent", default: 95.0 }],
+    thresholds: &[("percent", 80.0), ("critical_percent", 95.0)],
     manual: include_str!("open_files_near_limit.md"),
     looks: &[Look::Machine(|server, host, task| Box::pin(look(server, host, task)))],
 };

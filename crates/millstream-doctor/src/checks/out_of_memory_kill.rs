@@ -1,7 +1,7 @@
 //! Check `out-of-memory-kill`: the kernel ended processes because memory was used up, or will soon refuse some.
 
 use super::number::size;
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use millstream_model::{Class, Danger, Finding, Level, Repair};
 use std::path::Path;
@@ -10,7 +10,7 @@ pub(super) const CHECK: Check = Check {
     id: "out-of-memory-kill",
     about: "the kernel ended processes because memory was used up, or is about to refuse memory",
     class: Class::Fact,
-    thresholds: &[Threshold { name: "kills", default: 1.0 }, Threshold { name: "promised_percent", default: 90.0 }],
+    thresholds: &[("kills", 1.0), ("promised_percent", 90.0)],
     manual: include_str!("out_of_memory_kill.md"),
     looks: &[Look::Host(look)],
 };

@@ -2,7 +2,7 @@
 
 use super::definition::definition;
 use super::number::{bytes, count, number};
-use crate::check::{Check, Look, Looked, Task, Threshold};
+use crate::check::{Check, Look, Looked, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::{Class, Level};
@@ -11,7 +11,7 @@ pub(super) const CHECK: Check = Check {
     id: "prefix-index",
     about: "indexes whose columns begin another index, which can serve the same queries",
     class: Class::Hypothesis,
-    thresholds: &[Threshold { name: "index_mb", default: 10.0 }],
+    thresholds: &[("index_mb", 10.0)],
     manual: include_str!("prefix_index.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };

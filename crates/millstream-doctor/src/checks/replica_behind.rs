@@ -1,7 +1,7 @@
 //! Check `replica-behind`: a standby that does not keep up, seen from its primary and from itself.
 
 use super::number::{bytes, number};
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Server;
 use millstream_model::quantity::{self, age};
@@ -12,7 +12,7 @@ pub(super) const CHECK: Check = Check {
     id: "replica-behind",
     about: "standbys that are far behind: they show old data, and a failover to them loses or waits for the rest",
     class: Class::Fact,
-    thresholds: &[Threshold { name: "mb", default: 256.0 }, Threshold { name: "seconds", default: 60.0 }],
+    thresholds: &[("mb", 256.0), ("seconds", 60.0)],
     manual: include_str!("replica_behind.md"),
     looks: &[
         Look::Server(|server, task| Box::pin(replicas(server, task))),

@@ -1,6 +1,6 @@
 //! Check `replication-slot`: slots that hold much WAL, or have lost it.
 
-use crate::check::{Check, Look, Looked, Task, Threshold};
+use crate::check::{Check, Look, Looked, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Server;
 use millstream_model::quantity::bytes;
@@ -12,7 +12,7 @@ pub(super) const CHECK: Check = Check {
     id: "replication-slot",
     about: "replication slots that hold so much WAL that the disk may fill, or that have lost it",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "times", default: 1.0 }, Threshold { name: "critical_times", default: 10.0 }],
+    thresholds: &[("times", 1.0), ("critical_times", 10.0)],
     manual: include_str!("replication_slot.md"),
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };

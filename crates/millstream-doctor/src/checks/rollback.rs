@@ -1,7 +1,7 @@
 //! Check `rollback`: transactions whose work is thrown away.
 
 use super::number::{needs, number, percent};
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Database;
 use millstream_model::quantity::count;
 use millstream_model::{Class, Level};
@@ -10,11 +10,7 @@ pub(super) const CHECK: Check = Check {
     id: "rollback",
     about: "many transactions that end without a commit: their work was for nothing",
     class: Class::Arithmetic,
-    thresholds: &[
-        Threshold { name: "percent", default: 20.0 },
-        Threshold { name: "per_second", default: 1.0 },
-        Threshold { name: "hours", default: 1.0 },
-    ],
+    thresholds: &[("percent", 20.0), ("per_second", 1.0), ("hours", 1.0)],
     manual: include_str!("rollback.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };

@@ -1,7 +1,7 @@
 //! Check `rotational-flag`: the kernel takes a fast disk for one that rotates, or the other way round.
 
 use super::disk_scheduler::orders;
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use crate::limits::{DISK_READ_TIME_MAX, DISK_READS_MAX, DISKS_READ_MAX};
 use millstream_host::disk_latency;
@@ -14,7 +14,7 @@ pub(super) const CHECK: Check = Check {
     id: "rotational-flag",
     about: "a disk that the kernel takes for one that rotates, although it answers too fast for that, or the other way round",
     class: Class::Hypothesis,
-    thresholds: &[Threshold { name: "fast_ms", default: 1.0 }, Threshold { name: "slow_ms", default: 4.0 }],
+    thresholds: &[("fast_ms", 1.0), ("slow_ms", 4.0)],
     manual: include_str!("rotational_flag.md"),
     looks: &[Look::Host(look)],
 };

@@ -1,6 +1,6 @@
 //! Check `sequence-end`: sequences that run out of numbers.
 
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::{Class, Danger, Finding, Level, Repair};
@@ -10,7 +10,7 @@ pub(super) const CHECK: Check = Check {
     id: "sequence-end",
     about: "sequences near the end of their numbers, or of those that fit their column, after which inserts fail",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "percent", default: 70.0 }, Threshold { name: "critical_percent", default: 90.0 }],
+    thresholds: &[("percent", 70.0), ("critical_percent", 90.0)],
     manual: include_str!("sequence_end.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };

@@ -4,7 +4,7 @@ use super::command::spelled;
 use super::new_index;
 use super::number::with_analyzed;
 use super::proof::planned;
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::index::{OrderedScan, ordered_scans, with_limit, with_patterns};
 use crate::server::{Database, Server};
 use crate::statement::{Counted, Statements};
@@ -17,11 +17,7 @@ pub(super) const CHECK: Check = Check {
     id: "sort-index",
     about: "queries with order by and limit that follow an index and discard rows, where another index finds them",
     class: Class::Hypothesis,
-    thresholds: &[
-        Threshold { name: "rows", default: 10_000.0 },
-        Threshold { name: "calls", default: 10.0 },
-        Threshold { name: "blocks_per_row", default: 100.0 },
-    ],
+    thresholds: &[("rows", 10_000.0), ("calls", 10.0), ("blocks_per_row", 100.0)],
     manual: include_str!("sort_index.md"),
     looks: &[Look::Database(|server, database, task| Box::pin(look(server, database, task)))],
 };

@@ -1,7 +1,7 @@
 //! Check `standby-conflict`: queries of a standby that its replay cancels.
 
 use super::number::{count, number};
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::{Database, Server};
 use millstream_model::{Class, Level};
 
@@ -9,7 +9,7 @@ pub(super) const CHECK: Check = Check {
     id: "standby-conflict",
     about: "queries of a standby that are cancelled because they stand in the way of the replay",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "per_day", default: 10.0 }],
+    thresholds: &[("per_day", 10.0)],
     manual: include_str!("standby_conflict.md"),
     looks: &[Look::Database(|server, database, task| Box::pin(look(server, database, task)))],
 };

@@ -4,7 +4,7 @@ use super::command;
 use super::number::{number, percent, with_analyzed};
 use super::pgstattuple::Meter;
 use super::together::{LOOKED_AT_MAX, SMALLER_MAX, Together};
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::quantity::bytes;
@@ -15,12 +15,7 @@ pub(super) const CHECK: Check = Check {
     id: "table-bloat",
     about: "tables that are mostly free space, and what a rewrite would give back",
     class: Class::Arithmetic,
-    thresholds: &[
-        Threshold { name: "table_mb", default: 100.0 },
-        Threshold { name: "percent", default: 20.0 },
-        Threshold { name: "free_mb", default: 10.0 },
-        Threshold { name: "warning_percent", default: 50.0 },
-    ],
+    thresholds: &[("table_mb", 100.0), ("percent", 20.0), ("free_mb", 10.0), ("warning_percent", 50.0)],
     manual: include_str!("table_bloat.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };

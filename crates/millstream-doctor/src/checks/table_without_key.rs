@@ -1,7 +1,7 @@
 //! Check `table-without-key`: tables whose rows nothing tells apart.
 
 use super::number::count;
-use crate::check::{Check, Look, Looked, Task, Threshold};
+use crate::check::{Check, Look, Looked, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::{Class, Level};
@@ -10,7 +10,7 @@ pub(super) const CHECK: Check = Check {
     id: "table-without-key",
     about: "tables without a primary or unique key: duplicates stay unseen, and logical replication cannot update them",
     class: Class::Fact,
-    thresholds: &[Threshold { name: "rows", default: 1_000.0 }],
+    thresholds: &[("rows", 1_000.0)],
     manual: include_str!("table_without_key.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };

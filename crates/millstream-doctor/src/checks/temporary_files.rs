@@ -1,7 +1,7 @@
 //! Check `temporary-files`: sorts and hashes that do not fit into work_mem.
 
 use super::number::{needs, number};
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::STATEMENT_BYTES_MAX;
 use crate::server::Database;
 use crate::statement::{schema, shown};
@@ -15,11 +15,11 @@ pub(super) const CHECK: Check = Check {
     about: "sorts and hashes that do not fit into work_mem and go to the disk",
     class: Class::Arithmetic,
     thresholds: &[
-        Threshold { name: "files_per_hour", default: 20.0 },
-        Threshold { name: "gb_per_hour", default: 5.0 },
-        Threshold { name: "hours", default: 24.0 },
-        Threshold { name: "role_percent", default: 50.0 },
-        Threshold { name: "work_mem_mb", default: 256.0 },
+        ("files_per_hour", 20.0),
+        ("gb_per_hour", 5.0),
+        ("hours", 24.0),
+        ("role_percent", 50.0),
+        ("work_mem_mb", 256.0),
     ],
     manual: include_str!("temporary_files.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],

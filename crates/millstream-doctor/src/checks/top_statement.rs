@@ -1,6 +1,6 @@
 //! Check `top-statement`: statements that take most of the server's time.
 
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::{Database, Server};
 use millstream_model::quantity::age;
 use millstream_model::words::option;
@@ -10,7 +10,7 @@ pub(super) const CHECK: Check = Check {
     id: "top-statement",
     about: "statements that take most of the time of a database: where work on it pays most",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "percent", default: 25.0 }, Threshold { name: "seconds", default: 600.0 }],
+    thresholds: &[("percent", 25.0), ("seconds", 600.0)],
     manual: include_str!("top_statement.md"),
     looks: &[Look::Database(|server, database, task| Box::pin(look(server, database, task)))],
 };

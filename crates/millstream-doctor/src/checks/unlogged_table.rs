@@ -1,7 +1,7 @@
 //! Check `unlogged-table`: tables that a crash empties.
 
 use super::number::bytes;
-use crate::check::{Check, Look, Looked, Task, Threshold};
+use crate::check::{Check, Look, Looked, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::{Class, Danger, Level};
@@ -10,7 +10,7 @@ pub(super) const CHECK: Check = Check {
     id: "unlogged-table",
     about: "tables that a crash of the server empties, and that no backup by WAL and no standby has",
     class: Class::Fact,
-    thresholds: &[Threshold { name: "table_mb", default: 1.0 }],
+    thresholds: &[("table_mb", 1.0)],
     manual: include_str!("unlogged_table.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };

@@ -2,7 +2,7 @@
 
 use super::definition::definition;
 use super::number::{bytes, count, needs, number};
-use crate::check::{Check, Look, Looked, Task, Threshold};
+use crate::check::{Check, Look, Looked, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::quantity::age;
@@ -12,7 +12,7 @@ pub(super) const CHECK: Check = Check {
     id: "unused-index",
     about: "indexes that no query has used for weeks, and that every write maintains",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "index_mb", default: 10.0 }, Threshold { name: "days", default: 35.0 }],
+    thresholds: &[("index_mb", 10.0), ("days", 35.0)],
     manual: include_str!("unused_index.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };

@@ -1,7 +1,7 @@
 //! Check `wal-buffers-full`: sessions that write WAL themselves, because its buffers are full.
 
 use super::number::{bytes, count, number, percent};
-use crate::check::{Check, Look, Looked, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Server;
 use millstream_model::{Change, Class, Finding, Level, Repair, Restart};
 use millstream_pg::sizing::{size, wal_buffers};
@@ -10,7 +10,7 @@ pub(super) const CHECK: Check = Check {
     id: "wal-buffers-full",
     about: "sessions that must write WAL before they go on, because its buffers are full",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "per_second", default: 1.0 }, Threshold { name: "percent", default: 10.0 }],
+    thresholds: &[("per_second", 1.0), ("percent", 10.0)],
     manual: include_str!("wal_buffers_full.md"),
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };

@@ -2,7 +2,7 @@
 
 use super::command;
 use super::number::{bytes, number};
-use crate::check::{Check, Look, Looked, Task, Threshold};
+use crate::check::{Check, Look, Looked, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::{Database, Server};
 use millstream_model::quantity::count;
@@ -18,10 +18,7 @@ pub(super) const CHECK: Check = Check {
     id: "wraparound",
     about: "rows that are not frozen in time: the server refuses writes before transaction ids run out",
     class: Class::Arithmetic,
-    thresholds: &[
-        Threshold { name: "age_millions", default: 400.0 },
-        Threshold { name: "critical_millions", default: 1_000.0 },
-    ],
+    thresholds: &[("age_millions", 400.0), ("critical_millions", 1_000.0)],
     manual: include_str!("wraparound.md"),
     looks: &[
         Look::Server(|server, task| Box::pin(databases(server, task))),
