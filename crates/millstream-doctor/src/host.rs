@@ -149,6 +149,11 @@ impl Host {
         Change { kind: "sysctl".to_owned(), target: name.to_owned(), value: Some(value.to_owned()) }
     }
 
+    /// The change of an attribute of a disk.
+    pub(crate) fn sysfs(file: &str, value: &str) -> Change {
+        Change { kind: "sysfs".to_owned(), target: file.to_owned(), value: Some(value.to_owned()) }
+    }
+
     /// A line of `/proc/meminfo` in its own unit, kB or pages.
     pub(crate) fn memory(&self, name: &str) -> Option<f64> {
         Self::line(&self.path("/proc/meminfo"), name)

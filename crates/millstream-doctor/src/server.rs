@@ -157,15 +157,6 @@ impl Server {
         Repair { sentence, commands, risk, restart: Restart::Reload, change }
     }
 
-    /// The same for a setting that takes effect when the server starts. The change is apart, for an experiment: the lab
-    /// may restart its own server, and the doctor no other one.
-    pub(crate) fn setting_at_start(&self, name: &str, value: &str, text: &str, risk: &str) -> (Repair, Option<Change>) {
-        let mut repair = self.setting(name, value, text, risk);
-        repair.restart = Restart::Server;
-        let change = repair.change.take();
-        (repair, change)
-    }
-
     /// Why other sessions are not seen, if they are not.
     pub(crate) fn blind_to_sessions(&self) -> Option<String> {
         match (self.may_monitor, self.tracks_activities) {

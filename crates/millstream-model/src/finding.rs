@@ -171,10 +171,19 @@ impl Finding {
         self
     }
 
-    /// Says for how many seconds the server has counted.
+    /// Adds evidence, if its value is known.
     #[must_use]
-    pub fn counted(self, seconds: f64) -> Self {
-        Self { counted_seconds: Some(seconds), ..self }
+    pub fn with_known(self, name: &str, value: Option<impl ToString>, source: &str) -> Self {
+        match value {
+            Some(value) => self.with(name, value, source),
+            None => self,
+        }
+    }
+
+    /// Says for how many seconds the server has counted, if that is known.
+    #[must_use]
+    pub fn counted(self, seconds: impl Into<Option<f64>>) -> Self {
+        Self { counted_seconds: seconds.into(), ..self }
     }
 
     /// Says which share of the time of all statements it costs, in percent.
@@ -227,6 +236,14 @@ impl Finding {
     #[must_use]
     pub fn repaired_by(self, repair: impl Into<Option<Repair>>) -> Self {
         Self { repair: repair.into(), ..self }
+    }
+
+    /// Says what to do, if it takes effect when the server starts. Its change is then one for an experiment alone: the lab
+    /// may restart its own server, and the doctor no other one.
+    #[must_use]
+    pub fn repaired_at_start(self, mut repair: Repair) -> Self {
+        let experiment = repair.change.take();
+        Self { experiment, ..self.repaired_by(repair.needs(Restart::Server)) }
     }
 
     /// Adds commands to the repair.

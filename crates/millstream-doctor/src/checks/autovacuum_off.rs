@@ -30,9 +30,10 @@ async fn look(server: &Server, task: Task) -> Looked {
     for name in &off {
         finding = finding.with(name, "off", "pg_settings");
     }
-    finding.alternative = Some("a job of yours vacuums and analyzes all tables".to_owned());
-    finding.repair = Some(switch_on(server, first, "switch it on"));
-    Ok(finding.into())
+    Ok(finding
+        .unless("a job of yours vacuums and analyzes all tables")
+        .repaired_by(switch_on(server, first, "switch it on"))
+        .into())
 }
 
 /// Switches a setting on that autovacuum needs.

@@ -6,7 +6,7 @@ use crate::limits::ROWS_MAX;
 use crate::server::Server;
 use crate::statement::{shown, without_constants};
 use millstream_model::quantity::age;
-use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_model::{Class, Finding, Level, Repair};
 use std::collections::BTreeMap;
 use tokio_postgres::Row;
 
@@ -45,40 +45,32 @@ fn finding(row: &Row, texts: &BTreeMap<i64, String>, task: &Task) -> Finding {
         1 => format!("a session has waited {longest} for a lock that this one holds"),
         _ => format!("{sessions} sessions wait for a lock that this one holds, the longest for {longest}"),
     };
-    let mut finding = task
-        .finding(Level::Warning, name, sentence)
+    let (state, words): (String, String) = (row.get("state"), row.get("words"));
+    let text = row.get::<_, Option<i64>>("query_id").and_then(|id| texts.get(&id)).filter(|_| is_counted(&words));
+    let words = Some(&words).filter(|words| text.is_none() && !words.is_empty());
+    task.finding(Level::Warning, name, sentence)
         // Who waits does nothing: its share of the active sessions is a share of their time.
         .costs(percent(sessions, number(row, "active")).min(100.0))
         .with("sessions that wait", sessions, "pg_blocking_pids")
-        .with("active sessions", number(row, "active"), "pg_stat_activity");
-    let (state, words): (String, String) = (row.get("state"), row.get("words"));
-    if !state.is_empty() {
-        finding = finding.with("its state", state, "pg_stat_activity");
-    }
-    let text = row.get::<_, Option<i64>>("query_id").and_then(|id| texts.get(&id)).filter(|_| is_counted(&words));
-    if let Some(text) = text {
-        finding = finding.with("its statement", shown(text), "pg_stat_statements");
-    } else if !words.is_empty() {
-        finding = finding.with("its statement begins with", shown(&words), "pg_stat_activity");
-    }
-    finding.alternative = Some("it ends by itself in a moment".to_owned());
-    let (sentence, commands, risk) = match (pid, row.get("client")) {
-        (0, _) => (
-            "commit the prepared transaction, or roll it back, in its database",
-            vec![
-                "select gid, prepared, owner, database from pg_prepared_xacts".to_owned(),
-                "-- then either commit prepared 'GID', or rollback prepared 'GID'".to_owned(),
-            ],
-            "its coordinator may count on it; neither can be taken back",
-        ),
-        (_, true) => (
-            "end its transaction in its program; lock_timeout lets waiting sessions give up by themselves",
-            vec![format!("select pg_terminate_backend({pid})")],
-            "the transaction is rolled back, and its program gets an error",
-        ),
-        (_, false) => ("wait for this process of the server", Vec::new(), "none"),
-    };
-    let (sentence, risk) = (sentence.to_owned(), risk.to_owned());
-    finding.repair = Some(Repair { sentence, commands, risk, restart: Restart::Nothing, change: None });
-    finding
+        .with("active sessions", number(row, "active"), "pg_stat_activity")
+        .with_known("its state", Some(state).filter(|state| !state.is_empty()), "pg_stat_activity")
+        .with_known("its statement", text.map(|text| shown(text)), "pg_stat_statements")
+        .with_known("its statement begins with", words.map(|words| shown(words)), "pg_stat_activity")
+        .unless("it ends by itself in a moment")
+        .repaired_by(match (pid, row.get("client")) {
+            (0, _) => Repair::new(
+                "commit the prepared transaction, or roll it back, in its database",
+                "its coordinator may count on it; neither can be taken back",
+            )
+            .run([
+                "select gid, prepared, owner, database from pg_prepared_xacts",
+                "-- then either commit prepared 'GID', or rollback prepared 'GID'",
+            ]),
+            (_, true) => Repair::new(
+                "end its transaction in its program; lock_timeout lets waiting sessions give up by themselves",
+                "the transaction is rolled back, and its program gets an error",
+            )
+            .run([format!("select pg_terminate_backend({pid})")]),
+            (_, false) => Repair::new("wait for this process of the server", "none"),
+        })
 }

@@ -3,7 +3,7 @@
 use super::network_link;
 use crate::check::{Check, Look, Task};
 use millstream_host::kernel::link::{BONDS, Degraded};
-use millstream_model::{Class, Finding, Level, Repair};
+use millstream_model::{Class, Finding, Level};
 
 pub(super) const CHECK: Check = Check {
     id: "bond-leg-down",
@@ -19,18 +19,15 @@ fn found(one: &Degraded<'_>, task: &Task) -> Option<Finding> {
     let source = format!("{BONDS}/{}", link.name);
     let failures: Vec<String> = bond.legs.iter().map(|leg| format!("{} {}", leg.name, leg.failures)).collect();
     let level = if *working == 0 { Level::Critical } else { Level::Warning };
-    let mut finding = task
-        .finding(level, &link.name, one.to_string())
-        .with("cards that work", format!("{working} of {}", bond.legs.len()), &source)
-        .with("failures since they were added", failures.join(", "), &source);
-    finding.alternative =
-        Some("somebody has switched the card off on purpose, for example to replace a switch".to_owned());
-    finding.repair = Some(
-        Repair::new(
-            "look at the cable, the card and the port of the switch",
-            "none; pulling the wrong cable cuts the machine off",
-        )
-        .run(dead.iter().map(|name| format!("$ ip -statistics link show {name}"))),
-    );
-    Some(finding)
+    Some(
+        task.finding(level, &link.name, one.to_string())
+            .with("cards that work", format!("{working} of {}", bond.legs.len()), &source)
+            .with("failures since they were added", failures.join(", "), &source)
+            .unless("somebody has switched the card off on purpose, for example to replace a switch")
+            .repaired(
+                "look at the cable, the card and the port of the switch",
+                "none; pulling the wrong cable cuts the machine off",
+            )
+            .run(dead.iter().map(|name| format!("$ ip -statistics link show {name}"))),
+    )
 }

@@ -3,6 +3,7 @@
 use super::number::{count, number, percent};
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Database;
+use crate::statement::Counted;
 use millstream_model::quantity;
 use millstream_model::{Class, Level};
 
@@ -41,23 +42,17 @@ async fn look(database: &Database, task: Task) -> Looked {
         .with("shared_buffers", row.get::<_, String>("buffers"), "pg_settings")
         .with("size of the database", quantity::bytes(number(&row, "bytes")), "pg_class.relpages")
         .counted(seconds);
-    if is_slow && let Some(time) = time {
-        finding = finding.costs(time);
-    }
+    finding.time_percent = time.filter(|_| is_slow);
     for row in client.query(include_str!("cache_misses_tables.sql"), &[]).await?.iter().take(NAMED_MAX) {
         let name = format!("pages read of {}", row.get::<_, String>("name"));
         finding = finding.with(&name, count(row, "reads"), "pg_statio_user_tables");
     }
     let statements = task.statements(database).await?;
-    if let Some(most) = statements.list.iter().max_by_key(|one| one.reads).filter(|one| one.reads > 0) {
-        let source = "pg_stat_statements";
-        finding = finding.with("statement that reads most", most.shown(), source).with(
-            "pages that it has read",
-            quantity::count(most.reads),
-            source,
-        );
-    }
+    let (most, source) = (statements.list.iter().max_by_key(|one| one.reads), "pg_stat_statements");
+    let most = most.filter(|one| one.reads > 0);
     Ok(finding
+        .with_known("statement that reads most", most.map(Counted::shown), source)
+        .with_known("pages that it has read", most.map(|one| quantity::count(one.reads)), source)
         .unless("the system's cache holds the pages, or the queries must read everything, as reports do")
         .repaired(
             "first see missing-index and top-statement: a query that reads less helps most; then compare larger \

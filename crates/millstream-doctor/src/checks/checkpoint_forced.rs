@@ -5,7 +5,7 @@ use super::number::{count, needs, number, percent};
 use crate::check::{Check, Look, Looked, Seen, Stop, Task};
 use crate::host::Host;
 use crate::server::Server;
-use millstream_model::quantity::{self, bytes};
+use millstream_model::quantity::{self, bytes, whole};
 use millstream_model::{Class, Level, Repair};
 use millstream_pg::sizing::{size, wal_room};
 
@@ -44,32 +44,27 @@ async fn look(server: &Server, host: Option<&Host>, task: Task) -> Looked {
         return Ok(Seen::default());
     }
     let present = number(&set, "present");
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-    let (written, due) = ((per_second * timeout) as u64, due as u64);
+    let (written, due) = (whole(per_second * timeout), whole(due));
+    let free = host.and_then(Host::wal_disk).map(|space| space.free);
     let sentence =
         format!("up to {percent:.0} % of the checkpoints came because of the amount of WAL, and not by time");
-    let mut finding = task
+    Ok(task
         .finding(Level::Warning, "", sentence)
         .with("requested", count(&row, "requested"), view)
         .with("timed", count(&row, "timed"), view)
         .with("as many as the WAL can have forced", quantity::count(forced), "pg_stat_wal")
         .with("WAL that forces a checkpoint", bytes(due), "max_wal_size, checkpoint_completion_target")
         .with("WAL per checkpoint_timeout, on average", bytes(written), "pg_stat_wal")
-        .with("max_wal_size", bytes(present), "pg_settings");
-    let free = host.and_then(Host::wal_disk).map(|space| space.free);
-    if let Some(free) = free {
-        finding = finding.with("free on the disk of the WAL", bytes(free), "statvfs");
-    }
-    finding.alternative = Some("they came from backups, CHECKPOINT or CREATE DATABASE".to_owned());
-    finding.repair = Some(repair(server, present, written, free));
-    Ok(finding.into())
+        .with("max_wal_size", bytes(present), "pg_settings")
+        .with_known("free on the disk of the WAL", free.map(bytes), "statvfs")
+        .unless("they came from backups, CHECKPOINT or CREATE DATABASE")
+        .repaired_by(repair(server, present, written, free))
+        .into())
 }
 
 /// How many of the requested checkpoints so many bytes of WAL can have forced: each needs `due` of them.
 fn forced(requested: u64, wal_bytes: f64, due: f64) -> u64 {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-    let most = (wal_bytes / due.max(1.0)) as u64;
-    requested.min(most)
+    requested.min(whole(wal_bytes / due.max(1.0)))
 }
 
 /// A larger `max_wal_size`, as far as the disk has room for it.

@@ -24,6 +24,10 @@ const FAST: &[&str] = &["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch
 /// Clocks that are slow on every machine: devices outside the processor, and the timer's own count.
 const SLOW: &[&str] = &["hpet", "acpi_pm", "jiffies", "refined-jiffies"];
 
+/// The risk of another clock.
+const RISK: &str =
+    "if the counters of the processors differ, the time may jump; the kernel watches that, and changes back";
+
 /// Readings by which the cost of one is measured.
 const READINGS: u32 = 1_000;
 
@@ -45,27 +49,26 @@ async fn look(server: &Server, host: &Host, task: Task) -> Looked {
         true => format!("the kernel reads the time from {current}, so explain analyze takes long and measures wrong"),
         false => format!("the kernel reads the time from {current}, and {} needs it all the time", timed.join(" and ")),
     };
-    let mut finding = task
+    let repair = match has_tsc {
+        true => Repair::new("use the processor's counter; run pg_test_timing before and after", RISK).run([
+            format!("$ echo tsc > {file}").as_str(),
+            "-- to make it last, start the kernel with clocksource=tsc",
+        ]),
+        false => Repair::new(
+            "see in the kernel's log why it does not trust the processor's counter; until that is solved, switch \
+             track_io_timing and track_wal_io_timing off",
+            RISK,
+        )
+        .run(["$ dmesg | grep -i -e tsc -e clocksource"]),
+    };
+    Ok(task
         .finding(level, "", sentence)
         .with("clock", &current, &file)
         .with("clocks that it could use", &available, &format!("{DIR}/available_clocksource"))
         .with("one reading", format!("{} ns", reading_nanoseconds()), "the mean of 1,000 readings by the doctor")
-        .unless("the kernel found that the processor's counter is not reliable here");
-    let commands = match has_tsc {
-        true => {
-            vec![format!("$ echo tsc > {file}"), "-- to make it last, start the kernel with clocksource=tsc".to_owned()]
-        }
-        false => vec!["$ dmesg | grep -i -e tsc -e clocksource".to_owned()],
-    };
-    finding.repair = Some(Repair::new(match has_tsc {
-            true => "use the processor's counter; run pg_test_timing before and after",
-            false => {
-                "see in the kernel's log why it does not trust the processor's counter; until that is solved, switch \
-                 track_io_timing and track_wal_io_timing off"
-            }
-        }
-        .to_owned(), "if the counters of the processors differ, the time may jump; the kernel watches that, and changes back").run(commands));
-    Ok(finding.into())
+        .unless("the kernel found that the processor's counter is not reliable here")
+        .repaired_by(repair)
+        .into())
 }
 
 /// Nanoseconds that one reading of the clock takes here.

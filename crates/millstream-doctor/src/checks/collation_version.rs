@@ -4,7 +4,7 @@ use super::command;
 use crate::check::{Check, Look, Looked, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
-use millstream_model::{Class, Danger, Level, Repair};
+use millstream_model::{Class, Danger, Level};
 
 pub(super) const CHECK: Check = Check {
     id: "collation-version",
@@ -23,25 +23,20 @@ async fn look(database: &Database, task: Task) -> Looked {
         let sentence = format!(
             "version {built} is recorded for the indexes of text of this {kind}, and the library has {present}"
         );
-        let mut finding = task
-            .finding(Level::Warning, format!("{kind} {name}"), sentence)
+        let refresh = if kind == "database" { "refresh collation version" } else { "refresh version" };
+        task.finding(Level::Warning, format!("{kind} {name}"), sentence)
             .endangers(Danger::Data)
             .with("recorded version", built, "pg_database, pg_collation")
-            .with("version of the library", present, "pg_collation_actual_version");
-        finding.alternative =
-            Some("the two versions sort your texts alike, or the indexes were built again since".to_owned());
-        let refresh = if kind == "database" { "refresh collation version" } else { "refresh version" };
-        finding.repair = Some(
-            Repair::new(
+            .with("version of the library", present, "pg_collation_actual_version")
+            .unless("the two versions sort your texts alike, or the indexes were built again since")
+            .repaired(
                 "build the indexes of text again, then record the new version",
                 "it takes time and space, and fails at a unique index that has duplicates already: remove them first",
             )
             .run([
                 format!("$ reindexdb --concurrently {}", command::database(&database.name)),
                 format!("alter {kind} {name} {refresh}"),
-            ]),
-        );
-        finding
+            ])
     });
     Ok(found.collect())
 }

@@ -36,24 +36,22 @@ async fn look(server: &Server, task: Task) -> Looked {
     let (name, source) = ("commit_delay", "pg_settings");
     let flushed = format!("{:.0} us", flush.microseconds);
     let sentence = format!("each durable commit may wait {delay:.0} us for others, and a flush takes {flushed}");
-    let mut finding = task
+    let blind = server.blind_to_sessions();
+    let writers = if blind.is_none() { Some(writers(server).await?) } else { None };
+    let looks = format!("most transactions that wrote at once, in {COMMIT_LOOKS_MAX} looks");
+    let other = "flushes are slower when many sessions commit, or track_wal_io_timing was off for some of the time";
+    let risk = "on a slow disk with many sessions, fewer commits share a flush";
+    let finding = task
         .finding(Level::Info, name, sentence)
         .with(name, format!("{delay:.0} us"), source)
         .with("mean time of a flush", flushed, flush.source)
         .with("flushes", count(flush.count), flush.source)
-        .with("other transactions without which nobody waits (commit_siblings)", siblings, source);
-    let blind = server.blind_to_sessions();
-    if blind.is_none() {
-        let name = format!("most transactions that wrote at once, in {COMMIT_LOOKS_MAX} looks");
-        finding = finding.with(&name, writers(server).await?, "pg_stat_activity");
-    }
-    finding.counted_seconds = flush.seconds;
-    let other = "flushes are slower when many sessions commit, or track_wal_io_timing was off for some of the time";
-    finding.alternative = Some(other.to_owned());
-    let risk = "on a slow disk with many sessions, fewer commits share a flush";
-    finding.repair = Some(server.setting(name, "0", "switch it off, and measure before and after", risk));
-    let seen: Seen = finding.into();
-    Ok(seen.but(blind))
+        .with("other transactions without which nobody waits (commit_siblings)", siblings, source)
+        .with_known(&looks, writers, "pg_stat_activity")
+        .counted(flush.seconds)
+        .unless(other)
+        .repaired_by(server.setting(name, "0", "switch it off, and measure before and after", risk));
+    Ok(Seen::from(finding).but(blind))
 }
 
 /// The time of a flush, as the server has measured it.

@@ -2,7 +2,7 @@
 
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::{Host, Twice};
-use millstream_model::{Class, Level, Repair};
+use millstream_model::{Class, Level};
 
 pub(super) const CHECK: Check = Check {
     id: "conntrack-full",
@@ -50,37 +50,32 @@ async fn look(host: &Host, task: Task) -> Looked {
     } else {
         return Ok(Seen::default().but(unseen));
     };
-    let mut finding = task.finding(level, SETTING, sentence).with("entries", used, &count).with("most", most, &max);
-    let failed = counted("insert_failed");
-    for (name, counts) in [("dropped packets", dropped), ("entries that could not be made", failed)] {
-        if let Some((grown, now)) = counts {
-            let shown = format!("{grown:.0} in {seconds:.0} s, {now:.0} since the start of the machine");
-            finding = finding.with(name, shown, COUNTERS);
-        }
-    }
-    if !is_full {
-        finding.counted_seconds = Some(seconds);
-    }
-    finding.alternative = Some(match is_full {
-        true => "many short connections have just ended, and their entries expire soon".to_owned(),
-        false => "the packets were broken, or a helper of the packet filter dropped them".to_owned(),
-    });
+    let shown =
+        |(grown, now): (f64, f64)| format!("{grown:.0} in {seconds:.0} s, {now:.0} since the start of the machine");
+    let finding = task
+        .finding(level, SETTING, sentence)
+        .with("entries", used, &count)
+        .with("most", most, &max)
+        .with_known("dropped packets", dropped.map(shown), COUNTERS)
+        .with_known("entries that could not be made", counted("insert_failed").map(shown), COUNTERS);
     let risk = "each entry takes about 400 bytes of the kernel's memory; a line in sysctl.d works only if the module \
                 nf_conntrack is loaded before it is read";
     let larger = format!("{:.0}", 2.0 * most);
     // A larger table is not a repair for one that has room.
-    let sentence = match is_full {
-        true => "let the table be twice as large; fewer and longer connections need less".to_owned(),
-        false => format!(
-            "look for \"table full, dropping packet\" in the kernel's log; if it is there, set {SETTING} higher"
-        ),
+    let finding = if is_full {
+        finding
+            .unless("many short connections have just ended, and their entries expire soon")
+            .repaired("let the table be twice as large; fewer and longer connections need less", risk)
+            .run([format!("$ sysctl -w {SETTING}={larger}")])
+            .changes(Host::sysctl(SETTING, &larger))
+    } else {
+        let look = "look for \"table full, dropping packet\" in the kernel's log; if it is there, set";
+        finding
+            .counted(seconds)
+            .unless("the packets were broken, or a helper of the packet filter dropped them")
+            .repaired(format!("{look} {SETTING} higher"), risk)
     };
-    finding.repair = Some(
-        Repair::new(sentence, risk.to_owned())
-            .run(is_full.then(|| format!("$ sysctl -w {SETTING}={larger}")))
-            .changes(is_full.then(|| Host::sysctl(SETTING, &larger))),
-    );
-    Ok([finding].into_iter().collect::<Seen>().but(unseen))
+    Ok(Seen::from(finding).but(unseen))
 }
 
 /// The sum of a counter over the processors: a line with names, and one with hexadecimal numbers for each of them.

@@ -3,7 +3,7 @@
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use millstream_host::sysctl_file;
-use millstream_model::{Class, Level, Repair};
+use millstream_model::{Class, Level};
 use std::collections::BTreeSet;
 
 pub(super) const CHECK: Check = Check {
@@ -53,13 +53,13 @@ fn look(host: &Host, task: &Task) -> Looked {
                 continue;
             }
             let sentence = format!("{path} sets it, but this kernel has no such setting");
-            let mut finding = task
-                .finding(Level::Info, name.clone(), sentence)
-                .with("written in", &path, "the file")
-                .unless("a kernel module that is not loaded now has it");
             let moved = "; since kernel 5.13 the settings of the scheduler are in /sys/kernel/debug/sched";
             let moved = if name.starts_with("kernel.sched_") { moved } else { "" };
-            finding.repair = Some(Repair::new(format!("delete the line{moved}"), "none: it does nothing"));
+            let finding = task
+                .finding(Level::Info, name.clone(), sentence)
+                .with("written in", &path, "the file")
+                .unless("a kernel module that is not loaded now has it")
+                .repaired(format!("delete the line{moved}"), "none: it does nothing");
             seen.findings.push(finding);
         }
     }

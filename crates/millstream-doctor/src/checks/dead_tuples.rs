@@ -8,7 +8,7 @@ use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::{Database, Server};
 use millstream_model::quantity::{self, age};
-use millstream_model::{Change, Class, Finding, Level, Repair, Restart};
+use millstream_model::{Change, Class, Finding, Level, Repair};
 use millstream_pg::sizing::VACUUM_PACE;
 use tokio_postgres::Row;
 
@@ -57,15 +57,16 @@ async fn look(server: &Server, database: &Database, task: Task) -> Looked {
             (false, Some(cause)) => cause.clone(),
             (false, None) => slow.unwrap_or_else(|| unexplained(pass)),
         };
-        let finding = Finding { counted_seconds: Some(database.counted_seconds), ..finding(row, cause, &task) };
-        Some(match (pace, pass) {
-            (Some(pace), Some(pass)) => finding.with("pace of autovacuum", pace.shown(), &pace.source()).with(
-                "time for the table at this pace",
-                pass.shown(),
-                "computed from its pages",
-            ),
-            _ => finding.with("pace of autovacuum", "not limited", "autovacuum_vacuum_cost_delay"),
-        })
+        let limited = pace.map(|pace| (pace.shown(), pace.source()));
+        let unlimited = || ("not limited".to_owned(), "autovacuum_vacuum_cost_delay".to_owned());
+        let (shown, source) = limited.unwrap_or_else(unlimited);
+        let time = pass.map(|pass| pass.shown());
+        Some(
+            finding(row, cause, &task)
+                .counted(database.counted_seconds)
+                .with("pace of autovacuum", shown, &source)
+                .with_known("time for the table at this pace", time, "computed from its pages"),
+        )
     };
     let found: Vec<Finding> = rows.iter().filter_map(of_table).collect();
     let together = of_small(&small, common.as_ref(), database, &task);
@@ -95,14 +96,15 @@ fn of_small(rows: &[Row], common: Option<&Cause>, database: &Database, task: &Ta
     let worst: Vec<&str> = waiting().take(NAMES_MAX).map(|row| row.get("owner")).collect();
     let sentence = format!("{percent:.0} % of the rows of {count} small tables are dead: {}", cause.sentence);
     let source = "pg_stat_all_tables";
-    let finding = task
-        .finding(level, database.name.clone(), sentence)
-        .with("dead rows", quantity::count(dead), source)
-        .with("size", quantity::bytes(size), "pg_class.relpages, or from the rows")
-        .with("the worst", worst.join(", "), source)
-        .unless("autovacuum is on its way through them")
-        .repaired_by(cause.repair);
-    Some(Finding { counted_seconds: Some(database.counted_seconds), ..finding })
+    Some(
+        task.finding(level, database.name.clone(), sentence)
+            .with("dead rows", quantity::count(dead), source)
+            .with("size", quantity::bytes(size), "pg_class.relpages, or from the rows")
+            .with("the worst", worst.join(", "), source)
+            .counted(database.counted_seconds)
+            .unless("autovacuum is on its way through them")
+            .repaired_by(cause.repair),
+    )
 }
 
 fn finding(row: &Row, cause: Cause, task: &Task) -> Finding {
@@ -138,9 +140,7 @@ struct Cause {
 impl Cause {
     /// A cause that nobody but the user can remove.
     fn new(sentence: impl Into<String>, repair: &str, risk: &str) -> Self {
-        let (repair, risk) = (repair.to_owned(), risk.to_owned());
-        let repair = Repair { sentence: repair, commands: Vec::new(), risk, restart: Restart::Nothing, change: None };
-        Self { sentence: sentence.into(), repair }
+        Self { sentence: sentence.into(), repair: Repair::new(repair, risk) }
     }
 }
 

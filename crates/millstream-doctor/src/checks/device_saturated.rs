@@ -4,7 +4,7 @@ use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::{Host, Twice};
 use millstream_host::kernel::diskstats;
 use millstream_model::words::{command, set};
-use millstream_model::{Class, Finding, Level, Repair};
+use millstream_model::{Class, Finding, Level};
 
 pub(super) const CHECK: Check = Check {
     id: "device-saturated",
@@ -82,19 +82,15 @@ fn finding(
     for (what, milliseconds) in times {
         finding = finding.with(&format!("{what}, on average"), format!("{milliseconds:.1} ms"), &source);
     }
-    if let Some(milliseconds) = growth(work, name, "weighted_ms") {
-        let requests = milliseconds / 1e3 / work.seconds;
-        finding = finding.with("requests at a time, on average", format!("{requests:.1}"), &source);
-    }
-    finding.counted_seconds = Some(work.seconds);
-    finding.alternative = Some("a backup, a large load or a checkpoint runs just now and will end".to_owned());
-    finding.repair = Some(
-        Repair::new(
-            "find what writes or reads so much: pg_stat_io (16 and later), forced checkpoints, temporary files, \
-                   dead rows, another program; only then buy a faster disk",
+    let requests = growth(work, name, "weighted_ms").map(|milliseconds| milliseconds / 1e3 / work.seconds);
+    finding
+        .with_known("requests at a time, on average", requests.map(|requests| format!("{requests:.1}")), &source)
+        .counted(work.seconds)
+        .unless("a backup, a large load or a checkpoint runs just now and will end")
+        .repaired(
+            "find what writes or reads so much: pg_stat_io (16 and later), forced checkpoints, temporary files, dead \
+             rows, another program; only then buy a faster disk",
             "none: it only looks",
         )
-        .run([format!("$ {}", command(format!("doctor watch {}", set("for", "5m"))))]),
-    );
-    finding
+        .run([format!("$ {}", command(format!("doctor watch {}", set("for", "5m"))))])
 }

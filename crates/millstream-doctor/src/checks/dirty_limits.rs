@@ -1,8 +1,8 @@
 //! Check `dirty-limits`: the kernel may collect much written data before it writes it to the disk.
 
+use super::number::size;
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
-use millstream_model::quantity::bytes;
 use millstream_model::{Class, Level};
 
 pub(super) const CHECK: Check = Check {
@@ -28,8 +28,7 @@ fn look(host: &Host, task: &Task) -> Looked {
     if limit < task.threshold("background_mb") * 1e6 {
         return Ok(Seen::default());
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-    let [limit, memory] = [limit, memory].map(|number| bytes(number as u64));
+    let [limit, memory] = [limit, memory].map(size);
     let sentence = format!("up to {limit} of written data collect before the kernel begins to write them");
     Ok(task
         .finding(Level::Info, "vm.dirty_background_bytes", sentence)

@@ -6,7 +6,7 @@ use crate::host::Host;
 use crate::server::Server;
 use millstream_host::{DiskSpace, disk_space};
 use millstream_model::quantity::bytes;
-use millstream_model::{Class, Danger, Finding, Level, Repair};
+use millstream_model::{Class, Danger, Finding, Level};
 
 pub(super) const CHECK: Check = Check {
     id: "disk-full",
@@ -51,24 +51,22 @@ fn finding(task: &Task, role: &str, place: &str, space: &DiskSpace, wal: Option<
         }
         _ => format!("the disk of the {role} is {percent:.0} % full, by {what}"),
     };
-    let mut finding = task
-        .finding(level, place, sentence)
-        .endangers(Danger::Service)
-        .with("free", bytes(space.free), "statvfs")
-        .with("size", bytes(space.all), "statvfs");
-    if let Some(most) = wal {
-        finding = finding.with("max_wal_size", bytes(most), "pg_settings");
-    }
-    finding.alternative = Some(match is_full {
-        true => "something else on this disk, such as logs, can be deleted".to_owned(),
-        false => "pg_wal has reached its size already and will not grow".to_owned(),
-    });
-    finding.repair = Some(Repair::new(
-        "make room: look for replication slots that hold WAL, old logs, and tables that can be shrunk; or \
-                   set max_wal_size lower",
-        "never delete files of pg_wal by hand",
-    ));
-    Some(finding)
+    Some(
+        task.finding(level, place, sentence)
+            .endangers(Danger::Service)
+            .with("free", bytes(space.free), "statvfs")
+            .with("size", bytes(space.all), "statvfs")
+            .with_known("max_wal_size", wal.map(bytes), "pg_settings")
+            .unless(match is_full {
+                true => "something else on this disk, such as logs, can be deleted",
+                false => "pg_wal has reached its size already and will not grow",
+            })
+            .repaired(
+                "make room: look for replication slots that hold WAL, old logs, and tables that can be shrunk; or set \
+                 max_wal_size lower",
+                "never delete files of pg_wal by hand",
+            ),
+    )
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::check::{Check, Look, Looked, Seen, Stop, Task};
 use crate::limits::PROOF_TIME_MAX;
 use crate::server::{Database, Server};
 use crate::statement::Counted;
-use millstream_model::quantity::count;
+use millstream_model::quantity::{count, whole};
 use millstream_model::{Class, Finding, Level};
 use millstream_pg::{ConnInfo, Error};
 use std::collections::BTreeSet;
@@ -98,13 +98,12 @@ fn rewrite(table: &str, column: &str) -> String {
 }
 
 fn finding(task: &Task, subject: String, row: &Row, statement: &Counted, rewrite: &str) -> Finding {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-    let (rows, values) = (row.get::<_, f64>("rows") as u64, row.get::<_, f64>("values") as u64);
-    let sentence = format!("select distinct reads {} rows to find some {} values", count(rows), count(values));
+    let [rows, values] = ["rows", "values"].map(|column| count(whole(row.get(column))));
+    let sentence = format!("select distinct reads {rows} rows to find some {values} values");
     let finding = task
         .finding(Level::Info, subject, sentence)
         .with("index that begins with the column", row.get::<_, String>("index"), "pg_index")
-        .with("different values, by estimate", count(values), "pg_stats.n_distinct");
+        .with("different values, by estimate", values, "pg_stats.n_distinct");
     statement
         .add_to(with_analyzed(finding, row.get("analyze_age")))
         .unless("the statistics are old, and there are more values")

@@ -57,12 +57,6 @@ async fn look(server: &Server, task: Task) -> Looked {
     let rows = server.session.client.query(sql, &[&names]).await?;
     let found = SETTINGS.iter().filter_map(|Setting { name, level, danger, unless, .. }| {
         let row = rows.iter().find(|row| row.get::<_, &str>(0) == *name)?;
-        let mut finding = task
-            .finding(*level, *name, format!("it is off: {danger}"))
-            .endangers(Danger::Data)
-            .with("value", "off", "pg_settings")
-            .with("set by", row.get::<_, String>(1), "pg_settings.source")
-            .unless((*unless).to_owned());
         let (sentence, risk) = (format!("switch {name} on"), "commits wait for the disk again");
         let mut repair = server.setting(name, "on", &sentence, risk);
         if *name == "fsync" {
@@ -71,8 +65,14 @@ async fn look(server: &Server, task: Task) -> Looked {
                 "; then let the system write what it has not written yet, or a crash may still destroy it";
             repair.commands.push("$ sync".to_owned());
         }
-        finding.repair = Some(repair);
-        Some(finding)
+        Some(
+            task.finding(*level, *name, format!("it is off: {danger}"))
+                .endangers(Danger::Data)
+                .with("value", "off", "pg_settings")
+                .with("set by", row.get::<_, String>(1), "pg_settings.source")
+                .unless(*unless)
+                .repaired_by(repair),
+        )
     });
     Ok(found.collect())
 }

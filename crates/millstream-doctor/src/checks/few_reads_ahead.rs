@@ -30,20 +30,20 @@ async fn look(server: &Server, host: &Host, task: Task) -> Looked {
     let found = table.iter().filter_map(|fitting| {
         let sentence = present.lacks(fitting, major, facts.rotational, task.threshold("times"))?;
         let shown = present.shown(fitting.name);
-        let mut finding = task
-            .finding(Level::Info, fitting.name, sentence)
-            .with(fitting.name, shown, "pg_settings")
-            .with("blocks that were not in shared buffers", count(&row, "blocks"), "pg_stat_database.blks_read")
-            .with("why another value", &fitting.reason, "the table by which Millstream sets up servers")
-            .counted(server.counted_seconds)
-            .unless("the system's cache had the blocks, or somebody has measured it");
         let risk = "scans take more of the disk, and look-ups beside them wait longer";
         let mut repair = server.setting(fitting.name, &fitting.value, "try it, and measure before and after", risk);
         if fitting.name == "io_method" {
             (repair.restart, repair.change) = (Restart::Server, None);
         }
-        finding.repair = Some(repair);
-        Some(finding)
+        Some(
+            task.finding(Level::Info, fitting.name, sentence)
+                .with(fitting.name, shown, "pg_settings")
+                .with("blocks that were not in shared buffers", count(&row, "blocks"), "pg_stat_database.blks_read")
+                .with("why another value", &fitting.reason, "the table by which Millstream sets up servers")
+                .counted(server.counted_seconds)
+                .unless("the system's cache had the blocks, or somebody has measured it")
+                .repaired_by(repair),
+        )
     });
     Ok(found.collect())
 }

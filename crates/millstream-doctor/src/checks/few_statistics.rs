@@ -27,14 +27,14 @@ async fn look_at_server(server: &Server, task: Task) -> Looked {
         return Ok(Seen::default());
     }
     let sentence = format!("analyze looks at {} rows of a table, and keeps {shown} of its values", number * 300.0);
-    let mut finding = task
+    let risk = "analyze and planning take a little longer";
+    let repair = server.setting(name, STATISTICS.value, "set it to the default, and analyze the tables", risk);
+    Ok(task
         .finding(Level::Info, name, sentence)
         .with(name, &shown, "pg_settings")
-        .unless("queries are simple look-ups by key, and planning must be quick");
-    let risk = "analyze and planning take a little longer";
-    let sentence = "set it to the default, and analyze the tables";
-    finding.repair = Some(server.setting(name, STATISTICS.value, sentence, risk));
-    Ok(finding.into())
+        .unless("queries are simple look-ups by key, and planning must be quick")
+        .repaired_by(repair)
+        .into())
 }
 
 async fn look(database: &Database, task: Task) -> Looked {
@@ -47,11 +47,8 @@ async fn look(database: &Database, task: Task) -> Looked {
             0 => "analyze leaves this column out".to_owned(),
             _ => format!("analyze keeps {kept} values of this column"),
         };
-        let finding = task.finding(Level::Info, format!("{table}.{column}"), sentence).with(
-            "statistics of the column",
-            kept,
-            "pg_attribute.attstattarget",
-        );
+        let (name, source) = ("statistics of the column", "pg_attribute.attstattarget");
+        let finding = task.finding(Level::Info, format!("{table}.{column}"), sentence).with(name, kept, source);
         with_analyzed(finding, row.get("analyze_age"))
             .unless("no query compares this column, and its values are long")
             .repaired("let the server's setting count, and analyze the table", "plans change")

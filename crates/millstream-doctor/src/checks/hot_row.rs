@@ -5,7 +5,7 @@ use crate::check::{Check, Look, Looked, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::quantity;
-use millstream_model::{Class, Level, Repair};
+use millstream_model::{Class, Level};
 
 pub(super) const CHECK: Check = Check {
     id: "hot-row",
@@ -21,7 +21,8 @@ async fn look(database: &Database, task: Task) -> Looked {
     let [rows, updates, per_row, per_second] =
         ["rows", "updates", "per_row", "per_second"].map(|name| task.threshold(name));
     let sql = include_str!("hot_row.sql");
-    let found = database.session.client.query(sql, &[&rows, &updates, &per_row, &per_second, &ROWS_MAX]).await?;
+    let (client, seconds) = (&database.session.client, database.counted_seconds);
+    let found = client.query(sql, &[&rows, &updates, &per_row, &per_second, &ROWS_MAX, &seconds]).await?;
     let findings = found.iter().map(|row| {
         let (live, updated, waiting) = (number(row, "live"), number(row, "updates"), number(row, "waiting"));
         let whose = match live {
@@ -29,20 +30,18 @@ async fn look(database: &Database, task: Task) -> Looked {
             _ => format!("each of its {} rows", quantity::count(live)),
         };
         let sentence = format!("{whose} was updated {} times on average", count(row, "per_row"));
-        let mut finding = task
-            .finding(Level::Info, row.get::<_, String>("name"), sentence)
+        task.finding(Level::Info, row.get::<_, String>("name"), sentence)
             .with("updates", quantity::count(updated), "pg_stat_user_tables")
             .with("updates a second", format!("{:.1}", row.get::<_, f64>("per_second")), "pg_stat_user_tables")
             .with("rows", quantity::count(live), "pg_stat_user_tables")
-            .with("sessions that wait for a row of it now", waiting, "pg_locks");
-        finding.counted_seconds = row.get("seconds");
-        finding.alternative = Some("a single session makes the updates, so that nobody waits".to_owned());
-        finding.repair = Some(Repair::new(
-            "update the hot row last in the transaction, in one statement, or split it into several that are \
-                       added up when they are read",
-            "the program changes",
-        ));
-        finding
+            .with("sessions that wait for a row of it now", waiting, "pg_locks")
+            .counted(seconds)
+            .unless("a single session makes the updates, so that nobody waits")
+            .repaired(
+                "update the hot row last in the transaction, in one statement, or split it into several that are added \
+                 up when they are read",
+                "the program changes",
+            )
     });
     Ok(findings.collect())
 }

@@ -6,8 +6,8 @@ use super::together::{LOOKED_AT_MAX, SMALLER_MAX, Together};
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
-use millstream_model::quantity::bytes;
-use millstream_model::{Class, Finding, Level, Repair};
+use millstream_model::quantity::{bytes, whole};
+use millstream_model::{Class, Finding, Level};
 use tokio_postgres::Row;
 
 pub(super) const CHECK: Check = Check {
@@ -72,10 +72,7 @@ fn of_small(indexes: &Together, database: &Database, task: &Task) -> Option<Find
 
 /// Size of the index if it were built now: its leaves, the first page and the root.
 fn rebuilt(used: u64, row: &Row) -> u64 {
-    let filled: f64 = row.get("filled");
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-    let leaves = (used as f64 / filled) as u64;
-    leaves + 2 * number(row, "page_bytes")
+    whole(used as f64 / row.get::<_, f64>("filled")) + 2 * number(row, "page_bytes")
 }
 
 fn finding(row: &Row, size: u64, free: u64, source: &str, task: &Task) -> Option<Finding> {
@@ -94,13 +91,16 @@ fn finding(row: &Row, size: u64, free: u64, source: &str, task: &Task) -> Option
     if source == ESTIMATE {
         finding = with_analyzed(finding, row.get("analyze_age"));
     }
-    finding.alternative = Some("random inserts have just split its pages, and fill them again".to_owned());
-    finding.repair = Some(
-        Repair::new(
-            "build it again, beside other sessions",
-            format!("it needs up to {} of free disk meanwhile, and waits for long transactions", bytes(size - free)),
-        )
-        .run([format!("reindex index concurrently {name}")]),
-    );
-    Some(finding)
+    Some(
+        finding
+            .unless("random inserts have just split its pages, and fill them again")
+            .repaired(
+                "build it again, beside other sessions",
+                format!(
+                    "it needs up to {} of free disk meanwhile, and waits for long transactions",
+                    bytes(size - free)
+                ),
+            )
+            .run([format!("reindex index concurrently {name}")]),
+    )
 }

@@ -5,7 +5,7 @@ use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Server;
 use millstream_model::quantity::age;
-use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_model::{Class, Finding, Level, Repair};
 use millstream_pg::quote_literal;
 use tokio_postgres::Row;
 
@@ -50,17 +50,10 @@ fn finding(row: &Row, task: &Task) -> Finding {
                 "-- or:".to_owned(),
                 format!("rollback prepared {}", quote_literal(&gid)),
             ]),
-            None => Repair {
-                sentence: "end it in its program; idle_in_transaction_session_timeout ends idle ones by itself"
-                    .to_owned(),
-                commands: row
-                    .get::<_, Option<i32>>("pid")
-                    .map(|pid| format!("select pg_terminate_backend({pid})"))
-                    .into_iter()
-                    .collect(),
-                risk: "the transaction is rolled back, and its program gets an error".to_owned(),
-                restart: Restart::Nothing,
-                change: None,
-            },
+            None => Repair::new(
+                "end it in its program; idle_in_transaction_session_timeout ends idle ones by itself",
+                "the transaction is rolled back, and its program gets an error",
+            )
+            .run(row.get::<_, Option<i32>>("pid").map(|pid| format!("select pg_terminate_backend({pid})"))),
         })
 }

@@ -2,14 +2,13 @@
 
 use super::command::spelled;
 use super::new_index;
-use super::number::count;
+use super::number::{count, size};
 use super::proof::without;
 use crate::check::{Check, Look, Looked, Task};
 use crate::index::{Candidate, KnownTables, Need, Trial, Wish, candidates, try_candidate, with_limit, with_patterns};
 use crate::limits::{CANDIDATES_MAX, PROOF_TIME_MAX, ROWS_MAX};
 use crate::server::{Database, Server};
 use crate::statement::{Counted, Statements};
-use millstream_model::quantity;
 use millstream_model::words::option;
 use millstream_model::{Class, Finding, Level};
 use millstream_pg::{ConnInfo, Error};
@@ -114,17 +113,13 @@ fn suspicion(row: &Row, task: &Task, statements: &Statements) -> Option<Finding>
         return None;
     }
     let sentence = format!("suspected: {name} was read as a whole {} times, for want of an index", count(row, "reads"));
-    let finding = task.finding(Level::Info, name, sentence).with(
-        "rows read by whole reads",
-        count(row, "rows_read"),
-        "pg_stat_user_tables",
-    );
+    let percent = statement.map(|one| format!("{:.0} %", one.percent));
+    let finding = task
+        .finding(Level::Info, name, sentence)
+        .with("rows read by whole reads", count(row, "rows_read"), "pg_stat_user_tables")
+        .with_known("share of the time of all statements", percent, "pg_stat_statements");
     let finding = match statement {
-        Some(statement) => statement.add_reads_to(finding.with(
-            "share of the time of all statements",
-            format!("{:.0} %", statement.percent),
-            "pg_stat_statements",
-        )),
+        Some(statement) => statement.add_reads_to(finding),
         None => finding,
     };
     Some(finding.unless("the statement wants most of the rows").repaired(
@@ -264,36 +259,27 @@ async fn finding(database: &Database, client: &Client, one: &Tried<'_>, task: &T
         true => "planned with a hypothetical index (the extension hypopg)",
         false => "used on an empty copy of the table; its cost is estimated from the number of rows",
     };
-    let mut finding = task.finding(level, format!("{table} {}", candidate.clause()), sentence).with(
-        "statements that would use it",
-        served.len(),
-        "their plans",
-    );
-    if let Some(first) = served.first() {
-        finding = finding.with("the planner's cost of the first, now", format!("{:.0}", first.before), "explain").with(
-            "with the index",
-            format!("{:.0}", first.after),
-            "explain",
-        );
-    }
-    finding = finding.with("how it was tried", how, "the planner");
-    if let Some(saved) = saved {
-        finding = finding.with(
-            "it would save in each second, about",
-            format!("{saved:.1} ms, {:.0} % of the time of all statements", one.gain()),
-            "the costs and pg_stat_statements",
-        );
-    }
-    finding = finding.with("size of the index, about", quantity::bytes(whole(trial.bytes)), "an estimate");
+    let (now, then) =
+        served.first().map(|first| (format!("{:.0}", first.before), format!("{:.0}", first.after))).unzip();
+    let saved = saved.map(|ms| format!("{ms:.1} ms, {:.0} % of the time of all statements", one.gain()));
+    let mut finding = task
+        .finding(level, format!("{table} {}", candidate.clause()), sentence)
+        .with("statements that would use it", served.len(), "their plans")
+        .with_known("the planner's cost of the first, now", now, "explain")
+        .with_known("with the index", then, "explain")
+        .with("how it was tried", how, "the planner")
+        .with_known("it would save in each second, about", saved, "the costs and pg_stat_statements")
+        .with("size of the index, about", size(trial.bytes), "an estimate");
     let sql = include_str!("missing_index_writes.sql");
     if let Some(row) = client.query_opt(sql, &[&table, &database.counted_seconds]).await? {
-        let [writes, hot] = ["writes", "hot_updates"].map(|name| row.get::<_, f64>(name));
-        finding = finding.with("writes to the table a second", format!("{writes:.1}"), "pg_stat_user_tables");
-        if let Some(percent) = row.get::<_, Option<f64>>("hot_percent") {
-            let name = "updates that touch no index now (HOT), and may then";
-            let value = format!("{hot:.1} a second, {percent:.0} % of the updates");
-            finding = finding.with(name, value, "pg_stat_user_tables");
-        }
+        let ([writes, hot], source) =
+            (["writes", "hot_updates"].map(|name| row.get::<_, f64>(name)), "pg_stat_user_tables");
+        let hot = |percent: f64| format!("{hot:.1} a second, {percent:.0} % of the updates");
+        finding = finding.with("writes to the table a second", format!("{writes:.1}"), source).with_known(
+            "updates that touch no index now (HOT), and may then",
+            row.get::<_, Option<_>>("hot_percent").map(hot),
+            source,
+        );
     }
     let change = new_index::change(client, &candidate.schema, &candidate.table, &candidate.clause()).await?;
     if let Some(first) = served.first() {
@@ -305,9 +291,4 @@ async fn finding(database: &Database, client: &Client, one: &Tried<'_>, task: &T
         .repaired("create the index, and measure before and after", "every write to the table maintains one more index")
         .run([new_index::command(&table, &candidate.clause())])
         .changes(change))
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-fn whole(number: f64) -> u64 {
-    number as u64
 }

@@ -4,7 +4,7 @@ use super::number::{count, number, percent};
 use crate::check::{Check, Look, Looked, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
-use millstream_model::{Class, Level, Repair};
+use millstream_model::{Class, Level};
 
 pub(super) const CHECK: Check = Check {
     id: "no-room-for-update",
@@ -23,24 +23,26 @@ async fn look(database: &Database, task: Task) -> Looked {
     let findings = found.iter().map(|row| {
         let name: String = row.get("name");
         let share = percent(number(row, "moved"), number(row, "updates"));
-        let is_counted: bool = row.get("is_counted");
-        let (moved, source) = match is_counted {
-            true => ("updates that went to another page", "n_tup_newpage_upd"),
-            false => ("updates that touched every index", "n_tup_upd - n_tup_hot_upd"),
+        let (moved, source, alternative) = match row.get("is_counted") {
+            true => (
+                "updates that went to another page",
+                "n_tup_newpage_upd",
+                "long transactions keep the old versions of the rows in the page",
+            ),
+            false => (
+                "updates that touched every index",
+                "n_tup_upd - n_tup_hot_upd",
+                "the updates change a column that is in an index, which fillfactor cannot help",
+            ),
         };
         let sentence = format!("{share:.0} % of the updates found no room in the page of their row");
-        let mut finding = task
-            .finding(Level::Info, name.clone(), sentence)
+        task.finding(Level::Info, name.clone(), sentence)
             .with("updates", count(row, "updates"), "pg_stat_user_tables")
             .with(moved, count(row, "moved"), source)
-            .with("fillfactor", row.get::<_, String>("fillfactor"), "pg_class.reloptions");
-        finding.counted_seconds = row.get("seconds");
-        finding.alternative = Some(match is_counted {
-            true => "long transactions keep the old versions of the rows in the page".to_owned(),
-            false => "the updates change a column that is in an index, which fillfactor cannot help".to_owned(),
-        });
-        finding.repair = Some(
-            Repair::new(
+            .with("fillfactor", "100, the default", "pg_class.reloptions")
+            .counted(row.get::<_, Option<f64>>("seconds"))
+            .unless(alternative)
+            .repaired(
                 "leave a tenth of each page free, and measure before and after",
                 "the table becomes a tenth larger; vacuum full locks it, but new pages need none",
             )
@@ -49,9 +51,7 @@ async fn look(database: &Database, task: Task) -> Looked {
                 "-- for the rows that are there already:".to_owned(),
                 format!("vacuum (full, analyze) {name}"),
             ])
-            .changes(database.set_option(&name, "fillfactor", "90")),
-        );
-        finding
+            .changes(database.set_option(&name, "fillfactor", "90"))
     });
     Ok(findings.collect())
 }

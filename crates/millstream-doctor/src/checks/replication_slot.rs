@@ -4,7 +4,7 @@ use crate::check::{Check, Look, Looked, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Server;
 use millstream_model::quantity::bytes;
-use millstream_model::{Class, Danger, Finding, Level, Repair, Restart};
+use millstream_model::{Class, Danger, Finding, Level, Repair};
 use millstream_pg::quote_literal;
 use tokio_postgres::Row;
 
@@ -36,27 +36,25 @@ fn finding(row: &Row, task: &Task) -> Finding {
     };
     let much = held.unwrap_or(0) as f64 >= task.threshold("critical_times") * usual as f64;
     let level = if much && !active && !lost && keep == "-1" { Level::Critical } else { Level::Warning };
-    let mut finding = task
-        .finding(level, name.clone(), sentence)
+    let drop = [format!("select pg_drop_replication_slot({})", quote_literal(&name))];
+    let repair = match (lost, active) {
+        (true, _) => {
+            Repair::new("drop the slot and make its reader again", "none: the slot is of no use any more").run(drop)
+        }
+        (false, true) => Repair::new("let its reader catch up: look at its machine and its network", "none"),
+        (false, false) => Repair::new(
+            "bring its reader back; if there is none any more, drop the slot",
+            "a reader that comes back later must be made again from a new copy",
+        )
+        .run(drop),
+    };
+    let finding = task
+        .finding(level, name, sentence)
         .endangers(Danger::Service)
         .wastes(held.unwrap_or(0))
         .with("held WAL", held.map_or_else(|| "unknown".to_owned(), bytes), "pg_replication_slots.restart_lsn")
         .with("status", status, "pg_replication_slots.wal_status")
-        .with("max_slot_wal_keep_size", keep, "pg_settings");
-    let drop = vec![format!("select pg_drop_replication_slot({})", quote_literal(&name))];
-    let (sentence, commands, risk) = match (lost, active) {
-        (true, _) => ("drop the slot and make its reader again", drop, "none: the slot is of no use any more"),
-        (false, true) => ("let its reader catch up: look at its machine and its network", Vec::new(), "none"),
-        (false, false) => (
-            "bring its reader back; if there is none any more, drop the slot",
-            drop,
-            "a reader that comes back later must be made again from a new copy",
-        ),
-    };
-    if !lost {
-        finding.alternative = Some("a reader that was just restarted catches up by itself".to_owned());
-    }
-    let (sentence, risk) = (sentence.to_owned(), risk.to_owned());
-    finding.repair = Some(Repair { sentence, commands, risk, restart: Restart::Nothing, change: None });
-    finding
+        .with("max_slot_wal_keep_size", keep, "pg_settings")
+        .repaired_by(repair);
+    if lost { finding } else { finding.unless("a reader that was just restarted catches up by itself") }
 }

@@ -3,7 +3,7 @@
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
-use millstream_model::{Class, Danger, Finding, Level, Repair};
+use millstream_model::{Class, Danger, Finding, Level};
 use tokio_postgres::Row;
 
 pub(super) const CHECK: Check = Check {
@@ -37,12 +37,7 @@ fn finding(row: &Row, task: &Task) -> Finding {
     let column: Option<(String, String)> =
         row.get::<_, Option<_>>("table_name").zip(row.get::<_, Option<_>>("column_name"));
     let of = column.as_ref().map(|(table, column)| format!(" of {table}.{column}")).unwrap_or_default();
-    let sentence = format!("{percent:.0} % of its numbers{of} are used up");
-    let mut finding = task
-        .finding(level, name.clone(), sentence)
-        .endangers(Danger::Service)
-        .with("last value", row.get::<_, i64>("last_value"), "pg_sequences")
-        .with("last one that fits", row.get::<_, i64>("end_value"), "pg_sequences, pg_attribute");
+    let found = format!("{percent:.0} % of its numbers{of} are used up");
     let mut commands = Vec::new();
     if row.get::<_, &str>("sequence_type") != "bigint" {
         commands.push(format!("alter sequence {name} as bigint"));
@@ -60,6 +55,10 @@ fn finding(row: &Row, task: &Task) -> Finding {
             "it rewrites the table and its indexes under an exclusive lock",
         ),
     };
-    finding.repair = Some(Repair::new(sentence.to_owned(), risk.to_owned()).run(commands));
-    finding
+    task.finding(level, name, found)
+        .endangers(Danger::Service)
+        .with("last value", row.get::<_, i64>("last_value"), "pg_sequences")
+        .with("last one that fits", row.get::<_, i64>("end_value"), "pg_sequences, pg_attribute")
+        .repaired(sentence, risk)
+        .run(commands)
 }

@@ -9,7 +9,7 @@ use crate::index::{OrderedScan, ordered_scans, with_limit, with_patterns};
 use crate::server::{Database, Server};
 use crate::statement::{Counted, Statements};
 use millstream_model::words::option;
-use millstream_model::{Change, Class, Finding, Level, Repair, Restart};
+use millstream_model::{Change, Class, Finding, Level, Repair};
 use millstream_pg::Error;
 use tokio_postgres::Client;
 
@@ -108,12 +108,11 @@ fn finding(scan: &OrderedScan, statement: &Counted, task: &Task, change: Option<
         .with("condition", &scan.condition, "the plan of the statement")
         .with("index that begins with what it compares", &other, "pg_index")
         .with("blocks for each row", format!("{:.0}", statement.blocks_per_row()), "pg_stat_statements");
-    let mut finding = statement.add_reads_to(with_analyzed(finding, scan.analyze_age));
-    finding.alternative =
-        Some("the blocks belong to another part of the query, or few of the compared values are rare".to_owned());
-    let repair = repair(scan, &named(&scan.table), &named(&format!("{}_together", scan.table)));
-    finding.repair = Some(Repair { change, ..repair });
-    finding
+    statement
+        .add_reads_to(with_analyzed(finding, scan.analyze_age))
+        .unless("the blocks belong to another part of the query, or few of the compared values are rare")
+        .repaired_by(repair(scan, &named(&scan.table), &named(&format!("{}_together", scan.table))))
+        .changes(change)
 }
 
 /// The ways out, the best first.
@@ -144,5 +143,5 @@ fn repair(scan: &OrderedScan, table: &str, statistics: &str) -> Repair {
             "new statistics change other plans, too",
         ),
     };
-    Repair { sentence: sentence.to_owned(), commands, risk: risk.to_owned(), restart: Restart::Nothing, change: None }
+    Repair::new(sentence, risk).run(commands)
 }

@@ -7,8 +7,8 @@ use super::together::{LOOKED_AT_MAX, SMALLER_MAX, Together};
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
-use millstream_model::quantity::bytes;
-use millstream_model::{Class, Finding, Level, Repair};
+use millstream_model::quantity::{bytes, whole};
+use millstream_model::{Class, Finding, Level};
 use tokio_postgres::Row;
 
 pub(super) const CHECK: Check = Check {
@@ -84,8 +84,7 @@ impl Space {
         if let Some([size, free, dead]) = measured {
             // The free space that the table's fillfactor asks for stays.
             let live = size.saturating_sub(*free).saturating_sub(*dead) as f64 / row.get::<_, f64>("filled");
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-            return Some(Self { size: *size, after: (live as u64).min(*size), dead: Some(*dead) });
+            return Some(Self { size: *size, after: whole(live).min(*size), dead: Some(*dead) });
         }
         let needed = u64::try_from(row.get::<_, Option<i64>>("needed")?).unwrap_or(0);
         Some(Self { size: number(row, "bytes"), after: needed, dead: None })
@@ -114,21 +113,18 @@ fn finding(row: &Row, space: &Space, database: &Database, task: &Task) -> Option
     };
     // The measurement takes the pointers to removed rows for rows; they can be an eighth of a page.
     let sentence = format!("a rewrite would make {what} at least {share:.0} % smaller");
-    let mut finding = task
+    let finding = task
         .finding(if warns { Level::Warning } else { Level::Info }, subject, sentence)
         .wastes(free)
         .with("size", bytes(size), if dead.is_some() { source } else { "pg_class.relpages" })
-        .with("a rewrite gives back", bytes(free), source);
-    match dead {
-        Some(dead) => finding = finding.with("dead rows", bytes(dead), source),
-        None if !is_toast => finding = with_analyzed(finding, row.get("analyze_age")),
-        None => {}
-    }
-    finding.alternative = Some(match dead {
-        Some(_) => "the table fills the space again soon, as a queue does".to_owned(),
-        None => "rows differ much, or are dead and not vacuumed yet; with the extension pgstattuple it is measured"
-            .to_owned(),
-    });
+        .with("a rewrite gives back", bytes(free), source)
+        .with_known("dead rows", dead.map(bytes), source)
+        .unless(match dead {
+            Some(_) => "the table fills the space again soon, as a queue does",
+            None => "rows differ much, or are dead and not vacuumed yet; with the extension pgstattuple it is measured",
+        });
+    let is_of_rows = dead.is_none() && !is_toast;
+    let finding = if is_of_rows { with_analyzed(finding, row.get("analyze_age")) } else { finding };
     let needed = bytes(after + number(row, "other_bytes"));
     let mut commands = Vec::new();
     if row.get("has_key") {
@@ -138,8 +134,7 @@ fn finding(row: &Row, space: &Space, database: &Database, task: &Task) -> Option
         commands.push("-- or while everybody else waits:".to_owned());
     }
     commands.push(format!("vacuum (full, analyze) {name}"));
-    finding.repair = Some(Repair::new("first see that dead-tuples finds nothing, or the table grows again; then rewrite it", format!(
-            "it needs up to {needed} of free disk meanwhile, and as much WAL; vacuum full locks the table all the time"
-        )).run(commands));
-    Some(finding)
+    let sentence = "first see that dead-tuples finds nothing, or the table grows again; then rewrite it";
+    let risk = "of free disk meanwhile, and as much WAL; vacuum full locks the table all the time";
+    Some(finding.repaired(sentence, format!("it needs up to {needed} {risk}")).run(commands))
 }

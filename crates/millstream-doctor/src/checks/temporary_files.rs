@@ -1,6 +1,6 @@
 //! Check `temporary-files`: sorts and hashes that do not fit into work_mem.
 
-use super::number::{needs, number};
+use super::number::{needs, number, size};
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::STATEMENT_BYTES_MAX;
 use crate::server::Database;
@@ -54,8 +54,7 @@ async fn look(database: &Database, task: Task) -> Looked {
     if files_hourly < task.threshold("files_per_hour") || bytes_hourly < task.threshold("gb_per_hour") * 1e9 {
         return Ok(Seen::default());
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-    let hourly = bytes(bytes_hourly as u64);
+    let hourly = size(bytes_hourly);
     let sentence = format!(
         "{files_hourly:.0} temporary files an hour, with {hourly}, because something does not fit into work_mem"
     );
@@ -64,9 +63,8 @@ async fn look(database: &Database, task: Task) -> Looked {
         .with("temporary files", count(files), "pg_stat_database")
         .with("their size", bytes(all), "pg_stat_database")
         .with("work_mem", row.get::<_, String>("work_mem"), "pg_settings")
-        .counted(seconds);
-    finding.alternative =
-        Some("they come from a few large reports or index builds, which may take their time".to_owned());
+        .counted(seconds)
+        .unless("they come from a few large reports or index builds, which may take their time");
     let least = task.threshold("role_percent");
     let writer = Writer::read(database).await?.filter(|writer| writer.percent >= least);
     if let Some(writer) = &writer {
@@ -75,8 +73,7 @@ async fn look(database: &Database, task: Task) -> Looked {
     // A standby has the settings of its primary, and cannot change them.
     let writer = writer.filter(|_| !database.session.server.in_recovery);
     let larger = writer.and_then(|writer| writer.repair(database, task.threshold("work_mem_mb")));
-    finding.repair = Some(larger.unwrap_or_else(by_hand));
-    Ok(finding.into())
+    Ok(finding.repaired_by(larger.unwrap_or_else(by_hand)).into())
 }
 
 /// What to do if it is not known which role needs how much.
@@ -118,18 +115,16 @@ impl Writer {
     fn add_to(&self, finding: Finding) -> Finding {
         let source = "pg_stat_statements";
         let most = format!("{}: {:.0} %", self.role, self.percent);
-        let finding = finding.with("role that writes most", most, source);
-        let finding = match &self.work_mem {
-            Some(work_mem) => finding.with("work_mem of that role", work_mem, "pg_db_role_setting"),
-            None => finding.with("work_mem of that role", "not known: the doctor's role has its own", "pg_settings"),
+        let (work_mem, whence) = match &self.work_mem {
+            Some(work_mem) => (work_mem.as_str(), "pg_db_role_setting"),
+            None => ("not known: the doctor's role has its own", "pg_settings"),
         };
-        match &self.statement {
-            Some((sql, call)) => {
-                let finding = finding.with("statement of it that writes most", shown(sql), source);
-                finding.with("what a call of it writes", bytes(*call), source)
-            }
-            None => finding,
-        }
+        let (statement, call) = self.statement.as_ref().map(|(sql, call)| (shown(sql), bytes(*call))).unzip();
+        finding
+            .with("role that writes most", most, source)
+            .with("work_mem of that role", work_mem, whence)
+            .with_known("statement of it that writes most", statement, source)
+            .with_known("what a call of it writes", call, source)
     }
 
     /// The least power of two of megabytes in which a call of the statement is likely to fit. `None` if the role has as

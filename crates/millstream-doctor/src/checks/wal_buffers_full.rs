@@ -3,7 +3,7 @@
 use super::number::{bytes, count, number, percent};
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Server;
-use millstream_model::{Change, Class, Finding, Level, Repair, Restart};
+use millstream_model::{Class, Level, Repair};
 use millstream_pg::sizing::{size, wal_buffers};
 
 pub(super) const CHECK: Check = Check {
@@ -36,24 +36,19 @@ async fn look(server: &Server, task: Task) -> Looked {
         .with("wal_buffers", bytes(&row, "buffers"), "pg_settings")
         .counted(seconds)
         .unless("a load or an index build has run once since the counters began");
-    let (repair, experiment) =
-        repair(server, [number(&row, "buffers"), number(&row, "shared"), number(&row, "segment")]);
-    Ok(Finding { experiment, ..finding.repaired_by(repair) }.into())
+    let larger = larger(number(&row, "buffers"), number(&row, "shared"), number(&row, "segment"));
+    Ok(finding.repaired_at_start(repair(server, larger)).into())
 }
 
-/// The repair, and the change that an experiment can measure.
-fn repair(server: &Server, [present, shared, segment]: [u64; 3]) -> (Repair, Option<Change>) {
-    let Some(larger) = larger(present, shared, segment) else {
-        let faster_disk = Repair::new(
-            "the buffers are large, so the disk of the WAL is the limit: write less WAL, or put pg_wal on a \
-                       faster disk",
+fn repair(server: &Server, larger: Option<u64>) -> Repair {
+    let Some(larger) = larger else {
+        return Repair::new(
+            "the buffers are large, so the disk of the WAL is the limit: write less WAL, or put pg_wal on a faster disk",
             "the server must stand still while pg_wal is moved",
-        )
-        .needs(Restart::Server);
-        return (faster_disk, None);
+        );
     };
     let risk = "as much memory less for other work";
-    server.setting_at_start("wal_buffers", &size(larger), "let more WAL wait for one write, and measure", risk)
+    server.setting("wal_buffers", &size(larger), "let more WAL wait for one write, and measure", risk)
 }
 
 /// The buffers to try, in bytes: twice as much, or what the table of settings says. `None` if they are the largest. No

@@ -6,7 +6,7 @@ use crate::check::{Check, Look, Looked, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::{Database, Server};
 use millstream_model::quantity::count;
-use millstream_model::{Class, Danger, Finding, Level, Repair, Restart};
+use millstream_model::{Class, Danger, Finding, Level, Repair};
 use millstream_pg::{Error, quote_identifier};
 use tokio_postgres::{Client, Row};
 
@@ -79,25 +79,21 @@ async fn tables(database: &Database, task: Task) -> Looked {
     let rows = client.query(include_str!("wraparound.sql"), &[&least.xid, &least.mxid, &ROWS_MAX]).await?;
     let found = rows.iter().map(|row| {
         let name: String = row.get("name");
-        let (sentence, commands, risk) = match row.get("temporary") {
+        let repair = match row.get("temporary") {
             true => {
-                ("end the session that has this temporary table", Vec::new(), "the session loses its temporary tables")
+                Repair::new("end the session that has this temporary table", "the session loses its temporary tables")
             }
-            false => (
+            false => Repair::new(
                 "freeze the table now, beside other work",
-                vec![format!("vacuum (freeze, verbose) {name}")],
                 "it reads the whole table, and writes what was not frozen",
-            ),
+            )
+            .run([format!("vacuum (freeze, verbose) {name}")]),
         };
-        let (sentence, risk) = (sentence.to_owned(), risk.to_owned());
-        let repair = Repair { sentence, commands, risk, restart: Restart::Nothing, change: None };
         let sources = ["pg_class.relfrozenxid", "pg_class.relminmxid"];
-        let found =
-            finding(row, &task, &least, &name, sources, repair).with("size", bytes(row, "bytes"), "pg_class.relpages");
-        match row.get("in_progress") {
-            true => found.with("a vacuum is at work", "yes", "pg_stat_progress_vacuum"),
-            false => found,
-        }
+        let at_work = row.get::<_, bool>("in_progress").then_some("yes");
+        finding(row, &task, &least, &name, sources, repair)
+            .with("size", bytes(row, "bytes"), "pg_class.relpages")
+            .with_known("a vacuum is at work", at_work, "pg_stat_progress_vacuum")
     });
     Ok(found.collect())
 }
