@@ -123,7 +123,7 @@ fn finding(row: &Row, cause: Cause, task: &Task) -> Finding {
     let source = "pg_stat_all_tables";
     task.finding(level, name, sentence)
         .with("dead rows", quantity::count(dead), source)
-        .with("autovacuum starts at", count(row, "trigger"), "pg_settings, pg_class.reloptions")
+        .with("autovacuum starts at", count(row, "starts_at"), "pg_settings, pg_class.reloptions")
         .with("size", bytes(row, "bytes"), "pg_class.relpages, or from the rows")
         .with("last vacuum", last, source)
         .unless("the table has just reached that number, and autovacuum comes to it soon")

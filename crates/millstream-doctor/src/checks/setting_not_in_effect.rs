@@ -27,7 +27,7 @@ async fn look(server: &Server, task: Task) -> Looked {
         false => Vec::new(),
     };
     let lines: Vec<Line> = lines.iter().map(Line::of).collect();
-    let settings = client.query(include_str!("setting_not_in_effect.sql"), &[]).await?;
+    let settings = client.query("select * from pg_settings order by name", &[]).await?;
     let settings: Vec<Setting> = settings.iter().map(Setting::of).collect();
     let why = "the configuration files; grant select on pg_file_settings and execute on pg_show_all_file_settings to this role";
     Ok(seen(&lines, &settings, &task).but((!allowed).then(|| why.to_owned())))
