@@ -2,7 +2,7 @@
 
 use super::number::{number, percent, with_analyzed};
 use super::pgstattuple::Meter;
-use super::together::{LOOKED_AT_MAX, SMALLER_MAX, Together};
+use super::together::{ESTIMATE, LOOKED_AT_MAX, Together};
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
@@ -18,9 +18,6 @@ pub(super) const CHECK: Check = Check {
     manual: include_str!("index_bloat.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
-
-/// Where the free space comes from if it was not measured.
-const ESTIMATE: &str = "estimate from pg_stats";
 
 async fn look(database: &Database, task: Task) -> Looked {
     let (least, percent) = (task.threshold("index_mb") * 1e6, task.threshold("percent"));
@@ -43,31 +40,15 @@ async fn look(database: &Database, task: Task) -> Looked {
             task.keep(finding);
         }
     }
-    let smaller = least / SMALLER_MAX;
-    let rows = client.query(sql, &[&smaller, &percent, &LOOKED_AT_MAX, &Some(least), &LOOKED_AT_MAX]).await?;
-    if let Some(found) = of_small(&Together::of(&rows), database, &task) {
-        task.keep(found);
+    let small = Together::read(database, sql, least, percent).await?;
+    if small.is_much(least) {
+        let commands = small.worst().iter().map(|name| format!("reindex index concurrently {name}"));
+        let finding = small
+            .finding(&task, database, "rebuild", "indexes")
+            .repaired("build them again, one by one, beside other sessions", "each waits for long transactions");
+        task.keep(finding.run(commands));
     }
     Ok(Seen::default().but(meter.unseen("large indexes", rows.len())))
-}
-
-/// A finding about indexes that are too small alone.
-fn of_small(indexes: &Together, database: &Database, task: &Task) -> Option<Finding> {
-    let Together { size, free, .. } = *indexes;
-    if indexes.count() == 0 || (size as f64) < task.threshold("index_mb") * 1e6 {
-        return None;
-    }
-    let (count, share) = (indexes.count(), indexes.share());
-    let sentence = format!("a rebuild would make {count} small indexes together at least {share:.0} % smaller");
-    Some(
-        task.finding(Level::Info, database.name.clone(), sentence)
-            .wastes(free)
-            .with("size", bytes(size), "pg_class.relpages")
-            .with("a rebuild gives back", bytes(free), ESTIMATE)
-            .with("the worst", indexes.worst().join(", "), ESTIMATE)
-            .repaired("build them again, one by one, beside other sessions", "each waits for long transactions")
-            .run(indexes.worst().iter().map(|name| format!("reindex index concurrently {name}"))),
-    )
 }
 
 /// Size of the index if it were built now: its leaves, the first page and the root.

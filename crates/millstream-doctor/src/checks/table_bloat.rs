@@ -3,7 +3,7 @@
 use super::command;
 use super::number::{number, percent, with_analyzed};
 use super::pgstattuple::Meter;
-use super::together::{LOOKED_AT_MAX, SMALLER_MAX, Together};
+use super::together::{ESTIMATE, LOOKED_AT_MAX, Together};
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
@@ -34,39 +34,17 @@ async fn look(database: &Database, task: Task) -> Looked {
             None => meter.unknown += 1,
         }
     }
-    let smaller = least / SMALLER_MAX;
-    let rows = client.query(sql, &[&smaller, &percent, &LOOKED_AT_MAX, &Some(least), &LOOKED_AT_MAX]).await?;
-    if let Some(found) = of_small(&Together::of(&rows), database, &task) {
-        task.keep(found);
+    let small = Together::read(database, sql, least, percent).await?;
+    if small.is_much(least) && small.free as f64 >= task.threshold("free_mb") * 1e6 {
+        let commands = small.worst().iter().map(|name| format!("vacuum (full, analyze) {name}"));
+        let finding = small.finding(&task, database, "rewrite", "tables");
+        let finding = finding.unless("their rows are dead and not vacuumed yet").repaired(
+            "first see that dead-tuples finds nothing, or they grow again; then rewrite them, one by one",
+            "vacuum full locks each table while it is rewritten",
+        );
+        task.keep(finding.run(commands));
     }
     Ok(Seen::default().but(meter.unseen("large tables", rows.len())))
-}
-
-/// Where the free space comes from if it was not measured.
-const ESTIMATE: &str = "estimate from pg_stats";
-
-/// A finding about tables that are too small alone.
-fn of_small(tables: &Together, database: &Database, task: &Task) -> Option<Finding> {
-    let Together { size, free, .. } = *tables;
-    let least = |name| task.threshold(name) * 1e6;
-    if tables.count() == 0 || (size as f64) < least("table_mb") || (free as f64) < least("free_mb") {
-        return None;
-    }
-    let (count, share) = (tables.count(), tables.share());
-    let sentence = format!("a rewrite would make {count} small tables together at least {share:.0} % smaller");
-    Some(
-        task.finding(Level::Info, database.name.clone(), sentence)
-            .wastes(free)
-            .with("size", bytes(size), "pg_class.relpages")
-            .with("a rewrite gives back", bytes(free), ESTIMATE)
-            .with("the worst", tables.worst().join(", "), ESTIMATE)
-            .unless("their rows are dead and not vacuumed yet")
-            .repaired(
-                "first see that dead-tuples finds nothing, or they grow again; then rewrite them, one by one",
-                "vacuum full locks each table while it is rewritten",
-            )
-            .run(tables.worst().iter().map(|name| format!("vacuum (full, analyze) {name}"))),
-    )
 }
 
 /// How the space of a table is used, in bytes.
