@@ -1,7 +1,7 @@
 //! What is examined: a server, and its databases.
 
 use crate::check::Stop;
-use crate::limits::{LOCK_TIME_MAX_MS, STATEMENT_TIME_MAX_MS};
+use crate::limits::{LOCK_TIME_MAX_MS, ROWS_MAX, STATEMENT_TIME_MAX_MS};
 use crate::partition::Roots;
 use crate::recent::Earlier;
 use crate::statement::Statements;
@@ -11,6 +11,8 @@ use millstream_pg::{ConnInfo, Connection, Error, SessionSettings, connect, ensur
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::sync::OnceCell;
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 /// A server under examination.
 #[derive(Debug)]
@@ -157,6 +159,11 @@ impl Server {
         Repair { sentence, commands, risk, restart: Restart::Reload, change }
     }
 
+    /// Asks for the rows of a check, the worst first. The last parameter says how many they are at most.
+    pub(crate) async fn worst(&self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
+        worst(&self.session, sql, parameters).await
+    }
+
     /// Why other sessions are not seen, if they are not.
     pub(crate) fn blind_to_sessions(&self) -> Option<String> {
         match (self.may_monitor, self.tracks_activities) {
@@ -201,6 +208,11 @@ impl Database {
             earlier: server.earlier.clone(),
             statements: OnceCell::new(),
         })
+    }
+
+    /// Asks for the rows of a check, the worst first. The last parameter says how many they are at most.
+    pub(crate) async fn worst(&self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
+        worst(&self.session, sql, parameters).await
     }
 
     /// `Err`: why the work of its own sessions is not counted. A standby counts its own.
@@ -286,6 +298,19 @@ async fn restrict(session: &Connection) -> Result<(), Error> {
         timeouts()
     );
     Ok(session.client.batch_execute(&sql).await?)
+}
+
+async fn worst(session: &Connection, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
+    Ok(session.client.query(sql, &[parameters, &[&ROWS_MAX]].concat()).await?)
+}
+
+/// Makes the server's refusal an answer. A lost connection stays an error.
+pub(crate) fn or_refusal<T>(result: Result<T, impl Into<Error>>) -> Result<Result<T, String>, Error> {
+    match result.map_err(Into::into) {
+        Ok(value) => Ok(Ok(value)),
+        Err(Error::Server { message, .. }) => Ok(Err(message)),
+        Err(error) => Err(error),
+    }
 }
 
 fn timeouts() -> String {

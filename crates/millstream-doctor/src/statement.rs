@@ -1,6 +1,7 @@
 //! The statements that the server has counted (`pg_stat_statements`).
 
 use crate::limits::{STATEMENT_BYTES_MAX, STATEMENT_SHOWN_MAX, STATEMENTS_MAX};
+use crate::server::or_refusal;
 use millstream_model::Finding;
 use millstream_model::quantity;
 use millstream_pg::{Error, fill, quote_identifier};
@@ -206,11 +207,8 @@ pub(crate) async fn without_constants(client: &Client, ids: &[i64]) -> Result<BT
         "select queryid, min(query) from {}.pg_stat_statements where queryid = any($1) and query <> $2 group by queryid",
         quote_identifier(&schema)
     );
-    match client.query(&sql, &[&ids, &HIDDEN]).await.map_err(Error::from) {
-        Ok(rows) => Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect()),
-        Err(Error::Server { .. }) => Ok(BTreeMap::new()),
-        Err(error) => Err(error),
-    }
+    let rows = or_refusal(client.query(&sql, &[&ids, &HIDDEN]).await)?;
+    Ok(rows.unwrap_or_default().iter().map(|row| (row.get(0), row.get(1))).collect())
 }
 
 /// A statement as a report shows it: on one line, and not too long.

@@ -2,7 +2,6 @@
 
 use super::number::{number, percent};
 use crate::check::{Check, Look, Looked, Seen, Task};
-use crate::limits::ROWS_MAX;
 use crate::server::Server;
 use crate::statement::{shown, without_constants};
 use millstream_model::quantity::age;
@@ -20,9 +19,8 @@ pub(super) const CHECK: Check = Check {
 };
 
 async fn look(server: &Server, task: Task) -> Looked {
-    let sql = include_str!("blocked_session.sql");
     let client = &server.session.client;
-    let rows = client.query(sql, &[&task.threshold("seconds"), &ROWS_MAX]).await?;
+    let rows = server.worst(include_str!("blocked_session.sql"), &[&task.threshold("seconds")]).await?;
     let ids: Vec<i64> =
         rows.iter().filter(|row| is_counted(row.get("words"))).filter_map(|row| row.get("query_id")).collect();
     let texts = if ids.is_empty() { BTreeMap::new() } else { without_constants(client, &ids).await? };

@@ -2,7 +2,6 @@
 
 use super::command;
 use crate::check::{Check, Look, Looked, Task};
-use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::{Class, Danger, Level};
 
@@ -16,7 +15,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 async fn look(database: &Database, task: Task) -> Looked {
-    let rows = database.session.client.query(include_str!("collation_version.sql"), &[&ROWS_MAX]).await?;
+    let rows = database.worst(include_str!("collation_version.sql"), &[]).await?;
     let found = rows.iter().map(|row| {
         let (kind, name): (&str, String) = (row.get("kind"), row.get("name"));
         let (built, present): (String, String) = (row.get("built"), row.get("present"));

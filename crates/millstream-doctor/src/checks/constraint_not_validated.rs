@@ -3,7 +3,6 @@
 use super::definition::definition;
 use super::number::count;
 use crate::check::{Check, Look, Looked, Task};
-use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::{Class, Level};
 
@@ -17,8 +16,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 async fn look(database: &Database, task: Task) -> Looked {
-    let sql = include_str!("constraint_not_validated.sql");
-    let rows = database.session.client.query(sql, &[&ROWS_MAX]).await?;
+    let rows = database.worst(include_str!("constraint_not_validated.sql"), &[]).await?;
     let found = rows.iter().filter_map(|row| {
         let definition = definition(row)?;
         let (table, name): (String, String) = (row.get("table_name"), row.get("name"));

@@ -3,11 +3,11 @@
 use super::number::with_analyzed;
 use crate::check::{Check, Look, Looked, Seen, Stop, Task};
 use crate::limits::PROOF_TIME_MAX;
-use crate::server::{Database, Server};
+use crate::server::{Database, Server, or_refusal};
 use crate::statement::Counted;
 use millstream_model::quantity::{count, whole};
 use millstream_model::{Class, Finding, Level};
-use millstream_pg::{ConnInfo, Error};
+use millstream_pg::ConnInfo;
 use std::collections::BTreeSet;
 use tokio::time::Instant;
 use tokio_postgres::Row;
@@ -125,12 +125,11 @@ async fn compared(planner: &ConnInfo, database: &Database, row: &Row, rewrite: &
     let sql =
         format!("select count(*) from (({own} except ({other})) union all (({other}) except {own})) as different");
     session.client.batch_execute("set default_transaction_read_only = on").await?;
-    match session.client.query_one(&sql, &[]).await.map_err(Error::from) {
-        Ok(row) if row.get::<_, i64>(0) == 0 => Ok("the same values".to_owned()),
-        Ok(row) => Ok(format!("{} values differ", row.get::<_, i64>(0))),
-        Err(Error::Server { message, .. }) => Ok(format!("not compared: {message}")),
-        Err(error) => Err(error.into()),
-    }
+    Ok(match or_refusal(session.client.query_one(&sql, &[]).await)? {
+        Ok(row) if row.get::<_, i64>(0) == 0 => "the same values".to_owned(),
+        Ok(row) => format!("{} values differ", row.get::<_, i64>(0)),
+        Err(message) => format!("not compared: {message}"),
+    })
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use super::definition::definition;
 use super::number::{bytes, count, number};
 use crate::check::{Check, Look, Looked, Task};
-use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::{Class, Level};
 
@@ -17,7 +16,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 async fn look(database: &Database, task: Task) -> Looked {
-    let rows = database.session.client.query(include_str!("duplicate_index.sql"), &[&ROWS_MAX]).await?;
+    let rows = database.worst(include_str!("duplicate_index.sql"), &[]).await?;
     let found = rows.iter().filter_map(|row| {
         let definition = definition(row)?;
         let (name, kept): (String, String) = (row.get("name"), row.get("kept"));

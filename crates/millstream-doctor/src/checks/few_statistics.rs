@@ -2,7 +2,6 @@
 
 use super::number::with_analyzed;
 use crate::check::{Check, Look, Looked, Seen, Task};
-use crate::limits::ROWS_MAX;
 use crate::server::{Database, Server};
 use millstream_model::{Class, Level};
 use millstream_pg::sizing::STATISTICS;
@@ -39,7 +38,7 @@ async fn look_at_server(server: &Server, task: Task) -> Looked {
 
 async fn look(database: &Database, task: Task) -> Looked {
     let (target, rows) = (task.threshold("target"), task.threshold("rows"));
-    let found = database.session.client.query(include_str!("few_statistics.sql"), &[&target, &rows, &ROWS_MAX]).await?;
+    let found = database.worst(include_str!("few_statistics.sql"), &[&target, &rows]).await?;
     let findings = found.iter().map(|row| {
         let (table, column, kept): (String, String, i32) =
             (row.get("table_name"), row.get("column"), row.get("target"));

@@ -4,7 +4,7 @@ use super::definition::definition;
 use super::new_index;
 use super::number::{count, with_analyzed};
 use crate::check::{Check, Look, Looked, Task};
-use crate::limits::{FINDINGS_MAX, ROWS_MAX};
+use crate::limits::FINDINGS_MAX;
 use crate::server::Database;
 use millstream_model::{Class, Level};
 
@@ -19,9 +19,7 @@ pub(super) const CHECK: Check = Check {
 
 async fn look(database: &Database, task: Task) -> Looked {
     database.counts.clone()?;
-    let sql = include_str!("foreign_key_without_index.sql");
-    let client = &database.session.client;
-    let rows = client.query(sql, &[&task.threshold("rows"), &ROWS_MAX]).await?;
+    let rows = database.worst(include_str!("foreign_key_without_index.sql"), &[&task.threshold("rows")]).await?;
     let mut found = Vec::new();
     for (n, row) in rows.iter().enumerate() {
         let Some(definition) = definition(row) else { continue };
@@ -36,7 +34,7 @@ async fn look(database: &Database, task: Task) -> Looked {
         };
         // What comes after these is not reported.
         let change = match n < FINDINGS_MAX && !is_partitioned {
-            true => new_index::change(client, row.get("schema"), row.get("table"), &clause).await?,
+            true => new_index::change(&database.session.client, row.get("schema"), row.get("table"), &clause).await?,
             false => None,
         };
         let partitions = is_partitioned.then(|| count(row, "tables"));

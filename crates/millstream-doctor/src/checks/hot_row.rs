@@ -2,7 +2,6 @@
 
 use super::number::{count, number};
 use crate::check::{Check, Look, Looked, Task};
-use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::quantity;
 use millstream_model::{Class, Level};
@@ -21,8 +20,8 @@ async fn look(database: &Database, task: Task) -> Looked {
     let [rows, updates, per_row, per_second] =
         ["rows", "updates", "per_row", "per_second"].map(|name| task.threshold(name));
     let sql = include_str!("hot_row.sql");
-    let (client, seconds) = (&database.session.client, database.counted_seconds);
-    let found = client.query(sql, &[&rows, &updates, &per_row, &per_second, &ROWS_MAX, &seconds]).await?;
+    let seconds = database.counted_seconds;
+    let found = database.worst(sql, &[&rows, &updates, &per_row, &per_second, &seconds]).await?;
     let findings = found.iter().map(|row| {
         let (live, updated, waiting) = (number(row, "live"), number(row, "updates"), number(row, "waiting"));
         let whose = match live {

@@ -1,13 +1,13 @@
 -- Small tables with very many updates of each row. $1: larger tables do not count, in rows. $2, $3: least number of
--- updates of the table, and of each row. $4: least number of updates a second. $5: at most so many. $6: seconds for which the
--- database has counted.
+-- updates of the table, and of each row. $4: least number of updates a second. $5: seconds for which the database
+-- has counted. $6: at most so many.
 select
     format('%I.%I', n.nspname, c.relname) as name,
     s.live,
     s.updates,
     s.updates / s.live as per_row,
     (select count(*) from pg_locks as l where l.relation = c.oid and l.locktype = 'tuple' and not l.granted) as waiting,
-    s.updates / $6::float8 as per_second
+    s.updates / $5::float8 as per_second
 from
     pg_class as c
     join pg_namespace as n on n.oid = c.relnamespace and n.nspname not in ('pg_catalog', 'information_schema', 'pg_toast')
@@ -20,7 +20,7 @@ where
     and s.live between 1 and $1::float8
     and s.updates >= $2::float8
     and s.updates >= $3::float8 * s.live
-    and s.updates >= $4::float8 * $6::float8
+    and s.updates >= $4::float8 * $5::float8
 order by
     updates desc, name
-limit $5
+limit $6

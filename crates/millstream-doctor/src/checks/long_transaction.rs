@@ -2,7 +2,6 @@
 
 use super::number::count;
 use crate::check::{Check, Look, Looked, Seen, Task};
-use crate::limits::ROWS_MAX;
 use crate::server::Server;
 use millstream_model::quantity::age;
 use millstream_model::{Class, Finding, Level, Repair};
@@ -20,8 +19,7 @@ pub(super) const CHECK: Check = Check {
 
 async fn look(server: &Server, task: Task) -> Looked {
     let (idle, active) = (task.threshold("idle_seconds"), task.threshold("active_seconds"));
-    let sql = include_str!("long_transaction.sql");
-    let rows = server.session.client.query(sql, &[&idle, &active, &ROWS_MAX]).await?;
+    let rows = server.worst(include_str!("long_transaction.sql"), &[&idle, &active]).await?;
     Ok(rows.iter().map(|row| finding(row, &task)).collect::<Seen>().but(server.blind_to_sessions()))
 }
 

@@ -9,7 +9,7 @@ use crate::check::{Check, Look, Looked, Task};
 use crate::index::{
     ExaminedTable, Explanation, Mismatch, Missed, NewIndex, PATTERN, explain, is_uncertain, tables, with_patterns,
 };
-use crate::limits::{PROVEN_TABLES_MAX, ROWS_MAX};
+use crate::limits::PROVEN_TABLES_MAX;
 use crate::server::{Database, Server};
 use crate::statement::{Counted, Statements};
 use millstream_model::words::option;
@@ -41,7 +41,7 @@ async fn look(server: &Server, database: &Database, task: Task) -> Looked {
 async fn suspected(database: &Database, task: &Task, statements: &Statements) -> Looked {
     database.counts.clone()?;
     let (rows, reads) = (task.threshold("rows"), task.threshold("reads"));
-    let found = database.session.client.query(include_str!("missed_index.sql"), &[&rows, &reads, &ROWS_MAX]).await?;
+    let found = database.worst(include_str!("missed_index.sql"), &[&rows, &reads]).await?;
     let texts: Vec<Text<'_>> = statements.queries().into_iter().map(Text::of).collect();
     let suspicions = found.iter().filter_map(|row| suspicion(row, task, &texts));
     // What is suspected rests on the counters of the indexes, and not on those of the statements.

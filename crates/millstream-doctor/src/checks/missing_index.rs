@@ -4,9 +4,9 @@ use super::command::spelled;
 use super::new_index;
 use super::number::{count, size};
 use super::proof::without;
-use crate::check::{Check, Look, Looked, Task};
+use crate::check::{Check, Look, Looked, Stop, Task};
 use crate::index::{Candidate, KnownTables, Need, Trial, Wish, candidates, try_candidate, with_limit, with_patterns};
-use crate::limits::{CANDIDATES_MAX, PROOF_TIME_MAX, ROWS_MAX};
+use crate::limits::{CANDIDATES_MAX, PROOF_TIME_MAX};
 use crate::server::{Database, Server};
 use crate::statement::{Counted, Statements};
 use millstream_model::words::option;
@@ -96,7 +96,7 @@ async fn look(server: &Server, database: &Database, task: Task) -> Looked {
 async fn suspected(database: &Database, task: &Task, statements: &Statements) -> Looked {
     database.counts.clone()?;
     let (rows, reads) = (task.threshold("rows"), task.threshold("reads"));
-    let found = database.session.client.query(include_str!("missing_index.sql"), &[&rows, &reads, &ROWS_MAX]).await?;
+    let found = database.worst(include_str!("missing_index.sql"), &[&rows, &reads]).await?;
     let suspicions = found.iter().filter_map(|row| suspicion(row, task, statements));
     Ok(suspicions.map(|finding| finding.counted(database.counted_seconds)).collect())
 }
@@ -173,16 +173,16 @@ async fn proven(planner: &ConnInfo, database: &Database, task: &Task) -> Looked 
         }
         let needs: Vec<(&str, &Need)> = statements.iter().map(|(place, need)| (texts[*place].as_str(), need)).collect();
         match try_candidate(&mut session.client, &candidate, &needs, wish.times(&candidate)).await {
-            Ok(Ok(trial)) => {
+            Ok(trial) => {
                 let served = statements.iter().zip(&trial.costs).filter_map(|((place, need), after)| {
                     Some(Served { place: *place, statement: often[*place], before: need.cost, after: (*after)? })
                 });
                 let served = served.collect();
                 tried.push(Tried { candidate, trial, served });
             }
-            Err(error) if session.client.is_closed() => return Err(error.into()),
-            Ok(Err(message)) => untried = untried.or(Some(format!("indexes that cannot be tried: {message}"))),
-            Err(error) => untried = untried.or(Some(format!("indexes that cannot be tried: {error}"))),
+            Err(stop) if session.client.is_closed() => return Err(stop),
+            Err(Stop::Unseen(why)) => untried = untried.or(Some(format!("indexes that cannot be tried: {why}"))),
+            Err(Stop::Failed(error)) => untried = untried.or(Some(format!("indexes that cannot be tried: {error}"))),
         }
     }
     for one in joined(best(tried, task.threshold("percent"))) {

@@ -1,7 +1,6 @@
 //! Check `narrow-key`: keys that run out of numbers, and get them from no sequence.
 
 use crate::check::{Check, Look, Looked, Seen, Task};
-use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::quantity::count;
 use millstream_model::{Class, Danger, Level};
@@ -17,7 +16,7 @@ pub(super) const CHECK: Check = Check {
 
 async fn look(database: &Database, task: Task) -> Looked {
     let share = task.threshold("percent") / 100.0;
-    let rows = database.session.client.query(include_str!("narrow_key.sql"), &[&share, &ROWS_MAX]).await?;
+    let rows = database.worst(include_str!("narrow_key.sql"), &[&share]).await?;
     let found = rows.iter().map(|row| {
         let (table, column): (String, String) = (row.get("table_name"), row.get("column_name"));
         let (largest, end): (i64, i64) = (row.get("largest"), row.get("end_value"));

@@ -1,7 +1,6 @@
 //! Check `never-analyzed`: tables of which the planner has no statistics.
 
 use crate::check::{Check, Look, Looked, Seen, Task};
-use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::quantity::{count, whole};
 use millstream_model::{Class, Finding, Level};
@@ -20,7 +19,7 @@ async fn look(database: &Database, task: Task) -> Looked {
     // A standby has the statistics of its primary, but not the counters, which only say where to look.
     let client = &database.session.client;
     let on: bool = client.query_one("select current_setting('autovacuum')::bool", &[]).await?.get(0);
-    let rows = client.query(include_str!("never_analyzed.sql"), &[&task.threshold("rows"), &ROWS_MAX]).await?;
+    let rows = database.worst(include_str!("never_analyzed.sql"), &[&task.threshold("rows")]).await?;
     let (known, unknown): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.get::<_, bool>("is_known"));
     let seen: Seen = known.into_iter().map(|row| finding(row, on, &task)).collect();
     let why = "tables that this role may not read; grant select on them or pg_read_all_data to it";

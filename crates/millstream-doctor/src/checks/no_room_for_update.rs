@@ -2,7 +2,6 @@
 
 use super::number::{count, number, percent};
 use crate::check::{Check, Look, Looked, Task};
-use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::{Class, Level};
 
@@ -18,8 +17,7 @@ pub(super) const CHECK: Check = Check {
 async fn look(database: &Database, task: Task) -> Looked {
     database.counts.clone()?;
     let [updates, rows, most] = ["updates", "rows", "percent"].map(|name| task.threshold(name));
-    let sql = include_str!("no_room_for_update.sql");
-    let found = database.session.client.query(sql, &[&updates, &rows, &most, &ROWS_MAX]).await?;
+    let found = database.worst(include_str!("no_room_for_update.sql"), &[&updates, &rows, &most]).await?;
     let findings = found.iter().map(|row| {
         let name: String = row.get("name");
         let share = percent(number(row, "moved"), number(row, "updates"));

@@ -3,7 +3,6 @@
 use super::definition::definition;
 use super::number::{bytes, count, number};
 use crate::check::{Check, Look, Looked, Task};
-use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::{Class, Level};
 
@@ -18,7 +17,7 @@ pub(super) const CHECK: Check = Check {
 
 async fn look(database: &Database, task: Task) -> Looked {
     let (least, sql) = (task.threshold("index_mb") * 1e6, include_str!("prefix_index.sql"));
-    let rows = database.session.client.query(sql, &[&least, &ROWS_MAX]).await?;
+    let rows = database.worst(sql, &[&least]).await?;
     let found = rows.iter().filter_map(|row| {
         let definition = definition(row)?;
         let (name, longer): (String, String) = (row.get("name"), row.get("longer"));

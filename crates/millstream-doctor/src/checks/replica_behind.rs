@@ -2,7 +2,6 @@
 
 use super::number::{bytes, number};
 use crate::check::{Check, Look, Looked, Seen, Task};
-use crate::limits::ROWS_MAX;
 use crate::server::Server;
 use millstream_model::quantity::{self, age};
 use millstream_model::{Class, Finding, Level};
@@ -23,8 +22,7 @@ pub(super) const CHECK: Check = Check {
 /// What the server sees that sends the WAL.
 async fn replicas(server: &Server, task: Task) -> Looked {
     let (least, seconds) = (task.threshold("mb") * 1e6, task.threshold("seconds"));
-    let sql = include_str!("replica_behind.sql");
-    let rows = server.session.client.query(sql, &[&least, &seconds, &ROWS_MAX]).await?;
+    let rows = server.worst(include_str!("replica_behind.sql"), &[&least, &seconds]).await?;
     let hidden = (!server.may_monitor).then(|| "replicas; grant pg_monitor to this role to see them".to_owned());
     Ok(rows.iter().map(|row| replica(row, &task)).collect::<Seen>().but(hidden))
 }

@@ -1,7 +1,6 @@
 //! Check `replication-slot`: slots that hold much WAL, or have lost it.
 
 use crate::check::{Check, Look, Looked, Task};
-use crate::limits::ROWS_MAX;
 use crate::server::Server;
 use millstream_model::quantity::bytes;
 use millstream_model::{Class, Danger, Finding, Level, Repair};
@@ -18,8 +17,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 async fn look(server: &Server, task: Task) -> Looked {
-    let sql = include_str!("replication_slot.sql");
-    let rows = server.session.client.query(sql, &[&task.threshold("times"), &ROWS_MAX]).await?;
+    let rows = server.worst(include_str!("replication_slot.sql"), &[&task.threshold("times")]).await?;
     Ok(rows.iter().map(|row| finding(row, &task)).collect())
 }
 

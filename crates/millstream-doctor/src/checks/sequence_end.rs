@@ -1,7 +1,6 @@
 //! Check `sequence-end`: sequences that run out of numbers.
 
 use crate::check::{Check, Look, Looked, Seen, Task};
-use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::{Class, Danger, Finding, Level};
 use tokio_postgres::Row;
@@ -16,14 +15,13 @@ pub(super) const CHECK: Check = Check {
 };
 
 async fn look(database: &Database, task: Task) -> Looked {
-    let client = &database.session.client;
     let share = task.threshold("percent") / 100.0;
-    let rows = client.query(include_str!("sequence_end.sql"), &[&share, &ROWS_MAX]).await?;
+    let rows = database.worst(include_str!("sequence_end.sql"), &[&share]).await?;
     // The last value of a sequence that the role may not read is null.
     let hidden = "select count(*) from pg_sequence join pg_class as c on c.oid = seqrelid and c.relpersistence <> 't' \
                   where not pg_has_role('pg_read_all_data', 'usage') \
                   and not has_sequence_privilege(seqrelid, 'select, usage')";
-    let hidden: i64 = client.query_one(hidden, &[]).await?.get(0);
+    let hidden: i64 = database.session.client.query_one(hidden, &[]).await?.get(0);
     let unseen = (hidden > 0).then(|| {
         format!("sequences that this role may not read: {hidden}; grant pg_read_all_data to it, or select on them")
     });

@@ -2,7 +2,6 @@
 
 use super::number::count;
 use crate::check::{Check, Look, Looked, Task};
-use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::{Class, Level};
 
@@ -16,8 +15,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 async fn look(database: &Database, task: Task) -> Looked {
-    let sql = include_str!("table_without_key.sql");
-    let rows = database.session.client.query(sql, &[&task.threshold("rows"), &ROWS_MAX]).await?;
+    let rows = database.worst(include_str!("table_without_key.sql"), &[&task.threshold("rows")]).await?;
     let found = rows.iter().map(|row| {
         let name: String = row.get("name");
         let (level, sentence) = match row.get::<_, Option<String>>("publication") {

@@ -3,7 +3,7 @@
 use super::number::{needs, number, size};
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::STATEMENT_BYTES_MAX;
-use crate::server::Database;
+use crate::server::{Database, or_refusal};
 use crate::statement::{schema, shown};
 use millstream_model::quantity::{bytes, count};
 use millstream_model::{Class, Finding, Level, Repair};
@@ -91,12 +91,9 @@ impl Writer {
         let client = &database.session.client;
         let Ok(schema) = schema(client).await? else { return Ok(None) };
         let sql = fill!(include_str!("temporary_files_role.sql"), schema = quote_identifier(&schema));
-        match client.query_opt(&sql, &[&STATEMENT_BYTES_MAX]).await.map_err(Error::from) {
-            Ok(row) => Ok(row.as_ref().map(Self::of)),
-            // The server has not loaded the library.
-            Err(Error::Server { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
+        // The server may not have loaded the library.
+        let row = or_refusal(client.query_opt(&sql, &[&STATEMENT_BYTES_MAX]).await)?;
+        Ok(row.ok().flatten().as_ref().map(Self::of))
     }
 
     fn of(row: &Row) -> Self {

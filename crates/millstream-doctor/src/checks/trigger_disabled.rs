@@ -1,7 +1,6 @@
 //! Check `trigger-disabled`: triggers that do not run, among them those that enforce foreign keys.
 
 use crate::check::{Check, Look, Looked, Task};
-use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::{Class, Danger, Level};
 
@@ -15,7 +14,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 async fn look(database: &Database, task: Task) -> Looked {
-    let rows = database.session.client.query(include_str!("trigger_disabled.sql"), &[&ROWS_MAX]).await?;
+    let rows = database.worst(include_str!("trigger_disabled.sql"), &[]).await?;
     let found = rows.iter().map(|row| {
         let (table, name): (String, String) = (row.get("table_name"), row.get("name"));
         let states = row.get::<_, String>("states");

@@ -2,7 +2,6 @@
 
 use super::number::bytes;
 use crate::check::{Check, Look, Looked, Task};
-use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::{Class, Danger, Level};
 
@@ -17,7 +16,7 @@ pub(super) const CHECK: Check = Check {
 
 async fn look(database: &Database, task: Task) -> Looked {
     let least = task.threshold("table_mb") * 1e6;
-    let rows = database.session.client.query(include_str!("unlogged_table.sql"), &[&least, &ROWS_MAX]).await?;
+    let rows = database.worst(include_str!("unlogged_table.sql"), &[&least]).await?;
     let found = rows.iter().map(|row| {
         let name: String = row.get("name");
         task.finding(Level::Info, name.clone(), "a crash of the server empties this table")

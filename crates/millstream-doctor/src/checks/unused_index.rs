@@ -3,7 +3,6 @@
 use super::definition::definition;
 use super::number::{bytes, count, needs, number};
 use crate::check::{Check, Look, Looked, Task};
-use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::quantity::age;
 use millstream_model::{Class, Level};
@@ -22,7 +21,7 @@ async fn look(database: &Database, task: Task) -> Looked {
     let (needed, counted) = (task.threshold("days") * 86_400.0, database.sure_seconds);
     needs("which indexes no query uses", "of counters", needed, counted)?;
     let (least, sql) = (task.threshold("index_mb") * 1e6, include_str!("unused_index.sql"));
-    let rows = database.session.client.query(sql, &[&least, &ROWS_MAX]).await?;
+    let rows = database.worst(sql, &[&least]).await?;
     let found = rows.iter().filter_map(|row| {
         let definition = definition(row)?;
         let (name, table): (String, String) = (row.get("name"), row.get("table_name"));

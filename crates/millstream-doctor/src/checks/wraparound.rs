@@ -3,7 +3,6 @@
 use super::command;
 use super::number::{bytes, number};
 use crate::check::{Check, Look, Looked, Task};
-use crate::limits::ROWS_MAX;
 use crate::server::{Database, Server};
 use millstream_model::quantity::count;
 use millstream_model::{Class, Danger, Finding, Level, Repair};
@@ -42,9 +41,8 @@ async fn least(client: &Client, task: &Task) -> Result<Least, Error> {
 }
 
 async fn databases(server: &Server, task: Task) -> Looked {
-    let client = &server.session.client;
-    let least = least(client, &task).await?;
-    let rows = client.query(include_str!("wraparound_databases.sql"), &[&least.xid, &least.mxid, &ROWS_MAX]).await?;
+    let least = least(&server.session.client, &task).await?;
+    let rows = server.worst(include_str!("wraparound_databases.sql"), &[&least.xid, &least.mxid]).await?;
     let found = rows.iter().map(|row| {
         let name: String = row.get("name");
         let quoted = quote_identifier(&name);
@@ -74,9 +72,8 @@ fn freeze(name: &str) -> String {
 }
 
 async fn tables(database: &Database, task: Task) -> Looked {
-    let client = &database.session.client;
-    let least = least(client, &task).await?;
-    let rows = client.query(include_str!("wraparound.sql"), &[&least.xid, &least.mxid, &ROWS_MAX]).await?;
+    let least = least(&database.session.client, &task).await?;
+    let rows = database.worst(include_str!("wraparound.sql"), &[&least.xid, &least.mxid]).await?;
     let found = rows.iter().map(|row| {
         let name: String = row.get("name");
         let repair = match row.get("temporary") {

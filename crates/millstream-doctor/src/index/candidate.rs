@@ -7,11 +7,13 @@ use super::condition::{Condition, FOREIGN, Scope};
 use super::definition::Definition;
 use super::examination::direction;
 use super::plan::Scan;
-use super::probe::{Answer, Probe, Question, hypopg, numbered, or_refusal};
+use super::probe::{Answer, Probe, Question, hypopg, numbered};
 use super::sql::Sql;
 use super::statement::{Statement, of_query};
 use super::{ExaminedTable, Facts, facts};
+use crate::check::Stop;
 use crate::limits::{CANDIDATE_KEYS_MAX, PROVEN_TABLES_MAX};
+use crate::server::or_refusal;
 use millstream_pg::{Error, quote_qualified};
 use std::collections::BTreeSet;
 use tokio_postgres::{Client, Transaction};
@@ -429,17 +431,16 @@ fn fixed(condition: &Condition) -> Option<String> {
         .then(|| condition.sql.bare().tidy().text().to_owned())
 }
 
-/// Plans statements with a candidate. One whose plan does not become `times` cheaper does not use it. The inner `Err` says
-/// why the server or the role does not allow that.
+/// Plans statements with a candidate. One whose plan does not become `times` cheaper does not use it.
 ///
 /// # Errors
-/// The server's.
+/// Why the server or the role does not allow that.
 pub async fn try_candidate(
     client: &mut Client,
     candidate: &Candidate,
     statements: &[(&str, &Need)],
     times: f64,
-) -> Result<Result<Trial, String>, Error> {
+) -> Result<Trial, Stop> {
     let transaction = client.transaction().await?;
     let trial = match hypopg(&transaction, &candidate.table_name()).await? {
         Ok(schema) => Some(planned(&transaction, candidate, statements, &schema).await?),
@@ -447,17 +448,13 @@ pub async fn try_candidate(
     };
     transaction.rollback().await?;
     let mut trial = match trial {
-        Some(Ok(trial)) => trial,
-        Some(Err(message)) => return Ok(Err(message)),
-        None => match estimated(client, candidate, statements, times).await? {
-            Ok(trial) => trial,
-            Err(message) => return Ok(Err(message)),
-        },
+        Some(trial) => trial,
+        None => estimated(client, candidate, statements, times).await?,
     };
     for (cost, (_, need)) in trial.costs.iter_mut().zip(statements) {
         *cost = cost.filter(|cost| need.cost >= times * cost);
     }
-    Ok(Ok(trial))
+    Ok(trial)
 }
 
 /// Plans statements with a hypothetical index.
@@ -466,12 +463,9 @@ async fn planned(
     candidate: &Candidate,
     statements: &[(&str, &Need)],
     hypopg: &str,
-) -> Result<Result<Trial, String>, Error> {
+) -> Result<Trial, Stop> {
     let made = format!("select indexrelid, indexname from {hypopg}.hypopg_create_index($1)");
-    let row = match or_refusal(transaction.query_one(&made, &[&candidate.create()]).await)? {
-        Ok(row) => row,
-        Err(message) => return Ok(Err(message)),
-    };
+    let row = or_refusal(transaction.query_one(&made, &[&candidate.create()]).await)??;
     let (oid, index): (u32, String) = (row.try_get(0)?, row.try_get(1)?);
     let size = format!("select {hypopg}.hypopg_relation_size($1)::float8");
     let bytes = transaction.query_one(&size, &[&oid]).await?.try_get(0)?;
@@ -482,7 +476,7 @@ async fn planned(
         costs.push(is_used.then_some(plan.cost));
     }
     transaction.batch_execute(&format!("select {hypopg}.hypopg_reset()")).await?;
-    Ok(Ok(Trial { costs, bytes, hypothetical: true }))
+    Ok(Trial { costs, bytes, hypothetical: true })
 }
 
 /// Estimates what statements cost with an index, and asks on an empty copy whether it is used.
@@ -491,7 +485,7 @@ async fn estimated(
     candidate: &Candidate,
     statements: &[(&str, &Need)],
     times: f64,
-) -> Result<Result<Trial, String>, Error> {
+) -> Result<Trial, Stop> {
     let mut costs = Vec::new();
     for (_, need) in statements {
         let rows = rows_found(client, candidate, need).await?;
@@ -502,10 +496,7 @@ async fn estimated(
     let bytes = estimated_bytes(client, candidate).await?;
     if costs.iter().any(Option::is_some) {
         let (table, facts) = (candidate.table(), facts(client, &candidate.table()).await?);
-        let probe = match Probe::open(client, &table, &facts.indexes).await? {
-            Ok(probe) => probe,
-            Err(message) => return Ok(Err(message)),
-        };
+        let probe = Probe::open(client, &table, &facts.indexes).await??;
         for (cost, (_, need)) in costs.iter_mut().zip(statements).filter(|(cost, _)| cost.is_some()) {
             let conditions: Vec<&str> = need.conditions.iter().map(String::as_str).collect();
             let question = if candidate.equal.is_empty() && !need.order.is_empty() {
@@ -516,11 +507,11 @@ async fn estimated(
             match probe.ask(&candidate.clause(), question).await? {
                 Answer::Used => {}
                 Answer::NotUsed => *cost = None,
-                Answer::Refused(message) => return Ok(Err(message)),
+                Answer::Refused(message) => return Err(message.into()),
             }
         }
     }
-    Ok(Ok(Trial { costs, bytes, hypothetical: false }))
+    Ok(Trial { costs, bytes, hypothetical: false })
 }
 
 /// Rows that a look-up finds, as the planner estimates them for any value. `None` if the server refuses the question.
@@ -533,11 +524,7 @@ async fn rows_found(client: &mut Client, candidate: &Candidate, need: &Need) -> 
     let transaction = client.transaction().await?;
     let plan = Statement { sql: &sql }.plan(&transaction).await;
     transaction.rollback().await?;
-    match plan {
-        Ok(plan) => Ok(Some(plan.returned)),
-        Err(Error::Server { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
+    Ok(or_refusal(plan)?.ok().map(|plan| plan.returned))
 }
 
 /// Bytes of an index by the widths of its columns.
