@@ -20,13 +20,13 @@ use tokio_postgres::{Client, Transaction};
 
 /// An index that a statement lacks.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Candidate {
+pub(crate) struct Candidate {
     /// Schema of the table.
-    pub schema: String,
+    pub(crate) schema: String,
     /// Name of the table.
-    pub table: String,
+    pub(crate) table: String,
     /// Rows of the table, as the planner estimates.
-    pub rows: f64,
+    pub(crate) rows: f64,
     /// Keys that are compared for equality.
     equal: Vec<String>,
     /// So many of them must come first, because a shorter candidate has them.
@@ -39,9 +39,9 @@ pub struct Candidate {
 
 /// What a statement would use a candidate for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Need {
+pub(crate) struct Need {
     /// The planner's cost of the statement now.
-    pub cost: f64,
+    pub(crate) cost: f64,
     /// The conditions that the index serves, on the table alone.
     conditions: Vec<String>,
     /// The order that it gives, if it finds nothing.
@@ -56,19 +56,19 @@ pub struct Need {
 
 /// What the planner makes of a candidate.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trial {
+pub(crate) struct Trial {
     /// The planner's cost of each statement with it; `None` if it does not use it.
-    pub costs: Vec<Option<f64>>,
+    pub(crate) costs: Vec<Option<f64>>,
     /// Bytes that it would take, by estimate.
-    pub bytes: f64,
+    pub(crate) bytes: f64,
     /// It was planned on the table itself, as a hypothetical index. Otherwise it was tried on an empty copy, and its cost
     /// estimated from the number of rows.
-    pub hypothetical: bool,
+    pub(crate) hypothetical: bool,
 }
 
 /// What the catalog says about tables, each read once.
 #[derive(Debug, Default)]
-pub struct KnownTables {
+pub(crate) struct KnownTables {
     known: Vec<(ExaminedTable, Facts)>,
 }
 
@@ -92,18 +92,18 @@ const FILLED: f64 = 0.9;
 
 impl Candidate {
     /// Its columns and expressions, in order.
-    pub fn keys(&self) -> String {
+    pub(crate) fn keys(&self) -> String {
         self.equal.iter().chain(&self.last).cloned().collect::<Vec<_>>().join(", ")
     }
 
     /// What follows the table's name in `create index`.
-    pub fn clause(&self) -> String {
+    pub(crate) fn clause(&self) -> String {
         let predicate = self.predicate.as_ref().map(|predicate| format!(" where {predicate}"));
         format!("({}){}", self.keys(), predicate.unwrap_or_default())
     }
 
     /// How many keys it has.
-    pub fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         self.equal.len() + self.last.len()
     }
 
@@ -113,13 +113,13 @@ impl Candidate {
     }
 
     /// Whether the other one is the same index, whatever the order of the keys that are compared for equality.
-    pub fn same(&self, other: &Self) -> bool {
+    pub(crate) fn same(&self, other: &Self) -> bool {
         self.is_of(other) && set(&self.equal) == set(&other.equal) && self.last == other.last
     }
 
     /// This candidate with the keys of a shorter one first, so that it serves the shorter one's statements, too. `None` if
     /// it cannot.
-    pub fn with_first(&self, shorter: &Self) -> Option<Self> {
+    pub(crate) fn with_first(&self, shorter: &Self) -> Option<Self> {
         let (own, first) = (set(&self.equal), set(&shorter.equal));
         let keeps = self.equal[..self.fixed].iter().all(|key| first.contains(key));
         let fits = self.is_of(shorter) && shorter.last.is_empty() && first.is_subset(&own) && keeps;
@@ -170,18 +170,18 @@ impl KnownTables {
 
 /// What a candidate must be for.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Wish {
+pub(crate) struct Wish {
     /// Smaller tables are left out, in rows.
-    pub rows: f64,
+    pub(crate) rows: f64,
     /// So many times cheaper the plan must become.
-    pub times: f64,
+    pub(crate) times: f64,
     /// The same for an index on an expression, of which the server has no statistics yet.
-    pub expression_times: f64,
+    pub(crate) expression_times: f64,
 }
 
 impl Wish {
     /// How many times cheaper a plan must become with a candidate.
-    pub fn times(&self, candidate: &Candidate) -> f64 {
+    pub(crate) fn times(&self, candidate: &Candidate) -> f64 {
         if candidate.has_expression() { self.expression_times } else { self.times }
     }
 }
@@ -192,7 +192,7 @@ impl Wish {
 ///
 /// # Errors
 /// The server's, if it refuses the statement.
-pub async fn candidates(
+pub(crate) async fn candidates(
     client: &mut Client,
     statement: &str,
     wish: Wish,
@@ -435,7 +435,7 @@ fn fixed(condition: &Condition) -> Option<String> {
 ///
 /// # Errors
 /// Why the server or the role does not allow that.
-pub async fn try_candidate(
+pub(crate) async fn try_candidate(
     client: &mut Client,
     candidate: &Candidate,
     statements: &[(&str, &Need)],

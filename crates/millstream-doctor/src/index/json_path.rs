@@ -52,7 +52,7 @@ const NUMBERS: &[&str] = &["numeric", "integer", "bigint", "smallint", "real", "
 
 /// The paths by which a text of SQL reads members of the documents in a column, anywhere in it and as the server prints it.
 /// `None` if the text gives the column's name to something else, too.
-pub fn json_paths(sql: &str, column: &str) -> Option<BTreeSet<Vec<String>>> {
+pub(crate) fn json_paths(sql: &str, column: &str) -> Option<BTreeSet<Vec<String>>> {
     let sql = Sql::new(sql).without_casts();
     let pieces: Vec<&str> = sql.pieces().collect();
     let quoted = quote_identifier(column);
