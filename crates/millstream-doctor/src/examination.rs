@@ -15,7 +15,6 @@ use millstream_model::words::option;
 use millstream_model::{Change, Class, Evidence, Finding};
 use millstream_pg::{ConnInfo, Error, ErrorKind, Explained, quote_identifier};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What is asked of an examination.
@@ -111,10 +110,8 @@ async fn examined(request: &Request) -> Result<Report, Error> {
 
 /// The look with which statements are compared.
 fn earlier(request: &Request, now: Option<&Snapshot>) -> Option<Earlier> {
-    match &request.earlier {
-        Some(earlier) => Some(Earlier::before(Arc::new(earlier.clone()))),
-        None => request.looks_apart.zip(now).map(|(apart, now)| Earlier::now(Arc::new(now.clone()), apart)),
-    }
+    let given = request.earlier.as_ref().map(|earlier| (earlier, Duration::ZERO));
+    given.or(now.zip(request.looks_apart)).map(|(snapshot, apart)| Earlier::new(snapshot, apart))
 }
 
 struct Course<'a> {
