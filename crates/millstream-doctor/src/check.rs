@@ -101,6 +101,7 @@ impl Task {
 }
 
 /// How a check looks.
+#[derive(Debug)]
 pub(crate) enum Look {
     /// Once, at the server as a whole.
     Server(for<'a> fn(&'a Server, Task) -> Looking<'a>),
@@ -127,19 +128,6 @@ impl Look {
     /// Whether it sees the counters of the machine alone, and not the server's.
     pub(crate) fn is_of_machine(&self) -> bool {
         matches!(self, Self::Host(_) | Self::Later(_))
-    }
-}
-
-impl std::fmt::Debug for Look {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Server(_) => "Server",
-            Self::Database(_) => "Database",
-            Self::Host(_) => "Host",
-            Self::Anywhere(_) => "Anywhere",
-            Self::Machine(_) => "Machine",
-            Self::Later(_) => "Later",
-        })
     }
 }
 
