@@ -30,22 +30,12 @@ const SOMETIMES: &[&str] = &[
     "sunrpc.",
 ];
 
-/// The files of sysctl that administrators write, in the order in which they are read.
-fn files(host: &Host) -> Vec<String> {
-    let mut files = vec!["/etc/sysctl.conf".to_owned()];
-    files.extend(
-        host.entries("/etc/sysctl.d")
-            .iter()
-            .filter(|name| name.ends_with(".conf"))
-            .map(|name| format!("/etc/sysctl.d/{name}")),
-    );
-    files
-}
-
 fn look(host: &Host, task: &Task) -> Looked {
     // `99-sysctl.conf` is often a link to `sysctl.conf`.
     let (mut seen, mut names) = (Seen::default(), BTreeSet::new());
-    for path in files(host) {
+    let below = host.entries("/etc/sysctl.d").into_iter().filter(|name| name.ends_with(".conf"));
+    // The files that administrators write, in the order in which they are read.
+    for path in ["/etc/sysctl.conf".to_owned()].into_iter().chain(below.map(|name| format!("/etc/sysctl.d/{name}"))) {
         for name in host.word(&path).unwrap_or_default().lines().filter_map(name_of) {
             let exists = sysctl_file(&name).is_none_or(|file| host.path(&file.to_string_lossy()).exists());
             let may_come = SOMETIMES.iter().any(|prefix| name.starts_with(prefix));

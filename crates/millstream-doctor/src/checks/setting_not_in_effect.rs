@@ -39,12 +39,8 @@ fn seen(lines: &[Line], settings: &[Setting], task: &Task) -> Seen {
         settings.iter().filter(|one| one.waits && !is_of_command_line(one)).map(|one| waiting(one, task)).collect();
     for line in lines {
         let setting = settings.iter().find(|setting| line.sets(setting));
-        found.extend(
-            line.error
-                .as_ref()
-                .filter(|error| !waits(setting, settings, error))
-                .map(|error| wrong(line, setting, error, task)),
-        );
+        let error = line.error.as_ref().filter(|error| !waits(setting, settings, error));
+        found.extend(error.map(|error| wrong(line, setting, error, task)));
     }
     let has_error = lines.iter().any(|line| line.error.is_some());
     let mut overridden = Vec::new();
