@@ -271,9 +271,9 @@ impl Database {
 
     /// The change that gives a setting of a role another value, for its sessions in this database.
     pub(crate) fn set_for_role(&self, role: &str, setting: &str, value: &str) -> Option<Change> {
-        let (kind, target) = ("role-setting".to_owned(), format!("{role}/{}/{setting}", self.name));
         let is_plain = !role.contains('/') && !self.name.contains('/');
-        (is_plain && !self.is_standby()).then(|| Change { kind, target, value: Some(value.to_owned()) })
+        let target = format!("{role}/{}/{setting}", self.name);
+        (is_plain && !self.is_standby()).then(|| Change::new("role-setting", target, value))
     }
 
     /// Nothing in its databases can be changed here.
@@ -321,7 +321,7 @@ fn set(provider: Option<&str>, name: &str, value: &str) -> (Vec<String>, Option<
     if let Some(service) = provider {
         return (vec![format!("-- in the parameters of {service}: {name} = {value}")], None);
     }
-    let change = Change { kind: "setting".to_owned(), target: name.to_owned(), value: Some(value.to_owned()) };
+    let change = Change::new("setting", name, value);
     let set = format!("alter system set {name} = {}", quote_literal(value));
     (vec![set, "select pg_reload_conf()".to_owned()], Some(change))
 }

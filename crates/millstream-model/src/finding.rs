@@ -121,6 +121,13 @@ pub struct Change {
     pub value: Option<String>,
 }
 
+impl Change {
+    /// The change that gives a target another value.
+    pub fn new(kind: &str, target: impl Into<String>, value: impl Into<String>) -> Self {
+        Self { kind: kind.to_owned(), target: target.into(), value: Some(value.into()) }
+    }
+}
+
 /// What must be restarted before a repair takes effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -3,7 +3,7 @@
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use crate::server::Server;
-use millstream_model::{Class, Level, Restart};
+use millstream_model::{Change, Class, Level, Restart};
 
 pub(super) const CHECK: Check = Check {
     id: "accept-queue-full",
@@ -61,7 +61,7 @@ async fn look(server: &Server, host: &Host, task: Task) -> Looked {
             .repaired(sentence, "each waiting connection takes a little memory")
             .run([format!("$ sysctl -w {SETTING}={wanted:.0}")])
             .needs(Restart::Server)
-            .changes(Host::sysctl(SETTING, &format!("{wanted:.0}")))
+            .changes(Change::new("sysctl", SETTING, format!("{wanted:.0}")))
     } else {
         finding.repaired(
             "let clients keep their connections, or share them with a pooler: the server starts a process for each, one \

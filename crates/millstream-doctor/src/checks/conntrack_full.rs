@@ -2,7 +2,7 @@
 
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::{Host, Twice};
-use millstream_model::{Class, Level};
+use millstream_model::{Change, Class, Level};
 
 pub(super) const CHECK: Check = Check {
     id: "conntrack-full",
@@ -67,7 +67,7 @@ async fn look(host: &Host, task: Task) -> Looked {
             .unless("many short connections have just ended, and their entries expire soon")
             .repaired("let the table be twice as large; fewer and longer connections need less", risk)
             .run([format!("$ sysctl -w {SETTING}={larger}")])
-            .changes(Host::sysctl(SETTING, &larger))
+            .changes(Change::new("sysctl", SETTING, &larger))
     } else {
         let look = "look for \"table full, dropping packet\" in the kernel's log; if it is there, set";
         finding

@@ -3,7 +3,7 @@
 use super::number::size;
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
-use millstream_model::{Class, Level};
+use millstream_model::{Change, Class, Level};
 
 pub(super) const CHECK: Check = Check {
     id: "dirty-limits",
@@ -41,6 +41,6 @@ fn look(host: &Host, task: &Task) -> Looked {
             "a large load that rewrites the same pages writes more often",
         )
         .run([format!("$ sysctl -w vm.dirty_background_bytes={RECOMMENDED_BYTES}")])
-        .changes(Host::sysctl("vm.dirty_background_bytes", RECOMMENDED_BYTES))
+        .changes(Change::new("sysctl", "vm.dirty_background_bytes", RECOMMENDED_BYTES))
         .into())
 }

@@ -2,7 +2,7 @@
 
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
-use millstream_model::{Class, Level};
+use millstream_model::{Change, Class, Level};
 
 pub(super) const CHECK: Check = Check {
     id: "disk-read-ahead",
@@ -27,7 +27,7 @@ fn look(host: &Host, task: &Task) -> Looked {
                     "scans of large tables and backups may become slower",
                 )
                 .run([format!("$ echo 128 > {file}")])
-                .changes(Host::sysfs(&file, "128")),
+                .changes(Change::new("sysfs", &file, "128")),
         )
     });
     Ok(found.collect::<Seen>().but(host.blind_to_devices()))

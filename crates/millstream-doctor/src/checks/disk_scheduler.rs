@@ -3,7 +3,7 @@
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use millstream_host::kernel::file::choice;
-use millstream_model::{Class, Level};
+use millstream_model::{Change, Class, Level};
 
 pub(super) const CHECK: Check = Check {
     id: "disk-scheduler",
@@ -45,7 +45,7 @@ fn look(host: &Host, task: &Task) -> Looked {
                     "a backup beside the server may take more of the disk",
                 )
                 .run([format!("$ echo {other} > {file}")])
-                .changes(Host::sysfs(&file, other)),
+                .changes(Change::new("sysfs", &file, other)),
         )
     });
     Ok(found.collect::<Seen>().but(host.blind_to_devices()))

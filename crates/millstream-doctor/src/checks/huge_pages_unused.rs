@@ -52,14 +52,13 @@ async fn look(server: &Server, host: &Host, task: Task) -> Looked {
         ),
         None => ("restart the server, because enough huge pages are free; measure before and after", Vec::new()),
     };
-    let (kind, target) = ("setting".to_owned(), "huge_pages".to_owned());
     let repair = Repair::new(
         sentence,
         "memory that is set aside serves nothing else; with huge_pages = on the server does not start without it",
     )
     .run(commands)
     .run(["-- with huge_pages = try the server takes them when it starts"])
-    .changes(Change { kind, target, value: Some("on".to_owned()) });
+    .changes(Change::new("setting", "huge_pages", "on"));
     Ok(finding
         .with_known("kernel", suffers.then(|| host.word(Host::RELEASE).unwrap_or_default()), Host::RELEASE)
         .with_known("processors", suffers.then_some(processors), "/proc/cpuinfo")

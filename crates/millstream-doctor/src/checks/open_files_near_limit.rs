@@ -5,7 +5,7 @@ use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use crate::limits::OPEN_FILES_COUNTED_MAX;
 use crate::server::Server;
-use millstream_model::{Class, Danger, Finding, Level, Restart};
+use millstream_model::{Change, Class, Danger, Finding, Level, Restart};
 
 pub(super) const CHECK: Check = Check {
     id: "open-files-near-limit",
@@ -104,7 +104,7 @@ fn machine_finding(task: &Task, open: f64, most: f64, server_may: u64) -> Option
                 "each open file takes about a kilobyte of the kernel's memory",
             )
             .run([format!("$ sysctl -w {setting}={twice}")])
-            .changes(Host::sysctl(setting, &twice)),
+            .changes(Change::new("sysctl", setting, &twice)),
     )
 }
 

@@ -5,7 +5,7 @@ use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use crate::limits::{DISK_READ_TIME_MAX, DISK_READS_MAX, DISKS_READ_MAX};
 use millstream_host::disk_latency;
-use millstream_model::{Class, Finding, Level};
+use millstream_model::{Change, Class, Finding, Level};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
@@ -92,7 +92,7 @@ fn finding(task: &Task, role: &str, disk: &str, flag: &str, rotates: bool, laten
                 "none for the data; requests are ordered in another way",
             )
             .run([format!("$ echo {value} > {flag}")])
-            .changes(Host::sysfs(flag, value)),
+            .changes(Change::new("sysfs", flag, value)),
     )
 }
 

@@ -2,7 +2,7 @@
 
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
-use millstream_model::{Class, Level};
+use millstream_model::{Change, Class, Level};
 
 pub(super) const CHECK: Check = Check {
     id: "zone-reclaim",
@@ -29,6 +29,6 @@ fn look(host: &Host, task: &Task) -> Looked {
             "none for a database; some reads come from the memory of another node",
         )
         .run(["$ sysctl -w vm.zone_reclaim_mode=0"])
-        .changes(Host::sysctl("vm.zone_reclaim_mode", "0"))
+        .changes(Change::new("sysctl", "vm.zone_reclaim_mode", "0"))
         .into())
 }
