@@ -1,7 +1,7 @@
 //! Plan, apply, verify, and then confirm or undo.
 
 use crate::journal::{Entry, Journal, State, now};
-use crate::kind::{Answer, Kind, Lasting, Reach, find};
+use crate::kind::{Answer, Kind, Lasting, find};
 use crate::lasting;
 use crate::limits::CHANGE_START_SECONDS;
 use crate::place::Place;
@@ -419,7 +419,7 @@ impl<'a> Changes<'a> {
     }
 
     fn server_of(&self, kind: &dyn Kind) -> Option<String> {
-        self.place.server.as_ref().filter(|_| kind.reach() == Reach::Server).map(ConnInfo::describe)
+        self.place.server.as_ref().filter(|_| kind.is_of_server()).map(ConnInfo::describe)
     }
 
     fn kind(&self, name: &str) -> Result<&'a dyn Kind, Refusal> {

@@ -14,8 +14,10 @@ pub trait Kind: Debug + Send + Sync {
     /// Its name in the journal.
     fn name(&self) -> &'static str;
 
-    /// Where its targets are.
-    fn reach(&self) -> Reach;
+    /// Whether its targets are on the server that the user names, which may be on another machine, and not on this machine.
+    fn is_of_server(&self) -> bool {
+        false
+    }
 
     /// The first word of the commands that confirm and undo its changes.
     fn commands(&self) -> &'static str {
@@ -126,15 +128,6 @@ pub trait Kind: Debug + Send + Sync {
 
 /// What a kind answers.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Refusal>> + Send + 'a>>;
-
-/// Where the targets of a kind are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reach {
-    /// On this machine.
-    Machine,
-    /// On the server that the user names, which may be on another machine.
-    Server,
-}
 
 /// How a value lasts beyond a restart.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Settings of the kernel that `sysctl` knows.
 
 use crate::kernel::{is_free, own};
-use crate::kind::{Answer, Kind, Lasting, Reach};
+use crate::kind::{Answer, Kind, Lasting};
 use crate::place::Place;
 use crate::sides::Sides;
 use millstream_host::setting::{origin, pair_of, sysctl_file, write};
@@ -18,10 +18,6 @@ const SYSCTL_FILE: &str = "/etc/sysctl.d/zz-millstream.conf";
 impl Kind for Sysctl {
     fn name(&self) -> &'static str {
         "sysctl"
-    }
-
-    fn reach(&self) -> Reach {
-        Reach::Machine
     }
 
     /// Of two settings of which the kernel keeps one (`vm.dirty_bytes` and `vm.dirty_ratio`), the value is that of the

@@ -1,7 +1,7 @@
 //! Attributes of a disk's queue, below `/sys`.
 
 use crate::kernel::{is_free, own};
-use crate::kind::{Answer, Kind, Lasting, Reach};
+use crate::kind::{Answer, Kind, Lasting};
 use crate::place::Place;
 use crate::sides::Sides;
 use crate::way_out::WayOut;
@@ -21,10 +21,6 @@ const UDEV_FILE: &str = "/etc/udev/rules.d/90-millstream.rules";
 impl Kind for SysfsAttribute {
     fn name(&self) -> &'static str {
         "sysfs"
-    }
-
-    fn reach(&self) -> Reach {
-        Reach::Machine
     }
 
     fn read<'a>(&'a self, place: &'a Place, target: &'a str) -> Answer<'a, Option<String>> {

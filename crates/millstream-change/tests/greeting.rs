@@ -1,7 +1,7 @@
 //! A kind of change in one file, as the recipe says: what a machine says to those who log in. Its texts are large, so that
 //! entries hold digests, and it lasts by a file.
 
-use millstream_change::{Answer, Kind, Lasting, Place, Reach};
+use millstream_change::{Answer, Kind, Lasting, Place};
 use millstream_model::Refusal;
 use std::fs;
 use std::io::ErrorKind;
@@ -14,10 +14,6 @@ pub(crate) struct Greeting;
 impl Kind for Greeting {
     fn name(&self) -> &'static str {
         "greeting"
-    }
-
-    fn reach(&self) -> Reach {
-        Reach::Machine
     }
 
     fn read<'a>(&'a self, place: &'a Place, target: &'a str) -> Answer<'a, Option<String>> {

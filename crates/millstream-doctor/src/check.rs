@@ -19,21 +19,13 @@ pub struct Check {
     pub about: &'static str,
     /// How sure its findings are.
     pub class: Class,
-    /// The numbers from which on it reports.
-    pub thresholds: &'static [Threshold],
+    /// The numbers from which on it reports: the name of each, and its value unless the user sets another. The manual page
+    /// says what it is, and where the value comes from.
+    pub thresholds: &'static [(&'static str, f64)],
     /// Its manual page, as Markdown.
     pub manual: &'static str,
     /// How it looks.
     pub(crate) looks: &'static [Look],
-}
-
-/// A number from which on a check reports. The manual page says what it is, and where the value comes from.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Threshold {
-    /// Its name.
-    pub name: &'static str,
-    /// Its value, unless the user sets another.
-    pub default: f64,
 }
 
 /// What a look works for: its check, with the user's own thresholds.
@@ -60,7 +52,7 @@ impl Task {
 
     /// The value of a threshold that the check has.
     pub(crate) fn threshold(&self, name: &str) -> f64 {
-        let default = || self.check.thresholds.iter().find(|one| one.name == name).map(|one| one.default);
+        let default = || self.check.thresholds.iter().find(|(one, _)| *one == name).map(|(_, value)| *value);
         self.own.get(name).copied().or_else(default).unwrap_or(f64::INFINITY)
     }
 
@@ -109,13 +101,14 @@ impl Task {
 }
 
 /// How a check looks.
+#[derive(Debug)]
 pub(crate) enum Look {
     /// Once, at the server as a whole.
     Server(for<'a> fn(&'a Server, Task) -> Looking<'a>),
     /// In each database.
     Database(for<'a> fn(&'a Server, &'a Database, Task) -> Looking<'a>),
     /// At the server's machine, if the doctor runs there.
-    Host(fn(&Host, &Task) -> Seen),
+    Host(fn(&Host, &Task) -> Looked),
     /// Once, at the server, and at its machine too if the doctor runs there.
     Anywhere(for<'a> fn(&'a Server, Option<&'a Host>, Task) -> Looking<'a>),
     /// At both: what the server is set to, and what the machine has.
@@ -138,21 +131,38 @@ impl Look {
     }
 }
 
-impl std::fmt::Debug for Look {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Server(_) => "Server",
-            Self::Database(_) => "Database",
-            Self::Host(_) => "Host",
-            Self::Anywhere(_) => "Anywhere",
-            Self::Machine(_) => "Machine",
-            Self::Later(_) => "Later",
-        })
+/// A look at work.
+pub(crate) type Looking<'a> = Pin<Box<dyn Future<Output = Looked> + Send + 'a>>;
+
+/// What a look comes to: what it saw, or why it ended before its end.
+pub(crate) type Looked = Result<Seen, Stop>;
+
+/// Why a look ends early.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// It cannot see what it is for: this, and what would allow it.
+    Unseen(String),
+    /// The server's error.
+    Failed(Error),
+}
+
+impl From<String> for Stop {
+    fn from(unseen: String) -> Self {
+        Self::Unseen(unseen)
     }
 }
 
-/// A look at work.
-pub(crate) type Looking<'a> = Pin<Box<dyn Future<Output = Result<Seen, Error>> + Send + 'a>>;
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<tokio_postgres::Error> for Stop {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
 
 /// What a look saw.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! An examination: runs the checks within a budget, and collects what they find and what they cannot see.
 
-use crate::check::{Check, Look, Looking, Seen, Task};
+use crate::check::{Check, Look, Looking, Seen, Stop, Task};
 use crate::checks::CHECKS;
 use crate::checks::ground::GROUNDS;
 use crate::host::Host;
@@ -15,7 +15,6 @@ use millstream_model::words::option;
 use millstream_model::{Change, Class, Evidence, Finding};
 use millstream_pg::{ConnInfo, Error, ErrorKind, Explained, quote_identifier};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What is asked of an examination.
@@ -79,9 +78,7 @@ async fn examined(request: &Request) -> Result<Report, Error> {
                     course.skip(check, None, &course.out_of_time())
                 }
                 (Look::Host(look), Ok(host)) => {
-                    if let Some(why) = course.add(look(host, &course.task(check)), None) {
-                        course.skip(check, None, &why);
-                    }
+                    course.run(check, None, |task| Box::pin(std::future::ready(look(host, &task)))).await;
                 }
                 (Look::Machine(look), Ok(host)) => {
                     course.run(check, None, |task| look(&server, host, task)).await;
@@ -113,10 +110,8 @@ async fn examined(request: &Request) -> Result<Report, Error> {
 
 /// The look with which statements are compared.
 fn earlier(request: &Request, now: Option<&Snapshot>) -> Option<Earlier> {
-    match &request.earlier {
-        Some(earlier) => Some(Earlier::before(Arc::new(earlier.clone()))),
-        None => request.looks_apart.zip(now).map(|(apart, now)| Earlier::now(Arc::new(now.clone()), apart)),
-    }
+    let given = request.earlier.as_ref().map(|earlier| (earlier, Duration::ZERO));
+    given.or(now.zip(request.looks_apart)).map(|(snapshot, apart)| Earlier::new(snapshot, apart))
 }
 
 struct Course<'a> {
@@ -224,7 +219,8 @@ impl<'a> Course<'a> {
                 seen.findings.extend(other.findings);
                 seen.unseen = other.unseen;
             }
-            Ok(Err(error)) => seen.unseen = Some(format!("{rest}{}", reason(&error))),
+            Ok(Err(Stop::Unseen(why))) => seen.unseen = Some(why),
+            Ok(Err(Stop::Failed(error))) => seen.unseen = Some(format!("{rest}{}", reason(&error))),
             Err(_) => seen.unseen = Some(format!("{rest}{}", self.out_of_time())),
         }
         if let Some(why) = self.add(seen, database) {
@@ -433,7 +429,7 @@ mod tests {
                     if keeps {
                         task.keep(task.finding(Level::Info, "one", "it was found in time"));
                     }
-                    std::future::pending::<Result<Seen, Error>>().await
+                    std::future::pending().await
                 })
             }
         };

@@ -5,7 +5,7 @@ use crate::server::Server;
 use millstream_host::kernel::link::{self, NetLink};
 use millstream_host::kernel::{BlockDevice, Cgroup, Mount, cgroup, file, mount, pressure};
 use millstream_host::{DiskSpace, disk_space};
-use millstream_model::{Change, MachineFacts};
+use millstream_model::MachineFacts;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -142,11 +142,6 @@ impl Host {
         let mut names: Vec<String> = files.filter_map(|file| file.file_name().into_string().ok()).collect();
         names.sort();
         names
-    }
-
-    /// The change of a kernel setting.
-    pub(crate) fn sysctl(name: &str, value: &str) -> Change {
-        Change { kind: "sysctl".to_owned(), target: name.to_owned(), value: Some(value.to_owned()) }
     }
 
     /// A line of `/proc/meminfo` in its own unit, kB or pages.

@@ -9,7 +9,7 @@ mod host;
 pub mod index;
 pub mod limits;
 mod partition;
-mod preset;
+pub mod preset;
 mod recent;
 mod report;
 mod server;
@@ -19,10 +19,9 @@ mod statement;
 
 pub use activity::{Activity, Tables, Work, work_between};
 pub use change::{IndexKind, RoleSettingKind, SettingKind, TableOptionKind};
-pub use check::{Check, Threshold};
+pub use check::Check;
 pub use checks::CHECKS;
 pub use examination::{Request, examine};
-pub use preset::Preset;
 pub use report::{
     Changes, Counters, Difference, Grown, Report, SettingChanged, Skip, Slower, html, list, manual, text,
 };

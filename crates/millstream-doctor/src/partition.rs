@@ -1,6 +1,7 @@
 //! Partitions: what a check finds of several partitions of a table or an index is one finding, about the root.
 
 use crate::limits::{PARTITIONS_MAX, PARTITIONS_SHOWN_MAX};
+use crate::server::or_refusal;
 use millstream_model::Finding;
 use millstream_pg::Error;
 use std::cmp::Reverse;
@@ -17,12 +18,9 @@ impl Roots {
     /// # Errors
     /// A lost connection.
     pub(crate) async fn read(client: &Client) -> Result<Self, Error> {
-        match client.query(include_str!("partition.sql"), &[&PARTITIONS_MAX]).await.map_err(Error::from) {
-            Ok(rows) => Ok(Self(rows.iter().map(|row| (row.get("name"), row.get("root"))).collect())),
-            // Then each partition has a finding of its own.
-            Err(Error::Server { .. }) => Ok(Self::default()),
-            Err(error) => Err(error),
-        }
+        let rows = or_refusal(client.query(include_str!("partition.sql"), &[&PARTITIONS_MAX]).await)?;
+        // Without them, each partition has a finding of its own.
+        Ok(Self(rows.unwrap_or_default().iter().map(|row| (row.get("name"), row.get("root"))).collect()))
     }
 
     /// The subject of a finding with the root in the place of a partition, also in `PARTITION.COLUMN`. `None` if it is about

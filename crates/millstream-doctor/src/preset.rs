@@ -3,19 +3,8 @@
 use crate::check::{Check, Look};
 use crate::checks::CHECKS;
 
-/// A question of a user, and the checks that answer it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Preset {
-    /// The server is slow or in danger now.
-    Triage,
-    /// A new version of a program, or of its schema, is about to go live, or just did.
-    Deploy,
-    /// What grows slowly: once a week.
-    Weekly,
-}
-
-/// Checks that see what is happening now, or what stops a server.
-const TRIAGE: &[&str] = &[
+/// Checks that see what is happening now, or what stops a server: for one that is slow or in danger now.
+pub const TRIAGE: &[&str] = &[
     "accept-queue-full",
     "archiver-failing",
     "autovacuum-off",
@@ -48,8 +37,9 @@ const TRIAGE: &[&str] = &[
     "wraparound",
 ];
 
-/// Checks of what a schema and its statements are like.
-const DEPLOY: &[&str] = &[
+/// Checks of what a schema and its statements are like: for when a new version of a program, or of its schema, is about to go
+/// live, or just did.
+pub const DEPLOY: &[&str] = &[
     "blocked-session",
     "constraint-not-validated",
     "deadlock",
@@ -78,15 +68,9 @@ const DEPLOY: &[&str] = &[
 /// Checks that speak of a moment: a week later it is over.
 const MOMENTS: &[&str] = &["blocked-session", "commit-delay", "long-transaction"];
 
-impl Preset {
-    /// Names of its checks.
-    pub fn checks(self) -> Vec<&'static str> {
-        match self {
-            Self::Triage => TRIAGE.to_vec(),
-            Self::Deploy => DEPLOY.to_vec(),
-            Self::Weekly => CHECKS.iter().filter(|check| is_weekly(check)).map(|check| check.id).collect(),
-        }
-    }
+/// Names of the checks of what grows slowly: for once a week.
+pub fn weekly() -> Vec<&'static str> {
+    CHECKS.iter().filter(|check| is_weekly(check)).map(|check| check.id).collect()
 }
 
 /// Whether what a check finds lasts.
@@ -100,7 +84,7 @@ mod tests {
 
     #[test]
     fn presets_name_checks_and_each_check_is_in_one() {
-        let presets = [Preset::Triage, Preset::Deploy, Preset::Weekly].map(Preset::checks);
+        let presets = [TRIAGE.to_vec(), DEPLOY.to_vec(), weekly()];
         for names in &presets {
             assert!(names.is_sorted() && names.len() < CHECKS.len(), "{names:?}");
             assert_eq!(names.iter().find(|name| !CHECKS.iter().any(|check| check.id == **name)), None);

@@ -27,14 +27,9 @@ pub(crate) struct Recent {
 }
 
 impl Earlier {
-    /// A look that was just taken. The later one follows after this time.
-    pub(crate) fn now(snapshot: Arc<Snapshot>, apart: Duration) -> Self {
-        Self { snapshot, ready: Instant::now() + apart }
-    }
-
-    /// A look of an earlier report.
-    pub(crate) fn before(snapshot: Arc<Snapshot>) -> Self {
-        Self { snapshot, ready: Instant::now() }
+    /// A look after which the later one may follow in this time.
+    pub(crate) fn new(snapshot: &Snapshot, apart: Duration) -> Self {
+        Self { snapshot: Arc::new(snapshot.clone()), ready: Instant::now() + apart }
     }
 
     /// Waits until the later look may follow, and returns the seconds since the earlier one, by the server's clock.

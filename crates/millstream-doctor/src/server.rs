@@ -1,6 +1,7 @@
 //! What is examined: a server, and its databases.
 
-use crate::limits::{LOCK_TIME_MAX_MS, STATEMENT_TIME_MAX_MS};
+use crate::check::Stop;
+use crate::limits::{LOCK_TIME_MAX_MS, ROWS_MAX, STATEMENT_TIME_MAX_MS};
 use crate::partition::Roots;
 use crate::recent::Earlier;
 use crate::statement::Statements;
@@ -10,6 +11,8 @@ use millstream_pg::{ConnInfo, Connection, Error, SessionSettings, connect, ensur
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::sync::OnceCell;
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 /// A server under examination.
 #[derive(Debug)]
@@ -43,8 +46,8 @@ pub(crate) struct Database {
     pub(crate) name: String,
     /// How long it took to open the session.
     pub(crate) opened: Duration,
-    /// Why the use of its tables and indexes is not known, if it is not.
-    pub(crate) uncounted: Option<String>,
+    /// `Err`: why the use of its tables and indexes is not known.
+    pub(crate) counts: Result<(), String>,
     /// Seconds for which its counters may have counted, at most: for rates.
     pub(crate) counted_seconds: f64,
     /// Seconds for which they have surely counted.
@@ -156,13 +159,9 @@ impl Server {
         Repair { sentence, commands, risk, restart: Restart::Reload, change }
     }
 
-    /// The same for a setting that takes effect when the server starts. The change is apart, for an experiment: the lab
-    /// may restart its own server, and the doctor no other one.
-    pub(crate) fn setting_at_start(&self, name: &str, value: &str, text: &str, risk: &str) -> (Repair, Option<Change>) {
-        let mut repair = self.setting(name, value, text, risk);
-        repair.restart = Restart::Server;
-        let change = repair.change.take();
-        (repair, change)
+    /// Asks for the rows of a check, the worst first. The last parameter says how many they are at most.
+    pub(crate) async fn worst(&self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
+        worst(&self.session, sql, parameters).await
     }
 
     /// Why other sessions are not seen, if they are not.
@@ -188,10 +187,10 @@ impl Database {
         let opened = begun.elapsed();
         restrict(&session).await?;
         let row = session.client.query_one(include_str!("database.sql"), &[]).await?;
-        let uncounted = match (session.server.in_recovery, row.get("counts")) {
-            (true, _) => Some("what the primary counts; this is a standby, so examine the primary".to_owned()),
-            (false, false) => Some("what is not counted, because track_counts is off; switch it on".to_owned()),
-            (false, true) => None,
+        let counts = match (session.server.in_recovery, row.get("counts")) {
+            (true, _) => Err("what the primary counts; this is a standby, so examine the primary".to_owned()),
+            (false, false) => Err("what is not counted, because track_counts is off; switch it on".to_owned()),
+            (false, true) => Ok(()),
         };
         let reset: Option<f64> = row.get("seconds");
         let [counted_seconds, sure_seconds] =
@@ -201,7 +200,7 @@ impl Database {
             session,
             name: name.to_owned(),
             opened,
-            uncounted,
+            counts,
             counted_seconds,
             sure_seconds,
             measure_time,
@@ -211,9 +210,14 @@ impl Database {
         })
     }
 
-    /// Why the work of its own sessions is not counted, if it is not. A standby counts its own.
-    pub(crate) fn uncounted_here(&self) -> Option<String> {
-        self.uncounted.clone().filter(|_| !self.is_standby())
+    /// Asks for the rows of a check, the worst first. The last parameter says how many they are at most.
+    pub(crate) async fn worst(&self, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
+        worst(&self.session, sql, parameters).await
+    }
+
+    /// `Err`: why the work of its own sessions is not counted. A standby counts its own.
+    pub(crate) fn counts_here(&self) -> Result<(), String> {
+        if self.is_standby() { Ok(()) } else { self.counts.clone() }
     }
 
     /// The statements that took the most time in it. They are read once.
@@ -234,22 +238,19 @@ impl Database {
     }
 
     /// Opens a session in which statements of others may be planned: planning can call functions that they have written.
-    /// The inner `Err` says why there is none.
-    pub(crate) async fn session_to_plan(&self, planner: &ConnInfo) -> Result<Result<Connection, String>, Error> {
+    pub(crate) async fn session_to_plan(&self, planner: &ConnInfo) -> Result<Connection, Stop> {
         let mut db = planner.clone();
         self.name.clone_into(&mut db.dbname);
-        let session = match connect(&db, &SessionSettings::doctor()).await {
-            Ok(session) => session,
-            Err(error) => return Ok(Err(format!("statements that {} may plan: {error}", db.user))),
-        };
+        let session = connect(&db, &SessionSettings::doctor()).await;
+        let session = session.map_err(|error| format!("statements that {} may plan: {error}", db.user))?;
         let powers: Option<String> = session.client.query_one(include_str!("powers.sql"), &[]).await?.get(0);
         if let Some(powers) = powers {
             let (role, other) = (&db.user, option("plan-as"));
-            return Ok(Err(format!("statements of others, because {role} is {powers}; {other} names another role")));
+            return Err(format!("statements of others, because {role} is {powers}; {other} names another role").into());
         }
         // Otherwise a condition on the key of a partitioned table leaves no partition in a plan for any value.
         session.client.batch_execute(&format!("set enable_partition_pruning = off; {}", timeouts())).await?;
-        Ok(Ok(session))
+        Ok(session)
     }
 
     /// The change that drops an index. Its old value is the definition.
@@ -270,9 +271,9 @@ impl Database {
 
     /// The change that gives a setting of a role another value, for its sessions in this database.
     pub(crate) fn set_for_role(&self, role: &str, setting: &str, value: &str) -> Option<Change> {
-        let (kind, target) = ("role-setting".to_owned(), format!("{role}/{}/{setting}", self.name));
         let is_plain = !role.contains('/') && !self.name.contains('/');
-        (is_plain && !self.is_standby()).then(|| Change { kind, target, value: Some(value.to_owned()) })
+        let target = format!("{role}/{}/{setting}", self.name);
+        (is_plain && !self.is_standby()).then(|| Change::new("role-setting", target, value))
     }
 
     /// Nothing in its databases can be changed here.
@@ -299,6 +300,19 @@ async fn restrict(session: &Connection) -> Result<(), Error> {
     Ok(session.client.batch_execute(&sql).await?)
 }
 
+async fn worst(session: &Connection, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
+    Ok(session.client.query(sql, &[parameters, &[&ROWS_MAX]].concat()).await?)
+}
+
+/// Makes the server's refusal an answer. A lost connection stays an error.
+pub(crate) fn or_refusal<T>(result: Result<T, impl Into<Error>>) -> Result<Result<T, String>, Error> {
+    match result.map_err(Into::into) {
+        Ok(value) => Ok(Ok(value)),
+        Err(Error::Server { message, .. }) => Ok(Err(message)),
+        Err(error) => Err(error),
+    }
+}
+
 fn timeouts() -> String {
     format!("set statement_timeout = {STATEMENT_TIME_MAX_MS}; set lock_timeout = {LOCK_TIME_MAX_MS}")
 }
@@ -307,7 +321,7 @@ fn set(provider: Option<&str>, name: &str, value: &str) -> (Vec<String>, Option<
     if let Some(service) = provider {
         return (vec![format!("-- in the parameters of {service}: {name} = {value}")], None);
     }
-    let change = Change { kind: "setting".to_owned(), target: name.to_owned(), value: Some(value.to_owned()) };
+    let change = Change::new("setting", name, value);
     let set = format!("alter system set {name} = {}", quote_literal(value));
     (vec![set, "select pg_reload_conf()".to_owned()], Some(change))
 }

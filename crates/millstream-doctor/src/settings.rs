@@ -44,7 +44,7 @@ impl Settings {
         for (id, thresholds) in &settings.threshold {
             let check = CHECKS.iter().find(|check| check.id == id.get_ref());
             let check = check.ok_or_else(|| format!("{}: {}", line(text, id), no_check(id.get_ref())))?;
-            let names: Vec<&str> = check.thresholds.iter().map(|one| one.name).collect();
+            let names: Vec<&str> = check.thresholds.iter().map(|(name, _)| *name).collect();
             if let Some(other) = thresholds.keys().find(|name| !names.contains(&name.get_ref().as_str())) {
                 let near = did_you_mean(other.get_ref(), names.into_iter());
                 let what = format!("the check {} has no threshold {}{near}", check.id, other.get_ref());

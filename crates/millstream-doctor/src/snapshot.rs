@@ -1,6 +1,7 @@
 //! A snapshot of a server's counters, sizes and settings: two of them show what happened in between.
 
 use crate::limits::{SNAPSHOT_STATEMENTS_MAX, SNAPSHOT_TABLES_MAX};
+use crate::server::or_refusal;
 use crate::statement::{schema, shown};
 use millstream_pg::{Error, fill, quote_identifier};
 use serde::{Deserialize, Serialize};
@@ -83,12 +84,7 @@ impl Snapshot {
     pub(crate) async fn statements(client: &Client, database: Option<&str>) -> Result<Vec<StatementCount>, Error> {
         let Ok(schema) = schema(client).await? else { return Ok(Vec::new()) };
         let sql = fill!(include_str!("snapshot_statements.sql"), schema = quote_identifier(&schema));
-        let rows = match client.query(&sql, &[&database, &SNAPSHOT_STATEMENTS_MAX]).await.map_err(Error::from) {
-            Ok(rows) => rows,
-            // The check that needs them says why they are not seen.
-            Err(Error::Server { .. }) => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
+        let rows = or_refusal(client.query(&sql, &[&database, &SNAPSHOT_STATEMENTS_MAX]).await)?;
         let statement = |row: &tokio_postgres::Row| StatementCount {
             database: row.get("database"),
             id: row.get("queryid"),
@@ -96,7 +92,8 @@ impl Snapshot {
             calls: u64::try_from(row.get::<_, i64>("calls")).unwrap_or(0),
             milliseconds: row.get("milliseconds"),
         };
-        Ok(rows.iter().map(statement).collect())
+        // The check that needs them says why they are not seen.
+        Ok(rows.unwrap_or_default().iter().map(statement).collect())
     }
 
     /// Sessions that were opened in each database.

@@ -1,6 +1,7 @@
 //! The statements that the server has counted (`pg_stat_statements`).
 
 use crate::limits::{STATEMENT_BYTES_MAX, STATEMENT_SHOWN_MAX, STATEMENTS_MAX};
+use crate::server::or_refusal;
 use millstream_model::Finding;
 use millstream_model::quantity;
 use millstream_pg::{Error, fill, quote_identifier};
@@ -74,20 +75,17 @@ impl Counted {
     pub(crate) fn add_to(&self, finding: Finding) -> Finding {
         let source = "pg_stat_statements";
         let mean = self.milliseconds / (self.calls.max(1) as f64);
-        let mut finding = finding
+        let drops = (self.since.drops > 0).then(|| quantity::count(self.since.drops));
+        let (percent, seconds) = self.recent.unzip();
+        let share = format!("its share of the time in the last {}", quantity::age(seconds.unwrap_or(0.0)));
+        finding
             .with("statement", self.shown(), source)
             .with("its calls", quantity::count(self.calls), source)
-            .with("its mean time", format!("{mean:.1} ms"), source);
-        if self.since.drops > 0 {
-            let drops = quantity::count(self.since.drops);
-            finding = finding.with("how often rare statements were dropped", drops, "pg_stat_statements_info.dealloc");
-        }
-        if let Some((percent, seconds)) = self.recent {
-            let name = format!("its share of the time in the last {}", quantity::age(seconds));
-            finding = finding.with(&name, format!("{percent:.0} %"), source);
-        }
-        finding.counted_seconds = self.since.seconds;
-        finding.costs(self.percent_now())
+            .with("its mean time", format!("{mean:.1} ms"), source)
+            .with_known("how often rare statements were dropped", drops, "pg_stat_statements_info.dealloc")
+            .with_known(&share, percent.map(|percent| format!("{percent:.0} %")), source)
+            .counted(self.since.seconds)
+            .costs(self.percent_now())
     }
 
     /// The same, with what each call returned and looked at.
@@ -209,11 +207,8 @@ pub(crate) async fn without_constants(client: &Client, ids: &[i64]) -> Result<BT
         "select queryid, min(query) from {}.pg_stat_statements where queryid = any($1) and query <> $2 group by queryid",
         quote_identifier(&schema)
     );
-    match client.query(&sql, &[&ids, &HIDDEN]).await.map_err(Error::from) {
-        Ok(rows) => Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect()),
-        Err(Error::Server { .. }) => Ok(BTreeMap::new()),
-        Err(error) => Err(error),
-    }
+    let rows = or_refusal(client.query(&sql, &[&ids, &HIDDEN]).await)?;
+    Ok(rows.unwrap_or_default().iter().map(|row| (row.get(0), row.get(1))).collect())
 }
 
 /// A statement as a report shows it: on one line, and not too long.

@@ -4,7 +4,7 @@ use crate::connection::is_newer;
 use crate::netlink;
 use crate::nft::{asked, load};
 use crate::rules::{TABLE, digest, digest_of, name, removal};
-use millstream_change::{Answer, Kind, Lasting, Place, Reach};
+use millstream_change::{Answer, Kind, Lasting, Place};
 use millstream_model::Refusal;
 use millstream_model::range::FAMILIES;
 use std::fs;
@@ -94,10 +94,6 @@ async fn denied_again() -> Result<String, Refusal> {
 impl Kind for PacketFilter {
     fn name(&self) -> &'static str {
         "packet-filter"
-    }
-
-    fn reach(&self) -> Reach {
-        Reach::Machine
     }
 
     fn commands(&self) -> &'static str {

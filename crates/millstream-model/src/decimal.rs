@@ -48,11 +48,8 @@ pub fn put_decimal(text: &[u8], out: &mut Vec<u8>) -> bool {
     };
     let point = digits.iter().position(|&byte| byte == b'.').unwrap_or(digits.len());
     match digits.get(point + 1..) {
-        None => put_digits(negative, length(point), digits, out),
-        Some(fraction) if digits[..point].iter().all(|&byte| byte == b'0') => {
-            put_digits(negative, 0, fraction, out);
-        }
-        Some(_) => put_digits(negative, length(point), digits, out),
+        Some(fraction) if digits[..point].iter().all(|&byte| byte == b'0') => put_digits(negative, 0, fraction, out),
+        _ => put_digits(negative, length(point), digits, out),
     }
     true
 }

@@ -78,59 +78,46 @@ pub const REASONS: &[Reason] = &[
 impl Reason {
     /// The stable code that is stored and printed.
     pub fn code(self) -> &'static str {
-        match self {
-            Self::NotJson => "not_json",
-            Self::NotObject => "not_object",
-            Self::InvalidUtf8 => "invalid_utf8",
-            Self::NulCharacter => "nul_character",
-            Self::LoneSurrogate => "lone_surrogate",
-            Self::NumberOutOfRange => "number_out_of_range",
-            Self::TooDeep => "too_deep",
-            Self::KeyMissing => "key_missing",
-            Self::KeyNull => "key_null",
-            Self::KeyType => "key_type",
-            Self::KeyTooLong => "key_too_long",
-            Self::VersionMissing => "version_missing",
-            Self::VersionType => "version_type",
-            Self::NotNumber => "not_number",
-            Self::TooLarge => "too_large",
-            Self::NotEnriched => "not_enriched",
-            Self::CsvFields => "csv_fields",
-            Self::CsvSyntax => "csv_syntax",
-            Self::DamagedSource => "damaged_source",
-            Self::BreaksCheck => "breaks_check",
-            Self::RefusedByServer => "refused_by_server",
-        }
+        self.words().0
     }
 
     /// What it means, as a sentence without a period.
     pub fn about(self) -> String {
-        let about = match self {
-            Self::NotJson => "it is not JSON",
-            Self::NotObject => "it is JSON, but no object",
-            Self::InvalidUtf8 => "it is not UTF-8",
-            Self::NulCharacter => "it holds \\u0000, which jsonb cannot",
-            Self::LoneSurrogate => "it holds half of a surrogate pair",
-            Self::NumberOutOfRange => {
-                "it holds a number that jsonb cannot, or one with too many digits behind its exponent"
-            }
-            Self::TooDeep => "it is nested too deeply",
-            Self::KeyMissing => "it has no key",
-            Self::KeyNull => "its key is null",
-            Self::KeyType => "its key does not fit the key's type",
-            Self::KeyTooLong => "its key is too long for an index",
-            Self::VersionMissing => "it has no version (mode newest)",
-            Self::VersionType => "its version does not fit the version's type",
-            Self::NotNumber => "a member that is added up is not a number (mode sum)",
-            Self::TooLarge => "it is larger than 16 MiB",
-            Self::NotEnriched => return format!("nothing is known about its address (load {})", option("enrich")),
-            Self::CsvFields => "the line has another number of fields than the header",
-            Self::CsvSyntax => "the line breaks the rules of CSV",
-            Self::DamagedSource => "the file is damaged here",
-            Self::BreaksCheck => "it breaks a CHECK of the collection",
-            Self::RefusedByServer => "PostgreSQL refused it, for instance by a trigger",
-        };
-        about.to_owned()
+        let (_, about) = self.words();
+        match self {
+            Self::NotEnriched => format!("{about} (load {})", option("enrich")),
+            _ => about.to_owned(),
+        }
+    }
+
+    /// Its code, and what it means.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::NotJson => ("not_json", "it is not JSON"),
+            Self::NotObject => ("not_object", "it is JSON, but no object"),
+            Self::InvalidUtf8 => ("invalid_utf8", "it is not UTF-8"),
+            Self::NulCharacter => ("nul_character", "it holds \\u0000, which jsonb cannot"),
+            Self::LoneSurrogate => ("lone_surrogate", "it holds half of a surrogate pair"),
+            Self::NumberOutOfRange => (
+                "number_out_of_range",
+                "it holds a number that jsonb cannot, or one with too many digits behind its exponent",
+            ),
+            Self::TooDeep => ("too_deep", "it is nested too deeply"),
+            Self::KeyMissing => ("key_missing", "it has no key"),
+            Self::KeyNull => ("key_null", "its key is null"),
+            Self::KeyType => ("key_type", "its key does not fit the key's type"),
+            Self::KeyTooLong => ("key_too_long", "its key is too long for an index"),
+            Self::VersionMissing => ("version_missing", "it has no version (mode newest)"),
+            Self::VersionType => ("version_type", "its version does not fit the version's type"),
+            Self::NotNumber => ("not_number", "a member that is added up is not a number (mode sum)"),
+            Self::TooLarge => ("too_large", "it is larger than 16 MiB"),
+            Self::NotEnriched => ("not_enriched", "nothing is known about its address"),
+            Self::CsvFields => ("csv_fields", "the line has another number of fields than the header"),
+            Self::CsvSyntax => ("csv_syntax", "the line breaks the rules of CSV"),
+            Self::DamagedSource => ("damaged_source", "the file is damaged here"),
+            Self::BreaksCheck => ("breaks_check", "it breaks a CHECK of the collection"),
+            Self::RefusedByServer => ("refused_by_server", "PostgreSQL refused it, for instance by a trigger"),
+        }
     }
 }
 

@@ -121,6 +121,13 @@ pub struct Change {
     pub value: Option<String>,
 }
 
+impl Change {
+    /// The change that gives a target another value.
+    pub fn new(kind: &str, target: impl Into<String>, value: impl Into<String>) -> Self {
+        Self { kind: kind.to_owned(), target: target.into(), value: Some(value.into()) }
+    }
+}
+
 /// What must be restarted before a repair takes effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -171,10 +178,19 @@ impl Finding {
         self
     }
 
-    /// Says for how many seconds the server has counted.
+    /// Adds evidence, if its value is known.
     #[must_use]
-    pub fn counted(self, seconds: f64) -> Self {
-        Self { counted_seconds: Some(seconds), ..self }
+    pub fn with_known(self, name: &str, value: Option<impl ToString>, source: &str) -> Self {
+        match value {
+            Some(value) => self.with(name, value, source),
+            None => self,
+        }
+    }
+
+    /// Says for how many seconds the server has counted, if that is known.
+    #[must_use]
+    pub fn counted(self, seconds: impl Into<Option<f64>>) -> Self {
+        Self { counted_seconds: seconds.into(), ..self }
     }
 
     /// Says which share of the time of all statements it costs, in percent.
@@ -227,6 +243,14 @@ impl Finding {
     #[must_use]
     pub fn repaired_by(self, repair: impl Into<Option<Repair>>) -> Self {
         Self { repair: repair.into(), ..self }
+    }
+
+    /// Says what to do, if it takes effect when the server starts. Its change is then one for an experiment alone: the lab
+    /// may restart its own server, and the doctor no other one.
+    #[must_use]
+    pub fn repaired_at_start(self, mut repair: Repair) -> Self {
+        let experiment = repair.change.take();
+        Self { experiment, ..self.repaired_by(repair.needs(Restart::Server)) }
     }
 
     /// Adds commands to the repair.

@@ -3,10 +3,16 @@
 /// Units of an age, longest last, with their seconds.
 pub const AGE_UNITS: &[(&str, u64)] = &[("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400), ("w", 604_800)];
 
+/// A number without its fraction, 0 if it is negative, and the largest one if it is larger.
+pub fn whole(number: f64) -> u64 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
+    let whole = number as u64;
+    whole
+}
+
 /// Seconds in the longest unit of which there are at least two, such as `95s`, `12m` or `30h`.
 pub fn age(seconds: f64) -> String {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-    let seconds = seconds as u64;
+    let seconds = whole(seconds);
     let (name, unit) = AGE_UNITS.iter().rfind(|(_, unit)| seconds >= 2 * unit).unwrap_or(&AGE_UNITS[0]);
     format!("{}{name}", seconds / unit)
 }

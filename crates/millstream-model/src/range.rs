@@ -36,10 +36,7 @@ impl Family {
 
     /// Bytes of an address.
     pub fn bytes(self) -> usize {
-        match self {
-            Self::V4 => 4,
-            Self::V6 => 16,
-        }
+        self.bits() as usize / 8
     }
 
     /// The last address, as a number.

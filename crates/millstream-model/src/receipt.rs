@@ -73,15 +73,8 @@ impl Counters {
 
     /// Documents accounted for; equal to `read` in every committed state.
     pub fn accounted(self) -> u64 {
-        self.inserted
-            + self.updated
-            + self.unchanged
-            + self.superseded
-            + self.stale
-            + self.kept
-            + self.deleted
-            + self.appended
-            + self.rejected
+        let [_read, outcomes @ .., _bytes_read] = self.to_array();
+        outcomes.iter().sum()
     }
 }
 

@@ -22,8 +22,8 @@ impl Kind for Memory {
         "memory"
     }
 
-    fn reach(&self) -> Reach {
-        Reach::Server
+    fn is_of_server(&self) -> bool {
+        true
     }
 
     fn read<'a>(&'a self, _: &'a Place, target: &'a str) -> Answer<'a, Option<String>> {

@@ -1,7 +1,7 @@
 //! Indexes, with their definitions as values.
 
 use super::session::{identity, open, parts, refusal};
-use millstream_change::{Answer, Kind, Place, Reach};
+use millstream_change::{Answer, Kind, Place};
 use millstream_model::Refusal;
 use millstream_pg::Error;
 
@@ -22,8 +22,8 @@ impl Kind for IndexKind {
         "index"
     }
 
-    fn reach(&self) -> Reach {
-        Reach::Server
+    fn is_of_server(&self) -> bool {
+        true
     }
 
     fn read<'a>(&'a self, place: &'a Place, target: &'a str) -> Answer<'a, Option<String>> {

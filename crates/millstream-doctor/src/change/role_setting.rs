@@ -1,7 +1,7 @@
 //! Settings of roles, with which their new sessions begin.
 
 use super::session::{assignment, identity, open, refusal};
-use millstream_change::{Answer, Kind, Place, Reach};
+use millstream_change::{Answer, Kind, Place};
 use millstream_model::Refusal;
 use millstream_pg::quote_identifier;
 
@@ -15,8 +15,8 @@ impl Kind for RoleSettingKind {
         "role-setting"
     }
 
-    fn reach(&self) -> Reach {
-        Reach::Server
+    fn is_of_server(&self) -> bool {
+        true
     }
 
     fn read<'a>(&'a self, place: &'a Place, target: &'a str) -> Answer<'a, Option<String>> {

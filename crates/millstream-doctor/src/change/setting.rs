@@ -2,7 +2,7 @@
 
 use super::session::{assignment, identity, open, refusal};
 use crate::limits::{SETTING_EFFECT_MAX, SETTING_LOOK};
-use millstream_change::{Answer, Kind, Place, Reach, Sides};
+use millstream_change::{Answer, Kind, Place, Sides};
 use millstream_host::kernel::file;
 use millstream_model::{Change, Refusal};
 use std::time::Instant;
@@ -36,8 +36,8 @@ impl Kind for SettingKind {
         "setting"
     }
 
-    fn reach(&self) -> Reach {
-        Reach::Server
+    fn is_of_server(&self) -> bool {
+        true
     }
 
     fn read<'a>(&'a self, place: &'a Place, target: &'a str) -> Answer<'a, Option<String>> {

@@ -1,7 +1,7 @@
 //! Options of tables, such as their own thresholds of autovacuum.
 
 use super::session::{identity, open, parts, refusal};
-use millstream_change::{Answer, Kind, Place, Reach, Sides};
+use millstream_change::{Answer, Kind, Place, Sides};
 use millstream_model::{Change, Refusal};
 use millstream_pg::quote_literal;
 
@@ -15,8 +15,8 @@ impl Kind for TableOptionKind {
         "table-option"
     }
 
-    fn reach(&self) -> Reach {
-        Reach::Server
+    fn is_of_server(&self) -> bool {
+        true
     }
 
     fn read<'a>(&'a self, place: &'a Place, target: &'a str) -> Answer<'a, Option<String>> {

@@ -1,16 +1,15 @@
 //! Check `accept-queue-full`: clients connect faster than programs take their connections.
 
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use crate::server::Server;
-use millstream_model::{Class, Level, Repair, Restart};
-use millstream_pg::Error;
+use millstream_model::{Change, Class, Level, Restart};
 
 pub(super) const CHECK: Check = Check {
     id: "accept-queue-full",
     about: "the queue of new connections is full, so that clients wait a second or more and try again",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "overflows", default: 1.0 }],
+    thresholds: &[("overflows", 1.0)],
     manual: include_str!("accept_queue_full.md"),
     looks: &[Look::Later(|server, host, task| Box::pin(look(server, host, task)))],
 };
@@ -22,13 +21,12 @@ const SETTING: &str = "net.core.somaxconn";
 
 const BOUND: &str = "/proc/sys/net/core/somaxconn";
 
-async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
-    let Some(twice) = host.twice(&host.path(COUNTERS)) else {
-        return Ok(Seen::default().but(Some(Host::hidden("connections that were refused", COUNTERS))));
-    };
+async fn look(server: &Server, host: &Host, task: Task) -> Looked {
+    let twice =
+        host.twice(&host.path(COUNTERS)).ok_or_else(|| Host::hidden("connections that were refused", COUNTERS))?;
     let counted = |text: &str| counter(text, "ListenOverflows");
     let (Some(before), Some(after)) = (counted(&twice.before), counted(&twice.after)) else {
-        return Ok(Seen::default().but(Some(Host::hidden("ListenOverflows", COUNTERS))));
+        return Err(Host::hidden("ListenOverflows", COUNTERS).into());
     };
     let is_much = |overflows: f64| overflows > 0.0 && overflows >= task.threshold("overflows");
     if !is_much(after) {
@@ -49,30 +47,29 @@ async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
         (false, false) => return Ok(Seen::default().but(unseen)),
     };
     let source = format!("{COUNTERS}, two looks in {:.0} s", twice.seconds);
-    let mut finding = task
+    let finding = task
         .finding(level, SETTING, format!("new connections found a full queue {times}"))
         .with("full queues", format!("{overflows:.0}"), &source)
         .with("full queues since the start of the machine", format!("{after:.0}"), COUNTERS)
-        .with("max_connections", clients, "pg_settings");
-    if let Some(bound) = bound {
-        finding = finding.with(SETTING, bound, BOUND);
-    }
-    finding.counted_seconds = seconds;
-    finding.alternative =
-        Some("another program of this machine does not take its connections: ss -ltn shows full queues".to_owned());
-    let risk = "each waiting connection takes a little memory".to_owned();
-    finding.repair = Some(match is_cut {
-        true => Repair::new(format!("let the queue be {wanted:.0} long, and start the server again"), risk)
+        .with("max_connections", clients, "pg_settings")
+        .with_known(SETTING, bound, BOUND)
+        .counted(seconds)
+        .unless("another program of this machine does not take its connections: ss -ltn shows full queues");
+    let finding = if is_cut {
+        let sentence = format!("let the queue be {wanted:.0} long, and start the server again");
+        finding
+            .repaired(sentence, "each waiting connection takes a little memory")
             .run([format!("$ sysctl -w {SETTING}={wanted:.0}")])
             .needs(Restart::Server)
-            .changes(Host::sysctl(SETTING, &format!("{wanted:.0}"))),
-        false => Repair::new(
-            "let clients keep their connections, or share them with a pooler: the server starts a process \
-                       for each, one after the other",
+            .changes(Change::new("sysctl", SETTING, format!("{wanted:.0}")))
+    } else {
+        finding.repaired(
+            "let clients keep their connections, or share them with a pooler: the server starts a process for each, one \
+             after the other",
             "with a transaction pooler, session state does not last",
-        ),
-    });
-    Ok([finding].into_iter().collect::<Seen>().but(unseen))
+        )
+    };
+    Ok(Seen::from(finding).but(unseen))
 }
 
 /// A counter of the extended statistics of TCP: a line with names, and one with numbers.

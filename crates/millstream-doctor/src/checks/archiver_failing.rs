@@ -1,22 +1,21 @@
 //! Check `archiver-failing`: WAL that does not reach the archive.
 
 use super::number::{count, number};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Server;
 use millstream_model::quantity::{age, bytes};
 use millstream_model::{Class, Danger, Level};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "archiver-failing",
     about: "WAL that does not reach the archive: no backup goes past it, and it fills the disk",
     class: Class::Fact,
-    thresholds: &[Threshold { name: "files", default: 20.0 }, Threshold { name: "critical_minutes", default: 10.0 }],
+    thresholds: &[("files", 20.0), ("critical_minutes", 10.0)],
     manual: include_str!("archiver_failing.md"),
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
-async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, task: Task) -> Looked {
     let client = &server.session.client;
     let row = client.query_one(include_str!("archiver_failing.sql"), &[]).await?;
     if !row.get::<_, bool>("archives") {

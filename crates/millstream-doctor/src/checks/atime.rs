@@ -1,7 +1,7 @@
 //! Check `atime`: a file system that writes the time of each read.
 
 use super::command::word;
-use crate::check::{Check, Look, Seen, Task};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use millstream_model::{Class, Level};
 
@@ -14,7 +14,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Host(look)],
 };
 
-fn look(host: &Host, task: &Task) -> Seen {
+fn look(host: &Host, task: &Task) -> Looked {
     let found = host.mounts().into_iter().filter_map(|(role, _, mount)| {
         // The kernel has no word for it: neither of the other options stands there.
         let has = |name| mount.options.split(',').chain(mount.super_options.split(',')).any(|one| one == name);
@@ -33,6 +33,5 @@ fn look(host: &Host, task: &Task) -> Seen {
                 .run([format!("$ mount -o remount,noatime {}", word(&point))]),
         )
     });
-    let seen: Seen = found.collect();
-    seen.but(host.blind_to_disks())
+    Ok(found.collect::<Seen>().but(host.blind_to_disks()))
 }

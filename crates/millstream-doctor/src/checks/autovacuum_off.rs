@@ -1,9 +1,8 @@
 //! Check `autovacuum-off`: a server on which nothing removes dead rows and nothing collects statistics.
 
-use crate::check::{Check, Look, Seen, Task};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Server;
 use millstream_model::{Class, Level, Repair};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "autovacuum-off",
@@ -17,7 +16,7 @@ pub(super) const CHECK: Check = Check {
 /// Autovacuum needs both.
 const SETTINGS: [&str; 2] = ["autovacuum", "track_counts"];
 
-async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, task: Task) -> Looked {
     // What is valid for this session alone does not count.
     let sql = "select name from pg_settings where name = any($1) and reset_val = 'off' order by name";
     let rows = server.session.client.query(sql, &[&&SETTINGS[..]]).await?;
@@ -31,9 +30,10 @@ async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
     for name in &off {
         finding = finding.with(name, "off", "pg_settings");
     }
-    finding.alternative = Some("a job of yours vacuums and analyzes all tables".to_owned());
-    finding.repair = Some(switch_on(server, first, "switch it on"));
-    Ok(finding.into())
+    Ok(finding
+        .unless("a job of yours vacuums and analyzes all tables")
+        .repaired_by(switch_on(server, first, "switch it on"))
+        .into())
 }
 
 /// Switches a setting on that autovacuum needs.

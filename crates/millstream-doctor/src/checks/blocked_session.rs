@@ -1,13 +1,11 @@
 //! Check `blocked-session`: sessions that wait for a lock of another one.
 
 use super::number::{number, percent};
-use crate::check::{Check, Look, Seen, Task, Threshold};
-use crate::limits::ROWS_MAX;
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Server;
 use crate::statement::{shown, without_constants};
 use millstream_model::quantity::age;
-use millstream_model::{Class, Finding, Level, Repair, Restart};
-use millstream_pg::Error;
+use millstream_model::{Class, Finding, Level, Repair};
 use std::collections::BTreeMap;
 use tokio_postgres::Row;
 
@@ -15,20 +13,18 @@ pub(super) const CHECK: Check = Check {
     id: "blocked-session",
     about: "sessions that wait for a lock, and the one that holds it",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "seconds", default: 10.0 }],
+    thresholds: &[("seconds", 10.0)],
     manual: include_str!("blocked_session.md"),
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
-async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
-    let sql = include_str!("blocked_session.sql");
+async fn look(server: &Server, task: Task) -> Looked {
     let client = &server.session.client;
-    let rows = client.query(sql, &[&task.threshold("seconds"), &ROWS_MAX]).await?;
+    let rows = server.worst(include_str!("blocked_session.sql"), &[&task.threshold("seconds")]).await?;
     let ids: Vec<i64> =
         rows.iter().filter(|row| is_counted(row.get("words"))).filter_map(|row| row.get("query_id")).collect();
     let texts = if ids.is_empty() { BTreeMap::new() } else { without_constants(client, &ids).await? };
-    let found: Seen = rows.iter().map(|row| finding(row, &texts, &task)).collect();
-    Ok(found.but(server.blind_to_sessions()))
+    Ok(rows.iter().map(|row| finding(row, &texts, &task)).collect::<Seen>().but(server.blind_to_sessions()))
 }
 
 /// Whether `pg_stat_statements` keeps such a statement without its constants, by its first words. It keeps others as they
@@ -47,40 +43,32 @@ fn finding(row: &Row, texts: &BTreeMap<i64, String>, task: &Task) -> Finding {
         1 => format!("a session has waited {longest} for a lock that this one holds"),
         _ => format!("{sessions} sessions wait for a lock that this one holds, the longest for {longest}"),
     };
-    let mut finding = task
-        .finding(Level::Warning, name, sentence)
+    let (state, words): (String, String) = (row.get("state"), row.get("words"));
+    let text = row.get::<_, Option<i64>>("query_id").and_then(|id| texts.get(&id)).filter(|_| is_counted(&words));
+    let words = Some(&words).filter(|words| text.is_none() && !words.is_empty());
+    task.finding(Level::Warning, name, sentence)
         // Who waits does nothing: its share of the active sessions is a share of their time.
         .costs(percent(sessions, number(row, "active")).min(100.0))
         .with("sessions that wait", sessions, "pg_blocking_pids")
-        .with("active sessions", number(row, "active"), "pg_stat_activity");
-    let (state, words): (String, String) = (row.get("state"), row.get("words"));
-    if !state.is_empty() {
-        finding = finding.with("its state", state, "pg_stat_activity");
-    }
-    let text = row.get::<_, Option<i64>>("query_id").and_then(|id| texts.get(&id)).filter(|_| is_counted(&words));
-    if let Some(text) = text {
-        finding = finding.with("its statement", shown(text), "pg_stat_statements");
-    } else if !words.is_empty() {
-        finding = finding.with("its statement begins with", shown(&words), "pg_stat_activity");
-    }
-    finding.alternative = Some("it ends by itself in a moment".to_owned());
-    let (sentence, commands, risk) = match (pid, row.get("client")) {
-        (0, _) => (
-            "commit the prepared transaction, or roll it back, in its database",
-            vec![
-                "select gid, prepared, owner, database from pg_prepared_xacts".to_owned(),
-                "-- then either commit prepared 'GID', or rollback prepared 'GID'".to_owned(),
-            ],
-            "its coordinator may count on it; neither can be taken back",
-        ),
-        (_, true) => (
-            "end its transaction in its program; lock_timeout lets waiting sessions give up by themselves",
-            vec![format!("select pg_terminate_backend({pid})")],
-            "the transaction is rolled back, and its program gets an error",
-        ),
-        (_, false) => ("wait for this process of the server", Vec::new(), "none"),
-    };
-    let (sentence, risk) = (sentence.to_owned(), risk.to_owned());
-    finding.repair = Some(Repair { sentence, commands, risk, restart: Restart::Nothing, change: None });
-    finding
+        .with("active sessions", number(row, "active"), "pg_stat_activity")
+        .with_known("its state", Some(state).filter(|state| !state.is_empty()), "pg_stat_activity")
+        .with_known("its statement", text.map(|text| shown(text)), "pg_stat_statements")
+        .with_known("its statement begins with", words.map(|words| shown(words)), "pg_stat_activity")
+        .unless("it ends by itself in a moment")
+        .repaired_by(match (pid, row.get("client")) {
+            (0, _) => Repair::new(
+                "commit the prepared transaction, or roll it back, in its database",
+                "its coordinator may count on it; neither can be taken back",
+            )
+            .run([
+                "select gid, prepared, owner, database from pg_prepared_xacts",
+                "-- then either commit prepared 'GID', or rollback prepared 'GID'",
+            ]),
+            (_, true) => Repair::new(
+                "end its transaction in its program; lock_timeout lets waiting sessions give up by themselves",
+                "the transaction is rolled back, and its program gets an error",
+            )
+            .run([format!("select pg_terminate_backend({pid})")]),
+            (_, false) => Repair::new("wait for this process of the server", "none"),
+        })
 }

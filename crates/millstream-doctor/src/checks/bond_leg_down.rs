@@ -1,10 +1,9 @@
 //! Check `bond-leg-down`: a card of a bond does not work.
 
 use super::network_link;
-use crate::check::{Check, Look, Seen, Task};
-use crate::host::Host;
+use crate::check::{Check, Look, Task};
 use millstream_host::kernel::link::{BONDS, Degraded};
-use millstream_model::{Class, Finding, Level, Repair};
+use millstream_model::{Class, Finding, Level};
 
 pub(super) const CHECK: Check = Check {
     id: "bond-leg-down",
@@ -12,30 +11,23 @@ pub(super) const CHECK: Check = Check {
     class: Class::Fact,
     thresholds: &[],
     manual: include_str!("bond_leg_down.md"),
-    looks: &[Look::Host(look)],
+    looks: &[Look::Host(|host, task| network_link::seen(host, task, found))],
 };
-
-fn look(host: &Host, task: &Task) -> Seen {
-    network_link::seen(host, |one| found(one, task))
-}
 
 fn found(one: &Degraded<'_>, task: &Task) -> Option<Finding> {
     let (Degraded::LegsDown { link, dead, working }, Some(bond)) = (one, one.link().bond()) else { return None };
     let source = format!("{BONDS}/{}", link.name);
     let failures: Vec<String> = bond.legs.iter().map(|leg| format!("{} {}", leg.name, leg.failures)).collect();
     let level = if *working == 0 { Level::Critical } else { Level::Warning };
-    let mut finding = task
-        .finding(level, &link.name, one.to_string())
-        .with("cards that work", format!("{working} of {}", bond.legs.len()), &source)
-        .with("failures since they were added", failures.join(", "), &source);
-    finding.alternative =
-        Some("somebody has switched the card off on purpose, for example to replace a switch".to_owned());
-    finding.repair = Some(
-        Repair::new(
-            "look at the cable, the card and the port of the switch",
-            "none; pulling the wrong cable cuts the machine off",
-        )
-        .run(dead.iter().map(|name| format!("$ ip -statistics link show {name}"))),
-    );
-    Some(finding)
+    Some(
+        task.finding(level, &link.name, one.to_string())
+            .with("cards that work", format!("{working} of {}", bond.legs.len()), &source)
+            .with("failures since they were added", failures.join(", "), &source)
+            .unless("somebody has switched the card off on purpose, for example to replace a switch")
+            .repaired(
+                "look at the cable, the card and the port of the switch",
+                "none; pulling the wrong cable cuts the machine off",
+            )
+            .run(dead.iter().map(|name| format!("$ ip -statistics link show {name}"))),
+    )
 }

@@ -1,9 +1,8 @@
 //! Check `bond-partner`: the switch does not speak LACP with a bond, or not with all of its cards as one group.
 
 use super::network_link;
-use crate::check::{Check, Look, Seen, Task};
-use crate::host::Host;
-use millstream_host::kernel::link::{BONDS, Degraded};
+use crate::check::{Check, Look, Task};
+use millstream_host::kernel::link::{BONDS, Degraded, Leg};
 use millstream_model::{Class, Finding, Level};
 
 pub(super) const CHECK: Check = Check {
@@ -12,24 +11,23 @@ pub(super) const CHECK: Check = Check {
     class: Class::Fact,
     thresholds: &[],
     manual: include_str!("bond_partner.md"),
-    looks: &[Look::Host(look)],
+    looks: &[Look::Host(|host, task| network_link::seen(host, task, found))],
 };
-
-fn look(host: &Host, task: &Task) -> Seen {
-    network_link::seen(host, |one| found(one, task))
-}
 
 fn found(one: &Degraded<'_>, task: &Task) -> Option<Finding> {
     let (Degraded::NoPartner(link) | Degraded::Split(link), Some(bond)) = (one, one.link().bond()) else { return None };
     let source = format!("{BONDS}/{}", link.name);
-    let groups: Vec<String> = bond
-        .legs
-        .iter()
-        .map(|leg| format!("{} {}", leg.name, leg.aggregator.map_or_else(|| "-".to_owned(), |group| group.to_string())))
-        .collect();
-    Some(task
-        .finding(Level::Warning, &link.name, one.to_string())
-        .with("partner", bond.partner.as_deref().unwrap_or("unknown"), &source)
-        .with("group of each card", groups.join(", "), &source).repaired("let the switch have the ports of these cards in one group that speaks LACP; cards at two switches need \
-                   switches that act as one", "a wrong group at the switch cuts the machine off").run([format!("$ cat {source}")]))
+    let group = |leg: &Leg| leg.aggregator.map_or_else(|| "-".to_owned(), |group| group.to_string());
+    let groups: Vec<String> = bond.legs.iter().map(|leg| format!("{} {}", leg.name, group(leg))).collect();
+    Some(
+        task.finding(Level::Warning, &link.name, one.to_string())
+            .with("partner", bond.partner.as_deref().unwrap_or("unknown"), &source)
+            .with("group of each card", groups.join(", "), &source)
+            .repaired(
+                "let the switch have the ports of these cards in one group that speaks LACP; cards at two switches need \
+                 switches that act as one",
+                "a wrong group at the switch cuts the machine off",
+            )
+            .run([format!("$ cat {source}")]),
+    )
 }

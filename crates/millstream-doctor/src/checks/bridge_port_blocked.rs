@@ -1,8 +1,7 @@
 //! Check `bridge-port-blocked`: a port of a bridge passes nothing on.
 
 use super::network_link;
-use crate::check::{Check, Look, Seen, Task};
-use crate::host::Host;
+use crate::check::{Check, Look, Task};
 use millstream_host::kernel::link::{Degraded, LINKS};
 use millstream_model::{Class, Finding, Level};
 
@@ -12,12 +11,8 @@ pub(super) const CHECK: Check = Check {
     class: Class::Fact,
     thresholds: &[],
     manual: include_str!("bridge_port_blocked.md"),
-    looks: &[Look::Host(look)],
+    looks: &[Look::Host(|host, task| network_link::seen(host, task, found))],
 };
-
-fn look(host: &Host, task: &Task) -> Seen {
-    network_link::seen(host, |one| found(one, task))
-}
 
 fn found(one: &Degraded<'_>, task: &Task) -> Option<Finding> {
     let Degraded::Blocked { link, state, .. } = one else { return None };

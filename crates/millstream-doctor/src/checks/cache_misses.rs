@@ -1,22 +1,17 @@
 //! Check `cache-misses`: queries that wait for pages which shared buffers do not hold.
 
 use super::number::{count, number, percent};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Database;
+use crate::statement::Counted;
 use millstream_model::quantity;
 use millstream_model::{Class, Level};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "cache-misses",
     about: "pages that are read again and again because shared_buffers do not hold them",
     class: Class::Arithmetic,
-    thresholds: &[
-        Threshold { name: "percent", default: 10.0 },
-        Threshold { name: "reads", default: 1_000_000.0 },
-        Threshold { name: "per_second", default: 1_000.0 },
-        Threshold { name: "warning_percent", default: 30.0 },
-    ],
+    thresholds: &[("percent", 10.0), ("reads", 1_000_000.0), ("per_second", 1_000.0), ("warning_percent", 30.0)],
     manual: include_str!("cache_misses.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
@@ -24,10 +19,8 @@ pub(super) const CHECK: Check = Check {
 /// Most tables that are named.
 const NAMED_MAX: usize = 3;
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
-    if let Some(why) = database.uncounted_here() {
-        return Ok(Seen::default().but(Some(why)));
-    }
+async fn look(database: &Database, task: Task) -> Looked {
+    database.counts_here()?;
     let client = &database.session.client;
     let row = client.query_one(include_str!("cache_misses.sql"), &[]).await?;
     let (hits, reads, seconds) = (number(&row, "hits"), number(&row, "reads"), database.counted_seconds);
@@ -49,23 +42,17 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
         .with("shared_buffers", row.get::<_, String>("buffers"), "pg_settings")
         .with("size of the database", quantity::bytes(number(&row, "bytes")), "pg_class.relpages")
         .counted(seconds);
-    if is_slow && let Some(time) = time {
-        finding = finding.costs(time);
-    }
+    finding.time_percent = time.filter(|_| is_slow);
     for row in client.query(include_str!("cache_misses_tables.sql"), &[]).await?.iter().take(NAMED_MAX) {
         let name = format!("pages read of {}", row.get::<_, String>("name"));
         finding = finding.with(&name, count(row, "reads"), "pg_statio_user_tables");
     }
     let statements = task.statements(database).await?;
-    if let Some(most) = statements.list.iter().max_by_key(|one| one.reads).filter(|one| one.reads > 0) {
-        let source = "pg_stat_statements";
-        finding = finding.with("statement that reads most", most.shown(), source).with(
-            "pages that it has read",
-            quantity::count(most.reads),
-            source,
-        );
-    }
+    let (most, source) = (statements.list.iter().max_by_key(|one| one.reads), "pg_stat_statements");
+    let most = most.filter(|one| one.reads > 0);
     Ok(finding
+        .with_known("statement that reads most", most.map(Counted::shown), source)
+        .with_known("pages that it has read", most.map(|one| quantity::count(one.reads)), source)
         .unless("the system's cache holds the pages, or the queries must read everything, as reports do")
         .repaired(
             "first see missing-index and top-statement: a query that reads less helps most; then compare larger \

@@ -2,24 +2,23 @@
 
 use super::checkpoints::Checkpoints;
 use super::number::{count, needs, number, percent};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Stop, Task};
 use crate::host::Host;
 use crate::server::Server;
-use millstream_model::quantity::{self, bytes};
+use millstream_model::quantity::{self, bytes, whole};
 use millstream_model::{Class, Level, Repair};
-use millstream_pg::Error;
 use millstream_pg::sizing::{size, wal_room};
 
 pub(super) const CHECK: Check = Check {
     id: "checkpoint-forced",
     about: "checkpoints that the amount of WAL forces: after each, whole pages go to the WAL again",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "percent", default: 20.0 }, Threshold { name: "count", default: 20.0 }],
+    thresholds: &[("percent", 20.0), ("count", 20.0)],
     manual: include_str!("checkpoint_forced.md"),
     looks: &[Look::Anywhere(|server, host, task| Box::pin(look(server, host, task)))],
 };
 
-async fn look(server: &Server, host: Option<&Host>, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, host: Option<&Host>, task: Task) -> Looked {
     let Checkpoints { view, row } = Checkpoints::of(server).await?;
     let (timed, requested) = (number(&row, "timed"), number(&row, "requested"));
     let (checkpoints, least) = (timed + requested, task.threshold("percent"));
@@ -30,12 +29,11 @@ async fn look(server: &Server, host: Option<&Host>, task: Task) -> Result<Seen, 
     }
     if server.session.server.in_recovery {
         let why = "whether WAL forces checkpoints, because a standby does not count the WAL that it replays";
-        return Ok(Seen::default().but(Some(why.to_owned())));
+        return Err(Stop::Unseen(why.to_owned()));
     }
     let wal_seconds: f64 = row.get::<_, Option<f64>>("wal_seconds").unwrap_or(0.0).max(1.0);
     if wal_seconds + 1.0 < seconds {
-        let needs = needs("whether WAL forces checkpoints", "of counted WAL", seconds, wal_seconds);
-        return Ok(Seen::default().but(needs));
+        needs("whether WAL forces checkpoints", "of counted WAL", seconds, wal_seconds)?;
     }
     let set = server.session.client.query_one(include_str!("checkpoint_forced.sql"), &[]).await?;
     let (due, timeout): (f64, f64) = (set.get("due"), set.get("timeout"));
@@ -46,32 +44,27 @@ async fn look(server: &Server, host: Option<&Host>, task: Task) -> Result<Seen, 
         return Ok(Seen::default());
     }
     let present = number(&set, "present");
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-    let (written, due) = ((per_second * timeout) as u64, due as u64);
+    let (written, due) = (whole(per_second * timeout), whole(due));
+    let free = host.and_then(Host::wal_disk).map(|space| space.free);
     let sentence =
         format!("up to {percent:.0} % of the checkpoints came because of the amount of WAL, and not by time");
-    let mut finding = task
+    Ok(task
         .finding(Level::Warning, "", sentence)
         .with("requested", count(&row, "requested"), view)
         .with("timed", count(&row, "timed"), view)
         .with("as many as the WAL can have forced", quantity::count(forced), "pg_stat_wal")
         .with("WAL that forces a checkpoint", bytes(due), "max_wal_size, checkpoint_completion_target")
         .with("WAL per checkpoint_timeout, on average", bytes(written), "pg_stat_wal")
-        .with("max_wal_size", bytes(present), "pg_settings");
-    let free = host.and_then(Host::wal_disk).map(|space| space.free);
-    if let Some(free) = free {
-        finding = finding.with("free on the disk of the WAL", bytes(free), "statvfs");
-    }
-    finding.alternative = Some("they came from backups, CHECKPOINT or CREATE DATABASE".to_owned());
-    finding.repair = Some(repair(server, present, written, free));
-    Ok(finding.into())
+        .with("max_wal_size", bytes(present), "pg_settings")
+        .with_known("free on the disk of the WAL", free.map(bytes), "statvfs")
+        .unless("they came from backups, CHECKPOINT or CREATE DATABASE")
+        .repaired_by(repair(server, present, written, free))
+        .into())
 }
 
 /// How many of the requested checkpoints so many bytes of WAL can have forced: each needs `due` of them.
 fn forced(requested: u64, wal_bytes: f64, due: f64) -> u64 {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-    let most = (wal_bytes / due.max(1.0)) as u64;
-    requested.min(most)
+    requested.min(whole(wal_bytes / due.max(1.0)))
 }
 
 /// A larger `max_wal_size`, as far as the disk has room for it.

@@ -2,28 +2,23 @@
 
 use super::checkpoints::Checkpoints;
 use super::number::number;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Task};
 use crate::server::Server;
 use millstream_model::quantity::bytes;
 use millstream_model::words::command;
-use millstream_model::{Class, Finding, Level, Repair};
-use millstream_pg::Error;
+use millstream_model::{Class, Finding, Level};
 use millstream_pg::sizing::{CHECKPOINT_FLUSH, CHECKPOINT_SPREAD};
 
 pub(super) const CHECK: Check = Check {
     id: "checkpoint-spread",
     about: "checkpoints that write in a burst, or end in a wait for the disk, and stall commits",
     class: Class::Arithmetic,
-    thresholds: &[
-        Threshold { name: "target", default: 0.9 },
-        Threshold { name: "sync_seconds", default: 1.0 },
-        Threshold { name: "count", default: 20.0 },
-    ],
+    thresholds: &[("target", 0.9), ("sync_seconds", 1.0), ("count", 20.0)],
     manual: include_str!("checkpoint_spread.md"),
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
-async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, task: Task) -> Looked {
     let sql = "select current_setting('checkpoint_completion_target')::float8, \
                pg_size_bytes(current_setting('checkpoint_flush_after'))";
     let set = server.session.client.query_one(sql, &[]).await?;
@@ -36,7 +31,7 @@ async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
     let waits = checkpoints as f64 >= task.threshold("count") && mean >= task.threshold("sync_seconds");
     let late = waits.then(|| {
         let finding = stall(server, &task, mean, flush).with("checkpoints", checkpoints, view);
-        Finding { counted_seconds: row.get("seconds"), ..finding }
+        finding.counted(row.get::<_, Option<f64>>("seconds"))
     });
     Ok(early.into_iter().chain(late).collect())
 }
@@ -44,13 +39,11 @@ async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
 fn burst(server: &Server, task: &Task, target: f64) -> Finding {
     let name = CHECKPOINT_SPREAD.name;
     let sentence = format!("a checkpoint writes its pages in {:.0} % of the time until the next one", target * 100.0);
-    let mut finding = task
-        .finding(Level::Info, name, sentence)
-        .with(name, target, "pg_settings")
-        .unless("somebody has set it so on purpose, for a quick shutdown");
     let risk = "recovery after a crash takes a little longer";
-    finding.repair = Some(server.setting(name, CHECKPOINT_SPREAD.value, "spread the writing", risk));
-    finding
+    task.finding(Level::Info, name, sentence)
+        .with(name, target, "pg_settings")
+        .unless("somebody has set it so on purpose, for a quick shutdown")
+        .repaired_by(server.setting(name, CHECKPOINT_SPREAD.value, "spread the writing", risk))
 }
 
 /// Up to so many bytes the server lets the system collect before it asks for a flush: 256 kB, as `CHECKPOINT_FLUSH` has it.
@@ -64,24 +57,21 @@ fn flushes_early(bytes: i64) -> bool {
 fn stall(server: &Server, task: &Task, mean: f64, flush: i64) -> Finding {
     let sentence = format!("a checkpoint ends with {mean:.1} s of waiting for the disk, on average");
     let flushed = bytes(u64::try_from(flush).unwrap_or(0));
-    let mut finding = task
+    let finding = task
         .finding(Level::Warning, "", sentence)
         .with(CHECKPOINT_FLUSH.name, flushed, "pg_settings")
         .unless("a few large checkpoints, for instance after a load, make the mean");
     if flushes_early(flush) {
-        finding.repair = Some(
-            Repair::new(
+        return finding
+            .repaired(
                 "let the kernel collect less before it writes; the server flushes early already",
                 "none: it only prints the manual page",
             )
-            .run([format!("$ {}", command("doctor explain dirty-limits"))]),
-        );
-        return finding;
+            .run([format!("$ {}", command("doctor explain dirty-limits"))]);
     }
     let sentence = "let the server flush what it writes early; see also dirty-limits";
     let risk = "pages that are written again soon go to the disk twice";
-    finding.repair = Some(server.setting(CHECKPOINT_FLUSH.name, CHECKPOINT_FLUSH.value, sentence, risk));
-    finding
+    finding.repaired_by(server.setting(CHECKPOINT_FLUSH.name, CHECKPOINT_FLUSH.value, sentence, risk))
 }
 
 #[cfg(test)]

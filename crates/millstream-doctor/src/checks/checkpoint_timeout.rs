@@ -2,17 +2,16 @@
 
 use super::checkpoints::Checkpoints;
 use super::number::number;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Server;
 use millstream_model::quantity::{age, count};
 use millstream_model::{Class, Level};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "checkpoint-timeout",
     about: "checkpoints that come so often that most changed pages are logged whole",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "seconds", default: 300.0 }],
+    thresholds: &[("seconds", 300.0)],
     manual: include_str!("checkpoint_timeout.md"),
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
@@ -20,7 +19,7 @@ pub(super) const CHECK: Check = Check {
 /// What Millstream sets on its own servers.
 const FITTING: &str = "15min";
 
-async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, task: Task) -> Looked {
     let sql = "select s.reset_val::float8 as seconds, w.wal_fpi, w.wal_records \
                from pg_settings as s, pg_stat_wal as w where s.name = 'checkpoint_timeout'";
     let set = server.session.client.query_one(sql, &[]).await?;

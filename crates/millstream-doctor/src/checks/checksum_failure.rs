@@ -1,11 +1,10 @@
 //! Check `checksum-failure`: pages that came back from the disk as something else.
 
 use super::number::{count, number};
-use crate::check::{Check, Look, Seen, Task};
+use crate::check::{Check, Look, Looked, Task};
 use crate::server::Server;
 use millstream_model::quantity::age;
 use millstream_model::{Class, Danger, Level};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "checksum-failure",
@@ -16,7 +15,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
-async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, task: Task) -> Looked {
     let sql = "select coalesce(datname, 'shared tables') as name, checksum_failures as failures, \
                date_part('epoch', now() - checksum_last_failure)::float8 as ago \
                from pg_stat_database where checksum_failures > 0 order by failures desc, name";

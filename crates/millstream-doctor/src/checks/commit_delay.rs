@@ -1,7 +1,7 @@
 //! Check `commit-delay`: commits that wait for others longer than a flush takes.
 
 use super::number::number;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Stop, Task};
 use crate::limits::{COMMIT_LOOK, COMMIT_LOOKS_MAX, FLUSHES_MIN};
 use crate::server::Server;
 use millstream_model::quantity::count;
@@ -12,21 +12,18 @@ pub(super) const CHECK: Check = Check {
     id: "commit-delay",
     about: "commits wait for others that may come, although a flush takes less time",
     class: Class::Hypothesis,
-    thresholds: &[Threshold { name: "flush_us", default: 500.0 }, Threshold { name: "times", default: 2.0 }],
+    thresholds: &[("flush_us", 500.0), ("times", 2.0)],
     manual: include_str!("commit_delay.md"),
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
-async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, task: Task) -> Looked {
     let row = server.session.client.query_one(include_str!("commit_delay.sql"), &[]).await?;
     let (delay, siblings): (f64, i64) = (row.get("delay"), row.get("siblings"));
     if delay == 0.0 {
         return Ok(Seen::default());
     }
-    let flush = match Flush::of(server, row.get("is_timed")).await? {
-        Ok(flush) => flush,
-        Err(why) => return Ok(Seen::default().but(Some(why))),
-    };
+    let flush = Flush::of(server, row.get("is_timed")).await?;
     if let Some(seconds) = flush.seconds {
         task.counted(seconds);
     }
@@ -39,24 +36,22 @@ async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
     let (name, source) = ("commit_delay", "pg_settings");
     let flushed = format!("{:.0} us", flush.microseconds);
     let sentence = format!("each durable commit may wait {delay:.0} us for others, and a flush takes {flushed}");
-    let mut finding = task
+    let blind = server.blind_to_sessions();
+    let writers = if blind.is_none() { Some(writers(server).await?) } else { None };
+    let looks = format!("most transactions that wrote at once, in {COMMIT_LOOKS_MAX} looks");
+    let other = "flushes are slower when many sessions commit, or track_wal_io_timing was off for some of the time";
+    let risk = "on a slow disk with many sessions, fewer commits share a flush";
+    let finding = task
         .finding(Level::Info, name, sentence)
         .with(name, format!("{delay:.0} us"), source)
         .with("mean time of a flush", flushed, flush.source)
         .with("flushes", count(flush.count), flush.source)
-        .with("other transactions without which nobody waits (commit_siblings)", siblings, source);
-    let blind = server.blind_to_sessions();
-    if blind.is_none() {
-        let name = format!("most transactions that wrote at once, in {COMMIT_LOOKS_MAX} looks");
-        finding = finding.with(&name, writers(server).await?, "pg_stat_activity");
-    }
-    finding.counted_seconds = flush.seconds;
-    let other = "flushes are slower when many sessions commit, or track_wal_io_timing was off for some of the time";
-    finding.alternative = Some(other.to_owned());
-    let risk = "on a slow disk with many sessions, fewer commits share a flush";
-    finding.repair = Some(server.setting(name, "0", "switch it off, and measure before and after", risk));
-    let seen: Seen = finding.into();
-    Ok(seen.but(blind))
+        .with("other transactions without which nobody waits (commit_siblings)", siblings, source)
+        .with_known(&looks, writers, "pg_stat_activity")
+        .counted(flush.seconds)
+        .unless(other)
+        .repaired_by(server.setting(name, "0", "switch it off, and measure before and after", risk));
+    Ok(Seen::from(finding).but(blind))
 }
 
 /// The time of a flush, as the server has measured it.
@@ -68,11 +63,10 @@ struct Flush {
 }
 
 impl Flush {
-    /// The inner `Err` says why it is not known.
-    async fn of(server: &Server, is_timed: bool) -> Result<Result<Self, String>, Error> {
+    async fn of(server: &Server, is_timed: bool) -> Result<Self, Stop> {
         let what = "whether commit_delay fits the disk, because";
         if !is_timed {
-            return Ok(Err(format!("{what} flushes are not timed; switch track_wal_io_timing on")));
+            return Err(format!("{what} flushes are not timed; switch track_wal_io_timing on").into());
         }
         let (source, sql) = match server.version_num() {
             180_000.. => ("pg_stat_io, of the WAL", include_str!("commit_delay_flush.sql")),
@@ -85,10 +79,10 @@ impl Flush {
         let row = server.session.client.query_one(sql, &[]).await?;
         let (count, milliseconds): (u64, f64) = (number(&row, "flushes"), row.get("milliseconds"));
         if count < FLUSHES_MIN || milliseconds <= 0.0 {
-            return Ok(Err(format!("{what} the server has timed too few flushes; look again later")));
+            return Err(format!("{what} the server has timed too few flushes; look again later").into());
         }
         let microseconds = milliseconds * 1e3 / count as f64;
-        Ok(Ok(Self { microseconds, count, source, seconds: row.get("seconds") }))
+        Ok(Self { microseconds, count, source, seconds: row.get("seconds") })
     }
 }
 

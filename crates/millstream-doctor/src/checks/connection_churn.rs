@@ -1,30 +1,22 @@
 //! Check `connection-churn`: sessions that do next to nothing.
 
 use super::number::{needs, number, percent};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Database;
 use millstream_model::quantity::count;
 use millstream_model::{Class, Finding, Level};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "connection-churn",
     about: "programs that open a session for a few transactions, which costs more than the transactions",
     class: Class::Arithmetic,
-    thresholds: &[
-        Threshold { name: "percent", default: 10.0 },
-        Threshold { name: "per_second", default: 1.0 },
-        Threshold { name: "hours", default: 1.0 },
-        Threshold { name: "now_per_second", default: 20.0 },
-    ],
+    thresholds: &[("percent", 10.0), ("per_second", 1.0), ("hours", 1.0), ("now_per_second", 20.0)],
     manual: include_str!("connection_churn.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
-    if let Some(why) = database.uncounted_here() {
-        return Ok(Seen::default().but(Some(why)));
-    }
+async fn look(database: &Database, task: Task) -> Looked {
+    database.counts_here()?;
     let client = &database.session.client;
     let now = match &database.earlier {
         Some(earlier) => earlier.sessions_per_second(client, &database.name).await?,
@@ -35,9 +27,7 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
         return Ok(repaired(task.finding(Level::Warning, "", sentence), database).into());
     }
     let needed = task.threshold("hours") * 3_600.0;
-    if let Some(needs) = needs("how often sessions are opened", "of counters", needed, database.sure_seconds) {
-        return Ok(Seen::default().but(Some(needs)));
-    }
+    needs("how often sessions are opened", "of counters", needed, database.sure_seconds)?;
     let row = client.query_one(include_str!("connection_churn.sql"), &[]).await?;
     let (sessions, transactions) = (number(&row, "sessions"), number(&row, "transactions"));
     let seconds = database.counted_seconds;

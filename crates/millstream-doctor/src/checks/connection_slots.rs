@@ -1,22 +1,21 @@
 //! Check `connection-slots`: hardly any connection is left.
 
 use super::number::{number, percent};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Server;
 use millstream_model::quantity::count;
 use millstream_model::{Class, Danger, Level};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "connection-slots",
     about: "hardly any connection is left, after which new clients are refused",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "percent", default: 80.0 }, Threshold { name: "critical_percent", default: 95.0 }],
+    thresholds: &[("percent", 80.0), ("critical_percent", 95.0)],
     manual: include_str!("connection_slots.md"),
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
-async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, task: Task) -> Looked {
     let sql = include_str!("connection_slots.sql");
     let row = server.session.client.query_one(sql, &[&server.may_monitor]).await?;
     let (used, most) = (number(&row, "used"), number(&row, "most"));

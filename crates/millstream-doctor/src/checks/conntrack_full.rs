@@ -1,19 +1,14 @@
 //! Check `conntrack-full`: the table of connections of the packet filter is almost full.
 
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::{Host, Twice};
-use millstream_model::{Class, Level, Repair};
-use millstream_pg::Error;
+use millstream_model::{Change, Class, Level};
 
 pub(super) const CHECK: Check = Check {
     id: "conntrack-full",
     about: "the packet filter's table of connections is almost full, after which new ones are dropped",
     class: Class::Arithmetic,
-    thresholds: &[
-        Threshold { name: "percent", default: 80.0 },
-        Threshold { name: "critical_percent", default: 95.0 },
-        Threshold { name: "dropped", default: 1.0 },
-    ],
+    thresholds: &[("percent", 80.0), ("critical_percent", 95.0), ("dropped", 1.0)],
     manual: include_str!("conntrack_full.md"),
     looks: &[Look::Later(|_, host, task| Box::pin(look(host, task)))],
 };
@@ -24,12 +19,12 @@ const SETTING: &str = "net.netfilter.nf_conntrack_max";
 /// What happened to packets since the start of the machine, for each processor.
 const COUNTERS: &str = "/proc/net/stat/nf_conntrack";
 
-async fn look(host: &Host, task: Task) -> Result<Seen, Error> {
+async fn look(host: &Host, task: Task) -> Looked {
     let file = |name: &str| format!("/proc/sys/net/netfilter/{name}");
     let (count, max) = (file("nf_conntrack_count"), file("nf_conntrack_max"));
     let (Some(used), Some(most)) = (host.number(&count), host.number(&max)) else {
         let what = Host::hidden("the packet filter's table of connections", &count);
-        return Ok(Seen::default().but(Some(format!("{what}; the module nf_conntrack may not be loaded"))));
+        return Err(format!("{what}; the module nf_conntrack may not be loaded").into());
     };
     let twice = host.twice(&host.path(COUNTERS));
     // How much a counter grew between the two looks, and where it is now.
@@ -55,37 +50,32 @@ async fn look(host: &Host, task: Task) -> Result<Seen, Error> {
     } else {
         return Ok(Seen::default().but(unseen));
     };
-    let mut finding = task.finding(level, SETTING, sentence).with("entries", used, &count).with("most", most, &max);
-    let failed = counted("insert_failed");
-    for (name, counts) in [("dropped packets", dropped), ("entries that could not be made", failed)] {
-        if let Some((grown, now)) = counts {
-            let shown = format!("{grown:.0} in {seconds:.0} s, {now:.0} since the start of the machine");
-            finding = finding.with(name, shown, COUNTERS);
-        }
-    }
-    if !is_full {
-        finding.counted_seconds = Some(seconds);
-    }
-    finding.alternative = Some(match is_full {
-        true => "many short connections have just ended, and their entries expire soon".to_owned(),
-        false => "the packets were broken, or a helper of the packet filter dropped them".to_owned(),
-    });
+    let shown =
+        |(grown, now): (f64, f64)| format!("{grown:.0} in {seconds:.0} s, {now:.0} since the start of the machine");
+    let finding = task
+        .finding(level, SETTING, sentence)
+        .with("entries", used, &count)
+        .with("most", most, &max)
+        .with_known("dropped packets", dropped.map(shown), COUNTERS)
+        .with_known("entries that could not be made", counted("insert_failed").map(shown), COUNTERS);
     let risk = "each entry takes about 400 bytes of the kernel's memory; a line in sysctl.d works only if the module \
                 nf_conntrack is loaded before it is read";
     let larger = format!("{:.0}", 2.0 * most);
     // A larger table is not a repair for one that has room.
-    let sentence = match is_full {
-        true => "let the table be twice as large; fewer and longer connections need less".to_owned(),
-        false => format!(
-            "look for \"table full, dropping packet\" in the kernel's log; if it is there, set {SETTING} higher"
-        ),
+    let finding = if is_full {
+        finding
+            .unless("many short connections have just ended, and their entries expire soon")
+            .repaired("let the table be twice as large; fewer and longer connections need less", risk)
+            .run([format!("$ sysctl -w {SETTING}={larger}")])
+            .changes(Change::new("sysctl", SETTING, &larger))
+    } else {
+        let look = "look for \"table full, dropping packet\" in the kernel's log; if it is there, set";
+        finding
+            .counted(seconds)
+            .unless("the packets were broken, or a helper of the packet filter dropped them")
+            .repaired(format!("{look} {SETTING} higher"), risk)
     };
-    finding.repair = Some(
-        Repair::new(sentence, risk.to_owned())
-            .run(is_full.then(|| format!("$ sysctl -w {SETTING}={larger}")))
-            .changes(is_full.then(|| Host::sysctl(SETTING, &larger))),
-    );
-    Ok([finding].into_iter().collect::<Seen>().but(unseen))
+    Ok(Seen::from(finding).but(unseen))
 }
 
 /// The sum of a counter over the processors: a line with names, and one with hexadecimal numbers for each of them.

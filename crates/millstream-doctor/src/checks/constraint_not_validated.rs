@@ -2,11 +2,9 @@
 
 use super::definition::definition;
 use super::number::count;
-use crate::check::{Check, Look, Seen, Task};
-use crate::limits::ROWS_MAX;
+use crate::check::{Check, Look, Looked, Task};
 use crate::server::Database;
 use millstream_model::{Class, Level};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "constraint-not-validated",
@@ -17,9 +15,8 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
-    let sql = include_str!("constraint_not_validated.sql");
-    let rows = database.session.client.query(sql, &[&ROWS_MAX]).await?;
+async fn look(database: &Database, task: Task) -> Looked {
+    let rows = database.worst(include_str!("constraint_not_validated.sql"), &[]).await?;
     let found = rows.iter().filter_map(|row| {
         let definition = definition(row)?;
         let (table, name): (String, String) = (row.get("table_name"), row.get("name"));

@@ -1,6 +1,6 @@
 //! Check `cpu-governor`: the kernel keeps the processors slow to save power.
 
-use crate::check::{Check, Look, Seen, Task};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use millstream_model::{Class, Level, Repair};
 
@@ -27,7 +27,7 @@ struct Policy {
     preference: String,
 }
 
-fn look(host: &Host, task: &Task) -> Seen {
+fn look(host: &Host, task: &Task) -> Looked {
     let names = host.entries(DIR);
     let policies = names.iter().filter(|name| name.starts_with("policy")).filter_map(|name| {
         let word = |file: &str| host.word(&format!("{DIR}/{name}/{file}"));
@@ -41,13 +41,13 @@ fn look(host: &Host, task: &Task) -> Seen {
     let mut policies: Vec<Policy> = policies.collect();
     if policies.is_empty() {
         let what = Host::hidden("how the frequency of the processors is chosen", DIR);
-        return Seen::default().but(Some(format!("{what}; on a virtual machine the hypervisor chooses it")));
+        return Err(format!("{what}; on a virtual machine the hypervisor chooses it").into());
     }
     policies.sort();
     let all = policies.len();
     let found = policies.iter().filter_map(|policy| Some((slow(policy)?, policy)));
     let Some(((level, why, set), worst)) = found.max_by_key(|((level, _, _), _)| *level) else {
-        return Seen::default();
+        return Ok(Seen::default());
     };
     let alike = policies.iter().filter(|policy| *policy == worst).count();
     let mut finding = task
@@ -67,7 +67,7 @@ fn look(host: &Host, task: &Task) -> Seen {
         )
         .run([set.to_owned()]),
     );
-    finding.into()
+    Ok(finding.into())
 }
 
 /// Whether a policy keeps processors slow: how bad that is, why, and the command that changes it.

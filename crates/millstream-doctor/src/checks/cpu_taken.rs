@@ -1,26 +1,22 @@
 //! Check `cpu-taken`: the hypervisor, or a quota of a control group, takes processor time away.
 
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::{Host, Twice};
 use millstream_host::kernel::processor;
 use millstream_model::{Class, Finding, Level, Restart};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "cpu-taken",
     about: "the hypervisor, or a quota of the control group, takes processor time away from the server",
     class: Class::Arithmetic,
-    thresholds: &[
-        Threshold { name: "steal_percent", default: 2.0 },
-        Threshold { name: "throttled_percent", default: 1.0 },
-    ],
+    thresholds: &[("steal_percent", 2.0), ("throttled_percent", 1.0)],
     manual: include_str!("cpu_taken.md"),
     looks: &[Look::Later(|_, host, task| Box::pin(look(host, task)))],
 };
 
 const TICKS: &str = "/proc/stat";
 
-async fn look(host: &Host, task: Task) -> Result<Seen, Error> {
+async fn look(host: &Host, task: Task) -> Looked {
     let ticks = host.twice(&host.path(TICKS));
     let unseen = ticks.is_none().then(|| Host::hidden("what the hypervisor takes", TICKS));
     let stolen = ticks.and_then(|twice| stolen(host, &task, &twice));

@@ -1,9 +1,9 @@
 //! Check `dead-sysctl`: settings in the files of sysctl that this kernel does not have.
 
-use crate::check::{Check, Look, Seen, Task};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use millstream_host::sysctl_file;
-use millstream_model::{Class, Level, Repair};
+use millstream_model::{Class, Level};
 use std::collections::BTreeSet;
 
 pub(super) const CHECK: Check = Check {
@@ -30,22 +30,12 @@ const SOMETIMES: &[&str] = &[
     "sunrpc.",
 ];
 
-/// The files of sysctl that administrators write, in the order in which they are read.
-fn files(host: &Host) -> Vec<String> {
-    let mut files = vec!["/etc/sysctl.conf".to_owned()];
-    files.extend(
-        host.entries("/etc/sysctl.d")
-            .iter()
-            .filter(|name| name.ends_with(".conf"))
-            .map(|name| format!("/etc/sysctl.d/{name}")),
-    );
-    files
-}
-
-fn look(host: &Host, task: &Task) -> Seen {
+fn look(host: &Host, task: &Task) -> Looked {
     // `99-sysctl.conf` is often a link to `sysctl.conf`.
     let (mut seen, mut names) = (Seen::default(), BTreeSet::new());
-    for path in files(host) {
+    let below = host.entries("/etc/sysctl.d").into_iter().filter(|name| name.ends_with(".conf"));
+    // The files that administrators write, in the order in which they are read.
+    for path in ["/etc/sysctl.conf".to_owned()].into_iter().chain(below.map(|name| format!("/etc/sysctl.d/{name}"))) {
         for name in host.word(&path).unwrap_or_default().lines().filter_map(name_of) {
             let exists = sysctl_file(&name).is_none_or(|file| host.path(&file.to_string_lossy()).exists());
             let may_come = SOMETIMES.iter().any(|prefix| name.starts_with(prefix));
@@ -53,17 +43,17 @@ fn look(host: &Host, task: &Task) -> Seen {
                 continue;
             }
             let sentence = format!("{path} sets it, but this kernel has no such setting");
-            let mut finding = task
-                .finding(Level::Info, name.clone(), sentence)
-                .with("written in", &path, "the file")
-                .unless("a kernel module that is not loaded now has it");
             let moved = "; since kernel 5.13 the settings of the scheduler are in /sys/kernel/debug/sched";
             let moved = if name.starts_with("kernel.sched_") { moved } else { "" };
-            finding.repair = Some(Repair::new(format!("delete the line{moved}"), "none: it does nothing"));
+            let finding = task
+                .finding(Level::Info, name.clone(), sentence)
+                .with("written in", &path, "the file")
+                .unless("a kernel module that is not loaded now has it")
+                .repaired(format!("delete the line{moved}"), "none: it does nothing");
             seen.findings.push(finding);
         }
     }
-    seen
+    Ok(seen)
 }
 
 /// The name that a line sets. One that begins with `-` may be missing.

@@ -4,12 +4,11 @@ use super::autovacuum_off::switch_on;
 use super::number::{bytes, count, number, percent};
 use super::together::{LOOKED_AT_MAX, NAMES_MAX, SMALLER_MAX};
 use super::vacuum_pace::{Pace, Pass};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::{Database, Server};
 use millstream_model::quantity::{self, age};
-use millstream_model::{Change, Class, Finding, Level, Repair, Restart};
-use millstream_pg::Error;
+use millstream_model::{Change, Class, Finding, Level, Repair};
 use millstream_pg::sizing::VACUUM_PACE;
 use tokio_postgres::Row;
 
@@ -18,11 +17,11 @@ pub(super) const CHECK: Check = Check {
     about: "dead row versions that autovacuum should have removed, by the table's own settings, and why it has not",
     class: Class::Arithmetic,
     thresholds: &[
-        Threshold { name: "table_mb", default: 100.0 },
-        Threshold { name: "percent", default: 20.0 },
-        Threshold { name: "holder_seconds", default: 300.0 },
-        Threshold { name: "holder_transactions", default: 1e6 },
-        Threshold { name: "pace_seconds", default: 600.0 },
+        ("table_mb", 100.0),
+        ("percent", 20.0),
+        ("holder_seconds", 300.0),
+        ("holder_transactions", 1e6),
+        ("pace_seconds", 600.0),
     ],
     manual: include_str!("dead_tuples.md"),
     looks: &[Look::Database(|server, database, task| Box::pin(look(server, database, task)))],
@@ -31,10 +30,8 @@ pub(super) const CHECK: Check = Check {
 /// The largest `cost_limit` that the server takes.
 const COST_MAX: f64 = 10_000.0;
 
-async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, Error> {
-    if database.uncounted.is_some() {
-        return Ok(Seen::default().but(database.uncounted.clone()));
-    }
+async fn look(server: &Server, database: &Database, task: Task) -> Looked {
+    database.counts.clone()?;
     let client = &database.session.client;
     let (seconds, transactions) = (task.threshold("holder_seconds"), task.threshold("holder_transactions"));
     let holder = client.query_opt(include_str!("vacuum_holder.sql"), &[&seconds, &transactions]).await?;
@@ -60,20 +57,20 @@ async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, 
             (false, Some(cause)) => cause.clone(),
             (false, None) => slow.unwrap_or_else(|| unexplained(pass)),
         };
-        let finding = Finding { counted_seconds: Some(database.counted_seconds), ..finding(row, cause, &task) };
-        Some(match (pace, pass) {
-            (Some(pace), Some(pass)) => finding.with("pace of autovacuum", pace.shown(), &pace.source()).with(
-                "time for the table at this pace",
-                pass.shown(),
-                "computed from its pages",
-            ),
-            _ => finding.with("pace of autovacuum", "not limited", "autovacuum_vacuum_cost_delay"),
-        })
+        let limited = pace.map(|pace| (pace.shown(), pace.source()));
+        let unlimited = || ("not limited".to_owned(), "autovacuum_vacuum_cost_delay".to_owned());
+        let (shown, source) = limited.unwrap_or_else(unlimited);
+        let time = pass.map(|pass| pass.shown());
+        Some(
+            finding(row, cause, &task)
+                .counted(database.counted_seconds)
+                .with("pace of autovacuum", shown, &source)
+                .with_known("time for the table at this pace", time, "computed from its pages"),
+        )
     };
     let found: Vec<Finding> = rows.iter().filter_map(of_table).collect();
     let together = of_small(&small, common.as_ref(), database, &task);
-    let found: Seen = found.into_iter().chain(together).collect();
-    Ok(found.but(server.blind_to_sessions()))
+    Ok(found.into_iter().chain(together).collect::<Seen>().but(server.blind_to_sessions()))
 }
 
 /// A finding about tables that are too small alone.
@@ -99,14 +96,15 @@ fn of_small(rows: &[Row], common: Option<&Cause>, database: &Database, task: &Ta
     let worst: Vec<&str> = waiting().take(NAMES_MAX).map(|row| row.get("owner")).collect();
     let sentence = format!("{percent:.0} % of the rows of {count} small tables are dead: {}", cause.sentence);
     let source = "pg_stat_all_tables";
-    let finding = task
-        .finding(level, database.name.clone(), sentence)
-        .with("dead rows", quantity::count(dead), source)
-        .with("size", quantity::bytes(size), "pg_class.relpages, or from the rows")
-        .with("the worst", worst.join(", "), source)
-        .unless("autovacuum is on its way through them")
-        .repaired_by(cause.repair);
-    Some(Finding { counted_seconds: Some(database.counted_seconds), ..finding })
+    Some(
+        task.finding(level, database.name.clone(), sentence)
+            .with("dead rows", quantity::count(dead), source)
+            .with("size", quantity::bytes(size), "pg_class.relpages, or from the rows")
+            .with("the worst", worst.join(", "), source)
+            .counted(database.counted_seconds)
+            .unless("autovacuum is on its way through them")
+            .repaired_by(cause.repair),
+    )
 }
 
 fn finding(row: &Row, cause: Cause, task: &Task) -> Finding {
@@ -125,7 +123,7 @@ fn finding(row: &Row, cause: Cause, task: &Task) -> Finding {
     let source = "pg_stat_all_tables";
     task.finding(level, name, sentence)
         .with("dead rows", quantity::count(dead), source)
-        .with("autovacuum starts at", count(row, "trigger"), "pg_settings, pg_class.reloptions")
+        .with("autovacuum starts at", count(row, "starts_at"), "pg_settings, pg_class.reloptions")
         .with("size", bytes(row, "bytes"), "pg_class.relpages, or from the rows")
         .with("last vacuum", last, source)
         .unless("the table has just reached that number, and autovacuum comes to it soon")
@@ -142,9 +140,7 @@ struct Cause {
 impl Cause {
     /// A cause that nobody but the user can remove.
     fn new(sentence: impl Into<String>, repair: &str, risk: &str) -> Self {
-        let (repair, risk) = (repair.to_owned(), risk.to_owned());
-        let repair = Repair { sentence: repair, commands: Vec::new(), risk, restart: Restart::Nothing, change: None };
-        Self { sentence: sentence.into(), repair }
+        Self { sentence: sentence.into(), repair: Repair::new(repair, risk) }
     }
 }
 

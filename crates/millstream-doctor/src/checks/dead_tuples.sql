@@ -133,24 +133,9 @@ ranked as (
         )
 )
 select
-    is_small,
-    owner,
-    is_toast,
-    prefix,
-    live,
-    dead,
-    bytes::bigint,
-    visible_pages,
-    trigger::bigint,
-    enabled,
+    ranked.*,
+    trigger::bigint as starts_at,
     date_part('epoch', now() - last_vacuum)::float8 as vacuum_age,
-    delay,
-    cost_limit,
-    has_own_delay,
-    has_own_limit,
-    is_shared,
-    in_progress,
-    work_seconds,
     (
         select coalesce(sum(x.relpages), 0)::float8
         from pg_index as i join pg_class as x on x.oid = i.indexrelid

@@ -1,26 +1,23 @@
 //! Check `deadlock`: transactions that wait for each other.
 
 use super::number::number;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Database;
 use millstream_model::quantity::count;
 use millstream_model::{Class, Level};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "deadlock",
     about: "transactions that wait for each other, of which the server cancels one",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "count", default: 5.0 }, Threshold { name: "per_day", default: 5.0 }],
+    thresholds: &[("count", 5.0), ("per_day", 5.0)],
     manual: include_str!("deadlock.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(database: &Database, task: Task) -> Looked {
     // A standby has none of its own.
-    if database.uncounted.is_some() {
-        return Ok(Seen::default().but(database.uncounted.clone()));
-    }
+    database.counts.clone()?;
     let sql = "select deadlocks, current_setting('deadlock_timeout') as timeout, current_setting('log_lock_waits') as logs \
                from pg_stat_database where datname = current_database()";
     let row = database.session.client.query_one(sql, &[]).await?;

@@ -1,18 +1,17 @@
 //! Check `default-setting`: settings that a new server has, on a machine that is larger than those it is made for.
 
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use crate::server::Server;
 use millstream_model::quantity::bytes;
-use millstream_model::{Class, Finding, Level, Restart};
-use millstream_pg::Error;
+use millstream_model::{Class, Finding, Level};
 use millstream_pg::sizing::{BuildFacts, Setting, settings};
 
 pub(super) const CHECK: Check = Check {
     id: "default-setting",
     about: "sizes and costs that are still those of a new server, on a machine that has much more",
     class: Class::Hypothesis,
-    thresholds: &[Threshold { name: "times", default: 8.0 }],
+    thresholds: &[("times", 8.0)],
     manual: include_str!("default_setting.md"),
     looks: &[Look::Machine(|server, host, task| Box::pin(look(server, host, task)))],
 };
@@ -29,11 +28,8 @@ const NAMES: &[(&str, u32)] = &[
 
 const MB: f64 = 1_048_576.0;
 
-async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
-    let facts = match host.facts() {
-        Ok(facts) => facts,
-        Err(why) => return Ok(Seen::default().but(Some(why))),
-    };
+async fn look(server: &Server, host: &Host, task: Task) -> Looked {
+    let facts = host.facts()?;
     let major = u32::try_from(server.version_num() / 10_000).unwrap_or(0);
     let fitting = settings(&facts, BuildFacts { major, lz4: false });
     let mut seen = Seen::default();
@@ -41,18 +37,18 @@ async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
         let row = server.session.client.query_one(include_str!("setting.sql"), &[&one.name]).await?;
         let (is_default, number): (bool, f64) = (row.get("is_default"), row.get("number"));
         if is_default && differs(number, one, task.threshold("times")) {
-            let mut finding = finding(server, &task, row.get("shown"), one).with(
+            let source = "/proc/meminfo, memory limit of the control group";
+            let finding = finding(&task, row.get("shown"), one).with(
                 "memory that the server can use",
                 bytes(facts.usable_bytes()),
-                "/proc/meminfo, memory limit of the control group",
+                source,
             );
-            if row.get("needs_restart")
-                && let Some(repair) = &mut finding.repair
-            {
-                // The lab may restart its own server, and the doctor no other one.
-                (repair.restart, finding.experiment) = (Restart::Server, repair.change.take());
-            }
-            seen.findings.push(finding);
+            let risk = "plans or the use of memory change; the old value is one command away";
+            let repair = server.setting(one.name, &one.value, "try it, and measure before and after", risk);
+            seen.findings.push(match row.get("needs_restart") {
+                true => finding.repaired_at_start(repair),
+                false => finding.repaired_by(repair),
+            });
         }
     }
     Ok(seen)
@@ -67,17 +63,13 @@ fn differs(number: f64, fitting: &Setting, times: f64) -> bool {
     }
 }
 
-fn finding(server: &Server, task: &Task, shown: &str, fitting: &Setting) -> Finding {
+fn finding(task: &Task, shown: &str, fitting: &Setting) -> Finding {
     let sentence =
         format!("it is {shown}, as on a new server; for this machine one would begin with {}", fitting.value);
-    let mut finding = task
-        .finding(Level::Info, fitting.name, sentence)
+    task.finding(Level::Info, fitting.name, sentence)
         .with(fitting.name, shown, "pg_settings")
         .with("why another value", &fitting.reason, "the table by which Millstream sets up servers")
-        .unless("the machine has other work to do, or somebody has measured it");
-    let risk = "plans or the use of memory change; the old value is one command away";
-    finding.repair = Some(server.setting(fitting.name, &fitting.value, "try it, and measure before and after", risk));
-    finding
+        .unless("the machine has other work to do, or somebody has measured it")
 }
 
 #[cfg(test)]

@@ -1,22 +1,16 @@
 //! Check `device-saturated`: the disk of data or WAL has more to do than it can.
 
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::{Host, Twice};
 use millstream_host::kernel::diskstats;
 use millstream_model::words::{command, set};
-use millstream_model::{Class, Finding, Level, Repair};
-use millstream_pg::Error;
+use millstream_model::{Class, Finding, Level};
 
 pub(super) const CHECK: Check = Check {
     id: "device-saturated",
     about: "the disk of data or WAL has more to do than it can, so that processes wait for it",
     class: Class::Arithmetic,
-    thresholds: &[
-        Threshold { name: "percent", default: 10.0 },
-        Threshold { name: "latency_ms", default: 10.0 },
-        Threshold { name: "rotating_ms", default: 50.0 },
-        Threshold { name: "requests", default: 20.0 },
-    ],
+    thresholds: &[("percent", 10.0), ("latency_ms", 10.0), ("rotating_ms", 50.0), ("requests", 20.0)],
     manual: include_str!("device_saturated.md"),
     looks: &[Look::Later(|_, host, task| Box::pin(look(host, task)))],
 };
@@ -28,7 +22,7 @@ const WORK: &str = "/proc/diskstats";
 const REQUESTS: &[(&str, &str, &str)] =
     &[("a read", "reads", "read_ms"), ("a write", "writes", "write_ms"), ("a flush", "flushes", "flush_ms")];
 
-async fn look(host: &Host, task: Task) -> Result<Seen, Error> {
+async fn look(host: &Host, task: Task) -> Looked {
     let devices = host.devices();
     let (waited, work) = (Host::waited(&host.path(PRESSURE)), host.twice(&host.path(WORK)));
     let unseen = Seen::default()
@@ -47,8 +41,7 @@ async fn look(host: &Host, task: Task) -> Result<Seen, Error> {
         let (what, slowest) = times.iter().copied().max_by(|(_, one), (_, other)| one.total_cmp(other))?;
         (slowest >= most).then(|| finding(&task, role, &name, waited, &work, (what, slowest), &times))
     });
-    let seen: Seen = findings.collect();
-    Ok(seen.but(unseen))
+    Ok(findings.collect::<Seen>().but(unseen))
 }
 
 /// By how much a number of a device grew between the two looks.
@@ -89,19 +82,15 @@ fn finding(
     for (what, milliseconds) in times {
         finding = finding.with(&format!("{what}, on average"), format!("{milliseconds:.1} ms"), &source);
     }
-    if let Some(milliseconds) = growth(work, name, "weighted_ms") {
-        let requests = milliseconds / 1e3 / work.seconds;
-        finding = finding.with("requests at a time, on average", format!("{requests:.1}"), &source);
-    }
-    finding.counted_seconds = Some(work.seconds);
-    finding.alternative = Some("a backup, a large load or a checkpoint runs just now and will end".to_owned());
-    finding.repair = Some(
-        Repair::new(
-            "find what writes or reads so much: pg_stat_io (16 and later), forced checkpoints, temporary files, \
-                   dead rows, another program; only then buy a faster disk",
+    let requests = growth(work, name, "weighted_ms").map(|milliseconds| milliseconds / 1e3 / work.seconds);
+    finding
+        .with_known("requests at a time, on average", requests.map(|requests| format!("{requests:.1}")), &source)
+        .counted(work.seconds)
+        .unless("a backup, a large load or a checkpoint runs just now and will end")
+        .repaired(
+            "find what writes or reads so much: pg_stat_io (16 and later), forced checkpoints, temporary files, dead \
+             rows, another program; only then buy a faster disk",
             "none: it only looks",
         )
-        .run([format!("$ {}", command(format!("doctor watch {}", set("for", "5m"))))]),
-    );
-    finding
+        .run([format!("$ {}", command(format!("doctor watch {}", set("for", "5m"))))])
 }

@@ -1,15 +1,15 @@
 //! Check `dirty-limits`: the kernel may collect much written data before it writes it to the disk.
 
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use super::number::size;
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
-use millstream_model::quantity::bytes;
-use millstream_model::{Class, Level};
+use millstream_model::{Change, Class, Level};
 
 pub(super) const CHECK: Check = Check {
     id: "dirty-limits",
     about: "the kernel may collect gigabytes of written data, which a flush then has to wait for",
     class: Class::Hypothesis,
-    thresholds: &[Threshold { name: "background_mb", default: 1024.0 }],
+    thresholds: &[("background_mb", 1024.0)],
     manual: include_str!("dirty_limits.md"),
     looks: &[Look::Host(look)],
 };
@@ -17,23 +17,21 @@ pub(super) const CHECK: Check = Check {
 /// What the repair sets, in bytes: the upper end of EDB's recommendation.
 const RECOMMENDED_BYTES: &str = "268435456";
 
-fn look(host: &Host, task: &Task) -> Seen {
+fn look(host: &Host, task: &Task) -> Looked {
     let [bytes_file, ratio_file] = ["bytes", "ratio"].map(|unit| format!("/proc/sys/vm/dirty_background_{unit}"));
     let (Some(own), Some(ratio)) = (host.number(&bytes_file), host.number(&ratio_file)) else {
-        return Seen::default().but(Some(Host::hidden("how much written data the kernel collects", &bytes_file)));
+        return Err(Host::hidden("how much written data the kernel collects", &bytes_file).into());
     };
-    let Some(memory) = host.available_bytes() else {
-        return Seen::default().but(Some(Host::hidden("the memory that is available", "/proc/meminfo")));
-    };
+    let memory = host.available_bytes().ok_or_else(|| Host::hidden("the memory that is available", "/proc/meminfo"))?;
     // Of the two settings the kernel keeps one, and the other is 0.
     let limit = if own > 0.0 { own } else { ratio / 100.0 * memory };
     if limit < task.threshold("background_mb") * 1e6 {
-        return Seen::default();
+        return Ok(Seen::default());
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-    let [limit, memory] = [limit, memory].map(|number| bytes(number as u64));
+    let [limit, memory] = [limit, memory].map(size);
     let sentence = format!("up to {limit} of written data collect before the kernel begins to write them");
-    task.finding(Level::Info, "vm.dirty_background_bytes", sentence)
+    Ok(task
+        .finding(Level::Info, "vm.dirty_background_bytes", sentence)
         .with("dirty_background_bytes", own, "/proc/sys/vm")
         .with("dirty_background_ratio", ratio, "/proc/sys/vm")
         .with("available memory", memory, "/proc/meminfo")
@@ -43,6 +41,6 @@ fn look(host: &Host, task: &Task) -> Seen {
             "a large load that rewrites the same pages writes more often",
         )
         .run([format!("$ sysctl -w vm.dirty_background_bytes={RECOMMENDED_BYTES}")])
-        .changes(Host::sysctl("vm.dirty_background_bytes", RECOMMENDED_BYTES))
-        .into()
+        .changes(Change::new("sysctl", "vm.dirty_background_bytes", RECOMMENDED_BYTES))
+        .into())
 }

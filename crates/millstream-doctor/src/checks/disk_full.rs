@@ -1,28 +1,23 @@
 //! Check `disk-full`: the disk of data or WAL is almost full.
 
 use super::number;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use crate::server::Server;
 use millstream_host::{DiskSpace, disk_space};
 use millstream_model::quantity::bytes;
-use millstream_model::{Class, Danger, Finding, Level, Repair};
-use millstream_pg::Error;
+use millstream_model::{Class, Danger, Finding, Level};
 
 pub(super) const CHECK: Check = Check {
     id: "disk-full",
     about: "the disk of data or WAL is almost full, after which the server stops",
     class: Class::Arithmetic,
-    thresholds: &[
-        Threshold { name: "percent", default: 85.0 },
-        Threshold { name: "critical_percent", default: 95.0 },
-        Threshold { name: "wal_times", default: 2.0 },
-    ],
+    thresholds: &[("percent", 85.0), ("critical_percent", 95.0), ("wal_times", 2.0)],
     manual: include_str!("disk_full.md"),
     looks: &[Look::Machine(|server, host, task| Box::pin(look(server, host, task)))],
 };
 
-async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, host: &Host, task: Task) -> Looked {
     let sql = "select pg_size_bytes(current_setting('max_wal_size')) as most";
     let wal = number::number(&server.session.client.query_one(sql, &[]).await?, "most");
     Ok(seen(host, &task, wal))
@@ -56,24 +51,22 @@ fn finding(task: &Task, role: &str, place: &str, space: &DiskSpace, wal: Option<
         }
         _ => format!("the disk of the {role} is {percent:.0} % full, by {what}"),
     };
-    let mut finding = task
-        .finding(level, place, sentence)
-        .endangers(Danger::Service)
-        .with("free", bytes(space.free), "statvfs")
-        .with("size", bytes(space.all), "statvfs");
-    if let Some(most) = wal {
-        finding = finding.with("max_wal_size", bytes(most), "pg_settings");
-    }
-    finding.alternative = Some(match is_full {
-        true => "something else on this disk, such as logs, can be deleted".to_owned(),
-        false => "pg_wal has reached its size already and will not grow".to_owned(),
-    });
-    finding.repair = Some(Repair::new(
-        "make room: look for replication slots that hold WAL, old logs, and tables that can be shrunk; or \
-                   set max_wal_size lower",
-        "never delete files of pg_wal by hand",
-    ));
-    Some(finding)
+    Some(
+        task.finding(level, place, sentence)
+            .endangers(Danger::Service)
+            .with("free", bytes(space.free), "statvfs")
+            .with("size", bytes(space.all), "statvfs")
+            .with_known("max_wal_size", wal.map(bytes), "pg_settings")
+            .unless(match is_full {
+                true => "something else on this disk, such as logs, can be deleted",
+                false => "pg_wal has reached its size already and will not grow",
+            })
+            .repaired(
+                "make room: look for replication slots that hold WAL, old logs, and tables that can be shrunk; or set \
+                 max_wal_size lower",
+                "never delete files of pg_wal by hand",
+            ),
+    )
 }
 
 #[cfg(test)]

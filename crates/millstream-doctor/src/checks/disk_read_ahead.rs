@@ -1,6 +1,6 @@
 //! Check `disk-read-ahead`: much data is read ahead.
 
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use millstream_model::{Change, Class, Level};
 
@@ -8,12 +8,12 @@ pub(super) const CHECK: Check = Check {
     id: "disk-read-ahead",
     about: "the kernel reads megabytes ahead, which random reads throw away",
     class: Class::Hypothesis,
-    thresholds: &[Threshold { name: "kb", default: 4096.0 }],
+    thresholds: &[("kb", 4096.0)],
     manual: include_str!("disk_read_ahead.md"),
     looks: &[Look::Host(look)],
 };
 
-fn look(host: &Host, task: &Task) -> Seen {
+fn look(host: &Host, task: &Task) -> Looked {
     let found = host.devices().into_iter().filter_map(|(role, device)| {
         let file = format!("/sys/block/{device}/queue/read_ahead_kb");
         let kilobytes = host.number(&file).filter(|kilobytes| *kilobytes > task.threshold("kb"))?;
@@ -27,9 +27,8 @@ fn look(host: &Host, task: &Task) -> Seen {
                     "scans of large tables and backups may become slower",
                 )
                 .run([format!("$ echo 128 > {file}")])
-                .changes(Change { kind: "sysfs".to_owned(), target: file, value: Some("128".to_owned()) }),
+                .changes(Change::new("sysfs", &file, "128")),
         )
     });
-    let seen: Seen = found.collect();
-    seen.but(host.blind_to_devices())
+    Ok(found.collect::<Seen>().but(host.blind_to_devices()))
 }

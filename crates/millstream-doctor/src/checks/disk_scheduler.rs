@@ -1,9 +1,9 @@
 //! Check `disk-scheduler`: a scheduler that orders requests for a disk that needs no order.
 
-use crate::check::{Check, Look, Seen, Task};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use millstream_host::kernel::file::choice;
-use millstream_model::{Change, Class, Level, Repair};
+use millstream_model::{Change, Class, Level};
 
 pub(super) const CHECK: Check = Check {
     id: "disk-scheduler",
@@ -22,7 +22,7 @@ pub(super) fn orders(all: &str) -> bool {
     ORDERING.contains(&choice(all))
 }
 
-fn look(host: &Host, task: &Task) -> Seen {
+fn look(host: &Host, task: &Task) -> Looked {
     let found = host.disks().into_iter().filter_map(|(role, disk)| {
         let file = format!("/sys/block/{disk}/queue/scheduler");
         let all = host.word(&file)?;
@@ -34,23 +34,19 @@ fn look(host: &Host, task: &Task) -> Seen {
         let sentence = format!(
             "the scheduler {scheduler} orders and delays requests of the disk of the {role}, which does not rotate"
         );
-        let mut finding = task
-            .finding(Level::Info, disk, sentence)
-            .with("schedulers", &all, &file)
-            .unless("it keeps another program from taking the whole disk");
-        let other = ["none", "mq-deadline", "noop", "deadline"]
-            .iter()
-            .find(|name| all.split_whitespace().any(|one| one == **name))?;
-        finding.repair = Some(
-            Repair::new(
-                format!("choose {other}, and measure before and after"),
-                "a backup beside the server may take more of the disk",
-            )
-            .run([format!("$ echo {other} > {file}")])
-            .changes(Change { kind: "sysfs".to_owned(), target: file, value: Some((*other).to_owned()) }),
-        );
-        Some(finding)
+        let is_there = |name: &&str| all.split_whitespace().any(|one| one == *name);
+        let other = ["none", "mq-deadline", "noop", "deadline"].into_iter().find(is_there)?;
+        Some(
+            task.finding(Level::Info, disk, sentence)
+                .with("schedulers", &all, &file)
+                .unless("it keeps another program from taking the whole disk")
+                .repaired(
+                    format!("choose {other}, and measure before and after"),
+                    "a backup beside the server may take more of the disk",
+                )
+                .run([format!("$ echo {other} > {file}")])
+                .changes(Change::new("sysfs", &file, other)),
+        )
     });
-    let seen: Seen = found.collect();
-    seen.but(host.blind_to_devices())
+    Ok(found.collect::<Seen>().but(host.blind_to_devices()))
 }

@@ -1,13 +1,13 @@
 //! Check `distinct-prefix`: `select distinct` that reads a whole index to find a few values.
 
 use super::number::with_analyzed;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Stop, Task};
 use crate::limits::PROOF_TIME_MAX;
-use crate::server::{Database, Server};
+use crate::server::{Database, Server, or_refusal};
 use crate::statement::Counted;
-use millstream_model::quantity::count;
+use millstream_model::quantity::{count, whole};
 use millstream_model::{Class, Finding, Level};
-use millstream_pg::{ConnInfo, Error};
+use millstream_pg::ConnInfo;
 use std::collections::BTreeSet;
 use tokio::time::Instant;
 use tokio_postgres::Row;
@@ -16,12 +16,12 @@ pub(super) const CHECK: Check = Check {
     id: "distinct-prefix",
     about: "select distinct that reads a whole index to find a few values, where a recursive query skips",
     class: Class::Hypothesis,
-    thresholds: &[Threshold { name: "rows", default: 100_000.0 }, Threshold { name: "per_value", default: 1_000.0 }],
+    thresholds: &[("rows", 100_000.0), ("per_value", 1_000.0)],
     manual: include_str!("distinct_prefix.md"),
     looks: &[Look::Database(|server, database, task| Box::pin(look(server, database, task)))],
 };
 
-async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, database: &Database, task: Task) -> Looked {
     let statements = task.statements(database).await?;
     let (mut subjects, mut late) = (BTreeSet::new(), 0);
     let end = Instant::now() + PROOF_TIME_MAX;
@@ -98,13 +98,12 @@ fn rewrite(table: &str, column: &str) -> String {
 }
 
 fn finding(task: &Task, subject: String, row: &Row, statement: &Counted, rewrite: &str) -> Finding {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-    let (rows, values) = (row.get::<_, f64>("rows") as u64, row.get::<_, f64>("values") as u64);
-    let sentence = format!("select distinct reads {} rows to find some {} values", count(rows), count(values));
+    let [rows, values] = ["rows", "values"].map(|column| count(whole(row.get(column))));
+    let sentence = format!("select distinct reads {rows} rows to find some {values} values");
     let finding = task
         .finding(Level::Info, subject, sentence)
         .with("index that begins with the column", row.get::<_, String>("index"), "pg_index")
-        .with("different values, by estimate", count(values), "pg_stats.n_distinct");
+        .with("different values, by estimate", values, "pg_stats.n_distinct");
     statement
         .add_to(with_analyzed(finding, row.get("analyze_age")))
         .unless("the statistics are old, and there are more values")
@@ -116,22 +115,21 @@ fn finding(task: &Task, subject: String, row: &Row, statement: &Counted, rewrite
 }
 
 /// Executes both queries and compares what they find.
-async fn compared(planner: &ConnInfo, database: &Database, row: &Row, rewrite: &str) -> Result<String, Error> {
-    let session = match database.session_to_plan(planner).await? {
-        Ok(session) => session,
-        Err(why) => return Ok(format!("not compared: {why}")),
+async fn compared(planner: &ConnInfo, database: &Database, row: &Row, rewrite: &str) -> Result<String, Stop> {
+    let session = match database.session_to_plan(planner).await {
+        Err(Stop::Unseen(why)) => return Ok(format!("not compared: {why}")),
+        session => session?,
     };
     let (table, column): (String, String) = (row.get("table_name"), row.get("column"));
     let (own, other) = (format!("select distinct {column} from {table}"), rewrite);
     let sql =
         format!("select count(*) from (({own} except ({other})) union all (({other}) except {own})) as different");
     session.client.batch_execute("set default_transaction_read_only = on").await?;
-    match session.client.query_one(&sql, &[]).await.map_err(Error::from) {
-        Ok(row) if row.get::<_, i64>(0) == 0 => Ok("the same values".to_owned()),
-        Ok(row) => Ok(format!("{} values differ", row.get::<_, i64>(0))),
-        Err(Error::Server { message, .. }) => Ok(format!("not compared: {message}")),
-        Err(error) => Err(error),
-    }
+    Ok(match or_refusal(session.client.query_one(&sql, &[]).await)? {
+        Ok(row) if row.get::<_, i64>(0) == 0 => "the same values".to_owned(),
+        Ok(row) => format!("{} values differ", row.get::<_, i64>(0)),
+        Err(message) => format!("not compared: {message}"),
+    })
 }
 
 #[cfg(test)]

@@ -2,11 +2,9 @@
 
 use super::definition::definition;
 use super::number::{bytes, count, number};
-use crate::check::{Check, Look, Seen, Task};
-use crate::limits::ROWS_MAX;
+use crate::check::{Check, Look, Looked, Task};
 use crate::server::Database;
-use millstream_model::{Class, Level, Repair};
-use millstream_pg::Error;
+use millstream_model::{Class, Level};
 
 pub(super) const CHECK: Check = Check {
     id: "duplicate-index",
@@ -17,34 +15,31 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
-    let rows = database.session.client.query(include_str!("duplicate_index.sql"), &[&ROWS_MAX]).await?;
+async fn look(database: &Database, task: Task) -> Looked {
+    let rows = database.worst(include_str!("duplicate_index.sql"), &[]).await?;
     let found = rows.iter().filter_map(|row| {
         let definition = definition(row)?;
         let (name, kept): (String, String) = (row.get("name"), row.get("kept"));
         let sentence = format!("it is defined as {kept}, on {}", row.get::<_, String>("table_name"));
-        let mut finding = task
-            .finding(Level::Warning, name.clone(), sentence)
-            .with("definition", &definition, "pg_get_indexdef")
-            .wastes(number(row, "bytes"))
-            .with("size", bytes(row, "bytes"), "pg_class.relpages")
-            .with("scans of it", count(row, "scans"), "pg_stat_user_indexes");
-        finding.alternative =
-            Some("somebody builds a new index to replace the old one, and has not dropped it yet".to_owned());
         // What a partitioned index consists of cannot be dropped beside other work, nor built again so.
         let (word, wait, change) = match row.get("is_partitioned") {
             true => ("", "; it waits for all work on the table and its partitions, which waits for it", None),
             false => (" concurrently", "", database.drop_index(&name)),
         };
-        finding.repair = Some(
-            Repair::new(
-                format!("drop it; {kept} serves the same queries. To undo: {definition}"),
-                format!("statements that name the index, in hints or scripts, fail{wait}"),
-            )
-            .run([format!("drop index{word} {name}")])
-            .changes(change),
-        );
-        Some(finding)
+        Some(
+            task.finding(Level::Warning, name.clone(), sentence)
+                .with("definition", &definition, "pg_get_indexdef")
+                .wastes(number(row, "bytes"))
+                .with("size", bytes(row, "bytes"), "pg_class.relpages")
+                .with("scans of it", count(row, "scans"), "pg_stat_user_indexes")
+                .unless("somebody builds a new index to replace the old one, and has not dropped it yet")
+                .repaired(
+                    format!("drop it; {kept} serves the same queries. To undo: {definition}"),
+                    format!("statements that name the index, in hints or scripts, fail{wait}"),
+                )
+                .run([format!("drop index{word} {name}")])
+                .changes(change),
+        )
     });
     Ok(found.collect())
 }

@@ -1,9 +1,8 @@
 //! Check `durability-off`: settings with which a crash destroys data or loses commits.
 
-use crate::check::{Check, Look, Seen, Task};
+use crate::check::{Check, Look, Looked, Task};
 use crate::server::Server;
 use millstream_model::{Class, Danger, Level};
-use millstream_pg::Error;
 
 /// A setting that should not be off.
 struct Setting {
@@ -50,7 +49,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
-async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, task: Task) -> Looked {
     let ours = |setting: &&Setting| server.provider().is_none() || !setting.is_of_storage;
     let names: Vec<&str> = SETTINGS.iter().filter(ours).map(|setting| setting.name).collect();
     // What is valid for this session alone does not count.
@@ -58,12 +57,6 @@ async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
     let rows = server.session.client.query(sql, &[&names]).await?;
     let found = SETTINGS.iter().filter_map(|Setting { name, level, danger, unless, .. }| {
         let row = rows.iter().find(|row| row.get::<_, &str>(0) == *name)?;
-        let mut finding = task
-            .finding(*level, *name, format!("it is off: {danger}"))
-            .endangers(Danger::Data)
-            .with("value", "off", "pg_settings")
-            .with("set by", row.get::<_, String>(1), "pg_settings.source")
-            .unless((*unless).to_owned());
         let (sentence, risk) = (format!("switch {name} on"), "commits wait for the disk again");
         let mut repair = server.setting(name, "on", &sentence, risk);
         if *name == "fsync" {
@@ -72,8 +65,14 @@ async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
                 "; then let the system write what it has not written yet, or a crash may still destroy it";
             repair.commands.push("$ sync".to_owned());
         }
-        finding.repair = Some(repair);
-        Some(finding)
+        Some(
+            task.finding(*level, *name, format!("it is off: {danger}"))
+                .endangers(Danger::Data)
+                .with("value", "off", "pg_settings")
+                .with("set by", row.get::<_, String>(1), "pg_settings.source")
+                .unless(*unless)
+                .repaired_by(repair),
+        )
     });
     Ok(found.collect())
 }

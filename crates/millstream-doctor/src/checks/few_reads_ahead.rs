@@ -1,11 +1,10 @@
 //! Check `few-reads-ahead`: a server that asks for one block after the other, although the disk serves many at once.
 
 use super::number::{count, number};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use crate::server::Server;
 use millstream_model::{Class, Level, Restart};
-use millstream_pg::Error;
 use millstream_pg::sizing::{BuildFacts, Setting, settings};
 use tokio_postgres::Row;
 
@@ -13,16 +12,13 @@ pub(super) const CHECK: Check = Check {
     id: "few-reads-ahead",
     about: "reads that wait for each other, although the disk and the processors could serve many at once",
     class: Class::Hypothesis,
-    thresholds: &[Threshold { name: "blocks", default: 100_000.0 }, Threshold { name: "times", default: 2.0 }],
+    thresholds: &[("blocks", 100_000.0), ("times", 2.0)],
     manual: include_str!("few_reads_ahead.md"),
     looks: &[Look::Machine(|server, host, task| Box::pin(look(server, host, task)))],
 };
 
-async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
-    let facts = match host.facts() {
-        Ok(facts) => facts,
-        Err(why) => return Ok(Seen::default().but(Some(why))),
-    };
+async fn look(server: &Server, host: &Host, task: Task) -> Looked {
+    let facts = host.facts()?;
     let row = server.session.client.query_one(include_str!("few_reads_ahead.sql"), &[]).await?;
     task.counted(row.get::<_, Option<f64>>("reset_seconds").unwrap_or(f64::INFINITY).min(server.sure_seconds));
     if (number(&row, "blocks") as f64) < task.threshold("blocks") {
@@ -34,20 +30,20 @@ async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
     let found = table.iter().filter_map(|fitting| {
         let sentence = present.lacks(fitting, major, facts.rotational, task.threshold("times"))?;
         let shown = present.shown(fitting.name);
-        let mut finding = task
-            .finding(Level::Info, fitting.name, sentence)
-            .with(fitting.name, shown, "pg_settings")
-            .with("blocks that were not in shared buffers", count(&row, "blocks"), "pg_stat_database.blks_read")
-            .with("why another value", &fitting.reason, "the table by which Millstream sets up servers")
-            .counted(server.counted_seconds)
-            .unless("the system's cache had the blocks, or somebody has measured it");
         let risk = "scans take more of the disk, and look-ups beside them wait longer";
         let mut repair = server.setting(fitting.name, &fitting.value, "try it, and measure before and after", risk);
         if fitting.name == "io_method" {
             (repair.restart, repair.change) = (Restart::Server, None);
         }
-        finding.repair = Some(repair);
-        Some(finding)
+        Some(
+            task.finding(Level::Info, fitting.name, sentence)
+                .with(fitting.name, shown, "pg_settings")
+                .with("blocks that were not in shared buffers", count(&row, "blocks"), "pg_stat_database.blks_read")
+                .with("why another value", &fitting.reason, "the table by which Millstream sets up servers")
+                .counted(server.counted_seconds)
+                .unless("the system's cache had the blocks, or somebody has measured it")
+                .repaired_by(repair),
+        )
     });
     Ok(found.collect())
 }

@@ -1,18 +1,16 @@
 //! Check `few-statistics`: columns about which the planner knows less than by default.
 
 use super::number::with_analyzed;
-use crate::check::{Check, Look, Seen, Task, Threshold};
-use crate::limits::ROWS_MAX;
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::{Database, Server};
 use millstream_model::{Class, Level};
-use millstream_pg::Error;
 use millstream_pg::sizing::STATISTICS;
 
 pub(super) const CHECK: Check = Check {
     id: "few-statistics",
     about: "columns about which the planner knows less than by default, so that it guesses",
     class: Class::Fact,
-    thresholds: &[Threshold { name: "target", default: 100.0 }, Threshold { name: "rows", default: 10_000.0 }],
+    thresholds: &[("target", 100.0), ("rows", 10_000.0)],
     manual: include_str!("few_statistics.md"),
     looks: &[
         Look::Server(|server, task| Box::pin(look_at_server(server, task))),
@@ -20,7 +18,7 @@ pub(super) const CHECK: Check = Check {
     ],
 };
 
-async fn look_at_server(server: &Server, task: Task) -> Result<Seen, Error> {
+async fn look_at_server(server: &Server, task: Task) -> Looked {
     let name = STATISTICS.name;
     let row = server.session.client.query_one(include_str!("setting.sql"), &[&name]).await?;
     let (number, shown): (f64, String) = (row.get("number"), row.get("shown"));
@@ -28,19 +26,19 @@ async fn look_at_server(server: &Server, task: Task) -> Result<Seen, Error> {
         return Ok(Seen::default());
     }
     let sentence = format!("analyze looks at {} rows of a table, and keeps {shown} of its values", number * 300.0);
-    let mut finding = task
+    let risk = "analyze and planning take a little longer";
+    let repair = server.setting(name, STATISTICS.value, "set it to the default, and analyze the tables", risk);
+    Ok(task
         .finding(Level::Info, name, sentence)
         .with(name, &shown, "pg_settings")
-        .unless("queries are simple look-ups by key, and planning must be quick");
-    let risk = "analyze and planning take a little longer";
-    let sentence = "set it to the default, and analyze the tables";
-    finding.repair = Some(server.setting(name, STATISTICS.value, sentence, risk));
-    Ok(finding.into())
+        .unless("queries are simple look-ups by key, and planning must be quick")
+        .repaired_by(repair)
+        .into())
 }
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(database: &Database, task: Task) -> Looked {
     let (target, rows) = (task.threshold("target"), task.threshold("rows"));
-    let found = database.session.client.query(include_str!("few_statistics.sql"), &[&target, &rows, &ROWS_MAX]).await?;
+    let found = database.worst(include_str!("few_statistics.sql"), &[&target, &rows]).await?;
     let findings = found.iter().map(|row| {
         let (table, column, kept): (String, String, i32) =
             (row.get("table_name"), row.get("column"), row.get("target"));
@@ -48,11 +46,8 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
             0 => "analyze leaves this column out".to_owned(),
             _ => format!("analyze keeps {kept} values of this column"),
         };
-        let finding = task.finding(Level::Info, format!("{table}.{column}"), sentence).with(
-            "statistics of the column",
-            kept,
-            "pg_attribute.attstattarget",
-        );
+        let (name, source) = ("statistics of the column", "pg_attribute.attstattarget");
+        let finding = task.finding(Level::Info, format!("{table}.{column}"), sentence).with(name, kept, source);
         with_analyzed(finding, row.get("analyze_age"))
             .unless("no query compares this column, and its values are long")
             .repaired("let the server's setting count, and analyze the table", "plans change")

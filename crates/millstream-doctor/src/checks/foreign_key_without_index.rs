@@ -3,47 +3,41 @@
 use super::definition::definition;
 use super::new_index;
 use super::number::{count, with_analyzed};
-use crate::check::{Check, Look, Seen, Task, Threshold};
-use crate::limits::{FINDINGS_MAX, ROWS_MAX};
+use crate::check::{Check, Look, Looked, Task};
+use crate::limits::FINDINGS_MAX;
 use crate::server::Database;
-use millstream_model::{Class, Level, Repair};
-use millstream_pg::Error;
+use millstream_model::{Class, Level};
 
 pub(super) const CHECK: Check = Check {
     id: "foreign-key-without-index",
     about: "foreign keys without an index: a delete in the other table reads the whole table",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "rows", default: 10_000.0 }],
+    thresholds: &[("rows", 10_000.0)],
     manual: include_str!("foreign_key_without_index.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
-    if database.uncounted.is_some() {
-        return Ok(Seen::default().but(database.uncounted.clone()));
-    }
-    let sql = include_str!("foreign_key_without_index.sql");
-    let rows = database.session.client.query(sql, &[&task.threshold("rows"), &ROWS_MAX]).await?;
+async fn look(database: &Database, task: Task) -> Looked {
+    database.counts.clone()?;
+    let rows = database.worst(include_str!("foreign_key_without_index.sql"), &[&task.threshold("rows")]).await?;
     let mut found = Vec::new();
     for (n, row) in rows.iter().enumerate() {
         let Some(definition) = definition(row) else { continue };
-        let (table, other, columns): (String, String, String) =
-            (row.get("table_name"), row.get("other"), row.get("columns"));
-        let clause = format!("({columns})");
-        let (command, change) = if row.get("is_partitioned") {
-            (format!("create index on {table} {clause}"), None)
-        } else if n < FINDINGS_MAX {
-            let client = &database.session.client;
-            let (schema, name): (String, String) = (row.get("schema"), row.get("table"));
-            (new_index::command(&table, &clause), new_index::change(client, &schema, &name, &clause).await?)
-        } else {
-            // It is not reported.
-            (new_index::command(&table, &clause), None)
+        let [table, other, columns] = ["table_name", "other", "columns"].map(|column| row.get::<_, String>(column));
+        let (clause, is_partitioned) = (format!("({columns})"), row.get("is_partitioned"));
+        let (command, risk) = match is_partitioned {
+            true => (
+                format!("create index on {table} {clause}"),
+                "no partition can be written while the index is built; every write to the table maintains it",
+            ),
+            false => (new_index::command(&table, &clause), "every write to the table maintains it"),
         };
-        let risk = match row.get("is_partitioned") {
-            true => "no partition can be written while the index is built; every write to the table maintains it",
-            false => "every write to the table maintains it",
+        // What comes after these is not reported.
+        let change = match n < FINDINGS_MAX && !is_partitioned {
+            true => new_index::change(&database.session.client, row.get("schema"), row.get("table"), &clause).await?,
+            false => None,
         };
+        let partitions = is_partitioned.then(|| count(row, "tables"));
         let sentence = format!("a delete in {other}, or an update of its key, reads all of {table}");
         let finding = task
             .finding(Level::Info, row.get::<_, String>("name"), sentence)
@@ -54,14 +48,13 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
                 "pg_stat_user_tables",
             )
             .with("foreign key", definition, "pg_get_constraintdef");
-        let mut finding = with_analyzed(finding, row.get("analyze_age"));
-        if row.get("is_partitioned") {
-            finding = finding.with("partitions without an index", count(row, "tables"), "pg_index");
-        }
-        finding.counted_seconds = Some(database.counted_seconds);
-        finding.alternative = Some("the updates leave the key alone, and rows are deleted with truncate".to_owned());
-        finding.repair =
-            Some(Repair::new("create an index on its columns", risk.to_owned()).run([command]).changes(change));
+        let finding = with_analyzed(finding, row.get("analyze_age"))
+            .with_known("partitions without an index", partitions, "pg_index")
+            .counted(database.counted_seconds)
+            .unless("the updates leave the key alone, and rows are deleted with truncate")
+            .repaired("create an index on its columns", risk)
+            .run([command])
+            .changes(change);
         found.push(finding);
     }
     Ok(found.into_iter().collect())

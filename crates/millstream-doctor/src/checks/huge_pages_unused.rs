@@ -1,23 +1,22 @@
 //! Check `huge-pages-unused`: much shared memory in small pages.
 
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use super::number::size;
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use crate::limits::MANY_PROCESSORS;
 use crate::server::Server;
-use millstream_model::quantity::bytes;
-use millstream_model::{Change, Class, Level, Repair, Restart};
-use millstream_pg::Error;
+use millstream_model::{Change, Class, Level, Repair};
 
 pub(super) const CHECK: Check = Check {
     id: "huge-pages-unused",
     about: "large shared_buffers in pages of 4 KiB, for which every session keeps its own table",
     class: Class::Hypothesis,
-    thresholds: &[Threshold { name: "shared_gb", default: 8.0 }],
+    thresholds: &[("shared_gb", 8.0)],
     manual: include_str!("huge_pages_unused.md"),
     looks: &[Look::Machine(|server, host, task| Box::pin(look(server, host, task)))],
 };
 
-async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, host: &Host, task: Task) -> Looked {
     let client = &server.session.client;
     let row = client.query_one(include_str!("huge_pages_unused.sql"), &[]).await?;
     let shared: f64 = row.get("shared_bytes");
@@ -29,26 +28,21 @@ async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
     else {
         return Ok(Seen::default());
     };
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-    let (size, tables) = (shared as u64, (host.memory("PageTables").unwrap_or(0.0) * 1_024.0) as u64);
+    let tables = host.memory("PageTables").unwrap_or(0.0) * 1_024.0;
     let [total, free, reserved] =
         ["Total", "Free", "Rsvd"].map(|name| host.memory(&format!("HugePages_{name}")).unwrap_or(0.0));
     let aside = aside(total, free, reserved, needed as f64);
-    let sentence = format!("{} of shared memory are in pages of 4 KiB", bytes(size));
-    let (kernel, processors) = (host.kernel(), host.processors());
-    let level = if suffers(kernel, processors) { Level::Warning } else { Level::Info };
-    let mut finding = task
+    let sentence = format!("{} of shared memory are in pages of 4 KiB", size(shared));
+    let processors = host.processors();
+    let suffers = suffers(host.kernel(), processors);
+    let level = if suffers { Level::Warning } else { Level::Info };
+    let finding = task
         .finding(level, "huge_pages", sentence)
         .with("huge_pages", row.get::<_, String>("setting"), "pg_settings")
-        .with("tables of pages of all processes", bytes(tables), "/proc/meminfo")
+        .with("tables of pages of all processes", size(tables), "/proc/meminfo")
         .with("huge pages that it needs", needed, "shared_memory_size_in_huge_pages")
         .with("huge pages that are free", free - reserved, "/proc/meminfo");
-    if level == Level::Warning {
-        let release = host.word(Host::RELEASE).unwrap_or_default();
-        finding = finding.with("kernel", release, Host::RELEASE).with("processors", processors, "/proc/cpuinfo");
-    }
-    finding.alternative = Some("few sessions work at a time, so that their tables of pages stay small".to_owned());
-    let (sentence, mut commands) = match aside {
+    let (sentence, commands) = match aside {
         Some(aside) => (
             "set huge pages aside, restart the server, and measure before and after",
             vec![
@@ -58,18 +52,19 @@ async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
         ),
         None => ("restart the server, because enough huge pages are free; measure before and after", Vec::new()),
     };
-    commands.push("-- with huge_pages = try the server takes them when it starts".to_owned());
-    finding.repair = Some(
-        Repair::new(
-            sentence.to_owned(),
-            "memory that is set aside serves nothing else; with huge_pages = on the server does not start without it",
-        )
-        .run(commands)
-        .needs(Restart::Server),
-    );
-    let (kind, target) = ("setting".to_owned(), "huge_pages".to_owned());
-    finding.experiment = Some(Change { kind, target, value: Some("on".to_owned()) });
-    Ok(finding.into())
+    let repair = Repair::new(
+        sentence,
+        "memory that is set aside serves nothing else; with huge_pages = on the server does not start without it",
+    )
+    .run(commands)
+    .run(["-- with huge_pages = try the server takes them when it starts"])
+    .changes(Change::new("setting", "huge_pages", "on"));
+    Ok(finding
+        .with_known("kernel", suffers.then(|| host.word(Host::RELEASE).unwrap_or_default()), Host::RELEASE)
+        .with_known("processors", suffers.then_some(processors), "/proc/cpuinfo")
+        .unless("few sessions work at a time, so that their tables of pages stay small")
+        .repaired_at_start(repair)
+        .into())
 }
 
 /// Whether the kernel makes small pages expensive on so many processors. From version 7.0 on it may interrupt a process

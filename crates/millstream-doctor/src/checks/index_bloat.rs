@@ -2,28 +2,24 @@
 
 use super::number::{number, percent, with_analyzed};
 use super::pgstattuple::Meter;
-use super::together::{LOOKED_AT_MAX, SMALLER_MAX, Together};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use super::together::{ESTIMATE, LOOKED_AT_MAX, Together};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
-use millstream_model::quantity::bytes;
-use millstream_model::{Class, Finding, Level, Repair};
-use millstream_pg::Error;
+use millstream_model::quantity::{bytes, whole};
+use millstream_model::{Class, Finding, Level};
 use tokio_postgres::Row;
 
 pub(super) const CHECK: Check = Check {
     id: "index-bloat",
     about: "indexes that are mostly free space, which a rebuild beside other sessions gives back",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "index_mb", default: 100.0 }, Threshold { name: "percent", default: 50.0 }],
+    thresholds: &[("index_mb", 100.0), ("percent", 50.0)],
     manual: include_str!("index_bloat.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-/// Where the free space comes from if it was not measured.
-const ESTIMATE: &str = "estimate from pg_stats";
-
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(database: &Database, task: Task) -> Looked {
     let (least, percent) = (task.threshold("index_mb") * 1e6, task.threshold("percent"));
     let sql = include_str!("index_bloat.sql");
     let client = &database.session.client;
@@ -44,39 +40,20 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
             task.keep(finding);
         }
     }
-    let smaller = least / SMALLER_MAX;
-    let rows = client.query(sql, &[&smaller, &percent, &LOOKED_AT_MAX, &Some(least), &LOOKED_AT_MAX]).await?;
-    if let Some(found) = of_small(&Together::of(&rows), database, &task) {
-        task.keep(found);
+    let small = Together::read(database, sql, least, percent).await?;
+    if small.is_much(least) {
+        let commands = small.worst().iter().map(|name| format!("reindex index concurrently {name}"));
+        let finding = small
+            .finding(&task, database, "rebuild", "indexes")
+            .repaired("build them again, one by one, beside other sessions", "each waits for long transactions");
+        task.keep(finding.run(commands));
     }
     Ok(Seen::default().but(meter.unseen("large indexes", rows.len())))
 }
 
-/// A finding about indexes that are too small alone.
-fn of_small(indexes: &Together, database: &Database, task: &Task) -> Option<Finding> {
-    let Together { size, free, .. } = *indexes;
-    if indexes.count() == 0 || (size as f64) < task.threshold("index_mb") * 1e6 {
-        return None;
-    }
-    let (count, share) = (indexes.count(), indexes.share());
-    let sentence = format!("a rebuild would make {count} small indexes together at least {share:.0} % smaller");
-    Some(
-        task.finding(Level::Info, database.name.clone(), sentence)
-            .wastes(free)
-            .with("size", bytes(size), "pg_class.relpages")
-            .with("a rebuild gives back", bytes(free), ESTIMATE)
-            .with("the worst", indexes.worst().join(", "), ESTIMATE)
-            .repaired("build them again, one by one, beside other sessions", "each waits for long transactions")
-            .run(indexes.worst().iter().map(|name| format!("reindex index concurrently {name}"))),
-    )
-}
-
 /// Size of the index if it were built now: its leaves, the first page and the root.
 fn rebuilt(used: u64, row: &Row) -> u64 {
-    let filled: f64 = row.get("filled");
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-    let leaves = (used as f64 / filled) as u64;
-    leaves + 2 * number(row, "page_bytes")
+    whole(used as f64 / row.get::<_, f64>("filled")) + 2 * number(row, "page_bytes")
 }
 
 fn finding(row: &Row, size: u64, free: u64, source: &str, task: &Task) -> Option<Finding> {
@@ -95,13 +72,16 @@ fn finding(row: &Row, size: u64, free: u64, source: &str, task: &Task) -> Option
     if source == ESTIMATE {
         finding = with_analyzed(finding, row.get("analyze_age"));
     }
-    finding.alternative = Some("random inserts have just split its pages, and fill them again".to_owned());
-    finding.repair = Some(
-        Repair::new(
-            "build it again, beside other sessions",
-            format!("it needs up to {} of free disk meanwhile, and waits for long transactions", bytes(size - free)),
-        )
-        .run([format!("reindex index concurrently {name}")]),
-    );
-    Some(finding)
+    Some(
+        finding
+            .unless("random inserts have just split its pages, and fill them again")
+            .repaired(
+                "build it again, beside other sessions",
+                format!(
+                    "it needs up to {} of free disk meanwhile, and waits for long transactions",
+                    bytes(size - free)
+                ),
+            )
+            .run([format!("reindex index concurrently {name}")]),
+    )
 }

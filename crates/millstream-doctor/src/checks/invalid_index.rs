@@ -2,11 +2,9 @@
 
 use super::definition::definition;
 use super::number::{bytes, number};
-use crate::check::{Check, Look, Seen, Task};
-use crate::limits::ROWS_MAX;
+use crate::check::{Check, Look, Looked, Task};
 use crate::server::Database;
-use millstream_model::{Class, Level, Repair, Restart};
-use millstream_pg::Error;
+use millstream_model::{Class, Level, Repair};
 use tokio_postgres::Row;
 
 pub(super) const CHECK: Check = Check {
@@ -18,8 +16,8 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
-    let rows = database.session.client.query(include_str!("invalid_index.sql"), &[&ROWS_MAX]).await?;
+async fn look(database: &Database, task: Task) -> Looked {
+    let rows = database.worst(include_str!("invalid_index.sql"), &[]).await?;
     let found = rows.iter().filter_map(|row| {
         let definition = definition(row)?;
         let (name, table): (String, String) = (row.get("name"), row.get("table_name"));
@@ -41,17 +39,16 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
 }
 
 fn repair(row: &Row, name: &str) -> Repair {
-    let (sentence, commands, risk) = if row.get("partitioned") {
+    if row.get("partitioned") {
         let sentence =
             "create the index on each partition that lacks it, and attach it with alter index .. attach partition";
-        (sentence, Vec::new(), "each build reads a partition")
+        Repair::new(sentence, "each build reads a partition")
     } else if row.get("left_over") {
-        let commands = vec![format!("drop index concurrently {name}")];
-        ("drop it: a reindex concurrently that failed has left it behind", commands, "none: no query uses it")
+        let sentence = "drop it: a reindex concurrently that failed has left it behind";
+        Repair::new(sentence, "none: no query uses it").run([format!("drop index concurrently {name}")])
     } else {
-        let commands = vec![format!("reindex index concurrently {name}")];
         let risk = "it reads the table twice; a unique index fails again if there are duplicates";
-        ("build it again beside other work, or drop it if nobody misses it", commands, risk)
-    };
-    Repair { sentence: sentence.to_owned(), commands, risk: risk.to_owned(), restart: Restart::Nothing, change: None }
+        Repair::new("build it again beside other work, or drop it if nobody misses it", risk)
+            .run([format!("reindex index concurrently {name}")])
+    }
 }

@@ -1,13 +1,13 @@
 //! Check `json-member-missing`: indexes, views and queries that read a member that no document has.
 
 use super::proof::proven;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::index::{JsonRead, json_paths, json_reads};
 use crate::limits::{DOCUMENTS_MAX, MEMBERS_MAX, READERS_MAX, SENT_QUERIES_MAX};
 use crate::server::{Database, Server};
 use millstream_model::quantity::count;
 use millstream_model::words::option;
-use millstream_model::{Class, Finding, Level, Repair, Restart, nearest};
+use millstream_model::{Class, Finding, Level, nearest};
 use millstream_pg::{Error, fill};
 use std::collections::{BTreeMap, BTreeSet};
 use tokio_postgres::{Client, Row};
@@ -16,7 +16,7 @@ pub(super) const CHECK: Check = Check {
     id: "json-member-missing",
     about: "members of JSON documents that an index, a view or a query reads and no document has, such as mca for mac",
     class: Class::Hypothesis,
-    thresholds: &[Threshold { name: "documents", default: 100.0 }],
+    thresholds: &[("documents", 100.0)],
     manual: include_str!("json_member_missing.md"),
     looks: &[Look::Database(|server, database, task| Box::pin(look(server, database, task)))],
 };
@@ -67,7 +67,7 @@ struct Table {
     rows: f64,
 }
 
-async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, database: &Database, task: Task) -> Looked {
     let (sql, client) = (include_str!("json_member_missing.sql"), &database.session.client);
     let Some(planner) = &server.planner else {
         // The server makes the text of a view anew for everybody who asks. So nobody asks for it who cannot use it.
@@ -206,34 +206,27 @@ fn finding(read: &Read, depth: usize, member: &str, sample: &Sample, task: &Task
     let documents = count(sample.documents);
     let sentence = format!("{reader} reads {member} of {place}, and none of {documents} documents has that member");
     let tables: Vec<&str> = read.tables.iter().map(|table| table.name.as_str()).collect();
-    let mut finding = task.finding(Level::Info, format!("{}.{}", read.name, path.join(".")), sentence).with(
-        "documents that were read",
-        documents,
-        &format!("a sample of {}", tables.join(", ")),
-    );
-    if let Reader::Query(sender) = &read.reader {
-        finding = finding.with("who has sent it", sender, "pg_stat_activity");
-    }
     let near = nearest(member, sample.members.iter().map(String::as_str));
-    if let Some(near) = near {
-        finding = finding.with("the nearest member that they have", near, "the same documents");
-    }
-    finding.alternative = Some("the member is rare, or documents with it are yet to come".to_owned());
-    let sentence = match (near, &read.reader) {
+    let repair = match (near, &read.reader) {
         (Some(near), Reader::Query(_)) => format!("if {near} is meant, write it in the query"),
         (None, Reader::Query(_)) => "see how the documents spell the member, and write it so in the query".to_owned(),
         (Some(near), _) => format!("if {near} is meant, make the {kind} again with it"),
         (None, _) => format!("see how the documents spell the member, and make the {kind} again; or drop it"),
     };
-    let (commands, risk) = match &read.reader {
+    let (drop, sender, risk) = match &read.reader {
         Reader::Index(drop) => {
-            (vec![drop.clone()], format!("what was written for this {kind} as it is must change, too"))
+            (Some(drop), None, format!("what was written for this {kind} as it is must change, too"))
         }
-        Reader::View => (Vec::new(), format!("what was written for this {kind} as it is must change, too")),
-        Reader::Query(_) => (Vec::new(), "the program must change".to_owned()),
+        Reader::View => (None, None, format!("what was written for this {kind} as it is must change, too")),
+        Reader::Query(sender) => (None, Some(sender), "the program must change".to_owned()),
     };
-    finding.repair = Some(Repair { sentence, commands, risk, restart: Restart::Nothing, change: None });
-    finding
+    task.finding(Level::Info, format!("{}.{}", read.name, path.join(".")), sentence)
+        .with("documents that were read", documents, &format!("a sample of {}", tables.join(", ")))
+        .with_known("who has sent it", sender, "pg_stat_activity")
+        .with_known("the nearest member that they have", near, "the same documents")
+        .unless("the member is rare, or documents with it are yet to come")
+        .repaired(repair, risk)
+        .run(drop)
 }
 
 #[cfg(test)]

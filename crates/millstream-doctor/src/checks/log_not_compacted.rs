@@ -2,24 +2,23 @@
 
 use super::command::word;
 use super::ours::{schemas, seconds_since, unread};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Database;
 use millstream_model::quantity::{age, bytes, count};
 use millstream_model::words::command;
 use millstream_model::{Class, Level};
-use millstream_pg::Error;
 use millstream_store::collections;
 
 pub(super) const CHECK: Check = Check {
     id: "log-not-compacted",
     about: "collections of Millstream whose documents wait to be merged into their table",
     class: Class::Fact,
-    thresholds: &[Threshold { name: "hours", default: 24.0 }],
+    thresholds: &[("hours", 24.0)],
     manual: include_str!("log_not_compacted.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(database: &Database, task: Task) -> Looked {
     for schema in schemas(database).await? {
         for collection in collections::list(&database.session.client, &schema).await.map_err(unread)? {
             let Some(since) = &collection.waiting_since else { continue };

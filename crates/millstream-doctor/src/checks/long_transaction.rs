@@ -1,32 +1,26 @@
 //! Check `long-transaction`: transactions that stay open.
 
 use super::number::count;
-use crate::check::{Check, Look, Seen, Task, Threshold};
-use crate::limits::ROWS_MAX;
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Server;
 use millstream_model::quantity::age;
-use millstream_model::{Class, Finding, Level, Repair, Restart};
-use millstream_pg::{Error, quote_literal};
+use millstream_model::{Class, Finding, Level, Repair};
+use millstream_pg::quote_literal;
 use tokio_postgres::Row;
 
 pub(super) const CHECK: Check = Check {
     id: "long-transaction",
     about: "transactions that stay open: they keep locks, and no vacuum removes what they may still see",
     class: Class::Arithmetic,
-    thresholds: &[
-        Threshold { name: "idle_seconds", default: 300.0 },
-        Threshold { name: "active_seconds", default: 3_600.0 },
-    ],
+    thresholds: &[("idle_seconds", 300.0), ("active_seconds", 3_600.0)],
     manual: include_str!("long_transaction.md"),
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
-async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, task: Task) -> Looked {
     let (idle, active) = (task.threshold("idle_seconds"), task.threshold("active_seconds"));
-    let sql = include_str!("long_transaction.sql");
-    let rows = server.session.client.query(sql, &[&idle, &active, &ROWS_MAX]).await?;
-    let found: Seen = rows.iter().map(|row| finding(row, &task)).collect();
-    Ok(found.but(server.blind_to_sessions()))
+    let rows = server.worst(include_str!("long_transaction.sql"), &[&idle, &active]).await?;
+    Ok(rows.iter().map(|row| finding(row, &task)).collect::<Seen>().but(server.blind_to_sessions()))
 }
 
 fn finding(row: &Row, task: &Task) -> Finding {
@@ -54,17 +48,10 @@ fn finding(row: &Row, task: &Task) -> Finding {
                 "-- or:".to_owned(),
                 format!("rollback prepared {}", quote_literal(&gid)),
             ]),
-            None => Repair {
-                sentence: "end it in its program; idle_in_transaction_session_timeout ends idle ones by itself"
-                    .to_owned(),
-                commands: row
-                    .get::<_, Option<i32>>("pid")
-                    .map(|pid| format!("select pg_terminate_backend({pid})"))
-                    .into_iter()
-                    .collect(),
-                risk: "the transaction is rolled back, and its program gets an error".to_owned(),
-                restart: Restart::Nothing,
-                change: None,
-            },
+            None => Repair::new(
+                "end it in its program; idle_in_transaction_session_timeout ends idle ones by itself",
+                "the transaction is rolled back, and its program gets an error",
+            )
+            .run(row.get::<_, Option<i32>>("pid").map(|pid| format!("select pg_terminate_backend({pid})"))),
         })
 }

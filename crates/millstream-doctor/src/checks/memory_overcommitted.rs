@@ -1,31 +1,26 @@
 //! Check `memory-overcommitted`: shared buffers that leave too little memory for everything else.
 
 use super::number::percent;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use crate::server::Server;
-use millstream_model::quantity::bytes;
+use millstream_model::quantity::{bytes, whole};
 use millstream_model::{Class, Danger, Level};
-use millstream_pg::Error;
 use millstream_pg::sizing::{shared_buffers, size};
 
 pub(super) const CHECK: Check = Check {
     id: "memory-overcommitted",
     about: "shared_buffers that leave little memory for sessions and for the system's cache",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "percent", default: 40.0 }, Threshold { name: "critical_percent", default: 80.0 }],
+    thresholds: &[("percent", 40.0), ("critical_percent", 80.0)],
     manual: include_str!("memory_overcommitted.md"),
     looks: &[Look::Machine(|server, host, task| Box::pin(look(server, host, task)))],
 };
 
-async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
-    let facts = match host.facts() {
-        Ok(facts) => facts,
-        Err(why) => return Ok(Seen::default().but(Some(why))),
-    };
+async fn look(server: &Server, host: &Host, task: Task) -> Looked {
+    let facts = host.facts()?;
     let row = server.session.client.query_one(include_str!("setting.sql"), &[&"shared_buffers"]).await?;
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-    let buffers = row.get::<_, f64>("number") as u64;
+    let buffers = whole(row.get("number"));
     let usable = facts.usable_bytes();
     let percent = percent(buffers, usable);
     // On a tiny machine even the smallest useful size is a large share.
@@ -35,19 +30,18 @@ async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
     let level = if percent >= task.threshold("critical_percent") { Level::Critical } else { Level::Warning };
     let whose = if usable < facts.memory_bytes { "its control group may use" } else { "the machine has" };
     let sentence = format!("shared_buffers take {percent:.0} % of the memory that {whose}");
-    let mut finding = task
+    Ok(task
         .finding(level, "shared_buffers", sentence)
         .endangers(Danger::Service)
         .with("shared_buffers", row.get::<_, String>("shown"), "pg_settings")
-        .with("memory of the machine", bytes(facts.memory_bytes), "/proc/meminfo");
-    if let Some(limit) = facts.cgroup_bytes {
-        finding = finding.with("limit of the control group", bytes(limit), "memory.max");
-    }
-    finding.alternative = Some("the database fits into shared_buffers, and few sessions work at a time".to_owned());
-    let sentence = "begin with what Millstream sets on such a machine: a quarter, at most 16 GB; and measure";
-    let risk = "fewer pages stay in the server's own memory";
-    let fitting = size(shared_buffers(usable));
-    let (repair, experiment) = server.setting_at_start("shared_buffers", &fitting, sentence, risk);
-    (finding.repair, finding.experiment) = (Some(repair), experiment);
-    Ok(finding.into())
+        .with("memory of the machine", bytes(facts.memory_bytes), "/proc/meminfo")
+        .with_known("limit of the control group", facts.cgroup_bytes.map(bytes), "memory.max")
+        .unless("the database fits into shared_buffers, and few sessions work at a time")
+        .repaired_at_start(server.setting(
+            "shared_buffers",
+            &size(shared_buffers(usable)),
+            "begin with what Millstream sets on such a machine: a quarter, at most 16 GB; and measure",
+            "fewer pages stay in the server's own memory",
+        ))
+        .into())
 }

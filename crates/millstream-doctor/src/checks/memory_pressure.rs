@@ -1,17 +1,16 @@
 //! Check `memory-pressure`: processes wait because memory is short.
 
 use super::number::size;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
-use millstream_model::{Class, Level, Repair};
-use millstream_pg::Error;
+use millstream_model::{Class, Level};
 use std::path::PathBuf;
 
 pub(super) const CHECK: Check = Check {
     id: "memory-pressure",
     about: "processes wait for memory, because the kernel has to free or swap pages first",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "percent", default: 5.0 }, Threshold { name: "pages_per_second", default: 100.0 }],
+    thresholds: &[("percent", 5.0), ("pages_per_second", 100.0)],
     manual: include_str!("memory_pressure.md"),
     looks: &[Look::Later(|_, host, task| Box::pin(look(host, task)))],
 };
@@ -19,7 +18,7 @@ pub(super) const CHECK: Check = Check {
 const PRESSURE: &str = "/proc/pressure/memory";
 const SWAPPED: &str = "/proc/vmstat";
 
-async fn look(host: &Host, task: Task) -> Result<Seen, Error> {
+async fn look(host: &Host, task: Task) -> Looked {
     let waited = waited(host);
     let twice = host.twice(&host.path(SWAPPED));
     let per_second = |name: &str| twice.as_ref().and_then(|twice| Some(twice.growth(name)? / twice.seconds));
@@ -35,26 +34,23 @@ async fn look(host: &Host, task: Task) -> Result<Seen, Error> {
         }
         _ => return Ok(Seen::default().but(unseen)),
     };
-    let mut finding = task.finding(Level::Warning, "", sentence);
-    if let Some((percent, file)) = waited {
-        finding = finding.with("waiting for memory", format!("{percent:.1} %"), &file.display().to_string());
-    }
-    for (name, pages) in [("pages read from swap", read), ("pages written to swap", written)] {
-        if let (Some(pages), Some(twice)) = (pages, &twice) {
-            let source = format!("{SWAPPED}, two looks in {:.0} s", twice.seconds);
-            finding = finding.with(name, format!("{pages:.0} a second"), &source);
-        }
-    }
-    if let Some(bytes) = host.available_bytes() {
-        finding = finding.with("available memory", size(bytes), "/proc/meminfo");
-    }
-    finding.alternative = Some("another program on this machine takes the memory".to_owned());
-    finding.repair = Some(Repair::new(
-        "use less: work_mem counts for each sort of each session, shared_buffers once; or give the machine, \
-                   or the server's control group, more memory",
-        "with less work_mem, sorts go to the disk; with less shared_buffers, more pages come from the system",
-    ));
-    Ok(Seen { findings: vec![finding], unseen })
+    let (percent, file) = waited.unzip();
+    let file = file.map(|file| file.display().to_string()).unwrap_or_default();
+    let source = format!("{SWAPPED}, two looks in {:.0} s", twice.as_ref().map_or(0.0, |twice| twice.seconds));
+    let shown = |pages: f64| format!("{pages:.0} a second");
+    let finding = task
+        .finding(Level::Warning, "", sentence)
+        .with_known("waiting for memory", percent.map(|percent| format!("{percent:.1} %")), &file)
+        .with_known("pages read from swap", read.map(shown), &source)
+        .with_known("pages written to swap", written.map(shown), &source)
+        .with_known("available memory", host.available_bytes().map(size), "/proc/meminfo")
+        .unless("another program on this machine takes the memory")
+        .repaired(
+            "use less: work_mem counts for each sort of each session, shared_buffers once; or give the machine, or the \
+             server's control group, more memory",
+            "with less work_mem, sorts go to the disk; with less shared_buffers, more pages come from the system",
+        );
+    Ok(Seen::from(finding).but(unseen))
 }
 
 /// How much of the last minute processes waited for memory, in percent, and the file that says so. The machine, the

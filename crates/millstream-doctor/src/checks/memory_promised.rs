@@ -1,18 +1,17 @@
 //! Check `memory-promised`: more memory for sorts and hashes than there is.
 
 use super::number::number;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use crate::server::Server;
 use millstream_model::quantity::{bytes, count};
 use millstream_model::{Class, Danger, Level};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "memory-promised",
     about: "sessions that may together use far more memory for sorts and hashes than there is",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "times", default: 2.0 }],
+    thresholds: &[("times", 2.0)],
     manual: include_str!("memory_promised.md"),
     looks: &[Look::Machine(|server, host, task| Box::pin(look(server, host, task)))],
 };
@@ -20,11 +19,8 @@ pub(super) const CHECK: Check = Check {
 /// The least that is proposed: PostgreSQL's own default.
 const WORK_MEM_MIN: u64 = 4 << 20;
 
-async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
-    let facts = match host.facts() {
-        Ok(facts) => facts,
-        Err(why) => return Ok(Seen::default().but(Some(why))),
-    };
+async fn look(server: &Server, host: &Host, task: Task) -> Looked {
+    let facts = host.facts()?;
     let row = server.session.client.query_one(include_str!("memory_promised.sql"), &[]).await?;
     let (buffers, work, most) = (number(&row, "buffers"), number(&row, "work_mem"), number(&row, "max_sessions"));
     let usable = facts.usable_bytes();

@@ -1,15 +1,14 @@
 //! Check `minor-version-behind`: the server lacks corrections that were released, or gets none any more.
 
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Server;
 use millstream_model::{Class, Level, Restart};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "minor-version-behind",
     about: "the server lacks corrections that were released, or its version gets none any more",
     class: Class::Fact,
-    thresholds: &[Threshold { name: "end_days", default: 180.0 }, Threshold { name: "table_days", default: 365.0 }],
+    thresholds: &[("end_days", 180.0), ("table_days", 365.0)],
     manual: include_str!("minor_version_behind.md"),
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
@@ -41,13 +40,11 @@ const VERSIONS: &[Version] = &[
     Version { major: 18, minor: 6, released: "2026-08-13", end: "2030-11-14" },
 ];
 
-async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, task: Task) -> Looked {
     let number = server.version_num();
     let (major, minor) = (number / 10_000, number % 10_000);
-    let Some(known) = VERSIONS.iter().find(|known| known.major == major) else {
-        let why = format!("releases of PostgreSQL {major}, which our table of {TABLE} lacks; update millstream");
-        return Ok(Seen::default().but(Some(why)));
-    };
+    let unknown = || format!("releases of PostgreSQL {major}, which our table of {TABLE} lacks; update millstream");
+    let known = VERSIONS.iter().find(|known| known.major == major).ok_or_else(unknown)?;
     let sql = "select $1::text::date - current_date, current_date - $2::text::date, $3::text::date - $4::text::date";
     let newest = VERSIONS.iter().map(|known| known.released).max().unwrap_or(known.released);
     let row = server.session.client.query_one(sql, &[&known.end, &TABLE, &newest, &known.released]).await?;

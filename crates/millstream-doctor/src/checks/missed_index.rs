@@ -5,15 +5,15 @@ use super::definition::definition;
 use super::new_index;
 use super::number::count;
 use super::proof::planned;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Task};
 use crate::index::{
     ExaminedTable, Explanation, Mismatch, Missed, NewIndex, PATTERN, explain, is_uncertain, tables, with_patterns,
 };
-use crate::limits::{PROVEN_TABLES_MAX, ROWS_MAX};
+use crate::limits::PROVEN_TABLES_MAX;
 use crate::server::{Database, Server};
 use crate::statement::{Counted, Statements};
 use millstream_model::words::option;
-use millstream_model::{Class, Finding, Level, Repair, Restart};
+use millstream_model::{Class, Finding, Level, Repair};
 use millstream_pg::Error;
 use std::time::Instant;
 use tokio_postgres::{Client, Row};
@@ -22,16 +22,12 @@ pub(super) const CHECK: Check = Check {
     id: "missed-index",
     about: "indexes that queries nearly match and do not use, such as one on lower(mac) for mac = 'a1'",
     class: Class::Hypothesis,
-    thresholds: &[
-        Threshold { name: "rows", default: 10_000.0 },
-        Threshold { name: "reads", default: 10.0 },
-        Threshold { name: "calls", default: 10.0 },
-    ],
+    thresholds: &[("rows", 10_000.0), ("reads", 10.0), ("calls", 10.0)],
     manual: include_str!("missed_index.md"),
     looks: &[Look::Database(|server, database, task| Box::pin(look(server, database, task)))],
 };
 
-async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, database: &Database, task: Task) -> Looked {
     let Some(planner) = &server.planner else {
         return suspected(database, &task, database.statements().await?).await;
     };
@@ -42,16 +38,14 @@ async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, 
 }
 
 /// What the counters alone show. No statement is planned.
-async fn suspected(database: &Database, task: &Task, statements: &Statements) -> Result<Seen, Error> {
-    if database.uncounted.is_some() {
-        return Ok(Seen::default().but(database.uncounted.clone()));
-    }
+async fn suspected(database: &Database, task: &Task, statements: &Statements) -> Looked {
+    database.counts.clone()?;
     let (rows, reads) = (task.threshold("rows"), task.threshold("reads"));
-    let found = database.session.client.query(include_str!("missed_index.sql"), &[&rows, &reads, &ROWS_MAX]).await?;
+    let found = database.worst(include_str!("missed_index.sql"), &[&rows, &reads]).await?;
     let texts: Vec<Text<'_>> = statements.queries().into_iter().map(Text::of).collect();
     let suspicions = found.iter().filter_map(|row| suspicion(row, task, &texts));
     // What is suspected rests on the counters of the indexes, and not on those of the statements.
-    Ok(suspicions.map(|finding| Finding { counted_seconds: Some(database.counted_seconds), ..finding }).collect())
+    Ok(suspicions.map(|finding| finding.counted(database.counted_seconds)).collect())
 }
 
 /// A statement, prepared for many comparisons.
@@ -81,18 +75,18 @@ fn suspicion(row: &Row, task: &Task, texts: &[Text<'_>]) -> Option<Finding> {
     if let Some(text) = texts.iter().find(|one| one.words.contains(&word) && !one.plain.contains(&expression)) {
         finding = text.statement.add_to(finding);
     }
-    finding.alternative = Some("the whole reads are reports or backups, and no query looks for one row".to_owned());
-    finding.repair = Some(
-        Repair::new(
-            format!(
-                "let the doctor plan the statements with {}; then write their condition as the index has it",
-                option("prove")
-            ),
-            STATEMENT_CHANGES.to_owned(),
-        )
-        .run(folded(row.get("is_unique"), &table, &key)),
-    );
-    Some(finding)
+    let prove = option("prove");
+    Some(
+        finding
+            .unless("the whole reads are reports or backups, and no query looks for one row")
+            .repaired(
+                format!(
+                    "let the doctor plan the statements with {prove}; then write their condition as the index has it"
+                ),
+                STATEMENT_CHANGES,
+            )
+            .run(folded(row.get("is_unique"), &table, &key)),
+    )
 }
 
 /// Compares a statement with the indexes of the tables that it reads.
@@ -126,11 +120,10 @@ async fn findings(
     let near: Vec<(&Missed, &Mismatch)> = near.filter(|(missed, near)| !is_uncertain(missed, near)).collect();
     let mut findings = Vec::new();
     for (missed, near) in near {
-        let mut finding = proof(missed, near, table, task, explanation)
-            .repaired_by(repair(client, missed, near, table, explanation.untried.is_none()).await?);
-        if planned != statement.sql {
-            finding = finding.with("pattern that was assumed", PATTERN, "the server keeps no constants");
-        }
+        let pattern = (planned != statement.sql).then_some(PATTERN);
+        let finding = proof(missed, near, table, task, explanation)
+            .repaired_by(repair(client, missed, near, table, explanation.untried.is_none()).await?)
+            .with_known("pattern that was assumed", pattern, "the server keeps no constants");
         findings.push(statement.add_to(finding));
     }
     Ok(findings)
@@ -142,20 +135,12 @@ fn proof(missed: &Missed, near: &Mismatch, table: &ExaminedTable, task: &Task, e
     // Only a rewrite that the planner has used is worth a warning.
     let level = if is_tried && near.rewrite.is_some() { Level::Warning } else { Level::Info };
     let suspected = if is_tried { "" } else { "suspected: " };
-    let mut finding = task.finding(level, index, format!("{suspected}{}", near.reason)).with(
-        "condition",
-        &missed.condition,
-        "the plan of the statement",
-    );
-    if let Some(why) = &explanation.untried {
-        finding = finding.with("repairs were not tried", why, "the server");
-    }
-    if explanation.hypothetical {
-        let how = "planned with a hypothetical index where there is none";
-        finding = finding.with("how repairs were tried", how, "the extension hypopg");
-    }
-    finding.alternative = Some("the statement is not meant to look for single rows".to_owned());
-    finding
+    let how = explanation.hypothetical.then_some("planned with a hypothetical index where there is none");
+    task.finding(level, index, format!("{suspected}{}", near.reason))
+        .with("condition", &missed.condition, "the plan of the statement")
+        .with_known("repairs were not tried", explanation.untried.as_ref(), "the server")
+        .with_known("how repairs were tried", how, "the extension hypopg")
+        .unless("the statement is not meant to look for single rows")
 }
 
 /// The ways out, the best first: another condition, values in one case, another index. The last one can be applied if it
@@ -197,7 +182,7 @@ async fn repair(
         (None, NewIndex::Clause(_)) => "create an index for the condition as it is".to_owned(),
         (None, _) => "no condition that means the same can use this index".to_owned(),
     };
-    Ok(Repair { sentence, commands, risk: risks.join("; "), restart: Restart::Nothing, change })
+    Ok(Repair::new(sentence, risks.join("; ")).run(commands).changes(change))
 }
 
 /// The risk of another condition.

@@ -2,14 +2,13 @@
 
 use super::command::spelled;
 use super::new_index;
-use super::number::count;
+use super::number::{count, size};
 use super::proof::without;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Stop, Task};
 use crate::index::{Candidate, KnownTables, Need, Trial, Wish, candidates, try_candidate, with_limit, with_patterns};
-use crate::limits::{CANDIDATES_MAX, PROOF_TIME_MAX, ROWS_MAX};
+use crate::limits::{CANDIDATES_MAX, PROOF_TIME_MAX};
 use crate::server::{Database, Server};
 use crate::statement::{Counted, Statements};
-use millstream_model::quantity;
 use millstream_model::words::option;
 use millstream_model::{Class, Finding, Level};
 use millstream_pg::{ConnInfo, Error};
@@ -22,14 +21,14 @@ pub(super) const CHECK: Check = Check {
     about: "indexes that would save most of the time of the statements that take the most",
     class: Class::Hypothesis,
     thresholds: &[
-        Threshold { name: "rows", default: 10_000.0 },
-        Threshold { name: "calls", default: 10.0 },
-        Threshold { name: "percent", default: 2.0 },
-        Threshold { name: "saved_ms", default: 10.0 },
-        Threshold { name: "warning_percent", default: 10.0 },
-        Threshold { name: "times", default: 5.0 },
-        Threshold { name: "expression_times", default: 1.5 },
-        Threshold { name: "reads", default: 100.0 },
+        ("rows", 10_000.0),
+        ("calls", 10.0),
+        ("percent", 2.0),
+        ("saved_ms", 10.0),
+        ("warning_percent", 10.0),
+        ("times", 5.0),
+        ("expression_times", 1.5),
+        ("reads", 100.0),
     ],
     manual: include_str!("missing_index.md"),
     looks: &[Look::Database(|server, database, task| Box::pin(look(server, database, task)))],
@@ -86,7 +85,7 @@ impl Tried<'_> {
 /// A shorter index is better than one that saves more, if it saves this part of it.
 const NEARLY_AS_GOOD: f64 = 0.9;
 
-async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, database: &Database, task: Task) -> Looked {
     match &server.planner {
         None => suspected(database, &task, database.statements().await?).await,
         Some(planner) => Box::pin(proven(planner, database, &task)).await,
@@ -94,12 +93,10 @@ async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, 
 }
 
 /// What the counters alone show: tables that are read as a whole, and the statement that most likely does so.
-async fn suspected(database: &Database, task: &Task, statements: &Statements) -> Result<Seen, Error> {
-    if database.uncounted.is_some() {
-        return Ok(Seen::default().but(database.uncounted.clone()));
-    }
+async fn suspected(database: &Database, task: &Task, statements: &Statements) -> Looked {
+    database.counts.clone()?;
     let (rows, reads) = (task.threshold("rows"), task.threshold("reads"));
-    let found = database.session.client.query(include_str!("missing_index.sql"), &[&rows, &reads, &ROWS_MAX]).await?;
+    let found = database.worst(include_str!("missing_index.sql"), &[&rows, &reads]).await?;
     let suspicions = found.iter().filter_map(|row| suspicion(row, task, statements));
     Ok(suspicions.map(|finding| finding.counted(database.counted_seconds)).collect())
 }
@@ -116,17 +113,13 @@ fn suspicion(row: &Row, task: &Task, statements: &Statements) -> Option<Finding>
         return None;
     }
     let sentence = format!("suspected: {name} was read as a whole {} times, for want of an index", count(row, "reads"));
-    let finding = task.finding(Level::Info, name, sentence).with(
-        "rows read by whole reads",
-        count(row, "rows_read"),
-        "pg_stat_user_tables",
-    );
+    let percent = statement.map(|one| format!("{:.0} %", one.percent));
+    let finding = task
+        .finding(Level::Info, name, sentence)
+        .with("rows read by whole reads", count(row, "rows_read"), "pg_stat_user_tables")
+        .with_known("share of the time of all statements", percent, "pg_stat_statements");
     let finding = match statement {
-        Some(statement) => statement.add_reads_to(finding.with(
-            "share of the time of all statements",
-            format!("{:.0} %", statement.percent),
-            "pg_stat_statements",
-        )),
+        Some(statement) => statement.add_reads_to(finding),
         None => finding,
     };
     Some(finding.unless("the statement wants most of the rows").repaired(
@@ -136,12 +129,9 @@ fn suspicion(row: &Row, task: &Task, statements: &Statements) -> Option<Finding>
 }
 
 /// Plans the statements that take the time, and tries the indexes that they lack.
-async fn proven(planner: &ConnInfo, database: &Database, task: &Task) -> Result<Seen, Error> {
+async fn proven(planner: &ConnInfo, database: &Database, task: &Task) -> Looked {
     let statements = task.statements(database).await?;
-    let mut session = match database.session_to_plan(planner).await? {
-        Ok(session) => session,
-        Err(why) => return Ok(Seen::default().but(Some(why))),
-    };
+    let mut session = database.session_to_plan(planner).await?;
     let begun = Instant::now();
     let (planned_until, end) = (begun + PROOF_TIME_MAX / 2, begun + PROOF_TIME_MAX);
     let calls = task.threshold("calls");
@@ -166,7 +156,7 @@ async fn proven(planner: &ConnInfo, database: &Database, task: &Task) -> Result<
                     }
                 }
             }
-            Err(error) if session.client.is_closed() => return Err(error),
+            Err(error) if session.client.is_closed() => return Err(error.into()),
             Err(error) => refused.push(error.to_string()),
         }
     }
@@ -183,16 +173,16 @@ async fn proven(planner: &ConnInfo, database: &Database, task: &Task) -> Result<
         }
         let needs: Vec<(&str, &Need)> = statements.iter().map(|(place, need)| (texts[*place].as_str(), need)).collect();
         match try_candidate(&mut session.client, &candidate, &needs, wish.times(&candidate)).await {
-            Ok(Ok(trial)) => {
+            Ok(trial) => {
                 let served = statements.iter().zip(&trial.costs).filter_map(|((place, need), after)| {
                     Some(Served { place: *place, statement: often[*place], before: need.cost, after: (*after)? })
                 });
                 let served = served.collect();
                 tried.push(Tried { candidate, trial, served });
             }
-            Err(error) if session.client.is_closed() => return Err(error),
-            Ok(Err(message)) => untried = untried.or(Some(format!("indexes that cannot be tried: {message}"))),
-            Err(error) => untried = untried.or(Some(format!("indexes that cannot be tried: {error}"))),
+            Err(stop) if session.client.is_closed() => return Err(stop),
+            Err(Stop::Unseen(why)) => untried = untried.or(Some(format!("indexes that cannot be tried: {why}"))),
+            Err(Stop::Failed(error)) => untried = untried.or(Some(format!("indexes that cannot be tried: {error}"))),
         }
     }
     for one in joined(best(tried, task.threshold("percent"))) {
@@ -269,36 +259,27 @@ async fn finding(database: &Database, client: &Client, one: &Tried<'_>, task: &T
         true => "planned with a hypothetical index (the extension hypopg)",
         false => "used on an empty copy of the table; its cost is estimated from the number of rows",
     };
-    let mut finding = task.finding(level, format!("{table} {}", candidate.clause()), sentence).with(
-        "statements that would use it",
-        served.len(),
-        "their plans",
-    );
-    if let Some(first) = served.first() {
-        finding = finding.with("the planner's cost of the first, now", format!("{:.0}", first.before), "explain").with(
-            "with the index",
-            format!("{:.0}", first.after),
-            "explain",
-        );
-    }
-    finding = finding.with("how it was tried", how, "the planner");
-    if let Some(saved) = saved {
-        finding = finding.with(
-            "it would save in each second, about",
-            format!("{saved:.1} ms, {:.0} % of the time of all statements", one.gain()),
-            "the costs and pg_stat_statements",
-        );
-    }
-    finding = finding.with("size of the index, about", quantity::bytes(whole(trial.bytes)), "an estimate");
+    let (now, then) =
+        served.first().map(|first| (format!("{:.0}", first.before), format!("{:.0}", first.after))).unzip();
+    let saved = saved.map(|ms| format!("{ms:.1} ms, {:.0} % of the time of all statements", one.gain()));
+    let mut finding = task
+        .finding(level, format!("{table} {}", candidate.clause()), sentence)
+        .with("statements that would use it", served.len(), "their plans")
+        .with_known("the planner's cost of the first, now", now, "explain")
+        .with_known("with the index", then, "explain")
+        .with("how it was tried", how, "the planner")
+        .with_known("it would save in each second, about", saved, "the costs and pg_stat_statements")
+        .with("size of the index, about", size(trial.bytes), "an estimate");
     let sql = include_str!("missing_index_writes.sql");
     if let Some(row) = client.query_opt(sql, &[&table, &database.counted_seconds]).await? {
-        let [writes, hot] = ["writes", "hot_updates"].map(|name| row.get::<_, f64>(name));
-        finding = finding.with("writes to the table a second", format!("{writes:.1}"), "pg_stat_user_tables");
-        if let Some(percent) = row.get::<_, Option<f64>>("hot_percent") {
-            let name = "updates that touch no index now (HOT), and may then";
-            let value = format!("{hot:.1} a second, {percent:.0} % of the updates");
-            finding = finding.with(name, value, "pg_stat_user_tables");
-        }
+        let ([writes, hot], source) =
+            (["writes", "hot_updates"].map(|name| row.get::<_, f64>(name)), "pg_stat_user_tables");
+        let hot = |percent: f64| format!("{hot:.1} a second, {percent:.0} % of the updates");
+        finding = finding.with("writes to the table a second", format!("{writes:.1}"), source).with_known(
+            "updates that touch no index now (HOT), and may then",
+            row.get::<_, Option<_>>("hot_percent").map(hot),
+            source,
+        );
     }
     let change = new_index::change(client, &candidate.schema, &candidate.table, &candidate.clause()).await?;
     if let Some(first) = served.first() {
@@ -310,9 +291,4 @@ async fn finding(database: &Database, client: &Client, one: &Tried<'_>, task: &T
         .repaired("create the index, and measure before and after", "every write to the table maintains one more index")
         .run([new_index::command(&table, &candidate.clause())])
         .changes(change))
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-fn whole(number: f64) -> u64 {
-    number as u64
 }

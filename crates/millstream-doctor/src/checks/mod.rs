@@ -197,12 +197,12 @@ mod tests {
             for part in ["## What it means", "## How it is found", "## What to do"] {
                 assert!(check.manual.contains(part), "{}: {part}", check.id);
             }
-            for threshold in check.thresholds {
-                let row = format!("| `{}` | {} | ", threshold.name, threshold.default);
+            for (name, value) in check.thresholds {
+                let row = format!("| `{name}` | {value} | ");
                 let row = check.manual.lines().find_map(|line| line.strip_prefix(row.as_str()));
                 let cells = row.and_then(|row| row.strip_suffix(" |")?.split_once(" | "));
                 let (meaning, source) = cells.unwrap_or_default();
-                assert!(!meaning.is_empty() && !source.is_empty(), "{}: {}", check.id, threshold.name);
+                assert!(!meaning.is_empty() && !source.is_empty(), "{}: {name}", check.id);
             }
         }
     }

@@ -2,12 +2,11 @@
 
 use super::command::word;
 use super::ours::{schemas, seconds_since, unread};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Database;
 use millstream_model::quantity::age;
 use millstream_model::words::command;
 use millstream_model::{Class, Level};
-use millstream_pg::Error;
 use millstream_store::{collections, models};
 use std::collections::BTreeMap;
 
@@ -15,12 +14,12 @@ pub(super) const CHECK: Check = Check {
     id: "model-behind",
     about: "read models of Millstream that were not refreshed since the last load",
     class: Class::Fact,
-    thresholds: &[Threshold { name: "hours", default: 24.0 }],
+    thresholds: &[("hours", 24.0)],
     manual: include_str!("model_behind.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(database: &Database, task: Task) -> Looked {
     let client = &database.session.client;
     for schema in schemas(database).await? {
         let collections = collections::list(client, &schema).await.map_err(unread)?;

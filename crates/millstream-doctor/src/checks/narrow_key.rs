@@ -1,24 +1,22 @@
 //! Check `narrow-key`: keys that run out of numbers, and get them from no sequence.
 
-use crate::check::{Check, Look, Seen, Task, Threshold};
-use crate::limits::ROWS_MAX;
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Database;
 use millstream_model::quantity::count;
 use millstream_model::{Class, Danger, Level};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "narrow-key",
     about: "keys near the largest number of their type, in columns that get no number from a sequence",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "percent", default: 70.0 }, Threshold { name: "critical_percent", default: 90.0 }],
+    thresholds: &[("percent", 70.0), ("critical_percent", 90.0)],
     manual: include_str!("narrow_key.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(database: &Database, task: Task) -> Looked {
     let share = task.threshold("percent") / 100.0;
-    let rows = database.session.client.query(include_str!("narrow_key.sql"), &[&share, &ROWS_MAX]).await?;
+    let rows = database.worst(include_str!("narrow_key.sql"), &[&share]).await?;
     let found = rows.iter().map(|row| {
         let (table, column): (String, String) = (row.get("table_name"), row.get("column_name"));
         let (largest, end): (i64, i64) = (row.get("largest"), row.get("end_value"));

@@ -20,11 +20,8 @@ pub(super) async fn change(client: &Client, schema: &str, table: &str, clause: &
     let (database, index): (String, String) = (row.try_get("database")?, row.try_get("index_name")?);
     let (own, table): (String, String) = (row.try_get("own_name")?, row.try_get("table_name")?);
     // A target begins with the database and a slash.
-    Ok((!database.contains('/')).then(|| Change {
-        kind: "index".to_owned(),
-        target: format!("{database}/{index}"),
-        value: Some(format!("create index {own} on {table} {clause}")),
-    }))
+    let create = format!("create index {own} on {table} {clause}");
+    Ok((!database.contains('/')).then(|| Change::new("index", format!("{database}/{index}"), create)))
 }
 
 /// A name that tells what the index is for, such as `event_kind_id_idx`. Words such as `IS NULL` need no quotes in it.

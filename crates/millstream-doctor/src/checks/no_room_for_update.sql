@@ -29,7 +29,6 @@ select
     t.updates,
     t.moved,
     t.is_counted,
-    '100, the default' as fillfactor,
     date_part('epoch', now() - d.stats_reset)::float8 as seconds
 from
     tables as t

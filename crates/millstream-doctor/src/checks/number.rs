@@ -27,10 +27,10 @@ pub(super) fn with_analyzed(finding: Finding, seconds: Option<f64>) -> Finding {
     finding.with("last analyze", shown, "pg_stat_all_tables")
 }
 
-/// What a check does not see while the counters have not counted for so many seconds. `None` if they have.
-pub(crate) fn needs(what: &str, of: &str, needed: f64, counted: f64) -> Option<String> {
+/// `Err`: what a check does not see, because the counters have not counted for so many seconds.
+pub(crate) fn needs(what: &str, of: &str, needed: f64, counted: f64) -> Result<(), String> {
     let [needs, has] = [needed, counted].map(quantity::age);
-    (counted < needed).then(|| format!("{what}: needs {needs} {of}, has {has}"))
+    if counted < needed { Err(format!("{what}: needs {needs} {of}, has {has}")) } else { Ok(()) }
 }
 
 /// A number of bytes that the kernel gave.

@@ -1,18 +1,17 @@
 //! Check `open-files-near-limit`: the server's first process, or the machine, can open hardly any more files.
 
 use super::number;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use crate::limits::OPEN_FILES_COUNTED_MAX;
 use crate::server::Server;
-use millstream_model::{Class, Danger, Finding, Level, Repair, Restart};
-use millstream_pg::Error;
+use millstream_model::{Change, Class, Danger, Finding, Level, Restart};
 
 pub(super) const CHECK: Check = Check {
     id: "open-files-near-limit",
     about: "hardly any more files can be opened, after which statements fail and clients are refused",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "percent", default: 80.0 }, Threshold { name: "critical_percent", default: 95.0 }],
+    thresholds: &[("percent", 80.0), ("critical_percent", 95.0)],
     manual: include_str!("open_files_near_limit.md"),
     looks: &[Look::Machine(|server, host, task| Box::pin(look(server, host, task)))],
 };
@@ -20,7 +19,7 @@ pub(super) const CHECK: Check = Check {
 /// Open files of the machine: allocated, unused, most.
 const MACHINE: &str = "/proc/sys/fs/file-nr";
 
-async fn look(server: &Server, host: &Host, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, host: &Host, task: Task) -> Looked {
     let sql = "select current_setting('max_files_per_process')::int8 as per_process, \
                current_setting('max_connections')::int8 as clients";
     let row = server.session.client.query_one(sql, &[]).await?;
@@ -61,18 +60,15 @@ fn process(host: &Host, task: &Task) -> (Option<Finding>, Option<String>) {
     let percent = 100.0 * open as f64 / most;
     let Some(level) = level(task, percent) else { return (None, None) };
     let sentence = format!("the server's first process has {open} files open, and may open {most:.0}");
-    let mut finding = task
+    let finding = task
         .finding(level, "postmaster", sentence)
         .endangers(Danger::Service)
         .with("open files", open, &files)
-        .with("most", format!("{most:.0}"), &limits);
-    finding.alternative =
-        Some("it opens no more: with io_method = io_uring it opens one for each session when it starts".to_owned());
-    finding.repair = Some(
-        Repair::new("give the service a higher limit, and start it again", "the server restarts")
-            .run(["$ systemctl edit postgresql@.service  # [Service] LimitNOFILE=65536"])
-            .needs(Restart::Server),
-    );
+        .with("most", format!("{most:.0}"), &limits)
+        .unless("it opens no more: with io_method = io_uring it opens one for each session when it starts")
+        .repaired("give the service a higher limit, and start it again", "the server restarts")
+        .run(["$ systemctl edit postgresql@.service  # [Service] LimitNOFILE=65536"])
+        .needs(Restart::Server);
     (Some(finding), None)
 }
 
@@ -95,23 +91,21 @@ fn machine_finding(task: &Task, open: f64, most: f64, server_may: u64) -> Option
     let level = level(task, percent)?;
     let setting = "fs.file-max";
     let sentence = format!("{percent:.0} % of the files that all programs of the machine may open are open");
-    let mut finding = task
-        .finding(level, setting, sentence)
-        .endangers(Danger::Service)
-        .with("open", format!("{open:.0}"), MACHINE)
-        .with("most", format!("{most:.0}"), MACHINE)
-        .with("that the server may open", server_may, "max_files_per_process times max_connections")
-        .unless("another program opens them and does not close them");
     let twice = format!("{:.0}", 2.0 * most);
-    finding.repair = Some(
-        Repair::new(
-            "let there be twice as many; or set max_files_per_process lower, so that sessions close files earlier",
-            "each open file takes about a kilobyte of the kernel's memory",
-        )
-        .run([format!("$ sysctl -w {setting}={twice}")])
-        .changes(Host::sysctl(setting, &twice)),
-    );
-    Some(finding)
+    Some(
+        task.finding(level, setting, sentence)
+            .endangers(Danger::Service)
+            .with("open", format!("{open:.0}"), MACHINE)
+            .with("most", format!("{most:.0}"), MACHINE)
+            .with("that the server may open", server_may, "max_files_per_process times max_connections")
+            .unless("another program opens them and does not close them")
+            .repaired(
+                "let there be twice as many; or set max_files_per_process lower, so that sessions close files earlier",
+                "each open file takes about a kilobyte of the kernel's memory",
+            )
+            .run([format!("$ sysctl -w {setting}={twice}")])
+            .changes(Change::new("sysctl", setting, &twice)),
+    )
 }
 
 #[cfg(test)]

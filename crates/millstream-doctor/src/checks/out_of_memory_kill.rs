@@ -1,16 +1,16 @@
 //! Check `out-of-memory-kill`: the kernel ended processes because memory was used up, or will soon refuse some.
 
 use super::number::size;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
-use millstream_model::{Class, Danger, Finding, Level, Repair};
+use millstream_model::{Class, Danger, Finding, Level};
 use std::path::Path;
 
 pub(super) const CHECK: Check = Check {
     id: "out-of-memory-kill",
     about: "the kernel ended processes because memory was used up, or is about to refuse memory",
     class: Class::Fact,
-    thresholds: &[Threshold { name: "kills", default: 1.0 }, Threshold { name: "promised_percent", default: 90.0 }],
+    thresholds: &[("kills", 1.0), ("promised_percent", 90.0)],
     manual: include_str!("out_of_memory_kill.md"),
     looks: &[Look::Host(look)],
 };
@@ -28,7 +28,7 @@ struct Kills {
     file: String,
 }
 
-fn look(host: &Host, task: &Task) -> Seen {
+fn look(host: &Host, task: &Task) -> Looked {
     let (kills, mode) = (kills(host), host.number(MODE));
     let unseen = [
         kills.is_none().then(|| Host::hidden("which processes the kernel has ended", COUNTERS)),
@@ -37,7 +37,7 @@ fn look(host: &Host, task: &Task) -> Seen {
     let killed = kills.filter(|kills| kills.number >= task.threshold("kills"));
     let found = [killed.map(|kills| killed_finding(host, task, &kills, mode)), promised(host, task, mode)];
     let seen: Seen = found.into_iter().flatten().collect();
-    unseen.into_iter().fold(seen, Seen::but)
+    Ok(unseen.into_iter().fold(seen, Seen::but))
 }
 
 fn kills(host: &Host) -> Option<Kills> {
@@ -55,47 +55,42 @@ fn kills(host: &Host) -> Option<Kills> {
 
 fn killed_finding(host: &Host, task: &Task, kills: &Kills, mode: Option<f64>) -> Finding {
     let Kills { number, ours, at_limit, file } = kills;
-    let (level, whose) = match ours {
-        true => (Level::Warning, "of the server's control group since the service was started"),
-        false => (Level::Info, "of this machine, the server's or others, since it was started"),
+    let (level, whose, alternative) = match ours {
+        true => (
+            Level::Warning,
+            "of the server's control group since the service was started",
+            "somebody has corrected it since: the counter begins when the service is started",
+        ),
+        false => (
+            Level::Info,
+            "of this machine, the server's or others, since it was started",
+            "other programs were ended, and the server was not",
+        ),
     };
     let sentence = format!("memory was used up, and the kernel ended processes {whose}: {number:.0}");
-    let mut finding =
-        task.finding(level, "", sentence).endangers(Danger::Service).with("ended processes", number, file);
-    if let Some(times) = at_limit {
-        finding = finding.with("times at which the group had reached its own limit", times, file);
-    }
-    if let Some(mode) = mode {
-        finding = finding.with("vm.overcommit_memory", mode, MODE);
-    }
-    if !ours {
-        finding.counted_seconds = host.uptime();
-    }
-    finding.alternative = Some(match ours {
-        true => "somebody has corrected it since: the counter begins when the service is started".to_owned(),
-        false => "other programs were ended, and the server was not".to_owned(),
-    });
+    let finding = task
+        .finding(level, "", sentence)
+        .endangers(Danger::Service)
+        .with("ended processes", number, file)
+        .with_known("times at which the group had reached its own limit", *at_limit, file)
+        .with_known("vm.overcommit_memory", mode, MODE)
+        .counted(host.uptime().filter(|_| !ours))
+        .unless(alternative);
     let is_limit = at_limit.is_some_and(|times| times > 0.0);
-    let (sentence, commands) = match (is_limit, mode) {
-        (true, _) => ("give the control group more memory, or set shared_buffers or work_mem lower", Vec::new()),
-        (false, Some(2.0)) => ("set shared_buffers or work_mem lower, or let fewer programs run beside it", Vec::new()),
+    let (sentence, commands): (&str, &[&str]) = match (is_limit, mode) {
+        (true, _) => ("give the control group more memory, or set shared_buffers or work_mem lower", &[]),
+        (false, Some(2.0)) => ("set shared_buffers or work_mem lower, or let fewer programs run beside it", &[]),
         (false, _) => (
             "let the kernel refuse memory instead: a statement then fails, and the server stays up; first see that \
              CommitLimit of /proc/meminfo is well above Committed_AS with the ratio that you set",
-            vec![
-                "-- in a file in /etc/sysctl.d: vm.overcommit_memory = 2".to_owned(),
-                "-- and vm.overcommit_ratio = 80, or what leaves the other programs enough".to_owned(),
+            &[
+                "-- in a file in /etc/sysctl.d: vm.overcommit_memory = 2",
+                "-- and vm.overcommit_ratio = 80, or what leaves the other programs enough",
             ],
         ),
     };
-    finding.repair = Some(
-        Repair::new(
-            sentence.to_owned(),
-            "with too low a ratio, the server and other programs get no memory although some is free",
-        )
-        .run(commands),
-    );
-    finding
+    let risk = "with too low a ratio, the server and other programs get no memory although some is free";
+    finding.repaired(sentence, risk).run(commands.iter().copied())
 }
 
 /// A finding if the kernel refuses to promise more than it has, and has promised almost all. With another mode it keeps
@@ -119,10 +114,8 @@ fn promised(host: &Host, task: &Task, mode: Option<f64>) -> Option<Finding> {
             finding = finding.with(&format!("vm.{name}"), value, "/proc/sys/vm");
         }
     }
-    finding.alternative = Some("a program has reserved much more than it will ever use".to_owned());
-    finding.repair = Some(Repair::new(
+    Some(finding.unless("a program has reserved much more than it will ever use").repaired(
         "raise vm.overcommit_ratio, add swap, or set shared_buffers or work_mem lower",
         "with too high a ratio, the kernel may end processes again",
-    ));
-    Some(finding)
+    ))
 }

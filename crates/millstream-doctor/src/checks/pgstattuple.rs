@@ -1,7 +1,7 @@
 //! Measurements by the extension `pgstattuple`, if it is there and this role may use it.
 
 use crate::limits::{ROWS_MAX, STATEMENT_TIME_MAX_MS};
-use crate::server::Database;
+use crate::server::{Database, or_refusal};
 use millstream_pg::{Error, quote_identifier};
 use std::time::{Duration, Instant};
 use tokio_postgres::Row;
@@ -42,16 +42,11 @@ impl<'a> Meter<'a> {
         let client = &self.database.session.client;
         let set = |milliseconds: u128| format!("set statement_timeout = {milliseconds}");
         client.batch_execute(&set(left.as_millis().min(STATEMENT_TIME_MAX_MS.into()))).await?;
-        let measured = client.query_one(sql, &[&oid]).await.map_err(Error::from);
+        let measured = client.query_one(sql, &[&oid]).await;
         client.batch_execute(&set(STATEMENT_TIME_MAX_MS.into())).await?;
-        match measured {
-            Ok(row) => {
-                let columns: Vec<Option<i64>> = row.get(0);
-                Ok(columns.into_iter().map(|value| u64::try_from(value?).ok()).collect())
-            }
-            Err(Error::Server { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let Ok(row) = or_refusal(measured)? else { return Ok(None) };
+        let columns: Vec<Option<i64>> = row.get(0);
+        Ok(columns.into_iter().map(|value| u64::try_from(value?).ok()).collect())
     }
 
     /// What is not known, and what would show it.

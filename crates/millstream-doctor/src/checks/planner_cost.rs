@@ -1,21 +1,20 @@
 //! Check `planner-cost`: costs and switches by which the planner takes bad plans in every session.
 
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Task};
 use crate::server::Server;
 use millstream_model::{Class, Level};
-use millstream_pg::Error;
 use tokio_postgres::Row;
 
 pub(super) const CHECK: Check = Check {
     id: "planner-cost",
     about: "costs far from what reads and rows cost, and ways of planning that are off for all sessions",
     class: Class::Fact,
-    thresholds: &[Threshold { name: "times", default: 10.0 }, Threshold { name: "random_max", default: 10.0 }],
+    thresholds: &[("times", 10.0), ("random_max", 10.0)],
     manual: include_str!("planner_cost.md"),
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
-async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, task: Task) -> Looked {
     let rows = server.session.client.query(include_str!("planner_cost.sql"), &[]).await?;
     let value = |name: &str| {
         let row = rows.iter().find(|row| row.get::<_, &str>("name") == name)?;

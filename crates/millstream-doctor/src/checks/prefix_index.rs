@@ -2,24 +2,22 @@
 
 use super::definition::definition;
 use super::number::{bytes, count, number};
-use crate::check::{Check, Look, Seen, Task, Threshold};
-use crate::limits::ROWS_MAX;
+use crate::check::{Check, Look, Looked, Task};
 use crate::server::Database;
 use millstream_model::{Class, Level};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "prefix-index",
     about: "indexes whose columns begin another index, which can serve the same queries",
     class: Class::Hypothesis,
-    thresholds: &[Threshold { name: "index_mb", default: 10.0 }],
+    thresholds: &[("index_mb", 10.0)],
     manual: include_str!("prefix_index.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(database: &Database, task: Task) -> Looked {
     let (least, sql) = (task.threshold("index_mb") * 1e6, include_str!("prefix_index.sql"));
-    let rows = database.session.client.query(sql, &[&least, &ROWS_MAX]).await?;
+    let rows = database.worst(sql, &[&least]).await?;
     let found = rows.iter().filter_map(|row| {
         let definition = definition(row)?;
         let (name, longer): (String, String) = (row.get("name"), row.get("longer"));

@@ -1,6 +1,6 @@
 //! Proofs: things that a role without rights over others plans or reads, one after the other, for a limited time.
 
-use crate::check::{Seen, Task};
+use crate::check::{Looked, Seen, Task};
 use crate::limits::PROOF_TIME_MAX;
 use crate::server::Database;
 use crate::statement::Counted;
@@ -19,12 +19,7 @@ pub(super) type Examine<T> = for<'a> fn(&'a mut Client, &'a T, &'a Task, Instant
 pub(super) type Examining<'a> = Pin<Box<dyn Future<Output = Result<Vec<Finding>, Error>> + Send + 'a>>;
 
 /// Plans the queries that took the most time and were called often enough.
-pub(super) async fn planned(
-    planner: &ConnInfo,
-    database: &Database,
-    task: &Task,
-    examine: Examine<Counted>,
-) -> Result<Seen, Error> {
+pub(super) async fn planned(planner: &ConnInfo, database: &Database, task: &Task, examine: Examine<Counted>) -> Looked {
     let statements = task.statements(database).await?;
     let least = task.threshold("calls");
     let often: Vec<&Counted> = statements.queries().into_iter().filter(|one| one.calls as f64 >= least).collect();
@@ -41,11 +36,8 @@ pub(super) async fn proven<T: Sync>(
     things: &[&T],
     (name, refused): (&str, &str),
     examine: Examine<T>,
-) -> Result<Seen, Error> {
-    let mut session = match database.session_to_plan(planner).await? {
-        Ok(session) => session,
-        Err(why) => return Ok(Seen::default().but(Some(why))),
-    };
+) -> Looked {
+    let mut session = database.session_to_plan(planner).await?;
     let end = Instant::now() + PROOF_TIME_MAX;
     let mut keys = BTreeSet::new();
     let (mut refusals, mut late) = (Vec::new(), 0);
@@ -59,7 +51,7 @@ pub(super) async fn proven<T: Sync>(
                 let new = found.into_iter().filter(|finding| keys.insert(finding.key.clone()));
                 new.for_each(|finding| task.keep(finding));
             }
-            Err(error) if session.client.is_closed() => return Err(error),
+            Err(error) if session.client.is_closed() => return Err(error.into()),
             Err(error) => refusals.push(error.to_string()),
         }
     }

@@ -1,19 +1,17 @@
 //! Check `replica-behind`: a standby that does not keep up, seen from its primary and from itself.
 
 use super::number::{bytes, number};
-use crate::check::{Check, Look, Seen, Task, Threshold};
-use crate::limits::ROWS_MAX;
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Server;
 use millstream_model::quantity::{self, age};
 use millstream_model::{Class, Finding, Level};
-use millstream_pg::Error;
 use tokio_postgres::Row;
 
 pub(super) const CHECK: Check = Check {
     id: "replica-behind",
     about: "standbys that are far behind: they show old data, and a failover to them loses or waits for the rest",
     class: Class::Fact,
-    thresholds: &[Threshold { name: "mb", default: 256.0 }, Threshold { name: "seconds", default: 60.0 }],
+    thresholds: &[("mb", 256.0), ("seconds", 60.0)],
     manual: include_str!("replica_behind.md"),
     looks: &[
         Look::Server(|server, task| Box::pin(replicas(server, task))),
@@ -22,13 +20,11 @@ pub(super) const CHECK: Check = Check {
 };
 
 /// What the server sees that sends the WAL.
-async fn replicas(server: &Server, task: Task) -> Result<Seen, Error> {
+async fn replicas(server: &Server, task: Task) -> Looked {
     let (least, seconds) = (task.threshold("mb") * 1e6, task.threshold("seconds"));
-    let sql = include_str!("replica_behind.sql");
-    let rows = server.session.client.query(sql, &[&least, &seconds, &ROWS_MAX]).await?;
+    let rows = server.worst(include_str!("replica_behind.sql"), &[&least, &seconds]).await?;
     let hidden = (!server.may_monitor).then(|| "replicas; grant pg_monitor to this role to see them".to_owned());
-    let found: Seen = rows.iter().map(|row| replica(row, &task)).collect();
-    Ok(found.but(hidden))
+    Ok(rows.iter().map(|row| replica(row, &task)).collect::<Seen>().but(hidden))
 }
 
 fn replica(row: &Row, task: &Task) -> Finding {
@@ -64,7 +60,7 @@ fn replica(row: &Row, task: &Task) -> Finding {
 }
 
 /// What a standby sees of itself.
-async fn standby(server: &Server, task: Task) -> Result<Seen, Error> {
+async fn standby(server: &Server, task: Task) -> Looked {
     if !server.session.server.in_recovery {
         return Ok(Seen::default());
     }

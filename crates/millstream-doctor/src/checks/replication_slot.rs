@@ -1,25 +1,23 @@
 //! Check `replication-slot`: slots that hold much WAL, or have lost it.
 
-use crate::check::{Check, Look, Seen, Task, Threshold};
-use crate::limits::ROWS_MAX;
+use crate::check::{Check, Look, Looked, Task};
 use crate::server::Server;
 use millstream_model::quantity::bytes;
-use millstream_model::{Class, Danger, Finding, Level, Repair, Restart};
-use millstream_pg::{Error, quote_literal};
+use millstream_model::{Class, Danger, Finding, Level, Repair};
+use millstream_pg::quote_literal;
 use tokio_postgres::Row;
 
 pub(super) const CHECK: Check = Check {
     id: "replication-slot",
     about: "replication slots that hold so much WAL that the disk may fill, or that have lost it",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "times", default: 1.0 }, Threshold { name: "critical_times", default: 10.0 }],
+    thresholds: &[("times", 1.0), ("critical_times", 10.0)],
     manual: include_str!("replication_slot.md"),
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
-async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
-    let sql = include_str!("replication_slot.sql");
-    let rows = server.session.client.query(sql, &[&task.threshold("times"), &ROWS_MAX]).await?;
+async fn look(server: &Server, task: Task) -> Looked {
+    let rows = server.worst(include_str!("replication_slot.sql"), &[&task.threshold("times")]).await?;
     Ok(rows.iter().map(|row| finding(row, &task)).collect())
 }
 
@@ -36,27 +34,25 @@ fn finding(row: &Row, task: &Task) -> Finding {
     };
     let much = held.unwrap_or(0) as f64 >= task.threshold("critical_times") * usual as f64;
     let level = if much && !active && !lost && keep == "-1" { Level::Critical } else { Level::Warning };
-    let mut finding = task
-        .finding(level, name.clone(), sentence)
+    let drop = [format!("select pg_drop_replication_slot({})", quote_literal(&name))];
+    let repair = match (lost, active) {
+        (true, _) => {
+            Repair::new("drop the slot and make its reader again", "none: the slot is of no use any more").run(drop)
+        }
+        (false, true) => Repair::new("let its reader catch up: look at its machine and its network", "none"),
+        (false, false) => Repair::new(
+            "bring its reader back; if there is none any more, drop the slot",
+            "a reader that comes back later must be made again from a new copy",
+        )
+        .run(drop),
+    };
+    let finding = task
+        .finding(level, name, sentence)
         .endangers(Danger::Service)
         .wastes(held.unwrap_or(0))
         .with("held WAL", held.map_or_else(|| "unknown".to_owned(), bytes), "pg_replication_slots.restart_lsn")
         .with("status", status, "pg_replication_slots.wal_status")
-        .with("max_slot_wal_keep_size", keep, "pg_settings");
-    let drop = vec![format!("select pg_drop_replication_slot({})", quote_literal(&name))];
-    let (sentence, commands, risk) = match (lost, active) {
-        (true, _) => ("drop the slot and make its reader again", drop, "none: the slot is of no use any more"),
-        (false, true) => ("let its reader catch up: look at its machine and its network", Vec::new(), "none"),
-        (false, false) => (
-            "bring its reader back; if there is none any more, drop the slot",
-            drop,
-            "a reader that comes back later must be made again from a new copy",
-        ),
-    };
-    if !lost {
-        finding.alternative = Some("a reader that was just restarted catches up by itself".to_owned());
-    }
-    let (sentence, risk) = (sentence.to_owned(), risk.to_owned());
-    finding.repair = Some(Repair { sentence, commands, risk, restart: Restart::Nothing, change: None });
-    finding
+        .with("max_slot_wal_keep_size", keep, "pg_settings")
+        .repaired_by(repair);
+    if lost { finding } else { finding.unless("a reader that was just restarted catches up by itself") }
 }

@@ -1,33 +1,24 @@
 //! Check `rollback`: transactions whose work is thrown away.
 
 use super::number::{needs, number, percent};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Database;
 use millstream_model::quantity::count;
 use millstream_model::{Class, Level};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "rollback",
     about: "many transactions that end without a commit: their work was for nothing",
     class: Class::Arithmetic,
-    thresholds: &[
-        Threshold { name: "percent", default: 20.0 },
-        Threshold { name: "per_second", default: 1.0 },
-        Threshold { name: "hours", default: 1.0 },
-    ],
+    thresholds: &[("percent", 20.0), ("per_second", 1.0), ("hours", 1.0)],
     manual: include_str!("rollback.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
-    if let Some(why) = database.uncounted_here() {
-        return Ok(Seen::default().but(Some(why)));
-    }
+async fn look(database: &Database, task: Task) -> Looked {
+    database.counts_here()?;
     let needed = task.threshold("hours") * 3_600.0;
-    if let Some(needs) = needs("how many transactions are rolled back", "of counters", needed, database.sure_seconds) {
-        return Ok(Seen::default().but(Some(needs)));
-    }
+    needs("how many transactions are rolled back", "of counters", needed, database.sure_seconds)?;
     let sql = "select xact_commit as commits, xact_rollback as rollbacks from pg_stat_database \
                where datname = current_database()";
     let row = database.session.client.query_one(sql, &[]).await?;

@@ -1,11 +1,11 @@
 //! Check `rotational-flag`: the kernel takes a fast disk for one that rotates, or the other way round.
 
 use super::disk_scheduler::orders;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use crate::limits::{DISK_READ_TIME_MAX, DISK_READS_MAX, DISKS_READ_MAX};
 use millstream_host::disk_latency;
-use millstream_model::{Change, Class, Finding, Level, Repair};
+use millstream_model::{Change, Class, Finding, Level};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
@@ -14,12 +14,12 @@ pub(super) const CHECK: Check = Check {
     id: "rotational-flag",
     about: "a disk that the kernel takes for one that rotates, although it answers too fast for that, or the other way round",
     class: Class::Hypothesis,
-    thresholds: &[Threshold { name: "fast_ms", default: 1.0 }, Threshold { name: "slow_ms", default: 4.0 }],
+    thresholds: &[("fast_ms", 1.0), ("slow_ms", 4.0)],
     manual: include_str!("rotational_flag.md"),
     looks: &[Look::Host(look)],
 };
 
-fn look(host: &Host, task: &Task) -> Seen {
+fn look(host: &Host, task: &Task) -> Looked {
     let disks = host.disks();
     let mut unseen: Vec<String> = host.blind_to_devices().into_iter().collect();
     if disks.len() > DISKS_READ_MAX {
@@ -43,7 +43,7 @@ fn look(host: &Host, task: &Task) -> Seen {
             Err(error) => unseen.push(format!("how fast {disk} answers: {}", why(&error))),
         }
     }
-    seen.but((!unseen.is_empty()).then(|| unseen.join("; ")))
+    Ok(seen.but((!unseen.is_empty()).then(|| unseen.join("; "))))
 }
 
 /// Virtual machines show such disks as rotating, whatever is below them. The names are those of virtio and of Xen.
@@ -70,28 +70,30 @@ fn finding(task: &Task, role: &str, disk: &str, flag: &str, rotates: bool, laten
     if (rotates && !is_fast) || (!rotates && !is_slow) {
         return None;
     }
-    let (says, value) = if rotates { ("rotates", "0") } else { ("does not rotate", "1") };
+    let (says, now, value, alternative) = match rotates {
+        true => (
+            "rotates",
+            1,
+            "0",
+            "a cache in front of a disk that rotates has answered, or the blocks were never written",
+        ),
+        false => ("does not rotate", 0, "1", "the disk is busy, far away, or still being filled from a snapshot"),
+    };
     let sentence =
         format!("the kernel says that the disk of the {role} {says}, but a random read takes {milliseconds:.2} ms");
-    let mut finding =
-        task.finding(Level::Info, disk, sentence).with("rotational", if rotates { 1 } else { 0 }, flag).with(
-            "median of random reads of 4 KiB",
-            format!("{milliseconds:.2} ms"),
-            "reads of the device, or of a data file",
-        );
-    finding.alternative = Some(match rotates {
-        true => "a cache in front of a disk that rotates has answered, or the blocks were never written".to_owned(),
-        false => "the disk is busy, far away, or still being filled from a snapshot".to_owned(),
-    });
-    finding.repair = Some(
-        Repair::new(
-            "correct the flag, and measure before and after: the kernel orders and delays requests by it",
-            "none for the data; requests are ordered in another way",
-        )
-        .run([format!("$ echo {value} > {flag}")])
-        .changes(Change { kind: "sysfs".to_owned(), target: flag.to_owned(), value: Some(value.to_owned()) }),
-    );
-    Some(finding)
+    let (median, source) = (format!("{milliseconds:.2} ms"), "reads of the device, or of a data file");
+    Some(
+        task.finding(Level::Info, disk, sentence)
+            .with("rotational", now, flag)
+            .with("median of random reads of 4 KiB", median, source)
+            .unless(alternative)
+            .repaired(
+                "correct the flag, and measure before and after: the kernel orders and delays requests by it",
+                "none for the data; requests are ordered in another way",
+            )
+            .run([format!("$ echo {value} > {flag}")])
+            .changes(Change::new("sysfs", flag, value)),
+    )
 }
 
 #[cfg(test)]

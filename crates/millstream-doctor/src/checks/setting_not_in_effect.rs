@@ -1,11 +1,10 @@
 //! Check `setting-not-in-effect`: settings that were written and are not used.
 
 use super::written_setting::{Line, Setting};
-use crate::check::{Check, Look, Seen, Task};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::OVERRIDDEN_SHOWN_MAX;
 use crate::server::Server;
-use millstream_model::{Class, Finding, Level, Repair, Restart};
-use millstream_pg::Error;
+use millstream_model::{Class, Finding, Level, Restart};
 
 pub(super) const CHECK: Check = Check {
     id: "setting-not-in-effect",
@@ -16,7 +15,7 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
-async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, task: Task) -> Looked {
     let client = &server.session.client;
     let allowed = "select has_table_privilege('pg_file_settings', 'select') \
                    and has_function_privilege('pg_show_all_file_settings()', 'execute')";
@@ -28,7 +27,7 @@ async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
         false => Vec::new(),
     };
     let lines: Vec<Line> = lines.iter().map(Line::of).collect();
-    let settings = client.query(include_str!("setting_not_in_effect.sql"), &[]).await?;
+    let settings = client.query("select * from pg_settings order by name", &[]).await?;
     let settings: Vec<Setting> = settings.iter().map(Setting::of).collect();
     let why = "the configuration files; grant select on pg_file_settings and execute on pg_show_all_file_settings to this role";
     Ok(seen(&lines, &settings, &task).but((!allowed).then(|| why.to_owned())))
@@ -40,12 +39,8 @@ fn seen(lines: &[Line], settings: &[Setting], task: &Task) -> Seen {
         settings.iter().filter(|one| one.waits && !is_of_command_line(one)).map(|one| waiting(one, task)).collect();
     for line in lines {
         let setting = settings.iter().find(|setting| line.sets(setting));
-        found.extend(
-            line.error
-                .as_ref()
-                .filter(|error| !waits(setting, settings, error))
-                .map(|error| wrong(line, setting, error, task)),
-        );
+        let error = line.error.as_ref().filter(|error| !waits(setting, settings, error));
+        found.extend(error.map(|error| wrong(line, setting, error, task)));
     }
     let has_error = lines.iter().any(|line| line.error.is_some());
     let mut overridden = Vec::new();
@@ -102,26 +97,17 @@ fn waiting(setting: &Setting, task: &Task) -> Finding {
 fn wrong(line: &Line, setting: Option<&Setting>, error: &str, task: &Task) -> Finding {
     let place = line.place();
     let name = line.name.clone().unwrap_or_else(|| place.clone());
-    let mut finding = task.finding(Level::Warning, name, format!("the server cannot use {place}: {error}"));
-    if let Some(setting) = setting {
-        finding = finding.with("written", setting.shown(&line.written), "pg_file_settings").with(
-            "value now",
-            setting.shown(&setting.now),
-            "pg_settings",
-        );
-    } else {
-        finding = finding.with("error", error, "pg_file_settings");
-    }
-    let (then, commands, restart) = match setting.is_some_and(|setting| setting.needs_restart) {
-        true => ("restart the server", Vec::new(), Restart::Server),
-        false => ("reload", vec![RELOAD.to_owned()], Restart::Reload),
+    let (then, command, restart) = match setting.is_some_and(|setting| setting.needs_restart) {
+        true => ("restart the server", None, Restart::Server),
+        false => ("reload", Some(RELOAD), Restart::Reload),
     };
-    finding.repair = Some(
-        Repair::new(format!("correct {place}, then {then}"), "until you correct it, the server does not start again")
-            .run(commands)
-            .needs(restart),
-    );
-    finding
+    task.finding(Level::Warning, name, format!("the server cannot use {place}: {error}"))
+        .with_known("written", setting.map(|setting| setting.shown(&line.written)), "pg_file_settings")
+        .with_known("value now", setting.map(|setting| setting.shown(&setting.now)), "pg_settings")
+        .with_known("error", setting.is_none().then_some(error), "pg_file_settings")
+        .repaired(format!("correct {place}, then {then}"), "until you correct it, the server does not start again")
+        .run(command)
+        .needs(restart)
 }
 
 const RELOAD: &str = "select pg_reload_conf()";
@@ -138,7 +124,7 @@ fn unread(setting: &Setting, line: Option<&Line>, task: &Task) -> Finding {
         .with("value now", setting.shown(&setting.now), "pg_settings")
         .unless("somebody is editing the file, and loads it when it is complete")
         .repaired("load the files again, or take the change back", "other changes of the files take effect, too")
-        .run([RELOAD.to_owned()])
+        .run([RELOAD])
         .needs(Restart::Reload)
 }
 
@@ -162,14 +148,11 @@ fn lost(all: &[Overridden<'_>], task: &Task) -> Finding {
         let shown = format!("{} sets {}, but {winner}", line.place(), setting.shown(&line.written));
         finding = finding.with(&setting.name, shown, "pg_file_settings");
     }
-    finding.alternative =
-        Some("it is meant so: postgresql.auto.conf, which alter system writes, is read last".to_owned());
-    finding.repair = Some(Repair::new(
-        "delete the lines that do not count, so that nobody relies on them; or take the later value back with \
-                   alter system reset",
+    finding.unless("it is meant so: postgresql.auto.conf, which alter system writes, is read last").repaired(
+        "delete the lines that do not count, so that nobody relies on them; or take the later value back with alter \
+         system reset",
         "none: they have no effect",
-    ));
-    finding
+    )
 }
 
 #[cfg(test)]

@@ -4,12 +4,12 @@ use super::command::spelled;
 use super::new_index;
 use super::number::with_analyzed;
 use super::proof::planned;
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::index::{OrderedScan, ordered_scans, with_limit, with_patterns};
 use crate::server::{Database, Server};
 use crate::statement::{Counted, Statements};
 use millstream_model::words::option;
-use millstream_model::{Change, Class, Finding, Level, Repair, Restart};
+use millstream_model::{Change, Class, Finding, Level, Repair};
 use millstream_pg::Error;
 use tokio_postgres::Client;
 
@@ -17,11 +17,7 @@ pub(super) const CHECK: Check = Check {
     id: "sort-index",
     about: "queries with order by and limit that follow an index and discard rows, where another index finds them",
     class: Class::Hypothesis,
-    thresholds: &[
-        Threshold { name: "rows", default: 10_000.0 },
-        Threshold { name: "calls", default: 10.0 },
-        Threshold { name: "blocks_per_row", default: 100.0 },
-    ],
+    thresholds: &[("rows", 10_000.0), ("calls", 10.0), ("blocks_per_row", 100.0)],
     manual: include_str!("sort_index.md"),
     looks: &[Look::Database(|server, database, task| Box::pin(look(server, database, task)))],
 };
@@ -29,7 +25,7 @@ pub(super) const CHECK: Check = Check {
 /// Words of queries that read many rows for each that they return, as they must.
 const SUMMARIES: &[&str] = &["distinct", "except", "group", "having", "intersect", "over", "union"];
 
-async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, database: &Database, task: Task) -> Looked {
     let Some(planner) = &server.planner else {
         let statements = task.statements(database).await?;
         return Ok(suspected(statements, &task).but(statements.unseen.clone()));
@@ -112,12 +108,11 @@ fn finding(scan: &OrderedScan, statement: &Counted, task: &Task, change: Option<
         .with("condition", &scan.condition, "the plan of the statement")
         .with("index that begins with what it compares", &other, "pg_index")
         .with("blocks for each row", format!("{:.0}", statement.blocks_per_row()), "pg_stat_statements");
-    let mut finding = statement.add_reads_to(with_analyzed(finding, scan.analyze_age));
-    finding.alternative =
-        Some("the blocks belong to another part of the query, or few of the compared values are rare".to_owned());
-    let repair = repair(scan, &named(&scan.table), &named(&format!("{}_together", scan.table)));
-    finding.repair = Some(Repair { change, ..repair });
-    finding
+    statement
+        .add_reads_to(with_analyzed(finding, scan.analyze_age))
+        .unless("the blocks belong to another part of the query, or few of the compared values are rare")
+        .repaired_by(repair(scan, &named(&scan.table), &named(&format!("{}_together", scan.table))))
+        .changes(change)
 }
 
 /// The ways out, the best first.
@@ -148,5 +143,5 @@ fn repair(scan: &OrderedScan, table: &str, statistics: &str) -> Repair {
             "new statistics change other plans, too",
         ),
     };
-    Repair { sentence: sentence.to_owned(), commands, risk: risk.to_owned(), restart: Restart::Nothing, change: None }
+    Repair::new(sentence, risk).run(commands)
 }

@@ -3,30 +3,24 @@
 use super::command;
 use super::number::{number, percent, with_analyzed};
 use super::pgstattuple::Meter;
-use super::together::{LOOKED_AT_MAX, SMALLER_MAX, Together};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use super::together::{ESTIMATE, LOOKED_AT_MAX, Together};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
-use millstream_model::quantity::bytes;
-use millstream_model::{Class, Finding, Level, Repair};
-use millstream_pg::Error;
+use millstream_model::quantity::{bytes, whole};
+use millstream_model::{Class, Finding, Level};
 use tokio_postgres::Row;
 
 pub(super) const CHECK: Check = Check {
     id: "table-bloat",
     about: "tables that are mostly free space, and what a rewrite would give back",
     class: Class::Arithmetic,
-    thresholds: &[
-        Threshold { name: "table_mb", default: 100.0 },
-        Threshold { name: "percent", default: 20.0 },
-        Threshold { name: "free_mb", default: 10.0 },
-        Threshold { name: "warning_percent", default: 50.0 },
-    ],
+    thresholds: &[("table_mb", 100.0), ("percent", 20.0), ("free_mb", 10.0), ("warning_percent", 50.0)],
     manual: include_str!("table_bloat.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(database: &Database, task: Task) -> Looked {
     let (least, percent) = (task.threshold("table_mb") * 1e6, task.threshold("percent"));
     let sql = include_str!("table_bloat.sql");
     let client = &database.session.client;
@@ -40,39 +34,17 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
             None => meter.unknown += 1,
         }
     }
-    let smaller = least / SMALLER_MAX;
-    let rows = client.query(sql, &[&smaller, &percent, &LOOKED_AT_MAX, &Some(least), &LOOKED_AT_MAX]).await?;
-    if let Some(found) = of_small(&Together::of(&rows), database, &task) {
-        task.keep(found);
+    let small = Together::read(database, sql, least, percent).await?;
+    if small.is_much(least) && small.free as f64 >= task.threshold("free_mb") * 1e6 {
+        let commands = small.worst().iter().map(|name| format!("vacuum (full, analyze) {name}"));
+        let finding = small.finding(&task, database, "rewrite", "tables");
+        let finding = finding.unless("their rows are dead and not vacuumed yet").repaired(
+            "first see that dead-tuples finds nothing, or they grow again; then rewrite them, one by one",
+            "vacuum full locks each table while it is rewritten",
+        );
+        task.keep(finding.run(commands));
     }
     Ok(Seen::default().but(meter.unseen("large tables", rows.len())))
-}
-
-/// Where the free space comes from if it was not measured.
-const ESTIMATE: &str = "estimate from pg_stats";
-
-/// A finding about tables that are too small alone.
-fn of_small(tables: &Together, database: &Database, task: &Task) -> Option<Finding> {
-    let Together { size, free, .. } = *tables;
-    let least = |name| task.threshold(name) * 1e6;
-    if tables.count() == 0 || (size as f64) < least("table_mb") || (free as f64) < least("free_mb") {
-        return None;
-    }
-    let (count, share) = (tables.count(), tables.share());
-    let sentence = format!("a rewrite would make {count} small tables together at least {share:.0} % smaller");
-    Some(
-        task.finding(Level::Info, database.name.clone(), sentence)
-            .wastes(free)
-            .with("size", bytes(size), "pg_class.relpages")
-            .with("a rewrite gives back", bytes(free), ESTIMATE)
-            .with("the worst", tables.worst().join(", "), ESTIMATE)
-            .unless("their rows are dead and not vacuumed yet")
-            .repaired(
-                "first see that dead-tuples finds nothing, or they grow again; then rewrite them, one by one",
-                "vacuum full locks each table while it is rewritten",
-            )
-            .run(tables.worst().iter().map(|name| format!("vacuum (full, analyze) {name}"))),
-    )
 }
 
 /// How the space of a table is used, in bytes.
@@ -90,8 +62,7 @@ impl Space {
         if let Some([size, free, dead]) = measured {
             // The free space that the table's fillfactor asks for stays.
             let live = size.saturating_sub(*free).saturating_sub(*dead) as f64 / row.get::<_, f64>("filled");
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-            return Some(Self { size: *size, after: (live as u64).min(*size), dead: Some(*dead) });
+            return Some(Self { size: *size, after: whole(live).min(*size), dead: Some(*dead) });
         }
         let needed = u64::try_from(row.get::<_, Option<i64>>("needed")?).unwrap_or(0);
         Some(Self { size: number(row, "bytes"), after: needed, dead: None })
@@ -120,21 +91,18 @@ fn finding(row: &Row, space: &Space, database: &Database, task: &Task) -> Option
     };
     // The measurement takes the pointers to removed rows for rows; they can be an eighth of a page.
     let sentence = format!("a rewrite would make {what} at least {share:.0} % smaller");
-    let mut finding = task
+    let finding = task
         .finding(if warns { Level::Warning } else { Level::Info }, subject, sentence)
         .wastes(free)
         .with("size", bytes(size), if dead.is_some() { source } else { "pg_class.relpages" })
-        .with("a rewrite gives back", bytes(free), source);
-    match dead {
-        Some(dead) => finding = finding.with("dead rows", bytes(dead), source),
-        None if !is_toast => finding = with_analyzed(finding, row.get("analyze_age")),
-        None => {}
-    }
-    finding.alternative = Some(match dead {
-        Some(_) => "the table fills the space again soon, as a queue does".to_owned(),
-        None => "rows differ much, or are dead and not vacuumed yet; with the extension pgstattuple it is measured"
-            .to_owned(),
-    });
+        .with("a rewrite gives back", bytes(free), source)
+        .with_known("dead rows", dead.map(bytes), source)
+        .unless(match dead {
+            Some(_) => "the table fills the space again soon, as a queue does",
+            None => "rows differ much, or are dead and not vacuumed yet; with the extension pgstattuple it is measured",
+        });
+    let is_of_rows = dead.is_none() && !is_toast;
+    let finding = if is_of_rows { with_analyzed(finding, row.get("analyze_age")) } else { finding };
     let needed = bytes(after + number(row, "other_bytes"));
     let mut commands = Vec::new();
     if row.get("has_key") {
@@ -144,8 +112,7 @@ fn finding(row: &Row, space: &Space, database: &Database, task: &Task) -> Option
         commands.push("-- or while everybody else waits:".to_owned());
     }
     commands.push(format!("vacuum (full, analyze) {name}"));
-    finding.repair = Some(Repair::new("first see that dead-tuples finds nothing, or the table grows again; then rewrite it", format!(
-            "it needs up to {needed} of free disk meanwhile, and as much WAL; vacuum full locks the table all the time"
-        )).run(commands));
-    Some(finding)
+    let sentence = "first see that dead-tuples finds nothing, or the table grows again; then rewrite it";
+    let risk = "of free disk meanwhile, and as much WAL; vacuum full locks the table all the time";
+    Some(finding.repaired(sentence, format!("it needs up to {needed} {risk}")).run(commands))
 }

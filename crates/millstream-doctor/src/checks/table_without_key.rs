@@ -1,24 +1,21 @@
 //! Check `table-without-key`: tables whose rows nothing tells apart.
 
 use super::number::count;
-use crate::check::{Check, Look, Seen, Task, Threshold};
-use crate::limits::ROWS_MAX;
+use crate::check::{Check, Look, Looked, Task};
 use crate::server::Database;
 use millstream_model::{Class, Level};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "table-without-key",
     about: "tables without a primary or unique key: duplicates stay unseen, and logical replication cannot update them",
     class: Class::Fact,
-    thresholds: &[Threshold { name: "rows", default: 1_000.0 }],
+    thresholds: &[("rows", 1_000.0)],
     manual: include_str!("table_without_key.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
-    let sql = include_str!("table_without_key.sql");
-    let rows = database.session.client.query(sql, &[&task.threshold("rows"), &ROWS_MAX]).await?;
+async fn look(database: &Database, task: Task) -> Looked {
+    let rows = database.worst(include_str!("table_without_key.sql"), &[&task.threshold("rows")]).await?;
     let found = rows.iter().map(|row| {
         let name: String = row.get("name");
         let (level, sentence) = match row.get::<_, Option<String>>("publication") {

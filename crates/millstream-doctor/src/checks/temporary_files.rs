@@ -1,9 +1,9 @@
 //! Check `temporary-files`: sorts and hashes that do not fit into work_mem.
 
-use super::number::{needs, number};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use super::number::{needs, number, size};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::STATEMENT_BYTES_MAX;
-use crate::server::Database;
+use crate::server::{Database, or_refusal};
 use crate::statement::{schema, shown};
 use millstream_model::quantity::{bytes, count};
 use millstream_model::{Class, Finding, Level, Repair};
@@ -15,11 +15,11 @@ pub(super) const CHECK: Check = Check {
     about: "sorts and hashes that do not fit into work_mem and go to the disk",
     class: Class::Arithmetic,
     thresholds: &[
-        Threshold { name: "files_per_hour", default: 20.0 },
-        Threshold { name: "gb_per_hour", default: 5.0 },
-        Threshold { name: "hours", default: 24.0 },
-        Threshold { name: "role_percent", default: 50.0 },
-        Threshold { name: "work_mem_mb", default: 256.0 },
+        ("files_per_hour", 20.0),
+        ("gb_per_hour", 5.0),
+        ("hours", 24.0),
+        ("role_percent", 50.0),
+        ("work_mem_mb", 256.0),
     ],
     manual: include_str!("temporary_files.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
@@ -43,14 +43,10 @@ struct Writer {
     work_mem_bytes: Option<u64>,
 }
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
-    if let Some(why) = database.uncounted_here() {
-        return Ok(Seen::default().but(Some(why)));
-    }
+async fn look(database: &Database, task: Task) -> Looked {
+    database.counts_here()?;
     let needed = task.threshold("hours") * 3_600.0;
-    if let Some(needs) = needs("temporary files", "of counters", needed, database.sure_seconds) {
-        return Ok(Seen::default().but(Some(needs)));
-    }
+    needs("temporary files", "of counters", needed, database.sure_seconds)?;
     let row = database.session.client.query_one(include_str!("temporary_files.sql"), &[]).await?;
     let (files, all) = (number(&row, "files"), number(&row, "bytes"));
     let seconds = database.counted_seconds;
@@ -58,8 +54,7 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
     if files_hourly < task.threshold("files_per_hour") || bytes_hourly < task.threshold("gb_per_hour") * 1e9 {
         return Ok(Seen::default());
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-    let hourly = bytes(bytes_hourly as u64);
+    let hourly = size(bytes_hourly);
     let sentence = format!(
         "{files_hourly:.0} temporary files an hour, with {hourly}, because something does not fit into work_mem"
     );
@@ -68,9 +63,8 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
         .with("temporary files", count(files), "pg_stat_database")
         .with("their size", bytes(all), "pg_stat_database")
         .with("work_mem", row.get::<_, String>("work_mem"), "pg_settings")
-        .counted(seconds);
-    finding.alternative =
-        Some("they come from a few large reports or index builds, which may take their time".to_owned());
+        .counted(seconds)
+        .unless("they come from a few large reports or index builds, which may take their time");
     let least = task.threshold("role_percent");
     let writer = Writer::read(database).await?.filter(|writer| writer.percent >= least);
     if let Some(writer) = &writer {
@@ -79,8 +73,7 @@ async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
     // A standby has the settings of its primary, and cannot change them.
     let writer = writer.filter(|_| !database.session.server.in_recovery);
     let larger = writer.and_then(|writer| writer.repair(database, task.threshold("work_mem_mb")));
-    finding.repair = Some(larger.unwrap_or_else(by_hand));
-    Ok(finding.into())
+    Ok(finding.repaired_by(larger.unwrap_or_else(by_hand)).into())
 }
 
 /// What to do if it is not known which role needs how much.
@@ -98,12 +91,9 @@ impl Writer {
         let client = &database.session.client;
         let Ok(schema) = schema(client).await? else { return Ok(None) };
         let sql = fill!(include_str!("temporary_files_role.sql"), schema = quote_identifier(&schema));
-        match client.query_opt(&sql, &[&STATEMENT_BYTES_MAX]).await.map_err(Error::from) {
-            Ok(row) => Ok(row.as_ref().map(Self::of)),
-            // The server has not loaded the library.
-            Err(Error::Server { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
+        // The server may not have loaded the library.
+        let row = or_refusal(client.query_opt(&sql, &[&STATEMENT_BYTES_MAX]).await)?;
+        Ok(row.ok().flatten().as_ref().map(Self::of))
     }
 
     fn of(row: &Row) -> Self {
@@ -122,18 +112,16 @@ impl Writer {
     fn add_to(&self, finding: Finding) -> Finding {
         let source = "pg_stat_statements";
         let most = format!("{}: {:.0} %", self.role, self.percent);
-        let finding = finding.with("role that writes most", most, source);
-        let finding = match &self.work_mem {
-            Some(work_mem) => finding.with("work_mem of that role", work_mem, "pg_db_role_setting"),
-            None => finding.with("work_mem of that role", "not known: the doctor's role has its own", "pg_settings"),
+        let (work_mem, whence) = match &self.work_mem {
+            Some(work_mem) => (work_mem.as_str(), "pg_db_role_setting"),
+            None => ("not known: the doctor's role has its own", "pg_settings"),
         };
-        match &self.statement {
-            Some((sql, call)) => {
-                let finding = finding.with("statement of it that writes most", shown(sql), source);
-                finding.with("what a call of it writes", bytes(*call), source)
-            }
-            None => finding,
-        }
+        let (statement, call) = self.statement.as_ref().map(|(sql, call)| (shown(sql), bytes(*call))).unzip();
+        finding
+            .with("role that writes most", most, source)
+            .with("work_mem of that role", work_mem, whence)
+            .with_known("statement of it that writes most", statement, source)
+            .with_known("what a call of it writes", call, source)
     }
 
     /// The least power of two of megabytes in which a call of the statement is likely to fit. `None` if the role has as

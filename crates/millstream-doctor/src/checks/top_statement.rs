@@ -1,22 +1,21 @@
 //! Check `top-statement`: statements that take most of the server's time.
 
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::{Database, Server};
 use millstream_model::quantity::age;
 use millstream_model::words::option;
 use millstream_model::{Class, Level};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "top-statement",
     about: "statements that take most of the time of a database: where work on it pays most",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "percent", default: 25.0 }, Threshold { name: "seconds", default: 600.0 }],
+    thresholds: &[("percent", 25.0), ("seconds", 600.0)],
     manual: include_str!("top_statement.md"),
     looks: &[Look::Database(|server, database, task| Box::pin(look(server, database, task)))],
 };
 
-async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, database: &Database, task: Task) -> Looked {
     let statements = task.statements(database).await?;
     let (percent, seconds) = (task.threshold("percent"), task.threshold("seconds"));
     let top = statements.list.iter().filter(|one| one.percent >= percent && one.milliseconds >= seconds * 1e3);
@@ -37,6 +36,5 @@ async fn look(server: &Server, database: &Database, task: Task) -> Result<Seen, 
             )
             .run(one.is_planned.then(|| format!("-- explain (analyze, buffers) {}", one.shown())))
     });
-    let found: Seen = found.collect();
-    Ok(found.but(statements.unseen.clone()))
+    Ok(found.collect::<Seen>().but(statements.unseen.clone()))
 }

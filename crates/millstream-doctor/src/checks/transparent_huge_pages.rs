@@ -1,6 +1,6 @@
 //! Check `transparent-huge-pages`: huge pages that the kernel makes behind the server's back.
 
-use crate::check::{Check, Look, Seen, Task};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use millstream_host::kernel::file::choice;
 use millstream_model::{Class, Level, Restart};
@@ -17,12 +17,13 @@ pub(super) const CHECK: Check = Check {
 /// The file of the kernel.
 const FILE: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-fn look(host: &Host, task: &Task) -> Seen {
+fn look(host: &Host, task: &Task) -> Looked {
     let all = host.word(FILE).unwrap_or_default();
     if choice(&all) != "always" {
-        return Seen::default();
+        return Ok(Seen::default());
     }
-    task.finding(Level::Info, "", "the kernel makes huge pages for every program by itself, and may stall it meanwhile")
+    Ok(task
+        .finding(Level::Info, "", "the kernel makes huge pages for every program by itself, and may stall it meanwhile")
         .with("enabled", &all, FILE)
         .unless("memory is not short of large pieces, and nothing stalls")
         .repaired(
@@ -31,5 +32,5 @@ fn look(host: &Host, task: &Task) -> Seen {
         )
         .run([format!("$ echo madvise > {FILE}")])
         .needs(Restart::Server)
-        .into()
+        .into())
 }

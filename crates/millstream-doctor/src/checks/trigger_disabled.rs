@@ -1,10 +1,8 @@
 //! Check `trigger-disabled`: triggers that do not run, among them those that enforce foreign keys.
 
-use crate::check::{Check, Look, Seen, Task};
-use crate::limits::ROWS_MAX;
+use crate::check::{Check, Look, Looked, Task};
 use crate::server::Database;
 use millstream_model::{Class, Danger, Level};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "trigger-disabled",
@@ -15,8 +13,8 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
-    let rows = database.session.client.query(include_str!("trigger_disabled.sql"), &[&ROWS_MAX]).await?;
+async fn look(database: &Database, task: Task) -> Looked {
+    let rows = database.worst(include_str!("trigger_disabled.sql"), &[]).await?;
     let found = rows.iter().map(|row| {
         let (table, name): (String, String) = (row.get("table_name"), row.get("name"));
         let states = row.get::<_, String>("states");

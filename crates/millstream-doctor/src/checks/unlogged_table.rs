@@ -1,24 +1,22 @@
 //! Check `unlogged-table`: tables that a crash empties.
 
 use super::number::bytes;
-use crate::check::{Check, Look, Seen, Task, Threshold};
-use crate::limits::ROWS_MAX;
+use crate::check::{Check, Look, Looked, Task};
 use crate::server::Database;
 use millstream_model::{Class, Danger, Level};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "unlogged-table",
     about: "tables that a crash of the server empties, and that no backup by WAL and no standby has",
     class: Class::Fact,
-    thresholds: &[Threshold { name: "table_mb", default: 1.0 }],
+    thresholds: &[("table_mb", 1.0)],
     manual: include_str!("unlogged_table.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
+async fn look(database: &Database, task: Task) -> Looked {
     let least = task.threshold("table_mb") * 1e6;
-    let rows = database.session.client.query(include_str!("unlogged_table.sql"), &[&least, &ROWS_MAX]).await?;
+    let rows = database.worst(include_str!("unlogged_table.sql"), &[&least]).await?;
     let found = rows.iter().map(|row| {
         let name: String = row.get("name");
         task.finding(Level::Info, name.clone(), "a crash of the server empties this table")

@@ -2,32 +2,26 @@
 
 use super::definition::definition;
 use super::number::{bytes, count, needs, number};
-use crate::check::{Check, Look, Seen, Task, Threshold};
-use crate::limits::ROWS_MAX;
+use crate::check::{Check, Look, Looked, Task};
 use crate::server::Database;
 use millstream_model::quantity::age;
 use millstream_model::{Class, Level};
-use millstream_pg::Error;
 
 pub(super) const CHECK: Check = Check {
     id: "unused-index",
     about: "indexes that no query has used for weeks, and that every write maintains",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "index_mb", default: 10.0 }, Threshold { name: "days", default: 35.0 }],
+    thresholds: &[("index_mb", 10.0), ("days", 35.0)],
     manual: include_str!("unused_index.md"),
     looks: &[Look::Database(|_, database, task| Box::pin(look(database, task)))],
 };
 
-async fn look(database: &Database, task: Task) -> Result<Seen, Error> {
-    if database.uncounted.is_some() {
-        return Ok(Seen::default().but(database.uncounted.clone()));
-    }
+async fn look(database: &Database, task: Task) -> Looked {
+    database.counts.clone()?;
     let (needed, counted) = (task.threshold("days") * 86_400.0, database.sure_seconds);
-    if let Some(needs) = needs("which indexes no query uses", "of counters", needed, counted) {
-        return Ok(Seen::default().but(Some(needs)));
-    }
+    needs("which indexes no query uses", "of counters", needed, counted)?;
     let (least, sql) = (task.threshold("index_mb") * 1e6, include_str!("unused_index.sql"));
-    let rows = database.session.client.query(sql, &[&least, &ROWS_MAX]).await?;
+    let rows = database.worst(sql, &[&least]).await?;
     let found = rows.iter().filter_map(|row| {
         let definition = definition(row)?;
         let (name, table): (String, String) = (row.get("name"), row.get("table_name"));

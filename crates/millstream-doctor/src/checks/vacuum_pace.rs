@@ -83,7 +83,7 @@ pub(super) struct Pass {
 impl Pass {
     /// The pass over a table of `dead_tuples.sql` at a pace. Dead rows count as spread over as many pages as possible.
     pub(super) fn of(table: &Row, pace: &Pace) -> Self {
-        let (dead, trigger) = (number(table, "dead") as f64, number(table, "trigger") as f64);
+        let (dead, trigger) = (number(table, "dead") as f64, number(table, "starts_at") as f64);
         let pages = number(table, "bytes") as f64 / pace.page;
         let (index, worked): (f64, Option<f64>) = (table.get("index_pages"), table.get("work_seconds"));
         let changed = dead.min(pages);

@@ -1,22 +1,21 @@
 //! Check `wal-buffers-full`: sessions that write WAL themselves, because its buffers are full.
 
 use super::number::{bytes, count, number, percent};
-use crate::check::{Check, Look, Seen, Task, Threshold};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Server;
-use millstream_model::{Change, Class, Finding, Level, Repair, Restart};
-use millstream_pg::Error;
+use millstream_model::{Class, Level, Repair};
 use millstream_pg::sizing::{size, wal_buffers};
 
 pub(super) const CHECK: Check = Check {
     id: "wal-buffers-full",
     about: "sessions that must write WAL before they go on, because its buffers are full",
     class: Class::Arithmetic,
-    thresholds: &[Threshold { name: "per_second", default: 1.0 }, Threshold { name: "percent", default: 10.0 }],
+    thresholds: &[("per_second", 1.0), ("percent", 10.0)],
     manual: include_str!("wal_buffers_full.md"),
     looks: &[Look::Server(|server, task| Box::pin(look(server, task)))],
 };
 
-async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
+async fn look(server: &Server, task: Task) -> Looked {
     let row = server.session.client.query_one(include_str!("wal_buffers_full.sql"), &[]).await?;
     let waits = number(&row, "waits");
     let seconds: f64 = row.get::<_, Option<f64>>("seconds").unwrap_or(0.0).max(1.0);
@@ -37,24 +36,19 @@ async fn look(server: &Server, task: Task) -> Result<Seen, Error> {
         .with("wal_buffers", bytes(&row, "buffers"), "pg_settings")
         .counted(seconds)
         .unless("a load or an index build has run once since the counters began");
-    let (repair, experiment) =
-        repair(server, [number(&row, "buffers"), number(&row, "shared"), number(&row, "segment")]);
-    Ok(Finding { experiment, ..finding.repaired_by(repair) }.into())
+    let larger = larger(number(&row, "buffers"), number(&row, "shared"), number(&row, "segment"));
+    Ok(finding.repaired_at_start(repair(server, larger)).into())
 }
 
-/// The repair, and the change that an experiment can measure.
-fn repair(server: &Server, [present, shared, segment]: [u64; 3]) -> (Repair, Option<Change>) {
-    let Some(larger) = larger(present, shared, segment) else {
-        let faster_disk = Repair::new(
-            "the buffers are large, so the disk of the WAL is the limit: write less WAL, or put pg_wal on a \
-                       faster disk",
+fn repair(server: &Server, larger: Option<u64>) -> Repair {
+    let Some(larger) = larger else {
+        return Repair::new(
+            "the buffers are large, so the disk of the WAL is the limit: write less WAL, or put pg_wal on a faster disk",
             "the server must stand still while pg_wal is moved",
-        )
-        .needs(Restart::Server);
-        return (faster_disk, None);
+        );
     };
     let risk = "as much memory less for other work";
-    server.setting_at_start("wal_buffers", &size(larger), "let more WAL wait for one write, and measure", risk)
+    server.setting("wal_buffers", &size(larger), "let more WAL wait for one write, and measure", risk)
 }
 
 /// The buffers to try, in bytes: twice as much, or what the table of settings says. `None` if they are the largest. No

@@ -2,11 +2,10 @@
 
 use super::command;
 use super::number::{bytes, number};
-use crate::check::{Check, Look, Seen, Task, Threshold};
-use crate::limits::ROWS_MAX;
+use crate::check::{Check, Look, Looked, Task};
 use crate::server::{Database, Server};
 use millstream_model::quantity::count;
-use millstream_model::{Class, Danger, Finding, Level, Repair, Restart};
+use millstream_model::{Class, Danger, Finding, Level, Repair};
 use millstream_pg::{Error, quote_identifier};
 use tokio_postgres::{Client, Row};
 
@@ -18,10 +17,7 @@ pub(super) const CHECK: Check = Check {
     id: "wraparound",
     about: "rows that are not frozen in time: the server refuses writes before transaction ids run out",
     class: Class::Arithmetic,
-    thresholds: &[
-        Threshold { name: "age_millions", default: 400.0 },
-        Threshold { name: "critical_millions", default: 1_000.0 },
-    ],
+    thresholds: &[("age_millions", 400.0), ("critical_millions", 1_000.0)],
     manual: include_str!("wraparound.md"),
     looks: &[
         Look::Server(|server, task| Box::pin(databases(server, task))),
@@ -44,10 +40,9 @@ async fn least(client: &Client, task: &Task) -> Result<Least, Error> {
     Ok(Least { xid: of(row.get(0)), mxid: of(row.get(1)) })
 }
 
-async fn databases(server: &Server, task: Task) -> Result<Seen, Error> {
-    let client = &server.session.client;
-    let least = least(client, &task).await?;
-    let rows = client.query(include_str!("wraparound_databases.sql"), &[&least.xid, &least.mxid, &ROWS_MAX]).await?;
+async fn databases(server: &Server, task: Task) -> Looked {
+    let least = least(&server.session.client, &task).await?;
+    let rows = server.worst(include_str!("wraparound_databases.sql"), &[&least.xid, &least.mxid]).await?;
     let found = rows.iter().map(|row| {
         let name: String = row.get("name");
         let quoted = quote_identifier(&name);
@@ -76,31 +71,26 @@ fn freeze(name: &str) -> String {
     format!("$ vacuumdb --freeze {}", command::database(name))
 }
 
-async fn tables(database: &Database, task: Task) -> Result<Seen, Error> {
-    let client = &database.session.client;
-    let least = least(client, &task).await?;
-    let rows = client.query(include_str!("wraparound.sql"), &[&least.xid, &least.mxid, &ROWS_MAX]).await?;
+async fn tables(database: &Database, task: Task) -> Looked {
+    let least = least(&database.session.client, &task).await?;
+    let rows = database.worst(include_str!("wraparound.sql"), &[&least.xid, &least.mxid]).await?;
     let found = rows.iter().map(|row| {
         let name: String = row.get("name");
-        let (sentence, commands, risk) = match row.get("temporary") {
+        let repair = match row.get("temporary") {
             true => {
-                ("end the session that has this temporary table", Vec::new(), "the session loses its temporary tables")
+                Repair::new("end the session that has this temporary table", "the session loses its temporary tables")
             }
-            false => (
+            false => Repair::new(
                 "freeze the table now, beside other work",
-                vec![format!("vacuum (freeze, verbose) {name}")],
                 "it reads the whole table, and writes what was not frozen",
-            ),
+            )
+            .run([format!("vacuum (freeze, verbose) {name}")]),
         };
-        let (sentence, risk) = (sentence.to_owned(), risk.to_owned());
-        let repair = Repair { sentence, commands, risk, restart: Restart::Nothing, change: None };
         let sources = ["pg_class.relfrozenxid", "pg_class.relminmxid"];
-        let found =
-            finding(row, &task, &least, &name, sources, repair).with("size", bytes(row, "bytes"), "pg_class.relpages");
-        match row.get("in_progress") {
-            true => found.with("a vacuum is at work", "yes", "pg_stat_progress_vacuum"),
-            false => found,
-        }
+        let at_work = row.get::<_, bool>("in_progress").then_some("yes");
+        finding(row, &task, &least, &name, sources, repair)
+            .with("size", bytes(row, "bytes"), "pg_class.relpages")
+            .with_known("a vacuum is at work", at_work, "pg_stat_progress_vacuum")
     });
     Ok(found.collect())
 }

@@ -1,9 +1,9 @@
 //! Check `write-barrier-off`: a file system does not make the disk write.
 
 use super::command::word;
-use crate::check::{Check, Look, Seen, Task};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
-use millstream_model::{Class, Danger, Level, Repair, Restart};
+use millstream_model::{Class, Danger, Level, Restart};
 
 pub(super) const CHECK: Check = Check {
     id: "write-barrier-off",
@@ -14,29 +14,26 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Host(look)],
 };
 
-fn look(host: &Host, task: &Task) -> Seen {
+fn look(host: &Host, task: &Task) -> Looked {
     let found = host.mounts().into_iter().filter_map(|(role, _, mount)| {
         let all = format!("{},{}", mount.options, mount.super_options);
         let option = all.split(',').find(|option| ["nobarrier", "barrier=0"].contains(option))?;
         let point = mount.point.display().to_string();
         let sentence = format!("the file system of the {role} does not make the disk write what was flushed");
-        let mut finding = task
-            .finding(Level::Critical, point.clone(), sentence)
-            .endangers(Danger::Data)
-            .with("mount option", option, "/proc/self/mountinfo")
-            .with("file system", &mount.file_system, "/proc/self/mountinfo")
-            .unless("the disk's cache survives a power failure, for example by a battery");
         let on = if mount.file_system.starts_with("ext") { "barrier=1" } else { "barrier" };
-        finding.repair = Some(
-            Repair::new(
-                format!("remove the option {option} from /etc/fstab, and mount {point} again"),
-                "flushes take as long as the disk needs",
-            )
-            .run([format!("$ mount -o remount,{on} {}", word(&point))])
-            .needs(Restart::Machine),
-        );
-        Some(finding)
+        Some(
+            task.finding(Level::Critical, point.clone(), sentence)
+                .endangers(Danger::Data)
+                .with("mount option", option, "/proc/self/mountinfo")
+                .with("file system", &mount.file_system, "/proc/self/mountinfo")
+                .unless("the disk's cache survives a power failure, for example by a battery")
+                .repaired(
+                    format!("remove the option {option} from /etc/fstab, and mount {point} again"),
+                    "flushes take as long as the disk needs",
+                )
+                .run([format!("$ mount -o remount,{on} {}", word(&point))])
+                .needs(Restart::Machine),
+        )
     });
-    let seen: Seen = found.collect();
-    seen.but(host.blind_to_disks())
+    Ok(found.collect::<Seen>().but(host.blind_to_disks()))
 }

@@ -74,18 +74,18 @@ const RESPELLED: &[&str] = &["client_encoding", "DateStyle", "default_text_searc
 const OF_INITDB: &[&str] = &["lc_messages", "lc_monetary", "lc_numeric", "lc_time", "log_timezone", "TimeZone"];
 
 impl Setting {
-    /// A row of `setting_not_in_effect.sql`.
+    /// A row of `pg_settings`.
     pub(super) fn of(row: &Row) -> Self {
         Self {
             name: row.get("name"),
-            now: row.get::<_, Option<String>>("now").unwrap_or_default(),
-            usual: row.get("usual"),
-            kind: row.get("kind"),
+            now: row.get::<_, Option<String>>("reset_val").unwrap_or_default(),
+            usual: row.get("boot_val"),
+            kind: row.get("vartype"),
             unit: row.get("unit"),
-            words: row.get::<_, Option<Vec<String>>>("words").unwrap_or_default(),
+            words: row.get::<_, Option<Vec<String>>>("enumvals").unwrap_or_default(),
             source: row.get("source"),
-            needs_restart: row.get("needs_restart"),
-            waits: row.get("waits"),
+            needs_restart: row.get::<_, &str>("context") == "postmaster",
+            waits: row.get("pending_restart"),
         }
     }
 

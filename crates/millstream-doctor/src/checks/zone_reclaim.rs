@@ -1,8 +1,8 @@
 //! Check `zone-reclaim`: memory of one node is freed although another has some.
 
-use crate::check::{Check, Look, Seen, Task};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
-use millstream_model::{Class, Level};
+use millstream_model::{Change, Class, Level};
 
 pub(super) const CHECK: Check = Check {
     id: "zone-reclaim",
@@ -13,14 +13,15 @@ pub(super) const CHECK: Check = Check {
     looks: &[Look::Host(look)],
 };
 
-fn look(host: &Host, task: &Task) -> Seen {
-    let Some(mode) = host.number("/proc/sys/vm/zone_reclaim_mode") else { return Seen::default() };
+fn look(host: &Host, task: &Task) -> Looked {
+    let Some(mode) = host.number("/proc/sys/vm/zone_reclaim_mode") else { return Ok(Seen::default()) };
     let nodes = host.word("/sys/devices/system/node/has_memory").unwrap_or_default();
     if mode == 0.0 || !nodes.contains(['-', ',']) {
-        return Seen::default();
+        return Ok(Seen::default());
     }
     let sentence = "the kernel frees cached pages of one memory node although others have free memory";
-    task.finding(Level::Warning, "vm.zone_reclaim_mode", sentence)
+    Ok(task
+        .finding(Level::Warning, "vm.zone_reclaim_mode", sentence)
         .with("zone_reclaim_mode", mode, "/proc/sys/vm/zone_reclaim_mode")
         .with("nodes with memory", nodes, "/sys/devices/system/node/has_memory")
         .repaired(
@@ -28,6 +29,6 @@ fn look(host: &Host, task: &Task) -> Seen {
             "none for a database; some reads come from the memory of another node",
         )
         .run(["$ sysctl -w vm.zone_reclaim_mode=0"])
-        .changes(Host::sysctl("vm.zone_reclaim_mode", "0"))
-        .into()
+        .changes(Change::new("sysctl", "vm.zone_reclaim_mode", "0"))
+        .into())
 }

@@ -7,24 +7,26 @@ use super::condition::{Condition, FOREIGN, Scope};
 use super::definition::Definition;
 use super::examination::direction;
 use super::plan::Scan;
-use super::probe::{Answer, Probe, Question, hypopg, numbered, or_refusal};
+use super::probe::{Answer, Probe, Question, hypopg, numbered};
 use super::sql::Sql;
 use super::statement::{Statement, of_query};
 use super::{ExaminedTable, Facts, facts};
+use crate::check::Stop;
 use crate::limits::{CANDIDATE_KEYS_MAX, PROVEN_TABLES_MAX};
+use crate::server::or_refusal;
 use millstream_pg::{Error, quote_qualified};
 use std::collections::BTreeSet;
 use tokio_postgres::{Client, Transaction};
 
 /// An index that a statement lacks.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Candidate {
+pub(crate) struct Candidate {
     /// Schema of the table.
-    pub schema: String,
+    pub(crate) schema: String,
     /// Name of the table.
-    pub table: String,
+    pub(crate) table: String,
     /// Rows of the table, as the planner estimates.
-    pub rows: f64,
+    pub(crate) rows: f64,
     /// Keys that are compared for equality.
     equal: Vec<String>,
     /// So many of them must come first, because a shorter candidate has them.
@@ -37,9 +39,9 @@ pub struct Candidate {
 
 /// What a statement would use a candidate for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Need {
+pub(crate) struct Need {
     /// The planner's cost of the statement now.
-    pub cost: f64,
+    pub(crate) cost: f64,
     /// The conditions that the index serves, on the table alone.
     conditions: Vec<String>,
     /// The order that it gives, if it finds nothing.
@@ -54,19 +56,19 @@ pub struct Need {
 
 /// What the planner makes of a candidate.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trial {
+pub(crate) struct Trial {
     /// The planner's cost of each statement with it; `None` if it does not use it.
-    pub costs: Vec<Option<f64>>,
+    pub(crate) costs: Vec<Option<f64>>,
     /// Bytes that it would take, by estimate.
-    pub bytes: f64,
+    pub(crate) bytes: f64,
     /// It was planned on the table itself, as a hypothetical index. Otherwise it was tried on an empty copy, and its cost
     /// estimated from the number of rows.
-    pub hypothetical: bool,
+    pub(crate) hypothetical: bool,
 }
 
 /// What the catalog says about tables, each read once.
 #[derive(Debug, Default)]
-pub struct KnownTables {
+pub(crate) struct KnownTables {
     known: Vec<(ExaminedTable, Facts)>,
 }
 
@@ -90,18 +92,18 @@ const FILLED: f64 = 0.9;
 
 impl Candidate {
     /// Its columns and expressions, in order.
-    pub fn keys(&self) -> String {
+    pub(crate) fn keys(&self) -> String {
         self.equal.iter().chain(&self.last).cloned().collect::<Vec<_>>().join(", ")
     }
 
     /// What follows the table's name in `create index`.
-    pub fn clause(&self) -> String {
+    pub(crate) fn clause(&self) -> String {
         let predicate = self.predicate.as_ref().map(|predicate| format!(" where {predicate}"));
         format!("({}){}", self.keys(), predicate.unwrap_or_default())
     }
 
     /// How many keys it has.
-    pub fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         self.equal.len() + self.last.len()
     }
 
@@ -111,13 +113,13 @@ impl Candidate {
     }
 
     /// Whether the other one is the same index, whatever the order of the keys that are compared for equality.
-    pub fn same(&self, other: &Self) -> bool {
+    pub(crate) fn same(&self, other: &Self) -> bool {
         self.is_of(other) && set(&self.equal) == set(&other.equal) && self.last == other.last
     }
 
     /// This candidate with the keys of a shorter one first, so that it serves the shorter one's statements, too. `None` if
     /// it cannot.
-    pub fn with_first(&self, shorter: &Self) -> Option<Self> {
+    pub(crate) fn with_first(&self, shorter: &Self) -> Option<Self> {
         let (own, first) = (set(&self.equal), set(&shorter.equal));
         let keeps = self.equal[..self.fixed].iter().all(|key| first.contains(key));
         let fits = self.is_of(shorter) && shorter.last.is_empty() && first.is_subset(&own) && keeps;
@@ -168,18 +170,18 @@ impl KnownTables {
 
 /// What a candidate must be for.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Wish {
+pub(crate) struct Wish {
     /// Smaller tables are left out, in rows.
-    pub rows: f64,
+    pub(crate) rows: f64,
     /// So many times cheaper the plan must become.
-    pub times: f64,
+    pub(crate) times: f64,
     /// The same for an index on an expression, of which the server has no statistics yet.
-    pub expression_times: f64,
+    pub(crate) expression_times: f64,
 }
 
 impl Wish {
     /// How many times cheaper a plan must become with a candidate.
-    pub fn times(&self, candidate: &Candidate) -> f64 {
+    pub(crate) fn times(&self, candidate: &Candidate) -> f64 {
         if candidate.has_expression() { self.expression_times } else { self.times }
     }
 }
@@ -190,7 +192,7 @@ impl Wish {
 ///
 /// # Errors
 /// The server's, if it refuses the statement.
-pub async fn candidates(
+pub(crate) async fn candidates(
     client: &mut Client,
     statement: &str,
     wish: Wish,
@@ -429,17 +431,16 @@ fn fixed(condition: &Condition) -> Option<String> {
         .then(|| condition.sql.bare().tidy().text().to_owned())
 }
 
-/// Plans statements with a candidate. One whose plan does not become `times` cheaper does not use it. The inner `Err` says
-/// why the server or the role does not allow that.
+/// Plans statements with a candidate. One whose plan does not become `times` cheaper does not use it.
 ///
 /// # Errors
-/// The server's.
-pub async fn try_candidate(
+/// Why the server or the role does not allow that.
+pub(crate) async fn try_candidate(
     client: &mut Client,
     candidate: &Candidate,
     statements: &[(&str, &Need)],
     times: f64,
-) -> Result<Result<Trial, String>, Error> {
+) -> Result<Trial, Stop> {
     let transaction = client.transaction().await?;
     let trial = match hypopg(&transaction, &candidate.table_name()).await? {
         Ok(schema) => Some(planned(&transaction, candidate, statements, &schema).await?),
@@ -447,17 +448,13 @@ pub async fn try_candidate(
     };
     transaction.rollback().await?;
     let mut trial = match trial {
-        Some(Ok(trial)) => trial,
-        Some(Err(message)) => return Ok(Err(message)),
-        None => match estimated(client, candidate, statements, times).await? {
-            Ok(trial) => trial,
-            Err(message) => return Ok(Err(message)),
-        },
+        Some(trial) => trial,
+        None => estimated(client, candidate, statements, times).await?,
     };
     for (cost, (_, need)) in trial.costs.iter_mut().zip(statements) {
         *cost = cost.filter(|cost| need.cost >= times * cost);
     }
-    Ok(Ok(trial))
+    Ok(trial)
 }
 
 /// Plans statements with a hypothetical index.
@@ -466,12 +463,9 @@ async fn planned(
     candidate: &Candidate,
     statements: &[(&str, &Need)],
     hypopg: &str,
-) -> Result<Result<Trial, String>, Error> {
+) -> Result<Trial, Stop> {
     let made = format!("select indexrelid, indexname from {hypopg}.hypopg_create_index($1)");
-    let row = match or_refusal(transaction.query_one(&made, &[&candidate.create()]).await)? {
-        Ok(row) => row,
-        Err(message) => return Ok(Err(message)),
-    };
+    let row = or_refusal(transaction.query_one(&made, &[&candidate.create()]).await)??;
     let (oid, index): (u32, String) = (row.try_get(0)?, row.try_get(1)?);
     let size = format!("select {hypopg}.hypopg_relation_size($1)::float8");
     let bytes = transaction.query_one(&size, &[&oid]).await?.try_get(0)?;
@@ -482,7 +476,7 @@ async fn planned(
         costs.push(is_used.then_some(plan.cost));
     }
     transaction.batch_execute(&format!("select {hypopg}.hypopg_reset()")).await?;
-    Ok(Ok(Trial { costs, bytes, hypothetical: true }))
+    Ok(Trial { costs, bytes, hypothetical: true })
 }
 
 /// Estimates what statements cost with an index, and asks on an empty copy whether it is used.
@@ -491,7 +485,7 @@ async fn estimated(
     candidate: &Candidate,
     statements: &[(&str, &Need)],
     times: f64,
-) -> Result<Result<Trial, String>, Error> {
+) -> Result<Trial, Stop> {
     let mut costs = Vec::new();
     for (_, need) in statements {
         let rows = rows_found(client, candidate, need).await?;
@@ -502,10 +496,7 @@ async fn estimated(
     let bytes = estimated_bytes(client, candidate).await?;
     if costs.iter().any(Option::is_some) {
         let (table, facts) = (candidate.table(), facts(client, &candidate.table()).await?);
-        let probe = match Probe::open(client, &table, &facts.indexes).await? {
-            Ok(probe) => probe,
-            Err(message) => return Ok(Err(message)),
-        };
+        let probe = Probe::open(client, &table, &facts.indexes).await??;
         for (cost, (_, need)) in costs.iter_mut().zip(statements).filter(|(cost, _)| cost.is_some()) {
             let conditions: Vec<&str> = need.conditions.iter().map(String::as_str).collect();
             let question = if candidate.equal.is_empty() && !need.order.is_empty() {
@@ -516,11 +507,11 @@ async fn estimated(
             match probe.ask(&candidate.clause(), question).await? {
                 Answer::Used => {}
                 Answer::NotUsed => *cost = None,
-                Answer::Refused(message) => return Ok(Err(message)),
+                Answer::Refused(message) => return Err(message.into()),
             }
         }
     }
-    Ok(Ok(Trial { costs, bytes, hypothetical: false }))
+    Ok(Trial { costs, bytes, hypothetical: false })
 }
 
 /// Rows that a look-up finds, as the planner estimates them for any value. `None` if the server refuses the question.
@@ -533,11 +524,7 @@ async fn rows_found(client: &mut Client, candidate: &Candidate, need: &Need) -> 
     let transaction = client.transaction().await?;
     let plan = Statement { sql: &sql }.plan(&transaction).await;
     transaction.rollback().await?;
-    match plan {
-        Ok(plan) => Ok(Some(plan.returned)),
-        Err(Error::Server { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
+    Ok(or_refusal(plan)?.ok().map(|plan| plan.returned))
 }
 
 /// Bytes of an index by the widths of its columns.

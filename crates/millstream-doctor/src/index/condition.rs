@@ -87,9 +87,10 @@ impl<'a> Scope<'a> {
 
     /// Splits a condition into its sides. Commutes it if only the right side reads the table.
     fn compared(&self, sql: Sql) -> Condition {
-        let about = |side: &Sql| side.names().any(|name| self.columns.contains(&name));
         match sql.comparison() {
-            Some((left, operator, right)) if about(&left) => Condition { sql, left, operator, right: Some(right) },
+            Some((left, operator, right)) if self.is_about(&left) => {
+                Condition { sql, left, operator, right: Some(right) }
+            }
             Some((left, operator, right)) => match COMMUTED.iter().find(|(one, _)| *one == operator) {
                 Some((_, other)) => Condition { sql, left: right, operator: (*other).to_owned(), right: Some(left) },
                 None => Condition { left: sql.clone(), operator: String::new(), right: None, sql },

@@ -71,7 +71,7 @@ impl<'a> Examination<'a> {
     /// Whether an index of the table serves a condition without the others.
     async fn is_served(&self, condition: &Condition) -> Result<bool, Error> {
         for index in &self.facts.indexes {
-            if self.holds(&index.clause, &[condition.sql.text()]).await? {
+            if self.holds(&index.clause, Question::Find(&[condition.sql.text()])).await? {
                 return Ok(true);
             }
         }
@@ -97,7 +97,7 @@ impl<'a> Examination<'a> {
     async fn new_index(&self, clauses: &[String], conditions: &[&str]) -> Result<NewIndex, Error> {
         let mut first_refused = NewIndex::Unknown;
         for (n, clause) in clauses.iter().enumerate() {
-            match self.ask(clause, conditions).await? {
+            match self.ask(clause, Question::Find(conditions)).await? {
                 None | Some(Answer::Used) => return Ok(NewIndex::Clause(clause.clone())),
                 // The simplest clause is refused because of the condition, later ones because of the clause itself.
                 Some(Answer::Refused(message)) if n == 0 => first_refused = NewIndex::Refused(message),
@@ -149,7 +149,7 @@ impl<'a> Examination<'a> {
             let narrowed =
                 index.predicate.as_ref().map(|predicate| format!("{rewrite} and ({})", predicate.tidy().text()));
             for sql in std::iter::once(rewrite).chain(narrowed) {
-                if self.holds(&index.clause, &[&[sql.as_str()], others].concat()).await? {
+                if self.holds(&index.clause, Question::Find(&[&[sql.as_str()], others].concat())).await? {
                     return Ok(Some(sql));
                 }
             }
@@ -157,14 +157,14 @@ impl<'a> Examination<'a> {
         Ok(None)
     }
 
-    /// Whether an index serves conditions. Assumed to be true if it cannot be tested.
-    async fn holds(&self, clause: &str, conditions: &[&str]) -> Result<bool, Error> {
-        Ok(matches!(self.ask(clause, conditions).await?, None | Some(Answer::Used)))
+    /// Whether an index serves a question. Assumed to be true if it cannot be tested.
+    async fn holds(&self, clause: &str, question: Question<'_>) -> Result<bool, Error> {
+        Ok(matches!(self.ask(clause, question).await?, None | Some(Answer::Used)))
     }
 
-    async fn ask(&self, clause: &str, conditions: &[&str]) -> Result<Option<Answer>, Error> {
+    async fn ask(&self, clause: &str, question: Question<'_>) -> Result<Option<Answer>, Error> {
         match self.probe {
-            Some(probe) => probe.ask(clause, Question::Find(conditions)).await.map(Some),
+            Some(probe) => probe.ask(clause, question).await.map(Some),
             None => Ok(None),
         }
     }
@@ -183,7 +183,7 @@ impl<'a> Examination<'a> {
         for index in self.facts.indexes.iter().filter(|index| index.is_ordered() && index.keys.len() >= keys.len()) {
             let is_same = index.keys.iter().zip(&keys).all(|(held, (key, _))| held.expression.tidy().same(key));
             let order = index.order(keys.len());
-            if is_same && self.orders(&index.clause, &order).await? {
+            if is_same && self.holds(&index.clause, Question::Order(&order)).await? {
                 near.push(Mismatch {
                     kind: "order",
                     index: index.name.clone(),
@@ -193,7 +193,7 @@ impl<'a> Examination<'a> {
             }
         }
         let clause = format!("({wanted})");
-        let new_index = match self.orders(&clause, &wanted).await? {
+        let new_index = match self.holds(&clause, Question::Order(&wanted)).await? {
             true => NewIndex::Clause(clause),
             false => NewIndex::Unknown,
         };
@@ -201,13 +201,6 @@ impl<'a> Examination<'a> {
             keys.iter().map(|(key, direction)| format!("{}{}", self.scope.shown(key), direction.to_lowercase()));
         let condition = format!("order by {}", shown.collect::<Vec<_>>().join(", "));
         Ok(Some(Missed { condition, side_of_or: false, near, new_index }))
-    }
-
-    async fn orders(&self, clause: &str, order: &str) -> Result<bool, Error> {
-        match self.probe {
-            Some(probe) => Ok(probe.ask(clause, Question::Order(order)).await? == Answer::Used),
-            None => Ok(true),
-        }
     }
 }
 

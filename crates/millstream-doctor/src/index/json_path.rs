@@ -32,12 +32,8 @@ impl JsonPath {
                 _ if FUNCTIONS.contains(&piece) => reads_text = piece.ends_with("_text"),
                 _ if piece.starts_with('\'') => {
                     let text = Sql::new(piece).literal()?;
-                    match text
-                        .strip_prefix('{')
-                        .and_then(|rest| rest.strip_suffix('}'))
-                        .filter(|_| is_list || root.is_some())
-                    {
-                        Some(list) => steps.extend(list.split(',').map(|step| step.trim_matches('"').to_owned())),
+                    match listed(&text).filter(|_| is_list || root.is_some()) {
+                        Some(list) => steps.extend(list),
                         None => steps.push(text),
                     }
                 }
@@ -56,7 +52,7 @@ const NUMBERS: &[&str] = &["numeric", "integer", "bigint", "smallint", "real", "
 
 /// The paths by which a text of SQL reads members of the documents in a column, anywhere in it and as the server prints it.
 /// `None` if the text gives the column's name to something else, too.
-pub fn json_paths(sql: &str, column: &str) -> Option<BTreeSet<Vec<String>>> {
+pub(crate) fn json_paths(sql: &str, column: &str) -> Option<BTreeSet<Vec<String>>> {
     let sql = Sql::new(sql).without_casts();
     let pieces: Vec<&str> = sql.pieces().collect();
     let quoted = quote_identifier(column);
@@ -107,12 +103,15 @@ fn steps_at(pieces: &[&str]) -> Option<(Vec<String>, usize)> {
     match pieces[0] {
         "->" | "->>" | "?" => Some((vec![literal], 2)),
         "[" if pieces.get(2) == Some(&"]") => Some((vec![literal], 3)),
-        "#>" | "#>>" => {
-            let list = literal.strip_prefix('{')?.strip_suffix('}')?;
-            Some((list.split(',').map(|step| step.trim_matches('"').to_owned()).collect(), 2))
-        }
+        "#>" | "#>>" => Some((listed(&literal)?, 2)),
         _ => None,
     }
+}
+
+/// The members of a path such as `{a,b}`.
+fn listed(path: &str) -> Option<Vec<String>> {
+    let list = path.strip_prefix('{')?.strip_suffix('}')?;
+    Some(list.split(',').map(|step| step.trim_matches('"').to_owned()).collect())
 }
 
 /// Where a name begins that ends at a place, with the names of its table and schema.

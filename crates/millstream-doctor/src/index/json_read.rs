@@ -1,7 +1,6 @@
 //! Members of JSON documents that the conditions of a query read.
 
 use super::plan::Scan;
-use super::statement::Statement;
 use super::{actual_plan, json_paths};
 use crate::limits::PROVEN_TABLES_MAX;
 use millstream_pg::Error;
@@ -9,15 +8,15 @@ use tokio_postgres::Client;
 
 /// A member that a condition reads, and where its document is.
 #[derive(Debug, Clone, PartialEq)]
-pub struct JsonRead {
+pub(crate) struct JsonRead {
     /// The table as SQL needs it, with its schema.
-    pub table: String,
+    pub(crate) table: String,
     /// Its rows, as the planner estimates; negative if the table was never vacuumed or analyzed.
-    pub rows: f64,
+    pub(crate) rows: f64,
     /// The column of the documents, as SQL needs it.
-    pub column: String,
+    pub(crate) column: String,
     /// The members from the document on.
-    pub path: Vec<String>,
+    pub(crate) path: Vec<String>,
 }
 
 /// The members that are read by conditions on the rows of tables, as the plan of a query has them. Members that the query
@@ -25,11 +24,9 @@ pub struct JsonRead {
 ///
 /// # Errors
 /// [`Error::Query`] if the text is not a single query, or changes rows; the server's if it refuses the query.
-pub async fn json_reads(client: &mut Client, query: &str) -> Result<Vec<JsonRead>, Error> {
-    let statement = Statement { sql: query };
-    statement.check()?;
+pub(crate) async fn json_reads(client: &mut Client, query: &str) -> Result<Vec<JsonRead>, Error> {
     let transaction = client.build_transaction().read_only(true).start().await?;
-    let scans = actual_plan(&transaction, &statement).await?.scans();
+    let scans = actual_plan(&transaction, query).await?.scans();
     let mut found = Vec::new();
     for Scan { schema, relation, filter, uses, .. } in scans.iter().take(PROVEN_TABLES_MAX) {
         let columns = transaction.query(include_str!("json_columns.sql"), &[schema, relation]).await?;

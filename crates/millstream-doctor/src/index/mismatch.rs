@@ -316,9 +316,7 @@ pub(super) fn new_indexes(condition: &Condition) -> Vec<String> {
     if PATTERNS.contains(&operator) {
         clauses.push(format!("({expression} text_pattern_ops)"));
         clauses.push(format!("using gin ({expression} gin_trgm_ops)"));
-    } else if NEGATIONS.contains(&operator) {
-        clauses.push(format!("({expression}) where {}", condition.sql.bare().tidy().text()));
-    } else if !operator.is_empty() {
+    } else if !operator.is_empty() && !NEGATIONS.contains(&operator) {
         clauses.push(format!("using gin ({expression})"));
         clauses.push(format!("using gist ({expression})"));
     } else {

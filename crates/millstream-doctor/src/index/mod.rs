@@ -20,11 +20,11 @@ mod probe;
 mod sql;
 mod statement;
 
-pub use candidate::{Candidate, KnownTables, Need, Trial, Wish, candidates, try_candidate};
+pub(crate) use candidate::{Candidate, KnownTables, Need, Trial, Wish, candidates, try_candidate};
 pub use finding::{Explanation, Mismatch, Missed, NewIndex, Rewrite, TableRead, Verdict};
-pub use json_path::json_paths;
-pub use json_read::{JsonRead, json_reads};
-pub use normalized::{PATTERN, is_uncertain, with_limit, with_patterns};
+pub(crate) use json_path::json_paths;
+pub(crate) use json_read::{JsonRead, json_reads};
+pub(crate) use normalized::{PATTERN, is_uncertain, with_limit, with_patterns};
 pub use ordered_scan::{OrderedScan, ordered_scans};
 
 use definition::Definition;
@@ -72,11 +72,9 @@ struct Plans {
 ///
 /// # Errors
 /// As [`explain`].
-pub async fn tables(client: &mut Client, query: &str) -> Result<Vec<ExaminedTable>, Error> {
-    let statement = Statement { sql: query };
-    statement.check()?;
+pub(crate) async fn tables(client: &mut Client, query: &str) -> Result<Vec<ExaminedTable>, Error> {
     let mut found: Vec<ExaminedTable> = Vec::new();
-    for Scan { schema, relation, .. } in plans(client, &statement).await?.actual.scans() {
+    for Scan { schema, relation, .. } in plans(client, query).await?.actual.scans() {
         let table = ExaminedTable { schema, table: relation, hidden_column: None };
         if !found.contains(&table) {
             found.push(table);
@@ -94,25 +92,19 @@ pub async fn tables(client: &mut Client, query: &str) -> Result<Vec<ExaminedTabl
 /// # Errors
 /// [`Error::Query`] if the text is not a single query, or changes rows; the server's if it refuses the query.
 pub async fn explain(client: &mut Client, examined: &ExaminedTable, query: &str) -> Result<Explanation, Error> {
-    let statement = Statement { sql: query };
-    statement.check()?;
-    let plans = plans(client, &statement).await?;
+    let plans = plans(client, query).await?;
     let scans = plans.actual.scans();
     let own: Vec<&Scan> =
         scans.iter().filter(|scan| scan.schema == examined.schema && scan.relation == examined.table).collect();
     let facts = facts(client, examined).await?;
     let verdicts: Vec<Verdict> = own.iter().map(|scan| verdict(scan, &plans, &facts)).collect();
     let mut readings = Vec::new();
-    let mut untried = None;
-    let probe = match verdicts.contains(&Verdict::Unusable) {
+    let (probe, untried) = match verdicts.contains(&Verdict::Unusable) {
         true => match Probe::open(client, examined, &facts.indexes).await? {
-            Ok(probe) => Some(probe),
-            Err(message) => {
-                untried = Some(message);
-                None
-            }
+            Ok(probe) => (Some(probe), None),
+            Err(message) => (None, Some(message)),
         },
-        false => None,
+        false => (None, None),
     };
     for (scan, verdict) in own.iter().zip(verdicts) {
         let missed = match verdict {
@@ -128,21 +120,23 @@ pub async fn explain(client: &mut Client, examined: &ExaminedTable, query: &str)
     Ok(Explanation { rows: (facts.rows >= 0.0).then(|| facts.rows.into()), readings, untried, hypothetical })
 }
 
-async fn plans(client: &mut Client, statement: &Statement<'_>) -> Result<Plans, Error> {
+async fn plans(client: &mut Client, query: &str) -> Result<Plans, Error> {
     let transaction = client.build_transaction().read_only(true).start().await?;
-    let actual = actual_plan(&transaction, statement).await?;
+    let actual = actual_plan(&transaction, query).await?;
     let mut usable = Vec::new();
     for settings in [USABLE, USABLE_BY_JOINS] {
         for (name, value) in settings {
             transaction.execute(&format!("set local {name} = {value}"), &[]).await?;
         }
-        usable.push(statement.plan(&transaction).await?);
+        usable.push(Statement { sql: query }.plan(&transaction).await?);
     }
     Ok(Plans { actual, usable })
 }
 
-/// The plan that the server chooses.
-async fn actual_plan(transaction: &Transaction<'_>, statement: &Statement<'_>) -> Result<Node, Error> {
+/// The plan that the server chooses for a single query.
+async fn actual_plan(transaction: &Transaction<'_>, query: &str) -> Result<Node, Error> {
+    let statement = Statement { sql: query };
+    statement.check()?;
     let plan = statement.plan(transaction).await.map_err(statement::of_query)?;
     if plan.any("ModifyTable") {
         return Err(Error::Query {

@@ -5,10 +5,10 @@ use super::probe::numbered;
 use super::sql::Sql;
 
 /// The pattern that is assumed where only a parameter is known.
-pub const PATTERN: &str = "'a1%'";
+pub(crate) const PATTERN: &str = "'a1%'";
 
 /// The statement with a pattern that begins with letters wherever it compares with `like` and a parameter.
-pub fn with_patterns(query: &str) -> String {
+pub(crate) fn with_patterns(query: &str) -> String {
     let sql = Sql::new(query);
     let patterns = following(&sql, &["like", "~~"]);
     let given = sql.map_parameters(|n| if patterns.contains(&n) { PATTERN.to_owned() } else { format!("${n}") });
@@ -17,7 +17,7 @@ pub fn with_patterns(query: &str) -> String {
 
 /// The statement with a number of rows where its `limit` is a parameter, and from the first row on where `offset` is one.
 /// For a limit that it does not know, the planner assumes a tenth of all rows.
-pub fn with_limit(query: &str, rows: u64) -> String {
+pub(crate) fn with_limit(query: &str, rows: u64) -> String {
     let sql = Sql::new(query);
     let (limits, offsets) = (following(&sql, &["limit", "first", "next"]), following(&sql, &["offset"]));
     let given = sql.map_parameters(|n| {
@@ -42,7 +42,7 @@ fn following(sql: &Sql, words: &[&str]) -> Vec<usize> {
 
 /// Whether a mismatch could come from a constant that the server has not kept, and not from the statement: the name of a
 /// JSON member, or the value that a partial index is for.
-pub fn is_uncertain(missed: &Missed, near: &Mismatch) -> bool {
+pub(crate) fn is_uncertain(missed: &Missed, near: &Mismatch) -> bool {
     let condition = Sql::new(&missed.condition);
     let parameters = condition.pieces().filter(|piece| piece.starts_with('$')).count();
     parameters > 1 || near.kind == "predicate"

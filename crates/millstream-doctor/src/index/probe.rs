@@ -13,6 +13,8 @@ use super::definition::Definition;
 use super::plan::Use;
 use super::sql::Sql;
 use super::statement::{Statement, USABLE};
+use crate::check::Stop;
+use crate::server::or_refusal;
 use millstream_pg::{Error, quote_identifier, quote_qualified};
 use tokio_postgres::{Client, Transaction};
 
@@ -94,20 +96,22 @@ impl<'a> Probe<'a> {
     /// Whether an index, given as what follows the table's name in `create index`, serves a question.
     pub(super) async fn ask(&self, clause: &str, question: Question<'_>) -> Result<Answer, Error> {
         self.transaction.batch_execute("savepoint probe").await?;
-        let answer = self.answer(clause, question).await;
+        let answer = self.is_used(clause, question).await;
         self.transaction.batch_execute("rollback to probe; release probe").await?;
         if let TrialTable::Table { hypopg, .. } = &self.place {
             // A hypothetical index outlives a rollback.
             self.transaction.batch_execute(&format!("select {hypopg}.hypopg_reset()")).await?;
         }
-        answer
+        match answer {
+            Ok(true) => Ok(Answer::Used),
+            Ok(false) => Ok(Answer::NotUsed),
+            Err(Stop::Unseen(message)) => Ok(Answer::Refused(message)),
+            Err(Stop::Failed(error)) => Err(error),
+        }
     }
 
-    async fn answer(&self, clause: &str, question: Question<'_>) -> Result<Answer, Error> {
-        let indexes = match self.index(clause).await? {
-            Ok(indexes) => indexes,
-            Err(message) => return Ok(Answer::Refused(message)),
-        };
+    async fn is_used(&self, clause: &str, question: Question<'_>) -> Result<bool, Stop> {
+        let indexes = self.index(clause).await?;
         let table: &str = match &self.place {
             TrialTable::Copy => COPY,
             TrialTable::Table { name, .. } => name,
@@ -118,45 +122,35 @@ impl<'a> Probe<'a> {
             }
             Question::Order(keys) => (format!("select from only {table} order by {keys} limit 1"), true),
         };
-        let plan = match (Statement { sql: &numbered(&sql) }).plan(&self.transaction).await {
-            Ok(plan) => plan,
-            Err(Error::Server { message, .. }) => return Ok(Answer::Refused(message)),
-            Err(error) => return Err(error),
-        };
+        let plan = or_refusal(Statement { sql: &numbered(&sql) }.plan(&self.transaction).await)??;
         let scans = plan.scans();
         let mut uses = scans.iter().flat_map(|scan| &scan.uses);
-        let is_used = if is_order {
-            plan.sorts() == 0 && uses.any(|one| indexes.iter().any(|index| index.name == one.index))
-        } else {
-            uses.any(|one| serves(one, &indexes))
-        };
-        Ok(if is_used { Answer::Used } else { Answer::NotUsed })
+        Ok(match is_order {
+            true => plan.sorts() == 0 && uses.any(|one| indexes.iter().any(|index| index.name == one.index)),
+            false => uses.any(|one| serves(one, &indexes)),
+        })
     }
 
     /// Makes the index, and returns it. On the table itself, it returns the indexes with the same clause if there are any:
-    /// then the planner needs no other. The inner `Err` is the server's refusal.
-    async fn index(&self, clause: &str) -> Result<Result<Vec<Definition>, String>, Error> {
+    /// then the planner needs no other.
+    async fn index(&self, clause: &str) -> Result<Vec<Definition>, Stop> {
         match &self.place {
             TrialTable::Copy => {
                 let create = format!("create index millstream_probe on {COPY} {clause}");
-                if let Err(message) = or_refusal(self.transaction.execute(&create, &[]).await)? {
-                    return Ok(Err(message));
-                }
+                or_refusal(self.transaction.execute(&create, &[]).await)??;
                 let copy = "select $1::text::pg_catalog.regclass::pg_catalog.oid";
                 let oid: u32 = self.transaction.query_one(copy, &[&COPY]).await?.try_get(0)?;
-                Ok(Ok(Definition::list(&self.transaction, oid).await?))
+                Ok(Definition::list(&self.transaction, oid).await?)
             }
             TrialTable::Table { name, indexes, hypopg } => {
                 let same: Vec<Definition> = indexes.iter().filter(|index| index.clause == clause).cloned().collect();
                 if !same.is_empty() {
-                    return Ok(Ok(same));
+                    return Ok(same);
                 }
                 let create = format!("create index on {name} {clause}");
                 let sql = format!("select indexname from {hypopg}.hypopg_create_index($1)");
-                Ok(match or_refusal(self.transaction.query_one(&sql, &[&create]).await)? {
-                    Ok(row) => Ok(vec![Definition::hypothetical(row.try_get(0)?, clause)]),
-                    Err(message) => Err(message),
-                })
+                let row = or_refusal(self.transaction.query_one(&sql, &[&create]).await)??;
+                Ok(vec![Definition::hypothetical(row.try_get(0)?, clause)])
             }
         }
     }
@@ -205,15 +199,6 @@ pub(super) fn numbered(sql: &str) -> String {
         format!("${}", place + 1)
     });
     numbered.text().to_owned()
-}
-
-/// Makes the server's refusal an answer. A lost connection stays an error.
-pub(super) fn or_refusal<T>(result: Result<T, tokio_postgres::Error>) -> Result<Result<T, String>, Error> {
-    match result.map_err(Error::from) {
-        Ok(value) => Ok(Ok(value)),
-        Err(Error::Server { message, .. }) => Ok(Err(message)),
-        Err(error) => Err(error),
-    }
 }
 
 #[cfg(test)]

@@ -123,16 +123,8 @@ impl Sql {
     /// The parts between a key word, without brackets around the whole and around each part.
     pub(super) fn split(&self, word: &str) -> Vec<Self> {
         let whole = self.bare();
-        let mut parts = Vec::new();
-        let mut start = 0;
-        for n in whole.outer() {
-            if whole.kind(n) == Some(PieceKind::Word) && whole.piece(n) == word {
-                parts.push(whole.slice(start..n).bare());
-                start = n + 1;
-            }
-        }
-        parts.push(whole.slice(start..whole.tokens.len()).bare());
-        parts
+        let parts = whole.parts(|n| whole.kind(n) == Some(PieceKind::Word) && whole.piece(n) == word);
+        parts.iter().map(Self::bare).collect()
     }
 
     /// The text from a key word on.
@@ -290,9 +282,14 @@ impl Sql {
 
     /// The parts between commas that are outside of all brackets.
     pub(super) fn listed(&self) -> Vec<Self> {
+        self.parts(|n| self.piece(n) == ",")
+    }
+
+    /// The parts between the tokens outside of all brackets that end one.
+    fn parts(&self, ends: impl Fn(usize) -> bool) -> Vec<Self> {
         let mut parts = Vec::new();
         let mut start = 0;
-        for n in self.outer().into_iter().filter(|&n| self.piece(n) == ",") {
+        for n in self.outer().into_iter().filter(|&n| ends(n)) {
             parts.push(self.slice(start..n));
             start = n + 1;
         }

@@ -136,7 +136,7 @@ impl Report {
         let counted = finding.counted_seconds?;
         let needed = earlier.counted_for(finding).unwrap_or(counted);
         let what = format!("whether {} is gone", finding.key);
-        let why = needs(&what, "of counters", needed, self.counted_for(finding)?)?;
+        let why = needs(&what, "of counters", needed, self.counted_for(finding)?).err()?;
         Some(Skip { check: finding.check.clone(), database: finding.database.clone(), why })
     }
 
@@ -303,13 +303,9 @@ fn since(report: &Report) -> Option<String> {
     let Some(difference) = &changes.difference else {
         return Some("The earlier report has no snapshot, so only the findings are compared".to_owned());
     };
-    let nothing =
-        if difference.is_empty() { ": no statement grew slower, no table grew, no setting was changed" } else { "" };
-    Some(format!(
-        "In the {} since the earlier look{}",
-        quantity::age(difference.seconds),
-        if nothing.is_empty() { ":" } else { nothing }
-    ))
+    let nothing = ": no statement grew slower, no table grew, no setting was changed";
+    let end = if difference.is_empty() { nothing } else { ":" };
+    Some(format!("In the {} since the earlier look{end}", quantity::age(difference.seconds)))
 }
 
 /// Since when the server counts, and what began later.

@@ -16,42 +16,30 @@ const WIDTH: usize = 80;
 pub fn text(report: &Report, all: bool) -> String {
     let mut page = Page::default();
     page.add("", &title(report));
-    if let Some(summary) = summary(report) {
-        page.add("", &summary);
-    }
-    if let Some(counting) = counting(report) {
-        page.add("", &counting);
-    }
-    if let Some(surroundings) = surroundings(report) {
-        page.add("", &surroundings);
+    for sentence in [summary(report), counting(report), surroundings(report)].iter().flatten() {
+        page.add("", sentence);
     }
     let (folded, shown): (Vec<&Finding>, Vec<&Finding>) =
         report.findings.iter().partition(|finding| !all && is_of_machine(finding));
     for finding in shown.iter().copied() {
-        page.blank();
+        page.line("");
         page.finding(finding);
     }
     if !folded.is_empty() {
-        page.blank();
-        page.add(
-            "",
-            &format!("Notes about the machine, as most of its kind give them ({} explains them):", option("all")),
-        );
+        let all = option("all");
+        page.part("", &format!("Notes about the machine, as most of its kind give them ({all} explains them):"));
         for finding in &folded {
             page.add("  ", &finding.key);
         }
     }
     if report.findings.is_empty() {
-        page.blank();
-        page.add("", "Nothing was found.");
+        page.part("", "Nothing was found.");
     }
     if shown.iter().any(|finding| !ways(finding).is_empty()) {
-        page.blank();
-        page.add("", &fix_options());
+        page.part("", &fix_options());
     }
     if !report.skipped.is_empty() {
-        page.blank();
-        page.add("", "Not looked at:");
+        page.part("", "Not looked at:");
         for (check, databases, why) in together(&report.skipped) {
             let place = match databases.as_slice() {
                 [] => String::new(),
@@ -67,13 +55,11 @@ pub fn text(report: &Report, all: bool) -> String {
     }
     for (title, names) in names {
         if !names.is_empty() {
-            page.blank();
-            page.add(title, &names.join(", "));
+            page.part(title, &names.join(", "));
         }
     }
     if let Some(since) = since(report) {
-        page.blank();
-        page.add("", &since);
+        page.part("", &since);
         for sentence in happened(report) {
             page.add("  ", &sentence);
         }
@@ -162,8 +148,10 @@ impl Page {
         self.0.push('\n');
     }
 
-    fn blank(&mut self) {
+    /// The same after an empty line.
+    fn part(&mut self, beginning: &str, text: &str) {
         self.line("");
+        self.add(beginning, text);
     }
 
     fn finding(&mut self, finding: &Finding) {

@@ -12,7 +12,7 @@ pub use daemon::is_running;
 pub(crate) use daemon::{Activity, loaded};
 pub use keyfiles::Profiles;
 
-use millstream_change::{Answer, Kind, Place, Reach};
+use millstream_change::{Answer, Kind, Place};
 use millstream_model::Refusal;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -28,10 +28,6 @@ pub struct NetworkProfiles;
 impl Kind for NetworkProfiles {
     fn name(&self) -> &'static str {
         "network"
-    }
-
-    fn reach(&self) -> Reach {
-        Reach::Machine
     }
 
     fn commands(&self) -> &'static str {

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::output::note;
 use crate::quantity::age;
 use crate::target::resolve_running;
-use millstream_change::{Entry, Journal, Kind, Lasting, Place, Reach, State, Sysctl, SysfsAttribute, find};
+use millstream_change::{Entry, Journal, Kind, Lasting, Place, State, Sysctl, SysfsAttribute, find};
 use millstream_doctor::{IndexKind, RoleSettingKind, SettingKind, TableOptionKind};
 use millstream_guard::packet_filter::PacketFilter;
 use millstream_local::Home;
@@ -43,7 +43,7 @@ pub fn place(server: Option<ConnInfo>) -> Result<Place, Failure> {
 
 /// The place of a change that was made. One of this machine needs no server.
 async fn place_of(entry: &Entry, target: Option<&TargetArgs>) -> Result<Place, Failure> {
-    let needs_server = find(KINDS, &entry.kind).is_some_and(|kind| kind.reach() == Reach::Server);
+    let needs_server = find(KINDS, &entry.kind).is_some_and(|kind| kind.is_of_server());
     match target.filter(|_| needs_server) {
         Some(target) => place(Some(resolve_running(target).await?)),
         None => place(None),

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::output::{Output, note};
 use crate::signal::Signals;
 use crate::target::resolve_running;
-use millstream_change::{Changes, Reach, find};
+use millstream_change::{Changes, find};
 use millstream_doctor::{Report, Request, examine};
 use millstream_model::{Change, Finding, Repair};
 use std::path::PathBuf;
@@ -154,7 +154,7 @@ fn remaining<'a>(repair: &'a Repair, change: &Change) -> Vec<&'a str> {
 }
 
 fn is_of_server(change: &Change) -> bool {
-    find(KINDS, &change.kind).is_some_and(|kind| kind.reach() == Reach::Server)
+    find(KINDS, &change.kind).is_some_and(|kind| kind.is_of_server())
 }
 
 /// A key that no finding has now. What the check could not look at may be the reason.

@@ -13,7 +13,7 @@ use crate::output::{Output, write_page};
 use crate::signal::Signals;
 use crate::target::resolve_running;
 use looks::{Earlier, read};
-use millstream_doctor::{CHECKS, Check, Preset, Request, Settings, examine, html, list, manual, text};
+use millstream_doctor::{CHECKS, Check, Request, Settings, examine, html, list, manual, preset, text};
 use millstream_model::Level;
 use millstream_pg::{ConnInfo, Environment};
 use std::path::{Path, PathBuf};
@@ -142,13 +142,15 @@ enum Question {
     Weekly,
 }
 
-impl From<Question> for Preset {
-    fn from(question: Question) -> Self {
-        match question {
-            Question::Triage => Self::Triage,
-            Question::Deploy => Self::Deploy,
-            Question::Weekly => Self::Weekly,
-        }
+impl Question {
+    /// Names of the checks that answer it.
+    fn checks(self) -> Vec<String> {
+        let names = match self {
+            Self::Triage => preset::TRIAGE.to_vec(),
+            Self::Deploy => preset::DEPLOY.to_vec(),
+            Self::Weekly => preset::weekly(),
+        };
+        names.into_iter().map(str::to_owned).collect()
     }
 }
 
@@ -176,10 +178,7 @@ pub async fn run(args: &DoctorArgs, output: Output, signals: &Signals) -> Result
     let planner = planner(args.prove, args.plan_as.as_deref(), &db);
     let request = Request {
         db,
-        checks: match args.preset {
-            Some(question) => Preset::from(question).checks().into_iter().map(str::to_owned).collect(),
-            None => args.checks.clone(),
-        },
+        checks: args.preset.map_or_else(|| args.checks.clone(), Question::checks),
         one_database: args.one_database,
         key: None,
         budget: args.budget,
