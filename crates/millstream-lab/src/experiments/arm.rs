@@ -9,38 +9,33 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// One of the things that are compared.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Arm {
     /// Its name.
-    #[serde(default)]
     pub name: String,
     /// What it is, as a phrase; empty if that is not said.
-    #[serde(default)]
     pub about: String,
     /// Arms of a group do the same work.
-    #[serde(default)]
     pub group: String,
     /// What a crash loses that it does not lose of others, if the lab cannot see that in the settings.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub promise: Option<String>,
     /// What limits it, if it was made to be limited: a report says whether that was named.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub limiter: Option<Limiter>,
     /// Arms that it is compared with. If none is named: the first of its group. An empty name: with none.
-    #[serde(default)]
     pub against: Vec<String>,
     /// The arm that it continues: it runs right after that one in each block, without a reset in between.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
     /// How it differs from the experiment's `run`.
-    #[serde(default)]
     pub run: Setup,
     /// Values that replace `{NAME}` in the arm's name and in the texts of its run: one arm for each.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "plain_text::lists")]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "plain_text::lists")]
     pub sweep: BTreeMap<String, Vec<String>>,
     /// Values that replace `{NAME}` together: one arm for each of these sets, and for each value of the sweep.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "plain_text::maps")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "plain_text::maps")]
     pub each: Vec<BTreeMap<String, String>>,
 }
 
