@@ -305,7 +305,7 @@ impl<'a> Course<'a> {
         let (cluster, program) = self.cluster(server)?;
         data.execute(cluster, &equal.start).await?;
         let db = cluster.db(setup.via, &data.name)?;
-        program.transactions(self.source, setup, &db, equal.transactions).await?;
+        program.transactions((self.source, setup, &db), equal.transactions).await?;
         let session = cluster.session(&data.name).await?;
         let rows = session.client.simple_query(&equal.query).await.map_err(Error::from)?;
         let answer = rows.iter().find_map(|message| match message {
@@ -382,7 +382,7 @@ impl<'a> Course<'a> {
         let mut beside =
             setup.beside.as_ref().map(|text| command::again_and_again(text, cluster, &control)).transpose()?;
         let mut measures = match &setup.command {
-            None => program.measure(self.source, setup, db, length).await?,
+            None => program.measure((self.source, setup, db), length).await?,
             Some(command) => {
                 command::measure(command, setup, &self.source.experiment, Ground::Server(cluster, db)).await?
             }
@@ -572,7 +572,7 @@ impl<'a> Course<'a> {
             // In every other pair the run with the log comes first.
             let mut rates = [0.0; 2];
             for with_log in [pair % 2 == 1, pair % 2 == 0] {
-                match program.count(self.source, &setup, &db, LOG_COST_SECONDS, with_log).await {
+                match program.count((self.source, &setup, &db), LOG_COST_SECONDS, with_log).await {
                     Ok(Some(tps)) => rates[usize::from(with_log)] = tps,
                     Ok(None) | Err(_) => return Ok(()),
                 }
@@ -598,7 +598,7 @@ impl<'a> Course<'a> {
             let Ok((server, data)) = self.ready(&setup, results).await else { continue };
             let Ok((cluster, program)) = self.cluster(&server) else { continue };
             let Ok(db) = cluster.db(setup.via, &data.name) else { continue };
-            if let Ok(summary) = program.statements(self.source, &setup, &db, self.conditions.seconds).await {
+            if let Ok(summary) = program.statements((self.source, &setup, &db), self.conditions.seconds).await {
                 self.conditions.statements.insert(arm.name.clone(), summary.statements);
             }
         }
