@@ -21,10 +21,10 @@ impl Durations {
     }
 
     /// Adds a duration. One of more than the limit counts as one of the limit.
-    pub(crate) fn record_ns(&mut self, nanoseconds: u64) {
-        let microseconds = (nanoseconds.saturating_add(500) / 1_000).min(LATENCY_MICROSECONDS_MAX);
+    #[expect(clippy::cast_possible_truncation, reason = "a cast of floats saturates")]
+    pub(crate) fn record_us(&mut self, microseconds: f64) {
         // It grows to the limit, so every duration has its place.
-        let _ = self.0.record(microseconds);
+        let _ = self.0.record((microseconds.round() as u64).min(LATENCY_MICROSECONDS_MAX));
     }
 
     /// Adds all durations of another histogram.
@@ -114,7 +114,6 @@ impl Latency {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "it has three digits")]
 fn milliseconds(microseconds: u64) -> f64 {
     microseconds as f64 / 1e3
 }
@@ -125,7 +124,7 @@ mod tests {
 
     fn durations(milliseconds: impl IntoIterator<Item = u64>) -> Durations {
         let mut durations = Durations::new();
-        milliseconds.into_iter().for_each(|one| durations.record_ns(one * 1_000_000));
+        milliseconds.into_iter().for_each(|one| durations.record_us(one as f64 * 1e3));
         durations
     }
 
@@ -152,8 +151,8 @@ mod tests {
     #[test]
     fn a_duration_beyond_the_range_counts_as_the_longest() {
         let mut durations = Durations::new();
-        durations.record_ns(u64::MAX);
-        durations.record_ns(0);
+        durations.record_us(f64::MAX);
+        durations.record_us(0.0);
         let summary = durations.summary().unwrap();
         assert!(summary.count == 2 && summary.max_ms >= 3_600_000.0, "{summary:?}");
     }

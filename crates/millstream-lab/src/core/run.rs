@@ -41,6 +41,18 @@ pub enum Outcome {
     Error(String),
 }
 
+impl Outcome {
+    /// Why there are no numbers, after the word for it; `None` if there are.
+    pub fn reason(&self) -> Option<(&'static str, &str)> {
+        match self {
+            Self::Measured(_) => None,
+            Self::Void(why) => Some(("void", why)),
+            Self::Skipped(why) => Some(("skipped", why)),
+            Self::Error(why) => Some(("failed", why)),
+        }
+    }
+}
+
 /// The numbers of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measures {

@@ -3,7 +3,7 @@
 use super::arm::{Setup, Via};
 use super::cluster::{Cluster, Trouble};
 use super::experiment::Experiment;
-use crate::core::{Measures, libpq, number};
+use crate::core::{Measures, libpq};
 use crate::error::Error;
 use crate::limits::{COMMAND_TIME_MAX, RUN_SLACK};
 use millstream_host::{Child, Command, Measured};
@@ -42,7 +42,7 @@ pub(crate) async fn measure(
     let mut measures = Measures::default();
     measures.set("wall_seconds", Some(measured.wall_seconds));
     measures.set("client_cpu_seconds", measured.cpu_seconds);
-    measures.set("client_peak_bytes", measured.peak_bytes.map(number));
+    measures.set("client_peak_bytes", measured.peak_bytes.map(|bytes| bytes as f64));
     measures.set(ROWS, setup.rows());
     measures.set("rows_per_second", setup.rows().map(|rows| rows / measured.wall_seconds));
     let is_own_matter = experiment.metric.is_of_the_process();

@@ -637,12 +637,10 @@ impl<'a> Course<'a> {
 
     fn progress(&self, run: &Run, left: usize) -> String {
         let metric = self.source.experiment.metric.metric();
-        let result = match (&run.outcome, run.value(&metric.name)) {
-            (Outcome::Error(why), _) => format!("failed: {why}"),
-            (Outcome::Skipped(why), _) => format!("skipped: {why}"),
-            (Outcome::Void(why), _) => format!("void: {why}"),
-            (Outcome::Measured(_), Some(value)) => format!("{} {value:.1}", metric.name),
-            (Outcome::Measured(_), None) => format!("no {}", metric.name),
+        let result = match (run.outcome.reason(), run.value(&metric.name)) {
+            (Some((word, why)), _) => format!("{word}: {why}"),
+            (None, Some(value)) => format!("{} {value:.1}", metric.name),
+            (None, None) => format!("no {}", metric.name),
         };
         let each = self.begun.elapsed().as_secs_f64() / f64::from(self.made.max(1));
         let seconds = each * f64::from(u32::try_from(left).unwrap_or(u32::MAX));

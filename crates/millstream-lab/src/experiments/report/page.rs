@@ -4,7 +4,7 @@ use super::super::analysis::{Analysis, Measured};
 use super::super::record::Record;
 use super::figure::{figure, name, range, tick};
 use super::with_first;
-use crate::core::{METRICS, Metric, Outcome, Run};
+use crate::core::{METRICS, Metric, Run};
 use crate::limits::{REPORT_RUNS_MAX, REPORT_STATEMENTS_MAX, REPORT_TEXT_MAX};
 use maud::{Markup, html};
 use millstream_host::shell_line;
@@ -219,18 +219,12 @@ pub(super) fn runs(record: &Record, analysis: &Analysis) -> Markup {
 }
 
 fn run_row(run: &Run, columns: &[&Metric]) -> Markup {
-    let why = match &run.outcome {
-        Outcome::Measured(_) => None,
-        Outcome::Void(why) => Some(("void", why)),
-        Outcome::Skipped(why) => Some(("skipped", why)),
-        Outcome::Error(why) => Some(("failed", why)),
-    };
     html! {
         tr {
             th scope="row" { (run.arm) }
             td class="n" { (run.block) }
             td class="n" { (run.turn) }
-            @if let Some((word, why)) = why {
+            @if let Some((word, why)) = run.outcome.reason() {
                 td class="why" colspan=(columns.len()) { (word) ": " (clipped(why)) }
             } @else {
                 @for metric in columns { td class="n" { (run.value(&metric.name).map_or_else(|| "–".to_owned(), figure)) } }
