@@ -124,10 +124,6 @@ impl Error {
         move |source| Self::Io { what, path, source }
     }
 
-    pub(crate) fn missing(tool: &'static str, why: String, hint: String) -> Self {
-        Self::Missing { tool, why, hint }
-    }
-
     /// The error with its causes, in one line.
     pub(crate) fn chain(&self) -> String {
         let mut line = self.to_string();

@@ -13,7 +13,7 @@ use crate::options::{LocalOptions, Progress};
 use crate::port::Ports;
 use crate::postmaster::{self, Phase, PidFile};
 use crate::selection;
-use millstream_host::{Account, Command, Ended, disk_free_bytes, signal, wait_until};
+use millstream_host::{Account, Command, Ended, disk_free_bytes, in_path, remove_whole, signal, wait_until};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -106,12 +106,7 @@ async fn start_unless_stopped(
     postmaster::tidy_up(&account, home, progress).await?;
     progress(&format!("starting {installation}"));
     start_on_some_port(home, &installation, &account, progress).await?;
-    match fs::remove_file(home.stopped()) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(Error::io("remove", &home.stopped())(error));
-        }
-        _ => {}
-    }
+    remove_whole(&home.stopped()).map_err(Error::io("remove", &home.stopped()))?;
     running(home, &account)
 }
 
@@ -191,13 +186,8 @@ impl Running {
     /// # Errors
     /// [`Error::NoPsql`] if there is none.
     pub fn psql(&self) -> Result<Command, Error> {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let program = std::iter::once(self.bin.clone())
-            .chain(std::env::split_paths(&path))
-            .map(|dir| dir.join("psql"))
-            .find(|file| file.is_file())
-            .ok_or(Error::NoPsql)?;
-        let mut command = Command::new(program);
+        let own = Some(self.bin.join("psql")).filter(|file| file.is_file());
+        let mut command = Command::new(own.or_else(|| in_path("psql")).ok_or(Error::NoPsql)?);
         command.env("PGHOST", "127.0.0.1").env("PGPORT", self.port.to_string());
         command.env("PGUSER", ROLE).env("PGDATABASE", ROLE).env("PGPASSWORD", &self.password);
         for other in ["PGHOSTADDR", "PGSERVICE", "PGPASSFILE", "PGSSLMODE", "PGOPTIONS"] {

@@ -6,6 +6,7 @@ use super::command::words;
 use super::experiment::{Experiment, five, ten};
 use crate::error::Error;
 use crate::limits::WARM_UP_RUNS_MAX;
+use millstream_host::in_path;
 use millstream_model::words::option;
 
 /// Two command lines that are compared.
@@ -33,9 +34,7 @@ impl Commands {
 
     /// A program of theirs that PATH does not have. A path, and what a shell runs, is not looked for.
     pub fn missing_program(&self) -> Option<String> {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let is_missing =
-            |name: &String| !name.contains('/') && !std::env::split_paths(&path).any(|dir| dir.join(name).is_file());
+        let is_missing = |name: &String| !name.contains('/') && in_path(name).is_none();
         let first = |command: &String| words(command).ok()?.into_iter().next();
         [&self.a, &self.b].into_iter().filter(|_| !self.shell).filter_map(first).find(is_missing)
     }

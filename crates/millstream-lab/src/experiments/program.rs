@@ -54,7 +54,8 @@ impl Program {
         let asked = Command::new(&path).arg("--version").run(RUN_SLACK).await.and_then(Ended::succeeded);
         let hint = "install PostgreSQL with its contrib programs (Debian and Ubuntu: postgresql-15), or name another \
                     one in an experiment with postgres = \"DIRECTORY\"; a downloaded PostgreSQL has no pgbench";
-        let ended = asked.map_err(|error| Error::missing("pgbench", error.to_string(), hint.to_owned()))?;
+        let missing = |why| Error::Missing { tool: "pgbench", why, hint: hint.to_owned() };
+        let ended = asked.map_err(|error| missing(error.to_string()))?;
         Ok(Self { path, version: ended.stdout.trim().to_owned(), second_network: Weak::new() })
     }
 
