@@ -217,6 +217,11 @@ impl Analysis {
             multiplicity,
         }
     }
+
+    /// The arms that have no numbers, or fewer, and why.
+    pub fn missing(&self) -> Vec<String> {
+        self.arms.iter().filter_map(|arm| Some(format!("{}: {}", arm.name, arm.missing.as_ref()?))).collect()
+    }
 }
 
 impl Compared {

@@ -3,7 +3,7 @@
 use super::super::analysis::Analysis;
 use super::super::record::Record;
 use super::{
-    cell, client_counts, columns, first_names, groups, length, limiters, missing, noise, nothing_compared, planted,
+    cell, client_counts, columns, first_names, groups, length, limiters, noise, nothing_compared, planted,
     shown_verdicts, spread, standing, verdicts, with_first,
 };
 use std::fmt::Write;
@@ -30,7 +30,7 @@ pub fn markdown(record: &Record, analysis: &Analysis) -> String {
         }
         text.push('\n');
     }
-    let mut said: Vec<String> = missing(analysis).collect();
+    let mut said = analysis.missing();
     said.extend(analysis.no_verdicts.iter().map(|why| format!("no verdicts: {why}")));
     said.extend(nothing_compared(record, analysis).map(|why| format!("nothing is compared: {why}")));
     said.extend(verdicts(analysis).iter().map(|one| format!("{} / {}: {}", one.arm, one.with, one.sentence)));

@@ -108,11 +108,6 @@ fn planted(analysis: &Analysis) -> impl Iterator<Item = String> {
     analysis.arms.iter().filter_map(|arm| Some(format!("{}: {}", arm.name, arm.planted.as_ref()?.sentence)))
 }
 
-/// The arms that have no numbers, or fewer, and why.
-fn missing(analysis: &Analysis) -> impl Iterator<Item = String> {
-    analysis.arms.iter().filter_map(|arm| Some(format!("{}: {}", arm.name, arm.missing.as_ref()?)))
-}
-
 /// What a crash loses of arms: a line for each loss, with its arms.
 fn promises(analysis: &Analysis) -> Vec<(&str, Vec<&str>)> {
     core::groups(analysis.arms.iter().filter_map(|arm| Some((arm.promise.as_deref()?, arm.name.as_str()))))

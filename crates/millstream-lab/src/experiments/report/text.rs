@@ -4,8 +4,8 @@ use super::super::analysis::{Analysis, Look, Measured};
 use super::super::record::Record;
 use super::figure::figure;
 use super::{
-    cell, client_counts, columns, groups, length, limiters, missing, noise, nothing_compared, planted, promises,
-    shown_verdicts, spread, standing, verdicts, with_first,
+    cell, client_counts, columns, groups, length, limiters, noise, nothing_compared, planted, promises, shown_verdicts,
+    spread, standing, verdicts, with_first,
 };
 use crate::core::Metric;
 
@@ -33,7 +33,7 @@ pub fn text(record: &Record, analysis: &Analysis) -> String {
         }
         text.table(&rows(analysis, &arms));
     }
-    text.section("", missing(analysis));
+    text.section("", analysis.missing());
     let limiters = limiters(analysis)
         .into_iter()
         .map(|(by, arms, evidence)| format!("{}: {}; {}: {evidence}", by.name(), arms.join(", "), arms[0]));

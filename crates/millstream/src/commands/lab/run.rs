@@ -12,6 +12,7 @@ use millstream_lab::experiments::{
     self, Analysis, Commands, Conditions, Difference, Differences, Ended, Record, Request, Results, Selection, Source,
 };
 use millstream_lab::{Error, Spread};
+use serde_json::json;
 use std::path::{Path, PathBuf};
 
 /// What is asked for a run, besides the experiment.
@@ -52,29 +53,28 @@ pub fn is_experiment(name: &str) -> bool {
     has_extension(name) || Source::built_in().is_ok_and(|all| all.iter().any(|one| one.experiment.name == name))
 }
 
-/// A row for each built-in experiment: name, minutes, megabytes of data, question.
-pub fn rows() -> Result<Vec<[String; 4]>, Failure> {
-    let row = |source: &Source| {
-        let (minutes, bytes) = source.experiment.cost();
+/// Lists the built-in experiments: name, minutes, megabytes of data, question.
+pub fn list(output: Output) -> Result<Exit, Failure> {
+    let headings =
+        [("experiment", Align::Left), ("minutes", Align::Right), ("MB", Align::Right), ("asks", Align::Wrap)];
+    let (mut table, mut described) = (Table::new(&headings), Vec::new());
+    for Source { experiment: one, .. } in Source::built_in()? {
+        let (minutes, bytes) = one.cost();
         let megabytes = if bytes == 0 { "-".to_owned() } else { (bytes / 1_000_000).to_string() };
-        [source.experiment.name.clone(), format!("{minutes:.0}"), megabytes, source.experiment.question.clone()]
-    };
-    Ok(Source::built_in()?.iter().map(row).collect())
+        table.row([one.name.clone(), format!("{minutes:.0}"), megabytes, one.question.clone()]);
+        described.push(json!({ "name": one.name, "about": one.question, "minutes": minutes, "bytes": bytes }));
+    }
+    if output.is_json() {
+        output.json(&described)?
+    } else {
+        output.table(&table)?
+    }
+    Ok(Exit::Done)
 }
 
 /// What pgbench's tables take, if there are any.
 fn of_data(bytes: u64) -> String {
     if bytes == 0 { String::new() } else { format!(" and {} MB of data", bytes / 1_000_000) }
-}
-
-/// As `rows`, as JSON.
-pub fn described() -> Result<Vec<serde_json::Value>, Failure> {
-    let json = |source: &Source| {
-        let (minutes, bytes) = source.experiment.cost();
-        let one = &source.experiment;
-        serde_json::json!({ "name": one.name, "about": one.question, "minutes": minutes, "bytes": bytes })
-    };
-    Ok(Source::built_in()?.iter().map(json).collect())
 }
 
 /// Runs experiments one after the other, each into a record of its own.
