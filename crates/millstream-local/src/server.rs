@@ -133,7 +133,7 @@ pub async fn stop(options: &LocalOptions, progress: Progress<'_>) -> Result<bool
     signal(&account, "INT", &[server.pid]);
     let longest = Duration::from_secs(STOP_SECONDS_MAX);
     if !postmaster::wait_for_end(&account, &data, longest).await {
-        return Err(Error::Stop { data, seconds: STOP_SECONDS_MAX });
+        return Err(Error::Stop { data });
     }
     Ok(true)
 }
@@ -337,5 +337,5 @@ fn start_error(home: &Home, tail: String) -> Error {
 
 fn slow(home: &Home, log_begin: u64) -> Error {
     let tail = log::tail(&home.log(), log_begin);
-    Error::Slow { data: home.data(), log: home.log(), seconds: START_SECONDS_MAX, tail }
+    Error::Slow { data: home.data(), log: home.log(), tail }
 }

@@ -98,11 +98,6 @@ impl Run {
         }
     }
 
-    /// What a factor of the run is; `None` if the run does not have it.
-    pub fn factor(&self, name: &str) -> Option<&str> {
-        self.factors.get(name).map(String::as_str)
-    }
-
     /// The value of a metric, if the run is good and has it.
     pub fn value(&self, metric: &str) -> Option<f64> {
         self.measures()?.values.get(metric).copied()

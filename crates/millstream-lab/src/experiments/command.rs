@@ -206,7 +206,7 @@ fn command_on(program: &Path, ground: Ground<'_>, via: Option<Via>) -> Command {
         Ground::Nothing => {}
         Ground::Files(files) => _ = command.env("LAB_DIR", files),
         Ground::Server(cluster, db) => {
-            libpq::lead(&mut command, db, false);
+            libpq::lead(&mut command, db);
             command.env("MILLSTREAM_DB", libpq::text(db)).env("LAB_DIR", cluster.files());
             if let Some(dir) = cluster.programs() {
                 let path = std::env::var("PATH").unwrap_or_default();

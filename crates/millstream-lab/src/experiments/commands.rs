@@ -50,8 +50,7 @@ impl Commands {
             }
         }
         if self.warm_up_runs > WARM_UP_RUNS_MAX {
-            let given = u64::from(self.warm_up_runs);
-            return Err(Error::Range { name: "warm-up", given, min: 0, max: u64::from(WARM_UP_RUNS_MAX) });
+            return Err(Error::range("warm-up", self.warm_up_runs.into(), 0, WARM_UP_RUNS_MAX.into()));
         }
         let metric =
             self.metric.clone().map_or_else(|| ChosenMetric::known("wall_seconds"), Ok).map_err(Error::Asked)?;

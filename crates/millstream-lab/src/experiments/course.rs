@@ -483,7 +483,7 @@ impl<'a> Course<'a> {
                 return Err(Error::Asked(format!("{why} {}", option("out"))).into());
             }
             let environment = match cluster.is_local() {
-                true => Environment::look(cluster.data(), None, Some(&control.client)).await?,
+                true => Environment::look(cluster.data(), &control.client).await?,
                 false => Environment::of_server(&control.client).await?,
             };
             self.conditions.environments.insert(server.clone(), environment);

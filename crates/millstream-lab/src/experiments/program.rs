@@ -65,7 +65,7 @@ impl Program {
             Some(network) if via == Via::Veth => network.command(0, &self.path),
             _ => Command::new(&self.path),
         };
-        libpq::lead(&mut command, db, false);
+        libpq::lead(&mut command, db);
         command
     }
 
