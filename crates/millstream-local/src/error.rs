@@ -211,7 +211,9 @@ impl Explained for Error {
                 "after a crash the server replays its log first; run the command again in a while".to_owned()
             }
             Self::Stop { .. } => "sessions may be finishing a large transaction; run the command again".to_owned(),
-            Self::Orphans { pids, .. } => format!("end them with: kill -9 {}", spaced(pids)),
+            Self::Orphans { pids, .. } => {
+                format!("end them with: kill -9 {}", pids.iter().map(u32::to_string).collect::<Vec<_>>().join(" "))
+            }
             Self::NotRunning { .. } => format!("start it with: {}", command("db start")),
             Self::Password { .. } => "put the file back, or set a new password over the unix \
                                       socket (psql, \\password) and write it there, mode 0600"
@@ -226,9 +228,4 @@ impl Explained for Error {
         };
         Some(text)
     }
-}
-
-fn spaced(pids: &[u32]) -> String {
-    let words: Vec<String> = pids.iter().map(u32::to_string).collect();
-    words.join(" ")
 }

@@ -28,7 +28,6 @@ pub use machine::{Disk, Machine};
 pub use metric::{Better, METRICS, Metric};
 pub(crate) use network::Proxy;
 pub(crate) use order::blocks;
-pub use record_file::FILE_NAME;
 pub use run::{Factors, Measures, Outcome, Run};
 pub use series::Series;
 pub(crate) use server_cpu::ServerCpu;

@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// Name of the file that a run writes into its record's directory.
-pub const FILE_NAME: &str = "record.json";
+const FILE_NAME: &str = "record.json";
 
 /// Name of the same file after `zstd --rm record.json`.
 const COMPRESSED: &str = "record.json.zst";
