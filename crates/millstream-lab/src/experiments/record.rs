@@ -73,7 +73,7 @@ impl Record {
     ///
     /// # Errors
     /// Errors of the disk.
-    pub fn write(&self, dir: &Path) -> Result<PathBuf, Error> {
+    pub fn write(&self, dir: &Path) -> Result<(), Error> {
         let text = serde_json::to_string_pretty(self).map_err(|error| Error::Wrong(error.to_string()))?;
         record_file::write(&(text + "\n"), dir)
     }

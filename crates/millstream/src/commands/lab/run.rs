@@ -9,11 +9,11 @@ use crate::table::{Align, Table, wrap};
 use millstream_host::shell_line;
 use millstream_lab::experiments::report::{csv, html, markdown, text, with_unit};
 use millstream_lab::experiments::{
-    self, Analysis, Commands, Conditions, Difference, Differences, Ended, Record, Request, Results, Selection, Source,
+    self, Analysis, Commands, Conditions, Difference, Differences, Ended, Record, Request, Selection, Source,
 };
 use millstream_lab::{Error, Spread};
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// What is asked for a run, besides the experiment.
 #[derive(Debug)]
@@ -130,36 +130,35 @@ async fn one(
 ) -> Result<Exit, Failure> {
     let conditions = Conditions::planned(source, &asked.request);
     let opened = Record::open(source, &asked.request, conditions, asked.out, asked.argv.clone());
-    let (dir, record) = opened?;
-    let (conditions, mut runs) = (record.conditions.clone(), record.runs.clone());
-    if !runs.is_empty() {
-        note(&format!("{} runs are recorded; the others follow", runs.len()));
+    let (dir, mut record) = opened?;
+    if !record.runs.is_empty() {
+        note(&format!("{} runs are recorded; the others follow", record.runs.len()));
     }
-    let mut results = Recorded { record, dir };
+    let mut say = |line: &str| note(line);
     let stopped = async { signals.stop_asked().await };
     // Boxed, because it is large and would make every command's future as large.
-    let ended = Box::pin(experiments::run(source, &asked.request, conditions, &mut runs, &mut results, stopped)).await;
+    let ended = Box::pin(experiments::run(source, &asked.request, &mut record, &dir, &mut say, stopped)).await;
     match ended {
         Ok(Ended::Finished) => {}
         Ok(Ended::Stopped(exit)) => {
             let argv: Vec<String> = std::env::args().collect();
             // `doctor` measures a file of its own, which its command line does not name.
             if named.is_some_and(|named| !argv.iter().any(|word| word == named)) {
-                note(&format!("stopped; record: {}", results.dir.display()));
+                note(&format!("stopped; record: {}", dir.display()));
                 return Ok(exit);
             }
             let others: Vec<&str> =
                 asked.experiments.iter().map(String::as_str).filter(|one| Some(*one) != named).collect();
-            note(&format!("stopped; to resume: {}", resuming(argv, &others, asked.out, &results.dir)));
+            note(&format!("stopped; to resume: {}", resuming(argv, &others, asked.out, &dir)));
             return Ok(exit);
         }
         Err(error) => {
-            note(&format!("record: {}", results.dir.display()));
+            note(&format!("record: {}", dir.display()));
             return Err(error.into());
         }
     }
-    let exit = show(&results.record, Format::Text, output)?;
-    note(&format!("record: {}", results.dir.display()));
+    let exit = show(&record, Format::Text, output)?;
+    note(&format!("record: {}", dir.display()));
     Ok(exit)
 }
 
@@ -311,24 +310,6 @@ fn show(record: &Record, format: Format, output: Output) -> Result<Exit, Failure
 /// The exit code that a record asks for: whether an arm has no good run although it was run, or had a wrong result.
 pub(super) fn exit_of(analysis: &Analysis) -> Exit {
     if analysis.arms.iter().any(|arm| arm.failed) { Exit::Findings } else { Exit::Done }
-}
-
-/// The record of a run, written after every measurement.
-struct Recorded {
-    record: Record,
-    dir: PathBuf,
-}
-
-impl Results for Recorded {
-    fn keep(&mut self, conditions: &Conditions, runs: &[millstream_lab::Run]) -> Result<(), Error> {
-        self.record.conditions.clone_from(conditions);
-        self.record.runs = runs.to_vec();
-        self.record.write(&self.dir).map(|_| ())
-    }
-
-    fn say(&mut self, line: &str) {
-        note(line);
-    }
 }
 
 fn has_extension(name: &str) -> bool {
