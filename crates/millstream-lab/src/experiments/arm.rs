@@ -255,14 +255,13 @@ impl Setup {
 
     /// Every word that is there, as text.
     pub(crate) fn factors(&self) -> Factors {
-        let word = |value: Option<&dyn fmt::Debug>| value.map(|value| format!("{value:?}").to_lowercase());
         let words = [
             ("scripts", self.scripts.as_ref().map(|scripts| scripts.join(" "))),
             ("clients", self.clients.as_ref().map(Number::to_string)),
             ("threads", self.threads.as_ref().map(Number::to_string)),
-            ("protocol", word(self.protocol.as_ref().map(|one| one as _))),
+            ("protocol", self.protocol.map(word)),
             ("connect", self.connect.map(|connect| connect.to_string())),
-            ("via", word(self.via.as_ref().map(|one| one as _))),
+            ("via", self.via.map(word)),
             ("delay_ms", self.delay_ms.as_ref().map(Number::to_string)),
             ("rate", self.rate.as_ref().map(Number::to_string)),
             ("latency_limit_ms", self.latency_limit_ms.map(|ms| ms.to_string())),
@@ -367,6 +366,11 @@ impl Setup {
         }
         refused
     }
+}
+
+/// A protocol or a way, as a file names it.
+pub(crate) fn word(value: impl fmt::Debug) -> String {
+    format!("{value:?}").to_lowercase()
 }
 
 impl Number {

@@ -1,6 +1,6 @@
 //! The real pgbench: finds it, and runs it as a process.
 
-use super::arm::{BUILTIN, Protocol, Setup, Via};
+use super::arm::{BUILTIN, Setup, Via, word};
 use super::cluster::Trouble;
 use super::command::{self, PGBENCH};
 use super::files::Source;
@@ -151,12 +151,7 @@ impl Program {
     /// The arguments that a setup stands for. Writes its scripts into `dir`.
     fn arguments(&self, command: &mut Command, source: &Source, setup: &Setup, dir: &Path) -> Result<(), Error> {
         command.args(["-n", "-c", &setup.clients().to_string(), "-j", &setup.threads().to_string()]);
-        let protocol = match setup.protocol.unwrap_or_default() {
-            Protocol::Simple => "simple",
-            Protocol::Extended => "extended",
-            Protocol::Prepared => "prepared",
-        };
-        command.args(["-M", protocol]);
+        command.args(["-M", &word(setup.protocol.unwrap_or_default())]);
         if setup.connect == Some(true) {
             command.arg("-C");
         }
