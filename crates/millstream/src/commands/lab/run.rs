@@ -11,7 +11,7 @@ use millstream_lab::experiments::report::{csv, html, markdown, text, with_unit};
 use millstream_lab::experiments::{
     self, Analysis, Commands, Conditions, Difference, Differences, Ended, Record, Request, Selection, Source,
 };
-use millstream_lab::{Error, Spread};
+use millstream_lab::Spread;
 use serde_json::json;
 use std::path::Path;
 
