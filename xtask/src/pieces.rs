@@ -24,11 +24,14 @@ pub(crate) struct Piece<'a> {
 
 impl<'a> Piece<'a> {
     /// The lines of the piece with their numbers.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &'a str)> {
-        let first = self.line;
-        let text = self.text;
-        text.split('\n').enumerate().map(move |(n, line)| (first + n, line))
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &'a str)> + use<'a> {
+        (self.line..).zip(self.text.split('\n'))
     }
+}
+
+/// The lines of the pieces of one kind, with their numbers.
+pub(crate) fn lines_of(source: &str, kind: PieceKind) -> impl Iterator<Item = (usize, &str)> {
+    pieces(source).into_iter().filter(move |piece| piece.kind == kind).flat_map(|piece| piece.lines())
 }
 
 /// Cuts `source` into pieces that, quotes aside, follow each other without gaps.
@@ -40,24 +43,20 @@ pub(crate) fn pieces(source: &str) -> Vec<Piece<'_>> {
         let rest = &source[at..];
         if rest.starts_with("//") {
             let end = at + rest.find('\n').unwrap_or(rest.len());
-            cutter.cut(at, at, end, end, PieceKind::Comment);
-            at = end;
+            at = cutter.cut(at, at, end, end, PieceKind::Comment);
         } else if rest.starts_with("/*") {
             let end = at + block_comment_len(rest);
-            cutter.cut(at, at, end, end, PieceKind::Comment);
-            at = end;
+            at = cutter.cut(at, at, end, end, PieceKind::Comment);
         } else if bytes[at] == b'"' {
             let inside = at + 1;
             let end = inside + plain_text_len(&source[inside..]);
-            cutter.cut(at, inside, end, (end + 1).min(source.len()), PieceKind::Text);
-            at = (end + 1).min(source.len());
+            at = cutter.cut(at, inside, end, (end + 1).min(source.len()), PieceKind::Text);
         } else if let Some(hashes) = raw_text_hashes(rest, source, at) {
             let inside = at + 2 + hashes;
             let close = format!("\"{}", "#".repeat(hashes));
             let len = source[inside..].find(&close).unwrap_or(source.len() - inside);
             let after = (inside + len + close.len()).min(source.len());
-            cutter.cut(at, inside, inside + len, after, PieceKind::Text);
-            at = after;
+            at = cutter.cut(at, inside, inside + len, after, PieceKind::Text);
         } else if bytes[at] == b'\'' {
             at += character_len(rest);
         } else {
@@ -99,11 +98,12 @@ struct Cutter<'a> {
 }
 
 impl<'a> Cutter<'a> {
-    /// Ends the code before `from`, adds `inside..end` as `kind`, and continues at `after`.
-    fn cut(&mut self, from: usize, inside: usize, end: usize, after: usize, kind: PieceKind) {
+    /// Ends the code before `from`, adds `inside..end` as `kind`, and continues at `after`, which it returns.
+    fn cut(&mut self, from: usize, inside: usize, end: usize, after: usize, kind: PieceKind) -> usize {
         self.push(self.start, from, PieceKind::Code);
         self.push(inside, end, kind);
         self.start = after;
+        after
     }
 
     fn push(&mut self, from: usize, to: usize, kind: PieceKind) {

@@ -39,7 +39,7 @@ impl File {
 
     /// The lines with their numbers, from 1.
     pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
-        self.text.lines().enumerate().map(|(n, line)| (n + 1, line))
+        (1..).zip(self.text.lines())
     }
 
     /// The first line that holds `part`, or 1.
@@ -201,27 +201,12 @@ fn crates(root: &Path) -> Result<Vec<Crate>, String> {
         .map_err(|error| format!("cargo metadata said what cannot be read: {error}"))?;
     let from_root =
         |path: &str| path.strip_prefix(&metadata.workspace_root).unwrap_or(path).trim_start_matches('/').to_owned();
-    Ok(metadata
-        .packages
-        .iter()
-        .map(|package| {
-            let manifest = from_root(&package.manifest_path);
-            Crate {
-                name: package.name.clone(),
-                folder: manifest.trim_end_matches("Cargo.toml").trim_end_matches('/').to_owned(),
-                manifest,
-                dependencies: package
-                    .dependencies
-                    .iter()
-                    .map(|dependency| Dependency { name: dependency.name.clone(), kind: dependency.kind.clone() })
-                    .collect(),
-                test_binaries: package
-                    .targets
-                    .iter()
-                    .filter(|target| target.kind.iter().any(|kind| kind == "test"))
-                    .map(|target| target.name.clone())
-                    .collect(),
-            }
-        })
-        .collect())
+    let is_test = |target: &Target| target.kind.iter().any(|kind| kind == "test");
+    let of_package = |Package { name, manifest_path, dependencies, targets }: Package| {
+        let manifest = from_root(&manifest_path);
+        let folder = manifest.trim_end_matches("Cargo.toml").trim_end_matches('/').to_owned();
+        let test_binaries = targets.into_iter().filter(is_test).map(|target| target.name).collect();
+        Crate { name, folder, manifest, dependencies, test_binaries }
+    };
+    Ok(metadata.packages.into_iter().map(of_package).collect())
 }

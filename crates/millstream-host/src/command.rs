@@ -16,6 +16,12 @@ pub struct Command {
     input: Vec<u8>,
 }
 
+/// The file of a program by its name in `PATH`.
+pub fn in_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file())
+}
+
 /// A program that has ended.
 #[derive(Debug)]
 pub struct Ended {

@@ -16,7 +16,7 @@ const BLOCK: usize = 4096;
 /// # Errors
 /// It cannot be opened or read like that: a device belongs to root, and a file system may not allow it.
 pub fn disk_latency(path: &Path, reads: usize, limit: Duration) -> io::Result<Duration> {
-    #[expect(clippy::cast_possible_wrap, reason = "the flags of open are an int in C")]
+    // The flags of `open` are an int in C.
     let direct = rustix::fs::OFlags::DIRECT.bits() as i32;
     let mut file = OpenOptions::new().read(true).custom_flags(direct).open(path)?;
     let blocks = file.seek(SeekFrom::End(0))? / BLOCK as u64;

@@ -15,7 +15,7 @@ pub fn facts(dir: &Path) -> MachineFacts {
     let on = mount::of(&mounts, dir);
     MachineFacts {
         kernel: format!("{} {}", std::env::consts::OS, read("/proc/sys/kernel/osrelease")).trim().to_owned(),
-        processor: value(&read("/proc/cpuinfo"), "model name"),
+        processor: file::value(&read("/proc/cpuinfo"), "model name").map(str::to_owned),
         cores: u32::try_from(cores).unwrap_or(u32::MAX),
         memory_bytes: kilobytes(&read("/proc/meminfo"), "MemTotal:").unwrap_or(512 << 20),
         cgroup_bytes: cgroup::of("self", "memory", &mounts).and_then(|group| group.memory_bytes()),
@@ -63,12 +63,6 @@ fn rotational(mount: &Mount) -> Option<bool> {
 /// Virtual disks report that they rotate, whatever is below them.
 fn is_virtual(disk: &str) -> bool {
     disk.starts_with("vd") || disk.starts_with("xvd")
-}
-
-/// The value of the first line `name : value` of one of the kernel's files.
-fn value(text: &str, name: &str) -> Option<String> {
-    let mut pairs = text.lines().filter_map(|line| line.split_once(':'));
-    pairs.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim().to_owned())
 }
 
 #[cfg(test)]

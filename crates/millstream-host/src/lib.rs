@@ -38,7 +38,7 @@ mod whole_file;
 
 pub use account::Account;
 pub use child::Child;
-pub use command::{Command, Ended};
+pub use command::{Command, Ended, in_path};
 pub use disk_latency::disk_latency;
 pub use error::Error;
 pub use facts::{DiskSpace, disk_free_bytes, disk_space, facts};

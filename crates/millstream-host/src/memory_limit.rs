@@ -1,7 +1,7 @@
 //! A limit of memory for a process and its descendants, by a control group.
 
 use crate::error::Error;
-use crate::kernel::{cgroup, mount};
+use crate::kernel::{Mount, cgroup, mount};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ impl MemoryLimit {
     /// # Errors
     /// [`Error::Setting`] without such groups, or without the right to make one.
     pub fn impose(pid: u32, bytes: u64) -> Result<Self, Error> {
-        let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        let mounts = mount::mounts();
         let hierarchy = Hierarchy::of(&mounts).ok_or_else(|| {
             Error::setting("find", Path::new("/sys/fs/cgroup"))(std::io::Error::other("no group can limit memory"))
         })?;
@@ -46,7 +46,7 @@ impl MemoryLimit {
             }
             Ok(()) | Err(_) => {}
         }
-        let origin = cgroup::of(&pid.to_string(), "memory", &mount::mounts());
+        let origin = cgroup::of(&pid.to_string(), "memory", &mounts);
         let origin = origin.and_then(|group| group.dirs.into_iter().next());
         // A process that an earlier run has left in our group came from an unknown one.
         let origin = origin.filter(|dir| *dir != group && dir.starts_with(&hierarchy.root));
@@ -87,8 +87,7 @@ impl MemoryLimit {
 }
 
 fn left() -> Option<Hierarchy> {
-    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    Hierarchy::of(&mounts).filter(|hierarchy| hierarchy.group().is_dir())
+    Hierarchy::of(&mount::mounts()).filter(|hierarchy| hierarchy.group().is_dir())
 }
 
 impl Drop for MemoryLimit {
@@ -110,19 +109,15 @@ impl Drop for MemoryLimit {
 }
 
 impl Hierarchy {
-    /// From the lines of `/proc/self/mounts`: `SOURCE POINT TYPE OPTIONS ..`.
-    fn of(mounts: &str) -> Option<Self> {
-        let lines = || mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-        let first = lines().find(|words| {
-            words.get(2) == Some(&"cgroup")
-                && words.get(3).is_some_and(|list| list.split(',').any(|one| one == "memory"))
-        });
-        let second = || lines().find(|words| words.get(2) == Some(&"cgroup2"));
-        let (words, limit) = match first {
-            Some(words) => (words, "memory.limit_in_bytes"),
+    fn of(mounts: &[Mount]) -> Option<Self> {
+        let has_memory = |mount: &&Mount| mount.super_options.split(',').any(|one| one == "memory");
+        let first = mounts.iter().filter(|mount| mount.file_system == "cgroup").find(has_memory);
+        let second = || mounts.iter().find(|mount| mount.file_system == "cgroup2");
+        let (mount, limit) = match first {
+            Some(mount) => (mount, "memory.limit_in_bytes"),
             None => (second()?, "memory.max"),
         };
-        Some(Self { root: PathBuf::from(words.get(1)?), limit })
+        Some(Self { root: mount.point.clone(), limit })
     }
 
     fn group(&self) -> PathBuf {
@@ -159,13 +154,18 @@ mod tests {
 
     #[test]
     fn both_versions_of_groups_are_found() {
-        let first =
-            "tmpfs /cg tmpfs rw 0 0\ncgroup /cg/cpu cgroup rw,cpu 0 0\ncgroup /cg/memory cgroup rw,memory 0 0\n";
+        let line = |point: &str, kind: &str, options: &str| format!("1 2 0:3 / {point} rw - {kind} {kind} {options}\n");
+        let of = |lines: &[String]| Hierarchy::of(&mount::parsed(&lines.concat()));
+        let first = [
+            line("/cg", "tmpfs", "rw"),
+            line("/cg/cpu", "cgroup", "rw,cpu"),
+            line("/cg/memory", "cgroup", "rw,memory"),
+        ];
         let expected = Hierarchy { root: PathBuf::from("/cg/memory"), limit: "memory.limit_in_bytes" };
-        assert_eq!(Hierarchy::of(first), Some(expected));
-        let second = "cgroup2 /cg cgroup2 rw,nsdelegate 0 0\n";
-        assert_eq!(Hierarchy::of(second), Some(Hierarchy { root: PathBuf::from("/cg"), limit: "memory.max" }));
-        assert_eq!(Hierarchy::of("proc /proc proc rw 0 0\n"), None);
+        assert_eq!(of(&first), Some(expected));
+        let second = [line("/cg", "cgroup2", "rw,nsdelegate")];
+        assert_eq!(of(&second), Some(Hierarchy { root: PathBuf::from("/cg"), limit: "memory.max" }));
+        assert_eq!(of(&[line("/proc", "proc", "rw")]), None);
     }
 
     #[tokio::test]

@@ -15,18 +15,15 @@ pub fn leave_terminal() {
 /// Lists the working directories of all processes that the account may see.
 const LIST: &str = "exec ls -ld /proc/[0-9]*/cwd";
 
-/// The living processes with that working directory and that name. `None` if this system does not list processes.
+/// The living processes with that working directory and that name.
 ///
 /// A pid alone may belong to another program by now, or to a dead process that nobody has waited for. We ask as the
 /// account, because even root may lack the right to see another user's processes.
-pub fn living_in(account: &Account, dir: &Path, name: &str) -> Option<Vec<u32>> {
-    if !Path::new("/proc/self").exists() {
-        return None;
-    }
-    let Ok(dir) = dir.canonicalize() else { return Some(Vec::new()) };
+pub fn living_in(account: &Account, dir: &Path, name: &str) -> Vec<u32> {
+    let Ok(dir) = dir.canonicalize() else { return Vec::new() };
     let listed = account.command("/bin/sh").args(["-c", LIST]).run_blocking();
     let listing = listed.map_or_else(|_| String::new(), |ended| ended.stdout);
-    Some(pids(&listing, &dir.to_string_lossy()).into_iter().filter(|pid| has_name(*pid, name)).collect())
+    pids(&listing, &dir.to_string_lossy()).into_iter().filter(|pid| has_name(*pid, name)).collect()
 }
 
 /// Whether a process is a living one with that working directory and that name, as far as we can see it without asking
@@ -156,13 +153,13 @@ mod tests {
         while !is_living_in(child.id(), dir.path(), "sleep") {
             std::thread::yield_now();
         }
-        assert_eq!(living_in(&account, dir.path(), "sleep"), Some(vec![child.id()]));
-        assert_eq!(living_in(&account, dir.path(), "postgres"), Some(Vec::new()), "another name");
+        assert_eq!(living_in(&account, dir.path(), "sleep"), [child.id()]);
+        assert!(living_in(&account, dir.path(), "postgres").is_empty(), "another name");
         assert!(!is_living_in(child.id(), dir.path(), "postgres"));
         assert!(!is_living_in(child.id(), other.path(), "sleep"), "another directory");
         signal(&account, "KILL", &[child.id()]);
         // Not waited for: the killed child is a zombie now, or about to be one.
-        while living_in(&account, dir.path(), "sleep") != Some(Vec::new()) {
+        while !living_in(&account, dir.path(), "sleep").is_empty() {
             std::thread::yield_now();
         }
         assert!(!is_living_in(child.id(), dir.path(), "sleep"));

@@ -31,10 +31,7 @@ fn write_with_mode(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     new.push(NEW);
     let new = PathBuf::from(new);
     // What a crash has left may have other rights.
-    match fs::remove_file(&new) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
+    remove_whole(&new)?;
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&new)?;
     let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&new, path));
     if written.is_err() {

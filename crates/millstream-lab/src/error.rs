@@ -37,18 +37,6 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
-    /// A number is out of its range.
-    #[error("{name} must be from {min} to {max}, not {given}")]
-    Range {
-        /// Name of the number.
-        name: &'static str,
-        /// The given value.
-        given: u64,
-        /// Smallest.
-        min: u64,
-        /// Largest.
-        max: u64,
-    },
     /// A program that is measured, or that measures, failed.
     #[error("{program} failed: {why}")]
     Program {
@@ -119,13 +107,14 @@ pub enum Error {
 }
 
 impl Error {
+    /// A number is out of its range.
+    pub(crate) fn range(name: &str, given: u64, min: u64, max: u64) -> Self {
+        Self::Asked(format!("{name} must be from {min} to {max}, not {given}"))
+    }
+
     pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { what, path, source }
-    }
-
-    pub(crate) fn missing(tool: &'static str, why: String, hint: String) -> Self {
-        Self::Missing { tool, why, hint }
     }
 
     /// The error with its causes, in one line.
@@ -161,12 +150,7 @@ impl Explained for Error {
             Self::Missing { hint, .. } | Self::Guest { hint, .. } => Some(hint.clone()),
             Self::Noisy(_) => Some(too_noisy()),
             Self::Taken { .. } => Some(format!("choose another {}; records are never overwritten", option("out"))),
-            Self::Program { .. }
-            | Self::Io { .. }
-            | Self::Range { .. }
-            | Self::Recorder(_)
-            | Self::Asked(_)
-            | Self::Wrong(_) => None,
+            Self::Program { .. } | Self::Io { .. } | Self::Recorder(_) | Self::Asked(_) | Self::Wrong(_) => None,
         }
     }
 }

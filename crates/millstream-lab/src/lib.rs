@@ -14,8 +14,5 @@ pub mod load;
 #[cfg(test)]
 mod measured;
 
-pub use crate::core::{
-    Better, Build, Difference, Disk, Environment, FILE_NAME, Factors, Latency, METRICS, Machine, Measures, Metric,
-    Outcome, Run, Series, Spread, difference, recorder,
-};
+pub use crate::core::{Better, Environment, Latency, Outcome, Run, Spread, recorder};
 pub use error::Error;

@@ -1,6 +1,6 @@
 //! Errors of the local server, each with a hint what to do.
 
-use crate::limits::{MAJOR_DOWNLOADED, MAJOR_MIN};
+use crate::limits::{LOCK_SECONDS_MAX, MAJOR_DOWNLOADED, MAJOR_MIN, START_SECONDS_MAX, STOP_SECONDS_MAX};
 use millstream_model::words::{command, option, set};
 use millstream_pg::Explained;
 use std::io;
@@ -73,12 +73,10 @@ pub enum Error {
         why: String,
     },
     /// Another process has held the lock on the server's home for too long.
-    #[error("another millstream has been starting or stopping the server in {} for {seconds} s", home.display())]
+    #[error("another millstream has been starting or stopping the server in {} for {LOCK_SECONDS_MAX} s", home.display())]
     Locked {
         /// The server's home.
         home: PathBuf,
-        /// How long we waited.
-        seconds: u64,
     },
     /// `initdb` failed.
     #[error("a new database cluster could not be made in {}:\n{output}", home.display())]
@@ -99,24 +97,20 @@ pub enum Error {
         tail: String,
     },
     /// The server is starting and not ready yet.
-    #[error("the server in {} is not ready after {seconds} s and still starting; the end of its log {}:\n{tail}", data.display(), log.display())]
+    #[error("the server in {} is not ready after {START_SECONDS_MAX} s and still starting; the end of its log {}:\n{tail}", data.display(), log.display())]
     Slow {
         /// The data directory.
         data: PathBuf,
         /// The server's log.
         log: PathBuf,
-        /// How long we waited.
-        seconds: u64,
         /// The log's last lines.
         tail: String,
     },
     /// The server did not stop.
-    #[error("the server in {} did not stop within {seconds} s", data.display())]
+    #[error("the server in {} did not stop within {STOP_SECONDS_MAX} s", data.display())]
     Stop {
         /// The data directory.
         data: PathBuf,
-        /// How long we waited.
-        seconds: u64,
     },
     /// Processes of a crashed server are still there.
     #[error("processes of a crashed server still use {}: {pids:?}", data.display())]
@@ -217,7 +211,9 @@ impl Explained for Error {
                 "after a crash the server replays its log first; run the command again in a while".to_owned()
             }
             Self::Stop { .. } => "sessions may be finishing a large transaction; run the command again".to_owned(),
-            Self::Orphans { pids, .. } => format!("end them with: kill -9 {}", spaced(pids)),
+            Self::Orphans { pids, .. } => {
+                format!("end them with: kill -9 {}", pids.iter().map(u32::to_string).collect::<Vec<_>>().join(" "))
+            }
             Self::NotRunning { .. } => format!("start it with: {}", command("db start")),
             Self::Password { .. } => "put the file back, or set a new password over the unix \
                                       socket (psql, \\password) and write it there, mode 0600"
@@ -232,9 +228,4 @@ impl Explained for Error {
         };
         Some(text)
     }
-}
-
-fn spaced(pids: &[u32]) -> String {
-    let words: Vec<String> = pids.iter().map(u32::to_string).collect();
-    words.join(" ")
 }

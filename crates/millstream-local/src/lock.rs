@@ -35,7 +35,7 @@ impl Lock {
                 None
             }
         });
-        taken.await.unwrap_or_else(|| Err(Error::Locked { home: home.dir.clone(), seconds: LOCK_SECONDS_MAX }))?;
+        taken.await.unwrap_or_else(|| Err(Error::Locked { home: home.dir.clone() }))?;
         Ok(Self { _file: file })
     }
 }

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::home::Home;
 use crate::limits::{ORPHAN_SECONDS_MAX, POLL};
 use crate::options::Progress;
-use millstream_host::{Account, Command, Ended, is_living_in, living_in, signal, wait_until};
+use millstream_host::{Account, Ended, is_living_in, living_in, signal, wait_until};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -44,10 +44,10 @@ pub enum Phase {
 }
 
 /// The living processes of the server with that data directory: the postmaster and its children, even if the postmaster
-/// is dead. If this system does not list processes, only the postmaster.
+/// is dead.
 pub fn processes(account: &Account, data: &Path) -> Vec<u32> {
     // By the name too, because a user's shell may be in this directory.
-    living_in(account, data, PROGRAM).unwrap_or_else(|| postmaster_by_ps(data).into_iter().collect())
+    living_in(account, data, PROGRAM)
 }
 
 /// The server in the data directory, if one is alive.
@@ -114,14 +114,6 @@ pub(crate) async fn tidy_up(account: &Account, home: &Home, progress: Progress<'
     disown(account, &data)?;
     remove_sockets(home);
     Ok(())
-}
-
-/// The process that the pid file names, if it is a living server.
-fn postmaster_by_ps(data: &Path) -> Option<u32> {
-    let pid = read(data).ok()??.pid;
-    let text = Command::new("ps").args(["-o", "stat=,comm=", "-p", &pid.to_string()]).run_blocking().ok()?.stdout;
-    let living = text.trim_end().ends_with(PROGRAM) && !text.trim_start().starts_with('Z');
-    living.then_some(pid)
 }
 
 /// Waits until no process of the server is left. Returns whether that happened in time.

@@ -13,7 +13,7 @@ use crate::options::{LocalOptions, Progress};
 use crate::port::Ports;
 use crate::postmaster::{self, Phase, PidFile};
 use crate::selection;
-use millstream_host::{Account, Command, Ended, disk_free_bytes, signal, wait_until};
+use millstream_host::{Account, Command, Ended, disk_free_bytes, in_path, remove_whole, signal, wait_until};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -106,12 +106,7 @@ async fn start_unless_stopped(
     postmaster::tidy_up(&account, home, progress).await?;
     progress(&format!("starting {installation}"));
     start_on_some_port(home, &installation, &account, progress).await?;
-    match fs::remove_file(home.stopped()) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(Error::io("remove", &home.stopped())(error));
-        }
-        _ => {}
-    }
+    remove_whole(&home.stopped()).map_err(Error::io("remove", &home.stopped()))?;
     running(home, &account)
 }
 
@@ -138,7 +133,7 @@ pub async fn stop(options: &LocalOptions, progress: Progress<'_>) -> Result<bool
     signal(&account, "INT", &[server.pid]);
     let longest = Duration::from_secs(STOP_SECONDS_MAX);
     if !postmaster::wait_for_end(&account, &data, longest).await {
-        return Err(Error::Stop { data, seconds: STOP_SECONDS_MAX });
+        return Err(Error::Stop { data });
     }
     Ok(true)
 }
@@ -191,13 +186,8 @@ impl Running {
     /// # Errors
     /// [`Error::NoPsql`] if there is none.
     pub fn psql(&self) -> Result<Command, Error> {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let program = std::iter::once(self.bin.clone())
-            .chain(std::env::split_paths(&path))
-            .map(|dir| dir.join("psql"))
-            .find(|file| file.is_file())
-            .ok_or(Error::NoPsql)?;
-        let mut command = Command::new(program);
+        let own = Some(self.bin.join("psql")).filter(|file| file.is_file());
+        let mut command = Command::new(own.or_else(|| in_path("psql")).ok_or(Error::NoPsql)?);
         command.env("PGHOST", "127.0.0.1").env("PGPORT", self.port.to_string());
         command.env("PGUSER", ROLE).env("PGDATABASE", ROLE).env("PGPASSWORD", &self.password);
         for other in ["PGHOSTADDR", "PGSERVICE", "PGPASSFILE", "PGSSLMODE", "PGOPTIONS"] {
@@ -347,5 +337,5 @@ fn start_error(home: &Home, tail: String) -> Error {
 
 fn slow(home: &Home, log_begin: u64) -> Error {
     let tail = log::tail(&home.log(), log_begin);
-    Error::Slow { data: home.data(), log: home.log(), seconds: START_SECONDS_MAX, tail }
+    Error::Slow { data: home.data(), log: home.log(), tail }
 }

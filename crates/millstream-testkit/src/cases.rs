@@ -34,12 +34,7 @@ fn scale() -> f64 {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_precision_loss,
-    clippy::cast_sign_loss,
-    reason = "a number of test cases is far below 2^52"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "a number of test cases is far below 2^52")]
 fn scaled(count: usize, scale: f64) -> usize {
     ((count as f64 * scale).ceil() as usize).max(1)
 }

@@ -1,8 +1,7 @@
 //! A separate database for every test.
 
-use crate::build::{Build, build_with, builds, default_build};
+use crate::build::{Build, builds, default_build};
 use crate::cases::dealt;
-use crate::feature::Feature;
 use crate::server::{Server, shared};
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio_postgres::{Client, NoTls};
@@ -55,12 +54,6 @@ pub async fn connect(url: &str) -> Client {
 /// A fresh database on the default build.
 pub async fn database() -> TestDatabase {
     database_on(default_build().await).await
-}
-
-/// A fresh database on the first build that has the features. If no build on this machine has them, it prints that the
-/// test is skipped and returns `None`.
-pub async fn database_with(features: &[Feature]) -> Option<TestDatabase> {
-    Some(database_on(build_with(features).await?).await)
 }
 
 /// A fresh database on that build.

@@ -18,9 +18,6 @@ pub enum Feature {
     Dump,
 }
 
-/// Every feature, in the order of the enum.
-pub const FEATURES: &[Feature] = &[Feature::Tls, Feature::Lz4, Feature::Pgbench, Feature::Psql, Feature::Dump];
-
 impl Feature {
     /// Whether a build has it.
     pub(crate) fn is_in(self, installation: &Installation, account: &Account) -> bool {

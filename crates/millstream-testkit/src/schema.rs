@@ -13,12 +13,8 @@ pub fn misfit(value: &Value, schema: &Value) -> Option<String> {
 
 fn fault(value: &Value, schema: &Value, root: &Value, at: &str) -> Option<String> {
     if let Some(name) = schema["$ref"].as_str() {
-        return fault(
-            value,
-            root.pointer(name.trim_start_matches('#')).expect("the schema has what it refers to"),
-            root,
-            at,
-        );
+        let named = root.pointer(name.trim_start_matches('#')).expect("the schema has what it refers to");
+        return fault(value, named, root, at);
     }
     if let Some(any) = schema["anyOf"].as_array() {
         let faults: Option<Vec<String>> = any.iter().map(|one| fault(value, one, root, at)).collect();

@@ -66,16 +66,12 @@ impl Server {
     /// # Panics
     /// If it does not start; the message holds its log.
     pub async fn start(build: &'static Build, settings: Settings) -> Self {
-        let account = account();
         let template = Template::of(build).await;
         let dir = if settings.durable { directory_on_disk(0o700) } else { directory(0o700) };
-        account.own(&dir).unwrap_or_else(|error| panic!("{error}"));
-        let watchdog = Watchdog::over(&dir);
-        let mut copy = account.command("cp");
-        copy.arg("-R").arg(&template.data).arg(dir.join("data"));
+        let mut server = Self::without_files(build, dir, template.password);
+        let mut copy = server.account.command("cp");
+        copy.arg("-R").arg(&template.data).arg(server.data());
         run(&mut copy, "copying the template").await;
-        let mut server =
-            Self { build, account, dir, port: Port::new(), password: template.password, _watchdog: watchdog };
         server.write_access(&settings).await;
         server.start_on_some_port(&settings).await;
         server
@@ -87,11 +83,14 @@ impl Server {
     /// # Panics
     /// If there is no room for a directory.
     pub fn without_data(&self) -> Self {
-        let dir = directory(0o700);
-        self.account.own(&dir).unwrap_or_else(|error| panic!("{error}"));
-        let (account, password) = (account(), self.password.clone());
-        let watchdog = Watchdog::over(&dir);
-        Self { build: self.build, account, dir, port: Port::new(), password, _watchdog: watchdog }
+        Self::without_files(self.build, directory(0o700), self.password.clone())
+    }
+
+    fn without_files(build: &'static Build, dir: PathBuf, password: String) -> Self {
+        let server =
+            Self { build, account: account(), _watchdog: Watchdog::over(&dir), dir, port: Port::new(), password };
+        server.own(&server.dir);
+        server
     }
 
     /// Starts a server on the data that was copied into its directory. Settings of a standby stay.

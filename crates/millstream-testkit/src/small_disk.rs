@@ -1,8 +1,9 @@
 //! A small disk, for tests that fill it.
 
 use crate::build::account;
+use crate::loop_disk::is_done;
 use crate::watchdog::directory;
-use millstream_host::{Command, Ended};
+use millstream_host::Command;
 use std::path::{Path, PathBuf};
 
 /// A file system in memory, which is unmounted when dropped.
@@ -50,7 +51,5 @@ impl Drop for SmallDisk {
 }
 
 fn mounted(mount: &Path, options: &str) -> bool {
-    let mut command = Command::new("mount");
-    command.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(mount);
-    command.run_blocking().and_then(Ended::succeeded).is_ok()
+    is_done(Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(mount))
 }

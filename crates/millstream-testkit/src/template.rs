@@ -2,8 +2,8 @@
 
 use crate::build::{Build, account, home};
 use crate::limits::{PROGRAM_TIME_MAX, STOP_POLL};
-use millstream_host::{Account, Command, Ended, wait_until};
-use std::fs::{self, File};
+use millstream_host::{Account, Command, Ended, FileLock, wait_until};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Increase this when the contents of a template change.
@@ -54,17 +54,10 @@ fn path_hash(path: &Path) -> u64 {
     hasher.finish()
 }
 
-/// Waits for the lock without blocking the runtime. The lock is released when the file is closed.
-async fn lock(path: &Path) -> File {
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path)
-        .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let locked = wait_until(PROGRAM_TIME_MAX, STOP_POLL, || file.try_lock().ok()).await;
-    locked.expect("making a template takes seconds");
-    file
+/// Waits for the lock without blocking the runtime. It is released when it is dropped.
+async fn lock(path: &Path) -> FileLock {
+    let take = || FileLock::try_take(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    wait_until(PROGRAM_TIME_MAX, STOP_POLL, take).await.expect("making a template takes seconds")
 }
 
 async fn make(build: &Build, parent: &Path, dir: &Path) {

@@ -99,7 +99,7 @@ async fn machine_and_server_are_recorded_on_every_version() {
 async fn the_environment_of_every_version_holds_no_place_and_no_secret() {
     each_build(async |database| {
         let (client, data) = (database.client().await, database.server.data());
-        let found = Environment::look(Some(&data), None, Some(&client)).await.unwrap();
+        let found = Environment::look(Some(&data), &client).await.unwrap();
         assert!(found.sections["server"]["version"].starts_with("PostgreSQL "), "{found:?}");
         assert_eq!(found.sections["settings"]["shared_buffers"], "64MB");
         assert!(!found.sections["settings"].contains_key("work_mem"), "a default: {found:?}");

@@ -1,7 +1,7 @@
 //! Rule `file_name`: a file or module is named after what it holds.
 
 use super::{Report, Rule};
-use crate::pieces::{PieceKind, pieces};
+use crate::pieces::{PieceKind, lines_of};
 use crate::tree::Tree;
 
 pub(super) const RULE: Rule =
@@ -18,19 +18,11 @@ fn check(tree: &Tree, report: &mut Report) {
         }
     }
     for file in tree.with_extension("rs") {
-        for piece in pieces(&file.text) {
-            if piece.kind != PieceKind::Code {
-                continue;
-            }
-            for (line, code) in piece.lines() {
-                // For `mod name;` the rule checks the file that it names.
-                let name = code
-                    .split_once('{')
-                    .and_then(|(before, _)| before.trim_end().rsplit_once("mod "))
-                    .map(|(_, name)| name);
-                if let Some(name) = name.filter(|name| is_forbidden(name)) {
-                    report.broken(&file.path, line, says(name));
-                }
+        for (line, code) in lines_of(&file.text, PieceKind::Code) {
+            // For `mod name;` the rule checks the file that it names.
+            let module = code.split_once('{').and_then(|(before, _)| before.trim_end().rsplit_once("mod "));
+            if let Some((_, name)) = module.filter(|(_, name)| is_forbidden(name)) {
+                report.broken(&file.path, line, says(name));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Rule `issue_number`: a comment explains itself without a tracker.
 
 use super::{Report, Rule};
-use crate::pieces::{PieceKind, pieces};
+use crate::pieces::{PieceKind, lines_of};
 use crate::tree::{File, Tree};
 
 pub(super) const RULE: Rule = Rule { name: "issue_number", says: "no comment points to an issue by number", check };
@@ -14,11 +14,7 @@ const LINE_COMMENTS: &[(&str, &str)] = &[("sql", "--"), ("toml", "# "), ("sh", "
 
 fn check(tree: &Tree, report: &mut Report) {
     for file in tree.with_extension("rs") {
-        for piece in pieces(&file.text) {
-            if piece.kind == PieceKind::Comment {
-                piece.lines().for_each(|(line, text)| judge(file, line, text, report));
-            }
-        }
+        lines_of(&file.text, PieceKind::Comment).for_each(|(line, text)| judge(file, line, text, report));
     }
     for (extension, mark) in LINE_COMMENTS {
         for file in tree.with_extension(extension) {

@@ -16,7 +16,6 @@ const OTHERS: &[&str] = &[
     "crates/millstream/",
     "crates/millstream-guard/src/rules/iptables.rs",
     "crates/millstream-lab/src/guest/",
-    "crates/millstream-lab/src/ingest/",
     "crates/millstream-testkit/",
     "xtask/",
 ];

@@ -1,7 +1,7 @@
 //! Rule `unfinished`: the repository holds no unfinished work.
 
 use super::{Report, Rule};
-use crate::pieces::{PieceKind, has_word, pieces};
+use crate::pieces::{PieceKind, has_word, lines_of};
 use crate::tree::Tree;
 
 pub(super) const RULE: Rule =
@@ -26,15 +26,10 @@ fn check(tree: &Tree, report: &mut Report) {
         }
     }
     for file in tree.with_extension("rs") {
-        for piece in pieces(&file.text) {
-            if piece.kind != PieceKind::Code {
-                continue;
-            }
-            for (line, code) in piece.lines() {
-                if let Some((what, out)) = CODE.iter().find(|(what, _)| code.contains(what)) {
-                    let what = what.trim_start_matches("#[");
-                    report.broken(&file.path, line, format!("{what} in the code, {out}"));
-                }
+        for (line, code) in lines_of(&file.text, PieceKind::Code) {
+            if let Some((what, out)) = CODE.iter().find(|(what, _)| code.contains(what)) {
+                let what = what.trim_start_matches("#[");
+                report.broken(&file.path, line, format!("{what} in the code, {out}"));
             }
         }
     }

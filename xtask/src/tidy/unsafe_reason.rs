@@ -1,7 +1,7 @@
 //! Rule `unsafe_reason`: unsafe code says why it is sound.
 
 use super::{Report, Rule};
-use crate::pieces::{PieceKind, has_word, pieces};
+use crate::pieces::{PieceKind, has_word, lines_of};
 use crate::tree::Tree;
 
 pub(super) const RULE: Rule =
@@ -13,15 +13,10 @@ const REASON: &str = "// SAFETY:";
 fn check(tree: &Tree, report: &mut Report) {
     for file in tree.with_extension("rs") {
         let lines: Vec<&str> = file.text.lines().collect();
-        for piece in pieces(&file.text) {
-            if piece.kind != PieceKind::Code {
-                continue;
-            }
-            for (line, code) in piece.lines() {
-                if has_word(code, "unsafe") && !reasoned(&lines, line) {
-                    let says = format!("unsafe without a reason, put `{REASON} ..` above it");
-                    report.broken(&file.path, line, says);
-                }
+        for (line, code) in lines_of(&file.text, PieceKind::Code) {
+            if has_word(code, "unsafe") && !reasoned(&lines, line) {
+                let says = format!("unsafe without a reason, put `{REASON} ..` above it");
+                report.broken(&file.path, line, says);
             }
         }
     }

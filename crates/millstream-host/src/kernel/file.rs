@@ -25,6 +25,12 @@ pub fn choice(text: &str) -> &str {
     inner.map_or(text, |(choice, _)| choice)
 }
 
+/// The value of the first line `name : value`.
+pub fn value<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let mut pairs = text.lines().filter_map(|line| line.split_once(':'));
+    pairs.find(|(found, _)| found.trim() == name).map(|(_, value)| value.trim())
+}
+
 /// The numbers of lines such as `name 12`, `name: 12` or `name: 12 kB`, by name, without the unit.
 pub fn numbers(text: &str) -> impl Iterator<Item = (&str, f64)> {
     text.lines().filter_map(|line| {

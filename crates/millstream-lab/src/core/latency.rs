@@ -21,10 +21,10 @@ impl Durations {
     }
 
     /// Adds a duration. One of more than the limit counts as one of the limit.
-    pub(crate) fn record_ns(&mut self, nanoseconds: u64) {
-        let microseconds = (nanoseconds.saturating_add(500) / 1_000).min(LATENCY_MICROSECONDS_MAX);
+    #[expect(clippy::cast_possible_truncation, reason = "a cast of floats saturates")]
+    pub(crate) fn record_us(&mut self, microseconds: f64) {
         // It grows to the limit, so every duration has its place.
-        let _ = self.0.record(microseconds);
+        let _ = self.0.record((microseconds.round() as u64).min(LATENCY_MICROSECONDS_MAX));
     }
 
     /// Adds all durations of another histogram.
@@ -105,16 +105,6 @@ pub struct Latency {
     pub buckets: String,
 }
 
-impl Latency {
-    /// The summary of the durations of both; `None` if buckets cannot be read.
-    pub fn merged(&self, other: &Self) -> Option<Self> {
-        let mut durations = Durations::of(self)?;
-        durations.add(&Durations::of(other)?);
-        durations.summary()
-    }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "it has three digits")]
 fn milliseconds(microseconds: u64) -> f64 {
     microseconds as f64 / 1e3
 }
@@ -125,7 +115,7 @@ mod tests {
 
     fn durations(milliseconds: impl IntoIterator<Item = u64>) -> Durations {
         let mut durations = Durations::new();
-        milliseconds.into_iter().for_each(|one| durations.record_ns(one * 1_000_000));
+        milliseconds.into_iter().for_each(|one| durations.record_us(one as f64 * 1e3));
         durations
     }
 
@@ -143,17 +133,19 @@ mod tests {
     fn a_merged_histogram_is_that_of_all_durations() {
         let (odd, even) = (durations((1..100).step_by(2)), durations((2..=100).step_by(2)));
         let all = durations(1..=100).summary().unwrap();
-        let merged = odd.summary().unwrap().merged(&even.summary().unwrap()).unwrap();
+        let mut merged = Durations::of(&odd.summary().unwrap()).unwrap();
+        merged.add(&Durations::of(&even.summary().unwrap()).unwrap());
+        let merged = merged.summary().unwrap();
         assert_eq!((merged.count, &merged.buckets, merged.p99_ms), (100, &all.buckets, all.p99_ms));
         let broken = Latency { buckets: "7".to_owned(), ..all.clone() };
-        assert_eq!(all.merged(&broken), None);
+        assert_eq!(Durations::of(&broken), None);
     }
 
     #[test]
     fn a_duration_beyond_the_range_counts_as_the_longest() {
         let mut durations = Durations::new();
-        durations.record_ns(u64::MAX);
-        durations.record_ns(0);
+        durations.record_us(f64::MAX);
+        durations.record_us(0.0);
         let summary = durations.summary().unwrap();
         assert!(summary.count == 2 && summary.max_ms >= 3_600_000.0, "{summary:?}");
     }

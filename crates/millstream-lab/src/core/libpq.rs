@@ -5,20 +5,19 @@ use millstream_pg::{Address, ConnInfo, Host, TlsRoot};
 use std::path::Path;
 
 /// Leads a program that is built on libpq to the server, and only there: our own variables for libpq do not reach it.
-pub(crate) fn lead(command: &mut Command, db: &ConnInfo, asynchronous: bool) {
+pub(crate) fn lead(command: &mut Command, db: &ConnInfo) {
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(|name| name.starts_with("PG")) {
             command.env_remove(name);
         }
     }
-    for (name, value) in variables(db, asynchronous) {
+    for (name, value) in variables(db) {
         command.env(name, value);
     }
 }
 
-/// Variables with which libpq reaches the same server, for commits that do not wait for the disk if they are
-/// asynchronous. Passwords go here, because other users can read arguments.
-pub(crate) fn variables(db: &ConnInfo, asynchronous: bool) -> Vec<(&'static str, String)> {
+/// Variables with which libpq reaches the same server. Passwords go here, because other users can read arguments.
+fn variables(db: &ConnInfo) -> Vec<(&'static str, String)> {
     let each = |of: fn(&Host) -> String| db.hosts.iter().map(of).collect::<Vec<_>>().join(",");
     let mut variables = vec![
         ("PGHOST", each(place)),
@@ -40,11 +39,7 @@ pub(crate) fn variables(db: &ConnInfo, asynchronous: bool) -> Vec<(&'static str,
     if let Some(client) = db.tls.client.as_ref().filter(|client| client.named) {
         variables.extend([("PGSSLCERT", path(&client.certificate)), ("PGSSLKEY", path(&client.key))]);
     }
-    let asynchronous = asynchronous.then_some("-c synchronous_commit=off");
-    let options: Vec<&str> = db.options.as_deref().into_iter().chain(asynchronous).collect();
-    if !options.is_empty() {
-        variables.push(("PGOPTIONS", options.join(" ")));
-    }
+    variables.extend(db.options.clone().map(|options| ("PGOPTIONS", options)));
     variables
 }
 
@@ -58,7 +53,7 @@ fn place(host: &Host) -> String {
 
 /// A connection string for the same server, with its password.
 pub(crate) fn text(db: &ConnInfo) -> String {
-    let pairs = variables(db, false).into_iter().map(|(variable, value)| {
+    let pairs = variables(db).into_iter().map(|(variable, value)| {
         let keyword = match variable {
             "PGDATABASE" => "dbname".to_owned(),
             other => other.trim_start_matches("PG").to_lowercase(),
@@ -73,26 +68,23 @@ mod tests {
     use super::*;
     use millstream_pg::Environment;
 
-    fn said(url: &str, asynchronous: bool) -> Vec<String> {
+    fn said(url: &str) -> Vec<String> {
         let db = ConnInfo::parse(url, &Environment::from_variables([])).unwrap();
-        variables(&db, asynchronous).into_iter().map(|(name, value)| format!("{name}={value}")).collect()
+        variables(&db).into_iter().map(|(name, value)| format!("{name}={value}")).collect()
     }
 
     #[test]
     fn every_part_of_a_url_becomes_a_variable() {
         let url = "postgres://u:p%20w@127.0.0.1:5433/d?sslmode=require";
-        let durable = ["PGHOST=127.0.0.1", "PGPORT=5433", "PGUSER=u", "PGDATABASE=d", "PGSSLMODE=require"];
-        let durable = [&durable[..], &["PGPASSWORD=p w"]].concat();
-        assert_eq!(said(url, false), durable);
-        let asynchronous = [&durable[..], &["PGOPTIONS=-c synchronous_commit=off"]].concat();
-        assert_eq!(said(url, true), asynchronous);
+        let expected = ["PGHOST=127.0.0.1", "PGPORT=5433", "PGUSER=u", "PGDATABASE=d", "PGSSLMODE=require"];
+        assert_eq!(said(url), [&expected[..], &["PGPASSWORD=p w"]].concat());
     }
 
     #[test]
     fn options_of_the_user_stay_and_sockets_are_hosts() {
-        let said = said("host=/run/pg port=5432 user=u dbname=d options='-c work_mem=1MB'", true);
+        let said = said("host=/run/pg port=5432 user=u dbname=d options='-c work_mem=1MB'");
         assert!(said.contains(&"PGHOST=/run/pg".to_owned()), "{said:?}");
-        assert!(said.contains(&"PGOPTIONS=-c work_mem=1MB -c synchronous_commit=off".to_owned()), "{said:?}");
+        assert!(said.contains(&"PGOPTIONS=-c work_mem=1MB".to_owned()), "{said:?}");
     }
 
     #[test]

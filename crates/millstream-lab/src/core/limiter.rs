@@ -149,6 +149,11 @@ impl Observed<'_> {
     }
 }
 
+/// A sentence that begins with a share in percent, if it is that of most.
+fn most(share: Option<f64>, did: &str) -> Option<String> {
+    from(WAITS_DOMINATE_PERCENT, share, |share| format!("{share:.0} % {did}"))
+}
+
 /// A sentence, if a value is at least so large.
 fn from(threshold: f64, value: Option<f64>, sentence: impl FnOnce(f64) -> String) -> Option<String> {
     value.filter(|value| *value >= threshold).map(sentence)
@@ -162,16 +167,12 @@ fn client_busy(observed: &Observed<'_>) -> Option<String> {
 
 /// Sessions that wait for the next statement.
 fn sessions_idle(observed: &Observed<'_>) -> Option<String> {
-    from(WAITS_DOMINATE_PERCENT, observed.idle_percent(), |share| {
-        format!("{share:.0} % of the sessions waited for the client's next statement")
-    })
+    most(observed.idle_percent(), "of the sessions waited for the client's next statement")
 }
 
 fn waits_for_rows(observed: &Observed<'_>) -> Option<String> {
     let share = observed.waits_of_most(|event| matches!(event, "Lock:transactionid" | "Lock:tuple"));
-    from(WAITS_DOMINATE_PERCENT, share, |share| {
-        format!("{share:.0} % of the active sessions were waiting for a row lock")
-    })
+    most(share, "of the active sessions were waiting for a row lock")
 }
 
 /// The processors have time left: what waits does not wait for them.
@@ -184,18 +185,14 @@ fn processor_free(observed: &Observed<'_>) -> Option<String> {
 /// Events of reading, writing and flushing. `LWLock:WALWrite` is waiting for another session's flush.
 fn waits_for_disk(observed: &Observed<'_>) -> Option<String> {
     let share = observed.waits_of_most(|event| event.starts_with("IO:") || event == "LWLock:WALWrite");
-    from(WAITS_DOMINATE_PERCENT, share, |share| {
-        format!("{share:.0} % of the active sessions waited for the disk or for a flush of the WAL")
-    })
+    most(share, "of the active sessions waited for the disk or for a flush of the WAL")
 }
 
 fn disk_slow(observed: &Observed<'_>) -> Option<String> {
     from(FLUSH_SLOW_MS, observed.disk("flush_ms"), |ms| format!("a flush of the disk took {ms:.1} ms"))
         .or_else(|| {
-            let pressure = observed.value("pressure.io_some_percent");
-            from(PRESSURE_PERCENT, pressure, |share| {
-                format!("{share:.0} % of the time some task waited for a disk (PSI)")
-            })
+            let waited = |share: f64| format!("{share:.0} % of the time some task waited for a disk (PSI)");
+            from(PRESSURE_PERCENT, observed.value("pressure.io_some_percent"), waited)
         })
         .or_else(|| {
             let busy = observed.disk("utilisation_percent");
@@ -207,9 +204,7 @@ fn disk_slow(observed: &Observed<'_>) -> Option<String> {
 /// The server waits until the client takes its answers, or for what the client sends.
 fn waits_for_client(observed: &Observed<'_>) -> Option<String> {
     let share = observed.waits_of_most(|event| matches!(event, "Client:ClientWrite" | "Client:ClientRead"));
-    from(WAITS_DOMINATE_PERCENT, share, |share| {
-        format!("{share:.0} % of the active sessions sent to or read from the client")
-    })
+    most(share, "of the active sessions sent to or read from the client")
 }
 
 fn network_full(observed: &Observed<'_>) -> Option<String> {
@@ -223,12 +218,11 @@ fn runs_or_waits_to_run(observed: &Observed<'_>) -> Option<String> {
     let client = observed.client_percent.unwrap_or(0.0) / 100.0;
     let many = observed.value("wait.CPU").unwrap_or(0.0) + client >= RUNNING_MIN;
     let running = observed.waits(|event| event == "CPU").filter(|_| many);
-    from(WAITS_DOMINATE_PERCENT, running, |share| format!("{share:.0} % of the active sessions ran or waited to run"))
-        .or_else(|| {
-            from(WAITS_DOMINATE_PERCENT, observed.command_percent, |percent| {
-                format!("the command itself used {percent:.0} % of a processor")
-            })
+    most(running, "of the active sessions ran or waited to run").or_else(|| {
+        from(WAITS_DOMINATE_PERCENT, observed.command_percent, |percent| {
+            format!("the command itself used {percent:.0} % of a processor")
         })
+    })
 }
 
 fn processor_busy(observed: &Observed<'_>) -> Option<String> {

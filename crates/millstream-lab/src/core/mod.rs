@@ -1,8 +1,8 @@
 //! What every experiment has: factors, metrics, runs and their order; conditions, and the files of records.
 
 mod build;
-mod count;
 mod environment;
+mod groups;
 pub(crate) mod latency;
 pub(crate) mod libpq;
 mod limiter;
@@ -20,15 +20,14 @@ pub mod statistics;
 pub(crate) mod word;
 
 pub use build::Build;
-pub(crate) use count::number;
 pub use environment::{Difference, Environment, difference};
+pub(crate) use groups::groups;
 pub use latency::Latency;
 pub use limiter::{Limited, Limiter, Observed};
 pub use machine::{Disk, Machine};
 pub use metric::{Better, METRICS, Metric};
 pub(crate) use network::Proxy;
 pub(crate) use order::blocks;
-pub use record_file::FILE_NAME;
 pub use run::{Factors, Measures, Outcome, Run};
 pub use series::Series;
 pub(crate) use server_cpu::ServerCpu;

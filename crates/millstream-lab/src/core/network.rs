@@ -8,8 +8,8 @@ use crate::limits::{DELAYED_CHUNK_BYTES, DELAYED_CHUNKS_MAX};
 use millstream_pg::{Address, ConnInfo, Host};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,25 +27,12 @@ pub(crate) struct Proxy {
 
 #[derive(Debug)]
 struct Shared {
-    target: Target,
+    target: Host,
     /// Delay of a byte in each direction.
     delay: Duration,
     ended: AtomicBool,
     /// Connections to cut at the end.
-    connections: Mutex<Vec<Stream>>,
-}
-
-#[derive(Debug)]
-enum Target {
-    Tcp(String, u16),
-    Socket(PathBuf),
-}
-
-/// A connection of either kind.
-#[derive(Debug)]
-enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
+    connections: Mutex<Vec<TcpStream>>,
 }
 
 impl Proxy {
@@ -59,7 +46,7 @@ impl Proxy {
         let address = listener.local_addr().map_err(failed)?;
         let host = db.hosts.first().ok_or_else(|| Error::Wrong("a server without host".to_owned()))?;
         let shared = Arc::new(Shared {
-            target: Target::of(host),
+            target: host.clone(),
             delay: round_trip / 2,
             ended: AtomicBool::new(false),
             connections: Mutex::default(),
@@ -76,7 +63,8 @@ impl Drop for Proxy {
         // Wake the thread that accepts connections. It then sees that the proxy has ended.
         drop(TcpStream::connect(self.address));
         for stream in self.shared.connections.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            stream.cut();
+            // It fails if the connection has ended.
+            let _ = stream.shutdown(Shutdown::Both);
         }
     }
 }
@@ -96,16 +84,15 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         }
         // If we cannot connect to the server, the client sees its connection closed.
         if let Ok(client) = client {
-            let _ = serve(Stream::Tcp(client), shared);
+            let _ = serve(client, shared);
         }
     }
 }
 
-fn serve(client: Stream, shared: &Shared) -> io::Result<()> {
-    let server = shared.target.connect()?;
-    client.at_once()?;
-    server.at_once()?;
-    for (from, to) in [(client.another()?, server.another()?), (server.another()?, client.another()?)] {
+fn serve(client: TcpStream, shared: &Shared) -> io::Result<()> {
+    let server = connect(&shared.target)?;
+    client.set_nodelay(true)?;
+    for (from, to) in [(client.try_clone()?, server.try_clone()?), (server.try_clone()?, client.try_clone()?)] {
         let (sender, receiver) = sync_channel(DELAYED_CHUNKS_MAX);
         let delay = shared.delay;
         thread::spawn(move || receive(from, &sender, delay));
@@ -119,7 +106,7 @@ fn serve(client: Stream, shared: &Shared) -> io::Result<()> {
 /// Received bytes, and when they are due at the other side.
 type Chunk = (Instant, Vec<u8>);
 
-fn receive(mut from: Stream, sender: &SyncSender<Chunk>, delay: Duration) {
+fn receive(mut from: TcpStream, sender: &SyncSender<Chunk>, delay: Duration) {
     let mut buffer = vec![0; DELAYED_CHUNK_BYTES];
     while let Ok(length) = from.read(&mut buffer) {
         if length == 0 || sender.send((Instant::now() + delay, buffer[..length].to_vec())).is_err() {
@@ -128,92 +115,37 @@ fn receive(mut from: Stream, sender: &SyncSender<Chunk>, delay: Duration) {
     }
 }
 
-fn pass_on(receiver: &Receiver<Chunk>, mut to: Stream) {
+fn pass_on(receiver: &Receiver<Chunk>, mut to: TcpStream) {
     while let Ok((due, bytes)) = receiver.recv() {
         thread::sleep(due.saturating_duration_since(Instant::now()));
         if to.write_all(&bytes).is_err() {
             break;
         }
     }
-    to.end_output();
+    // It fails if the other side is gone.
+    let _ = to.shutdown(Shutdown::Write);
 }
 
-impl Target {
-    fn of(host: &Host) -> Self {
-        match &host.address {
-            Address::Socket(dir) => Self::Socket(dir.join(format!(".s.PGSQL.{}", host.port))),
-            Address::Name(name) => Self::Tcp(name.clone(), host.port),
-            Address::Ip(ip) => Self::Tcp(ip.to_string(), host.port),
+/// A socket in the file system is read, written and shut down as one of TCP is. Small messages must not wait for each
+/// other: the only delay must be ours.
+fn connect(host: &Host) -> io::Result<TcpStream> {
+    let stream = match &host.address {
+        Address::Socket(dir) => {
+            let stream = UnixStream::connect(dir.join(format!(".s.PGSQL.{}", host.port)))?;
+            return Ok(OwnedFd::from(stream).into());
         }
-    }
-
-    fn connect(&self) -> io::Result<Stream> {
-        match self {
-            Self::Tcp(host, port) => TcpStream::connect((host.as_str(), *port)).map(Stream::Tcp),
-            Self::Socket(path) => UnixStream::connect(path).map(Stream::Unix),
-        }
-    }
-}
-
-impl Stream {
-    fn another(&self) -> io::Result<Self> {
-        match self {
-            Self::Tcp(stream) => stream.try_clone().map(Self::Tcp),
-            Self::Unix(stream) => stream.try_clone().map(Self::Unix),
-        }
-    }
-
-    /// Small messages must not wait for each other: the only delay must be ours.
-    fn at_once(&self) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => stream.set_nodelay(true),
-            Self::Unix(_) => Ok(()),
-        }
-    }
-
-    fn end_output(&self) {
-        // It fails if the other side is gone.
-        let _ = match self {
-            Self::Tcp(stream) => stream.shutdown(Shutdown::Write),
-            Self::Unix(stream) => stream.shutdown(Shutdown::Write),
-        };
-    }
-
-    fn cut(&self) {
-        // It fails if the connection has ended.
-        let _ = match self {
-            Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
-            Self::Unix(stream) => stream.shutdown(Shutdown::Both),
-        };
-    }
-}
-
-impl Read for Stream {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.read(buffer),
-            Self::Unix(stream) => stream.read(buffer),
-        }
-    }
-}
-
-impl Write for Stream {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Tcp(stream) => stream.write(bytes),
-            Self::Unix(stream) => stream.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+        Address::Name(name) => TcpStream::connect((name.as_str(), host.port))?,
+        Address::Ip(ip) => TcpStream::connect((*ip, host.port))?,
+    };
+    stream.set_nodelay(true)?;
+    Ok(stream)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use millstream_pg::Environment;
+    use std::os::unix::net::UnixListener;
 
     /// A server that sends back what it gets, and a proxy in front of it.
     fn echo(round_trip: Duration) -> Proxy {
@@ -259,6 +191,25 @@ mod tests {
         let mut got = Vec::new();
         stream.read_to_end(&mut got).unwrap();
         assert!(got == sent, "{} bytes came back of {}", got.len(), sent.len());
+    }
+
+    #[test]
+    fn a_server_may_have_a_socket_in_the_file_system() {
+        let dir = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(dir.path().join(".s.PGSQL.5432")).unwrap();
+        thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            io::copy(&mut stream.try_clone().unwrap(), &mut stream)
+        });
+        let url = format!("postgres:///d?host={}&user=u", dir.path().display());
+        let db = ConnInfo::parse(&url, &Environment::from_variables([])).unwrap();
+        let proxy = Proxy::start(&db, Duration::from_millis(2)).unwrap();
+        let mut stream = TcpStream::connect(proxy.address).unwrap();
+        stream.write_all(b"ping").unwrap();
+        stream.shutdown(Shutdown::Write).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert_eq!(answer, "ping");
     }
 
     #[test]

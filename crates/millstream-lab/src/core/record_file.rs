@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// Name of the file that a run writes into its record's directory.
-pub const FILE_NAME: &str = "record.json";
+const FILE_NAME: &str = "record.json";
 
 /// Name of the same file after `zstd --rm record.json`.
 const COMPRESSED: &str = "record.json.zst";
@@ -58,10 +58,9 @@ fn text(path: &Path) -> io::Result<String> {
 ///
 /// # Errors
 /// Errors of the disk.
-pub(crate) fn write(text: &str, dir: &Path) -> Result<PathBuf, Error> {
+pub(crate) fn write(text: &str, dir: &Path) -> Result<(), Error> {
     let path = dir.join(FILE_NAME);
-    write_whole(&path, text).map_err(Error::io("write", &path))?;
-    Ok(path)
+    write_whole(&path, text).map_err(Error::io("write", &path))
 }
 
 /// Makes the directory of a new record, or of several: the given one, else one named after the day and the machine's
@@ -98,7 +97,8 @@ mod tests {
     #[test]
     fn a_file_is_read_plain_or_compressed_by_file_or_directory() {
         let dir = tempfile::tempdir().unwrap();
-        let plain = write("text\n", dir.path()).unwrap();
+        write("text\n", dir.path()).unwrap();
+        let plain = dir.path().join(FILE_NAME);
         assert_eq!((file_of(dir.path()), read(&plain).unwrap().as_str()), (plain.clone(), "text\n"));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no other file stays");
         let compressed = dir.path().join(COMPRESSED);

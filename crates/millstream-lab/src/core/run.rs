@@ -41,6 +41,18 @@ pub enum Outcome {
     Error(String),
 }
 
+impl Outcome {
+    /// Why there are no numbers, after the word for it; `None` if there are.
+    pub fn reason(&self) -> Option<(&'static str, &str)> {
+        match self {
+            Self::Measured(_) => None,
+            Self::Void(why) => Some(("void", why)),
+            Self::Skipped(why) => Some(("skipped", why)),
+            Self::Error(why) => Some(("failed", why)),
+        }
+    }
+}
+
 /// The numbers of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measures {
@@ -84,11 +96,6 @@ impl Run {
             Outcome::Measured(measures) => Some(measures),
             Outcome::Void(_) | Outcome::Skipped(_) | Outcome::Error(_) => None,
         }
-    }
-
-    /// What a factor of the run is; `None` if the run does not have it.
-    pub fn factor(&self, name: &str) -> Option<&str> {
-        self.factors.get(name).map(String::as_str)
     }
 
     /// The value of a metric, if the run is good and has it.

@@ -22,7 +22,7 @@ impl ServerCpu {
         let data = data_directory(client).await?;
         // The owner of the data runs the server.
         let owner = std::fs::metadata(&data).ok()?;
-        let account = match own_uid() == Some(owner.uid()) {
+        let account = match rustix::process::geteuid().as_raw() == owner.uid() {
             true => Account::current()?,
             false => Account::numbered(owner.uid(), owner.gid()),
         };
@@ -42,11 +42,6 @@ impl ServerCpu {
 async fn data_directory(client: &Client) -> Option<PathBuf> {
     let row = client.query_one("select current_setting('data_directory')", &[]).await.ok()?;
     Some(PathBuf::from(row.get::<_, String>(0)))
-}
-
-/// The user of this process.
-fn own_uid() -> Option<u32> {
-    Some(std::fs::metadata("/proc/self").ok()?.uid())
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Median, minimum and maximum of some numbers.
 
+use super::statistics::median;
 use serde::Serialize;
 
 /// The median and the extremes. A standard deviation of few samples would mislead; the record holds all samples.
@@ -19,10 +20,7 @@ impl Spread {
         let mut sorted: Vec<f64> = numbers.into_iter().collect();
         sorted.sort_by(f64::total_cmp);
         let (min, max) = (*sorted.first()?, *sorted.last()?);
-        let middle = sorted.len() / 2;
-        let median =
-            if sorted.len() % 2 == 1 { sorted[middle] } else { f64::midpoint(sorted[middle - 1], sorted[middle]) };
-        Some(Self { median, min, max })
+        Some(Self { median: median(&sorted)?, min, max })
     }
 }
 

@@ -161,15 +161,11 @@ impl Lines<'_> {
     }
 
     fn fault<T>(&self, place: &Spanned<T>, message: String) -> Fault {
-        Fault { line: Some(self.line(place.span().start)), message }
-    }
-
-    fn line(&self, offset: usize) -> usize {
-        line_of(self.text, offset)
+        Fault { line: Some(line_of(self.text, place.span().start)), message }
     }
 
     fn complaint(&self, error: &toml::de::Error) -> Fault {
-        Fault { line: error.span().map(|span| self.line(span.start)), message: complaint(error) }
+        Fault { line: error.span().map(|span| line_of(self.text, span.start)), message: complaint(error) }
     }
 }
 

@@ -3,7 +3,6 @@
 use super::goal::{Objective, transactions_wanted};
 use super::workload::Script;
 use crate::core::latency::{Durations, Latency};
-use crate::core::number;
 use crate::experiments::{Done, Line};
 use crate::limits::{BUSY_SHARE_MAX, RATE_SHARE_MIN};
 use serde::{Deserialize, Serialize};
@@ -114,8 +113,8 @@ impl Tally {
             Done::After(us) => {
                 self.counts.done += 1;
                 self.counts.late += u64::from(self.objective.is_some_and(|one| us > one.latency_ms * 1e3));
-                self.response.record_ns(nanoseconds(us));
-                self.service.record_ns(nanoseconds(us - line.lag_us.unwrap_or(0.0)));
+                self.response.record_us(us);
+                self.service.record_us(us - line.lag_us.unwrap_or(0.0));
             }
         }
     }
@@ -142,11 +141,16 @@ impl RunResult {
         self.scripts.iter().map(|script| script.counts).fold(Counts::default(), Counts::plus)
     }
 
+    /// Transactions that were begun.
+    fn begun(&self) -> u64 {
+        self.counts().done + self.counts().failed
+    }
+
     /// Whether the server did not keep up with the schedule.
     pub fn is_overloaded(&self) -> bool {
         // pgbench draws the times at random, so that their number scatters with its root.
         let expected = self.rate * f64::from(self.seconds);
-        let begun = number(self.counts().done + self.counts().failed);
+        let begun = self.begun() as f64;
         begun < RATE_SHARE_MIN * expected - 3.0 * expected.sqrt()
     }
 
@@ -165,8 +169,7 @@ impl RunResult {
     pub(super) fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if self.is_overloaded() {
-            let begun = self.counts().done + self.counts().failed;
-            let percent = 100.0 * number(begun) / (self.rate * f64::from(self.seconds));
+            let percent = 100.0 * self.begun() as f64 / (self.rate * f64::from(self.seconds));
             remarks.push(format!(
                 "overloaded: {percent:.1} % of the scheduled transactions were begun; latency grows with the run's length, \
                  unless a limit skips them"
@@ -188,7 +191,7 @@ impl RunResult {
             }
             let percentile = percentile.unwrap_or(99.0);
             let wanted = transactions_wanted(percentile);
-            if number(counts.scheduled) < wanted {
+            if (counts.scheduled as f64) < wanted {
                 let there = counts.scheduled;
                 remarks.push(format!("{name}: p{percentile} needs {wanted} transactions, not {there}: run longer"));
             }
@@ -199,12 +202,7 @@ impl RunResult {
 
 /// A part of a whole in percent; 0 of nothing.
 fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { number(part) * 100.0 / number(whole) }
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "microseconds of a transaction")]
-fn nanoseconds(us: f64) -> u64 {
-    (us * 1e3) as u64
+    if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 }
 }
 
 #[cfg(test)]

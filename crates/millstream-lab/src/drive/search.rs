@@ -6,7 +6,6 @@ use super::result::{Counts, RunResult, ScriptResult};
 use super::run::{Turn, run};
 use super::workload::Workload;
 use crate::core::latency::Durations;
-use crate::core::number;
 use crate::error::Error;
 use crate::limits::{DRIVEN_MAX, RATE_MAX, SEARCH_STEP_SECONDS, SEARCH_STEPS_MAX};
 use millstream_pg::ConnInfo;
@@ -120,7 +119,7 @@ impl SearchStep {
         let mut durations = Durations::new();
         let responses = scripts.iter().filter_map(|script| script.response.as_ref());
         responses.filter_map(Durations::of).for_each(|one| durations.add(&one));
-        let few = number(counts.scheduled) < transactions_needed(goal.percentile);
+        let few = (counts.scheduled as f64) < transactions_needed(goal.percentile);
         let spoilt = few || result.is_overloaded() || result.is_client_limited();
         Self {
             rate: result.rate,

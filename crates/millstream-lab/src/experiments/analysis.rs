@@ -8,7 +8,7 @@ use super::experiment::{AGAIN, Experiment};
 use super::planted::Planted;
 use super::record::Record;
 use crate::core::statistics::{Arms, Comparison, Criteria, Multiplicity, estimate};
-use crate::core::{Environment, Limited, Limiter, Metric, Outcome, Run, Spread, difference};
+use crate::core::{Environment, Limited, Limiter, Metric, Outcome, Run, Spread, difference, groups};
 use crate::limits::{REPORT_EFFECTS_MAX, STEAL_PERCENT_MAX};
 use millstream_model::words::option;
 use serde::Serialize;
@@ -158,18 +158,17 @@ impl Analysis {
         let values = |arm: &str| block_values(&record.runs, arm, &metric.name);
         let no_verdicts = no_verdicts(&record.conditions, finished);
         let compare = |with: &str, arm: &str, metric: &Metric| {
-            let names = (arm.to_owned(), with.to_owned(), metric.name.to_string());
-            if let Some(why) = &no_verdicts {
-                return Compared::new(names, None, format!("no verdict: {why}"));
-            }
             let values = |arm: &str| block_values(&record.runs, arm, &metric.name);
             let (a, b): (Vec<f64>, Vec<f64>) = pairs(&values(with), &values(arm)).into_iter().unzip();
-            let comparison = Comparison::paired(&a, &b, criteria);
-            let sentence = match &comparison {
-                Ok(one) => one.sentence(Arms { a: with, b: arm, metric }).to_string(),
-                Err(why) => why.to_string(),
+            let (comparison, sentence) = match &no_verdicts {
+                Some(why) => (None, format!("no verdict: {why}")),
+                None => match Comparison::paired(&a, &b, criteria) {
+                    Ok(one) => (Some(one), one.sentence(Arms { a: with, b: arm, metric }).to_string()),
+                    Err(why) => (None, why.to_string()),
+                },
             };
-            Compared::new(names, comparison.ok(), sentence)
+            let (arm, with, metric) = (arm.to_owned(), with.to_owned(), metric.name.to_string());
+            Compared { arm, with, metric, comparison, sentence }
         };
         let measured = |arm: &&Arm| !values(&arm.name).is_empty();
         let both = |arm| experiment.against(arm).into_iter().filter(measured).map(move |with| (with, arm));
@@ -181,15 +180,10 @@ impl Analysis {
             let others = shown_metrics.iter().filter(|one| one.name != metric.name && has(with, one) && has(arm, one));
             others.map(|one| compare(&with.name, &arm.name, one)).collect::<Vec<_>>()
         };
-        let shown: Vec<Compared> = match no_verdicts {
-            None => all.iter().flat_map(by_shown).collect(),
-            Some(_) => Vec::new(),
-        };
+        let decides = no_verdicts.is_none();
+        let shown: Vec<Compared> = if decides { all.iter().flat_map(by_shown).collect() } else { Vec::new() };
         let noise = (!values(AGAIN).is_empty()).then(|| compare(&experiment.twice().name, AGAIN, metric));
-        let clients = match no_verdicts {
-            None => ClientCount::of(record, criteria),
-            Some(_) => Vec::new(),
-        };
+        let clients = if decides { ClientCount::of(record, criteria) } else { Vec::new() };
         let of_arms = comparisons.iter().chain(&shown).filter_map(|one| Some(one.comparison.as_ref()?.criteria));
         let of_clients = clients.iter().map(|one| one.comparisons).sum();
         let multiplicity =
@@ -223,13 +217,14 @@ impl Analysis {
             multiplicity,
         }
     }
+
+    /// The arms that have no numbers, or fewer, and why.
+    pub fn missing(&self) -> Vec<String> {
+        self.arms.iter().filter_map(|arm| Some(format!("{}: {}", arm.name, arm.missing.as_ref()?))).collect()
+    }
 }
 
 impl Compared {
-    fn new((arm, with, metric): (String, String, String), comparison: Option<Comparison>, sentence: String) -> Self {
-        Self { arm, with, metric, comparison, sentence }
-    }
-
     /// The ratio of the medians of all runs, if it is another than that of the pairs: in its direction, or by more than
     /// what matters. With it, how far they are apart.
     fn disagreement(&self, arms: &[Measured], matters: f64) -> Option<(f64, f64)> {
@@ -318,23 +313,10 @@ fn no_verdicts(conditions: &Conditions, finished: u32) -> Option<String> {
 
 /// How many of an arm's runs have no numbers, and why the first of each kind has none.
 fn missing(outcomes: &[&Outcome]) -> Option<String> {
-    let bad = outcomes.iter().filter_map(|outcome| match outcome {
-        Outcome::Measured(_) => None,
-        Outcome::Void(why) => Some(("void", why)),
-        Outcome::Skipped(why) => Some(("skipped", why)),
-        Outcome::Error(why) => Some(("failed", why)),
-    });
-    let mut kinds: Vec<(&str, &String, usize)> = Vec::new();
-    for (kind, why) in bad {
-        match kinds.iter_mut().find(|(known, ..)| *known == kind) {
-            Some((.., count)) => *count += 1,
-            None => kinds.push((kind, why, 1)),
-        }
-    }
-    let all = outcomes.len();
-    let said = kinds.iter().map(|(kind, why, count)| match kind {
-        _ if *count == all => format!("{kind}: {why}"),
-        _ => format!("{kind}, {count} of {all} runs: {why}"),
+    let (kinds, all) = (groups(outcomes.iter().filter_map(|outcome| outcome.reason())), outcomes.len());
+    let said = kinds.into_iter().map(|(kind, reasons)| match reasons.len() {
+        count if count == all => format!("{kind}: {}", reasons[0]),
+        count => format!("{kind}, {count} of {all} runs: {}", reasons[0]),
     });
     let said: Vec<String> = said.collect();
     (!said.is_empty()).then(|| said.join("; "))
@@ -494,9 +476,9 @@ mod tests {
             one
         };
         let said = |by_pairs: f64, by_medians: f64| {
-            let comparison = Comparison::paired(&[1.0; 8], &[by_pairs; 8], Criteria::default()).unwrap();
-            let names = ("b".to_owned(), "a".to_owned(), "tps".to_owned());
-            let one = Compared::new(names, Some(comparison), String::new());
+            let comparison = Comparison::paired(&[1.0; 8], &[by_pairs; 8], Criteria::default()).ok();
+            let [arm, with, metric] = ["b", "a", "tps"].map(str::to_owned);
+            let one = Compared { arm, with, metric, comparison, sentence: String::new() };
             disagreements(&[one], &[median("a", 100.0), median("b", 100.0 * by_medians)], 0.05)
         };
         assert_eq!(said(1.2, 1.2), None);

@@ -9,38 +9,33 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// One of the things that are compared.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Arm {
     /// Its name.
-    #[serde(default)]
     pub name: String,
     /// What it is, as a phrase; empty if that is not said.
-    #[serde(default)]
     pub about: String,
     /// Arms of a group do the same work.
-    #[serde(default)]
     pub group: String,
     /// What a crash loses that it does not lose of others, if the lab cannot see that in the settings.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub promise: Option<String>,
     /// What limits it, if it was made to be limited: a report says whether that was named.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub limiter: Option<Limiter>,
     /// Arms that it is compared with. If none is named: the first of its group. An empty name: with none.
-    #[serde(default)]
     pub against: Vec<String>,
     /// The arm that it continues: it runs right after that one in each block, without a reset in between.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
     /// How it differs from the experiment's `run`.
-    #[serde(default)]
     pub run: Setup,
     /// Values that replace `{NAME}` in the arm's name and in the texts of its run: one arm for each.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "plain_text::lists")]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "plain_text::lists")]
     pub sweep: BTreeMap<String, Vec<String>>,
     /// Values that replace `{NAME}` together: one arm for each of these sets, and for each value of the sweep.
-    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "plain_text::maps")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "plain_text::maps")]
     pub each: Vec<BTreeMap<String, String>>,
 }
 
@@ -190,17 +185,12 @@ impl Arm {
     }
 
     fn with(&self, name: &str, value: &str) -> Self {
-        let put = |text: &String| text.replace(&format!("{{{name}}}"), value);
-        Self {
-            name: put(&self.name),
-            about: put(&self.about),
-            run: self.run.with(name, value),
-            against: self.against.iter().map(put).collect(),
-            after: self.after.as_ref().map(put),
-            group: put(&self.group),
-            promise: self.promise.as_ref().map(put),
-            ..self.clone()
+        let mut arm = Self { run: self.run.with(name, value), ..self.clone() };
+        let named = [&mut arm.name, &mut arm.about, &mut arm.group].into_iter();
+        for text in named.chain(&mut arm.against).chain(&mut arm.after).chain(&mut arm.promise) {
+            *text = text.replace(&format!("{{{name}}}"), value);
         }
+        arm
     }
 }
 
@@ -249,59 +239,44 @@ impl Setup {
     /// These words, with a value in place of `{NAME}`.
     pub(crate) fn with(&self, name: &str, value: &str) -> Self {
         let mark = format!("{{{name}}}");
-        let put = |text: &String| text.replace(&mark, value);
-        let put_number = |number: &Option<Number>| number.as_ref().map(|number| number.with(&mark, value));
-        Self {
-            clients: put_number(&self.clients),
-            threads: put_number(&self.threads),
-            rate: put_number(&self.rate),
-            rows: put_number(&self.rows),
-            delay_ms: put_number(&self.delay_ms),
-            variables: self.variables.iter().map(|(key, one)| (key.clone(), one.with(&mark, value))).collect(),
-            settings: self.settings.iter().map(|(key, text)| (key.clone(), put(text))).collect(),
-            host: self.host.iter().map(|(key, text)| (key.clone(), put(text))).collect(),
-            before: self.before.iter().map(put).collect(),
-            postgres: self.postgres.as_ref().map(put),
-            command: self.command.as_ref().map(put),
-            version: self.version.as_ref().map(put),
-            beside: self.beside.as_ref().map(put),
-            check: self.check.as_ref().map(put),
-            scripts: self.scripts.as_ref().map(|scripts| scripts.iter().map(put).collect()),
-            ..self.clone()
+        let mut new = self.clone();
+        let numbers = [&mut new.clients, &mut new.threads, &mut new.rate, &mut new.rows, &mut new.delay_ms];
+        for number in numbers.into_iter().flatten().chain(new.variables.values_mut()) {
+            *number = number.with(&mark, value);
         }
+        let words = [&mut new.postgres, &mut new.command, &mut new.version, &mut new.beside, &mut new.check];
+        let lists = new.before.iter_mut().chain(new.scripts.iter_mut().flatten());
+        let settings = new.settings.values_mut().chain(new.host.values_mut());
+        for text in words.into_iter().flatten().chain(lists).chain(settings) {
+            *text = text.replace(&mark, value);
+        }
+        new
     }
 
     /// Every word that is there, as text.
     pub(crate) fn factors(&self) -> Factors {
-        let mut factors = Factors::new();
-        let mut add = |name: &str, value: Option<String>| {
-            value.map(|value| factors.insert(name.to_owned(), value));
-        };
-        let word = |value: Option<&dyn fmt::Debug>| value.map(|value| format!("{value:?}").to_lowercase());
-        add("scripts", self.scripts.as_ref().map(|scripts| scripts.join(" ")));
-        add("clients", self.clients.as_ref().map(Number::to_string));
-        add("threads", self.threads.as_ref().map(Number::to_string));
-        add("protocol", word(self.protocol.as_ref().map(|one| one as _)));
-        add("connect", self.connect.map(|connect| connect.to_string()));
-        add("via", word(self.via.as_ref().map(|one| one as _)));
-        add("delay_ms", self.delay_ms.as_ref().map(Number::to_string));
-        add("rate", self.rate.as_ref().map(Number::to_string));
-        add("latency_limit_ms", self.latency_limit_ms.map(|ms| ms.to_string()));
-        add("unlogged", self.unlogged.map(|unlogged| unlogged.to_string()));
-        add("fillfactor", self.fillfactor.map(|percent| percent.to_string()));
-        add("postgres", self.postgres.clone());
-        add("command", self.command.clone());
-        add("shell", self.shell.map(|shell| shell.to_string()));
-        add("memory_mb", self.memory_mb.map(|mb| mb.to_string()));
-        add("wal_apart", self.wal_apart.map(|apart| apart.to_string()));
-        add("beside", self.beside.clone());
-        for (name, value) in &self.variables {
-            add(name, Some(value.to_string()));
-        }
-        for (name, value) in self.settings.iter().chain(&self.host) {
-            add(name, Some(value.clone()));
-        }
-        factors
+        let words = [
+            ("scripts", self.scripts.as_ref().map(|scripts| scripts.join(" "))),
+            ("clients", self.clients.as_ref().map(Number::to_string)),
+            ("threads", self.threads.as_ref().map(Number::to_string)),
+            ("protocol", self.protocol.map(word)),
+            ("connect", self.connect.map(|connect| connect.to_string())),
+            ("via", self.via.map(word)),
+            ("delay_ms", self.delay_ms.as_ref().map(Number::to_string)),
+            ("rate", self.rate.as_ref().map(Number::to_string)),
+            ("latency_limit_ms", self.latency_limit_ms.map(|ms| ms.to_string())),
+            ("unlogged", self.unlogged.map(|unlogged| unlogged.to_string())),
+            ("fillfactor", self.fillfactor.map(|percent| percent.to_string())),
+            ("postgres", self.postgres.clone()),
+            ("command", self.command.clone()),
+            ("shell", self.shell.map(|shell| shell.to_string())),
+            ("memory_mb", self.memory_mb.map(|mb| mb.to_string())),
+            ("wal_apart", self.wal_apart.map(|apart| apart.to_string())),
+            ("beside", self.beside.clone()),
+        ];
+        let there = words.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        let variables = self.variables.iter().map(|(name, value)| (name.clone(), value.to_string()));
+        there.chain(variables).chain(self.settings.clone()).chain(self.host.clone()).collect()
     }
 
     /// The first of these words that means something only for a server.
@@ -391,6 +366,11 @@ impl Setup {
         }
         refused
     }
+}
+
+/// A protocol or a way, as a file names it.
+pub(crate) fn word(value: impl fmt::Debug) -> String {
+    format!("{value:?}").to_lowercase()
 }
 
 impl Number {

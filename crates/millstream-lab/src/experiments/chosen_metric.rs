@@ -51,11 +51,6 @@ impl ChosenMetric {
         Ok(Self(Metric { name, unit, better, about }))
     }
 
-    /// A metric that the lab knows.
-    pub(super) fn of(metric: &Metric) -> Self {
-        Self(metric.clone())
-    }
-
     /// The name.
     pub fn as_str(&self) -> &str {
         &self.0.name
@@ -74,6 +69,13 @@ impl ChosenMetric {
     /// Whether the lab measures it of the process of a command, which then need not print it.
     pub(super) fn is_of_the_process(&self) -> bool {
         ["wall_seconds", "client_cpu_seconds", "client_peak_bytes"].contains(&self.as_str())
+    }
+}
+
+impl Default for ChosenMetric {
+    /// Transactions per second.
+    fn default() -> Self {
+        Self(METRICS[0].clone())
     }
 }
 

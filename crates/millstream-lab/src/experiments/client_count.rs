@@ -3,7 +3,7 @@
 use super::analysis::{block_values, pairs};
 use super::record::Record;
 use crate::core::statistics::{Comparison, Criteria, Verdict};
-use crate::core::{Better, Spread};
+use crate::core::{Better, Spread, groups};
 use serde::Serialize;
 use std::fmt;
 
@@ -59,25 +59,21 @@ impl ClientCount {
     /// The choice of each group that varies the number of clients.
     pub(super) fn of(record: &Record, criteria: Criteria) -> Vec<Self> {
         let experiment = &record.conditions.experiment;
-        let mut groups: Vec<(&str, Vec<Choice>)> = Vec::new();
-        for arm in &experiment.arms {
+        let choices = experiment.arms.iter().filter_map(|arm| {
             let median = |metric: &str| {
                 let own = record.runs.iter().filter(|run| run.arm == arm.name);
                 Spread::of(own.filter_map(|run| run.value(metric))).map(|spread| spread.median)
             };
-            let (Some(tps), Some(latency_ms)) = (median("tps"), median("latency_ms")) else { continue };
-            let choice = Choice { arm: arm.name.clone(), clients: experiment.setup(arm).clients(), tps, latency_ms };
-            match groups.iter_mut().find(|(name, _)| *name == arm.group) {
-                Some((_, choices)) => choices.push(choice),
-                None => groups.push((&arm.group, vec![choice])),
-            }
-        }
+            let (tps, latency_ms) = (median("tps")?, median("latency_ms")?);
+            let clients = experiment.setup(arm).clients();
+            Some((arm.group.as_str(), Choice { arm: arm.name.clone(), clients, tps, latency_ms }))
+        });
         let compare = |a: &Choice, b: &Choice, metric: &str| {
             let values = |arm: &Choice| block_values(&record.runs, &arm.arm, metric);
             let (a, b): (Vec<f64>, Vec<f64>) = pairs(&values(a), &values(b)).into_iter().unzip();
             Comparison::paired(&a, &b, criteria).ok()
         };
-        groups.into_iter().filter_map(|(group, choices)| Self::choose(group, choices, &compare)).collect()
+        groups(choices).into_iter().filter_map(|(group, choices)| Self::choose(group, choices, &compare)).collect()
     }
 
     fn choose(group: &str, mut choices: Vec<Choice>, compare: &Compare<'_>) -> Option<Self> {

@@ -5,8 +5,8 @@ use super::scratch;
 use super::wal::Wal;
 use crate::error::Error;
 use crate::limits::{POLL, RECOVERY_TIME_MAX, RELOAD_TIME_MAX};
-use millstream_host::{End, FileLock, MemoryLimit, Sandbox};
-use millstream_local::{Home, LocalOptions, PostgresBin, Running, installed, server_account};
+use millstream_host::{End, FileLock, MemoryLimit, Sandbox, read_whole};
+use millstream_local::{Home, LocalOptions, PostgresBin, Progress, Running, installed, server_account};
 use millstream_model::words::option;
 use millstream_pg::{
     Address, ConnInfo, Connection, Environment, ErrorKind, Explained, Poll, SessionSettings, SslMode, quote_identifier,
@@ -81,7 +81,7 @@ impl<E: Into<Error>> From<E> for Trouble {
 impl Cluster {
     /// Starts the lab's own cluster of a PostgreSQL: a major version, a directory of programs, or the newest. Makes it
     /// first if there is none.
-    pub(crate) async fn own(postgres: Option<&str>, progress: &mut (dyn FnMut(&str) + Send)) -> Result<Self, Trouble> {
+    pub(crate) async fn own(postgres: Option<&str>, progress: Progress<'_>) -> Result<Self, Trouble> {
         let newest = installed(&server_account()?).first().map(|one| one.major.to_string());
         let postgres = postgres.map(str::to_owned).or(newest);
         let name = postgres.as_deref().map_or_else(|| DOWNLOADED.to_owned(), directory_name);
@@ -133,12 +133,22 @@ impl Cluster {
         self.files.path()
     }
 
-    /// The data directory, if the server is the lab's own.
-    pub(crate) fn data(&self) -> Option<&Path> {
+    /// The server, if it is the lab's own.
+    fn own_server(&self) -> Option<&Running> {
         match &self.kind {
-            Owner::Own { running, .. } => Some(&running.data),
+            Owner::Own { running, .. } => Some(running),
             Owner::Foreign { .. } => None,
         }
+    }
+
+    /// The same, or why an arm cannot be run on a server of the user's.
+    fn needs_own(&self, why: &str) -> Result<&Running, Trouble> {
+        self.own_server().ok_or_else(|| Trouble::Unfit(why.to_owned()))
+    }
+
+    /// The data directory, if the server is the lab's own.
+    pub(crate) fn data(&self) -> Option<&Path> {
+        self.own_server().map(|running| running.data.as_path())
     }
 
     /// Whether the server runs on this machine, as far as its address shows.
@@ -151,10 +161,7 @@ impl Cluster {
 
     /// The directory of the server's programs, if it is known.
     pub(crate) fn programs(&self) -> Option<&Path> {
-        match &self.kind {
-            Owner::Own { running, .. } => Some(&running.bin),
-            Owner::Foreign { .. } => None,
-        }
+        self.own_server().map(|running| running.bin.as_path())
     }
 
     /// How to reach a database of the server. Without a way: as a program would do it that knows only the server, so
@@ -212,14 +219,10 @@ impl Cluster {
     /// Whether the server can encrypt connections. Makes a certificate for the lab's own.
     pub(crate) async fn allow_ssl(&mut self) -> Result<(), Trouble> {
         let control = self.control().await?;
-        let on: bool = control.client.query_one("select current_setting('ssl') = 'on'", &[]).await?.get(0);
-        if on {
+        if is_encrypting(&control).await? {
             return Ok(());
         }
-        let Owner::Own { running, .. } = &self.kind else {
-            return Err(Trouble::Unfit("the server has ssl off".to_owned()));
-        };
-        let (certificate, key) = certificate(&running.data).await?;
+        let [certificate, key] = certificate(&self.needs_own("the server has ssl off")?.data)?;
         let set = format!(
             "alter system set ssl_cert_file = {}; alter system set ssl_key_file = {}; alter system set ssl = on;",
             quote_literal(&certificate),
@@ -232,29 +235,23 @@ impl Cluster {
         }
         control.client.batch_execute("select pg_reload_conf()").await?;
         let poll = Poll::new(POLL, RELOAD_TIME_MAX);
-        loop {
-            let on: bool = control.client.query_one("select current_setting('ssl') = 'on'", &[]).await?.get(0);
-            if on {
-                return Ok(());
-            }
+        while !is_encrypting(&control).await? {
             if !poll.again().await {
                 return Err(Trouble::Unfit("the server has not switched ssl on; its log says why".to_owned()));
             }
         }
+        Ok(())
     }
 
     /// Makes a second network on this machine, from which a client reaches the server by a virtual cable.
-    pub(crate) async fn allow_veth(&mut self, progress: &mut (dyn FnMut(&str) + Send)) -> Result<(), Trouble> {
+    pub(crate) async fn allow_veth(&mut self, progress: Progress<'_>) -> Result<(), Trouble> {
         if self.second_network.is_some() {
             return Ok(());
         }
-        let Owner::Own { running, .. } = &self.kind else {
-            return Err(Trouble::Unfit("it needs a server of the lab's own".to_owned()));
-        };
+        let path = self.needs_own("it needs a server of the lab's own")?.data.join("pg_hba.conf");
         let [here, there] = CABLE;
         let network = second_network().map_err(|error| Trouble::Unfit(error.to_string()))?;
         self.second_network = Some(Arc::new(network));
-        let path = running.data.join("pg_hba.conf");
         let text = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
         let line = format!("host all all {there}/32 scram-sha-256\n");
         if !text.contains(&line) {
@@ -270,7 +267,7 @@ impl Cluster {
     pub(crate) async fn set(
         &mut self,
         wanted: &BTreeMap<String, String>,
-        progress: &mut (dyn FnMut(&str) + Send),
+        progress: Progress<'_>,
     ) -> Result<(), Trouble> {
         let differs = wanted.iter().filter(|(name, value)| self.applied.get(*name) != Some(value));
         let unwanted = self.touched.iter().filter(|name| !wanted.contains_key(*name));
@@ -330,11 +327,7 @@ impl Cluster {
     }
 
     /// Lets the server use only so much memory, with the page cache that it fills; `None` lifts the limit.
-    pub(crate) async fn limit_memory(
-        &mut self,
-        megabytes: Option<u32>,
-        progress: &mut (dyn FnMut(&str) + Send),
-    ) -> Result<(), Trouble> {
+    pub(crate) async fn limit_memory(&mut self, megabytes: Option<u32>, progress: Progress<'_>) -> Result<(), Trouble> {
         if self.memory.as_ref().map(|(megabytes, _)| *megabytes) == megabytes {
             return Ok(());
         }
@@ -342,9 +335,7 @@ impl Cluster {
         let Some(megabytes) = megabytes else { return Ok(()) };
         // Memory that the server uses already would not count.
         self.restart(progress).await?;
-        let Owner::Own { running, .. } = &self.kind else {
-            return Err(Trouble::Unfit("it limits the memory of a server that is not the lab's".to_owned()));
-        };
+        let running = self.needs_own("it limits the memory of a server that is not the lab's")?;
         let limit = MemoryLimit::impose(running.pid, u64::from(megabytes) << 20);
         self.memory = Some((megabytes, limit.map_err(|error| Trouble::Unfit(error.to_string()))?));
         Ok(())
@@ -352,11 +343,7 @@ impl Cluster {
 
     /// Moves the WAL to this directory on another device; `None`: back to the data. Which of them it is, the data
     /// directory itself shows.
-    pub(crate) async fn place_wal(
-        &mut self,
-        dir: Option<&Path>,
-        progress: &mut (dyn FnMut(&str) + Send),
-    ) -> Result<(), Trouble> {
+    pub(crate) async fn place_wal(&mut self, dir: Option<&Path>, progress: Progress<'_>) -> Result<(), Trouble> {
         let Owner::Own { options, running, .. } = &self.kind else {
             let why = || Trouble::Unfit("it moves the WAL of a server that is not the lab's".to_owned());
             return dir.map_or(Ok(()), |_| Err(why()));
@@ -397,7 +384,7 @@ impl Cluster {
     }
 
     /// Brings back the cluster's own settings.
-    pub(crate) async fn reset(&mut self, progress: &mut (dyn FnMut(&str) + Send)) -> Result<(), Trouble> {
+    pub(crate) async fn reset(&mut self, progress: Progress<'_>) -> Result<(), Trouble> {
         self.memory = None;
         let placed = self.place_wal(None, progress).await;
         if self.second_network.take().is_some() {
@@ -415,7 +402,7 @@ impl Cluster {
         .and(placed)
     }
 
-    async fn restart(&mut self, progress: &mut (dyn FnMut(&str) + Send)) -> Result<(), Trouble> {
+    async fn restart(&mut self, progress: Progress<'_>) -> Result<(), Trouble> {
         // The new server is in no group.
         self.memory = None;
         let Owner::Own { options, running, .. } = &mut self.kind else {
@@ -438,6 +425,10 @@ impl Cluster {
         let why = error.lines().rev().find_map(|line| line.split_once("FATAL:")).map_or(error.as_str(), |(_, why)| why);
         Err(Trouble::Unfit(format!("the server does not start with these settings: {}", why.trim())))
     }
+}
+
+async fn is_encrypting(session: &Connection) -> Result<bool, Error> {
+    Ok(session.client.query_one("select current_setting('ssl') = 'on'", &[]).await?.get(0))
 }
 
 /// The user's server, reached in this way, if its URL names such a place.
@@ -481,11 +472,9 @@ fn is_setting(line: &&str) -> bool {
 
 /// Whether an experiment has left its settings in a server of the lab.
 fn has_settings(home: &Path) -> Result<bool, Error> {
-    match fs::read_to_string(settings_file(home)) {
-        Ok(text) => Ok(text.lines().any(|line| is_setting(&line))),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Error::io("read", &settings_file(home))(error)),
-    }
+    let path = settings_file(home);
+    let text = read_whole(&path).map_err(Error::io("read", &path))?;
+    Ok(text.is_some_and(|text| text.lines().any(|line| is_setting(&line))))
 }
 
 /// Removes the settings of experiments from a server of the lab that does not run: with them it may not start.
@@ -540,7 +529,7 @@ fn directory_name(postgres: &str) -> String {
 }
 
 /// Writes a certificate for the loopback address and its key, which only the server's account can read.
-async fn certificate(data: &Path) -> Result<(String, String), Error> {
+fn certificate(data: &Path) -> Result<[String; 2], Error> {
     let io = |what| Error::io(what, data);
     let made = || {
         let key = KeyPair::generate()?;
@@ -550,18 +539,15 @@ async fn certificate(data: &Path) -> Result<(String, String), Error> {
     let (certificate, key) = made().map_err(|error| Error::Wrong(format!("no certificate can be made: {error}")))?;
     let home = data.parent().unwrap_or(data);
     let account = server_account()?;
-    let mut paths = Vec::new();
-    for (name, text, mode) in [("lab.crt", certificate, 0o644), ("lab.key", key, 0o600)] {
-        let path = home.join(name);
-        let new = home.join(format!("{name}.new"));
+    let paths = ["lab.crt", "lab.key"].map(|name| home.join(name));
+    for (path, text, mode) in [(&paths[0], certificate, 0o644), (&paths[1], key, 0o600)] {
+        let new = path.with_added_extension("new");
         fs::write(&new, text).map_err(io("write beside"))?;
         fs::set_permissions(&new, fs::Permissions::from_mode(mode)).map_err(io("write beside"))?;
         account.own(&new).map_err(io("give away"))?;
-        fs::rename(&new, &path).map_err(io("write beside"))?;
-        paths.push(path.display().to_string());
+        fs::rename(&new, path).map_err(io("write beside"))?;
     }
-    let key = paths.pop().unwrap_or_default();
-    Ok((paths.pop().unwrap_or_default(), key))
+    Ok(paths.map(|path| path.display().to_string()))
 }
 
 #[cfg(test)]

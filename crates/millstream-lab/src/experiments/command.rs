@@ -3,7 +3,7 @@
 use super::arm::{Setup, Via};
 use super::cluster::{Cluster, Trouble};
 use super::experiment::Experiment;
-use crate::core::{Measures, libpq, number};
+use crate::core::{Measures, libpq};
 use crate::error::Error;
 use crate::limits::{COMMAND_TIME_MAX, RUN_SLACK};
 use millstream_host::{Child, Command, Measured};
@@ -42,7 +42,7 @@ pub(crate) async fn measure(
     let mut measures = Measures::default();
     measures.set("wall_seconds", Some(measured.wall_seconds));
     measures.set("client_cpu_seconds", measured.cpu_seconds);
-    measures.set("client_peak_bytes", measured.peak_bytes.map(number));
+    measures.set("client_peak_bytes", measured.peak_bytes.map(|bytes| bytes as f64));
     measures.set(ROWS, setup.rows());
     measures.set("rows_per_second", setup.rows().map(|rows| rows / measured.wall_seconds));
     let is_own_matter = experiment.metric.is_of_the_process();
@@ -206,7 +206,7 @@ fn command_on(program: &Path, ground: Ground<'_>, via: Option<Via>) -> Command {
         Ground::Nothing => {}
         Ground::Files(files) => _ = command.env("LAB_DIR", files),
         Ground::Server(cluster, db) => {
-            libpq::lead(&mut command, db, false);
+            libpq::lead(&mut command, db);
             command.env("MILLSTREAM_DB", libpq::text(db)).env("LAB_DIR", cluster.files());
             if let Some(dir) = cluster.programs() {
                 let path = std::env::var("PATH").unwrap_or_default();

@@ -3,11 +3,11 @@
 use super::arm::{Arm, Setup};
 use super::chosen_metric::ChosenMetric;
 use super::command::words;
-use super::experiment::{Data, Experiment, WarmUp, five, ten};
+use super::experiment::{Experiment, five, ten};
 use crate::error::Error;
 use crate::limits::WARM_UP_RUNS_MAX;
+use millstream_host::in_path;
 use millstream_model::words::option;
-use std::collections::BTreeMap;
 
 /// Two command lines that are compared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -34,9 +34,7 @@ impl Commands {
 
     /// A program of theirs that PATH does not have. A path, and what a shell runs, is not looked for.
     pub fn missing_program(&self) -> Option<String> {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let is_missing =
-            |name: &String| !name.contains('/') && !std::env::split_paths(&path).any(|dir| dir.join(name).is_file());
+        let is_missing = |name: &String| !name.contains('/') && in_path(name).is_none();
         let first = |command: &String| words(command).ok()?.into_iter().next();
         [&self.a, &self.b].into_iter().filter(|_| !self.shell).filter_map(first).find(is_missing)
     }
@@ -52,11 +50,10 @@ impl Commands {
             }
         }
         if self.warm_up_runs > WARM_UP_RUNS_MAX {
-            let given = u64::from(self.warm_up_runs);
-            return Err(Error::Range { name: "warm-up", given, min: 0, max: u64::from(WARM_UP_RUNS_MAX) });
+            return Err(Error::range("warm-up", self.warm_up_runs.into(), 0, WARM_UP_RUNS_MAX.into()));
         }
-        let metric = self.metric.clone().map_or_else(|| ChosenMetric::known("wall_seconds"), Ok);
-        let metric = metric.map_err(Error::Asked)?;
+        let metric =
+            self.metric.clone().map_or_else(|| ChosenMetric::known("wall_seconds"), Ok).map_err(Error::Asked)?;
         let question = match metric.as_str() {
             "wall_seconds" => "Which of two commands takes less time?".to_owned(),
             name => format!("Which of two commands has the better {name}?"),
@@ -66,44 +63,21 @@ impl Commands {
         let arm = |name: &str, command: &str| Arm {
             name: name.to_owned(),
             about: command.to_owned(),
-            group: String::new(),
-            promise: None,
-            limiter: None,
-            against: Vec::new(),
-            after: None,
             run: Setup { command: Some(command.to_owned()), shell: Some(self.shell), ..Setup::default() },
-            sweep: BTreeMap::new(),
-            each: Vec::new(),
+            ..Arm::default()
         };
         Ok(Experiment {
             name: "commands".to_owned(),
             question,
-            expected: String::new(),
             read,
             metric,
             matters_percent: five(),
             blocks: ten(),
             seconds: 1,
-            warm_up: WarmUp::default(),
             warm_up_runs: self.warm_up_runs,
-            again: None,
-            server: false,
-            values: BTreeMap::new(),
-            quick: BTreeMap::new(),
-            files: Vec::new(),
-            data: Data::default(),
             reset: self.prepare.iter().map(|command| format!("!{command}")).collect(),
-            setup: Vec::new(),
-            cleanup: Vec::new(),
-            equal: None,
-            statements: false,
-            adds_up: false,
-            show: Vec::new(),
-            record: Vec::new(),
-            guest: None,
-            run: Setup::default(),
             arms: vec![arm("a", &self.a), arm("b", &self.b)],
-            splits: Vec::new(),
+            ..Experiment::default()
         })
     }
 }

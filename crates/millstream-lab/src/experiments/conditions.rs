@@ -47,7 +47,7 @@ impl Request {
 }
 
 /// What was asked, and how it was run: with the runs, all that a report needs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conditions {
     /// The experiment.
     pub experiment: Experiment,
@@ -124,24 +124,13 @@ impl Conditions {
             experiment: experiment.clone(),
             files: source.files.clone(),
             blocks,
-            looks: Vec::new(),
             seconds,
             quick: request.quick,
-            emulated: false,
             seed: request.seed,
             postgres: request.postgres.clone(),
             foreign: request.db.is_some(),
-            build: None,
-            servers: BTreeMap::new(),
-            pgbench: String::new(),
-            versions: BTreeMap::new(),
-            environments: BTreeMap::new(),
-            disk: None,
-            log_ratios: Vec::new(),
-            statements: BTreeMap::new(),
             steal_percent_max: request.steal_max(),
-            voids: 0,
-            saturated: 0,
+            ..Self::default()
         }
     }
 

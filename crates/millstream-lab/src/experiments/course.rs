@@ -4,7 +4,7 @@ use super::arm::{Arm, Setup, Via};
 use super::client_limit::{behind, client_limit};
 use super::cluster::{Cluster, Trouble};
 use super::command::{self, CHECK_FAILED, COMMAND, Ground};
-use super::conditions::{Conditions, Request};
+use super::conditions::Request;
 use super::counted::Counted;
 use super::data::Data;
 use super::experiment::{AGAIN, WarmUp, WarmUpWord};
@@ -12,29 +12,19 @@ use super::files::Source;
 use super::host::Host;
 use super::own_metric::void_the_silent;
 use super::program::{Length, Program};
+use super::record::Record;
 use super::scratch;
 use super::versions::Versions;
 use super::watch::Watch;
 use crate::core::{Build, Environment, Factors, Machine, Measures, Outcome, Proxy, Run, blocks};
 use crate::error::Error;
 use crate::limits::{LOG_COST_PAIRS, LOG_COST_SECONDS, TRIES_MAX};
+use millstream_local::Progress;
 use millstream_model::words::option;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-
-/// Where results go, and what an earlier run has left.
-pub trait Results: Send {
-    /// Called after every arm with those that continue it, so that nothing is lost.
-    ///
-    /// # Errors
-    /// Errors of the disk.
-    fn keep(&mut self, conditions: &Conditions, runs: &[Run]) -> Result<(), Error>;
-
-    /// A line for the user.
-    fn say(&mut self, line: &str);
-}
 
 /// How an experiment ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,25 +35,26 @@ pub enum Ended<S> {
     Stopped(S),
 }
 
-/// Runs an experiment until it is finished or `stop` resolves. `conditions` and `runs` may be those of an earlier run:
-/// what it has measured is not repeated. In both cases the servers of the lab get back their own settings.
+/// Runs an experiment until it is finished or `stop` resolves. The record may be that of an earlier run: what it has
+/// measured is not repeated. It is written to `dir` after every arm with those that continue it, so that nothing is lost.
+/// In both cases the servers of the lab get back their own settings. `say` gets lines for the user.
 ///
 /// # Errors
 /// Whatever prevents the lab itself from working. What fails in an arm is in its runs.
 pub async fn run<S>(
     source: &Source,
     request: &Request,
-    conditions: Conditions,
-    runs: &mut Vec<Run>,
-    results: &mut dyn Results,
+    record: &mut Record,
+    dir: &Path,
+    say: Progress<'_>,
     stop: impl Future<Output = S>,
 ) -> Result<Ended<S>, Error> {
-    let mut course = Course::new(source, request, conditions);
+    let mut course = Course::new(source, request, record, dir);
     let result = tokio::select! {
-        result = course.all(runs, results) => result.map(|()| Ended::Finished),
+        result = course.all(say) => result.map(|()| Ended::Finished),
         stopped = stop => Ok(Ended::Stopped(stopped)),
     };
-    let put_back = course.put_back(results).await;
+    let put_back = course.put_back(say).await;
     result.and_then(|ended| put_back.map(|()| ended))
 }
 
@@ -105,7 +96,9 @@ enum Void {
 struct Course<'a> {
     source: &'a Source,
     request: &'a Request,
-    conditions: Conditions,
+    record: &'a mut Record,
+    /// Where the record is written.
+    dir: &'a Path,
     /// Servers, by the name that arms give them.
     clusters: BTreeMap<String, (Cluster, Program)>,
     host: Host,
@@ -125,19 +118,18 @@ struct Course<'a> {
 }
 
 impl<'a> Course<'a> {
-    fn new(source: &'a Source, request: &'a Request, conditions: Conditions) -> Self {
-        let (clusters, ready, out) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
-        let host = Host::default();
+    fn new(source: &'a Source, request: &'a Request, record: &'a mut Record, dir: &'a Path) -> Self {
         Self {
             source,
             request,
-            conditions,
-            clusters,
-            host,
+            record,
+            dir,
+            clusters: BTreeMap::new(),
+            host: Host::default(),
             files: None,
             versions: Versions::default(),
-            ready,
-            out,
+            ready: Vec::new(),
+            out: BTreeMap::new(),
             begun: Instant::now(),
             made: 0,
             #[cfg(test)]
@@ -145,71 +137,71 @@ impl<'a> Course<'a> {
         }
     }
 
-    async fn all(&mut self, runs: &mut Vec<Run>, results: &mut dyn Results) -> Result<(), Error> {
+    async fn all(&mut self, say: Progress<'_>) -> Result<(), Error> {
         let experiment = &self.source.experiment;
         if let Some(program) = &self.request.program {
             let build = Build::ask(program, Some(cfg!(debug_assertions))).await?;
-            let earlier = self.conditions.build.replace(build.clone());
+            let earlier = self.record.conditions.build.replace(build.clone());
             if earlier.is_some_and(|earlier| earlier.commit != build.commit) {
                 let why = "the record was begun with another build of Millstream; choose another";
                 return Err(Error::Asked(format!("{why} {}", option("out"))));
             }
         }
-        self.host.recover(&mut |line| results.say(line));
+        self.host.recover(say);
         scratch::remove_old();
-        self.compare_results(results).await?;
+        self.compare_results(say).await?;
         let named = |arm: &'a Arm| (arm.name.clone(), arm);
         let mut chains: Vec<Chain<'_>> =
             experiment.chains().into_iter().map(|chain| chain.into_iter().map(named).collect()).collect();
         // The noise floor: the same arm twice in each block.
         chains.push(vec![(AGAIN.to_owned(), experiment.twice())]);
-        let order = blocks(chains.len(), self.conditions.blocks, self.conditions.seed);
+        let order = blocks(chains.len(), self.record.conditions.blocks, self.record.conditions.seed);
         let planned = (experiment.arms.len() + 1) * order.len();
         let mut again = planned;
-        if runs.len() < planned {
-            self.warm_up_runs(&chains, results).await?;
+        if self.record.runs.len() < planned {
+            self.warm_up_runs(&chains, say).await?;
         }
         self.begun = Instant::now();
         for (block, turns) in (1_u32..).zip(&order) {
             let mut turn = 1;
             for chain in turns.iter().map(|at| &chains[*at]) {
                 let is_of = |run: &Run| run.block == block && chain.iter().any(|(name, _)| *name == run.arm);
-                if runs.iter().filter(|run| is_of(run)).count() < chain.len() {
+                if self.record.runs.iter().filter(|run| is_of(run)).count() < chain.len() {
                     // What an interrupted run has made of its chain cannot be continued.
-                    runs.retain(|run| !is_of(run));
-                    let left = planned - runs.len().min(planned);
-                    for run in self.chain(chain, (block, turn), left, &mut again, results).await? {
-                        runs.push(run);
-                        let last = runs.len() - 1;
-                        for at in void_the_silent(experiment, runs) {
+                    self.record.runs.retain(|run| !is_of(run));
+                    let left = planned.saturating_sub(self.record.runs.len());
+                    for run in self.chain(chain, (block, turn), left, &mut again, say).await? {
+                        self.record.runs.push(run);
+                        let last = self.record.runs.len() - 1;
+                        for at in void_the_silent(experiment, &mut self.record.runs) {
                             let after_all = if at == last { "" } else { "void after all: " };
-                            results.say(&format!("{after_all}{}", self.progress(&runs[at], 0)));
+                            say(&format!("{after_all}{}", self.progress(&self.record.runs[at], 0)));
                         }
                     }
-                    results.keep(&self.conditions, runs)?;
+                    self.record.write(self.dir)?;
                 }
                 turn += u32::try_from(chain.len()).unwrap_or(1);
             }
         }
-        self.log_cost(results).await?;
-        self.statements(results).await?;
-        self.clean(results).await?;
-        let finished = self.conditions.blocks;
-        if self.conditions.looks.last().is_none_or(|last| *last < finished) {
-            self.conditions.looks.push(finished);
+        self.log_cost(say).await?;
+        self.statements(say).await?;
+        self.clean(say).await?;
+        let finished = self.record.conditions.blocks;
+        if self.record.conditions.looks.last().is_none_or(|last| *last < finished) {
+            self.record.conditions.looks.push(finished);
         }
-        results.keep(&self.conditions, runs)
+        self.record.write(self.dir)
     }
 
     /// Runs the arms before the first block, in their order. Nothing of it counts.
-    async fn warm_up_runs(&mut self, chains: &[Chain<'_>], results: &mut dyn Results) -> Result<(), Error> {
+    async fn warm_up_runs(&mut self, chains: &[Chain<'_>], say: Progress<'_>) -> Result<(), Error> {
         let count = self.source.experiment.warm_up_runs;
         for number in 1..=count {
             for (name, arm) in chains.iter().flatten().filter(|(name, _)| name != AGAIN) {
-                results.say(&format!("warm-up {number} of {count}: {name}"));
+                say(&format!("warm-up {number} of {count}: {name}"));
                 let place = Turn { name, arm, block: 0, turn: number, tries: 1 };
                 // What is wrong shows again in the runs that count.
-                let _ = self.one(place, results).await?;
+                let _ = self.one(place, say).await?;
             }
         }
         Ok(())
@@ -223,7 +215,7 @@ impl<'a> Course<'a> {
         (block, first_turn): (u32, u32),
         left: usize,
         again: &mut usize,
-        results: &mut dyn Results,
+        say: Progress<'_>,
     ) -> Result<Vec<Run>, Error> {
         let experiment = &self.source.experiment;
         let mut tries = 0;
@@ -234,7 +226,7 @@ impl<'a> Course<'a> {
                 self.made += 1;
                 let outcome = match made.last().and_then(cannot_be_continued) {
                     Some(outcome) => outcome,
-                    None => match self.one(Turn { name, arm, block, turn, tries }, results).await? {
+                    None => match self.one(Turn { name, arm, block, turn, tries }, say).await? {
                         Ok(outcome) => outcome,
                         Err(Void::Disturbed(why)) if *again == 0 => return Err(Error::Noisy(why)),
                         // What lies in the arm itself comes again.
@@ -243,19 +235,19 @@ impl<'a> Course<'a> {
                             let (counted, why) = match void {
                                 Void::Disturbed(why) => {
                                     *again -= 1;
-                                    (&mut self.conditions.voids, why)
+                                    (&mut self.record.conditions.voids, why)
                                 }
-                                Void::Unfit(why) => (&mut self.conditions.saturated, why),
+                                Void::Unfit(why) => (&mut self.record.conditions.saturated, why),
                             };
                             *counted += 1;
-                            results.say(&format!("{name}: void, run again: {why}"));
+                            say(&format!("{name}: void, run again: {why}"));
                             continue 'tries;
                         }
                     },
                 };
                 let factors: Factors = experiment.factors(arm);
                 let run = Run { experiment: experiment.name.clone(), arm: name.clone(), factors, block, turn, outcome };
-                results.say(&self.progress(&run, left.saturating_sub(made.len() + 1)));
+                say(&self.progress(&run, left.saturating_sub(made.len() + 1)));
                 made.push(run);
             }
             return Ok(made);
@@ -263,17 +255,17 @@ impl<'a> Course<'a> {
     }
 
     /// Checks that all arms of a group leave the same tables after the same transactions.
-    async fn compare_results(&mut self, results: &mut dyn Results) -> Result<(), Error> {
+    async fn compare_results(&mut self, say: Progress<'_>) -> Result<(), Error> {
         let experiment = &self.source.experiment;
         let Some(equal) = &experiment.equal else { return Ok(()) };
-        results.say("checking that the arms do the same");
+        say("checking that the arms do the same");
         let mut first: BTreeMap<&str, (&str, String)> = BTreeMap::new();
         for arm in &experiment.arms {
             if self.out.contains_key(&arm.name) {
                 continue;
             }
             let setup = experiment.setup(arm);
-            let answer = match self.ready(&setup, results).await {
+            let answer = match self.ready(&setup, say).await {
                 Err(trouble) => Err(trouble),
                 Ok((server, data)) => self.result_of(&server, &data, &setup, equal).await,
             };
@@ -286,7 +278,7 @@ impl<'a> Course<'a> {
                     }
                 }
                 Err(Trouble::Unfit(why)) => {
-                    results.say(&format!("{}: skipped: {why}", arm.name));
+                    say(&format!("{}: skipped: {why}", arm.name));
                     self.out.insert(arm.name.clone(), Outcome::Skipped(why));
                 }
                 Err(Trouble::Error(error)) => return Err(error),
@@ -305,7 +297,7 @@ impl<'a> Course<'a> {
         let (cluster, program) = self.cluster(server)?;
         data.execute(cluster, &equal.start).await?;
         let db = cluster.db(setup.via, &data.name)?;
-        program.transactions(self.source, setup, &db, equal.transactions).await?;
+        program.transactions((self.source, setup, &db), equal.transactions).await?;
         let session = cluster.session(&data.name).await?;
         let rows = session.client.simple_query(&equal.query).await.map_err(Error::from)?;
         let answer = rows.iter().find_map(|message| match message {
@@ -316,7 +308,7 @@ impl<'a> Course<'a> {
     }
 
     /// One run of an arm.
-    async fn one(&mut self, place: Turn<'_>, results: &mut dyn Results) -> Result<Result<Outcome, Void>, Error> {
+    async fn one(&mut self, place: Turn<'_>, say: Progress<'_>) -> Result<Result<Outcome, Void>, Error> {
         let Turn { name, arm, block, turn, tries } = place;
         if let Some(outcome) = self.out.get(&arm.name) {
             return Ok(Ok(outcome.clone()));
@@ -328,10 +320,10 @@ impl<'a> Course<'a> {
         let setup = self.source.experiment.setup(arm);
         self.version(arm, &setup).await;
         // Another try has other random numbers, the arms of a block have the same.
-        let seed = self.conditions.seed ^ u64::from(block) ^ (u64::from(tries - 1) << 32);
+        let seed = self.record.conditions.seed ^ u64::from(block) ^ (u64::from(tries - 1) << 32);
         let length = Length { seed, ..self.length() };
         let measured = if self.source.experiment.server {
-            match self.ready(&setup, results).await {
+            match self.ready(&setup, say).await {
                 Err(trouble) => Err(trouble),
                 Ok((server, data)) => self.measure(&server, &data, arm, &setup, length).await,
             }
@@ -347,7 +339,7 @@ impl<'a> Course<'a> {
             }
             // A failed run is a result of the arm; the others are measured.
             Err(Trouble::Error(error @ (Error::Program { .. } | Error::Wrong(_)))) => {
-                results.say(&format!("{name}, turn {turn} of block {block}: {}", error.chain()));
+                say(&format!("{name}, turn {turn} of block {block}: {}", error.chain()));
                 Ok(Ok(Outcome::Error(error.chain())))
             }
             Err(Trouble::Error(error)) => Err(error),
@@ -357,8 +349,8 @@ impl<'a> Course<'a> {
     /// Asks a command for its version, once.
     async fn version(&mut self, arm: &Arm, setup: &Setup) {
         let Some(ask) = &setup.version else { return };
-        if !self.conditions.versions.contains_key(&arm.name) {
-            self.conditions.versions.insert(arm.name.clone(), self.versions.of(ask).await);
+        if !self.record.conditions.versions.contains_key(&arm.name) {
+            self.record.conditions.versions.insert(arm.name.clone(), self.versions.of(ask).await);
         }
     }
 
@@ -382,7 +374,7 @@ impl<'a> Course<'a> {
         let mut beside =
             setup.beside.as_ref().map(|text| command::again_and_again(text, cluster, &control)).transpose()?;
         let mut measures = match &setup.command {
-            None => program.measure(self.source, setup, db, length).await?,
+            None => program.measure((self.source, setup, db), length).await?,
             Some(command) => {
                 command::measure(command, setup, &self.source.experiment, Ground::Server(cluster, db)).await?
             }
@@ -454,17 +446,16 @@ impl<'a> Course<'a> {
 
     /// A quick run is not evidence, so that nothing can make it void.
     fn judged(&self, measures: Measures, why: Option<Void>) -> Result<Outcome, Void> {
-        match why.filter(|_| !self.conditions.quick) {
+        match why.filter(|_| !self.record.conditions.quick) {
             Some(why) => Err(why),
             None => Ok(Outcome::Measured(measures)),
         }
     }
 
     /// The server and the database of a setup, ready for a run.
-    async fn ready(&mut self, setup: &Setup, results: &mut dyn Results) -> Result<(String, Data), Trouble> {
+    async fn ready(&mut self, setup: &Setup, say: Progress<'_>) -> Result<(String, Data), Trouble> {
         let postgres = setup.postgres.as_ref().or(self.request.postgres.as_ref());
         let server = postgres.cloned().unwrap_or_default();
-        let mut say = |line: &str| results.say(line);
         if !self.clusters.contains_key(&server) {
             let cluster = match &self.request.db {
                 Some(_) if postgres.is_some() => {
@@ -472,28 +463,28 @@ impl<'a> Course<'a> {
                     return Err(Trouble::Unfit(why));
                 }
                 Some(db) => Cluster::foreign(db.clone(), self.request.may_change)?,
-                None => Cluster::own(postgres.map(String::as_str), &mut say).await?,
+                None => Cluster::own(postgres.map(String::as_str), say).await?,
             };
             let program = Program::find(cluster.programs()).await?;
             let control = cluster.control().await?;
             let version: String = control.client.query_one("select version()", &[]).await?.get(0);
-            let earlier = self.conditions.servers.insert(server.clone(), version.clone());
+            let earlier = self.record.conditions.servers.insert(server.clone(), version.clone());
             if let Some(earlier) = earlier.filter(|earlier| *earlier != version) {
                 let why = format!("the record was begun with {earlier}, and this is {version}; choose another");
                 return Err(Error::Asked(format!("{why} {}", option("out"))).into());
             }
             let environment = match cluster.is_local() {
-                true => Environment::look(cluster.data(), None, Some(&control.client)).await?,
+                true => Environment::look(cluster.data(), &control.client).await?,
                 false => Environment::of_server(&control.client).await?,
             };
-            self.conditions.environments.insert(server.clone(), environment);
+            self.record.conditions.environments.insert(server.clone(), environment);
             let data = cluster.data();
             let disk = data.map(|data| Machine::look(Some(data), &std::env::temp_dir()).disk);
-            self.conditions.disk = self.conditions.disk.take().or(disk);
-            if !self.conditions.pgbench.contains(&program.version) {
-                let both = [self.conditions.pgbench.as_str(), &program.version];
+            self.record.conditions.disk = self.record.conditions.disk.take().or(disk);
+            if !self.record.conditions.pgbench.contains(&program.version) {
+                let both = [self.record.conditions.pgbench.as_str(), &program.version];
                 let there: Vec<&str> = both.into_iter().filter(|text| !text.is_empty()).collect();
-                self.conditions.pgbench = there.join("; ");
+                self.record.conditions.pgbench = there.join("; ");
             }
             self.clusters.insert(server.clone(), (cluster, program));
         }
@@ -508,7 +499,7 @@ impl<'a> Course<'a> {
             self.host.claim(self.request.change_host)?;
         }
         if setup.via == Some(Via::Veth) {
-            cluster.allow_veth(&mut say).await?;
+            cluster.allow_veth(say).await?;
             program.second_network = cluster.second_network();
         }
         let wal_dir = match (setup.wal_apart, &self.request.wal_dir) {
@@ -520,7 +511,7 @@ impl<'a> Course<'a> {
             (Some(true), dir) => dir.as_deref(),
             (Some(false) | None, _) => None,
         };
-        cluster.place_wal(wal_dir, &mut say).await?;
+        cluster.place_wal(wal_dir, say).await?;
         // A server takes pages that the host sets aside only when it starts.
         if !setup.host.is_empty() && !cluster.is_local() {
             let db = option("db");
@@ -528,16 +519,16 @@ impl<'a> Course<'a> {
             return Err(Trouble::Unfit(why));
         }
         self.host.set(&setup.host, cluster.data(), self.request.change_host)?;
-        cluster.set(&setup.settings, &mut say).await?;
+        cluster.set(&setup.settings, say).await?;
         let key = (server.clone(), data.clone());
         if !self.ready.contains(&key) {
             // Making the data may need more memory than a run.
-            cluster.limit_memory(None, &mut say).await?;
+            cluster.limit_memory(None, say).await?;
             self.source.put_files(cluster.files())?;
-            data.make(cluster, program, self.source, &mut say).await?;
+            data.make(cluster, program, self.source, say).await?;
             self.ready.push(key);
         }
-        cluster.limit_memory(setup.memory_mb, &mut say).await?;
+        cluster.limit_memory(setup.memory_mb, say).await?;
         Ok((server, data))
     }
 
@@ -546,25 +537,25 @@ impl<'a> Course<'a> {
     }
 
     fn length(&self) -> Length {
-        let seconds = self.conditions.seconds;
+        let seconds = self.record.conditions.seconds;
         let warm_up = match self.source.experiment.warm_up {
-            WarmUp::Seconds(warm_up) => Some(if self.conditions.quick { 0.0 } else { warm_up }),
+            WarmUp::Seconds(warm_up) => Some(if self.record.conditions.quick { 0.0 } else { warm_up }),
             WarmUp::Word(WarmUpWord::NeverSteady) => Some(0.0),
             WarmUp::Word(WarmUpWord::Detect) => None,
         };
-        Length { seconds, warm_up, seed: self.conditions.seed }
+        Length { seconds, warm_up, seed: self.record.conditions.seed }
     }
 
     /// Measures once how much pgbench's log takes.
-    async fn log_cost(&mut self, results: &mut dyn Results) -> Result<(), Error> {
+    async fn log_cost(&mut self, say: Progress<'_>) -> Result<(), Error> {
         let arm = self.source.experiment.twice();
         let setup = self.source.experiment.setup(arm);
-        let known = !self.conditions.log_ratios.is_empty();
-        if known || self.conditions.quick || setup.scripts.is_none() || self.out.contains_key(&arm.name) {
+        let known = !self.record.conditions.log_ratios.is_empty();
+        if known || self.record.conditions.quick || setup.scripts.is_none() || self.out.contains_key(&arm.name) {
             return Ok(());
         }
-        results.say("measuring what the log of pgbench takes");
-        let Ok((server, data)) = self.ready(&setup, results).await else { return Ok(()) };
+        say("measuring what the log of pgbench takes");
+        let Ok((server, data)) = self.ready(&setup, say).await else { return Ok(()) };
         let Ok((cluster, program)) = self.cluster(&server) else { return Ok(()) };
         let Ok(db) = cluster.db(setup.via, &data.name) else { return Ok(()) };
         let mut ratios = Vec::new();
@@ -572,64 +563,64 @@ impl<'a> Course<'a> {
             // In every other pair the run with the log comes first.
             let mut rates = [0.0; 2];
             for with_log in [pair % 2 == 1, pair % 2 == 0] {
-                match program.count(self.source, &setup, &db, LOG_COST_SECONDS, with_log).await {
+                match program.count((self.source, &setup, &db), LOG_COST_SECONDS, with_log).await {
                     Ok(Some(tps)) => rates[usize::from(with_log)] = tps,
                     Ok(None) | Err(_) => return Ok(()),
                 }
             }
             ratios.push(rates[1] / rates[0]);
         }
-        self.conditions.log_ratios = ratios;
+        self.record.conditions.log_ratios = ratios;
         Ok(())
     }
 
     /// Measures the mean time of each statement, in runs of their own, because `-r` itself takes time.
-    async fn statements(&mut self, results: &mut dyn Results) -> Result<(), Error> {
+    async fn statements(&mut self, say: Progress<'_>) -> Result<(), Error> {
         if !self.source.experiment.statements {
             return Ok(());
         }
         for arm in &self.source.experiment.arms {
             let setup = self.source.experiment.setup(arm);
-            let known = self.conditions.statements.contains_key(&arm.name);
+            let known = self.record.conditions.statements.contains_key(&arm.name);
             if known || self.out.contains_key(&arm.name) || setup.scripts.is_none() {
                 continue;
             }
-            results.say(&format!("{}: measuring its statements", arm.name));
-            let Ok((server, data)) = self.ready(&setup, results).await else { continue };
+            say(&format!("{}: measuring its statements", arm.name));
+            let Ok((server, data)) = self.ready(&setup, say).await else { continue };
             let Ok((cluster, program)) = self.cluster(&server) else { continue };
             let Ok(db) = cluster.db(setup.via, &data.name) else { continue };
-            if let Ok(summary) = program.statements(self.source, &setup, &db, self.conditions.seconds).await {
-                self.conditions.statements.insert(arm.name.clone(), summary.statements);
+            if let Ok(summary) = program.statements((self.source, &setup, &db), self.record.conditions.seconds).await {
+                self.record.conditions.statements.insert(arm.name.clone(), summary.statements);
             }
         }
         Ok(())
     }
 
-    async fn clean(&mut self, results: &mut dyn Results) -> Result<(), Error> {
+    async fn clean(&mut self, say: Progress<'_>) -> Result<(), Error> {
         if let Some(files) = self.files.take()
             && let Err(Trouble::Error(error)) = lines(&self.source.experiment.cleanup, files.path()).await
         {
-            results.say(&format!("cleanup: {}", error.chain()));
+            say(&format!("cleanup: {}", error.chain()));
         }
         for (server, data) in &self.ready {
             let Some((cluster, _)) = self.clusters.get(server) else { continue };
             if let Err(Trouble::Error(error)) = data.execute(cluster, &self.source.experiment.cleanup).await {
-                results.say(&format!("cleanup: {}", error.chain()));
+                say(&format!("cleanup: {}", error.chain()));
             }
         }
         Ok(())
     }
 
     /// Gives servers and host back what is theirs: all of it, also if a part fails.
-    async fn put_back(&mut self, results: &mut dyn Results) -> Result<(), Error> {
+    async fn put_back(&mut self, say: Progress<'_>) -> Result<(), Error> {
         let mut first = self.host.restore().err();
         for (cluster, _) in self.clusters.values_mut() {
-            let failed = match cluster.reset(&mut |line| results.say(line)).await {
+            let failed = match cluster.reset(say).await {
                 Ok(()) => continue,
                 Err(Trouble::Error(error)) => error,
                 Err(Trouble::Unfit(why)) => Error::Asked(format!("the server has not got back its settings: {why}")),
             };
-            results.say(&failed.chain());
+            say(&failed.chain());
             first = first.or(Some(failed));
         }
         first.map_or(Ok(()), Err)
@@ -637,12 +628,10 @@ impl<'a> Course<'a> {
 
     fn progress(&self, run: &Run, left: usize) -> String {
         let metric = self.source.experiment.metric.metric();
-        let result = match (&run.outcome, run.value(&metric.name)) {
-            (Outcome::Error(why), _) => format!("failed: {why}"),
-            (Outcome::Skipped(why), _) => format!("skipped: {why}"),
-            (Outcome::Void(why), _) => format!("void: {why}"),
-            (Outcome::Measured(_), Some(value)) => format!("{} {value:.1}", metric.name),
-            (Outcome::Measured(_), None) => format!("no {}", metric.name),
+        let result = match (run.outcome.reason(), run.value(&metric.name)) {
+            (Some((word, why)), _) => format!("{word}: {why}"),
+            (None, Some(value)) => format!("{} {value:.1}", metric.name),
+            (None, None) => format!("no {}", metric.name),
         };
         let each = self.begun.elapsed().as_secs_f64() / f64::from(self.made.max(1));
         let seconds = each * f64::from(u32::try_from(left).unwrap_or(u32::MAX));
@@ -651,7 +640,7 @@ impl<'a> Course<'a> {
             _ if seconds < 90.0 => format!("; {seconds:.0} s left"),
             _ => format!("; {:.0} min left", seconds / 60.0),
         };
-        format!("block {} of {}: {}: {result}{left}", run.block, self.conditions.blocks, run.arm)
+        format!("block {} of {}: {}: {result}{left}", run.block, self.record.conditions.blocks, run.arm)
     }
 }
 
@@ -681,6 +670,7 @@ pub(super) fn is_wrong(why: &str) -> bool {
 mod tests {
     use super::*;
     use crate::experiments::commands::Commands;
+    use crate::experiments::conditions::Conditions;
 
     #[test]
     fn a_wrong_result_is_told_from_other_failures() {
@@ -689,26 +679,18 @@ mod tests {
         assert!(!is_wrong("pgbench failed: it ended with exit status: 2"));
     }
 
-    /// Keeps what an experiment says.
-    #[derive(Default)]
-    struct Said {
-        lines: Vec<String>,
-        conditions: Option<Conditions>,
+    /// A record that nothing was measured for, and its directory.
+    fn planned(source: &Source, request: &Request) -> (TempDir, Record) {
+        let dir = tempfile::tempdir().unwrap();
+        let conditions = Conditions::planned(source, request);
+        let (_, record) = Record::open(source, request, conditions, Some(dir.path()), Vec::new()).unwrap();
+        (dir, record)
     }
 
-    impl Results for Said {
-        fn keep(&mut self, conditions: &Conditions, _runs: &[Run]) -> Result<(), Error> {
-            self.conditions = Some(conditions.clone());
-            Ok(())
-        }
-
-        fn say(&mut self, line: &str) {
-            self.lines.push(line.to_owned());
-        }
-    }
-
-    /// Runs two commands for one block each, in a course that `void` disturbs.
-    async fn course(void: impl FnMut(u32) -> Option<Void> + Send + 'static) -> (Result<(), Error>, Vec<Run>, Said) {
+    /// Runs two commands for one block each, in a course that `void` disturbs. Returns what it has said, too.
+    async fn course(
+        void: impl FnMut(u32) -> Option<Void> + Send + 'static,
+    ) -> (Result<(), Error>, Record, Vec<String>) {
         course_of("true", "true", void).await
     }
 
@@ -716,27 +698,31 @@ mod tests {
         a: &str,
         b: &str,
         void: impl FnMut(u32) -> Option<Void> + Send + 'static,
-    ) -> (Result<(), Error>, Vec<Run>, Said) {
+    ) -> (Result<(), Error>, Record, Vec<String>) {
         let source = Source::of_commands(&Commands { shell: true, ..Commands::new(a, b) }).unwrap();
         let request = Request { blocks: Some(1), ..Request::default() };
-        let mut course = Course::new(&source, &request, Conditions::planned(&source, &request));
+        let (dir, mut record) = planned(&source, &request);
+        let mut course = Course::new(&source, &request, &mut record, dir.path());
         course.disturb = Some(Box::new(void));
-        let (mut runs, mut said) = (Vec::new(), Said::default());
-        let ended = Box::pin(course.all(&mut runs, &mut said)).await;
-        (ended, runs, said)
+        let mut said = Vec::new();
+        let ended = Box::pin(course.all(&mut |line| said.push(line.to_owned()))).await;
+        if ended.is_ok() {
+            assert_eq!(Record::read(dir.path()).unwrap(), record, "what is kept");
+        }
+        (ended, record, said)
     }
 
     #[tokio::test]
     async fn a_disturbed_run_is_repeated_until_the_machine_is_too_noisy() {
         let once = |made| (made == 1).then(|| Void::Disturbed("steal".to_owned()));
-        let (ended, runs, said) = course(once).await;
+        let (ended, Record { runs, conditions, .. }, said) = course(once).await;
         ended.unwrap();
-        assert_eq!((runs.len(), said.conditions.unwrap().voids), (3, 1));
-        assert!(said.lines.iter().any(|line| line.ends_with("void, run again: steal")), "{:?}", said.lines);
+        assert_eq!((runs.len(), conditions.voids), (3, 1));
+        assert!(said.iter().any(|line| line.ends_with("void, run again: steal")), "{:?}", said);
 
-        let (ended, runs, said) = course(|_| Some(Void::Disturbed("steal".to_owned()))).await;
+        let (ended, Record { runs, .. }, said) = course(|_| Some(Void::Disturbed("steal".to_owned()))).await;
         assert!(matches!(ended, Err(Error::Noisy(why)) if why == "steal"));
-        assert!(runs.is_empty() && said.lines.len() == 3, "as many as planned: {:?}", said.lines);
+        assert!(runs.is_empty() && said.len() == 3, "as many as planned: {:?}", said);
     }
 
     #[tokio::test]
@@ -744,16 +730,12 @@ mod tests {
         // In two courses, so that it has its turn before the other and after it.
         let says = "echo '{\"wall_seconds\": 5.0}'";
         for (a, b) in [(says, "true"), ("true", says)] {
-            let (ended, runs, said) = course_of(a, b, |_| None).await;
+            let (ended, Record { runs, .. }, said) = course_of(a, b, |_| None).await;
             ended.unwrap();
             let values = |arm: &str| runs.iter().find(|run| run.arm == arm).unwrap().value("wall_seconds");
             let of = |command: &str| (command == says).then_some(5.0);
             assert_eq!(["a", "b", "again"].map(values), [of(a), of(b), of(a)], "{runs:?}");
-            assert!(
-                said.lines.iter().any(|line| line.contains("void: the last line of its output")),
-                "{:?}",
-                said.lines
-            );
+            assert!(said.iter().any(|line| line.contains("void: the last line of its output")), "{:?}", said);
         }
     }
 
@@ -770,10 +752,9 @@ mod tests {
         };
         let source = Source::of_commands(&commands).unwrap();
         let request = Request { blocks: Some(1), ..Request::default() };
-        let mut course = Course::new(&source, &request, Conditions::planned(&source, &request));
-        let (mut runs, mut said) = (Vec::new(), Said::default());
-        Box::pin(course.all(&mut runs, &mut said)).await.unwrap();
-        assert_eq!(runs.len(), 3, "{runs:?}");
+        let (records, mut record) = planned(&source, &request);
+        Box::pin(Course::new(&source, &request, &mut record, records.path()).all(&mut |_| {})).await.unwrap();
+        assert_eq!(record.runs.len(), 3, "{record:?}");
         let words = std::fs::read_to_string(&log).unwrap();
         let words: Vec<&str> = words.lines().collect();
         assert!(words.chunks(2).all(|pair| pair[0] == "prepare" && pair[1] != "prepare"), "{words:?}");
@@ -781,20 +762,18 @@ mod tests {
         assert_eq!([words[1], words[3], words[5], words[7]], ["a", "b", "a", "b"]);
         let failing = Commands { prepare: Some("exit 3".to_owned()), ..Commands::new("true", "true") };
         let source = Source::of_commands(&failing).unwrap();
-        let mut course = Course::new(&source, &request, Conditions::planned(&source, &request));
-        let mut runs = Vec::new();
-        Box::pin(course.all(&mut runs, &mut said)).await.unwrap();
-        let Outcome::Error(why) = &runs[0].outcome else { panic!("{runs:?}") };
+        let (records, mut record) = planned(&source, &request);
+        Box::pin(Course::new(&source, &request, &mut record, records.path()).all(&mut |_| {})).await.unwrap();
+        let Outcome::Error(why) = &record.runs[0].outcome else { panic!("{record:?}") };
         assert_eq!(why, "the preparation of the run failed: it ended with exit status: 3");
     }
 
     #[tokio::test]
     async fn a_run_that_its_arm_makes_void_is_repeated_twice_and_left_out() {
-        let (ended, runs, said) = course(|_| Some(Void::Unfit("slow client".to_owned()))).await;
+        let (ended, Record { runs, conditions, .. }, _) = course(|_| Some(Void::Unfit("slow client".to_owned()))).await;
         ended.unwrap();
         let void = Outcome::Void("slow client".to_owned());
         assert!(runs.len() == 3 && runs.iter().all(|run| run.outcome == void), "{runs:?}");
-        let conditions = said.conditions.unwrap();
         assert_eq!((conditions.voids, conditions.saturated), (0, 3 * TRIES_MAX));
     }
 }

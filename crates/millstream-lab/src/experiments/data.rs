@@ -7,6 +7,7 @@ use super::files::Source;
 use super::program::Program;
 use crate::error::Error;
 use crate::limits::INIT_SECONDS_MAX;
+use millstream_local::Progress;
 use millstream_pg::{quote_identifier, quote_literal};
 
 /// Vacuums the tables of pgbench and empties the one that grows, so that every run starts alike.
@@ -43,7 +44,7 @@ impl Data {
         cluster: &Cluster,
         program: &Program,
         source: &Source,
-        progress: &mut (dyn FnMut(&str) + Send),
+        progress: Progress<'_>,
     ) -> Result<(), Trouble> {
         let control = cluster.control().await?;
         let sql = "select shobj_description(oid, 'pg_database') from pg_database where datname = $1";

@@ -15,23 +15,18 @@ use std::path::PathBuf;
 pub const AGAIN: &str = "again";
 
 /// A question, and how it is answered. Field names are the words of the file; `docs/lab.md` describes them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Experiment {
     /// Its name: that of its file.
-    #[serde(default)]
     pub name: String,
     /// What is asked, as a sentence.
-    #[serde(default)]
     pub question: String,
     /// What the author expects, and why; empty if that is not said.
-    #[serde(default)]
     pub expected: String,
     /// How to read the result; empty if that is not said.
-    #[serde(default)]
     pub read: String,
     /// The metric that decides.
-    #[serde(default = "tps")]
     pub metric: ChosenMetric,
     /// The smallest difference that matters, in percent.
     #[serde(default = "five")]
@@ -40,95 +35,82 @@ pub struct Experiment {
     #[serde(default = "ten")]
     pub blocks: u32,
     /// Seconds of a run, with its warm-up.
-    #[serde(default)]
     pub seconds: u32,
     /// The first seconds of a run that do not count.
-    #[serde(default)]
     pub warm_up: WarmUp,
     /// Runs of each arm before the first block, which do not count.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_zero")]
     pub warm_up_runs: u32,
     /// The arm that has a second turn in each block, to see the noise. Absent: the first.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub again: Option<String>,
     /// Whether the runs need a PostgreSQL. Commands may not.
     #[serde(default = "yes")]
     pub server: bool,
     /// Values that a user may choose, by their names: `{NAME}` in the file stands for one.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "plain_text::map")]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "plain_text::map")]
     pub values: BTreeMap<String, String>,
     /// Those of them that are others in a quick run.
-    #[serde(default, skip_serializing, deserialize_with = "plain_text::map")]
+    #[serde(skip_serializing, deserialize_with = "plain_text::map")]
     pub quick: BTreeMap<String, String>,
     /// Files beside the experiment that its commands find in `LAB_DIR`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
     /// The data that pgbench makes.
-    #[serde(default)]
     pub data: Data,
     /// SQL statements before every run, after the tables are vacuumed. A line that begins with `!` is a shell command.
-    #[serde(default)]
     pub reset: Vec<String>,
     /// As `reset`, once before the first run, in each database.
-    #[serde(default)]
     pub setup: Vec<String>,
     /// As `reset`, once after the last run.
-    #[serde(default)]
     pub cleanup: Vec<String>,
     /// A query that every arm of a group must answer alike after the same transactions from the same start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub equal: Option<Equal>,
     /// Also measure the mean time of each statement, in runs of their own.
-    #[serde(default)]
     pub statements: bool,
     /// Whether values of the metric add up, as the times of a packet do. Then a report shows by how much an arm differs
     /// from the first of its group, not how many times the first it is.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub adds_up: bool,
     /// Metrics that a report shows besides the usual ones.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub show: Vec<ChosenMetric>,
     /// Series of the recorder that the record keeps besides the usual ones, by the beginning of their names.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub record: Vec<String>,
     /// What a guest needs, if the experiment runs in a guest alone.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub guest: Option<GuestNeeds>,
     /// How every arm is run, unless it says otherwise.
-    #[serde(default)]
     pub run: Setup,
     /// What is compared.
-    #[serde(default, rename = "arm")]
+    #[serde(rename = "arm")]
     pub arms: Vec<Arm>,
     /// Times that are differences of two arms.
-    #[serde(default, rename = "split", skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "split", skip_serializing_if = "Vec::is_empty")]
     pub splits: Vec<Split>,
 }
 
 /// The data that `pgbench -i` makes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct Data {
     /// Scale factor: 100,000 accounts each. 0: no tables of pgbench.
-    #[serde(default)]
     pub scale: u32,
     /// SQL files beside the experiment that are run after the tables are made, before the first run.
-    #[serde(default)]
     pub files: Vec<String>,
 }
 
 /// What a guest needs for an experiment that would change the machine on which it runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct GuestNeeds {
     /// Modules of the kernel in the order in which they are loaded, each with its parameters.
-    #[serde(default)]
     pub modules: Vec<String>,
     /// Programs, with their libraries, and other files.
-    #[serde(default)]
     pub files: Vec<PathBuf>,
     /// Shell lines that come before the experiment.
-    #[serde(default)]
     pub setup: String,
 }
 
@@ -278,10 +260,6 @@ impl Default for WarmUp {
     fn default() -> Self {
         Self::Seconds(0.0)
     }
-}
-
-fn tps() -> ChosenMetric {
-    ChosenMetric::of(&METRICS[0])
 }
 
 fn is_zero(count: &u32) -> bool {

@@ -101,11 +101,11 @@ impl Log {
         let seconds = end - from;
         let lines = || self.lines.iter().filter(|line| line.end >= from);
         let times = || lines().filter_map(|line| if let Done::After(us) = line.done { Some(us) } else { None });
-        let count = |of: &dyn Fn(&Line) -> bool| number(lines().filter(|line| of(line)).count());
-        let (done, scheduled) = (number(times().count()), number(lines().count()));
+        let count = |of: &dyn Fn(&Line) -> bool| lines().filter(|line| of(line)).count() as f64;
+        let (done, scheduled) = (times().count() as f64, lines().count() as f64);
         let failed = count(&|line| line.done == Done::Failed);
         let skipped = count(&|line| line.done == Done::Skipped);
-        let late = limit_ms.map_or(0.0, |ms| number(times().filter(|us| *us > ms * 1e3).count()));
+        let late = limit_ms.map_or(0.0, |ms| times().filter(|us| *us > ms * 1e3).count() as f64);
         let mut put = |name: &str, value: f64| measures.values.insert(name.to_owned(), value);
         put("transactions", done);
         put("seconds", seconds);
@@ -121,7 +121,8 @@ impl Log {
             // pgbench skips a transaction that cannot end within the limit any more, and logs no time for it: it would
             // have taken at least the limit.
             let skipped = lines().filter(|line| line.done == Done::Skipped).filter_map(|_| Some(limit_ms? * 1e3));
-            let durations = durations(times().chain(skipped));
+            let mut durations = Durations::new();
+            times().chain(skipped).for_each(|us| durations.record_us(us));
             for (name, percent) in PERCENTILES {
                 put(name, durations.percentile_ms(*percent));
             }
@@ -131,7 +132,7 @@ impl Log {
         let sent = lines().filter(|line| matches!(line.done, Done::After(_)));
         let lags: Vec<f64> = sent.filter_map(|line| line.lag_us).collect();
         if !lags.is_empty() {
-            put("lag_ms", lags.iter().sum::<f64>() / number(lags.len()) / 1e3);
+            put("lag_ms", lags.iter().sum::<f64>() / lags.len() as f64 / 1e3);
         }
         let per_second = self.per_second();
         let skip = whole(self.warm_up.ceil());
@@ -179,21 +180,9 @@ pub(crate) fn parse_line(line: &str) -> Option<Line> {
     Some(Line { end: seconds + micros / 1e6, script, done, lag_us })
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "microseconds of a transaction")]
-fn durations(times: impl Iterator<Item = f64>) -> Durations {
-    let mut durations = Durations::new();
-    times.for_each(|us| durations.record_ns((us * 1e3) as u64));
-    durations
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds of a run")]
+#[expect(clippy::cast_possible_truncation, reason = "seconds of a run")]
 fn whole(seconds: f64) -> usize {
     seconds.max(0.0) as usize
-}
-
-#[expect(clippy::cast_precision_loss, reason = "transactions of a run")]
-fn number(count: usize) -> f64 {
-    count as f64
 }
 
 #[cfg(test)]

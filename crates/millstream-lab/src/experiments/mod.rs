@@ -42,7 +42,7 @@ pub(crate) use command::{PGBENCH, run_to_end};
 pub use commands::Commands;
 pub use compare::{Difference, Differences, compare};
 pub use conditions::{Conditions, Request};
-pub use course::{Ended, Results, run};
+pub use course::{Ended, run};
 pub use experiment::{AGAIN, Data, Equal, Experiment, GuestNeeds, Split, WarmUp, WarmUpWord};
 pub use files::Source;
 pub(crate) use log::{Done, Line, parse_line};

@@ -1,6 +1,6 @@
 //! Planted limiters: whether the limiter that an arm was made to have was named.
 
-use crate::core::{Limited, Limiter};
+use crate::core::{Limited, Limiter, groups};
 use crate::limits::FLUSH_SLOW_MS;
 use serde::Serialize;
 
@@ -21,15 +21,10 @@ impl Planted {
     pub(super) fn of(limiter: Limiter, found: &[Limited], flush_us: Option<f64>) -> Self {
         let count = |by: Limiter| found.iter().filter(|one| one.by == by).count();
         let name = limiter.name();
-        let mut others: Vec<Limiter> = Vec::new();
-        for one in found.iter().map(|one| one.by).filter(|by| *by != limiter) {
-            if !others.contains(&one) {
-                others.push(one);
-            }
-        }
         let all = found.len();
-        let said = |by: &Limiter| format!("{} in {} of {all} runs", by.name(), count(*by));
-        let others = others.iter().map(said).collect::<Vec<_>>().join(", ");
+        let others = groups(found.iter().map(|one| (one.by, one))).into_iter().filter(|(by, _)| *by != limiter);
+        let said = others.map(|(by, runs)| format!("{} in {} of {all} runs", by.name(), runs.len()));
+        let others = said.collect::<Vec<_>>().join(", ");
         let fast = flush_us.filter(|us| limiter == Limiter::Disk && *us < FLUSH_SLOW_MS * 1e3);
         let (right, sentence) = match (2 * count(limiter) > all, fast) {
             _ if found.is_empty() => (None, format!("{name}: not seen, because no good run was recorded")),

@@ -1,6 +1,6 @@
 //! The real pgbench: finds it, and runs it as a process.
 
-use super::arm::{BUILTIN, Protocol, Setup, Via};
+use super::arm::{BUILTIN, Setup, Via, word};
 use super::cluster::Trouble;
 use super::command::{self, PGBENCH};
 use super::files::Source;
@@ -11,12 +11,13 @@ use crate::core::statistics::WarmUp;
 use crate::core::{Measures, libpq};
 use crate::error::Error;
 use crate::limits::{LOG_FILES_MAX, RUN_SLACK};
-use millstream_host::{Command, Ended, Sandbox};
+use millstream_host::{Command, Ended, Measured, Sandbox};
 use millstream_pg::ConnInfo;
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::Weak;
+use tempfile::TempDir;
 
 /// pgbench beside a server.
 #[derive(Debug, Clone)]
@@ -27,6 +28,9 @@ pub(crate) struct Program {
     /// Where it runs if the server is reached from there.
     pub(crate) second_network: Weak<Sandbox>,
 }
+
+/// What pgbench runs: the scripts of an experiment as a setup says, in a database.
+pub(crate) type Load<'a> = (&'a Source, &'a Setup, &'a ConnInfo);
 
 /// How long a run is, and with which random numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,7 +54,8 @@ impl Program {
         let asked = Command::new(&path).arg("--version").run(RUN_SLACK).await.and_then(Ended::succeeded);
         let hint = "install PostgreSQL with its contrib programs (Debian and Ubuntu: postgresql-15), or name another \
                     one in an experiment with postgres = \"DIRECTORY\"; a downloaded PostgreSQL has no pgbench";
-        let ended = asked.map_err(|error| Error::missing("pgbench", error.to_string(), hint.to_owned()))?;
+        let missing = |why| Error::Missing { tool: "pgbench", why, hint: hint.to_owned() };
+        let ended = asked.map_err(|error| missing(error.to_string()))?;
         Ok(Self { path, version: ended.stdout.trim().to_owned(), second_network: Weak::new() })
     }
 
@@ -60,26 +65,34 @@ impl Program {
             Some(network) if via == Via::Veth => network.command(0, &self.path),
             _ => Command::new(&self.path),
         };
-        libpq::lead(&mut command, db, false);
+        libpq::lead(&mut command, db);
         command
     }
 
-    /// Runs the scripts of a setup for a time and reads the log.
-    pub(crate) async fn measure(
+    /// Runs pgbench to its end as a setup says, with more options. Returns the directory of its log, too.
+    async fn run(
         &self,
-        source: &Source,
-        setup: &Setup,
-        db: &ConnInfo,
-        length: Length,
-    ) -> Result<Measures, Trouble> {
+        (source, setup, db): Load<'_>,
+        seconds: u32,
+        with_log: bool,
+        options: &[&str],
+    ) -> Result<(Measured, TempDir), Trouble> {
         let dir = scratch::for_a_run()?;
         let mut command = self.command(db, setup.via.unwrap_or_default());
         self.arguments(&mut command, source, setup, dir.path())?;
+        if with_log {
+            command.args(["-P", "1", "-l", "--log-prefix"]).arg(dir.path().join("log"));
+        }
+        let measured = command::pgbench(command.args(options).arg(&db.dbname), seconds).await?;
+        Ok((measured, dir))
+    }
+
+    /// Runs the scripts of a setup for a time and reads the log.
+    pub(crate) async fn measure(&self, load: Load<'_>, length: Length) -> Result<Measures, Trouble> {
+        let (_, setup, _) = load;
         let seed = u32::try_from(length.seed % u64::from(u32::MAX)).unwrap_or(1);
-        command.args(["-T", &length.seconds.to_string(), "--random-seed", &seed.to_string()]);
-        command.args(["-P", "1", "-l", "--log-prefix"]).arg(dir.path().join("log"));
-        command.arg(&db.dbname);
-        let measured = command::pgbench(&mut command, length.seconds).await?;
+        let options = ["-T", &length.seconds.to_string(), "--random-seed", &seed.to_string()];
+        let (measured, dir) = self.run(load, length.seconds, true, &options).await?;
         let mut log = Log::new(length.warm_up.unwrap_or(0.0));
         for path in logs(dir.path())? {
             let file = File::open(&path).map_err(Error::io("read", &path))?;
@@ -97,16 +110,12 @@ impl Program {
             measures.notes.push("the run never became steady, so all of it counts".to_owned());
         }
         let summary = Summary::parse(&measured.ended.stdout, setup);
-        let mut put = |name: &str, value: Option<f64>| {
-            value.map(|value| measures.values.insert(name.to_owned(), value));
-        };
-        put("connect_ms", summary.connect_ms);
-        put("client_cpu_seconds", measured.cpu_seconds);
-        put("client_share", measured.cpu_seconds.map(|cpu| cpu / measured.wall_seconds / f64::from(setup.threads())));
-        if let Some(rows) = setup.rows() {
-            let rate = measures.values.get("tps").map(|tps| tps * rows);
-            rate.map(|rate| measures.values.insert("rows_per_second".to_owned(), rate));
-        }
+        measures.set("connect_ms", summary.connect_ms);
+        measures.set("client_cpu_seconds", measured.cpu_seconds);
+        let share = measured.cpu_seconds.map(|cpu| cpu / measured.wall_seconds / f64::from(setup.threads()));
+        measures.set("client_share", share);
+        let rate = setup.rows().zip(measures.values.get("tps")).map(|(rows, tps)| tps * rows);
+        measures.set("rows_per_second", rate);
         if !measures.values.contains_key("tps") {
             let why = "pgbench finished no transaction in the measured time".to_owned();
             return Err(Error::Program { program: PGBENCH, why }.into());
@@ -117,66 +126,32 @@ impl Program {
     /// Transactions per second, as pgbench counts them, with or without its log.
     pub(crate) async fn count(
         &self,
-        source: &Source,
-        setup: &Setup,
-        db: &ConnInfo,
+        (source, setup, db): Load<'_>,
         seconds: u32,
         with_log: bool,
     ) -> Result<Option<f64>, Trouble> {
-        let dir = scratch::for_a_run()?;
-        let mut command = self.command(db, setup.via.unwrap_or_default());
         let all = Setup { rate: None, latency_limit_ms: None, ..setup.clone() };
-        self.arguments(&mut command, source, &all, dir.path())?;
-        command.args(["-T", &seconds.to_string()]);
-        if with_log {
-            command.args(["-P", "1", "-l", "--log-prefix"]).arg(dir.path().join("log"));
-        }
-        let measured = command::pgbench(command.arg(&db.dbname), seconds).await?;
+        let (measured, _) = self.run((source, &all, db), seconds, with_log, &["-T", &seconds.to_string()]).await?;
         Ok(Summary::parse(&measured.ended.stdout, setup).tps)
     }
 
     /// Mean milliseconds of each statement of a setup's scripts.
-    pub(crate) async fn statements(
-        &self,
-        source: &Source,
-        setup: &Setup,
-        db: &ConnInfo,
-        seconds: u32,
-    ) -> Result<Summary, Trouble> {
-        let dir = scratch::for_a_run()?;
-        let mut command = self.command(db, setup.via.unwrap_or_default());
-        self.arguments(&mut command, source, setup, dir.path())?;
-        command.args(["-r", "-T", &seconds.to_string()]).arg(&db.dbname);
-        let measured = command::pgbench(&mut command, seconds).await?;
-        Ok(Summary::parse(&measured.ended.stdout, setup))
+    pub(crate) async fn statements(&self, load: Load<'_>, seconds: u32) -> Result<Summary, Trouble> {
+        let (measured, _) = self.run(load, seconds, false, &["-r", "-T", &seconds.to_string()]).await?;
+        Ok(Summary::parse(&measured.ended.stdout, load.1))
     }
 
     /// Runs a number of transactions of one client, the same ones for the same seed.
-    pub(crate) async fn transactions(
-        &self,
-        source: &Source,
-        setup: &Setup,
-        db: &ConnInfo,
-        count: u32,
-    ) -> Result<(), Trouble> {
-        let dir = scratch::for_a_run()?;
+    pub(crate) async fn transactions(&self, (source, setup, db): Load<'_>, count: u32) -> Result<(), Trouble> {
         let one = Setup { clients: None, threads: None, rate: None, latency_limit_ms: None, ..setup.clone() };
-        let mut command = self.command(db, setup.via.unwrap_or_default());
-        self.arguments(&mut command, source, &one, dir.path())?;
-        command.args(["-t", &count.to_string(), "--random-seed", "1"]).arg(&db.dbname);
-        command::pgbench(&mut command, 0).await?;
+        self.run((source, &one, db), 0, false, &["-t", &count.to_string(), "--random-seed", "1"]).await?;
         Ok(())
     }
 
     /// The arguments that a setup stands for. Writes its scripts into `dir`.
     fn arguments(&self, command: &mut Command, source: &Source, setup: &Setup, dir: &Path) -> Result<(), Error> {
         command.args(["-n", "-c", &setup.clients().to_string(), "-j", &setup.threads().to_string()]);
-        let protocol = match setup.protocol.unwrap_or_default() {
-            Protocol::Simple => "simple",
-            Protocol::Extended => "extended",
-            Protocol::Prepared => "prepared",
-        };
-        command.args(["-M", protocol]);
+        command.args(["-M", &word(setup.protocol.unwrap_or_default())]);
         if setup.connect == Some(true) {
             command.arg("-C");
         }

@@ -1,5 +1,6 @@
 //! A record of an experiment: its conditions and every run, as a file.
 
+use super::arm::Arm;
 use super::conditions::{Conditions, Request};
 use super::experiment::{AGAIN, Experiment};
 use super::files::Source;
@@ -72,7 +73,7 @@ impl Record {
     ///
     /// # Errors
     /// Errors of the disk.
-    pub fn write(&self, dir: &Path) -> Result<PathBuf, Error> {
+    pub fn write(&self, dir: &Path) -> Result<(), Error> {
         let text = serde_json::to_string_pretty(self).map_err(|error| Error::Wrong(error.to_string()))?;
         record_file::write(&(text + "\n"), dir)
     }
@@ -120,23 +121,14 @@ impl Record {
             found.conditions.steal_percent_max = earlier.steal_percent_max.max(conditions.steal_percent_max);
             found.conditions.blocks = found.finished_blocks().max(conditions.blocks);
             // What could not be run may be possible now, for example with another option.
-            let kept: Vec<Vec<&str>> = source
-                .experiment
-                .chains()
-                .iter()
-                .map(|chain| chain.iter().map(|arm| arm.name.as_str()).collect())
-                .collect();
-            let measured: Vec<(u32, String)> = found
-                .runs
-                .iter()
-                .filter(|run| run.measures().is_some())
-                .map(|run| (run.block, run.arm.clone()))
-                .collect();
+            let chains = source.experiment.chains();
+            let good = found.runs.iter().filter(|run| run.measures().is_some());
+            let measured: Vec<(u32, String)> = good.map(|run| (run.block, run.arm.clone())).collect();
             found.runs.retain(|run| {
-                let chain = kept.iter().find(|chain| chain.contains(&run.arm.as_str()));
-                let is_with = |(block, arm): &(u32, String)| {
-                    *block == run.block && chain.is_some_and(|chain| chain.contains(&arm.as_str()))
-                };
+                let holds = |chain: &&Vec<&Arm>, name: &String| chain.iter().any(|arm| arm.name == *name);
+                let chain = chains.iter().find(|chain| holds(chain, &run.arm));
+                let is_with =
+                    |(block, arm): &(u32, String)| *block == run.block && chain.is_some_and(|all| holds(&all, arm));
                 !matches!(run.outcome, Outcome::Skipped(_)) || measured.iter().any(is_with)
             });
             return Ok((dir.to_owned(), found));

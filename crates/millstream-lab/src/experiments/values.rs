@@ -35,8 +35,7 @@ impl Selection {
         let Ok(Tables { mut values, quick }) = toml::from_str::<Tables>(text) else {
             return Ok((text.to_owned(), BTreeMap::new()));
         };
-        let known: Vec<String> = values.keys().cloned().collect();
-        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        let known: Vec<&str> = values.keys().map(String::as_str).collect();
         if let Some(other) = quick.keys().chain(self.values.keys()).find(|name| !known.contains(&name.as_str())) {
             return Err(match known.is_empty() {
                 true => format!("it has no values to choose, so no {other:?}"),

@@ -108,7 +108,7 @@ fn found(file: &Path, root: Option<&Path>) -> Result<PathBuf, Error> {
     found.ok_or_else(|| {
         let hint =
             format!("unpack its package below a directory, with dpkg -x, and name that by {}", option("guest-root"));
-        Error::missing("the experiment in a guest", format!("there is no {}", file.display()), hint)
+        Error::Missing { tool: "the experiment in a guest", why: format!("there is no {}", file.display()), hint }
     })
 }
 
@@ -161,7 +161,7 @@ async fn directories(bin: &Path) -> Result<Vec<PathBuf>, Error> {
 
 fn no_postgres(why: String) -> Error {
     let hint = format!("on Debian: apt install postgresql; or name another by {}", option("postgres"));
-    Error::missing("PostgreSQL", why, hint)
+    Error::Missing { tool: "PostgreSQL", why, hint }
 }
 
 /// The libraries that programs load, and the loader. A program that is linked statically has none.

@@ -1,6 +1,7 @@
 //! The programs of this machine that make guests.
 
 use crate::error::Error;
+use millstream_host::in_path;
 use std::path::PathBuf;
 
 /// The machine.
@@ -37,12 +38,7 @@ fn missing(absent: &[(&'static str, &'static str)]) -> Error {
     let names: Vec<&str> = absent.iter().map(|(name, _)| *name).collect();
     let packages: Vec<&str> = absent.iter().map(|(_, package)| *package).collect();
     let why = format!("not in PATH: {}", names.join(", "));
-    Error::missing("a guest", why, format!("on Debian: apt install {}", packages.join(" ")))
-}
-
-fn in_path(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file())
+    Error::Missing { tool: "a guest", why, hint: format!("on Debian: apt install {}", packages.join(" ")) }
 }
 
 #[cfg(test)]

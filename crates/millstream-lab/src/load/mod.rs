@@ -23,11 +23,11 @@ use stream::Ledger;
 /// after it, as `NAME.json`. If `lanes` is not 0, the first wave is also written for so many connections of COPY.
 ///
 /// # Errors
-/// [`Error::Range`] for a number that is out of its range; errors of the disk.
+/// [`Error::Asked`] for a number that is out of its range; errors of the disk.
 pub fn write_streams(set: &DataSet, streams: &[(String, Stream)], lanes: u16, dir: &Path) -> Result<(), Error> {
     let range = |name, given, min, max| match (min..=max).contains(&given) {
         true => Ok(()),
-        false => Err(Error::Range { name, given, min, max }),
+        false => Err(Error::range(name, given, min, max)),
     };
     range("the number of documents", set.documents, 1, DOCUMENTS_MAX)?;
     range("a document's size", set.document_bytes as u64, DOCUMENT_BYTES_MIN as u64, DOCUMENT_BYTES_MAX as u64)?;

@@ -132,9 +132,9 @@ impl FromStr for Stream {
         let numbers = numbers.map_err(|_| wrong())?;
         let part = |from, to, of| Part { from, to, of };
         let (version, picks) = match (kind, numbers.as_slice()) {
-            ("wave", [version]) => (*version, Picks::Each { order: u32::try_from(*version).map_err(|_| wrong())? }),
-            ("wave", [version, order]) => {
-                (*version, Picks::Each { order: u32::try_from(*order).map_err(|_| wrong())? })
+            ("wave", [version] | [version, _]) => {
+                let order = u32::try_from(*numbers.last().unwrap_or(version)).map_err(|_| wrong())?;
+                (*version, Picks::Each { order })
             }
             ("every", [version, nth]) if *nth > 0 => (*version, Picks::OneOf(*nth)),
             ("hot", [version, keys]) if *keys > 0 => (*version, Picks::Hot(*keys)),

@@ -51,7 +51,6 @@ struct Section {
 struct Ground {
     mounts: Vec<Mount>,
     data: Option<PathBuf>,
-    wal: Option<PathBuf>,
     /// The server's process, or our own: for control groups.
     process: String,
 }
@@ -67,26 +66,25 @@ const SECTIONS: &[Section] = &[
 ];
 
 impl Environment {
-    /// Examines this machine and the server. `data` is the server's data directory, if it is on this machine, and `wal`
-    /// that of its WAL, if it lies elsewhere.
+    /// Examines this machine and the server. `data` is the server's data directory, if it is on this machine.
     ///
     /// # Errors
     /// The server's.
-    pub async fn look(data: Option<&Path>, wal: Option<&Path>, client: Option<&Client>) -> Result<Self, Error> {
+    pub async fn look(data: Option<&Path>, client: &Client) -> Result<Self, Error> {
+        let mut environment = Self::of_server(client).await?;
+        environment.add_machine(data);
+        Ok(environment)
+    }
+
+    fn add_machine(&mut self, data: Option<&Path>) {
         let ground = Ground {
             mounts: mounts(),
             data: data.map(Path::to_owned),
-            wal: wal.map(Path::to_owned).or_else(|| Some(data?.join("pg_wal"))),
             process: data.and_then(cgroup::server_process).unwrap_or_else(|| "self".to_owned()),
         };
-        let mut environment = match client {
-            Some(client) => Self::of_server(client).await?,
-            None => Self::default(),
-        };
         for section in SECTIONS {
-            environment.add(section.name, (section.read)(&ground));
+            self.add(section.name, (section.read)(&ground));
         }
-        Ok(environment)
     }
 
     /// Examines a server on another machine.
@@ -164,9 +162,10 @@ mod tests {
         assert!(difference(&a, &a).is_empty());
     }
 
-    #[tokio::test]
-    async fn this_machine_is_described_and_survives_a_record() {
-        let found = Environment::look(Some(Path::new("/")), None, None).await.unwrap();
+    #[test]
+    fn this_machine_is_described_and_survives_a_record() {
+        let mut found = Environment::default();
+        found.add_machine(Some(Path::new("/")));
         assert!(found.sections["kernel"].contains_key("release") && found.sections["processor"].contains_key("online"));
         assert!(found.sections["memory"].contains_key("vm.swappiness"), "{found:?}");
         let text = serde_json::to_string(&found).unwrap();

@@ -1,7 +1,7 @@
 //! Section `processor`: model, number, SMT, governor, NUMA nodes and virtualisation.
 
 use super::{Facts, Section, facts};
-use millstream_host::kernel::file::{text, word};
+use millstream_host::kernel::file::{text, value, word};
 use std::collections::BTreeSet;
 use std::fs;
 
@@ -12,8 +12,8 @@ pub(super) const SECTION: Section = Section {
         let system = |file: &str| word(format!("/sys/devices/system/{file}"));
         let mut found = facts([
             ("architecture", Some(std::env::consts::ARCH.to_owned())),
-            ("model", line(&cpuinfo, "model name").map(str::to_owned)),
-            ("microcode", line(&cpuinfo, "microcode").map(str::to_owned)),
+            ("model", value(&cpuinfo, "model name").map(str::to_owned)),
+            ("microcode", value(&cpuinfo, "microcode").map(str::to_owned)),
             ("online", system("cpu/online")),
             ("isolated", system("cpu/isolated")),
             ("smt_active", system("cpu/smt/active")),
@@ -31,12 +31,6 @@ pub(super) const SECTION: Section = Section {
     },
 };
 
-/// The value of the first line `name : value`.
-fn line<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    let mut pairs = text.lines().filter_map(|line| line.split_once(':'));
-    pairs.find(|(found, _)| found.trim() == name).map(|(_, value)| value.trim())
-}
-
 /// The governors of all processors, each once.
 fn governors() -> Option<String> {
     let entries = fs::read_dir("/sys/devices/system/cpu").ok()?.flatten();
@@ -47,7 +41,7 @@ fn governors() -> Option<String> {
 
 /// Whether a hypervisor is below, and what the firmware says the machine is.
 fn virtualisation(cpuinfo: &str) -> Facts {
-    let flags = line(cpuinfo, "flags");
+    let flags = value(cpuinfo, "flags");
     let hypervisor = flags.map(|flags| flags.split_whitespace().any(|flag| flag == "hypervisor"));
     facts([
         ("hypervisor", hypervisor.map(|there| there.to_string())),
@@ -64,7 +58,7 @@ mod tests {
     #[test]
     fn a_hypervisor_is_known_by_its_flag() {
         let text = "processor : 0\nmodel name\t: A B\nflags\t\t: fpu hypervisor lm\n";
-        assert_eq!(line(text, "model name"), Some("A B"));
+        assert_eq!(value(text, "model name"), Some("A B"));
         assert_eq!(virtualisation(text)["hypervisor"], "true");
         assert_eq!(virtualisation("flags : fpu lm\n")["hypervisor"], "false");
         assert!(!virtualisation("").contains_key("hypervisor"), "other architectures have no flags");

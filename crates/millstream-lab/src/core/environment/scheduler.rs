@@ -25,7 +25,7 @@ mod tests {
 
     #[test]
     fn the_time_slices_of_this_kernel_are_found() {
-        let ground = Ground { mounts: Vec::new(), data: None, wal: None, process: "self".to_owned() };
+        let ground = Ground { mounts: Vec::new(), data: None, process: "self".to_owned() };
         assert!((SECTION.read)(&ground).contains_key("sched_rr_timeslice_ms"));
     }
 }

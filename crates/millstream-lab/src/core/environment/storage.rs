@@ -4,7 +4,7 @@ use super::{Facts, Ground, Section};
 use millstream_host::kernel::BlockDevice;
 use millstream_host::kernel::file::{choice, word};
 use millstream_host::kernel::{Mount, mount};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(super) const SECTION: Section = Section { name: "storage", read };
 
@@ -30,8 +30,8 @@ const ADDRESSES: &[&str] = &["addr", "clientaddr", "mountaddr"];
 
 fn read(ground: &Ground) -> Facts {
     let mut found = Facts::new();
-    let of = |dir: &Option<_>| dir.as_deref().and_then(|dir: &Path| mount::of(&ground.mounts, dir));
-    let (data, wal) = (of(&ground.data), of(&ground.wal));
+    let of = |dir: PathBuf| mount::of(&ground.mounts, &dir);
+    let (data, wal) = (ground.data.clone().and_then(of), ground.data.as_ref().and_then(|data| of(data.join("pg_wal"))));
     if let Some(data) = data {
         add(&mut found, "data", data, Path::new("/sys"));
     }

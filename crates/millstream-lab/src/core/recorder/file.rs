@@ -64,10 +64,10 @@ impl Lines {
     }
 
     /// Appends a line. `false` if the file is full or cannot be written.
-    pub(super) fn write(&mut self, line: &Line) -> bool {
+    pub(super) fn write(&mut self, line: Line) -> bool {
+        let room = if matches!(line, Line::Second { .. }) { END_BYTES } else { 0 };
         let Ok(mut text) = serde_json::to_string(&rounded(line)) else { return false };
         text.push('\n');
-        let room = if matches!(line, Line::Second { .. }) { END_BYTES } else { 0 };
         let bytes = self.bytes + text.len() as u64;
         if bytes + room > RECORDER_FILE_BYTES_MAX || self.file.write_all(text.as_bytes()).is_err() {
             return false;
@@ -78,19 +78,18 @@ impl Lines {
 }
 
 /// The line with values of four decimals, which is more than they mean, and at most as many values as a line may have.
-fn rounded(line: &Line) -> Line {
-    let short = |values: &Values| -> Values {
-        let finite = values.iter().filter(|(_, value)| value.is_finite());
-        finite.take(RECORDER_VALUES_MAX).map(|(name, value)| (name.clone(), (value * 1e4).round() / 1e4)).collect()
+fn rounded(line: Line) -> Line {
+    let short = |values: Values| -> Values {
+        let finite = values.into_iter().filter(|(_, value)| value.is_finite());
+        finite.take(RECORDER_VALUES_MAX).map(|(name, value)| (name, (value * 1e4).round() / 1e4)).collect()
     };
     match line {
-        Line::Second { t, values } => Line::Second { t: *t, values: short(values) },
-        Line::End { summary, notes } => {
-            let notes = notes.iter().take(RECORDER_NOTES_MAX).cloned().collect();
+        Line::Second { t, values } => Line::Second { t, values: short(values) },
+        Line::End { summary, mut notes } => {
+            notes.truncate(RECORDER_NOTES_MAX);
             Line::End { summary: short(summary), notes }
         }
-        Line::Start { recorder, started } => Line::Start { recorder: *recorder, started: *started },
-        Line::Error { error } => Line::Error { error: error.clone() },
+        Line::Start { .. } | Line::Error { .. } => line,
     }
 }
 
@@ -192,12 +191,12 @@ mod tests {
         assert!(has_started(&path).is_none());
         let mut lines = Lines::create(&path).unwrap();
         assert!(has_started(&path).is_none());
-        lines.write(&Line::Start { recorder: FORMAT, started: 5.0 });
+        lines.write(Line::Start { recorder: FORMAT, started: 5.0 });
         assert_eq!(has_started(&path), Some(Ok(())));
-        lines.write(&second(1.0002, &[("a", 1.00004), ("wait.CPU", 2.0), ("sessions.active", 2.0), ("io.x", 0.0)]));
-        lines.write(&second(3.04, &[("a", f64::NAN), ("sessions.active", 0.0)]));
-        lines.write(&second(1e12, &[("a", 1.0)]));
-        lines.write(&Line::End { summary: list(&[("a", 7.0)]), notes: vec!["n".to_owned()] });
+        lines.write(second(1.0002, &[("a", 1.00004), ("wait.CPU", 2.0), ("sessions.active", 2.0), ("io.x", 0.0)]));
+        lines.write(second(3.04, &[("a", f64::NAN), ("sessions.active", 0.0)]));
+        lines.write(second(1e12, &[("a", 1.0)]));
+        lines.write(Line::End { summary: list(&[("a", 7.0)]), notes: vec!["n".to_owned()] });
         let recording = Recording::read(&path).unwrap();
         let of = |name: &str| recording.series[name].values.clone();
         assert_eq!((of("a"), of("wait.CPU")), (vec![Some(1.0), None, None], vec![Some(2.0), None, Some(0.0)]));

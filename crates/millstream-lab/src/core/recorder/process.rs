@@ -4,7 +4,7 @@ use super::file::{Recording, has_started};
 use crate::core::libpq;
 use crate::error::Error;
 use crate::limits::RECORDER_START_MS;
-use millstream_host::{Child, Command, wait_until};
+use millstream_host::{Child, Command, remove_whole, wait_until};
 use millstream_pg::ConnInfo;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -41,10 +41,7 @@ impl Recorder {
     /// The program does not start, or has no readings in time, for example because the server refuses the session.
     pub async fn start(program: &Path, out: &Path, watched: Watched<'_>) -> Result<Self, Error> {
         // A file that is there already would look like a start.
-        match std::fs::remove_file(out) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(Error::io("replace", out)(error)),
-            Ok(()) | Err(_) => {}
-        }
+        remove_whole(out).map_err(Error::io("replace", out))?;
         let mut command = Command::new(program);
         command.args(["lab", "recorder", "--out"]).arg(out);
         for (name, dir) in [("--data", watched.data), ("--wal", watched.wal)] {

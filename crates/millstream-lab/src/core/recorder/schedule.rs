@@ -38,7 +38,7 @@ pub async fn run(options: &Options) -> Result<(), Error> {
         Err(error) => Err(error),
     };
     if let Err(error) = &started {
-        lines.write(&Line::Error { error: error.chain() });
+        lines.write(Line::Error { error: error.chain() });
     }
     started
 }
@@ -82,7 +82,7 @@ impl Watch {
         self.begun = Instant::now();
         self.cpu_begun = millstream_host::own_cpu_seconds();
         self.read(&mut Values::new()).await;
-        if !lines.write(&Line::Start { recorder: FORMAT, started: started.as_secs_f64() }) {
+        if !lines.write(Line::Start { recorder: FORMAT, started: started.as_secs_f64() }) {
             return Err(Error::Recorder("its file cannot be written".to_owned()));
         }
         let mut closed = input_closed();
@@ -104,7 +104,7 @@ impl Watch {
             }
             let mut values = self.waits.take();
             let at = self.read(&mut values).await;
-            if line_at > last || !lines.write(&Line::Second { t: at, values }) {
+            if line_at > last || !lines.write(Line::Second { t: at, values }) {
                 self.notes.push("the recorder ended before the run: its file is full".to_owned());
                 break;
             }
@@ -171,7 +171,7 @@ impl Watch {
         if losses > 0 {
             self.notes.push(format!("the recorder's session at the server was lost ({losses})"));
         }
-        if lines.write(&Line::End { summary, notes: self.notes }) {
+        if lines.write(Line::End { summary, notes: self.notes }) {
             Ok(())
         } else {
             Err(Error::Recorder("its file cannot be written".to_owned()))

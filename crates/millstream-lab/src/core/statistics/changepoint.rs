@@ -73,7 +73,7 @@ impl WarmUp {
             }
             let Some(change) = last_change(&logs[start..]) else {
                 let at = if start == 0 { 0 } else { there[start].0 };
-                return Self::Ends { at, seconds: real(at) * series.step_seconds };
+                return Self::Ends { at, seconds: at as f64 * series.step_seconds };
             };
             start += change;
         }
@@ -98,7 +98,7 @@ fn last_change(logs: &[f64]) -> Option<usize> {
     let mut best = (0, 0.0);
     for at in SIDE..=logs.len().saturating_sub(SIDE) {
         before += logs[at - 1];
-        let (left, right) = (real(at), real(logs.len() - at));
+        let (left, right) = (at as f64, (logs.len() - at) as f64);
         let gain = (before / left - (whole - before) / right).powi(2) * left * right / (left + right);
         if gain > best.1 {
             best = (at, gain);
@@ -109,7 +109,7 @@ fn last_change(logs: &[f64]) -> Option<usize> {
     let (from, to) = (mean(left), mean(right));
     let rest: Vec<f64> = left.iter().map(|one| one - from).chain(right.iter().map(|one| one - to)).collect();
     let matters = (to - from).abs() > TOLERATED;
-    (matters && gain > PENALTY * real(logs.len()).ln() * noise(&rest)).then_some(at)
+    (matters && gain > PENALTY * (logs.len() as f64).ln() * noise(&rest)).then_some(at)
 }
 
 /// The variance of what is left around the means, as large as it would be without autocorrelation for the same error
@@ -121,16 +121,11 @@ fn noise(rest: &[f64]) -> f64 {
     }
     let products: f64 = rest.windows(2).map(|pair| pair[0] * pair[1]).sum();
     let correlation = (products / squares).clamp(0.0, CORRELATION_MAX);
-    squares / real(rest.len() - 2) * (1.0 + correlation) / (1.0 - correlation)
+    squares / (rest.len() - 2) as f64 * (1.0 + correlation) / (1.0 - correlation)
 }
 
 fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / real(values.len())
-}
-
-/// A number of values as a real number. It is exact up to 2^32; no series is longer.
-fn real(count: usize) -> f64 {
-    u32::try_from(count).map_or(f64::INFINITY, f64::from)
+    values.iter().sum::<f64>() / values.len() as f64
 }
 
 #[cfg(test)]

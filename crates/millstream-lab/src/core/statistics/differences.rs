@@ -26,7 +26,7 @@ pub(super) fn log_ratio(a: f64, b: f64) -> Option<f64> {
 }
 
 /// The middle value of a sorted list, or the mean of the two middle ones.
-pub(super) fn median(sorted: &[f64]) -> Option<f64> {
+pub(crate) fn median(sorted: &[f64]) -> Option<f64> {
     let upper = sorted.get(sorted.len() / 2)?;
     let lower = sorted.get((sorted.len() - 1) / 2)?;
     Some(f64::midpoint(*lower, *upper))

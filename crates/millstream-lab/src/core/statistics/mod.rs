@@ -27,6 +27,7 @@ mod verdict;
 pub use changepoint::WarmUp;
 pub use comparison::{Comparison, Incomparable, estimate};
 pub use criteria::Criteria;
+pub(super) use differences::median;
 pub use interval::Interval;
 pub use multiplicity::Multiplicity;
 pub use samples::Samples;

@@ -51,27 +51,18 @@ pub(crate) fn record(arms: usize, blocks: u32, seconds: u32) -> Record {
 fn conditions(experiment: Experiment, blocks: u32, seconds: u32) -> Conditions {
     let statement = BTreeMap::from([("select '<x>';".to_owned(), 0.25)]);
     Conditions {
-        versions: BTreeMap::new(),
         files: BTreeMap::from([("a.sql".to_owned(), "select 1 < 2;".to_owned())]),
         blocks,
-        looks: Vec::new(),
         seconds,
-        quick: false,
-        emulated: false,
         seed: 1,
         servers: BTreeMap::from([(String::new(), "PostgreSQL 18.1 on x86_64".to_owned())]),
         pgbench: "pgbench 18.1".to_owned(),
-        postgres: None,
-        foreign: false,
-        build: None,
-        environments: BTreeMap::new(),
-        disk: None,
         log_ratios: vec![0.97, 0.98, 0.96, 0.97, 0.99, 0.95, 0.97, 0.98],
         statements: experiment.arms.iter().map(|arm| (arm.name.clone(), statement.clone())).collect(),
         steal_percent_max: 2.0,
         voids: 1,
-        saturated: 0,
         experiment,
+        ..Conditions::default()
     }
 }
 

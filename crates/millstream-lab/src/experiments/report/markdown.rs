@@ -2,10 +2,9 @@
 
 use super::super::analysis::Analysis;
 use super::super::record::Record;
-use super::figure::figure;
 use super::{
-    client_counts, columns, first_names, groups, length, limiters, noise, nothing_compared, planted, shown_verdicts,
-    spread, standing, verdicts, with_first,
+    cell, client_counts, columns, first_names, groups, length, limiters, noise, nothing_compared, planted,
+    shown_verdicts, spread, standing, verdicts, with_first,
 };
 use std::fmt::Write;
 
@@ -23,11 +22,7 @@ pub fn markdown(record: &Record, analysis: &Analysis) -> String {
         let _ = writeln!(text, "| arm | {} | vs first |", headings.join(" | "));
         let _ = writeln!(text, "|---|{}---:|", "---:|".repeat(columns.len()));
         for arm in arms {
-            let cells = columns.iter().enumerate().map(|(n, metric)| {
-                let value = arm.values.get(metric.name.as_ref());
-                value.map_or_else(|| "-".to_owned(), |value| if n == 0 { spread(*value) } else { figure(value.median) })
-            });
-            let cells: Vec<String> = cells.collect();
+            let cells: Vec<String> = columns.iter().enumerate().map(|column| cell(arm, column)).collect();
             let first = with_first(arm).unwrap_or_else(|| "-".to_owned());
             let mark = arm.promise.as_ref().map(|promise| format!(" ({promise})")).unwrap_or_default();
             let about = if arm.about.is_empty() { String::new() } else { format!(": {}", arm.about) };
@@ -35,42 +30,23 @@ pub fn markdown(record: &Record, analysis: &Analysis) -> String {
         }
         text.push('\n');
     }
-    for arm in analysis.arms.iter().filter(|arm| arm.missing.is_some()) {
-        let _ = writeln!(text, "- {}: {}", arm.name, arm.missing.as_deref().unwrap_or_default());
-    }
-    if let Some(why) = &analysis.no_verdicts {
-        let _ = writeln!(text, "- no verdicts: {why}");
-    }
-    if let Some(why) = nothing_compared(record, analysis) {
-        let _ = writeln!(text, "- nothing is compared: {why}");
-    }
-    for one in verdicts(analysis) {
-        let _ = writeln!(text, "- {} / {}: {}", one.arm, one.with, one.sentence);
-    }
-    for one in shown_verdicts(analysis) {
-        let _ = writeln!(text, "- other metrics, {one}");
-    }
-    for one in noise(analysis) {
-        let _ = writeln!(text, "- noise, {} against itself: {}", one.with, one.sentence);
-    }
-    for one in client_counts(analysis) {
-        let _ = writeln!(text, "- how many clients: {one}");
-    }
-    for (by, arms, evidence) in limiters(analysis) {
-        let _ = writeln!(text, "- limiter {}: {}. {}: {evidence}", by.name(), first_names(&arms), arms[0]);
-    }
-    for one in planted(analysis) {
-        let _ = writeln!(text, "- planted limiter, {one}");
-    }
-    for one in &analysis.splits {
-        let _ = writeln!(text, "- {}: {} ms", one.name, spread(one.milliseconds));
-    }
-    if analysis.multiplicity.comparisons > 1 {
-        let _ = writeln!(text, "- {}", analysis.multiplicity);
-    }
-    for note in &analysis.notes {
-        let _ = writeln!(text, "- {note}");
-    }
+    let mut said = analysis.missing();
+    said.extend(analysis.no_verdicts.iter().map(|why| format!("no verdicts: {why}")));
+    said.extend(nothing_compared(record, analysis).map(|why| format!("nothing is compared: {why}")));
+    said.extend(verdicts(analysis).iter().map(|one| format!("{} / {}: {}", one.arm, one.with, one.sentence)));
+    said.extend(shown_verdicts(analysis).iter().map(|one| format!("other metrics, {one}")));
+    said.extend(noise(analysis).map(|one| format!("noise, {} against itself: {}", one.with, one.sentence)));
+    said.extend(client_counts(analysis).iter().map(|one| format!("how many clients: {one}")));
+    said.extend(
+        limiters(analysis).iter().map(|(by, arms, evidence)| {
+            format!("limiter {}: {}. {}: {evidence}", by.name(), first_names(arms), arms[0])
+        }),
+    );
+    said.extend(planted(analysis).map(|one| format!("planted limiter, {one}")));
+    said.extend(analysis.splits.iter().map(|one| format!("{}: {} ms", one.name, spread(one.milliseconds))));
+    said.extend((analysis.multiplicity.comparisons > 1).then(|| analysis.multiplicity.to_string()));
+    said.extend(analysis.notes.iter().cloned());
+    text.extend(said.iter().map(|line| format!("- {line}\n")));
     text
 }
 

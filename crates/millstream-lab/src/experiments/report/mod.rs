@@ -23,7 +23,7 @@ use figure::figure;
 use super::analysis::{Analysis, Blocks, Compared, Measured};
 use super::client_count::ClientCount;
 use super::record::Record;
-use crate::core::{Limiter, Metric, Spread};
+use crate::core::{self, Limiter, Metric, Spread};
 use crate::limits::REPORT_EFFECTS_MAX;
 
 /// The metrics that a report shows of each arm, besides the one that decides, if they were measured.
@@ -46,34 +46,29 @@ fn columns(analysis: &Analysis) -> Vec<&Metric> {
 /// The verdicts by the metrics of `show`: a line for each two arms, with a few words for each metric. Those that say nothing
 /// are counted.
 fn shown_verdicts(analysis: &Analysis) -> Vec<String> {
-    let mut lines: Vec<((&str, &str), Vec<String>)> = Vec::new();
     let is_decided = |one: &&Compared| one.comparison.is_none_or(|found| found.is_decided());
     let decided: Vec<&Compared> = analysis.shown.iter().filter(is_decided).collect();
-    for one in &decided {
-        let Some(metric) = analysis.shown_metrics.iter().find(|metric| metric.name == one.metric) else { continue };
+    let said = decided.iter().filter_map(|one| {
+        let metric = analysis.shown_metrics.iter().find(|metric| metric.name == one.metric)?;
         let said = one.comparison.map_or_else(|| "cannot be compared".to_owned(), |found| found.in_short(metric));
-        let (arms, said) = ((one.arm.as_str(), one.with.as_str()), format!("{} {said}", one.metric));
-        match lines.iter_mut().find(|(known, _)| *known == arms) {
-            Some((_, all)) => all.push(said),
-            None => lines.push((arms, vec![said])),
-        }
-    }
+        Some(((&one.arm, &one.with), format!("{} {said}", one.metric)))
+    });
     let (all, undecided) = (analysis.shown.len(), analysis.shown.len() - decided.len());
     let rest = (undecided > 0).then(|| format!("cannot tell: {undecided} of {all}"));
-    let lines = lines.into_iter().map(|((arm, with), said)| format!("{arm} / {with}: {}", said.join("; ")));
+    let lines =
+        core::groups(said).into_iter().map(|((arm, with), said)| format!("{arm} / {with}: {}", said.join("; ")));
     lines.chain(rest).collect()
 }
 
 /// The arms of each group, in their order.
 fn groups(analysis: &Analysis) -> Vec<(&str, Vec<&Measured>)> {
-    let mut groups: Vec<(&str, Vec<&Measured>)> = Vec::new();
-    for arm in &analysis.arms {
-        match groups.iter_mut().find(|(name, _)| *name == arm.group) {
-            Some((_, arms)) => arms.push(arm),
-            None => groups.push((&arm.group, vec![arm])),
-        }
-    }
-    groups
+    core::groups(analysis.arms.iter().map(|arm| (arm.group.as_str(), arm)))
+}
+
+/// An arm's value of a column: of the first one with its extremes, of the others the median alone.
+fn cell(arm: &Measured, (column, metric): (usize, &&Metric)) -> String {
+    let shown = |value: &Spread| if column == 0 { spread(*value) } else { figure(value.median) };
+    arm.values.get(metric.name.as_ref()).map_or_else(|| "-".to_owned(), shown)
 }
 
 /// The median, with the extremes behind it if there are several values.
@@ -115,14 +110,7 @@ fn planted(analysis: &Analysis) -> impl Iterator<Item = String> {
 
 /// What a crash loses of arms: a line for each loss, with its arms.
 fn promises(analysis: &Analysis) -> Vec<(&str, Vec<&str>)> {
-    let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (arm, promise) in analysis.arms.iter().filter_map(|arm| Some((arm.name.as_str(), arm.promise.as_deref()?))) {
-        match found.iter_mut().find(|(known, _)| *known == promise) {
-            Some((_, arms)) => arms.push(arm),
-            None => found.push((promise, vec![arm])),
-        }
-    }
-    found
+    core::groups(analysis.arms.iter().filter_map(|arm| Some((arm.promise.as_deref()?, arm.name.as_str()))))
 }
 
 /// The comparisons, if there are verdicts.

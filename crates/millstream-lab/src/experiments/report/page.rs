@@ -4,7 +4,7 @@ use super::super::analysis::{Analysis, Measured};
 use super::super::record::Record;
 use super::figure::{figure, name, range, tick};
 use super::with_first;
-use crate::core::{METRICS, Metric, Outcome, Run};
+use crate::core::{METRICS, Metric, Run};
 use crate::limits::{REPORT_RUNS_MAX, REPORT_STATEMENTS_MAX, REPORT_TEXT_MAX};
 use maud::{Markup, html};
 use millstream_host::shell_line;
@@ -15,22 +15,19 @@ const OF_RUNS: &[&str] = &["checkpoints", "client_share"];
 
 /// The arms of a group, with the median and the extremes of each metric.
 pub(super) fn arms(arms: &[&Measured], columns: &[&Metric]) -> Markup {
-    html! {
-        div class="scroll" {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { "arm" }
-                        th scope="col" class="n" { "runs" }
-                        @for metric in columns { (column(metric)) }
-                        th scope="col" title="What limited most runs." { "limiter" }
-                        th scope="col" class="n" title="How many times the first arm of the group, or by how much more." { "vs first" }
-                    }
-                }
-                tbody { @for arm in arms { (arm_row(arm, columns)) } }
-            }
-        }
-    }
+    let head = html! {
+        th scope="col" { "arm" }
+        th scope="col" class="n" { "runs" }
+        @for metric in columns { (column(metric)) }
+        th scope="col" title="What limited most runs." { "limiter" }
+        th scope="col" class="n" title="How many times the first arm of the group, or by how much more." { "vs first" }
+    };
+    table(head, html! { @for arm in arms { (arm_row(arm, columns)) } })
+}
+
+/// A table that can be wider than the page.
+fn table(head: Markup, rows: Markup) -> Markup {
+    html! { div class="scroll" { table { thead { tr { (head) } } tbody { (rows) } } } }
 }
 
 fn arm_row(arm: &Measured, columns: &[&Metric]) -> Markup {
@@ -66,6 +63,16 @@ fn arm_row(arm: &Measured, columns: &[&Metric]) -> Markup {
 pub(super) fn statements(statements: &BTreeMap<String, BTreeMap<String, f64>>) -> Markup {
     let all = statements.iter().flat_map(|(arm, own)| own.iter().map(move |(text, ms)| (arm, text, *ms)));
     let count = all.clone().count();
+    let head = html! {
+        th scope="col" { "arm" }
+        th scope="col" class="n" { "mean" small { "ms" } }
+        th scope="col" { "statement" }
+    };
+    let rows = html! {
+        @for (arm, text, ms) in all.take(REPORT_STATEMENTS_MAX) {
+            tr { th scope="row" { (arm) } td class="n" { (figure(ms)) } td { code { (clipped(text)) } } }
+        }
+    };
     html! {
         @if count > 0 {
             section {
@@ -73,22 +80,7 @@ pub(super) fn statements(statements: &BTreeMap<String, BTreeMap<String, f64>>) -
                 p class="caption" { "Mean time of each statement, from runs of their own: measuring it costs time." }
                 details {
                     summary { (count) " statements of " (statements.len()) " arms" }
-                    div class="scroll" {
-                        table {
-                            thead {
-                                tr {
-                                    th scope="col" { "arm" }
-                                    th scope="col" class="n" { "mean" small { "ms" } }
-                                    th scope="col" { "statement" }
-                                }
-                            }
-                            tbody {
-                                @for (arm, text, ms) in all.take(REPORT_STATEMENTS_MAX) {
-                                    tr { th scope="row" { (arm) } td class="n" { (figure(ms)) } td { code { (clipped(text)) } } }
-                                }
-                            }
-                        }
-                    }
+                    (table(head, rows))
                     (left_out(count, REPORT_STATEMENTS_MAX, "statements"))
                 }
             }
@@ -194,24 +186,19 @@ pub(super) fn runs(record: &Record, analysis: &Analysis) -> Markup {
     let has = |metric: &&Metric| record.runs.iter().any(|run| run.value(&metric.name).is_some());
     let mut columns = super::columns(analysis);
     columns.extend(METRICS.iter().filter(|metric| OF_RUNS.contains(&metric.name.as_ref())).filter(has));
+    let head = html! {
+        th scope="col" { "arm" }
+        th scope="col" class="n" { "block" }
+        th scope="col" class="n" { "turn" }
+        @for metric in &columns { (column(metric)) }
+    };
+    let rows = html! { @for run in record.runs.iter().take(REPORT_RUNS_MAX) { (run_row(run, &columns)) } };
     html! {
         section {
             h2 { "Runs" }
             details {
                 summary { (record.runs.len()) " runs" }
-                div class="scroll" {
-                    table {
-                        thead {
-                            tr {
-                                th scope="col" { "arm" }
-                                th scope="col" class="n" { "block" }
-                                th scope="col" class="n" { "turn" }
-                                @for metric in &columns { (column(metric)) }
-                            }
-                        }
-                        tbody { @for run in record.runs.iter().take(REPORT_RUNS_MAX) { (run_row(run, &columns)) } }
-                    }
-                }
+                (table(head, rows))
                 (left_out(record.runs.len(), REPORT_RUNS_MAX, "runs"))
             }
         }
@@ -219,18 +206,12 @@ pub(super) fn runs(record: &Record, analysis: &Analysis) -> Markup {
 }
 
 fn run_row(run: &Run, columns: &[&Metric]) -> Markup {
-    let why = match &run.outcome {
-        Outcome::Measured(_) => None,
-        Outcome::Void(why) => Some(("void", why)),
-        Outcome::Skipped(why) => Some(("skipped", why)),
-        Outcome::Error(why) => Some(("failed", why)),
-    };
     html! {
         tr {
             th scope="row" { (run.arm) }
             td class="n" { (run.block) }
             td class="n" { (run.turn) }
-            @if let Some((word, why)) = why {
+            @if let Some((word, why)) = run.outcome.reason() {
                 td class="why" colspan=(columns.len()) { (word) ": " (clipped(why)) }
             } @else {
                 @for metric in columns { td class="n" { (run.value(&metric.name).map_or_else(|| "–".to_owned(), figure)) } }

@@ -4,7 +4,7 @@ use super::super::analysis::{Analysis, Look, Measured};
 use super::super::record::Record;
 use super::figure::figure;
 use super::{
-    client_counts, columns, groups, length, limiters, noise, nothing_compared, planted, promises, shown_verdicts,
+    cell, client_counts, columns, groups, length, limiters, noise, nothing_compared, planted, promises, shown_verdicts,
     spread, standing, verdicts, with_first,
 };
 use crate::core::Metric;
@@ -33,7 +33,7 @@ pub fn text(record: &Record, analysis: &Analysis) -> String {
         }
         text.table(&rows(analysis, &arms));
     }
-    text.section("", analysis.arms.iter().filter_map(|arm| Some(format!("{}: {}", arm.name, arm.missing.as_ref()?))));
+    text.section("", analysis.missing());
     let limiters = limiters(analysis)
         .into_iter()
         .map(|(by, arms, evidence)| format!("{}: {}; {}: {evidence}", by.name(), arms.join(", "), arms[0]));
@@ -66,21 +66,16 @@ pub fn text(record: &Record, analysis: &Analysis) -> String {
 
 fn rows(analysis: &Analysis, arms: &[&Measured]) -> Vec<Vec<String>> {
     let columns = columns(analysis);
-    let all = rows_of(&columns, arms);
-    let fits = |count: &usize| width(&rows_of(&columns[..*count], arms)) <= WIDTH;
-    (1..columns.len())
-        .rev()
-        .find(fits)
-        .filter(|_| width(&all) > WIDTH)
-        .map_or(all, |count| rows_of(&columns[..count], arms))
+    let of_first = |count: usize| rows_of(&columns[..count], arms);
+    let fits = |rows: &Vec<Vec<String>>| widths(rows).iter().map(|width| width + 2).sum::<usize>() <= WIDTH + 2;
+    (1..=columns.len()).rev().map(of_first).find(fits).unwrap_or_else(|| of_first(columns.len()))
 }
 
-/// Width of a table in characters.
-fn width(rows: &[Vec<String>]) -> usize {
+/// Width of each column of a table in characters.
+fn widths(rows: &[Vec<String>]) -> Vec<usize> {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let column =
-        |n: usize| rows.iter().filter_map(|row| row.get(n)).map(|cell| cell.chars().count()).max().unwrap_or(0);
-    (0..count).map(|n| column(n) + 2).sum::<usize>().saturating_sub(2)
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    (0..count).map(|column| width(column).unwrap_or(0)).collect()
 }
 
 fn rows_of(shown: &[&Metric], arms: &[&Measured]) -> Vec<Vec<String>> {
@@ -90,11 +85,7 @@ fn rows_of(shown: &[&Metric], arms: &[&Measured]) -> Vec<Vec<String>> {
     for arm in arms {
         let mark = if arm.promise.is_some() { " !" } else { "" };
         let mut row = vec![format!("{}{mark}", arm.name)];
-        for (n, metric) in shown.iter().enumerate() {
-            let value = arm.values.get(metric.name.as_ref());
-            let cell = value.map(|value| if n == 0 { spread(*value) } else { figure(value.median) });
-            row.push(cell.unwrap_or_else(|| "-".to_owned()));
-        }
+        row.extend(shown.iter().enumerate().map(|column| cell(arm, column)));
         row.push(with_first(arm).unwrap_or_else(|| "-".to_owned()));
         rows.push(row);
     }
@@ -142,10 +133,7 @@ impl Text {
     }
 
     fn table(&mut self, rows: &[Vec<String>]) {
-        let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-        let width =
-            |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
-        let widths: Vec<usize> = (0..count).map(|column| width(column).unwrap_or(0)).collect();
+        let widths = widths(rows);
         for row in rows {
             let cell = |(column, cell): (usize, &String)| match column {
                 0 => format!("{cell:<0$}", widths[0]),

@@ -56,7 +56,7 @@ fn show(boots: &[Boot], shown: &[Shown], output: Output) -> Result<(), Failure> 
     let mut table = Table::new(&headings);
     for (boot, shown) in boots.iter().zip(shown) {
         let ran = match shown {
-            Ok(analysis) => format!("{} of {}", analysis.arms.len() - missing(analysis).len(), analysis.arms.len()),
+            Ok(analysis) => format!("{} of {}", analysis.arms.len() - analysis.missing().len(), analysis.arms.len()),
             Err(_) => "did not boot".to_owned(),
         };
         table.row([boot.kernel.clone(), boot.number.to_string(), ran, boot.dir.display().to_string()]);
@@ -64,7 +64,7 @@ fn show(boots: &[Boot], shown: &[Shown], output: Output) -> Result<(), Failure> 
     output.table(&table)?;
     for (boot, shown) in boots.iter().zip(shown) {
         let lines = match shown {
-            Ok(analysis) => missing(analysis),
+            Ok(analysis) => analysis.missing(),
             Err(why) => vec![format!("did not boot: {why}")],
         };
         for line in lines {
@@ -79,14 +79,8 @@ fn described(boot: &Boot, shown: &Shown) -> serde_json::Value {
         "kernel": boot.kernel,
         "boot": boot.number,
         "arms": shown.as_ref().map_or(0, |analysis| analysis.arms.len()),
-        "missing": shown.as_ref().map(missing).unwrap_or_default(),
+        "missing": shown.as_ref().map(Analysis::missing).unwrap_or_default(),
         "did_not_boot": shown.as_ref().err(),
         "record": boot.dir.display().to_string(),
     })
-}
-
-/// The arms that have no numbers, and why.
-fn missing(analysis: &Analysis) -> Vec<String> {
-    let arms = analysis.arms.iter();
-    arms.filter_map(|arm| Some(format!("{}: {}", arm.name, arm.missing.as_ref()?))).collect()
 }

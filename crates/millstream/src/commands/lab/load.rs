@@ -170,7 +170,6 @@ pub async fn check_table(args: &CheckTableArgs, output: Output) -> Result<Exit, 
         check_receipt(&json(receipt)?, &expected, args.refuses, &args.counters)?;
     }
     let mut metrics = sizes(client, &table).await?;
-    #[expect(clippy::cast_precision_loss, reason = "fewer than 2^52 documents")]
     metrics.insert("rows", expected.documents as f64);
     print(&metrics, output)?;
     connection.close().await;

@@ -16,7 +16,6 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::secret::masked;
 use crate::signal::Signals;
-use crate::table::{Align, Table};
 use crate::target::{self, Purpose};
 use millstream_lab::Better;
 use millstream_lab::experiments::{ChosenMetric, Commands, Request, Selection};
@@ -314,7 +313,7 @@ fn name_and_value(text: &str) -> Result<(String, String), String> {
 /// Runs the command.
 pub async fn run(args: &LabArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
     match &args.command {
-        LabCommand::List(ListArgs { experiment: None }) => list(output),
+        LabCommand::List(ListArgs { experiment: None }) => run::list(output),
         LabCommand::List(ListArgs { experiment: Some(name) }) => run::describe(name, output),
         LabCommand::Compare(args) => run::compare(&args.before, &args.after, args.fail_above, output),
         LabCommand::Run(args) => run_experiments(args, output, signals).await,
@@ -335,21 +334,6 @@ pub async fn run(args: &LabArgs, output: Output, signals: Signals) -> Result<Exi
             Ok(Exit::Done)
         }
     }
-}
-
-fn list(output: Output) -> Result<Exit, Failure> {
-    if output.is_json() {
-        output.json(&run::described()?)?;
-        return Ok(Exit::Done);
-    }
-    let headings =
-        [("experiment", Align::Left), ("minutes", Align::Right), ("MB", Align::Right), ("asks", Align::Wrap)];
-    let mut table = Table::new(&headings);
-    for row in run::rows()? {
-        table.row(row);
-    }
-    output.table(&table)?;
-    Ok(Exit::Done)
 }
 
 async fn run_in_guests(args: &RunArgs, output: Output, signals: &Signals) -> Result<Exit, Failure> {

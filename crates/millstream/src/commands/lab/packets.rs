@@ -71,7 +71,6 @@ pub fn packets(args: &PacketsArgs, output: Output) -> Result<Exit, Failure> {
     let printed = match measure(row, backend, generator, family, args.seconds, &program)? {
         Outcome::Skipped(why) => json!({ "skipped": why }),
         Outcome::Measured(sent) => {
-            #[expect(clippy::cast_precision_loss, reason = "fewer than 2^52 packets are sent")]
             let packets = sent.packets as f64;
             json!({
                 "packets_per_second": packets / sent.seconds,

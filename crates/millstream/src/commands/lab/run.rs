@@ -9,10 +9,11 @@ use crate::table::{Align, Table, wrap};
 use millstream_host::shell_line;
 use millstream_lab::experiments::report::{csv, html, markdown, text, with_unit};
 use millstream_lab::experiments::{
-    self, Analysis, Commands, Conditions, Difference, Differences, Ended, Record, Request, Results, Selection, Source,
+    self, Analysis, Commands, Conditions, Difference, Differences, Ended, Record, Request, Selection, Source,
 };
-use millstream_lab::{Error, Spread};
-use std::path::{Path, PathBuf};
+use millstream_lab::Spread;
+use serde_json::json;
+use std::path::Path;
 
 /// What is asked for a run, besides the experiment.
 #[derive(Debug)]
@@ -52,29 +53,28 @@ pub fn is_experiment(name: &str) -> bool {
     has_extension(name) || Source::built_in().is_ok_and(|all| all.iter().any(|one| one.experiment.name == name))
 }
 
-/// A row for each built-in experiment: name, minutes, megabytes of data, question.
-pub fn rows() -> Result<Vec<[String; 4]>, Failure> {
-    let row = |source: &Source| {
-        let (minutes, bytes) = source.experiment.cost();
+/// Lists the built-in experiments: name, minutes, megabytes of data, question.
+pub fn list(output: Output) -> Result<Exit, Failure> {
+    let headings =
+        [("experiment", Align::Left), ("minutes", Align::Right), ("MB", Align::Right), ("asks", Align::Wrap)];
+    let (mut table, mut described) = (Table::new(&headings), Vec::new());
+    for Source { experiment: one, .. } in Source::built_in()? {
+        let (minutes, bytes) = one.cost();
         let megabytes = if bytes == 0 { "-".to_owned() } else { (bytes / 1_000_000).to_string() };
-        [source.experiment.name.clone(), format!("{minutes:.0}"), megabytes, source.experiment.question.clone()]
-    };
-    Ok(Source::built_in()?.iter().map(row).collect())
+        table.row([one.name.clone(), format!("{minutes:.0}"), megabytes, one.question.clone()]);
+        described.push(json!({ "name": one.name, "about": one.question, "minutes": minutes, "bytes": bytes }));
+    }
+    if output.is_json() {
+        output.json(&described)?
+    } else {
+        output.table(&table)?
+    }
+    Ok(Exit::Done)
 }
 
 /// What pgbench's tables take, if there are any.
 fn of_data(bytes: u64) -> String {
     if bytes == 0 { String::new() } else { format!(" and {} MB of data", bytes / 1_000_000) }
-}
-
-/// As `rows`, as JSON.
-pub fn described() -> Result<Vec<serde_json::Value>, Failure> {
-    let json = |source: &Source| {
-        let (minutes, bytes) = source.experiment.cost();
-        let one = &source.experiment;
-        serde_json::json!({ "name": one.name, "about": one.question, "minutes": minutes, "bytes": bytes })
-    };
-    Ok(Source::built_in()?.iter().map(json).collect())
 }
 
 /// Runs experiments one after the other, each into a record of its own.
@@ -130,36 +130,35 @@ async fn one(
 ) -> Result<Exit, Failure> {
     let conditions = Conditions::planned(source, &asked.request);
     let opened = Record::open(source, &asked.request, conditions, asked.out, asked.argv.clone());
-    let (dir, record) = opened?;
-    let (conditions, mut runs) = (record.conditions.clone(), record.runs.clone());
-    if !runs.is_empty() {
-        note(&format!("{} runs are recorded; the others follow", runs.len()));
+    let (dir, mut record) = opened?;
+    if !record.runs.is_empty() {
+        note(&format!("{} runs are recorded; the others follow", record.runs.len()));
     }
-    let mut results = Recorded { record, dir };
+    let mut say = |line: &str| note(line);
     let stopped = async { signals.stop_asked().await };
     // Boxed, because it is large and would make every command's future as large.
-    let ended = Box::pin(experiments::run(source, &asked.request, conditions, &mut runs, &mut results, stopped)).await;
+    let ended = Box::pin(experiments::run(source, &asked.request, &mut record, &dir, &mut say, stopped)).await;
     match ended {
         Ok(Ended::Finished) => {}
         Ok(Ended::Stopped(exit)) => {
             let argv: Vec<String> = std::env::args().collect();
             // `doctor` measures a file of its own, which its command line does not name.
             if named.is_some_and(|named| !argv.iter().any(|word| word == named)) {
-                note(&format!("stopped; record: {}", results.dir.display()));
+                note(&format!("stopped; record: {}", dir.display()));
                 return Ok(exit);
             }
             let others: Vec<&str> =
                 asked.experiments.iter().map(String::as_str).filter(|one| Some(*one) != named).collect();
-            note(&format!("stopped; to resume: {}", resuming(argv, &others, asked.out, &results.dir)));
+            note(&format!("stopped; to resume: {}", resuming(argv, &others, asked.out, &dir)));
             return Ok(exit);
         }
         Err(error) => {
-            note(&format!("record: {}", results.dir.display()));
+            note(&format!("record: {}", dir.display()));
             return Err(error.into());
         }
     }
-    let exit = show(&results.record, Format::Text, output)?;
-    note(&format!("record: {}", results.dir.display()));
+    let exit = show(&record, Format::Text, output)?;
+    note(&format!("record: {}", dir.display()));
     Ok(exit)
 }
 
@@ -311,24 +310,6 @@ fn show(record: &Record, format: Format, output: Output) -> Result<Exit, Failure
 /// The exit code that a record asks for: whether an arm has no good run although it was run, or had a wrong result.
 pub(super) fn exit_of(analysis: &Analysis) -> Exit {
     if analysis.arms.iter().any(|arm| arm.failed) { Exit::Findings } else { Exit::Done }
-}
-
-/// The record of a run, written after every measurement.
-struct Recorded {
-    record: Record,
-    dir: PathBuf,
-}
-
-impl Results for Recorded {
-    fn keep(&mut self, conditions: &Conditions, runs: &[millstream_lab::Run]) -> Result<(), Error> {
-        self.record.conditions.clone_from(conditions);
-        self.record.runs = runs.to_vec();
-        self.record.write(&self.dir).map(|_| ())
-    }
-
-    fn say(&mut self, line: &str) {
-        note(line);
-    }
 }
 
 fn has_extension(name: &str) -> bool {

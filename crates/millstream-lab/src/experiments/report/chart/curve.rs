@@ -4,7 +4,7 @@ use super::super::figure::{figure, name};
 use super::plot::{Plot, path};
 use super::scale::Scale;
 use super::track::short;
-use crate::core::{Factors, Metric};
+use crate::core::{Factors, Metric, groups};
 use crate::experiments::analysis::Measured;
 use crate::experiments::experiment::Experiment;
 use maud::{Markup, html};
@@ -44,9 +44,6 @@ struct Point<'a> {
     tps: f64,
     latency: f64,
 }
-
-/// Arms of a group with the same factors but for their load: the group and those factors, then each arm with all of its own.
-type Kind<'a> = ((&'a str, Factors), Vec<(&'a Measured, Factors)>);
 
 /// The plots of tps against these metrics of latency; only against the first if no arms differ just in their load, since
 /// the rate then says all about the mean. Nothing if fewer than two arms have the numbers.
@@ -105,18 +102,13 @@ fn plot(curves: &[Curve<'_>], metric: &Metric) -> Markup {
 
 /// The arms that have both numbers, by group and by the factors that are not their load.
 fn found<'a>(experiment: &Experiment, arms: &'a [Measured], metric: &Metric) -> Vec<Curve<'a>> {
-    let mut kinds: Vec<Kind<'_>> = Vec::new();
-    for arm in arms.iter().filter(|arm| arm.values.contains_key("tps") && arm.values.contains_key(metric.name.as_ref()))
-    {
-        let Some(planned) = experiment.arm(&arm.name) else { continue };
-        let factors = experiment.factors(planned);
+    let has = |arm: &&Measured| ["tps", &metric.name].iter().all(|name| arm.values.contains_key(*name));
+    // By the group and the factors but for the load: each arm with all of its factors.
+    let kinds = groups(arms.iter().filter(has).filter_map(|arm| {
+        let factors = experiment.factors(experiment.arm(&arm.name)?);
         let other: Factors = factors.iter().filter(|(name, _)| !LOAD.contains(&name.as_str())).map(owned).collect();
-        let key = (arm.group.as_str(), other);
-        match kinds.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, arms)) => arms.push((arm, factors)),
-            None => kinds.push((key, vec![(arm, factors)])),
-        }
-    }
+        Some(((arm.group.as_str(), other), (arm, factors)))
+    }));
     let varies =
         |load: &str, arms: &[(&Measured, Factors)]| arms.iter().any(|(_, one)| one.get(load) != arms[0].1.get(load));
     let keys: Vec<(&str, Factors)> = kinds.iter().map(|(key, _)| key.clone()).collect();
