@@ -441,7 +441,7 @@ async fn require_writes(control: &Connection) -> Result<(), Error> {
 
 /// As many lanes as the server has cores, if we know them, but few connections in any case.
 async fn lane_count(control: &Connection, around: &Surroundings, asked: Option<u16>) -> Result<u16, Error> {
-    let free = millstream_pg::catalog::connections(&control.client).await?.free.max(0);
+    let free = millstream_pg::catalog::free_connections(&control.client).await?;
     let share = u16::try_from(free / FREE_CONNECTIONS_SHARE).unwrap_or(u16::MAX);
     if let Some(lanes) = asked {
         if i32::from(lanes) > free {

@@ -17,10 +17,6 @@ pub struct Table {
     pub kind: char,
     /// `p` permanent, `u` unlogged, `t` temporary.
     pub persistence: char,
-    /// It is a partition of another table.
-    pub is_partition: bool,
-    /// Other tables inherit from it, or it from others (partitions included).
-    pub inherits: bool,
     /// Other tables inherit from it (partitions included).
     pub has_children: bool,
     /// Of a partitioned table, its partitions at any depth that are foreign tables, quoted and with schema.
@@ -29,10 +25,6 @@ pub struct Table {
     pub unlogged_partitions: Vec<String>,
     /// The owner's name.
     pub owner: String,
-    /// The `fillfactor` set for it, in percent.
-    pub fillfactor: Option<i32>,
-    /// The planner's estimate of its rows; -1 if it was never vacuumed or analyzed.
-    pub rows_estimated: f32,
     /// Columns in order, without dropped ones.
     pub columns: Vec<Column>,
     /// Unique indexes that `on conflict (columns)` can name, the primary key first.
@@ -49,12 +41,10 @@ pub struct Table {
     pub triggers: Vec<Trigger>,
     /// Names of rewrite rules.
     pub rules: Vec<String>,
-    /// CHECK constraints, name and SQL.
-    pub checks: Vec<(String, String)>,
-    /// Foreign keys of this table, name and SQL.
-    pub foreign_keys: Vec<(String, String)>,
-    /// Number of foreign keys of other tables that reference this one.
-    pub referenced_by: i64,
+    /// Names of CHECK constraints.
+    pub checks: Vec<String>,
+    /// Names of the foreign keys of this table.
+    pub foreign_keys: Vec<String>,
     /// Row-level security.
     pub row_security: RowSecurity,
     /// What the current role may do.
@@ -86,8 +76,6 @@ pub struct Column {
     pub generated: bool,
     /// Identity column: `a` for always, `d` for by default.
     pub identity: Option<char>,
-    /// The compression set for it: `p` pglz, `l` lz4; `None` is the server's default.
-    pub compression: Option<char>,
 }
 
 /// A unique index that `on conflict` can infer from its columns: valid, immediate, not partial, on plain columns.
@@ -99,10 +87,6 @@ pub struct UniqueIndex {
     pub primary: bool,
     /// The key columns in index order, without INCLUDE columns.
     pub columns: Vec<String>,
-    /// Nulls count as equal.
-    pub nulls_not_distinct: bool,
-    /// The access method, usually `btree`.
-    pub method: String,
 }
 
 /// A user's trigger.
@@ -116,8 +100,6 @@ pub struct Trigger {
     pub update: bool,
     /// Fires on delete.
     pub delete: bool,
-    /// Fires on truncate.
-    pub truncate: bool,
     /// Fires before the change (it can alter or drop the row), not after.
     pub before: bool,
     /// Fires for each row, not for each statement.
@@ -129,8 +111,6 @@ pub struct Trigger {
 pub struct RowSecurity {
     /// Switched on.
     pub enabled: bool,
-    /// It applies to the owner, too.
-    pub forced: bool,
     /// It filters the current role.
     pub applies: bool,
 }
@@ -149,38 +129,8 @@ pub struct Privileges {
     pub update: bool,
     /// Remove rows.
     pub delete: bool,
-    /// Empty it.
-    pub truncate: bool,
     /// Alter and drop it: the role owns it, as itself or by membership.
     pub own: bool,
-}
-
-/// A schema and what the current role may do in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Schema {
-    /// Its identity.
-    pub oid: u32,
-    /// The owner's name.
-    pub owner: String,
-    /// Look up its objects.
-    pub usage: bool,
-    /// Create objects in it.
-    pub create: bool,
-    /// Drop it: the role owns it, as itself or by membership.
-    pub own: bool,
-}
-
-/// The connections of a server, and how many are free for us.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Connections {
-    /// `max_connections`.
-    pub max: i32,
-    /// Reserved for others: for superusers and, unless the role is a member, for `pg_use_reserved_connections`.
-    pub reserved: i32,
-    /// In use by clients now, including ours.
-    pub used: i32,
-    /// What the role may still open: the least that the limits of server, database and role leave.
-    pub free: i32,
 }
 
 /// The facts of the relation of this name in this schema, of any kind; `None` if there is none.
@@ -197,7 +147,6 @@ pub async fn table(client: &impl GenericClient, schema: &str, name: &str) -> Res
     let columns = client.query(include_str!("catalog/column.sql"), &[&oid]).await?;
     let indexes = client.query(include_str!("catalog/index.sql"), &[&oid]).await?;
     let triggers = client.query(include_str!("catalog/trigger.sql"), &[&oid]).await?;
-    let constraints = client.query(include_str!("catalog/constraint.sql"), &[&oid]).await?;
 
     let inferable = |row: &&Row| row.try_get::<_, bool>("inferable").unwrap_or(false);
     let unique_indexes = indexes.iter().filter(inferable).map(unique_index).collect::<Result<Vec<_>, _>>()?;
@@ -216,14 +165,10 @@ pub async fn table(client: &impl GenericClient, schema: &str, name: &str) -> Res
         name: name.to_owned(),
         kind: letter(&row, "kind")?.unwrap_or(' '),
         persistence: letter(&row, "persistence")?.unwrap_or(' '),
-        is_partition: row.try_get("is_partition")?,
-        inherits: row.try_get("inherits")?,
         has_children: row.try_get("has_children")?,
         foreign_partitions: row.try_get("foreign_partitions")?,
         unlogged_partitions: row.try_get("unlogged_partitions")?,
         owner: row.try_get("owner")?,
-        fillfactor: row.try_get("fillfactor")?,
-        rows_estimated: row.try_get("rows_estimated")?,
         columns: columns.iter().map(column).collect::<Result<_, _>>()?,
         other_indexes: i64::try_from(indexes.len() - unique_indexes.len()).unwrap_or(i64::MAX),
         unique_indexes,
@@ -231,56 +176,23 @@ pub async fn table(client: &impl GenericClient, schema: &str, name: &str) -> Res
         other_primary,
         triggers: triggers.iter().map(trigger).collect::<Result<_, _>>()?,
         rules: row.try_get("rules")?,
-        checks: named(&constraints, "c")?,
-        foreign_keys: named(&constraints, "f")?,
-        referenced_by: row.try_get("referenced_by")?,
+        checks: row.try_get("checks")?,
+        foreign_keys: row.try_get("foreign_keys")?,
         row_security: RowSecurity {
             enabled: row.try_get("row_security")?,
-            forced: row.try_get("row_security_forced")?,
             applies: row.try_get("row_security_applies")?,
         },
         privileges: privileges(&row)?,
     }))
 }
 
-/// The facts of a schema; `None` if there is none of this name.
+/// How many connections the role may still open: the least that the limits of server, database and role leave. This is
+/// only a hint: others may take some at any moment.
 ///
 /// # Errors
 /// Errors of the server or the connection.
-pub async fn schema(client: &impl GenericClient, name: &str) -> Result<Option<Schema>, Error> {
-    let Some(row) = client.query_opt(include_str!("catalog/schema.sql"), &[&name]).await? else {
-        return Ok(None);
-    };
-    Ok(Some(Schema {
-        oid: row.try_get("oid")?,
-        owner: row.try_get("owner")?,
-        usage: row.try_get("usage")?,
-        create: row.try_get("create")?,
-        own: row.try_get("own")?,
-    }))
-}
-
-/// Whether the current role may create schemas in the current database.
-///
-/// # Errors
-/// Errors of the server or the connection.
-pub async fn may_create_schema(client: &impl GenericClient) -> Result<bool, Error> {
-    let sql = "select pg_catalog.has_database_privilege(pg_catalog.current_database(), 'create')";
-    Ok(client.query_one(sql, &[]).await?.try_get(0)?)
-}
-
-/// How many connections are left. This is only a hint: others may take some at any moment.
-///
-/// # Errors
-/// Errors of the server or the connection.
-pub async fn connections(client: &impl GenericClient) -> Result<Connections, Error> {
-    let row = client.query_one(include_str!("catalog/connections.sql"), &[]).await?;
-    Ok(Connections {
-        max: row.try_get("max")?,
-        reserved: row.try_get("reserved")?,
-        used: row.try_get("used")?,
-        free: row.try_get("free")?,
-    })
+pub async fn free_connections(client: &impl GenericClient) -> Result<i32, Error> {
+    Ok(client.query_one(include_str!("catalog/connections.sql"), &[]).await?.try_get(0)?)
 }
 
 impl Table {
@@ -292,11 +204,6 @@ impl Table {
     /// The column of this name.
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|c| c.name == name)
-    }
-
-    /// The primary key, if `on conflict` can name it.
-    pub fn primary_key(&self) -> Option<&UniqueIndex> {
-        self.unique_indexes.iter().find(|i| i.primary)
     }
 
     /// The first unique index on exactly these columns, in any order.
@@ -322,7 +229,6 @@ fn column(row: &Row) -> Result<Column, Error> {
         has_default: row.try_get("has_default")?,
         generated: row.try_get("generated")?,
         identity: letter(row, "identity")?,
-        compression: letter(row, "compression")?,
     })
 }
 
@@ -331,8 +237,6 @@ fn unique_index(row: &Row) -> Result<UniqueIndex, Error> {
         name: row.try_get("name")?,
         primary: row.try_get("is_primary")?,
         columns: row.try_get("columns")?,
-        nulls_not_distinct: row.try_get("nulls_not_distinct")?,
-        method: row.try_get("method")?,
     })
 }
 
@@ -347,7 +251,6 @@ fn trigger(row: &Row) -> Result<Trigger, Error> {
         insert: has(4),
         delete: has(8),
         update: has(16),
-        truncate: has(32),
     })
 }
 
@@ -358,19 +261,8 @@ fn privileges(row: &Row) -> Result<Privileges, Error> {
         insert: row.try_get("may_insert")?,
         update: row.try_get("may_update")?,
         delete: row.try_get("may_delete")?,
-        truncate: row.try_get("may_truncate")?,
         own: row.try_get("may_own")?,
     })
-}
-
-fn named(rows: &[Row], kind: &str) -> Result<Vec<(String, String)>, Error> {
-    let mut found = Vec::new();
-    for row in rows {
-        if row.try_get::<_, String>("kind")? == kind {
-            found.push((row.try_get("name")?, row.try_get("definition")?));
-        }
-    }
-    Ok(found)
 }
 
 fn letter(row: &Row, column: &str) -> Result<Option<char>, Error> {

@@ -20,8 +20,7 @@ select a.attname::pg_catalog.text as name,
        a.attnotnull as not_null,
        (a.atthasdef and a.attgenerated = '') or a.attidentity <> '' as has_default,
        a.attgenerated <> '' as generated,
-       nullif(a.attidentity::pg_catalog.text, '') as identity,
-       nullif(a.attcompression::pg_catalog.text, '') as compression
+       nullif(a.attidentity::pg_catalog.text, '') as identity
   from pg_catalog.pg_attribute a
   join base b on b.type_oid = a.atttypid
   join pg_catalog.pg_type t on t.oid = b.base_oid and t.typtype <> 'd'
