@@ -225,7 +225,7 @@ pub(crate) fn io_cause(error: &tokio_postgres::Error) -> Option<&io::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kind::ERROR_KINDS;
+    use crate::kind::tests::ERROR_KINDS;
 
     #[test]
     fn messages_follow_the_house_style() {

@@ -34,7 +34,7 @@ pub use error::Error;
 pub use explained::Explained;
 pub use hash::hash_text;
 pub use identifier::{quote_identifier, quote_literal, quote_qualified, quote_setting};
-pub use kind::{ERROR_KINDS, ErrorKind};
+pub use kind::ErrorKind;
 pub use plans::{by_key, own_plans, plans_by_key};
 pub use poll::Poll;
 pub use pooler::ensure_session_pooling;
