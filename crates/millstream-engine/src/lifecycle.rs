@@ -7,6 +7,7 @@ use millstream_failpoint as failpoint;
 use millstream_model::limits::SLOTS;
 use millstream_model::{Counters, Position, Prefix, Receipt};
 use millstream_pg::Poll;
+use millstream_pg::advisory::OPEN;
 use millstream_store::limits::{LOAD_LOCK_POLL, LOAD_LOCK_WAIT};
 use millstream_store::load::{self, Identity, Progress, Unfinished};
 use millstream_store::recorded_mode::adds_up;
@@ -88,11 +89,11 @@ pub(crate) async fn open(
     let unfinished = loop {
         // One session at a time, so that a command that is started twice in one moment opens one load. An error ends
         // the session, and with it the lock.
-        load::hold_openings(client).await?;
+        OPEN.lock(client).await?;
         match claim(client, schema, identity, opening).await {
             // Perhaps its client was just killed, and the server has not noticed yet.
             Err(Error::Store(millstream_store::Error::LoadRunning { .. })) if !poll.is_over() => {
-                load::unlock_openings(client).await?;
+                OPEN.unlock(client).await?;
                 poll.again().await;
             }
             unfinished => break unfinished?,
@@ -109,7 +110,7 @@ pub(crate) async fn open(
     let known = unfinished.as_ref().map(|unfinished| (unfinished.load_id, unfinished.sources.len()));
     let added = if resume { added(client, schema, identity, known).await? } else { None };
     if let Some(added) = added {
-        load::unlock_openings(client).await?;
+        OPEN.unlock(client).await?;
         return Ok(Opened::Finished(Box::new(added)));
     }
     if let Some(version) = version {
@@ -122,7 +123,7 @@ pub(crate) async fn open(
         None => load::insert(client, schema, identity, lanes).await?,
     };
     let order = load::next_order(client, schema).await?;
-    load::unlock_openings(client).await?;
+    OPEN.unlock(client).await?;
     failpoint::hit("load-recorded").await?;
     let transaction = client.transaction().await?;
     load::terminate_backends(&transaction, schema, load_id).await?;
@@ -293,7 +294,7 @@ pub(crate) async fn close(
     }
     if truncated.is_some() {
         // Before the load's row, as whoever begins a load does.
-        load::lock_openings(&transaction).await?;
+        OPEN.lock_in_transaction(&transaction).await?;
     }
     load::lock_row(&transaction, schema, load_id, owned.run).await?;
     if let Some(documents) = unlogged::emptied(&transaction, schema, load_id, false).await? {

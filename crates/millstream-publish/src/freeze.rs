@@ -5,11 +5,11 @@ use crate::error::Error;
 use crate::limits::{FREEZE_BYTES_PER_SECOND, FREEZE_LOCK_WAIT};
 use millstream_model::Refusal;
 use millstream_model::words::command;
+use millstream_pg::advisory::FREEZE;
 use millstream_pg::quote_qualified;
 use millstream_store::collections::Collection;
 use millstream_store::{
-    Schema, TableMark, await_openings, close_locked_run, lock_freezing, lock_unfinished, lost_for_good, segments,
-    truncation, unlogged,
+    Schema, TableMark, await_openings, close_locked_run, lock_unfinished, lost_for_good, segments, truncation, unlogged,
 };
 use serde::Serialize;
 use tokio_postgres::{Client, GenericClient};
@@ -89,7 +89,7 @@ async fn freeze_at_once(client: &mut Client, schema: &Schema, collection: &Colle
     let transaction = client.transaction().await?;
     let wait_ms = FREEZE_LOCK_WAIT.as_millis();
     transaction.batch_execute(&format!("set local lock_timeout = {wait_ms}")).await?;
-    lock_freezing(&transaction, table_oid).await?;
+    FREEZE.of(table_oid.cast_signed()).lock_in_transaction(&transaction).await?;
     await_openings(&transaction).await?;
     for load_id in lock_unfinished(&transaction, schema, table_oid).await? {
         // Its run creates unlogged segments, and may reconnect.

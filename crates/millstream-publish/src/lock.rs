@@ -15,7 +15,7 @@ use tokio_postgres::{Client, GenericClient};
 /// [`Error::PublishBusy`] when others hold the lock for longer than [`PUBLISH_LOCK_WAIT`].
 pub(crate) async fn lock_publishing(client: &impl GenericClient) -> Result<(), Error> {
     let poll = Poll::new(LOAD_LOCK_POLL, PUBLISH_LOCK_WAIT);
-    while !PUBLISH.whole().try_lock_in_transaction(client).await? {
+    while !PUBLISH.try_lock_in_transaction(client).await? {
         if !poll.again().await {
             return Err(Error::PublishBusy);
         }

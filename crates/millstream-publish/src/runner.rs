@@ -21,7 +21,7 @@ pub async fn become_runner(client: &Client, schema: &Schema, name: &CollectionNa
         if RUNNER.of(model.lock_id).try_lock(client).await? {
             return Ok(());
         }
-        let holder = client.query_opt(include_str!("runner.sql"), &[&RUNNER.class(), &model.lock_id]).await?;
+        let holder = client.query_opt(include_str!("runner.sql"), &[&RUNNER.0, &model.lock_id]).await?;
         if let (Some(row), true) = (holder, poll.is_over()) {
             return Err(Error::Model {
                 model: name.clone(),

@@ -81,7 +81,7 @@ impl Schema {
 
     /// Waits until nobody else makes or binds the tables, and keeps others from it until the transaction ends.
     pub(crate) async fn lock_making(&self, client: &impl GenericClient) -> Result<(), Error> {
-        Ok(SCHEMA.whole().lock_in_transaction(client).await?)
+        Ok(SCHEMA.lock_in_transaction(client).await?)
     }
 
     /// Records the current names of tables and views: a restore finds them by name alone.

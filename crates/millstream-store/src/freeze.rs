@@ -2,15 +2,7 @@
 
 use crate::error::Error;
 use millstream_pg::advisory::FREEZE;
-use tokio_postgres::{Client, GenericClient};
-
-/// Takes the lock for freezing a collection, until the transaction ends.
-///
-/// # Errors
-/// The server's.
-pub async fn lock_freezing(client: &impl GenericClient, table_oid: u32) -> Result<(), Error> {
-    Ok(FREEZE.of(table_oid.cast_signed()).lock_in_transaction(client).await?)
-}
+use tokio_postgres::Client;
 
 /// Refuses to begin an unlogged load while its table is being frozen, or if the table has become logged since the load
 /// was planned. Call it under the lock that [`await_openings`](crate::await_openings) waits for.

@@ -41,7 +41,7 @@ pub use binding::Bound;
 pub use check::{Check, checks};
 pub use definition::{Column, Definition};
 pub use error::Error;
-pub use freeze::{lock_freezing, refuse_frozen};
+pub use freeze::refuse_frozen;
 pub use lane::{Advance, RejectedDocument, insert_rejects};
 pub use load::{Identity, await_openings, slots_of_lane};
 pub use loads::lock_unfinished;

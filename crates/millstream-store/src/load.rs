@@ -47,31 +47,6 @@ pub fn slots_of_lane(lane: u16, lanes: u16) -> std::ops::Range<usize> {
     bound(usize::from(lane))..bound(usize::from(lane) + 1)
 }
 
-/// Waits until no other session opens a load, and keeps all others from it until [`unlock_openings`] or the end of the
-/// session.
-///
-/// # Errors
-/// The server's.
-pub async fn hold_openings(client: &Client) -> Result<(), Error> {
-    Ok(OPEN.whole().lock(client).await?)
-}
-
-/// Releases what [`hold_openings`] took.
-///
-/// # Errors
-/// The server's.
-pub async fn unlock_openings(client: &Client) -> Result<(), Error> {
-    Ok(OPEN.whole().unlock(client).await?)
-}
-
-/// As [`hold_openings`], until the transaction ends.
-///
-/// # Errors
-/// The server's.
-pub async fn lock_openings(transaction: &Transaction<'_>) -> Result<(), Error> {
-    Ok(OPEN.whole().lock_in_transaction(transaction).await?)
-}
-
 /// Requires that the table still exists. Another load that created it and read nothing may have dropped it again.
 ///
 /// # Errors
@@ -94,7 +69,7 @@ pub async fn require_table(client: &Client, identity: &Identity) -> Result<(), E
 /// The server's.
 pub async fn await_openings(transaction: &Transaction<'_>) -> Result<(), Error> {
     // Released at once, because loads into other collections wait for this lock too.
-    let lock = OPEN.whole().sql("pg_advisory_xact_lock");
+    let lock = OPEN.sql("pg_advisory_xact_lock");
     let sql = format!("savepoint opened; select {lock}; rollback to opened; release opened");
     Ok(transaction.batch_execute(&sql).await?)
 }

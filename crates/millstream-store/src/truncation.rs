@@ -6,12 +6,12 @@
 //! does not bring them back.
 
 use crate::error::Error;
-use crate::load::lock_openings;
 use crate::loads::lock_idle;
 use crate::mark::TableMark;
 use crate::schema::Schema;
 use crate::unlogged::{any_row, void};
 use millstream_model::words::{command, set};
+use millstream_pg::advisory::OPEN;
 use millstream_pg::quote_qualified;
 use tokio_postgres::{Client, GenericClient, Row, Transaction};
 
@@ -146,7 +146,7 @@ pub async fn start_over<'a>(
     key: impl IntoIterator<Item = &'a str>,
 ) -> Result<Option<Found>, Error> {
     let transaction = client.transaction().await?;
-    lock_openings(&transaction).await?;
+    OPEN.lock_in_transaction(&transaction).await?;
     let Some(mark) = TableMark::read(&transaction, table_oid, key).await? else { return Ok(None) };
     let recorded = schema.sql("select files from {schema}.collection where table_oid = $1");
     let recorded = transaction.query_opt(&recorded, &[&mark.oid]).await?;
@@ -172,7 +172,7 @@ pub async fn start_over<'a>(
 }
 
 /// Resets what is recorded of documents that were truncated: of all of the table, or of a partition. Returns a sentence to
-/// print. Call it under the lock of [`lock_openings`]. If a running load has found the TRUNCATE, take that lock before
+/// print. Call it under the lock [`OPEN`]. If a running load has found the TRUNCATE, take that lock before
 /// the one of the load's own row.
 ///
 /// # Errors
