@@ -132,7 +132,7 @@ pub(crate) async fn open(
     if crashed.is_some() {
         unlogged::void(&transaction, schema, load_id, unlogged::CRASHED).await?;
     } else if truncated {
-        truncation::void_emptied(&transaction, schema, load_id).await?;
+        unlogged::void(&transaction, schema, load_id, truncation::EMPTIED).await?;
     }
     if let Some(watched) = watched {
         truncation::record_filling(&transaction, schema, &watched.mark).await?;
@@ -310,7 +310,7 @@ pub(crate) async fn close(
         };
         let (error, partition) = match truncated {
             Truncated::All(documents) => {
-                truncation::void_emptied(&transaction, schema, load_id).await?;
+                unlogged::void(&transaction, schema, load_id, truncation::EMPTIED).await?;
                 (Error::Emptied { documents, by: TRUNCATED }, None)
             }
             Truncated::Partition(partition) => {

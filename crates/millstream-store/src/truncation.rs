@@ -32,8 +32,8 @@ pub enum Rows {
     Emptied,
 }
 
-/// The recorded reason why a load starts over.
-const WHY: &str = "the table was emptied";
+/// The recorded reason why a load starts over whose table was truncated.
+pub const EMPTIED: &str = "the table was emptied";
 
 /// What happened to the rows of a table since it had these files.
 ///
@@ -236,7 +236,7 @@ async fn reset(
         mark_emptied(transaction, schema, load_id, Some(partition.unwrap_or_default())).await?;
         return Ok(Reset::Marked);
     }
-    void(transaction, schema, load_id, WHY).await?;
+    void(transaction, schema, load_id, EMPTIED).await?;
     if finished {
         // The same command begins a new load, and so does any other with its sources.
         let give_up = schema.sql("update {schema}.load set resumable = false where load_id = $1");
@@ -258,14 +258,6 @@ pub async fn mark_emptied(
     let sql = schema.sql("update {schema}.load set emptied = $2 where load_id = $1");
     client.execute(&sql, &[&load_id, &partition]).await?;
     Ok(())
-}
-
-/// Resets a load to its beginning, because its table was truncated.
-///
-/// # Errors
-/// The server's.
-pub async fn void_emptied(transaction: &Transaction<'_>, schema: &Schema, load_id: i64) -> Result<(), Error> {
-    void(transaction, schema, load_id, WHY).await
 }
 
 fn emptied(partition: Option<&str>, over: &[String], lacking: &[String], forgotten: u64) -> String {
