@@ -5,7 +5,7 @@ use crate::limits::DISTINCT_SETTINGS;
 use futures_util::{Stream, StreamExt, TryStreamExt};
 use millstream_model::Refusal;
 use millstream_model::words::{option, set};
-use millstream_pg::{quote_identifier, quote_qualified};
+use millstream_pg::{quote_identifier, quote_name};
 use millstream_store::DISTINCT_WALK;
 use millstream_store::collections::Collection;
 use tokio_postgres::Client;
@@ -61,7 +61,7 @@ pub async fn distinct(
 
 /// The skip scan. Its parameters are the prefix.
 fn skip_scan(collection: &Collection, request: &DistinctRequest) -> String {
-    let table = quote_qualified(&collection.name.schema, &collection.name.table);
+    let table = quote_name(&collection.name);
     let column = quote_identifier(&request.column);
     let given = (1..).zip(&collection.key).take(request.prefix.len()).map(|(n, before)| {
         let (name, key_type) = (quote_identifier(&before.name), before.key_type.sql_name());

@@ -6,7 +6,7 @@ use crate::limits::{FREEZE_BYTES_PER_SECOND, FREEZE_LOCK_WAIT};
 use millstream_model::Refusal;
 use millstream_model::words::command;
 use millstream_pg::advisory::FREEZE;
-use millstream_pg::quote_qualified;
+use millstream_pg::quote_name;
 use millstream_store::collections::Collection;
 use millstream_store::{
     Schema, TableMark, await_openings, close_locked_run, lock_unfinished, lost_for_good, segments, truncation, unlogged,
@@ -102,7 +102,7 @@ async fn freeze_at_once(client: &mut Client, schema: &Schema, collection: &Colle
     hold_models(&transaction, schema, table_oid).await?;
     lock_tables(&transaction, schema, collection).await?;
     let tables = unlogged_tables(&transaction, schema, collection).await?;
-    let mortal = tables.iter().any(|(name, _)| *name == table(collection));
+    let mortal = tables.iter().any(|(name, _)| *name == quote_name(&collection.name));
     let lost = if mortal { unlogged::lost(&transaction, schema, table_oid).await? } else { Vec::new() };
     // First, while the marker rows of the other loads exist.
     for load_id in &lost {
@@ -122,7 +122,7 @@ async fn freeze_at_once(client: &mut Client, schema: &Schema, collection: &Colle
 
 /// Locks all tables that may be rewritten, in the order in which writers lock them, so that no rewrite has to wait.
 async fn lock_tables(client: &impl GenericClient, schema: &Schema, collection: &Collection) -> Result<(), Error> {
-    let table = table(collection);
+    let table = quote_name(&collection.name);
     client.batch_execute(&format!("lock table {table} in access exclusive mode")).await?;
     let oid = "select $1::text::pg_catalog.regclass::pg_catalog.oid";
     if client.query_one(oid, &[&table]).await?.get::<_, u32>(0) != collection.table_oid {
@@ -143,15 +143,11 @@ async fn unlogged_tables(
     if !collection.present {
         return Err(gone(collection));
     }
-    let mut names = vec![table(collection)];
+    let mut names = vec![quote_name(&collection.name)];
     names.extend(segments::list(client, schema, collection.table_oid).await?.iter().map(|s| s.table(schema)));
     names.extend(derived_tables(client, schema, collection.table_oid).await?);
     let rows = client.query(include_str!("freeze_tables.sql"), &[&names]).await?;
     Ok(rows.iter().map(|row| (row.get(0), u64::try_from(row.get::<_, i64>(1)).unwrap_or(0))).collect())
-}
-
-fn table(collection: &Collection) -> String {
-    quote_qualified(&collection.name.schema, &collection.name.table)
 }
 
 fn gone(collection: &Collection) -> Error {

@@ -6,7 +6,7 @@ use crate::record::ChangeRecord;
 use crate::storage::Storage;
 use millstream_model::words::command;
 use millstream_model::{CollectionName, Refusal};
-use millstream_pg::quote_qualified;
+use millstream_pg::quote_name;
 use millstream_store::collections::Collection;
 use millstream_store::{Definition, Schema, collections};
 use tokio_postgres::{Client, GenericClient};
@@ -21,7 +21,7 @@ pub(crate) async fn collection(client: &Client, schema: &Schema, name: &Collecti
 }
 
 pub(crate) fn change_record<'a>(schema: &'a Schema, collection: &'a Collection, unlogged: bool) -> ChangeRecord<'a> {
-    let table = quote_qualified(&collection.name.schema, &collection.name.table);
+    let table = quote_name(&collection.name);
     ChangeRecord { schema, table_oid: collection.table_oid, table, key: &collection.key, unlogged }
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn derivation(
     version_num: i32,
     storage: &Storage<'_>,
 ) -> Derivation {
-    let table = quote_qualified(&collection.name.schema, &collection.name.table);
+    let table = quote_name(&collection.name);
     Derivation::new(table, &collection.key, definition, version_num, |type_name| storage.caster(type_name))
 }
 

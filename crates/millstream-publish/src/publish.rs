@@ -12,7 +12,7 @@ use crate::{lock, materialized, republish};
 use millstream_failpoint as failpoint;
 use millstream_model::words::{command, option, set};
 use millstream_model::{CollectionName, Refusal};
-use millstream_pg::{Connection, ErrorKind, Explained, quote_qualified};
+use millstream_pg::{Connection, ErrorKind, Explained, quote_name};
 use millstream_store::models;
 use millstream_store::{Column, Definition, Schema};
 use tokio_postgres::GenericClient;
@@ -79,7 +79,7 @@ pub async fn publish(
         models::forget(&transaction, schema, model.model_id).await?;
     }
     let exists = "select pg_catalog.to_regclass($1) is not null";
-    let view = quote_qualified(&request.model.schema, &request.model.table);
+    let view = quote_name(&request.model);
     if transaction.query_one(exists, &[&view]).await?.get(0) {
         return Err(Error::Model {
             model: request.model.clone(),
@@ -88,7 +88,7 @@ pub async fn publish(
         });
     }
     check_types(&transaction, &request.definition).await?;
-    let table = quote_qualified(&collection.name.schema, &collection.name.table);
+    let table = quote_name(&collection.name);
     // Nobody changes the type of a column any more.
     transaction.batch_execute(&format!("lock table {table} in access share mode")).await?;
     refuse_unfit(&transaction, &collection).await?;

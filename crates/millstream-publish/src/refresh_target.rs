@@ -13,7 +13,7 @@ use crate::storage::Storage;
 use crate::{incremental, materialized, swap};
 use millstream_model::words::{command, option};
 use millstream_model::{CollectionName, Refusal};
-use millstream_pg::quote_qualified;
+use millstream_pg::quote_name;
 use millstream_store::collections::Collection;
 use millstream_store::models::Model;
 use millstream_store::{Schema, collections};
@@ -43,11 +43,6 @@ impl<'a> RefreshTarget<'a> {
 
     pub(crate) fn derivation(&self, storage: &Storage<'_>) -> Derivation {
         derivation(&self.collection, self.model.aim(), self.version_num, storage)
-    }
-
-    /// The collection's table, qualified and quoted.
-    fn table(&self) -> String {
-        quote_qualified(&self.collection.name.schema, &self.collection.name.table)
     }
 
     /// Bytes that its rows take when they are built anew, roughly.
@@ -191,7 +186,7 @@ pub(crate) async fn require_columns(client: &Client, targets: &[RefreshTarget<'_
 /// they still have their names. The lock takes no snapshot; the first query does. So a session that rewrites or empties
 /// a table comes before the snapshot, or waits for our transaction.
 pub(crate) async fn lock_collections(client: &Client, targets: &[RefreshTarget<'_>]) -> Result<(), Error> {
-    let tables: Vec<String> = targets.iter().map(RefreshTarget::table).collect();
+    let tables: Vec<String> = targets.iter().map(|target| quote_name(&target.collection.name)).collect();
     client.batch_execute(&format!("lock table {} in access share mode", tables.join(", "))).await?;
     let oid = "select $1::text::pg_catalog.regclass::pg_catalog.oid";
     for (target, table) in targets.iter().zip(&tables) {

@@ -8,7 +8,7 @@ use crate::shape::Shape;
 use crate::storage::{Storage, TRIAL};
 use crate::{lock, materialized};
 use millstream_model::words::{command, option};
-use millstream_pg::quote_qualified;
+use millstream_pg::quote_name;
 use millstream_store::Definition;
 use millstream_store::Schema;
 use millstream_store::collections::Collection;
@@ -82,7 +82,7 @@ fn refuse_kind(model: &Model, is_other: bool) -> Result<(), Error> {
 /// The table that a model's indexes are on, and the generation in their names.
 pub(crate) fn indexed(storage: &Storage<'_>, model: &Model) -> (String, i16) {
     if model.definition.materialized {
-        (quote_qualified(&model.name.schema, &model.name.table), materialized::GENERATION)
+        (quote_name(&model.name), materialized::GENERATION)
     } else {
         (storage.part(model.serving), model.serving)
     }

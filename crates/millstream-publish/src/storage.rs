@@ -15,7 +15,7 @@ use crate::row_wise::check_row_wise;
 use crate::volatility::refuse_volatile;
 use millstream_model::words::command;
 use millstream_model::{CollectionName, Refusal};
-use millstream_pg::{fill, quote_identifier, quote_literal, quote_qualified};
+use millstream_pg::{fill, quote_identifier, quote_literal, quote_name};
 use millstream_store::Schema;
 use millstream_store::models::Model;
 use millstream_store::{Column, Definition};
@@ -259,7 +259,7 @@ impl Storage<'_> {
         name: &CollectionName,
         added: Vec<String>,
     ) -> Result<[String; 2], Error> {
-        let view = quote_qualified(&name.schema, &name.table);
+        let view = quote_name(name);
         let sql = "select pg_catalog.pg_get_userbyid(relowner)::text, coalesce(pg_catalog.array_to_string(reloptions, ', '), '') \
                    from pg_catalog.pg_class where oid = $1::text::pg_catalog.regclass";
         let row = client.query_one(sql, &[&view]).await?;
@@ -275,7 +275,7 @@ impl Storage<'_> {
     fn view(&self, name: &CollectionName, columns: &[String], options: &str) -> String {
         fill!(
             include_str!("view.sql"),
-            view = quote_qualified(&name.schema, &name.table),
+            view = quote_name(name),
             options,
             columns = columns.join(", "),
             parts = self.parts(),
@@ -287,7 +287,7 @@ impl Storage<'_> {
     /// Records which view is the model's.
     pub(crate) async fn remember_view(&self, client: &impl GenericClient, name: &CollectionName) -> Result<(), Error> {
         let sql = "update {schema}.model set view_oid = $1::text::pg_catalog.regclass where model_id = $2";
-        let view = quote_qualified(&name.schema, &name.table);
+        let view = quote_name(name);
         client.execute(&self.schema.sql(sql), &[&view, &self.model_id]).await?;
         Ok(())
     }
@@ -297,10 +297,7 @@ impl Storage<'_> {
         let mut sql = String::new();
         if model.view_present {
             let kind = if model.definition.materialized { "materialized view" } else { "view" };
-            sql.push_str(&format!(
-                "drop {kind} if exists {}; ",
-                quote_qualified(&model.name.schema, &model.name.table)
-            ));
+            sql.push_str(&format!("drop {kind} if exists {}; ", quote_name(&model.name)));
         }
         for generation in GENERATIONS {
             // By name, because a generation that was being built is not attached.

@@ -12,7 +12,7 @@ use crate::schema::Schema;
 use crate::{models, orphaned_segments, segments};
 use millstream_model::words::{command, option};
 use millstream_model::{CollectionName, KeyColumn, Refusal};
-use millstream_pg::quote_qualified;
+use millstream_pg::quote_name;
 use serde::Serialize;
 use tokio_postgres::Client;
 
@@ -141,15 +141,15 @@ async fn drop_some(
         return Err(waiting(&collection.name, segments.len()));
     }
     let table_dropped = with_table && collection.present;
+    let table = quote_name(&collection.name);
     if table_dropped {
         // Before its segments: readers lock them in the same order.
-        transaction.batch_execute(&format!("lock table {} in access exclusive mode", table(&collection.name))).await?;
+        transaction.batch_execute(&format!("lock table {table} in access exclusive mode")).await?;
     }
     if segments.len() > most {
         if table_dropped {
             // Before documents are lost: nothing else may depend on the table.
-            let sql = format!("savepoint trial; drop table {}; rollback to trial", table(&collection.name));
-            transaction.batch_execute(&sql).await?;
+            transaction.batch_execute(&format!("savepoint trial; drop table {table}; rollback to trial")).await?;
         }
         segments::drop(&transaction, schema, &segments[segments.len() - most..]).await?;
         transaction.commit().await?;
@@ -160,7 +160,7 @@ async fn drop_some(
     transaction.execute(&schema.sql("delete from {schema}.collection where table_oid = $1"), &[&oid]).await?;
     transaction.execute(&schema.sql("delete from {schema}.tombstone where table_oid = $1"), &[&oid]).await?;
     if table_dropped {
-        transaction.batch_execute(&format!("drop table {}", table(&collection.name))).await?;
+        transaction.batch_execute(&format!("drop table {table}")).await?;
     }
     transaction.commit().await?;
     Ok(Some(Dropped { table: table_dropped, loads }))
@@ -177,8 +177,4 @@ fn waiting(name: &CollectionName, segments: usize) -> Error {
             option("table")
         )),
     )
-}
-
-fn table(name: &CollectionName) -> String {
-    quote_qualified(&name.schema, &name.table)
 }

@@ -7,7 +7,7 @@ use crate::segments;
 use millstream_model::key_bytes::key_texts;
 use millstream_model::words::command;
 use millstream_model::{KeyColumn, Refusal, put_literal};
-use millstream_pg::{quote_identifier, quote_qualified};
+use millstream_pg::{quote_identifier, quote_name};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 
@@ -65,7 +65,7 @@ async fn first(
                 format!("{name} = (${n}::text)::{type_name}")
             })
             .collect();
-        let table = quote_qualified(&collection.name.schema, &collection.name.table);
+        let table = quote_name(&collection.name);
         let newest = segments::newest(schema, &table, &keys, &segments);
         let rows = format!("{newest} as newest where {}", conditions.join(" and "));
         let as_sql = |(part, ((_, column), altered)): (&String, ((&String, &KeyColumn), &Option<Altered>))| {
@@ -113,7 +113,7 @@ fn unlike_segments(collection: &Collection, column: &str, type_name: &str) -> Er
         ))
         .hint(format!(
             "give it its type back: alter table {} alter column {} type {recorded}; then: {}",
-            quote_qualified(&name.schema, &name.table),
+            quote_name(name),
             quote_identifier(column),
             command(format!("compact {name}"))
         )),

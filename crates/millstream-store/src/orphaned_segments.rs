@@ -7,7 +7,7 @@ use crate::schema::Schema;
 use crate::segments::{self, Segment};
 use millstream_model::Refusal;
 use millstream_model::words::{command, option};
-use millstream_pg::{quote_literal, quote_qualified};
+use millstream_pg::{quote_literal, quote_name, quote_qualified};
 use tokio_postgres::{Client, Row};
 
 /// Drops segments of tables that were dropped by hand, because nobody can read or merge them any more. It keeps
@@ -85,7 +85,7 @@ pub(crate) fn strange(schema: &Schema, collection: &Collection, segments: usize)
             "documents wait in {segments} segments for {name}, which has another OID than the table that they were \
              loaded for"
         ))
-        .hint(ways(schema, &quote_qualified(&name.schema, &name.table), collection.table_oid)),
+        .hint(ways(schema, &quote_name(name), collection.table_oid)),
     )
 }
 

@@ -7,7 +7,7 @@ use crate::schema::Schema;
 use millstream_model::words::command;
 use millstream_model::{CollectionName, Refusal};
 use millstream_pg::advisory::COMPACTION;
-use millstream_pg::{ErrorKind, Explained, quote_identifier, quote_qualified};
+use millstream_pg::{ErrorKind, Explained, quote_identifier, quote_name};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, GenericClient, Row};
 
@@ -112,7 +112,7 @@ async fn hold_in_transaction(
     let lockable = "select coalesce(relkind in ('r', 'p') and pg_catalog.has_table_privilege(oid, 'select'), false)
                     from pg_catalog.pg_class where oid = $1";
     let lockable = client.query_opt(lockable, &[&table_oid]).await?.is_some_and(|row| row.get(0));
-    let locked = if lockable { lock_in_share(&[quote_qualified(&name.schema, &name.table)]) } else { String::new() };
+    let locked = if lockable { lock_in_share(&[quote_name(name)]) } else { String::new() };
     client.batch_execute(&format!("begin isolation level repeatable read{locked}")).await?;
     let mut segments = list(client, schema, table_oid).await?;
     if segments.is_empty() {
@@ -121,7 +121,7 @@ async fn hold_in_transaction(
     }
     refuse_row_security(client, table_oid, name).await?;
     for _ in 0..SEGMENT_HOLD_TRIES_MAX {
-        let mut tables = vec![quote_qualified(&name.schema, &name.table)];
+        let mut tables = vec![quote_name(name)];
         tables.extend(segments.iter().map(|segment| segment.table(schema)));
         let locked = format!("rollback; begin isolation level repeatable read{}", lock_in_share(&tables));
         match client.batch_execute(&locked).await {

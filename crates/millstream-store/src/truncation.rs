@@ -12,7 +12,7 @@ use crate::schema::Schema;
 use crate::unlogged::{any_row, void};
 use millstream_model::words::{command, set};
 use millstream_pg::advisory::OPEN;
-use millstream_pg::quote_qualified;
+use millstream_pg::quote_name;
 use tokio_postgres::{Client, GenericClient, Row, Transaction};
 
 /// What happened to the rows of a table.
@@ -52,7 +52,7 @@ pub async fn rows_since(client: &impl GenericClient, files: &str, now: &TableMar
     if replaced.is_empty() {
         return Ok(Rows::Same);
     }
-    if !any_row(client, &quote_qualified(&now.name.schema, &now.name.table)).await? {
+    if !any_row(client, &quote_name(&now.name)).await? {
         return Ok(Rows::Emptied);
     }
     for row in client.query(include_str!("truncation_partitions.sql"), &[&replaced, &now.oid]).await? {
@@ -102,7 +102,7 @@ pub async fn record_empty(
     mark: &TableMark,
     load_id: Option<i64>,
 ) -> Result<(), Error> {
-    if any_row(client, &quote_qualified(&mark.name.schema, &mark.name.table)).await? {
+    if any_row(client, &quote_name(&mark.name)).await? {
         return Ok(());
     }
     let sql = "update {schema}.collection set files = '' where table_oid = $1 and not exists ( \
@@ -155,7 +155,7 @@ pub async fn start_over<'a>(
         Some(files) => rows_since(&transaction, files, &mark).await?,
         None => Rows::Same,
     };
-    let name = quote_qualified(&mark.name.schema, &mark.name.table);
+    let name = quote_name(&mark.name);
     let warning = match &rows {
         Rows::Same => deleted(&transaction, schema, &mark).await?,
         Rows::Rewritten { .. } => Some(rewritten(&mark)),
@@ -292,7 +292,7 @@ pub fn rewritten(mark: &TableMark) -> String {
 
 /// A hint if the rows that an unfinished load stored were deleted.
 async fn deleted(client: &impl GenericClient, schema: &Schema, mark: &TableMark) -> Result<Option<String>, Error> {
-    if any_row(client, &quote_qualified(&mark.name.schema, &mark.name.table)).await? {
+    if any_row(client, &quote_name(&mark.name)).await? {
         return Ok(None);
     }
     let loads = loads(client, schema, mark).await?;

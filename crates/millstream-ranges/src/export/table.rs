@@ -9,7 +9,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::SinkExt;
 use millstream_model::limits::IDENTIFIER_BYTES_MAX;
 use millstream_model::{CollectionName, Refusal};
-use millstream_pg::{copy, fill, quote_identifier, quote_literal, quote_qualified};
+use millstream_pg::{copy, fill, quote_identifier, quote_literal, quote_name, quote_qualified};
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use tokio_postgres::error::SqlState;
@@ -71,7 +71,7 @@ pub async fn to_table(
 /// The statement that finds the ranges of many addresses without a function. Its table `addresses` has the addresses in
 /// a column `ip`, without netmasks; `host(ip)::inet` cuts one.
 pub fn lateral(table: &CollectionName) -> String {
-    fill!(LATERAL, ranges = quote_qualified(&table.schema, &table.table))
+    fill!(LATERAL, ranges = quote_name(table))
 }
 
 /// The comment on a table with the ranges of a generation.
@@ -192,7 +192,7 @@ async fn lock(client: &Client, target: &str) -> Result<(), Error> {
 /// # Errors
 /// It is not for us to replace.
 async fn rights_of_old(client: &Client, table: &CollectionName) -> Result<Option<String>, Error> {
-    let target = quote_qualified(&table.schema, &table.table);
+    let target = quote_name(table);
     let row = client.query_opt(THERE, &[&table.schema, &table.table, &MADE, &target]).await.map_err(pg)?;
     let Some(row) = row else { return Ok(None) };
     let refused = |problem: String, hint: &str| Err(Error::Refused(Refusal::new(problem).hint(hint)));
