@@ -314,7 +314,7 @@ fn explain(error: &tokio_postgres::Error, info: &ConnInfo, host: &Host) -> Error
         let hint = "set PGPASSWORD, or add a line to ~/.pgpass (mode 0600): host:port:database:user:password";
         return failed(host, ErrorKind::Auth, message, Some(hint.to_owned()));
     }
-    if let Some(io) = error::io_cause(error) {
+    if let Some(io) = error::causes(error).find_map(|cause| cause.downcast_ref::<io::Error>()) {
         let hint = match io.kind() {
             io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => {
                 format!("is a server listening on {host}? `{}` starts a local one", command("db start"))
