@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use millstream_model::words::command;
 use tokio_postgres::CancelToken;
-use tokio_postgres::config::{ChannelBinding as DriverBinding, SslMode as DriverMode, SslNegotiation};
+use tokio_postgres::config::{SslMode as DriverMode, SslNegotiation};
 
 use crate::connection::{Connection, ServerFacts};
-use crate::conninfo::{Address, ChannelBinding, ConnInfo, Host, SslMode, TargetSession, TlsSettings};
+use crate::conninfo::{Address, ConnInfo, Host, SslMode, TargetSession, TlsSettings};
 use crate::error::{self, Error};
 use crate::kind::ErrorKind;
 use crate::roster::Cancel;
@@ -216,19 +216,10 @@ fn config(
     config.user(&info.user).dbname(&info.dbname).port(host.port).ssl_mode(mode);
     config.application_name(session.shown_name(info.application_name.as_deref()));
     match (&host.address, address) {
-        (Address::Socket(dir), _) => {
-            config.host_path(dir);
-        }
-        (_, Some(ip)) => {
-            config.host(host.name.clone().unwrap_or_else(|| ip.to_string())).hostaddr(ip);
-        }
-        (Address::Name(name), None) => {
-            config.host(name);
-        }
-        (Address::Ip(ip), None) => {
-            config.host(ip.to_string());
-        }
-    }
+        (Address::Socket(dir), _) => config.host_path(dir),
+        (_, Some(ip)) => config.host(host.place()).hostaddr(ip),
+        (_, None) => config.host(host.place()),
+    };
     if let Some(password) = &host.password {
         config.password(password.reveal());
     }
@@ -238,11 +229,7 @@ fn config(
     if info.tls.direct && mode == DriverMode::Require {
         config.ssl_negotiation(SslNegotiation::Direct);
     }
-    config.channel_binding(match info.channel_binding {
-        ChannelBinding::Disable => DriverBinding::Disable,
-        ChannelBinding::Prefer => DriverBinding::Prefer,
-        ChannelBinding::Require => DriverBinding::Require,
-    });
+    config.channel_binding(info.channel_binding);
     let alive = &info.keepalives;
     config.keepalives(alive.on).keepalives_idle(alive.idle).keepalives_interval(alive.interval);
     config.keepalives_retries(alive.retries);

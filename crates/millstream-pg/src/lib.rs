@@ -27,8 +27,8 @@ mod tls;
 pub use attempt::connect;
 pub use connection::{Connection, ServerFacts};
 pub use conninfo::{
-    Address, ChannelBinding, ClientCertificate, ConnInfo, Environment, Host, Keepalives, Secret, SslMode,
-    TargetSession, TlsRoot, TlsSettings, TlsVersion,
+    Address, ClientCertificate, ConnInfo, Environment, Host, Keepalives, Secret, SslMode, TargetSession, TlsRoot,
+    TlsSettings, TlsVersion,
 };
 pub use error::Error;
 pub use explained::Explained;
