@@ -9,6 +9,7 @@ mod binding;
 mod check;
 mod collection;
 pub mod collections;
+mod counters;
 mod definition;
 pub mod documents;
 mod error;

@@ -1,13 +1,16 @@
 //! The row of a load and the rows of its current run's lanes.
 
+use crate::counters::each_counter;
 use crate::error::Error;
+use crate::lane::TERMINATE;
 use crate::lock::{at_work, load_lock};
 use crate::schema::Schema;
 use millstream_model::limits::SLOTS;
 use millstream_model::words::option;
-use millstream_model::{COUNTERS, Counters, KeySpec, Position, Prefix, Refusal, SLOT_HASH_VERSION};
+use millstream_model::{Counters, KeySpec, Position, Prefix, Refusal, SLOT_HASH_VERSION};
 use millstream_pg::advisory::OPEN;
-use tokio_postgres::{Client, GenericClient, Row, Transaction};
+use millstream_pg::fill;
+use tokio_postgres::{Client, GenericClient, Transaction};
 
 /// What a run is asked to load. A run resumes an unfinished load only if this is the same, except that sources may be
 /// appended and the durability may differ.
@@ -218,7 +221,7 @@ pub async fn insert(client: &mut Client, schema: &Schema, identity: &Identity, l
 /// # Errors
 /// The server's.
 pub async fn terminate_backends(transaction: &Transaction<'_>, schema: &Schema, load_id: i64) -> Result<(), Error> {
-    transaction.execute(&schema.sql(include_str!("lane_terminate.sql")), &[&load_id]).await?;
+    transaction.execute(&schema.sql(TERMINATE), &[&load_id, &None::<i16>, &None::<i32>]).await?;
     Ok(())
 }
 
@@ -245,12 +248,10 @@ pub async fn consolidate_lanes(transaction: &Transaction<'_>, schema: &Schema, l
     let (sources, offsets): (Vec<i32>, Vec<i64>) = floors.iter().map(|p| columns(*p)).unzip();
     let (mark, hash) = prefix.map_or((Position::default(), None), |(mark, hash)| (mark, Some(hash)));
     let (prefix_source, prefix_length) = columns(mark);
-    transaction
-        .execute(
-            &schema.sql(include_str!("load_settle.sql")),
-            &[&load_id, &sources, &offsets, &prefix_source, &prefix_length, &hash],
-        )
-        .await?;
+    let added = each_counter(|_, counter| format!("{counter} = l.{counter} + s.{counter}"));
+    let sums = each_counter(|_, counter| format!("coalesce(sum({counter}), 0)::bigint as {counter}"));
+    let settle = fill!(include_str!("load_settle.sql"), schema, added, sums);
+    transaction.execute(&settle, &[&load_id, &sources, &offsets, &prefix_source, &prefix_length, &hash]).await?;
     transaction.execute(&schema.sql("delete from {schema}.lane where load_id = $1"), &[&load_id]).await?;
     Ok(())
 }
@@ -302,22 +303,11 @@ pub async fn begin_run(
 /// # Errors
 /// [`Error::Ledger`] when a count is negative; the server's.
 pub async fn counters(client: &impl GenericClient, schema: &Schema, load_id: i64) -> Result<Counters, Error> {
-    let row = client.query_one(&counters_sql(schema), &[&load_id]).await?;
-    counters_of(&row)
-}
-
-fn counters_sql(schema: &Schema) -> String {
-    let sums: Vec<String> = COUNTERS
-        .iter()
-        .map(|c| {
-            format!("(l.{c} + coalesce((select sum(n.{c}) from {schema}.lane n where n.load_id = $1), 0))::bigint")
-        })
-        .collect();
-    format!("select {} from {schema}.load l where l.load_id = $1", sums.join(", "))
-}
-
-/// Reads the eleven counters from the first columns of a row.
-fn counters_of(row: &Row) -> Result<Counters, Error> {
+    let sums = each_counter(|_, c| {
+        format!("(l.{c} + coalesce((select sum(n.{c}) from {schema}.lane n where n.load_id = $1), 0))::bigint")
+    });
+    let row =
+        client.query_one(&format!("select {sums} from {schema}.load l where l.load_id = $1"), &[&load_id]).await?;
     let mut values = [0u64; 11];
     for (n, value) in values.iter_mut().enumerate() {
         *value = u64::try_from(row.get::<_, i64>(n)).map_err(|_| Error::Ledger("a counter is negative"))?;
