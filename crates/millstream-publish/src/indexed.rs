@@ -38,11 +38,9 @@ impl IndexedTable {
         let model = if is_ours { models::find(client, schema, name).await? } else { None };
         match model {
             None => Self::of_collection(client, schema, name, is_ours).await,
-            Some(model) if model.shows.is_none() => Err(Error::Model {
-                model: name.clone(),
-                problem: "has not been built yet".into(),
-                hint: command(format!("refresh {name}")).to_string(),
-            }),
+            Some(model) if model.shows.is_none() => {
+                Err(Error::model(name, "has not been built yet", command(format!("refresh {name}")).to_string()))
+            }
             Some(model) => Self::of_model(client, schema, model).await,
         }
     }

@@ -30,14 +30,9 @@ pub async fn publish(
     request: &PublishRequest,
 ) -> Result<Published, Error> {
     if request.model.schema == schema.name() {
-        return Err(Error::Model {
-            model: request.model.clone(),
-            problem: "would be in the schema of Millstream's own tables".into(),
-            hint: format!(
-                "choose a name in another schema, as in {}",
-                set("as", format!("public.{}", request.model.table))
-            ),
-        });
+        let other = set("as", format!("public.{}", request.model.table));
+        let hint = format!("choose a name in another schema, as in {other}");
+        return Err(Error::model(&request.model, "would be in the schema of Millstream's own tables", hint));
     }
     schema.ensure(&mut connection.client).await?;
     let version_num = connection.server.version_num;
@@ -52,7 +47,9 @@ pub async fn publish(
     if let Some(model) = models::find(&transaction, schema, &request.model).await? {
         model.require_own()?;
         if model.table_oid != collection.table_oid {
-            return Err(taken(request, "is a model of another collection"));
+            let unpublish = command(format!("unpublish {}", request.model));
+            let hint = format!("choose another name, or remove it: {unpublish}");
+            return Err(Error::model(&request.model, "is a model of another collection", hint));
         }
         lock::lock_for_transaction(&transaction, &model).await?;
         // The refresh that we waited for may have applied the wanted definition, or shown the model for the first time.
@@ -81,11 +78,8 @@ pub async fn publish(
     let exists = "select pg_catalog.to_regclass($1) is not null";
     let view = quote_name(&request.model);
     if transaction.query_one(exists, &[&view]).await?.get(0) {
-        return Err(Error::Model {
-            model: request.model.clone(),
-            problem: "exists already and is not a read model".into(),
-            hint: format!("choose another name with {}", option("as")),
-        });
+        let hint = format!("choose another name with {}", option("as"));
+        return Err(Error::model(&request.model, "exists already and is not a read model", hint));
     }
     check_types(&transaction, &request.definition).await?;
     let table = quote_name(&collection.name);
@@ -179,12 +173,4 @@ async fn check_types(client: &impl GenericClient, definition: &Definition) -> Re
         }
     }
     Ok(())
-}
-
-fn taken(request: &PublishRequest, what: &str) -> Error {
-    Error::Model {
-        model: request.model.clone(),
-        problem: what.into(),
-        hint: format!("choose another name, or remove it: {}", command(format!("unpublish {}", request.model))),
-    }
 }

@@ -214,16 +214,11 @@ async fn with_key(client: &Client, targets: &[RefreshTarget<'_>], error: Error) 
     for target in targets {
         // If the search fails, the error stays as it is.
         if let Ok(Some(key)) = failing_document(client, &target.derivation(&target.storage())).await {
-            return Error::Model {
-                model: target.model.name.clone(),
-                problem: format!("cannot be built from the document with key {key}: {error}"),
-                hint: format!(
-                    "see it with `{}`; mend it, or publish again with another {} or {}",
-                    command(format!("get {} KEY", target.collection.name)),
-                    option("select"),
-                    option("where")
-                ),
-            };
+            let get = command(format!("get {} KEY", target.collection.name));
+            let (select, condition) = (option("select"), option("where"));
+            let problem = format!("cannot be built from the document with key {key}: {error}");
+            let hint = format!("see it with `{get}`; mend it, or publish again with another {select} or {condition}");
+            return Error::model(&target.model.name, problem, hint);
         }
     }
     error
@@ -431,14 +426,12 @@ async fn held(client: &Client, swapped: &[&RefreshTarget<'_>], waited: Duration)
             break;
         }
     }
-    Ok(Error::Model {
-        model: name.clone(),
-        problem: format!("is in use all the time: its readers did not release it for {} s", waited.as_secs()),
-        hint: format!(
-            "end the transactions that have it open (see pg_stat_activity), then refresh again; or wait longer: {}",
-            command(format!("refresh {name} {}", set("wait", "10m")))
-        ),
-    })
+    let problem = format!("is in use all the time: its readers did not release it for {} s", waited.as_secs());
+    let hint = format!(
+        "end the transactions that have it open (see pg_stat_activity), then refresh again; or wait longer: {}",
+        command(format!("refresh {name} {}", set("wait", "10m")))
+    );
+    Ok(Error::model(name, problem, hint))
 }
 
 /// Whether so many of a table's rows are dead that we vacuum it now and do not wait for autovacuum. A vacuum scans

@@ -35,11 +35,9 @@ pub(crate) async fn republish(
         return reindex(client, schema, model, new).await;
     }
     if old.materialized {
-        return Err(Error::Model {
-            model: model.name.clone(),
-            problem: "is a materialized view, of which only the indexes can change".into(),
-            hint: format!("remove it first, with the grants on it: {}", command(format!("unpublish {}", model.name))),
-        });
+        let hint = format!("remove it first, with the grants on it: {}", command(format!("unpublish {}", model.name)));
+        let problem = "is a materialized view, of which only the indexes can change";
+        return Err(Error::model(&model.name, problem, hint));
     }
     let storage = Storage { schema, model_id: model.model_id, unlogged: false };
     storage.make_casters(client, new, version_num).await?;
@@ -76,7 +74,7 @@ fn refuse_kind(model: &Model, is_other: bool) -> Result<(), Error> {
     };
     let remove = command(format!("unpublish {}", model.name));
     let hint = format!("{hint}; or choose another name, or remove it: {remove}");
-    Err(Error::Model { model: model.name.clone(), problem: problem.into(), hint })
+    Err(Error::model(&model.name, problem, hint))
 }
 
 /// The table that a model's indexes are on, and the generation in their names.

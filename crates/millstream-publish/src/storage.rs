@@ -240,13 +240,12 @@ impl Storage<'_> {
     pub(crate) async fn make_view(&self, client: &impl GenericClient, name: &CollectionName) -> Result<(), Error> {
         let columns = self.columns(client).await?;
         let made = client.batch_execute(&format!("create {}", self.view(name, &columns, ""))).await;
-        made.map_err(|error| match error.code().is_some_and(|code| code.code() == "42P07") {
-            true => Error::Model {
-                model: name.clone(),
-                problem: "has lost its view, and something else has its name".into(),
-                hint: format!("rename that, or remove the model: {}", command("unpublish")),
-            },
-            false => Error::from(error),
+        made.map_err(|error| {
+            if error.code() != Some(&SqlState::DUPLICATE_TABLE) {
+                return Error::from(error);
+            }
+            let hint = format!("rename that, or remove the model: {}", command("unpublish"));
+            Error::model(name, "has lost its view, and something else has its name", hint)
         })?;
         self.remember_view(client, name).await
     }
