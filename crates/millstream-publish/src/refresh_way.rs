@@ -40,14 +40,12 @@ pub(crate) struct Refresh<'a> {
     pub(crate) workers: usize,
 }
 
-impl Refresh<'_> {
-    /// Blocks of the collection's table.
-    pub(crate) async fn blocks(&self) -> Result<u64, Error> {
-        let sql = "select pg_catalog.pg_relation_size($1::pg_catalog.oid::pg_catalog.regclass) \
-                   / pg_catalog.current_setting('block_size')::bigint";
-        let blocks: i64 = self.coordinator.query_one(sql, &[&self.model.table_oid]).await?.get(0);
-        Ok(u64::try_from(blocks).unwrap_or(0))
-    }
+/// Blocks of a table, given its name as in SQL.
+pub(crate) async fn blocks(client: &Client, table: &str) -> Result<u64, Error> {
+    let sql = "select pg_catalog.pg_relation_size($1::text::pg_catalog.regclass) \
+               / pg_catalog.current_setting('block_size')::bigint";
+    let blocks: i64 = client.query_one(sql, &[&table]).await?.get(0);
+    Ok(u64::try_from(blocks).unwrap_or(0))
 }
 
 /// What a way did.

@@ -3,7 +3,7 @@
 use crate::definition::Derivation;
 use crate::error::Error;
 use crate::limits::{BUILD_LOCK_WAIT, BUILD_RANGES_PER_WORKER};
-use crate::refresh_way::{Applied, Refresh, Way, Working, refresh_session};
+use crate::refresh_way::{Applied, Refresh, Way, Working, blocks, refresh_session};
 use crate::storage::Storage;
 use futures_util::FutureExt;
 use millstream_failpoint as failpoint;
@@ -37,7 +37,7 @@ async fn build(refresh: &Refresh<'_>) -> Result<Applied, Error> {
     let Refresh { snapshot, model, derivation, storage, workers, .. } = refresh;
     let generation = Storage::other(model.serving);
     let part = storage.part(generation);
-    let ranges = ranges(refresh.blocks().await?, *workers);
+    let ranges = ranges(blocks(refresh.coordinator, derivation.table()).await?, *workers);
     let fill: Vec<String> = ranges
         .iter()
         .map(|filter| {
