@@ -12,7 +12,8 @@ use millstream_store::limits::{LOAD_LOCK_POLL, LOAD_LOCK_WAIT};
 use millstream_store::load::{self, Identity, Progress, Unfinished};
 use millstream_store::recorded_mode::adds_up;
 use millstream_store::{
-    Added, NamedVersion, Schema, added, discard_unread, refuse_frozen, refuse_unchecked_deletes, truncation, unlogged,
+    Added, NamedVersion, Schema, added, discard_unread, load_lock, refuse_frozen, refuse_unchecked_deletes, truncation,
+    unlogged,
 };
 use tokio_postgres::Client;
 
@@ -176,7 +177,7 @@ async fn claim(
     let waiting = (opening.layout.refuse_waiting)(client, schema, identity.table_oid, &identity.collection).await;
     if let Err(error) = waiting {
         if let Some(load_id) = claimed {
-            load::unlock(client, schema, load_id).await?;
+            load_lock(schema, load_id).unlock(client).await?;
         }
         return Err(error);
     }
@@ -194,7 +195,7 @@ async fn lock_unfinished(
         let load_id = unfinished.load_id;
         load::lock(&*client, schema, load_id).await?;
         if !resume {
-            load::unlock(client, schema, load_id).await?;
+            load_lock(schema, load_id).unlock(client).await?;
             return Ok(None);
         }
         let Some(difference) = unfinished.difference.clone() else {
@@ -210,7 +211,7 @@ async fn lock_unfinished(
             let adds_up = adds_up(&unfinished.mode) && adds_up(&identity.mode);
             return Err(Error::LoadChanged { load_id, difference, adds_up, stages: unfinished.other_stages });
         }
-        load::unlock(client, schema, load_id).await?;
+        load_lock(schema, load_id).unlock(client).await?;
     }
     Ok(None)
 }

@@ -56,6 +56,11 @@ impl LockClass {
     pub const fn of(self, number: i32) -> LockKey {
         LockKey::Two(self.0, number)
     }
+
+    /// The lock of a table.
+    pub const fn of_table(self, oid: u32) -> LockKey {
+        self.of(oid.cast_signed())
+    }
 }
 
 impl LockKey {

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::limits::{FREEZE_BYTES_PER_SECOND, FREEZE_LOCK_WAIT};
 use millstream_model::Refusal;
 use millstream_model::words::command;
-use millstream_pg::advisory::FREEZE;
+use millstream_pg::advisory::{COMPACTION, FREEZE};
 use millstream_pg::quote_name;
 use millstream_store::collections::Collection;
 use millstream_store::{
@@ -89,14 +89,14 @@ async fn freeze_at_once(client: &mut Client, schema: &Schema, collection: &Colle
     let transaction = client.transaction().await?;
     let wait_ms = FREEZE_LOCK_WAIT.as_millis();
     transaction.batch_execute(&format!("set local lock_timeout = {wait_ms}")).await?;
-    FREEZE.of(table_oid.cast_signed()).lock_in_transaction(&transaction).await?;
+    FREEZE.of_table(table_oid).lock_in_transaction(&transaction).await?;
     await_openings(&transaction).await?;
     for load_id in lock_unfinished(&transaction, schema, table_oid).await? {
         // Its run creates unlogged segments, and may reconnect.
         close_locked_run(&transaction, schema, load_id, "the collection was frozen").await?;
     }
     // A compaction drops segments that are to be rewritten.
-    if !segments::try_lock(&transaction, table_oid, true).await? {
+    if !COMPACTION.of_table(table_oid).try_lock_in_transaction(&transaction).await? {
         return Err(millstream_store::Error::CompactionBusy { collection: collection.name.clone() }.into());
     }
     hold_models(&transaction, schema, table_oid).await?;

@@ -12,6 +12,7 @@ use crate::schema::Schema;
 use crate::{models, orphaned_segments, segments};
 use millstream_model::words::{command, option};
 use millstream_model::{CollectionName, KeyColumn, Refusal};
+use millstream_pg::advisory::COMPACTION;
 use millstream_pg::quote_name;
 use serde::Serialize;
 use tokio_postgres::Client;
@@ -130,7 +131,7 @@ async fn drop_some(
         let hint = format!("remove it first: {}", command(format!("unpublish {}", model.name)));
         return Err(Error::Model { model: model.name, problem: "is derived from it".into(), hint });
     }
-    if !segments::try_lock(&transaction, oid, true).await? {
+    if !COMPACTION.of_table(oid).try_lock_in_transaction(&transaction).await? {
         return Err(Error::CompactionBusy { collection: collection.name.clone() });
     }
     let segments = segments::list(&transaction, schema, oid).await?;

@@ -10,7 +10,7 @@ use tokio_postgres::Client;
 /// # Errors
 /// [`Error::Frozen`].
 pub async fn refuse_frozen(client: &Client, table_oid: u32, collection: &str) -> Result<(), Error> {
-    let lock = FREEZE.of(table_oid.cast_signed()).sql("pg_try_advisory_xact_lock_shared");
+    let lock = FREEZE.of_table(table_oid).sql("pg_try_advisory_xact_lock_shared");
     let sql = format!("select relpersistence = 'u' and {lock} from pg_catalog.pg_class where oid = $1");
     match client.query_opt(&sql, &[&table_oid]).await? {
         Some(row) if !row.get::<_, bool>(0) => Err(Error::Frozen { collection: collection.to_owned() }),

@@ -46,7 +46,7 @@ pub use freeze::refuse_frozen;
 pub use lane::{Advance, RejectedDocument, insert_rejects};
 pub use load::{Identity, await_openings, slots_of_lane};
 pub use loads::lock_unfinished;
-pub use lock::load_lock_keys;
+pub use lock::{load_lock, load_lock_keys};
 pub use mark::{GUARD, GUARD_SQLSTATE, TableMark};
 pub use registry::{forget_waiting, known_collection, known_spelling, remember_collection};
 pub use reject_line::RejectLine;

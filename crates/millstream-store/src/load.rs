@@ -77,31 +77,15 @@ pub async fn await_openings(transaction: &Transaction<'_>) -> Result<(), Error> 
     Ok(transaction.batch_execute(&sql).await?)
 }
 
-/// Releases a load's advisory lock.
-///
-/// # Errors
-/// The server's.
-pub async fn unlock(client: &Client, schema: &Schema, load_id: i64) -> Result<(), Error> {
-    Ok(load_lock(schema, load_id).unlock(client).await?)
-}
-
 /// Takes a load's advisory lock, which the session then holds until its end.
 ///
 /// # Errors
 /// [`Error::LoadRunning`] while another session holds it.
 pub async fn lock(client: &impl GenericClient, schema: &Schema, load_id: i64) -> Result<(), Error> {
-    match lock_again(client, schema, load_id).await? {
+    match load_lock(schema, load_id).try_lock(client).await? {
         true => Ok(()),
         false => Err(Error::LoadRunning { load_id, backend: at_work(client, schema, load_id).await? }),
     }
-}
-
-/// Takes the lock of our own load again after its session was lost. False while another session holds it.
-///
-/// # Errors
-/// The server's.
-pub async fn lock_again(client: &impl GenericClient, schema: &Schema, load_id: i64) -> Result<bool, Error> {
-    Ok(load_lock(schema, load_id).try_lock(client).await?)
 }
 
 /// Whether this run still owns a load. While nobody held the lock, another run may have taken the load over, or the run

@@ -7,6 +7,7 @@ use crate::schema::Schema;
 use crate::segments::{self, Segment};
 use millstream_model::Refusal;
 use millstream_model::words::{command, option};
+use millstream_pg::advisory::COMPACTION;
 use millstream_pg::{quote_literal, quote_name, quote_qualified};
 use tokio_postgres::{Client, Row};
 
@@ -48,7 +49,7 @@ pub async fn drop_segments(client: &mut Client, schema: &Schema) -> Result<Vec<S
 async fn drop_group(client: &mut Client, schema: &Schema, table_oid: u32, group: &[Segment]) -> Result<bool, Error> {
     let transaction = client.transaction().await?;
     transaction.batch_execute(&format!("set local lock_timeout = {}", DROP_LOCK_WAIT.as_millis())).await?;
-    if !segments::try_lock(&transaction, table_oid, true).await? {
+    if !COMPACTION.of_table(table_oid).try_lock_in_transaction(&transaction).await? {
         return Ok(false);
     }
     segments::drop(&transaction, schema, group).await?;

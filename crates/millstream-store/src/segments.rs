@@ -6,7 +6,6 @@ use crate::limits::SEGMENT_HOLD_TRIES_MAX;
 use crate::schema::Schema;
 use millstream_model::words::command;
 use millstream_model::{CollectionName, Refusal};
-use millstream_pg::advisory::COMPACTION;
 use millstream_pg::{ErrorKind, Explained, quote_identifier, quote_name};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, GenericClient, Row};
@@ -223,20 +222,6 @@ pub fn appended(schema: &Schema, keys: &str, doc: &str, segments: &[Segment]) ->
         )
     });
     rows.collect::<Vec<_>>().join(" union all ")
-}
-
-/// Tries to lock out compactions of a table, until the session ends, or with `transaction` until the transaction ends.
-pub async fn try_lock(client: &impl GenericClient, table_oid: u32, transaction: bool) -> Result<bool, Error> {
-    let lock = COMPACTION.of(table_oid.cast_signed());
-    Ok(if transaction { lock.try_lock_in_transaction(client).await? } else { lock.try_lock(client).await? })
-}
-
-/// Lets others compact a table that this session has locked.
-///
-/// # Errors
-/// The server's.
-pub async fn unlock(client: &impl GenericClient, table_oid: u32) -> Result<(), Error> {
-    Ok(COMPACTION.of(table_oid.cast_signed()).unlock(client).await?)
 }
 
 /// Drops the tables of segments and deletes their records.

@@ -11,6 +11,7 @@ use crate::limits::{
 use merge::{Fit, Merge, is_out_of_memory};
 use millstream_failpoint as failpoint;
 use millstream_model::{CollectionName, Refusal};
+use millstream_pg::advisory::COMPACTION;
 use millstream_pg::{ConnInfo, Failures, Poll, SessionSettings};
 use millstream_store::collections::Collection;
 use millstream_store::limits::{COMPACTION_SEGMENTS_MAX, DROP_LOCK_WAIT, LOAD_LOCK_POLL, LOST_RUN_WAIT};
@@ -128,7 +129,7 @@ async fn compact_once(
         done.waits_for = oldest.filter(|run| newest.run_order > run.run_order).map(|run| run.load_id);
     }
     // The server would release it when it notices the end of the session, which may be after our caller's next command.
-    Ok(segments::unlock(client, table_oid).await?)
+    Ok(COMPACTION.of_table(table_oid).unlock(client).await?)
 }
 
 /// What a compaction in one session merges, and where.
@@ -178,8 +179,8 @@ fn session(name: &str) -> SessionSettings {
 
 /// Locks out other compactions of the collection until the session ends.
 async fn lock(client: &Client, collection: &Collection) -> Result<(), Error> {
-    let poll = Poll::new(LOAD_LOCK_POLL, COMPACTION_LOCK_WAIT);
-    while !segments::try_lock(client, collection.table_oid, false).await? {
+    let (lock, poll) = (COMPACTION.of_table(collection.table_oid), Poll::new(LOAD_LOCK_POLL, COMPACTION_LOCK_WAIT));
+    while !lock.try_lock(client).await? {
         if !poll.again().await {
             return Err(millstream_store::Error::CompactionBusy { collection: collection.name.clone() }.into());
         }
