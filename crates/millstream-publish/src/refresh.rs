@@ -9,13 +9,13 @@ use crate::limits::{BLOAT_SHARE_MAX, BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, RE
 use crate::model::found_again;
 use crate::origin::is_unlogged;
 use crate::refresh_target::{RefreshTarget, lock_collections, require_columns, rows_estimate, targets};
-use crate::refresh_way::{Applied, Refresh, Way, refresh_session};
+use crate::refresh_way::{Applied, Refresh, Way};
 use crate::repair::repair;
 use crate::republish::indexed;
 use crate::storage::{GENERATIONS, Storage};
 use crate::switch::Switch;
 use crate::{lock, swap};
-use millstream_engine::{Compacted, compact};
+use millstream_engine::{Compacted, compact, refresh_session};
 use millstream_failpoint as failpoint;
 use millstream_model::CollectionName;
 use millstream_model::words::{command, option, set};

@@ -6,8 +6,7 @@ use crate::invalid_values::InvalidValues;
 use crate::record::ChangeRecord;
 use crate::storage::Storage;
 use futures_util::future::BoxFuture;
-use millstream_engine::limits::REFRESH_SETTINGS;
-use millstream_pg::{ConnInfo, SessionSettings};
+use millstream_pg::ConnInfo;
 use millstream_store::models::Model;
 use tokio_postgres::Client;
 
@@ -57,9 +56,4 @@ pub(crate) struct Applied {
     /// Values among them that are not valid for their column's type. A swap leaves this empty; they are looked for
     /// after it.
     pub(crate) invalid_values: Vec<InvalidValues>,
-}
-
-/// Settings of a session that refreshes. It may be idle in its transaction during a build.
-pub(crate) fn refresh_session(name: &str) -> SessionSettings {
-    REFRESH_SETTINGS.iter().fold(SessionSettings::named(name), |session, (name, value)| session.with(name, value))
 }

@@ -3,9 +3,10 @@
 use crate::definition::Derivation;
 use crate::error::Error;
 use crate::limits::{BUILD_LOCK_WAIT, BUILD_RANGES_PER_WORKER};
-use crate::refresh_way::{Applied, Refresh, Way, Working, blocks, refresh_session};
+use crate::refresh_way::{Applied, Refresh, Way, Working, blocks};
 use crate::storage::Storage;
 use futures_util::FutureExt;
+use millstream_engine::refresh_session;
 use millstream_failpoint as failpoint;
 use millstream_pg::ConnInfo;
 use millstream_pg::advisory::BUILD;

@@ -82,7 +82,7 @@ async fn compact_once(
     workers: Option<usize>,
     done: &mut Compacted,
 ) -> Result<(), Error> {
-    let mut connection = millstream_pg::connect(db, &session("millstream compact")).await?;
+    let mut connection = millstream_pg::connect(db, &refresh_session("millstream compact")).await?;
     connection.require_writable()?;
     let client = &mut connection.client;
     let table_oid = collection.table_oid;
@@ -173,7 +173,8 @@ fn crowded(error: Error, name: &CollectionName) -> Error {
     ))
 }
 
-fn session(name: &str) -> SessionSettings {
+/// Settings of a session that compacts or refreshes. It may be idle in its transaction during a build.
+pub fn refresh_session(name: &str) -> SessionSettings {
     REFRESH_SETTINGS.iter().fold(SessionSettings::named(name), |session, (name, value)| session.with(name, value))
 }
 
