@@ -20,7 +20,7 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 const BLOCK: usize = 16;
 
 /// What each address gets, as JSON objects.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Index {
     v4: Ranges<u32>,
     v6: Ranges<u128>,
@@ -41,7 +41,7 @@ struct TextSpan {
 const PARTS_MAX: u32 = 1 << 16;
 
 /// The ranges of a family, in order.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Ranges<N> {
     /// The first address of each block. A look-up searches here first, so that it touches one block only.
     starts: Vec<N>,
@@ -68,7 +68,7 @@ struct Rest<N> {
 }
 
 /// Numbers that are looked up together, and the place of each among all addresses.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Asked<N> {
     numbers: Vec<N>,
     places: Vec<usize>,
@@ -82,8 +82,7 @@ impl Index {
     pub fn read(generation: &Generation, pick: Option<&Pick>) -> Result<Self, Error> {
         let damaged = |problem| Error::Damaged { path: generation.path().to_owned(), problem };
         let too_large = |bytes| Error::Memory { path: generation.path().to_owned(), bytes, most: INDEX_BYTES_MAX };
-        let mut index =
-            Self { v4: Ranges::default(), v6: Ranges::default(), values: String::new(), value_bytes_max: 0 };
+        let mut index = Self::default();
         // Equal members have one value. To compare the members would take longer than all else, because each lies
         // elsewhere in the file. Nobody knows the seed, so two of a billion have one hash once in 10^20 times.
         let mut numbers: HashMap<u128, Option<TextSpan>> = HashMap::new();
@@ -195,18 +194,6 @@ impl<N> Asked<N> {
     fn push(&mut self, place: usize, number: N) {
         self.places.push(place);
         self.numbers.push(number);
-    }
-}
-
-impl<N> Default for Asked<N> {
-    fn default() -> Self {
-        Self { numbers: Vec::new(), places: Vec::new() }
-    }
-}
-
-impl<N> Default for Ranges<N> {
-    fn default() -> Self {
-        Self { starts: Vec::new(), blocks: Vec::new(), count: 0, parts: Vec::new(), part_bits: 0 }
     }
 }
 
