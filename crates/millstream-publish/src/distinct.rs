@@ -3,7 +3,6 @@
 use crate::error::Error;
 use crate::limits::DISTINCT_SETTINGS;
 use futures_util::{Stream, StreamExt, TryStreamExt};
-use millstream_model::Refusal;
 use millstream_model::words::{option, set};
 use millstream_pg::{quote_identifier, quote_name};
 use millstream_store::DISTINCT_WALK;
@@ -94,7 +93,7 @@ fn filled(text: &str, arguments: &[&str]) -> String {
 fn check(collection: &Collection, request: &DistinctRequest) -> Result<(), Error> {
     let names: Vec<&str> = collection.key.iter().map(|column| column.name.as_str()).collect();
     let (key, given) = (names.join(", "), request.prefix.len());
-    let refused = |problem: String, hint: String| Err(Error::Refused(Refusal::new(problem).hint(hint)));
+    let refused = |problem: String, hint: String| Err(Error::refused(problem, hint));
     let Some(place) = names.iter().position(|name| *name == request.column) else {
         let problem = format!("{} is not a column of the key of {} ({key})", request.column, collection.name);
         let hint = match &names[1..] {

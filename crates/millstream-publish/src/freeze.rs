@@ -3,7 +3,6 @@
 use crate::derived::{derived_tables, hold_models};
 use crate::error::Error;
 use crate::limits::{FREEZE_BYTES_PER_SECOND, FREEZE_LOCK_WAIT};
-use millstream_model::Refusal;
 use millstream_model::words::command;
 use millstream_pg::advisory::{COMPACTION, FREEZE};
 use millstream_pg::quote_name;
@@ -73,9 +72,9 @@ pub async fn freeze(client: &mut Client, schema: &Schema, collection: &Collectio
             Error::InUse { collection: collection.name.clone(), seconds: FREEZE_LOCK_WAIT.as_secs() }
         }
         // For example a foreign key to an unlogged table, which a logged table must not have.
-        Error::Postgres(refused) if refused.sqlstate() == Some("42P16") => Error::Refused(
-            Refusal::new(format!("{} cannot survive crashes yet: {refused}", collection.name))
-                .hint("make the other table logged first: alter table .. set logged"),
+        Error::Postgres(refused) if refused.sqlstate() == Some("42P16") => Error::refused(
+            format!("{} cannot survive crashes yet: {refused}", collection.name),
+            "make the other table logged first: alter table .. set logged",
         ),
         Error::Postgres(other) => segments::crowded(other.into()).into(),
         other => other,
@@ -151,8 +150,6 @@ async fn unlogged_tables(
 }
 
 fn gone(collection: &Collection) -> Error {
-    Error::Refused(
-        Refusal::new(format!("the table of {} is gone, or has another name now", collection.name))
-            .hint(format!("see `{}`", command("collections"))),
-    )
+    let problem = format!("the table of {} is gone, or has another name now", collection.name);
+    Error::refused(problem, format!("see `{}`", command("collections")))
 }

@@ -3,8 +3,8 @@
 use crate::error::Error;
 use crate::materialized;
 use crate::storage::{GENERATIONS, Storage};
+use millstream_model::CollectionName;
 use millstream_model::words::command;
-use millstream_model::{CollectionName, Refusal};
 use millstream_pg::quote_qualified;
 use millstream_store::models::Model;
 use millstream_store::{Schema, collections, models};
@@ -68,7 +68,7 @@ impl IndexedTable {
             }),
             _ => {
                 let hint = format!("see `{}` and `{}`", command("models"), command("collections"));
-                Err(Error::Refused(Refusal::new(format!("{name} is neither a model nor a collection")).hint(hint)))
+                Err(Error::refused(format!("{name} is neither a model nor a collection"), hint))
             }
         }
     }

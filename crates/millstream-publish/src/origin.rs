@@ -4,8 +4,8 @@ use crate::definition::Derivation;
 use crate::error::Error;
 use crate::record::ChangeRecord;
 use crate::storage::Storage;
+use millstream_model::CollectionName;
 use millstream_model::words::command;
-use millstream_model::{CollectionName, Refusal};
 use millstream_pg::quote_name;
 use millstream_store::collections::Collection;
 use millstream_store::{Definition, Schema, collections};
@@ -14,9 +14,7 @@ use tokio_postgres::{Client, GenericClient};
 pub(crate) async fn collection(client: &Client, schema: &Schema, name: &CollectionName) -> Result<Collection, Error> {
     let found = collections::find(client, schema, name).await?.filter(|collection| collection.present);
     found.ok_or_else(|| {
-        Error::Refused(
-            Refusal::new(format!("there is no collection {name}")).hint(format!("see `{}`", command("collections"))),
-        )
+        Error::refused(format!("there is no collection {name}"), format!("see `{}`", command("collections")))
     })
 }
 
@@ -63,5 +61,5 @@ pub(crate) async fn refuse_unfit(client: &impl GenericClient, collection: &Colle
             "the documents must be in a column doc of type jsonb",
         ),
     };
-    Err(Error::Refused(Refusal::new(problem).hint(hint)))
+    Err(Error::refused(problem, hint))
 }

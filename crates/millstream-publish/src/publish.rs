@@ -10,8 +10,8 @@ use crate::request::{PublishRequest, Published};
 use crate::storage::Storage;
 use crate::{lock, materialized, republish};
 use millstream_failpoint as failpoint;
+use millstream_model::CollectionName;
 use millstream_model::words::{command, option, set};
-use millstream_model::{CollectionName, Refusal};
 use millstream_pg::{Connection, ErrorKind, Explained, quote_name};
 use millstream_store::models;
 use millstream_store::{Column, Definition, Schema};
@@ -166,10 +166,8 @@ async fn check_types(client: &impl GenericClient, definition: &Definition) -> Re
     for Column { name, type_name, .. } in &definition.columns {
         let known = client.query_one("select pg_catalog.to_regtype($1) is not null", &[type_name]).await;
         if !known.is_ok_and(|row| row.get(0)) {
-            return Err(Error::Refused(
-                Refusal::new(format!("column {name}: there is no type {type_name}"))
-                    .hint("name a type of the database, as in price:numeric=price"),
-            ));
+            let problem = format!("column {name}: there is no type {type_name}");
+            return Err(Error::refused(problem, "name a type of the database, as in price:numeric=price"));
         }
     }
     Ok(())

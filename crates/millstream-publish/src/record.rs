@@ -7,7 +7,7 @@
 use crate::error::Error;
 use crate::limits::{CHANGE_BYTES_MAX, CHANGE_ROW_KEYS, PUBLISH_LOCK_WAIT};
 use crate::lock;
-use millstream_model::{KeyColumn, Refusal};
+use millstream_model::KeyColumn;
 use millstream_pg::{fill, quote_identifier, quote_literal};
 use millstream_store::Schema;
 use millstream_store::limits::CHANGE_KEYS_MAX;
@@ -91,9 +91,10 @@ impl ChangeRecord<'_> {
         if row.get(0) {
             return Ok(());
         }
-        Err(Error::Refused(Refusal::new(format!("the change record of {} belongs to another role", self.table)).hint(
-            format!("as that role: grant select, insert, delete on {} to {}", self.record(), row.get::<_, &str>(1)),
-        )))
+        let problem = format!("the change record of {} belongs to another role", self.table);
+        let hint =
+            format!("as that role: grant select, insert, delete on {} to {}", self.record(), row.get::<_, &str>(1));
+        Err(Error::refused(problem, hint))
     }
 
     /// A function of the record's triggers.

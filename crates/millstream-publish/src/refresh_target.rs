@@ -11,8 +11,8 @@ use crate::republish::indexed;
 use crate::row_wise::plan;
 use crate::storage::Storage;
 use crate::{incremental, materialized, swap};
+use millstream_model::CollectionName;
 use millstream_model::words::{command, option};
-use millstream_model::{CollectionName, Refusal};
 use millstream_pg::quote_name;
 use millstream_store::collections::Collection;
 use millstream_store::models::Model;
@@ -121,10 +121,8 @@ impl<'a> RefreshTarget<'a> {
 /// The way of a name.
 fn way(name: &str) -> Result<&'static Way, Error> {
     WAYS.iter().copied().find(|way| way.name == name).ok_or_else(|| {
-        Error::Refused(
-            Refusal::new(format!("there is no way {name} to refresh"))
-                .hint(format!("one of {}", WAYS.iter().map(|way| way.name).collect::<Vec<_>>().join(", "))),
-        )
+        let problem = format!("there is no way {name} to refresh");
+        Error::refused(problem, format!("one of {}", WAYS.iter().map(|way| way.name).collect::<Vec<_>>().join(", ")))
     })
 }
 

@@ -1,7 +1,6 @@
 //! The error to report when the server refuses a definition.
 
 use crate::error::Error;
-use millstream_model::Refusal;
 use millstream_model::words::{command, option};
 
 /// Turns an error that the definition caused into `Request`, and keeps any other.
@@ -15,9 +14,9 @@ pub(crate) fn refused(what: &str, error: tokio_postgres::Error) -> Error {
     // Classes: syntax error or access rule, feature not supported, data exception, invalid name.
     if ["42", "0A", "22", "3F"].iter().any(|class| code.starts_with(class)) {
         let help = command(format!("publish {}", option("help")));
-        return Error::Refused(
-            Refusal::new(format!("the server refuses {what}: {}", db_error.message()))
-                .hint(format!("key columns, {} names and doc can be used; see {help}", option("column"))),
+        return Error::refused(
+            format!("the server refuses {what}: {}", db_error.message()),
+            format!("key columns, {} names and doc can be used; see {help}", option("column")),
         );
     }
     error.into()

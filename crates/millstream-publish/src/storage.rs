@@ -13,8 +13,8 @@ use crate::lock::set_lock_timeout;
 use crate::refusal::refused;
 use crate::row_wise::check_row_wise;
 use crate::volatility::refuse_volatile;
+use millstream_model::CollectionName;
 use millstream_model::words::command;
-use millstream_model::{CollectionName, Refusal};
 use millstream_pg::{fill, quote_identifier, quote_literal, quote_name};
 use millstream_store::Schema;
 use millstream_store::models::Model;
@@ -178,7 +178,7 @@ impl Storage<'_> {
                         let problem = format!("index \"{index}\" could not be removed yet: others still use it");
                         let hint = "end the transactions that have the model open (see pg_stat_activity), then publish \
                                     again";
-                        return Err(Error::Refused(Refusal::new(problem).hint(hint)));
+                        return Err(Error::refused(problem, hint));
                     }
                     first_error = first_error.or(Some(error));
                 }
@@ -319,9 +319,9 @@ pub(crate) async fn check(client: &impl GenericClient, derivation: &Derivation) 
     let rows = client.prepare(&derivation.rows("")).await.map_err(|error| refused("the model", error))?;
     match rows.columns().iter().find(|column| column.name().starts_with("millstream_")) {
         None => Ok(()),
-        Some(column) => Err(Error::Refused(
-            Refusal::new(format!("a column of the model is called {}", column.name()))
-                .hint("names that begin with millstream_ are our own; give it another one with `as`"),
+        Some(column) => Err(Error::refused(
+            format!("a column of the model is called {}", column.name()),
+            "names that begin with millstream_ are our own; give it another one with `as`",
         )),
     }
 }

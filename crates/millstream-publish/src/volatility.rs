@@ -3,7 +3,6 @@
 use crate::definition::Derivation;
 use crate::error::Error;
 use crate::refusal::refused;
-use millstream_model::Refusal;
 use millstream_model::words::option;
 use tokio_postgres::GenericClient;
 
@@ -35,5 +34,5 @@ pub(crate) async fn refuse_volatile(
     } else {
         return Ok(());
     };
-    Err(Error::Refused(Refusal::new(problem).hint(format!("{hint} {}", option("materialized")))))
+    Err(Error::refused(problem, format!("{hint} {}", option("materialized"))))
 }

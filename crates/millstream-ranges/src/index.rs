@@ -6,7 +6,6 @@ use crate::limits::{INDEX_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::pick::Pick;
 use crate::store::Generation;
 use crate::value::braced;
-use millstream_model::Refusal;
 use millstream_model::range::Family;
 use millstream_model::words::{command, set};
 use std::collections::HashMap;
@@ -121,12 +120,12 @@ impl Index {
         index.v6.divide();
         let unseen = pick.map(|pick| pick.unseen(&seen)).unwrap_or_default();
         if !unseen.is_empty() {
-            return Err(Error::Refused(
-                Refusal::new(format!("no value of {} has a member {}", generation.path().display(), unseen.join(", ")))
-                    .hint(format!(
-                        "see which members there are: {} | head",
-                        command(format!("ranges export STORE {}", set("to", "ndjson")))
-                    )),
+            return Err(Error::refused(
+                format!("no value of {} has a member {}", generation.path().display(), unseen.join(", ")),
+                format!(
+                    "see which members there are: {} | head",
+                    command(format!("ranges export STORE {}", set("to", "ndjson")))
+                ),
             ));
         }
         Ok(index)

@@ -2,8 +2,8 @@
 
 use crate::error::Error;
 use crate::schema::{SCHEMA_VERSION, Schema};
+use millstream_model::CollectionName;
 use millstream_model::words::option;
-use millstream_model::{CollectionName, Refusal};
 use millstream_pg::advisory::SCHEMA;
 use millstream_pg::fill;
 use millstream_pg::{ErrorKind, Explained};
@@ -120,12 +120,9 @@ impl Schema {
     /// Our functions call each other by the schema name from when they were created.
     fn require_name(&self, state: &State) -> Result<(), Error> {
         match &state.schema_name {
-            Some(known) if known != self.name() => Err(Error::Refused(
-                Refusal::new(format!(
-                    "schema \"{}\" was \"{known}\" when its tables and functions were made",
-                    self.name()
-                ))
-                .hint(format!("give it its name back: alter schema {self} rename to {}", Schema::new(known))),
+            Some(known) if known != self.name() => Err(Error::refused(
+                format!("schema \"{}\" was \"{known}\" when its tables and functions were made", self.name()),
+                format!("give it its name back: alter schema {self} rename to {}", Schema::new(known)),
             )),
             _ => Ok(()),
         }
@@ -145,14 +142,17 @@ impl Schema {
         let row = client.query_opt(include_str!("binding_subscribed.sql"), &[&self.name()]).await?;
         match row.filter(|_| state.foreign) {
             None => Ok(()),
-            Some(row) => Err(Error::Refused(Refusal::new(format!(
+            Some(row) => Err(Error::refused(
+                format!(
                     "subscription {} fills the tables of schema \"{}\": their contents describe the publisher, not this database",
                     row.get::<_, &str>(0),
                     self.name()
-                )).hint(format!(
+                ),
+                format!(
                     "publish the collections without this schema; here, name another schema with {}",
                     option("schema")
-                )))),
+                ),
+            )),
         }
     }
 
@@ -162,10 +162,8 @@ impl Schema {
         let oids = |column: &str| rows.iter().map(|row| row.get(column)).collect::<Vec<Option<u32>>>();
         let (recorded, interim, target) = (oids("table_oid"), oids("interim"), oids("target"));
         if target.iter().chain(&interim).any(Option::is_none) {
-            return Err(Error::Refused(
-                Refusal::new(format!("more than {FIRST_TABLE_OID} collections wait for their tables"))
-                    .hint("restore the tables, then this schema"),
-            ));
+            let problem = format!("more than {FIRST_TABLE_OID} collections wait for their tables");
+            return Err(Error::refused(problem, "restore the tables, then this schema"));
         }
         // In two steps, through unused OIDs: one table's new OID may be another table's old one.
         for (table, from, to) in [

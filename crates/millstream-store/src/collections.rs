@@ -11,7 +11,7 @@ use crate::row::optional_count;
 use crate::schema::Schema;
 use crate::{models, orphaned_segments, segments};
 use millstream_model::words::{command, option};
-use millstream_model::{CollectionName, KeyColumn, Refusal};
+use millstream_model::{CollectionName, KeyColumn};
 use millstream_pg::advisory::COMPACTION;
 use millstream_pg::quote_name;
 use serde::Serialize;
@@ -168,14 +168,12 @@ async fn drop_some(
 }
 
 fn waiting(name: &CollectionName, segments: usize) -> Error {
-    Error::Refused(
-        Refusal::new(format!(
-            "documents of {name} wait in {segments} segments and would be lost, although its table stays"
-        ))
-        .hint(format!(
+    Error::refused(
+        format!("documents of {name} wait in {segments} segments and would be lost, although its table stays"),
+        format!(
             "merge them first: {}; or drop the table with them: {}",
             command(format!("compact {name}")),
             option("table")
-        )),
+        ),
     )
 }

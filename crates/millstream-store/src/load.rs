@@ -7,7 +7,7 @@ use crate::lock::{at_work, load_lock};
 use crate::schema::Schema;
 use millstream_model::limits::SLOTS;
 use millstream_model::words::option;
-use millstream_model::{Counters, KeySpec, Position, Prefix, Refusal, SLOT_HASH_VERSION};
+use millstream_model::{Counters, KeySpec, Position, Prefix, SLOT_HASH_VERSION};
 use millstream_pg::advisory::OPEN;
 use millstream_pg::fill;
 use tokio_postgres::{Client, GenericClient, Transaction};
@@ -59,10 +59,8 @@ pub async fn require_table(client: &Client, identity: &Identity) -> Result<(), E
     if client.query_one(sql, &[&identity.table_oid]).await?.get(0) {
         return Ok(());
     }
-    Err(Error::Refused(
-        Refusal::new(format!("the table {} was dropped while the load began", identity.collection))
-            .hint("run the same command again"),
-    ))
+    let problem = format!("the table {} was dropped while the load began", identity.collection);
+    Err(Error::refused(problem, "run the same command again"))
 }
 
 /// Waits for every session that is opening a load. A session that opens one later sees what this transaction has locked

@@ -5,7 +5,6 @@ use crate::error::Error;
 use crate::limits::{COMPACTION_SEGMENTS_MAX, DROP_LOCK_WAIT};
 use crate::schema::Schema;
 use crate::segments::{self, Segment};
-use millstream_model::Refusal;
 use millstream_model::words::{command, option};
 use millstream_pg::advisory::COMPACTION;
 use millstream_pg::{quote_literal, quote_name, quote_qualified};
@@ -81,12 +80,12 @@ fn kept(schema: &Schema, name: &str, rows: &[Row]) -> String {
 /// The error for dropping segments while another table has their collection's name.
 pub(crate) fn strange(schema: &Schema, collection: &Collection, segments: usize) -> Error {
     let name = &collection.name;
-    Error::Refused(
-        Refusal::new(format!(
+    Error::refused(
+        format!(
             "documents wait in {segments} segments for {name}, which has another OID than the table that they were \
              loaded for"
-        ))
-        .hint(ways(schema, &quote_name(name), collection.table_oid)),
+        ),
+        ways(schema, &quote_name(name), collection.table_oid),
     )
 }
 

@@ -9,7 +9,6 @@ use crate::load::{Identity, consolidate_lanes, record_end};
 use crate::loads::lock_idle;
 use crate::recorded_mode::compares_versions;
 use crate::schema::Schema;
-use millstream_model::Refusal;
 use millstream_model::words::option;
 use millstream_pg::Poll;
 use millstream_pg::fill;
@@ -81,17 +80,17 @@ pub async fn refuse_unchecked_deletes(
     let mut others = others.iter().filter(|run| run.at_work && Some(run.load_id) != own);
     match others.find(|run| compares_versions(&run.mode) == (true, !deletes)) {
         None => Ok(()),
-        Some(run) if deletes => Err(Error::Refused(
-            Refusal::new(format!(
+        Some(run) if deletes => Err(Error::refused(
+            format!(
                 "load {} runs in mode newest without {}, and does not check for what this load deletes",
                 run.load_id,
                 option("delete-when")
-            ))
-            .hint("wait until it has ended; only the first load that deletes must wait"),
+            ),
+            "wait until it has ended; only the first load that deletes must wait",
         )),
-        Some(run) => Err(Error::Refused(
-            Refusal::new(format!("load {} began at the same time, and deletes documents", run.load_id))
-                .hint("run the same command again"),
+        Some(run) => Err(Error::refused(
+            format!("load {} began at the same time, and deletes documents", run.load_id),
+            "run the same command again",
         )),
     }
 }

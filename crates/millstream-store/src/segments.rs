@@ -4,8 +4,8 @@ use crate::collection::Collection;
 use crate::error::Error;
 use crate::limits::SEGMENT_HOLD_TRIES_MAX;
 use crate::schema::Schema;
+use millstream_model::CollectionName;
 use millstream_model::words::command;
-use millstream_model::{CollectionName, Refusal};
 use millstream_pg::{ErrorKind, Explained, quote_identifier, quote_name};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, GenericClient, Row};
@@ -156,10 +156,8 @@ async fn refuse_row_security(client: &Client, table_oid: u32, name: &CollectionN
     if !client.query_one(active, &[&table_oid]).await?.get::<_, bool>(0) {
         return Ok(());
     }
-    Err(Error::Refused(
-        Refusal::new(format!("documents of {name} wait in segments, to which its row-level security does not apply"))
-            .hint(format!("have them merged: {}", command(format!("compact {name}")))),
-    ))
+    let problem = format!("documents of {name} wait in segments, to which its row-level security does not apply");
+    Err(Error::refused(problem, format!("have them merged: {}", command(format!("compact {name}")))))
 }
 
 /// What to do if a role may read the list of segments, but not all segments.
@@ -167,10 +165,13 @@ fn unreadable(error: Error, schema: &Schema, name: &CollectionName) -> Error {
     if error.kind() != ErrorKind::Rights {
         return error;
     }
-    Error::Refused(Refusal::new(format!("documents of {name} wait in segments, and {error}")).hint(format!(
-        "have them merged: {}; or: grant select on all tables in schema {schema} to this role",
-        command(format!("compact {name}"))
-    )))
+    Error::refused(
+        format!("documents of {name} wait in segments, and {error}"),
+        format!(
+            "have them merged: {}; or: grant select on all tables in schema {schema} to this role",
+            command(format!("compact {name}"))
+        ),
+    )
 }
 
 /// What to do if the server has no room for the locks of so many segments. A compaction works all the same: it locks
@@ -183,9 +184,7 @@ pub fn crowded(error: Error) -> Error {
                  server",
                 command("compact")
             );
-            Error::Refused(
-                Refusal::new(format!("the segments of the collection cannot all be locked: {full}")).hint(hint),
-            )
+            Error::refused(format!("the segments of the collection cannot all be locked: {full}"), hint)
         }
         other => other,
     }
@@ -263,13 +262,13 @@ pub async fn require_own(client: &Client, schema: &Schema, collection: &Collecti
     let compact = command(format!("compact {name}"));
     match owners.as_slice() {
         [] => Ok(()),
-        [owner] => Err(Error::Refused(
-            Refusal::new(format!("segments of {name} belong to role {owner}, and only that role may drop them"))
-                .hint(format!("{compact} as {owner}, or: grant {} to this role", quote_identifier(owner))),
+        [owner] => Err(Error::refused(
+            format!("segments of {name} belong to role {owner}, and only that role may drop them"),
+            format!("{compact} as {owner}, or: grant {} to this role", quote_identifier(owner)),
         )),
-        several => Err(Error::Refused(
-            Refusal::new(format!("segments of {name} belong to several roles: {}", several.join(", ")))
-                .hint(format!("{compact} as a role that is granted all of them")),
+        several => Err(Error::refused(
+            format!("segments of {name} belong to several roles: {}", several.join(", ")),
+            format!("{compact} as a role that is granted all of them"),
         )),
     }
 }

@@ -15,7 +15,6 @@ use crate::input::MmdbFile;
 use crate::value;
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithoutTls};
-use millstream_model::Refusal;
 use millstream_model::range::{FAMILIES, Family, Range, number};
 use millstream_model::words::command;
 use std::borrow::Cow;
@@ -320,7 +319,7 @@ impl Named {
                 (None, None) => Ok(Self::Foreign(file)),
                 _ => {
                     let problem = format!("{} is a file and has no generations", path.display());
-                    Err(Error::Refused(Refusal::new(problem).hint("leave the generation out")))
+                    Err(Error::refused(problem, "leave the generation out"))
                 }
             },
         }
