@@ -317,11 +317,8 @@ impl Storage<'_> {
 /// query inside any other statement. Refuses column names that are reserved for us.
 pub(crate) async fn check(client: &impl GenericClient, derivation: &Derivation) -> Result<(), Error> {
     let rows = client.prepare(&derivation.rows("")).await.map_err(|error| refused("the model", error))?;
-    match rows.columns().iter().find(|column| column.name().starts_with("millstream_")) {
-        None => Ok(()),
-        Some(column) => Err(Error::refused(
-            format!("a column of the model is called {}", column.name()),
-            "names that begin with millstream_ are our own; give it another one with `as`",
-        )),
-    }
+    let own = rows.columns().iter().find(|column| column.name().starts_with("millstream_"));
+    let Some(own) = own else { return Ok(()) };
+    let problem = format!("a column of the model is called {}", own.name());
+    Err(Error::refused(problem, "names that begin with millstream_ are our own; give it another one with `as`"))
 }

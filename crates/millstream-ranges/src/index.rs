@@ -120,13 +120,9 @@ impl Index {
         index.v6.divide();
         let unseen = pick.map(|pick| pick.unseen(&seen)).unwrap_or_default();
         if !unseen.is_empty() {
-            return Err(Error::refused(
-                format!("no value of {} has a member {}", generation.path().display(), unseen.join(", ")),
-                format!(
-                    "see which members there are: {} | head",
-                    command(format!("ranges export STORE {}", set("to", "ndjson")))
-                ),
-            ));
+            let problem = format!("no value of {} has a member {}", generation.path().display(), unseen.join(", "));
+            let export = command(format!("ranges export STORE {}", set("to", "ndjson")));
+            return Err(Error::refused(problem, format!("see which members there are: {export} | head")));
         }
         Ok(index)
     }

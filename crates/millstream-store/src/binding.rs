@@ -140,20 +140,15 @@ impl Schema {
     /// Refuses a schema that a subscription fills: its OIDs would belong to the publisher again after every change.
     async fn refuse_subscribed(&self, client: &impl GenericClient, state: &State) -> Result<(), Error> {
         let row = client.query_opt(include_str!("binding_subscribed.sql"), &[&self.name()]).await?;
-        match row.filter(|_| state.foreign) {
-            None => Ok(()),
-            Some(row) => Err(Error::refused(
-                format!(
-                    "subscription {} fills the tables of schema \"{}\": their contents describe the publisher, not this database",
-                    row.get::<_, &str>(0),
-                    self.name()
-                ),
-                format!(
-                    "publish the collections without this schema; here, name another schema with {}",
-                    option("schema")
-                ),
-            )),
-        }
+        let Some(row) = row.filter(|_| state.foreign) else { return Ok(()) };
+        let (subscription, schema): (&str, _) = (row.get(0), self.name());
+        let problem = format!(
+            "subscription {subscription} fills the tables of schema \"{schema}\": their contents describe the \
+             publisher, not this database"
+        );
+        let other = option("schema");
+        let hint = format!("publish the collections without this schema; here, name another schema with {other}");
+        Err(Error::refused(problem, hint))
     }
 
     async fn bind_all(&self, client: &impl GenericClient, state: &State) -> Result<Bound, Error> {

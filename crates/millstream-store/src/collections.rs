@@ -168,12 +168,8 @@ async fn drop_some(
 }
 
 fn waiting(name: &CollectionName, segments: usize) -> Error {
-    Error::refused(
-        format!("documents of {name} wait in {segments} segments and would be lost, although its table stays"),
-        format!(
-            "merge them first: {}; or drop the table with them: {}",
-            command(format!("compact {name}")),
-            option("table")
-        ),
-    )
+    let (compact, table) = (command(format!("compact {name}")), option("table"));
+    let problem =
+        format!("documents of {name} wait in {segments} segments and would be lost, although its table stays");
+    Error::refused(problem, format!("merge them first: {compact}; or drop the table with them: {table}"))
 }

@@ -60,13 +60,10 @@ pub async fn forget_waiting(
         let table_oid: u32 = row.get(0);
         let segments = segments::list(transaction, schema, table_oid).await?.len();
         if segments > 0 {
-            return Err(Error::refused(
-                format!("{segments} segments hold documents of {name}, whose table was not restored yet"),
-                format!(
-                    "restore the table first, or discard these documents: {}",
-                    command(format!("drop {name} {}", option("yes")))
-                ),
-            ));
+            let drop = command(format!("drop {name} {}", option("yes")));
+            let problem = format!("{segments} segments hold documents of {name}, whose table was not restored yet");
+            let hint = format!("restore the table first, or discard these documents: {drop}");
+            return Err(Error::refused(problem, hint));
         }
         for table in ["load", "tombstone", "collection"] {
             let sql = format!("delete from {schema}.{table} where table_oid = $1");

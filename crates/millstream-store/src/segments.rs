@@ -165,13 +165,9 @@ fn unreadable(error: Error, schema: &Schema, name: &CollectionName) -> Error {
     if error.kind() != ErrorKind::Rights {
         return error;
     }
-    Error::refused(
-        format!("documents of {name} wait in segments, and {error}"),
-        format!(
-            "have them merged: {}; or: grant select on all tables in schema {schema} to this role",
-            command(format!("compact {name}"))
-        ),
-    )
+    let compact = command(format!("compact {name}"));
+    let hint = format!("have them merged: {compact}; or: grant select on all tables in schema {schema} to this role");
+    Error::refused(format!("documents of {name} wait in segments, and {error}"), hint)
 }
 
 /// What to do if the server has no room for the locks of so many segments. A compaction works all the same: it locks
