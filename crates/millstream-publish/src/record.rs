@@ -102,22 +102,24 @@ impl ChangeRecord<'_> {
         format!("{}.change_{}_{what}", self.schema, self.table_oid)
     }
 
+    /// A piece for each column of the key, given its number from 1, its quoted name and the column.
+    fn each(&self, between: &str, piece: impl Fn(usize, &str, &KeyColumn) -> String) -> String {
+        let pieces = (1..).zip(self.key).map(|(n, column)| piece(n, &quote_identifier(&column.name), column));
+        pieces.collect::<Vec<_>>().join(between)
+    }
+
     fn definition(&self, trigger_prefix: &str) -> String {
-        let all = |piece: &dyn Fn(usize, &str, &KeyColumn) -> String, between: &str| {
-            let pieces = self.key.iter().enumerate().map(|(n, k)| piece(n + 1, &quote_identifier(&k.name), k));
-            pieces.collect::<Vec<_>>().join(between)
-        };
         let record = self.record();
         let same_column =
             |_, _: &str, k: &KeyColumn| format!("({}, '{}'::regtype)", quote_literal(&k.name), k.key_type.sql_name());
         let same_key = format!(
             "(select count(*) from pg_attribute join pg_type on pg_type.oid = atttypid where attrelid = tg_relid \
              and (attname, case typtype when 'd' then typbasetype else atttypid end) in ({})) = {}",
-            all(&same_column, ", "),
+            self.each(", ", same_column),
             self.key.len()
         );
         let record_literal = quote_literal(&record);
-        let names = all(&|n, _, _| format!("key{n}"), ", ");
+        let names = self.each(", ", |n, _, _| format!("key{n}"));
         let array = |_, name: &str, k: &KeyColumn| format!("array_agg(changed.{name}::{})", k.key_type.sql_name());
         let counted = fill!(
             include_str!("record_counted.sql"),
@@ -125,8 +127,8 @@ impl ChangeRecord<'_> {
             record,
             record_literal,
             names,
-            arrays = all(&array, ", "),
-            key_names = all(&|_, name, _| name.to_owned(), ", "),
+            arrays = self.each(", ", array),
+            key_names = self.each(", ", |_, name, _| name.to_owned()),
             bytes_max = CHANGE_BYTES_MAX,
             row_keys = CHANGE_ROW_KEYS,
             keys_max = CHANGE_KEYS_MAX,
@@ -138,7 +140,7 @@ impl ChangeRecord<'_> {
             record,
             record_literal,
             names,
-            old_arrays = all(&old_array, ", "),
+            old_arrays = self.each(", ", old_array),
             bytes_max = CHANGE_BYTES_MAX,
         );
         fill!(
@@ -146,14 +148,14 @@ impl ChangeRecord<'_> {
             record,
             table = self.table,
             persistence = if self.unlogged { "unlogged" } else { "" },
-            columns = all(&|n, _, k| format!("key{n} {}[]", k.key_type.sql_name()), ",\n    "),
+            columns = self.each(",\n    ", |n, _, k| format!("key{n} {}[]", k.key_type.sql_name())),
             // Compressing keys takes longer than writing them.
-            storage = all(&|n, _, _| format!("alter table {record} alter key{n} set storage external;"), "\n"),
+            storage = self.each("\n", |n, _, _| format!("alter table {record} alter key{n} set storage external;")),
             record_function = self.function("record"),
             record_body = quote_literal(&counted),
             key_function = self.function("key"),
             key_body = quote_literal(&one_key),
-            key_changes = all(&|_, name, _| format!("old.{name} is distinct from new.{name}"), " or "),
+            key_changes = self.each(" or ", |_, name, _| format!("old.{name} is distinct from new.{name}")),
             trigger = trigger_prefix,
         )
     }
@@ -236,17 +238,13 @@ impl ChangeRecord<'_> {
 
     /// The keys that changed after a snapshot, as a select from the record. `snapshot` is its text, as SQL.
     pub(crate) fn changed_keys(&self, snapshot: &str) -> String {
-        let all = |piece: &dyn Fn(usize, &str) -> String| {
-            let pieces = self.key.iter().enumerate().map(|(n, k)| piece(n + 1, &quote_identifier(&k.name)));
-            pieces.collect::<Vec<_>>().join(", ")
-        };
         fill!(
             include_str!("changed_keys.sql"),
             snapshot,
             record = self.record(),
-            arrays = all(&|n, _| format!("change.key{n}")),
-            names = all(&|_, name| name.to_owned()),
-            changed = all(&|_, name| format!("changed.{name}")),
+            arrays = self.each(", ", |n, _, _| format!("change.key{n}")),
+            names = self.each(", ", |_, name, _| name.to_owned()),
+            changed = self.each(", ", |_, name, _| format!("changed.{name}")),
         )
     }
 }

@@ -254,29 +254,23 @@ pub async fn begin_run(
 ) -> Result<i32, Error> {
     let abandon = schema.sql(include_str!("load_give_up.sql"));
     transaction.execute(&abandon, &[&identity.table_oid, &identity.sources, &load_id]).await?;
-    transaction.execute(&schema.sql(include_str!("load_order.sql")), &[&load_id, &order]).await?;
     transaction.execute(&schema.sql(include_str!("damage_forget.sql")), &[&load_id]).await?;
     let lane_count = i16::try_from(lanes).expect("lanes are few");
     let runs_more = i32::from(resumed);
     let row = transaction
         .query_one(
             &schema.sql(include_str!("load_begin.sql")),
-            &[&load_id, &identity.sources, &lane_count, &runs_more, &identity.durability],
+            &[&load_id, &identity.sources, &lane_count, &runs_more, &identity.durability, &order],
         )
         .await?;
     let (epoch, run): (i32, i32) = (row.get(0), row.get(1));
-    for lane in 0..lanes {
-        let slots = slots_of_lane(lane, lanes);
-        let bound = |n: usize| i16::try_from(n).expect("slots are few");
-        transaction
-            .execute(
-                &schema.sql(
-                    "insert into {schema}.lane (load_id, lane, run, epoch, slot_first, slot_end) values ($1, $2, $3, $4, $5, $6)",
-                ),
-                &[&load_id, &i16::try_from(lane).expect("few"), &run, &epoch, &bound(slots.start), &bound(slots.end)],
-            )
-            .await?;
-    }
+    let bound = |n: usize| i16::try_from(n).expect("slots are few");
+    let slots = (0..lanes).map(|lane| slots_of_lane(lane, lanes));
+    let (first, end): (Vec<i16>, Vec<i16>) = slots.map(|slots| (bound(slots.start), bound(slots.end))).unzip();
+    let lanes = "insert into {schema}.lane (load_id, lane, run, epoch, slot_first, slot_end) \
+                 select $1, nth - 1, $2, $3, lane.first, lane.end \
+                 from unnest($4::smallint[], $5::smallint[]) with ordinality as lane (first, \"end\", nth)";
+    transaction.execute(&schema.sql(lanes), &[&load_id, &run, &epoch, &first, &end]).await?;
     Ok(run)
 }
 

@@ -268,10 +268,9 @@ fn emptied(partition: Option<&str>, over: &[String], lacking: &[String], forgott
         [load] => effects.push(format!("load {load} starts over")),
         loads => effects.push(format!("loads {} start over", loads.join(", "))),
     }
-    match lacking {
-        [] => {}
-        [load] => effects.push(format!("what load {load} added up there is missing")),
-        loads => effects.push(format!("what loads {} added up there is missing", loads.join(", "))),
+    if !lacking.is_empty() {
+        let loads = if lacking.len() == 1 { "load" } else { "loads" };
+        effects.push(format!("what {loads} {} added up there is missing", lacking.join(", ")));
     }
     if forgotten > 0 {
         effects.push(format!("{forgotten} remembered deletes are forgotten"));
