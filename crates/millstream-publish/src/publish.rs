@@ -113,7 +113,9 @@ async fn make(
     let (name, definition) = (&request.model, &request.definition);
     let indexes;
     if definition.materialized {
-        storage.make_mark(client).await?;
+        // Its only purpose is its owner, who owns the materialized view. It exists before the view does, and after the
+        // view was dropped by hand.
+        client.batch_execute(&format!("create table {} ()", storage.parts())).await?;
         client.batch_execute("savepoint view").await?;
         indexes = materialized::try_definition(client, storage, derivation, name, &definition.indexes).await?;
         client.batch_execute("rollback to view; release view").await?;

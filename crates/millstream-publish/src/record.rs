@@ -6,8 +6,8 @@
 
 use crate::error::Error;
 use crate::limits::{CHANGE_BYTES_MAX, CHANGE_ROW_KEYS, PUBLISH_LOCK_WAIT};
-use crate::lock;
 use millstream_model::KeyColumn;
+use millstream_pg::advisory::MODEL;
 use millstream_pg::{fill, quote_identifier, quote_literal};
 use millstream_store::Schema;
 use millstream_store::limits::CHANGE_KEYS_MAX;
@@ -221,7 +221,7 @@ impl ChangeRecord<'_> {
         for model in models::list(client, self.schema).await? {
             let is_free = model.table_oid == self.table_oid
                 && model.shows.is_none()
-                && lock::try_lock_for_transaction(client, &model).await?;
+                && MODEL.of(model.lock_id).try_lock_in_transaction(client).await?;
             if is_free {
                 unbuilt.push(model.model_id);
             }

@@ -6,6 +6,7 @@ use crate::failing_document::failing_document;
 use crate::figures::bloat;
 use crate::invalid_values::{InvalidValues, invalid_values};
 use crate::limits::{BLOAT_SHARE_MAX, BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, READERS_PATIENCE, REFRESH_TRIES_MAX};
+use crate::lock;
 use crate::model::found_again;
 use crate::origin::is_unlogged;
 use crate::refresh_target::{RefreshTarget, lock_collections, require_columns, rows_estimate, targets};
@@ -14,7 +15,6 @@ use crate::repair::repair;
 use crate::republish::indexed;
 use crate::storage::{GENERATIONS, Storage};
 use crate::switch::Switch;
-use crate::{lock, swap};
 use millstream_engine::{Compacted, compact, refresh_session};
 use millstream_failpoint as failpoint;
 use millstream_model::CollectionName;
@@ -306,7 +306,9 @@ async fn attempt(
     drop(waiting);
     for n in (0..targets.len()).filter(swaps) {
         let (target, storage) = (&targets[n], &storages[n]);
-        swap::prepare(client, storage, &target.derivation(storage), Storage::other(target.model.serving)).await?;
+        let make = storage.make_part(Storage::other(target.model.serving), &target.derivation(storage));
+        // Before the snapshot, which would not see the columns of the table to build.
+        client.batch_execute(&make).await?;
     }
     client.batch_execute("begin isolation level repeatable read").await?;
     lock_collections(client, targets).await?;

@@ -2,12 +2,13 @@
 
 use crate::definition::index_clauses;
 use crate::error::Error;
+use crate::materialized;
 use crate::origin::derivation;
 use crate::request::{PublishRequest, Published};
 use crate::shape::Shape;
 use crate::storage::{Storage, TRIAL};
-use crate::{lock, materialized};
 use millstream_model::words::{command, option};
+use millstream_pg::advisory::MODEL;
 use millstream_pg::quote_name;
 use millstream_store::Definition;
 use millstream_store::Schema;
@@ -127,7 +128,7 @@ pub(crate) async fn drop_leftovers(client: &Client, schema: &Schema, model: &Mod
         storage.drop_other_indexes(client, &table, generation, &now.definition.indexes).await
     }
     .await;
-    let unlocked = lock::unlock_session(client, model).await;
+    let unlocked = MODEL.of(model.lock_id).unlock(client).await;
     let left = dropped?;
-    unlocked.map(|()| left)
+    Ok(unlocked.map(|()| left)?)
 }

@@ -91,12 +91,6 @@ impl Storage<'_> {
         Ok(clauses)
     }
 
-    /// Creates a table whose only purpose is its owner, who owns the materialized view. It exists before the view does,
-    /// and after the view was dropped by hand.
-    pub(crate) async fn make_mark(&self, client: &impl GenericClient) -> Result<(), Error> {
-        Ok(client.batch_execute(&format!("create table {} ()", self.parts())).await?)
-    }
-
     /// Creates the trial generation, empty, to find what is wrong with a definition. Returns the clause of each index.
     ///
     /// # Errors

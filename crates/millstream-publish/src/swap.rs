@@ -1,6 +1,5 @@
 //! `swap`: builds a new generation from the whole collection, while readers use the old one.
 
-use crate::definition::Derivation;
 use crate::error::Error;
 use crate::limits::{BUILD_LOCK_WAIT, BUILD_RANGES_PER_WORKER};
 use crate::refresh_way::{Applied, Refresh, Way, Working, blocks};
@@ -21,16 +20,6 @@ pub(crate) static WAY: Way = Way { name: "swap", is_for_materialized: false, swa
 
 fn apply<'a>(refresh: &'a Refresh<'a>) -> Working<'a> {
     async move { build(refresh).await }.boxed()
-}
-
-/// Creates the table to build. Call it before the snapshot, which would not see the table's columns.
-pub(crate) async fn prepare(
-    client: &Client,
-    storage: &Storage<'_>,
-    derivation: &Derivation,
-    generation: i16,
-) -> Result<(), Error> {
-    Ok(client.batch_execute(&storage.make_part(generation, derivation)).await?)
 }
 
 /// Every worker reads in the coordinator's snapshot and commits rows that readers do not see yet.

@@ -67,7 +67,7 @@ impl Schema {
             None => return Ok(None),
         }
         let transaction = client.transaction().await?;
-        self.lock_making(&transaction).await?;
+        SCHEMA.lock_in_transaction(&transaction).await?;
         let bound = match self.state(&transaction).await? {
             Some(state) if self.is_due(&transaction, &state).await? => {
                 self.refuse_subscribed(&transaction, &state).await?;
@@ -77,11 +77,6 @@ impl Schema {
         };
         transaction.commit().await?;
         Ok(bound)
-    }
-
-    /// Waits until nobody else makes or binds the tables, and keeps others from it until the transaction ends.
-    pub(crate) async fn lock_making(&self, client: &impl GenericClient) -> Result<(), Error> {
-        Ok(SCHEMA.lock_in_transaction(client).await?)
     }
 
     /// Records the current names of tables and views: a restore finds them by name alone.

@@ -210,7 +210,7 @@ impl Generation {
             Named::Generation(store, number) => folder::file(&store, number),
             Named::Current(store) => folder::file(&store, folder::current(&store)?),
         };
-        Ok(same_file(&self.path, &other))
+        Ok(self.path.canonicalize().is_ok_and(|path| other.canonicalize().is_ok_and(|other| other == path)))
     }
 
     /// The file.
@@ -324,10 +324,6 @@ impl Named {
             },
         }
     }
-}
-
-fn same_file(a: &Path, b: &Path) -> bool {
-    a.canonicalize().ok().is_some_and(|a| b.canonicalize().ok() == Some(a))
 }
 
 /// Size and XXH3-128 of a file.
