@@ -1,24 +1,24 @@
 //! Lists, finds and drops collections.
 
 use crate::check::Check;
+use crate::collection::UNREADABLE;
 pub use crate::collection::{Collection, by_oid, find};
-use crate::collection::{key_of, name_of};
 use crate::error::Error;
 use crate::limits::{COMPACTION_SEGMENTS_MAX, DROP_LOCK_WAIT};
 use crate::load::await_openings;
 use crate::loads::lock_unfinished;
-use crate::row::optional_count;
+use crate::row::{self, as_json};
 use crate::schema::Schema;
 use crate::{models, orphaned_segments, segments};
 use millstream_model::words::{command, option};
 use millstream_model::{CollectionName, KeyColumn};
 use millstream_pg::advisory::COMPACTION;
 use millstream_pg::quote_name;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio_postgres::Client;
 
 /// A collection as it is listed.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CollectionSummary {
     /// Schema and table; if the table was renamed, its current name.
     #[serde(flatten)]
@@ -62,28 +62,8 @@ pub struct Dropped {
 
 /// Every collection, by name.
 pub async fn list(client: &Client, schema: &Schema) -> Result<Vec<CollectionSummary>, Error> {
-    let rows = client.query(&schema.sql(include_str!("collections.sql")), &[]).await?;
-    rows.iter()
-        .map(|row| {
-            Ok(CollectionSummary {
-                name: name_of(row),
-                key: key_of(row)?,
-                layout: row.get("layout"),
-                adopted: row.get("adopted"),
-                present: row.get("present"),
-                unlogged: row.get("unlogged"),
-                rows_estimate: optional_count(row, "rows_estimate"),
-                bytes: optional_count(row, "bytes"),
-                checks: serde_json::from_str(row.get("checks"))
-                    .map_err(|_| Error::Ledger("the constraints of a collection cannot be read"))?,
-                segments: optional_count(row, "segments").unwrap_or(0),
-                segment_bytes: optional_count(row, "segment_bytes").unwrap_or(0),
-                waiting_since: row.get("waiting_since"),
-                loads: optional_count(row, "loads").unwrap_or(0),
-                last_load_at: row.get("last_load_at"),
-            })
-        })
-        .collect()
+    let rows = client.query(&as_json(&schema.sql(include_str!("collections.sql"))), &[]).await?;
+    rows.iter().map(|row| row::read(row, UNREADABLE)).collect()
 }
 
 /// Deletes the records of a collection, its loads and its rejects, in one transaction. If `with_table` is set, drops

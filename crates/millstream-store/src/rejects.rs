@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::reject_line::RejectLine;
-use crate::row::optional_count;
+use crate::row::count as counted;
 use crate::schema::Schema;
 use futures_util::TryStreamExt;
 use serde::Serialize;
@@ -60,8 +60,8 @@ pub async fn count(client: &Client, schema: &Schema, filter: &RejectFilter) -> R
         .iter()
         .map(|row| ReasonCount {
             reason: row.get("reason"),
-            count: optional_count(row, "count").unwrap_or(0),
-            bytes: optional_count(row, "bytes").unwrap_or(0),
+            count: counted(row, "count"),
+            bytes: counted(row, "bytes"),
         })
         .collect())
 }
@@ -110,13 +110,13 @@ fn record(row: &Row) -> RejectRecord {
     let line = RejectLine {
         load_id: row.get("load_id"),
         source: row.get("source"),
-        byte_offset: optional_count(row, "byte_offset").unwrap_or(0),
-        line: optional_count(row, "line").unwrap_or(0),
+        byte_offset: counted(row, "byte_offset"),
+        line: counted(row, "line"),
         reason: row.get("reason"),
         detail: row.get("detail"),
         document: row.get("document"),
         document_base64: row.get("document_base64"),
-        bytes: optional_count(row, "bytes").unwrap_or(0),
+        bytes: counted(row, "bytes"),
         truncated: row.get("truncated"),
     };
     RejectRecord { line, rejected_at: row.get("rejected_at") }

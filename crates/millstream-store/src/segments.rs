@@ -3,6 +3,7 @@
 use crate::collection::Collection;
 use crate::error::Error;
 use crate::limits::SEGMENT_HOLD_TRIES_MAX;
+use crate::row::count as counted;
 use crate::schema::Schema;
 use millstream_model::CollectionName;
 use millstream_model::words::command;
@@ -275,13 +276,12 @@ pub fn key_names(collection: &Collection) -> Vec<String> {
 }
 
 pub(crate) fn segment(row: &Row) -> Segment {
-    let count = |column: &str| u64::try_from(row.get::<_, i64>(column)).unwrap_or(0);
     let compaction = row.get::<_, Option<i64>>("compaction").zip(row.get("bounds"));
     Segment {
         segment_id: row.get("segment_id"),
         run_order: row.get("run_order"),
-        documents: count("documents"),
-        bytes: count("bytes"),
+        documents: counted(row, "documents"),
+        bytes: counted(row, "bytes"),
         compaction,
     }
 }
