@@ -1,11 +1,14 @@
 //! The facts of a table that a loader needs, read from the system catalog.
 
-use tokio_postgres::{GenericClient, Row};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tokio_postgres::GenericClient;
+use tokio_postgres::types::ToSql;
 
 use crate::error::Error;
 
 /// A table as the catalog describes it, and what the current role may do with it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Table {
     /// Its identity. A table that was dropped and created again has another one.
     pub oid: u32,
@@ -26,18 +29,24 @@ pub struct Table {
     /// The owner's name.
     pub owner: String,
     /// Columns in order, without dropped ones.
+    #[serde(skip)]
     pub columns: Vec<Column>,
     /// Unique indexes that `on conflict (columns)` can name, the primary key first.
+    #[serde(skip)]
     pub unique_indexes: Vec<UniqueIndex>,
     /// Constraints and unique indexes that `on conflict` cannot name, each as SQL: deferrable, partial, on expressions,
     /// invalid, exclusion.
+    #[serde(skip)]
     pub other_unique: Vec<String>,
     /// Name of the primary key, if `on conflict` cannot name it: deferrable, or invalid.
+    #[serde(skip)]
     pub other_primary: Option<String>,
     /// Number of indexes that are not in `unique_indexes`.
+    #[serde(skip)]
     pub other_indexes: i64,
     /// The user's triggers that are not disabled, without those of foreign keys. For a partitioned table also those
     /// that only a partition has.
+    #[serde(skip)]
     pub triggers: Vec<Trigger>,
     /// Names of rewrite rules.
     pub rules: Vec<String>,
@@ -46,13 +55,15 @@ pub struct Table {
     /// Names of the foreign keys of this table.
     pub foreign_keys: Vec<String>,
     /// Row-level security.
+    #[serde(flatten)]
     pub row_security: RowSecurity,
     /// What the current role may do.
+    #[serde(flatten)]
     pub privileges: Privileges,
 }
 
 /// A column.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Column {
     /// Its name.
     pub name: String,
@@ -79,7 +90,7 @@ pub struct Column {
 }
 
 /// A unique index that `on conflict` can infer from its columns: valid, immediate, not partial, on plain columns.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct UniqueIndex {
     /// The index's name.
     pub name: String,
@@ -90,7 +101,7 @@ pub struct UniqueIndex {
 }
 
 /// A user's trigger.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Trigger {
     /// Its name.
     pub name: String,
@@ -107,7 +118,7 @@ pub struct Trigger {
 }
 
 /// Row-level security of a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct RowSecurity {
     /// Switched on.
     pub enabled: bool,
@@ -116,7 +127,7 @@ pub struct RowSecurity {
 }
 
 /// What the current role may do with a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "one right each")]
 pub struct Privileges {
     /// Use the schema it is in.
@@ -140,50 +151,52 @@ pub struct Privileges {
 /// # Errors
 /// Errors of the server or the connection.
 pub async fn table(client: &impl GenericClient, schema: &str, name: &str) -> Result<Option<Table>, Error> {
-    let Some(row) = client.query_opt(include_str!("catalog/table.sql"), &[&schema, &name]).await? else {
-        return Ok(None);
-    };
-    let oid: u32 = row.try_get("oid")?;
-    let columns = client.query(include_str!("catalog/column.sql"), &[&oid]).await?;
-    let indexes = client.query(include_str!("catalog/index.sql"), &[&oid]).await?;
-    let triggers = client.query(include_str!("catalog/trigger.sql"), &[&oid]).await?;
-
-    let inferable = |row: &&Row| row.try_get::<_, bool>("inferable").unwrap_or(false);
-    let unique_indexes = indexes.iter().filter(inferable).map(unique_index).collect::<Result<Vec<_>, _>>()?;
-    let (mut other_unique, mut other_primary) = (Vec::new(), None);
-    for row in &indexes {
-        if row.try_get("restricts")? && !row.try_get::<_, bool>("inferable")? {
-            other_unique.push(row.try_get("definition")?);
-            if row.try_get("is_primary")? {
-                other_primary = Some(row.try_get("name")?);
+    let found = read(client, include_str!("catalog/table.sql"), &[&schema, &name]).await?.pop();
+    let Some(mut table): Option<Table> = found else { return Ok(None) };
+    table.columns = read(client, include_str!("catalog/column.sql"), &[&table.oid]).await?;
+    let indexes: Vec<Index> = read(client, include_str!("catalog/index.sql"), &[&table.oid]).await?;
+    table.triggers = read(client, include_str!("catalog/trigger.sql"), &[&table.oid]).await?;
+    for Index { index, restricts, inferable, definition } in indexes {
+        if inferable {
+            table.unique_indexes.push(index);
+            continue;
+        }
+        table.other_indexes += 1;
+        if restricts {
+            table.other_unique.push(definition);
+            if index.primary {
+                table.other_primary = Some(index.name);
             }
         }
     }
-    Ok(Some(Table {
-        oid,
-        schema: schema.to_owned(),
-        name: name.to_owned(),
-        kind: letter(&row, "kind")?.unwrap_or(' '),
-        persistence: letter(&row, "persistence")?.unwrap_or(' '),
-        has_children: row.try_get("has_children")?,
-        foreign_partitions: row.try_get("foreign_partitions")?,
-        unlogged_partitions: row.try_get("unlogged_partitions")?,
-        owner: row.try_get("owner")?,
-        columns: columns.iter().map(column).collect::<Result<_, _>>()?,
-        other_indexes: i64::try_from(indexes.len() - unique_indexes.len()).unwrap_or(i64::MAX),
-        unique_indexes,
-        other_unique,
-        other_primary,
-        triggers: triggers.iter().map(trigger).collect::<Result<_, _>>()?,
-        rules: row.try_get("rules")?,
-        checks: row.try_get("checks")?,
-        foreign_keys: row.try_get("foreign_keys")?,
-        row_security: RowSecurity {
-            enabled: row.try_get("row_security")?,
-            applies: row.try_get("row_security_applies")?,
-        },
-        privileges: privileges(&row)?,
-    }))
+    Ok(Some(table))
+}
+
+/// An index, and whether it is one that `on conflict` can infer.
+#[derive(Deserialize)]
+struct Index {
+    #[serde(flatten)]
+    index: UniqueIndex,
+    /// It refuses rows.
+    restricts: bool,
+    inferable: bool,
+    definition: String,
+}
+
+/// The rows of a query, each read as a JSON object.
+async fn read<T: DeserializeOwned>(
+    client: &impl GenericClient,
+    query: &str,
+    parameters: &[&(dyn ToSql + Sync)],
+) -> Result<Vec<T>, Error> {
+    let rows = client.query(&as_json(query), parameters).await?;
+    let unreadable = |_| Error::Driver { message: "a row of the catalog cannot be read".to_owned() };
+    rows.iter().map(|row| serde_json::from_str(row.try_get(0)?).map_err(unreadable)).collect()
+}
+
+/// A query for the rows of another query, each as one JSON object.
+pub fn as_json(query: &str) -> String {
+    format!("select pg_catalog.row_to_json(listed)::pg_catalog.text from (\n{query}\n) as listed")
 }
 
 /// How many connections the role may still open: the least that the limits of server, database and role leave. This is
@@ -212,59 +225,4 @@ impl Table {
             index.columns.len() == columns.len() && index.columns.iter().all(|c| columns.contains(&c.as_str()))
         })
     }
-}
-
-fn column(row: &Row) -> Result<Column, Error> {
-    let collation_schema: Option<String> = row.try_get("collation_schema")?;
-    let collation_name: Option<String> = row.try_get("collation_name")?;
-    Ok(Column {
-        name: row.try_get("name")?,
-        type_oid: row.try_get("type_oid")?,
-        type_name: row.try_get("type_name")?,
-        base_type_oid: row.try_get("base_type_oid")?,
-        base_type_name: row.try_get("base_type_name")?,
-        collation: collation_schema.zip(collation_name),
-        deterministic: row.try_get("deterministic")?,
-        not_null: row.try_get("not_null")?,
-        has_default: row.try_get("has_default")?,
-        generated: row.try_get("generated")?,
-        identity: letter(row, "identity")?,
-    })
-}
-
-fn unique_index(row: &Row) -> Result<UniqueIndex, Error> {
-    Ok(UniqueIndex {
-        name: row.try_get("name")?,
-        primary: row.try_get("is_primary")?,
-        columns: row.try_get("columns")?,
-    })
-}
-
-/// Bits of `pg_trigger.tgtype`. Source: `catalog/pg_trigger.h`; `instead of` (64) exists on views only.
-fn trigger(row: &Row) -> Result<Trigger, Error> {
-    let bits: i16 = row.try_get("type")?;
-    let has = |bit: i16| bits & bit != 0;
-    Ok(Trigger {
-        name: row.try_get("name")?,
-        row: has(1),
-        before: has(2),
-        insert: has(4),
-        delete: has(8),
-        update: has(16),
-    })
-}
-
-fn privileges(row: &Row) -> Result<Privileges, Error> {
-    Ok(Privileges {
-        schema_usage: row.try_get("may_use_schema")?,
-        select: row.try_get("may_select")?,
-        insert: row.try_get("may_insert")?,
-        update: row.try_get("may_update")?,
-        delete: row.try_get("may_delete")?,
-        own: row.try_get("may_own")?,
-    })
-}
-
-fn letter(row: &Row, column: &str) -> Result<Option<char>, Error> {
-    Ok(row.try_get::<_, Option<String>>(column)?.and_then(|text| text.chars().next()))
 }

@@ -25,6 +25,7 @@ pub mod template;
 mod tls;
 
 pub use attempt::connect;
+pub use catalog::as_json;
 pub use connection::{Connection, ServerFacts};
 pub use conninfo::{
     Address, ClientCertificate, ConnInfo, Environment, Host, Keepalives, Secret, SslMode, TargetSession, TlsRoot,

@@ -1,10 +1,10 @@
 //! One collection, found by its name or its table.
 
 use crate::error::Error;
-use crate::row::{self, as_json};
+use crate::row;
 use crate::schema::Schema;
 use millstream_model::{CollectionName, KeyColumn};
-use millstream_pg::fill;
+use millstream_pg::{as_json, fill};
 use serde::Deserialize;
 use tokio_postgres::Client;
 

@@ -7,13 +7,13 @@ use crate::error::Error;
 use crate::limits::{COMPACTION_SEGMENTS_MAX, DROP_LOCK_WAIT};
 use crate::load::await_openings;
 use crate::loads::lock_unfinished;
-use crate::row::{self, as_json};
+use crate::row;
 use crate::schema::Schema;
 use crate::{models, orphaned_segments, segments};
 use millstream_model::words::{command, option};
 use millstream_model::{CollectionName, KeyColumn};
 use millstream_pg::advisory::COMPACTION;
-use millstream_pg::quote_name;
+use millstream_pg::{as_json, quote_name};
 use serde::{Deserialize, Serialize};
 use tokio_postgres::Client;
 

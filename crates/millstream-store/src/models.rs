@@ -2,10 +2,11 @@
 
 use crate::definition::Definition;
 use crate::error::Error;
-use crate::row::{self, as_json};
+use crate::row;
 use crate::schema::Schema;
 use millstream_model::CollectionName;
 use millstream_model::words::command;
+use millstream_pg::as_json;
 use serde::{Deserialize, Serialize};
 use tokio_postgres::GenericClient;
 

@@ -4,12 +4,7 @@ use crate::error::Error;
 use serde::de::DeserializeOwned;
 use tokio_postgres::Row;
 
-/// A query for the rows of another query, each as one JSON object.
-pub(crate) fn as_json(query: &str) -> String {
-    format!("select pg_catalog.row_to_json(listed)::text from (\n{query}\n) as listed")
-}
-
-/// Reads a row of [`as_json`].
+/// Reads a row of [`as_json`](millstream_pg::as_json).
 ///
 /// # Errors
 /// [`Error::Ledger`] says that it is `unreadable`.

@@ -1,5 +1,5 @@
 select ic.relname::pg_catalog.text as name,
-       i.indisprimary as is_primary,
+       i.indisprimary as primary,
        i.indisunique or i.indisexclusion as restricts,
        i.indisunique and not i.indisexclusion and i.indimmediate and i.indisvalid and i.indisready and i.indislive
          and i.indpred is null and not 0 = any (i.indkey::pg_catalog.int2[]) as inferable,

@@ -1,4 +1,6 @@
-select c.oid,
+select c.oid::pg_catalog.int8 as oid,
+       n.nspname as schema,
+       c.relname as name,
        c.relkind::pg_catalog.text as kind,
        c.relpersistence::pg_catalog.text as persistence,
        exists (select from pg_catalog.pg_inherits i where i.inhparent = c.oid) as has_children,
@@ -19,14 +21,14 @@ select c.oid,
                join pg_catalog.pg_class p on p.oid = t.relid
                join pg_catalog.pg_namespace pn on pn.oid = p.relnamespace
               where c.relkind = 'p' and p.relpersistence = 'u' order by 1) as unlogged_partitions,
-       c.relrowsecurity as row_security,
-       pg_catalog.row_security_active(c.oid) as row_security_applies,
-       pg_catalog.has_schema_privilege(n.oid, 'usage') as may_use_schema,
-       pg_catalog.has_table_privilege(c.oid, 'select') as may_select,
-       pg_catalog.has_table_privilege(c.oid, 'insert') as may_insert,
-       pg_catalog.has_table_privilege(c.oid, 'update') as may_update,
-       pg_catalog.has_table_privilege(c.oid, 'delete') as may_delete,
-       pg_catalog.pg_has_role(c.relowner, 'usage') as may_own
+       c.relrowsecurity as enabled,
+       pg_catalog.row_security_active(c.oid) as applies,
+       pg_catalog.has_schema_privilege(n.oid, 'usage') as schema_usage,
+       pg_catalog.has_table_privilege(c.oid, 'select') as select,
+       pg_catalog.has_table_privilege(c.oid, 'insert') as insert,
+       pg_catalog.has_table_privilege(c.oid, 'update') as update,
+       pg_catalog.has_table_privilege(c.oid, 'delete') as delete,
+       pg_catalog.pg_has_role(c.relowner, 'usage') as own
   from pg_catalog.pg_class c
   join pg_catalog.pg_namespace n on n.oid = c.relnamespace
  where n.nspname = $1::pg_catalog.text
