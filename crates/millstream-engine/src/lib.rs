@@ -39,7 +39,7 @@ mod watched;
 mod write;
 
 pub use collection::{FILLFACTOR, Plan, PreparedCollection, definition};
-pub use compaction::{Compacted, compact};
+pub use compaction::{Compacted, compact, refresh_session};
 pub use durability::{DURABILITIES, Durability};
 pub use error::Error;
 pub use layout::{LAYOUTS, Layout};

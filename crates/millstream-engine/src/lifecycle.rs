@@ -7,11 +7,13 @@ use millstream_failpoint as failpoint;
 use millstream_model::limits::SLOTS;
 use millstream_model::{Counters, Position, Prefix, Receipt};
 use millstream_pg::Poll;
+use millstream_pg::advisory::OPEN;
 use millstream_store::limits::{LOAD_LOCK_POLL, LOAD_LOCK_WAIT};
 use millstream_store::load::{self, Identity, Progress, Unfinished};
 use millstream_store::recorded_mode::adds_up;
 use millstream_store::{
-    Added, NamedVersion, Schema, added, discard_unread, refuse_frozen, refuse_unchecked_deletes, truncation, unlogged,
+    Added, NamedVersion, Schema, added, discard_unread, load_lock, refuse_frozen, refuse_unchecked_deletes, truncation,
+    unlogged,
 };
 use tokio_postgres::Client;
 
@@ -88,11 +90,11 @@ pub(crate) async fn open(
     let unfinished = loop {
         // One session at a time, so that a command that is started twice in one moment opens one load. An error ends
         // the session, and with it the lock.
-        load::hold_openings(client).await?;
+        OPEN.lock(client).await?;
         match claim(client, schema, identity, opening).await {
             // Perhaps its client was just killed, and the server has not noticed yet.
             Err(Error::Store(millstream_store::Error::LoadRunning { .. })) if !poll.is_over() => {
-                load::unlock_openings(client).await?;
+                OPEN.unlock(client).await?;
                 poll.again().await;
             }
             unfinished => break unfinished?,
@@ -109,7 +111,7 @@ pub(crate) async fn open(
     let known = unfinished.as_ref().map(|unfinished| (unfinished.load_id, unfinished.sources.len()));
     let added = if resume { added(client, schema, identity, known).await? } else { None };
     if let Some(added) = added {
-        load::unlock_openings(client).await?;
+        OPEN.unlock(client).await?;
         return Ok(Opened::Finished(Box::new(added)));
     }
     if let Some(version) = version {
@@ -122,7 +124,7 @@ pub(crate) async fn open(
         None => load::insert(client, schema, identity, lanes).await?,
     };
     let order = load::next_order(client, schema).await?;
-    load::unlock_openings(client).await?;
+    OPEN.unlock(client).await?;
     failpoint::hit("load-recorded").await?;
     let transaction = client.transaction().await?;
     load::terminate_backends(&transaction, schema, load_id).await?;
@@ -131,7 +133,7 @@ pub(crate) async fn open(
     if crashed.is_some() {
         unlogged::void(&transaction, schema, load_id, unlogged::CRASHED).await?;
     } else if truncated {
-        truncation::void_emptied(&transaction, schema, load_id).await?;
+        unlogged::void(&transaction, schema, load_id, truncation::EMPTIED).await?;
     }
     if let Some(watched) = watched {
         truncation::record_filling(&transaction, schema, &watched.mark).await?;
@@ -175,7 +177,7 @@ async fn claim(
     let waiting = (opening.layout.refuse_waiting)(client, schema, identity.table_oid, &identity.collection).await;
     if let Err(error) = waiting {
         if let Some(load_id) = claimed {
-            load::unlock(client, schema, load_id).await?;
+            load_lock(schema, load_id).unlock(client).await?;
         }
         return Err(error);
     }
@@ -193,7 +195,7 @@ async fn lock_unfinished(
         let load_id = unfinished.load_id;
         load::lock(&*client, schema, load_id).await?;
         if !resume {
-            load::unlock(client, schema, load_id).await?;
+            load_lock(schema, load_id).unlock(client).await?;
             return Ok(None);
         }
         let Some(difference) = unfinished.difference.clone() else {
@@ -209,7 +211,7 @@ async fn lock_unfinished(
             let adds_up = adds_up(&unfinished.mode) && adds_up(&identity.mode);
             return Err(Error::LoadChanged { load_id, difference, adds_up, stages: unfinished.other_stages });
         }
-        load::unlock(client, schema, load_id).await?;
+        load_lock(schema, load_id).unlock(client).await?;
     }
     Ok(None)
 }
@@ -293,7 +295,7 @@ pub(crate) async fn close(
     }
     if truncated.is_some() {
         // Before the load's row, as whoever begins a load does.
-        load::lock_openings(&transaction).await?;
+        OPEN.lock_in_transaction(&transaction).await?;
     }
     load::lock_row(&transaction, schema, load_id, owned.run).await?;
     if let Some(documents) = unlogged::emptied(&transaction, schema, load_id, false).await? {
@@ -309,7 +311,7 @@ pub(crate) async fn close(
         };
         let (error, partition) = match truncated {
             Truncated::All(documents) => {
-                truncation::void_emptied(&transaction, schema, load_id).await?;
+                unlogged::void(&transaction, schema, load_id, truncation::EMPTIED).await?;
                 (Error::Emptied { documents, by: TRUNCATED }, None)
             }
             Truncated::Partition(partition) => {

@@ -28,7 +28,7 @@ use millstream_pg::{
     ConnInfo, Connection, ErrorKind, Explained, Failures, Poll, SessionSettings, may_pass, quote_identifier,
 };
 use millstream_store::limits::LOAD_LOCK_POLL;
-use millstream_store::{Added, Identity, NamedVersion, Schema};
+use millstream_store::{Added, Identity, NamedVersion, Schema, load_lock};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -224,7 +224,7 @@ impl Run {
         let again = connect_control(&self.around.db).await?;
         let poll = Poll::forever(LOAD_LOCK_POLL);
         loop {
-            let locked = millstream_store::load::lock_again(&again.client, &self.schema, owned.load_id).await?;
+            let locked = load_lock(&self.schema, owned.load_id).try_lock(&again.client).await?;
             if !millstream_store::load::is_ours(&again.client, &self.schema, owned.load_id, owned.run).await? {
                 // The session ends, and with it the lock, which would block others for nothing.
                 return Err(Error::fenced(owned.load_id));
@@ -441,7 +441,7 @@ async fn require_writes(control: &Connection) -> Result<(), Error> {
 
 /// As many lanes as the server has cores, if we know them, but few connections in any case.
 async fn lane_count(control: &Connection, around: &Surroundings, asked: Option<u16>) -> Result<u16, Error> {
-    let free = millstream_pg::catalog::connections(&control.client).await?.free.max(0);
+    let free = millstream_pg::catalog::free_connections(&control.client).await?;
     let share = u16::try_from(free / FREE_CONNECTIONS_SHARE).unwrap_or(u16::MAX);
     if let Some(lanes) = asked {
         if i32::from(lanes) > free {

@@ -3,25 +3,20 @@
 use memchr::memchr_iter;
 
 /// The number of a line, counted on while bytes pass.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct LineNumber {
-    line: u64,
+    /// Lines that have ended.
+    ended: u64,
     /// Whether a carriage return alone ends a line, too.
     returns: bool,
     has_returned: bool,
-}
-
-impl Default for LineNumber {
-    fn default() -> Self {
-        Self { line: 1, returns: false, has_returned: false }
-    }
 }
 
 impl LineNumber {
     /// The number of the line on which the next byte stands, from 1.
     #[inline]
     pub fn get(&self) -> u64 {
-        self.line
+        self.ended + 1
     }
 
     /// From now on, a carriage return ends a line. A line feed right behind it is part of the same end.
@@ -32,13 +27,13 @@ impl LineNumber {
     /// Moves on by these bytes.
     #[inline]
     pub fn pass(&mut self, bytes: &[u8]) {
-        self.line += memchr_iter(b'\n', bytes).count() as u64;
+        self.ended += memchr_iter(b'\n', bytes).count() as u64;
         if self.returns && !bytes.is_empty() {
             for at in memchr_iter(b'\r', bytes) {
-                self.line += u64::from(bytes.get(at + 1) != Some(&b'\n'));
+                self.ended += u64::from(bytes.get(at + 1) != Some(&b'\n'));
             }
             // It has counted the return already.
-            self.line -= u64::from(self.has_returned && bytes[0] == b'\n');
+            self.ended -= u64::from(self.has_returned && bytes[0] == b'\n');
             self.has_returned = bytes.ends_with(b"\r");
         }
     }

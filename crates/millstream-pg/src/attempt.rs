@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use millstream_model::words::command;
 use tokio_postgres::CancelToken;
-use tokio_postgres::config::{ChannelBinding as DriverBinding, SslMode as DriverMode, SslNegotiation};
+use tokio_postgres::config::{SslMode as DriverMode, SslNegotiation};
 
 use crate::connection::{Connection, ServerFacts};
-use crate::conninfo::{Address, ChannelBinding, ConnInfo, Host, SslMode, TargetSession, TlsSettings};
+use crate::conninfo::{Address, ConnInfo, Host, SslMode, TargetSession, TlsSettings};
 use crate::error::{self, Error};
 use crate::kind::ErrorKind;
 use crate::roster::Cancel;
@@ -33,7 +33,7 @@ pub async fn connect(info: &ConnInfo, session: &SessionSettings) -> Result<Conne
     for &target in passes {
         failures.clear();
         for host in in_order(&info.hosts, info.load_balance) {
-            match connect_host(info, host, session, target).await {
+            match (Attempt { info, host, session }).connect(target).await {
                 Ok(connection) => return Ok(connection),
                 Err(error) if !another_host_may_do(error.kind()) => return Err(error),
                 Err(error) => failures.push(error),
@@ -81,26 +81,110 @@ fn all_failed(mut failures: Vec<Error>) -> Error {
     Error::Connect { target: "any host".to_owned(), kind, sqlstate, message: reasons.join("; "), hint }
 }
 
-async fn connect_host(
-    info: &ConnInfo,
-    host: &Host,
-    session: &SessionSettings,
-    target: TargetSession,
-) -> Result<Connection, Error> {
-    let mut last = None;
-    for address in addresses(info, host).await? {
-        match connect_address(info, host, address, session).await {
-            Ok(connection) => {
-                return match unsuitable(target, &connection.server) {
-                    None => Ok(connection),
-                    Some(message) => Err(failed(host, ErrorKind::ReadOnly, message, None)),
-                };
+/// Who connects, to which server, and with which settings.
+#[derive(Debug, Clone, Copy)]
+struct Attempt<'a> {
+    info: &'a ConnInfo,
+    host: &'a Host,
+    session: &'a SessionSettings,
+}
+
+impl Attempt<'_> {
+    async fn connect(self, target: TargetSession) -> Result<Connection, Error> {
+        let Self { info, host, .. } = self;
+        let mut last = None;
+        for address in addresses(info, host).await? {
+            match self.connect_address(address).await {
+                Ok(connection) => {
+                    return match unsuitable(target, &connection.server) {
+                        None => Ok(connection),
+                        Some(message) => Err(failed(host, ErrorKind::ReadOnly, message, None)),
+                    };
+                }
+                Err(error) if error.kind() == ErrorKind::Unreachable => last = Some(error),
+                Err(error) => return Err(error),
             }
-            Err(error) if error.kind() == ErrorKind::Unreachable => last = Some(error),
-            Err(error) => return Err(error),
+        }
+        Err(last.unwrap_or_else(|| failed(host, ErrorKind::Unreachable, "the name has no address".into(), None)))
+    }
+
+    /// Tries the kinds of encryption that the mode allows, in its order.
+    async fn connect_address(self, address: Option<IpAddr>) -> Result<Connection, Error> {
+        let Self { info, host, .. } = self;
+        if address.is_none() {
+            return self.attempt(address, DriverMode::Disable).await;
+        }
+        if info.tls.mode == SslMode::VerifyFull && host.name.is_none() {
+            return Err(Error::settings_hint(
+                "sslmode=verify-full needs a host name to check, and only hostaddr is given",
+                "add host=NAME beside hostaddr",
+            ));
+        }
+        let (first, second) = match info.tls.mode {
+            SslMode::Disable => (DriverMode::Disable, None),
+            SslMode::Allow => (DriverMode::Disable, Some(DriverMode::Require)),
+            SslMode::Prefer => (DriverMode::Prefer, Some(DriverMode::Disable)),
+            SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => (DriverMode::Require, None),
+        };
+        let refused = match self.attempt(address, first).await {
+            Ok(connection) => return Ok(connection),
+            Err(error) => error,
+        };
+        // Try the other encryption if TLS itself failed, or if pg_hba.conf has no line for this one.
+        let other = refused.kind() == ErrorKind::Tls || refused.sqlstate() == Some("28000");
+        match second.filter(|_| other) {
+            None => Err(refused),
+            Some(mode) => match self.attempt(address, mode).await {
+                // If TLS fails, the first refusal says more.
+                Err(again) if again.kind() == ErrorKind::Tls => Err(refused),
+                answer => answer,
+            },
         }
     }
-    Err(last.unwrap_or_else(|| failed(host, ErrorKind::Unreachable, "the name has no address".into(), None)))
+
+    async fn attempt(self, address: Option<IpAddr>, mode: DriverMode) -> Result<Connection, Error> {
+        let Self { info, host, session } = self;
+        let config = self.config(address, mode);
+        let tls = tls::connector(&info.tls)?;
+        let open = async {
+            let (client, connection) = config.connect(tls).await.map_err(|error| explain(&error, info, host))?;
+            let place = (&info.roster, cancel(client.cancel_token(), info.tls.clone()));
+            Connection::open(client, connection, session, host, place).await.map_err(|error| in_opening(error, host))
+        };
+        within(info.connect_timeout, open).await.unwrap_or_else(|| {
+            let hint = "is the host right, and does a firewall let us through? connect_timeout=SECONDS waits longer";
+            Err(failed(host, ErrorKind::Unreachable, "no answer in time".to_owned(), Some(hint.to_owned())))
+        })
+    }
+
+    fn config(self, address: Option<IpAddr>, mode: DriverMode) -> tokio_postgres::Config {
+        let Self { info, host, session } = self;
+        let mut config = tokio_postgres::Config::new();
+        config.user(&info.user).dbname(&info.dbname).port(host.port).ssl_mode(mode);
+        config.application_name(session.shown_name(info.application_name.as_deref()));
+        match (&host.address, address) {
+            (Address::Socket(dir), _) => config.host_path(dir),
+            (_, Some(ip)) => config.host(host.place()).hostaddr(ip),
+            (_, None) => config.host(host.place()),
+        };
+        if let Some(password) = &host.password {
+            config.password(password.reveal());
+        }
+        if let Some(options) = info.options.as_deref().filter(|o| !o.is_empty()) {
+            config.options(options);
+        }
+        if info.tls.direct && mode == DriverMode::Require {
+            config.ssl_negotiation(SslNegotiation::Direct);
+        }
+        config.channel_binding(info.channel_binding);
+        let alive = &info.keepalives;
+        config.keepalives(alive.on).keepalives_idle(alive.idle).keepalives_interval(alive.interval);
+        config.keepalives_retries(alive.retries);
+        if let Some(timeout) = alive.user_timeout {
+            config.tcp_user_timeout(timeout);
+        }
+        config
+    }
 }
 
 /// The numeric addresses of a host. `None` stands for its socket.
@@ -126,64 +210,6 @@ async fn addresses(info: &ConnInfo, host: &Host) -> Result<Vec<Option<IpAddr>>, 
     }
 }
 
-/// Tries the kinds of encryption that the mode allows, in its order.
-async fn connect_address(
-    info: &ConnInfo,
-    host: &Host,
-    address: Option<IpAddr>,
-    session: &SessionSettings,
-) -> Result<Connection, Error> {
-    if address.is_none() {
-        return attempt(info, host, address, session, DriverMode::Disable).await;
-    }
-    if info.tls.mode == SslMode::VerifyFull && host.name.is_none() {
-        return Err(Error::settings_hint(
-            "sslmode=verify-full needs a host name to check, and only hostaddr is given",
-            "add host=NAME beside hostaddr",
-        ));
-    }
-    let (first, second) = match info.tls.mode {
-        SslMode::Disable => (DriverMode::Disable, None),
-        SslMode::Allow => (DriverMode::Disable, Some(DriverMode::Require)),
-        SslMode::Prefer => (DriverMode::Prefer, Some(DriverMode::Disable)),
-        SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => (DriverMode::Require, None),
-    };
-    let refused = match attempt(info, host, address, session, first).await {
-        Ok(connection) => return Ok(connection),
-        Err(error) => error,
-    };
-    // Try the other encryption if TLS itself failed, or if pg_hba.conf has no line for this one.
-    let other = refused.kind() == ErrorKind::Tls || refused.sqlstate() == Some("28000");
-    match second.filter(|_| other) {
-        None => Err(refused),
-        Some(mode) => match attempt(info, host, address, session, mode).await {
-            // If TLS fails, the first refusal says more.
-            Err(again) if again.kind() == ErrorKind::Tls => Err(refused),
-            answer => answer,
-        },
-    }
-}
-
-async fn attempt(
-    info: &ConnInfo,
-    host: &Host,
-    address: Option<IpAddr>,
-    session: &SessionSettings,
-    mode: DriverMode,
-) -> Result<Connection, Error> {
-    let config = config(info, host, address, session, mode);
-    let tls = tls::connector(&info.tls)?;
-    let open = async {
-        let (client, connection) = config.connect(tls).await.map_err(|error| explain(&error, info, host))?;
-        let place = (&info.roster, cancel(client.cancel_token(), info.tls.clone()));
-        Connection::open(client, connection, session, host, place).await.map_err(|error| in_opening(error, host))
-    };
-    within(info.connect_timeout, open).await.unwrap_or_else(|| {
-        let hint = "is the host right, and does a firewall let us through? connect_timeout=SECONDS waits longer";
-        Err(failed(host, ErrorKind::Unreachable, "no answer in time".to_owned(), Some(hint.to_owned())))
-    })
-}
-
 /// Asks the server to cancel what a session does, over a connection of its own.
 fn cancel(token: CancelToken, settings: TlsSettings) -> Cancel {
     Box::new(move || {
@@ -203,53 +229,6 @@ async fn within<F: Future>(timeout: Option<Duration>, future: F) -> Option<F::Ou
         Some(timeout) => tokio::time::timeout(timeout, future).await.ok(),
         None => Some(future.await),
     }
-}
-
-fn config(
-    info: &ConnInfo,
-    host: &Host,
-    address: Option<IpAddr>,
-    session: &SessionSettings,
-    mode: DriverMode,
-) -> tokio_postgres::Config {
-    let mut config = tokio_postgres::Config::new();
-    config.user(&info.user).dbname(&info.dbname).port(host.port).ssl_mode(mode);
-    config.application_name(session.shown_name(info.application_name.as_deref()));
-    match (&host.address, address) {
-        (Address::Socket(dir), _) => {
-            config.host_path(dir);
-        }
-        (_, Some(ip)) => {
-            config.host(host.name.clone().unwrap_or_else(|| ip.to_string())).hostaddr(ip);
-        }
-        (Address::Name(name), None) => {
-            config.host(name);
-        }
-        (Address::Ip(ip), None) => {
-            config.host(ip.to_string());
-        }
-    }
-    if let Some(password) = &host.password {
-        config.password(password.reveal());
-    }
-    if let Some(options) = info.options.as_deref().filter(|o| !o.is_empty()) {
-        config.options(options);
-    }
-    if info.tls.direct && mode == DriverMode::Require {
-        config.ssl_negotiation(SslNegotiation::Direct);
-    }
-    config.channel_binding(match info.channel_binding {
-        ChannelBinding::Disable => DriverBinding::Disable,
-        ChannelBinding::Prefer => DriverBinding::Prefer,
-        ChannelBinding::Require => DriverBinding::Require,
-    });
-    let alive = &info.keepalives;
-    config.keepalives(alive.on).keepalives_idle(alive.idle).keepalives_interval(alive.interval);
-    config.keepalives_retries(alive.retries);
-    if let Some(timeout) = alive.user_timeout {
-        config.tcp_user_timeout(timeout);
-    }
-    config
 }
 
 /// Why a server does not match `target_session_attrs`; `None` if it does.
@@ -314,7 +293,7 @@ fn explain(error: &tokio_postgres::Error, info: &ConnInfo, host: &Host) -> Error
         let hint = "set PGPASSWORD, or add a line to ~/.pgpass (mode 0600): host:port:database:user:password";
         return failed(host, ErrorKind::Auth, message, Some(hint.to_owned()));
     }
-    if let Some(io) = error::io_cause(error) {
+    if let Some(io) = error::causes(error).find_map(|cause| cause.downcast_ref::<io::Error>()) {
         let hint = match io.kind() {
             io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => {
                 format!("is a server listening on {host}? `{}` starts a local one", command("db start"))

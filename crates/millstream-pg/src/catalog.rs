@@ -1,11 +1,14 @@
 //! The facts of a table that a loader needs, read from the system catalog.
 
-use tokio_postgres::{GenericClient, Row};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tokio_postgres::GenericClient;
+use tokio_postgres::types::ToSql;
 
 use crate::error::Error;
 
 /// A table as the catalog describes it, and what the current role may do with it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Table {
     /// Its identity. A table that was dropped and created again has another one.
     pub oid: u32,
@@ -17,10 +20,6 @@ pub struct Table {
     pub kind: char,
     /// `p` permanent, `u` unlogged, `t` temporary.
     pub persistence: char,
-    /// It is a partition of another table.
-    pub is_partition: bool,
-    /// Other tables inherit from it, or it from others (partitions included).
-    pub inherits: bool,
     /// Other tables inherit from it (partitions included).
     pub has_children: bool,
     /// Of a partitioned table, its partitions at any depth that are foreign tables, quoted and with schema.
@@ -29,40 +28,42 @@ pub struct Table {
     pub unlogged_partitions: Vec<String>,
     /// The owner's name.
     pub owner: String,
-    /// The `fillfactor` set for it, in percent.
-    pub fillfactor: Option<i32>,
-    /// The planner's estimate of its rows; -1 if it was never vacuumed or analyzed.
-    pub rows_estimated: f32,
     /// Columns in order, without dropped ones.
+    #[serde(skip)]
     pub columns: Vec<Column>,
     /// Unique indexes that `on conflict (columns)` can name, the primary key first.
+    #[serde(skip)]
     pub unique_indexes: Vec<UniqueIndex>,
     /// Constraints and unique indexes that `on conflict` cannot name, each as SQL: deferrable, partial, on expressions,
     /// invalid, exclusion.
+    #[serde(skip)]
     pub other_unique: Vec<String>,
     /// Name of the primary key, if `on conflict` cannot name it: deferrable, or invalid.
+    #[serde(skip)]
     pub other_primary: Option<String>,
     /// Number of indexes that are not in `unique_indexes`.
+    #[serde(skip)]
     pub other_indexes: i64,
     /// The user's triggers that are not disabled, without those of foreign keys. For a partitioned table also those
     /// that only a partition has.
+    #[serde(skip)]
     pub triggers: Vec<Trigger>,
     /// Names of rewrite rules.
     pub rules: Vec<String>,
-    /// CHECK constraints, name and SQL.
-    pub checks: Vec<(String, String)>,
-    /// Foreign keys of this table, name and SQL.
-    pub foreign_keys: Vec<(String, String)>,
-    /// Number of foreign keys of other tables that reference this one.
-    pub referenced_by: i64,
+    /// Names of CHECK constraints.
+    pub checks: Vec<String>,
+    /// Names of the foreign keys of this table.
+    pub foreign_keys: Vec<String>,
     /// Row-level security.
+    #[serde(flatten)]
     pub row_security: RowSecurity,
     /// What the current role may do.
+    #[serde(flatten)]
     pub privileges: Privileges,
 }
 
 /// A column.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Column {
     /// Its name.
     pub name: String,
@@ -86,12 +87,10 @@ pub struct Column {
     pub generated: bool,
     /// Identity column: `a` for always, `d` for by default.
     pub identity: Option<char>,
-    /// The compression set for it: `p` pglz, `l` lz4; `None` is the server's default.
-    pub compression: Option<char>,
 }
 
 /// A unique index that `on conflict` can infer from its columns: valid, immediate, not partial, on plain columns.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct UniqueIndex {
     /// The index's name.
     pub name: String,
@@ -99,14 +98,10 @@ pub struct UniqueIndex {
     pub primary: bool,
     /// The key columns in index order, without INCLUDE columns.
     pub columns: Vec<String>,
-    /// Nulls count as equal.
-    pub nulls_not_distinct: bool,
-    /// The access method, usually `btree`.
-    pub method: String,
 }
 
 /// A user's trigger.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Trigger {
     /// Its name.
     pub name: String,
@@ -116,8 +111,6 @@ pub struct Trigger {
     pub update: bool,
     /// Fires on delete.
     pub delete: bool,
-    /// Fires on truncate.
-    pub truncate: bool,
     /// Fires before the change (it can alter or drop the row), not after.
     pub before: bool,
     /// Fires for each row, not for each statement.
@@ -125,18 +118,16 @@ pub struct Trigger {
 }
 
 /// Row-level security of a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub struct RowSecurity {
     /// Switched on.
     pub enabled: bool,
-    /// It applies to the owner, too.
-    pub forced: bool,
     /// It filters the current role.
     pub applies: bool,
 }
 
 /// What the current role may do with a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "one right each")]
 pub struct Privileges {
     /// Use the schema it is in.
@@ -149,38 +140,8 @@ pub struct Privileges {
     pub update: bool,
     /// Remove rows.
     pub delete: bool,
-    /// Empty it.
-    pub truncate: bool,
     /// Alter and drop it: the role owns it, as itself or by membership.
     pub own: bool,
-}
-
-/// A schema and what the current role may do in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Schema {
-    /// Its identity.
-    pub oid: u32,
-    /// The owner's name.
-    pub owner: String,
-    /// Look up its objects.
-    pub usage: bool,
-    /// Create objects in it.
-    pub create: bool,
-    /// Drop it: the role owns it, as itself or by membership.
-    pub own: bool,
-}
-
-/// The connections of a server, and how many are free for us.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Connections {
-    /// `max_connections`.
-    pub max: i32,
-    /// Reserved for others: for superusers and, unless the role is a member, for `pg_use_reserved_connections`.
-    pub reserved: i32,
-    /// In use by clients now, including ours.
-    pub used: i32,
-    /// What the role may still open: the least that the limits of server, database and role leave.
-    pub free: i32,
 }
 
 /// The facts of the relation of this name in this schema, of any kind; `None` if there is none.
@@ -190,97 +151,61 @@ pub struct Connections {
 /// # Errors
 /// Errors of the server or the connection.
 pub async fn table(client: &impl GenericClient, schema: &str, name: &str) -> Result<Option<Table>, Error> {
-    let Some(row) = client.query_opt(include_str!("catalog/table.sql"), &[&schema, &name]).await? else {
-        return Ok(None);
-    };
-    let oid: u32 = row.try_get("oid")?;
-    let columns = client.query(include_str!("catalog/column.sql"), &[&oid]).await?;
-    let indexes = client.query(include_str!("catalog/index.sql"), &[&oid]).await?;
-    let triggers = client.query(include_str!("catalog/trigger.sql"), &[&oid]).await?;
-    let constraints = client.query(include_str!("catalog/constraint.sql"), &[&oid]).await?;
-
-    let inferable = |row: &&Row| row.try_get::<_, bool>("inferable").unwrap_or(false);
-    let unique_indexes = indexes.iter().filter(inferable).map(unique_index).collect::<Result<Vec<_>, _>>()?;
-    let (mut other_unique, mut other_primary) = (Vec::new(), None);
-    for row in &indexes {
-        if row.try_get("restricts")? && !row.try_get::<_, bool>("inferable")? {
-            other_unique.push(row.try_get("definition")?);
-            if row.try_get("is_primary")? {
-                other_primary = Some(row.try_get("name")?);
+    let found = read(client, include_str!("catalog/table.sql"), &[&schema, &name]).await?.pop();
+    let Some(mut table): Option<Table> = found else { return Ok(None) };
+    table.columns = read(client, include_str!("catalog/column.sql"), &[&table.oid]).await?;
+    let indexes: Vec<Index> = read(client, include_str!("catalog/index.sql"), &[&table.oid]).await?;
+    table.triggers = read(client, include_str!("catalog/trigger.sql"), &[&table.oid]).await?;
+    for Index { index, restricts, inferable, definition } in indexes {
+        if inferable {
+            table.unique_indexes.push(index);
+            continue;
+        }
+        table.other_indexes += 1;
+        if restricts {
+            table.other_unique.push(definition);
+            if index.primary {
+                table.other_primary = Some(index.name);
             }
         }
     }
-    Ok(Some(Table {
-        oid,
-        schema: schema.to_owned(),
-        name: name.to_owned(),
-        kind: letter(&row, "kind")?.unwrap_or(' '),
-        persistence: letter(&row, "persistence")?.unwrap_or(' '),
-        is_partition: row.try_get("is_partition")?,
-        inherits: row.try_get("inherits")?,
-        has_children: row.try_get("has_children")?,
-        foreign_partitions: row.try_get("foreign_partitions")?,
-        unlogged_partitions: row.try_get("unlogged_partitions")?,
-        owner: row.try_get("owner")?,
-        fillfactor: row.try_get("fillfactor")?,
-        rows_estimated: row.try_get("rows_estimated")?,
-        columns: columns.iter().map(column).collect::<Result<_, _>>()?,
-        other_indexes: i64::try_from(indexes.len() - unique_indexes.len()).unwrap_or(i64::MAX),
-        unique_indexes,
-        other_unique,
-        other_primary,
-        triggers: triggers.iter().map(trigger).collect::<Result<_, _>>()?,
-        rules: row.try_get("rules")?,
-        checks: named(&constraints, "c")?,
-        foreign_keys: named(&constraints, "f")?,
-        referenced_by: row.try_get("referenced_by")?,
-        row_security: RowSecurity {
-            enabled: row.try_get("row_security")?,
-            forced: row.try_get("row_security_forced")?,
-            applies: row.try_get("row_security_applies")?,
-        },
-        privileges: privileges(&row)?,
-    }))
+    Ok(Some(table))
 }
 
-/// The facts of a schema; `None` if there is none of this name.
+/// An index, and whether it is one that `on conflict` can infer.
+#[derive(Deserialize)]
+struct Index {
+    #[serde(flatten)]
+    index: UniqueIndex,
+    /// It refuses rows.
+    restricts: bool,
+    inferable: bool,
+    definition: String,
+}
+
+/// The rows of a query, each read as a JSON object.
+async fn read<T: DeserializeOwned>(
+    client: &impl GenericClient,
+    query: &str,
+    parameters: &[&(dyn ToSql + Sync)],
+) -> Result<Vec<T>, Error> {
+    let rows = client.query(&as_json(query), parameters).await?;
+    let unreadable = |_| Error::Driver { message: "a row of the catalog cannot be read".to_owned() };
+    rows.iter().map(|row| serde_json::from_str(row.try_get(0)?).map_err(unreadable)).collect()
+}
+
+/// A query for the rows of another query, each as one JSON object.
+pub fn as_json(query: &str) -> String {
+    format!("select pg_catalog.row_to_json(listed)::pg_catalog.text from (\n{query}\n) as listed")
+}
+
+/// How many connections the role may still open: the least that the limits of server, database and role leave. This is
+/// only a hint: others may take some at any moment.
 ///
 /// # Errors
 /// Errors of the server or the connection.
-pub async fn schema(client: &impl GenericClient, name: &str) -> Result<Option<Schema>, Error> {
-    let Some(row) = client.query_opt(include_str!("catalog/schema.sql"), &[&name]).await? else {
-        return Ok(None);
-    };
-    Ok(Some(Schema {
-        oid: row.try_get("oid")?,
-        owner: row.try_get("owner")?,
-        usage: row.try_get("usage")?,
-        create: row.try_get("create")?,
-        own: row.try_get("own")?,
-    }))
-}
-
-/// Whether the current role may create schemas in the current database.
-///
-/// # Errors
-/// Errors of the server or the connection.
-pub async fn may_create_schema(client: &impl GenericClient) -> Result<bool, Error> {
-    let sql = "select pg_catalog.has_database_privilege(pg_catalog.current_database(), 'create')";
-    Ok(client.query_one(sql, &[]).await?.try_get(0)?)
-}
-
-/// How many connections are left. This is only a hint: others may take some at any moment.
-///
-/// # Errors
-/// Errors of the server or the connection.
-pub async fn connections(client: &impl GenericClient) -> Result<Connections, Error> {
-    let row = client.query_one(include_str!("catalog/connections.sql"), &[]).await?;
-    Ok(Connections {
-        max: row.try_get("max")?,
-        reserved: row.try_get("reserved")?,
-        used: row.try_get("used")?,
-        free: row.try_get("free")?,
-    })
+pub async fn free_connections(client: &impl GenericClient) -> Result<i32, Error> {
+    Ok(client.query_one(include_str!("catalog/connections.sql"), &[]).await?.try_get(0)?)
 }
 
 impl Table {
@@ -294,85 +219,10 @@ impl Table {
         self.columns.iter().find(|c| c.name == name)
     }
 
-    /// The primary key, if `on conflict` can name it.
-    pub fn primary_key(&self) -> Option<&UniqueIndex> {
-        self.unique_indexes.iter().find(|i| i.primary)
-    }
-
     /// The first unique index on exactly these columns, in any order.
     pub fn unique_index_on(&self, columns: &[&str]) -> Option<&UniqueIndex> {
         self.unique_indexes.iter().find(|index| {
             index.columns.len() == columns.len() && index.columns.iter().all(|c| columns.contains(&c.as_str()))
         })
     }
-}
-
-fn column(row: &Row) -> Result<Column, Error> {
-    let collation_schema: Option<String> = row.try_get("collation_schema")?;
-    let collation_name: Option<String> = row.try_get("collation_name")?;
-    Ok(Column {
-        name: row.try_get("name")?,
-        type_oid: row.try_get("type_oid")?,
-        type_name: row.try_get("type_name")?,
-        base_type_oid: row.try_get("base_type_oid")?,
-        base_type_name: row.try_get("base_type_name")?,
-        collation: collation_schema.zip(collation_name),
-        deterministic: row.try_get("deterministic")?,
-        not_null: row.try_get("not_null")?,
-        has_default: row.try_get("has_default")?,
-        generated: row.try_get("generated")?,
-        identity: letter(row, "identity")?,
-        compression: letter(row, "compression")?,
-    })
-}
-
-fn unique_index(row: &Row) -> Result<UniqueIndex, Error> {
-    Ok(UniqueIndex {
-        name: row.try_get("name")?,
-        primary: row.try_get("is_primary")?,
-        columns: row.try_get("columns")?,
-        nulls_not_distinct: row.try_get("nulls_not_distinct")?,
-        method: row.try_get("method")?,
-    })
-}
-
-/// Bits of `pg_trigger.tgtype`. Source: `catalog/pg_trigger.h`; `instead of` (64) exists on views only.
-fn trigger(row: &Row) -> Result<Trigger, Error> {
-    let bits: i16 = row.try_get("type")?;
-    let has = |bit: i16| bits & bit != 0;
-    Ok(Trigger {
-        name: row.try_get("name")?,
-        row: has(1),
-        before: has(2),
-        insert: has(4),
-        delete: has(8),
-        update: has(16),
-        truncate: has(32),
-    })
-}
-
-fn privileges(row: &Row) -> Result<Privileges, Error> {
-    Ok(Privileges {
-        schema_usage: row.try_get("may_use_schema")?,
-        select: row.try_get("may_select")?,
-        insert: row.try_get("may_insert")?,
-        update: row.try_get("may_update")?,
-        delete: row.try_get("may_delete")?,
-        truncate: row.try_get("may_truncate")?,
-        own: row.try_get("may_own")?,
-    })
-}
-
-fn named(rows: &[Row], kind: &str) -> Result<Vec<(String, String)>, Error> {
-    let mut found = Vec::new();
-    for row in rows {
-        if row.try_get::<_, String>("kind")? == kind {
-            found.push((row.try_get("name")?, row.try_get("definition")?));
-        }
-    }
-    Ok(found)
-}
-
-fn letter(row: &Row, column: &str) -> Result<Option<char>, Error> {
-    Ok(row.try_get::<_, Option<String>>(column)?.and_then(|text| text.chars().next()))
 }

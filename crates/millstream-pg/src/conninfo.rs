@@ -20,6 +20,7 @@ pub use host::{Address, Host, Secret};
 
 use encryption::tls;
 use host::{add_passwords, hosts};
+use tokio_postgres::config::ChannelBinding;
 
 use crate::error::Error;
 use crate::limits;
@@ -75,17 +76,6 @@ pub enum TargetSession {
     Standby,
     /// A server in recovery if there is one, else the first that answers.
     PreferStandby,
-}
-
-/// Whether the password exchange is bound to the TLS channel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChannelBinding {
-    /// Never.
-    Disable,
-    /// If both sides support it.
-    Prefer,
-    /// Always; otherwise the login fails.
-    Require,
 }
 
 /// How a dead TCP connection is detected. `None` leaves the operating system's value.

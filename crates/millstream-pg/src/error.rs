@@ -198,34 +198,30 @@ impl From<tokio_postgres::Error> for Error {
 /// The driver's error and its causes in one line. Never called with a server error, whose text holds DETAIL.
 pub(crate) fn driver_text(error: &tokio_postgres::Error) -> String {
     let mut text = error.to_string();
-    let mut source = StdError::source(error);
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.ends_with(&cause_text) {
+    for cause in causes(error).map(ToString::to_string) {
+        if !text.ends_with(&cause) {
             text.push_str(": ");
-            text.push_str(&cause_text);
+            text.push_str(&cause);
         }
-        source = cause.source();
     }
     text
 }
 
-/// The operating system's error behind a driver error.
-pub(crate) fn io_cause(error: &tokio_postgres::Error) -> Option<&io::Error> {
-    let mut source = StdError::source(error);
-    while let Some(cause) = source {
-        if let Some(io) = cause.downcast_ref::<io::Error>() {
-            return Some(io);
+/// The causes of a driver's error, the nearest first, also those that the layers above have wrapped as an error of the
+/// operating system.
+pub(crate) fn causes(error: &tokio_postgres::Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
+    std::iter::successors(StdError::source(error), |&cause| {
+        match cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(wrapped) => Some(wrapped),
+            None => cause.source(),
         }
-        source = cause.source();
-    }
-    None
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kind::ERROR_KINDS;
+    use crate::kind::tests::ERROR_KINDS;
 
     #[test]
     fn messages_follow_the_house_style() {

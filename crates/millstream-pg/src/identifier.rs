@@ -1,5 +1,7 @@
 //! Names and literals as they are written into SQL text.
 
+use millstream_model::CollectionName;
+
 /// `name` as a quoted SQL identifier. All names are quoted, so there is no list of keywords and no rule for capitals.
 ///
 /// A NUL byte cannot be part of a name and is left out.
@@ -19,6 +21,11 @@ pub fn quote_identifier(name: &str) -> String {
 /// `schema.name`, both quoted.
 pub fn quote_qualified(schema: &str, name: &str) -> String {
     format!("{}.{}", quote_identifier(schema), quote_identifier(name))
+}
+
+/// The name of a collection, both parts quoted.
+pub fn quote_name(name: &CollectionName) -> String {
+    quote_qualified(&name.schema, &name.table)
 }
 
 /// The name of a setting, quoted part by part: `millstream.x` is two identifiers.

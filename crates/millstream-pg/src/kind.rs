@@ -45,26 +45,31 @@ pub enum ErrorKind {
     Bug,
 }
 
-/// Every kind, in the order above.
-pub const ERROR_KINDS: &[ErrorKind] = &[
-    ErrorKind::Unreachable,
-    ErrorKind::Transient,
-    ErrorKind::Deadlock,
-    ErrorKind::Serialization,
-    ErrorKind::Busy,
-    ErrorKind::TooManyConnections,
-    ErrorKind::OutOfMemory,
-    ErrorKind::ReadOnly,
-    ErrorKind::Cancelled,
-    ErrorKind::DataRefused,
-    ErrorKind::Rights,
-    ErrorKind::NotFound,
-    ErrorKind::Exists,
-    ErrorKind::DiskFull,
-    ErrorKind::Fenced,
-    ErrorKind::Auth,
-    ErrorKind::Tls,
-    ErrorKind::Config,
-    ErrorKind::ServerFault,
-    ErrorKind::Bug,
-];
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::ErrorKind;
+
+    /// Every kind, in the order above.
+    pub(crate) const ERROR_KINDS: &[ErrorKind] = &[
+        ErrorKind::Unreachable,
+        ErrorKind::Transient,
+        ErrorKind::Deadlock,
+        ErrorKind::Serialization,
+        ErrorKind::Busy,
+        ErrorKind::TooManyConnections,
+        ErrorKind::OutOfMemory,
+        ErrorKind::ReadOnly,
+        ErrorKind::Cancelled,
+        ErrorKind::DataRefused,
+        ErrorKind::Rights,
+        ErrorKind::NotFound,
+        ErrorKind::Exists,
+        ErrorKind::DiskFull,
+        ErrorKind::Fenced,
+        ErrorKind::Auth,
+        ErrorKind::Tls,
+        ErrorKind::Config,
+        ErrorKind::ServerFault,
+        ErrorKind::Bug,
+    ];
+}

@@ -25,16 +25,17 @@ pub mod template;
 mod tls;
 
 pub use attempt::connect;
+pub use catalog::as_json;
 pub use connection::{Connection, ServerFacts};
 pub use conninfo::{
-    Address, ChannelBinding, ClientCertificate, ConnInfo, Environment, Host, Keepalives, Secret, SslMode,
-    TargetSession, TlsRoot, TlsSettings, TlsVersion,
+    Address, ClientCertificate, ConnInfo, Environment, Host, Keepalives, Secret, SslMode, TargetSession, TlsRoot,
+    TlsSettings, TlsVersion,
 };
 pub use error::Error;
 pub use explained::Explained;
 pub use hash::hash_text;
-pub use identifier::{quote_identifier, quote_literal, quote_qualified, quote_setting};
-pub use kind::{ERROR_KINDS, ErrorKind};
+pub use identifier::{quote_identifier, quote_literal, quote_name, quote_qualified, quote_setting};
+pub use kind::ErrorKind;
 pub use plans::{by_key, own_plans, plans_by_key};
 pub use poll::Poll;
 pub use pooler::ensure_session_pooling;

@@ -93,7 +93,7 @@ fn delay(attempt: u32, kind: ErrorKind, random: f64) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kind::ERROR_KINDS;
+    use crate::kind::tests::ERROR_KINDS;
 
     /// The longest a run may wait in all, whatever the dice say.
     const PATIENCE_MAX: Duration = Duration::from_secs(400);

@@ -30,59 +30,38 @@ pub struct FixedSetting {
 }
 
 /// How long a checkpoint takes, as a share of the time until the next one.
-pub const CHECKPOINT_SPREAD: FixedSetting = FixedSetting {
-    name: "checkpoint_completion_target",
-    value: "0.9",
-    reason: "checkpoints write evenly instead of in bursts that stall commits",
-};
+pub const CHECKPOINT_SPREAD: FixedSetting =
+    fixed("checkpoint_completion_target", "0.9", "checkpoints write evenly instead of in bursts that stall commits");
 
 /// After how many bytes a checkpoint asks the system to write. PostgreSQL's own default, so it is in no file of ours.
-pub const CHECKPOINT_FLUSH: FixedSetting = FixedSetting {
-    name: "checkpoint_flush_after",
-    value: "256kB",
-    reason: "little is left to wait for at the end of a checkpoint",
-};
+pub const CHECKPOINT_FLUSH: FixedSetting =
+    fixed("checkpoint_flush_after", "256kB", "little is left to wait for at the end of a checkpoint");
 
 /// How many values of a column `analyze` keeps. PostgreSQL's own default, so it is in no file of ours.
-pub const STATISTICS: FixedSetting = FixedSetting {
-    name: "default_statistics_target",
-    value: "100",
-    reason: "analyze looks at 30,000 rows of a table, which is enough for most columns",
-};
+pub const STATISTICS: FixedSetting = fixed(
+    "default_statistics_target",
+    "100",
+    "analyze looks at 30,000 rows of a table, which is enough for most columns",
+);
 
 /// How much a worker of autovacuum does before it sleeps.
-pub const VACUUM_PACE: FixedSetting = FixedSetting {
-    name: "autovacuum_vacuum_cost_limit",
-    value: "2000",
-    reason: "ten times the default, so that vacuum keeps up with a load",
-};
+pub const VACUUM_PACE: FixedSetting =
+    fixed("autovacuum_vacuum_cost_limit", "2000", "ten times the default, so that vacuum keeps up with a load");
 
 /// Settings by which a server records what somebody may ask later. The local server leaves them as they are.
 pub const RECORDED: &[FixedSetting] = &[
-    FixedSetting {
-        name: "log_autovacuum_min_duration",
-        value: "10min",
-        reason: "which tables autovacuum works on, and for how long",
-    },
-    FixedSetting {
-        name: "log_checkpoints",
-        value: "on",
-        reason: "when checkpoints come, for what reason, and how long they take",
-    },
-    FixedSetting { name: "log_lock_waits", value: "on", reason: "who waited long for a lock, and for whom" },
-    FixedSetting {
-        name: "shared_preload_libraries",
-        value: "pg_stat_statements",
-        reason: "which statements take the time (pg_stat_statements)",
-    },
-    FixedSetting { name: "track_activities", value: "on", reason: "what sessions do" },
-    FixedSetting {
-        name: "track_counts",
-        value: "on",
-        reason: "how tables and indexes are used; autovacuum needs it, too",
-    },
-    FixedSetting { name: "track_io_timing", value: "on", reason: "how much time reads and writes take" },
+    fixed("log_autovacuum_min_duration", "10min", "which tables autovacuum works on, and for how long"),
+    fixed("log_checkpoints", "on", "when checkpoints come, for what reason, and how long they take"),
+    fixed("log_lock_waits", "on", "who waited long for a lock, and for whom"),
+    fixed("shared_preload_libraries", "pg_stat_statements", "which statements take the time (pg_stat_statements)"),
+    fixed("track_activities", "on", "what sessions do"),
+    fixed("track_counts", "on", "how tables and indexes are used; autovacuum needs it, too"),
+    fixed("track_io_timing", "on", "how much time reads and writes take"),
 ];
+
+const fn fixed(name: &'static str, value: &'static str, reason: &'static str) -> FixedSetting {
+    FixedSetting { name, value, reason }
+}
 
 impl From<FixedSetting> for Setting {
     fn from(fixed: FixedSetting) -> Self {

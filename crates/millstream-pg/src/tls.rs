@@ -2,16 +2,15 @@
 
 mod verifier;
 
-use std::error::Error as StdError;
 use std::fs;
-use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{CertificateError, ClientConfig, RootCertStore};
+use rustls::{CertificateError, ClientConfig};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::conninfo::{ClientCertificate, SslMode, TlsRoot, TlsSettings, TlsVersion};
@@ -51,7 +50,7 @@ pub(crate) fn connector(settings: &TlsSettings) -> Result<MakeRustlsConnect, Err
 
 /// What went wrong in TLS, for people, with a hint; `None` if the failure has another cause.
 pub(crate) fn explain(error: &tokio_postgres::Error, settings: &TlsSettings) -> Option<(String, Option<String>)> {
-    if let Some(cause) = rustls_cause(error) {
+    if let Some(cause) = crate::error::causes(error).find_map(|cause| cause.downcast_ref::<rustls::Error>()) {
         return Some(match cause {
             rustls::Error::InvalidCertificate(certificate) => explain_certificate(certificate, settings),
             rustls::Error::AlertReceived(alert) => (
@@ -102,21 +101,6 @@ fn explain_certificate(error: &CertificateError, settings: &TlsSettings) -> (Str
         ),
         other => (format!("the server's certificate is not valid: {other}"), None),
     }
-}
-
-/// The TLS library's own error, wherever the layers above have wrapped it.
-fn rustls_cause(error: &tokio_postgres::Error) -> Option<&rustls::Error> {
-    let mut source = StdError::source(error);
-    while let Some(cause) = source {
-        if let Some(found) = cause.downcast_ref::<rustls::Error>() {
-            return Some(found);
-        }
-        source = match cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
-            Some(inner) => Some(inner),
-            None => cause.source(),
-        };
-    }
-    None
 }
 
 /// The authorities to check against, or `None` for encryption without a check.
@@ -181,9 +165,7 @@ fn read(file: &Path, what: &str) -> Result<Vec<u8>, Error> {
 }
 
 /// libpq's rule: only its owner may read the key. If root owns it, a group may read it too.
-#[cfg(unix)]
 fn check_key_file(key: &Path) -> Result<(), Error> {
-    use std::os::unix::fs::MetadataExt;
     let Ok(metadata) = fs::metadata(key) else { return Ok(()) };
     let open = if metadata.uid() == 0 { 0o027 } else { 0o077 };
     if metadata.mode() & open == 0 {
@@ -193,16 +175,4 @@ fn check_key_file(key: &Path) -> Result<(), Error> {
         format!("client key \"{}\" can be read by group or others", key.display()),
         format!("chmod 0600 \"{}\"", key.display()),
     ))
-}
-
-#[cfg(not(unix))]
-fn check_key_file(_: &Path) -> Result<(), Error> {
-    Ok(())
-}
-
-/// The store that rustls searches. Certificates that it cannot read are left out, as in OpenSSL.
-fn store(certificates: &[CertificateDer<'static>]) -> RootCertStore {
-    let mut store = RootCertStore::empty();
-    store.add_parsable_certificates(certificates.iter().cloned());
-    store
 }

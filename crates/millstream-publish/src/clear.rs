@@ -48,8 +48,7 @@ pub(crate) async fn clear(client: &Client, stale: &[(&Storage<'_>, i16)], patien
 /// generation. Source: `WaitForOlderSnapshots` in PostgreSQL's `indexcmds.c`, which waits for virtual
 /// transactions as well.
 async fn older_are_gone(client: &Client, deadline: Instant) -> Result<bool, Error> {
-    let (model_class, build_class) = (MODEL.class(), BUILD.class());
-    let sql = fill!(include_str!("open_transactions.sql"), model_class, build_class);
+    let sql = fill!(include_str!("open_transactions.sql"), model_class = MODEL.0, build_class = BUILD.0);
     let open: Vec<String> = client.query_one(&sql, &[]).await?.get(0);
     let sql = "select not exists (select from pg_catalog.pg_locks \
                where locktype = 'virtualxid' and virtualtransaction = any ($1))";

@@ -3,9 +3,8 @@
 use crate::error::Error;
 use crate::limits::DISTINCT_SETTINGS;
 use futures_util::{Stream, StreamExt, TryStreamExt};
-use millstream_model::Refusal;
 use millstream_model::words::{option, set};
-use millstream_pg::{quote_identifier, quote_qualified};
+use millstream_pg::{quote_identifier, quote_name};
 use millstream_store::DISTINCT_WALK;
 use millstream_store::collections::Collection;
 use tokio_postgres::Client;
@@ -61,7 +60,7 @@ pub async fn distinct(
 
 /// The skip scan. Its parameters are the prefix.
 fn skip_scan(collection: &Collection, request: &DistinctRequest) -> String {
-    let table = quote_qualified(&collection.name.schema, &collection.name.table);
+    let table = quote_name(&collection.name);
     let column = quote_identifier(&request.column);
     let given = (1..).zip(&collection.key).take(request.prefix.len()).map(|(n, before)| {
         let (name, key_type) = (quote_identifier(&before.name), before.key_type.sql_name());
@@ -94,7 +93,7 @@ fn filled(text: &str, arguments: &[&str]) -> String {
 fn check(collection: &Collection, request: &DistinctRequest) -> Result<(), Error> {
     let names: Vec<&str> = collection.key.iter().map(|column| column.name.as_str()).collect();
     let (key, given) = (names.join(", "), request.prefix.len());
-    let refused = |problem: String, hint: String| Err(Error::Refused(Refusal::new(problem).hint(hint)));
+    let refused = |problem: String, hint: String| Err(Error::refused(problem, hint));
     let Some(place) = names.iter().position(|name| *name == request.column) else {
         let problem = format!("{} is not a column of the key of {} ({key})", request.column, collection.name);
         let hint = match &names[1..] {

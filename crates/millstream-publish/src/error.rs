@@ -51,6 +51,18 @@ pub enum Error {
     BrokenOff(&'static str),
 }
 
+impl Error {
+    /// A request that is not done: why, and what to do instead.
+    pub(crate) fn refused(problem: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Refused(Refusal::new(problem).hint(hint))
+    }
+
+    /// A model that does not exist, or cannot be used as asked.
+    pub(crate) fn model(name: &CollectionName, problem: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Model { model: name.clone(), problem: problem.into(), hint: hint.into() }
+    }
+}
+
 impl Explained for Error {
     fn kind(&self) -> ErrorKind {
         match self {

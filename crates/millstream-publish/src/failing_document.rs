@@ -2,6 +2,7 @@
 
 use crate::definition::Derivation;
 use crate::error::Error;
+use crate::refresh_way::blocks;
 use millstream_pg::{ErrorKind, Explained};
 use tokio_postgres::Client;
 
@@ -9,10 +10,9 @@ use tokio_postgres::Client;
 /// none. Reads about twice the table: it halves the range of blocks until one is left, and reads that one row by row.
 pub(crate) async fn failing_document(client: &Client, derivation: &Derivation) -> Result<Option<String>, Error> {
     let table = derivation.table();
-    let sql = "select (pg_catalog.pg_relation_size($1::text::pg_catalog.regclass) \
-               / pg_catalog.current_setting('block_size')::bigint)::bigint";
-    let (mut first, mut beyond): (i64, i64) = (0, client.query_one(sql, &[&table]).await?.get(0));
-    let among = |first, beyond| format!("where stored.ctid >= '({first},0)' and stored.ctid < '({beyond},0)'");
+    let (mut first, mut beyond) = (0, blocks(client, table).await?);
+    let among =
+        |first: u64, beyond: u64| format!("where stored.ctid >= '({first},0)' and stored.ctid < '({beyond},0)'");
     if !fails(client, derivation, &among(first, beyond)).await? {
         return Ok(None);
     }

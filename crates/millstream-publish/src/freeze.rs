@@ -3,13 +3,12 @@
 use crate::derived::{derived_tables, hold_models};
 use crate::error::Error;
 use crate::limits::{FREEZE_BYTES_PER_SECOND, FREEZE_LOCK_WAIT};
-use millstream_model::Refusal;
 use millstream_model::words::command;
-use millstream_pg::quote_qualified;
+use millstream_pg::advisory::{COMPACTION, FREEZE};
+use millstream_pg::quote_name;
 use millstream_store::collections::Collection;
 use millstream_store::{
-    Schema, TableMark, await_openings, close_locked_run, lock_freezing, lock_unfinished, lost_for_good, segments,
-    truncation, unlogged,
+    Schema, TableMark, await_openings, close_locked_run, lock_unfinished, lost_for_good, segments, truncation, unlogged,
 };
 use serde::Serialize;
 use tokio_postgres::{Client, GenericClient};
@@ -73,9 +72,9 @@ pub async fn freeze(client: &mut Client, schema: &Schema, collection: &Collectio
             Error::InUse { collection: collection.name.clone(), seconds: FREEZE_LOCK_WAIT.as_secs() }
         }
         // For example a foreign key to an unlogged table, which a logged table must not have.
-        Error::Postgres(refused) if refused.sqlstate() == Some("42P16") => Error::Refused(
-            Refusal::new(format!("{} cannot survive crashes yet: {refused}", collection.name))
-                .hint("make the other table logged first: alter table .. set logged"),
+        Error::Postgres(refused) if refused.sqlstate() == Some("42P16") => Error::refused(
+            format!("{} cannot survive crashes yet: {refused}", collection.name),
+            "make the other table logged first: alter table .. set logged",
         ),
         Error::Postgres(other) => segments::crowded(other.into()).into(),
         other => other,
@@ -89,20 +88,20 @@ async fn freeze_at_once(client: &mut Client, schema: &Schema, collection: &Colle
     let transaction = client.transaction().await?;
     let wait_ms = FREEZE_LOCK_WAIT.as_millis();
     transaction.batch_execute(&format!("set local lock_timeout = {wait_ms}")).await?;
-    lock_freezing(&transaction, table_oid).await?;
+    FREEZE.of_table(table_oid).lock_in_transaction(&transaction).await?;
     await_openings(&transaction).await?;
     for load_id in lock_unfinished(&transaction, schema, table_oid).await? {
         // Its run creates unlogged segments, and may reconnect.
         close_locked_run(&transaction, schema, load_id, "the collection was frozen").await?;
     }
     // A compaction drops segments that are to be rewritten.
-    if !segments::try_lock(&transaction, table_oid, true).await? {
+    if !COMPACTION.of_table(table_oid).try_lock_in_transaction(&transaction).await? {
         return Err(millstream_store::Error::CompactionBusy { collection: collection.name.clone() }.into());
     }
     hold_models(&transaction, schema, table_oid).await?;
     lock_tables(&transaction, schema, collection).await?;
     let tables = unlogged_tables(&transaction, schema, collection).await?;
-    let mortal = tables.iter().any(|(name, _)| *name == table(collection));
+    let mortal = tables.iter().any(|(name, _)| *name == quote_name(&collection.name));
     let lost = if mortal { unlogged::lost(&transaction, schema, table_oid).await? } else { Vec::new() };
     // First, while the marker rows of the other loads exist.
     for load_id in &lost {
@@ -122,7 +121,7 @@ async fn freeze_at_once(client: &mut Client, schema: &Schema, collection: &Colle
 
 /// Locks all tables that may be rewritten, in the order in which writers lock them, so that no rewrite has to wait.
 async fn lock_tables(client: &impl GenericClient, schema: &Schema, collection: &Collection) -> Result<(), Error> {
-    let table = table(collection);
+    let table = quote_name(&collection.name);
     client.batch_execute(&format!("lock table {table} in access exclusive mode")).await?;
     let oid = "select $1::text::pg_catalog.regclass::pg_catalog.oid";
     if client.query_one(oid, &[&table]).await?.get::<_, u32>(0) != collection.table_oid {
@@ -143,20 +142,14 @@ async fn unlogged_tables(
     if !collection.present {
         return Err(gone(collection));
     }
-    let mut names = vec![table(collection)];
+    let mut names = vec![quote_name(&collection.name)];
     names.extend(segments::list(client, schema, collection.table_oid).await?.iter().map(|s| s.table(schema)));
     names.extend(derived_tables(client, schema, collection.table_oid).await?);
     let rows = client.query(include_str!("freeze_tables.sql"), &[&names]).await?;
     Ok(rows.iter().map(|row| (row.get(0), u64::try_from(row.get::<_, i64>(1)).unwrap_or(0))).collect())
 }
 
-fn table(collection: &Collection) -> String {
-    quote_qualified(&collection.name.schema, &collection.name.table)
-}
-
 fn gone(collection: &Collection) -> Error {
-    Error::Refused(
-        Refusal::new(format!("the table of {} is gone, or has another name now", collection.name))
-            .hint(format!("see `{}`", command("collections"))),
-    )
+    let problem = format!("the table of {} is gone, or has another name now", collection.name);
+    Error::refused(problem, format!("see `{}`", command("collections")))
 }

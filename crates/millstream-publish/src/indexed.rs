@@ -3,8 +3,8 @@
 use crate::error::Error;
 use crate::materialized;
 use crate::storage::{GENERATIONS, Storage};
+use millstream_model::CollectionName;
 use millstream_model::words::command;
-use millstream_model::{CollectionName, Refusal};
 use millstream_pg::quote_qualified;
 use millstream_store::models::Model;
 use millstream_store::{Schema, collections, models};
@@ -38,11 +38,9 @@ impl IndexedTable {
         let model = if is_ours { models::find(client, schema, name).await? } else { None };
         match model {
             None => Self::of_collection(client, schema, name, is_ours).await,
-            Some(model) if model.shows.is_none() => Err(Error::Model {
-                model: name.clone(),
-                problem: "has not been built yet".into(),
-                hint: command(format!("refresh {name}")).to_string(),
-            }),
+            Some(model) if model.shows.is_none() => {
+                Err(Error::model(name, "has not been built yet", command(format!("refresh {name}")).to_string()))
+            }
             Some(model) => Self::of_model(client, schema, model).await,
         }
     }
@@ -70,7 +68,7 @@ impl IndexedTable {
             }),
             _ => {
                 let hint = format!("see `{}` and `{}`", command("models"), command("collections"));
-                Err(Error::Refused(Refusal::new(format!("{name} is neither a model nor a collection")).hint(hint)))
+                Err(Error::refused(format!("{name} is neither a model nor a collection"), hint))
             }
         }
     }

@@ -15,7 +15,7 @@ use tokio_postgres::{Client, GenericClient};
 /// [`Error::PublishBusy`] when others hold the lock for longer than [`PUBLISH_LOCK_WAIT`].
 pub(crate) async fn lock_publishing(client: &impl GenericClient) -> Result<(), Error> {
     let poll = Poll::new(LOAD_LOCK_POLL, PUBLISH_LOCK_WAIT);
-    while !PUBLISH.whole().try_lock_in_transaction(client).await? {
+    while !PUBLISH.try_lock_in_transaction(client).await? {
         if !poll.again().await {
             return Err(Error::PublishBusy);
         }
@@ -43,19 +43,9 @@ pub(crate) async fn lock_for_session(client: &impl GenericClient, model: &Model)
     wait_for(client, model, false).await
 }
 
-/// Releases what [`lock_for_session`] took.
-pub(crate) async fn unlock_session(client: &impl GenericClient, model: &Model) -> Result<(), Error> {
-    Ok(MODEL.of(model.lock_id).unlock(client).await?)
-}
-
 /// Locks out refreshes of a model, until the transaction ends.
 pub(crate) async fn lock_for_transaction(client: &impl GenericClient, model: &Model) -> Result<(), Error> {
     wait_for(client, model, true).await
-}
-
-/// The same, without waiting. False while another session holds the lock.
-pub(crate) async fn try_lock_for_transaction(client: &impl GenericClient, model: &Model) -> Result<bool, Error> {
-    Ok(MODEL.of(model.lock_id).try_lock_in_transaction(client).await?)
 }
 
 /// Repeats a statement that locks tables, in an open transaction, until it gets all of them. Returns false, without any

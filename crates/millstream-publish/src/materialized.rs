@@ -9,7 +9,7 @@ use crate::storage::{Storage, check};
 use futures_util::FutureExt;
 use millstream_failpoint as failpoint;
 use millstream_model::CollectionName;
-use millstream_pg::quote_qualified;
+use millstream_pg::quote_name;
 use tokio_postgres::GenericClient;
 
 pub(crate) static WAY: Way =
@@ -26,7 +26,7 @@ fn apply<'a>(refresh: &'a Refresh<'a>) -> Working<'a> {
 /// concurrently, and a new one has no readers.
 async fn again(refresh: &Refresh<'_>) -> Result<Applied, Error> {
     let Refresh { coordinator, model, derivation, storage, .. } = refresh;
-    let view = quote_qualified(&model.name.schema, &model.name.table);
+    let view = quote_name(&model.name);
     let counted = if model.view_present {
         coordinator.batch_execute(&format!("refresh materialized view concurrently {view}")).await?;
         "select pg_catalog.pg_stat_get_xact_tuples_inserted(oid) + pg_catalog.pg_stat_get_xact_tuples_deleted(oid) \
@@ -59,7 +59,7 @@ pub(crate) async fn try_definition(
     name: &CollectionName,
     indexes: &[String],
 ) -> Result<Vec<String>, Error> {
-    let view = quote_qualified(&name.schema, &name.table);
+    let view = quote_name(name);
     check(client, derivation).await?;
     make(client, derivation, &view).await.map_err(|error| refused("the model", error))?;
     storage.try_indexes(client, &view, GENERATION, indexes).await

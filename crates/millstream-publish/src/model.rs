@@ -17,15 +17,8 @@ pub(crate) async fn find(client: &Client, schema: &Schema, name: &CollectionName
 }
 
 fn no_model(name: &CollectionName) -> Error {
-    Error::Model {
-        model: name.clone(),
-        problem: "is not a model".into(),
-        hint: format!(
-            "see `{}`, or make it: {}",
-            command("models"),
-            command(format!("publish COLLECTION {}", set("as", "MODEL")))
-        ),
-    }
+    let publish = command(format!("publish COLLECTION {}", set("as", "MODEL")));
+    Error::model(name, "is not a model", format!("see `{}`, or make it: {publish}", command("models")))
 }
 
 /// Reads a model again. By its number, because its view may have been renamed.

@@ -4,9 +4,9 @@ use crate::definition::Derivation;
 use crate::error::Error;
 use crate::record::ChangeRecord;
 use crate::storage::Storage;
+use millstream_model::CollectionName;
 use millstream_model::words::command;
-use millstream_model::{CollectionName, Refusal};
-use millstream_pg::quote_qualified;
+use millstream_pg::quote_name;
 use millstream_store::collections::Collection;
 use millstream_store::{Definition, Schema, collections};
 use tokio_postgres::{Client, GenericClient};
@@ -14,14 +14,12 @@ use tokio_postgres::{Client, GenericClient};
 pub(crate) async fn collection(client: &Client, schema: &Schema, name: &CollectionName) -> Result<Collection, Error> {
     let found = collections::find(client, schema, name).await?.filter(|collection| collection.present);
     found.ok_or_else(|| {
-        Error::Refused(
-            Refusal::new(format!("there is no collection {name}")).hint(format!("see `{}`", command("collections"))),
-        )
+        Error::refused(format!("there is no collection {name}"), format!("see `{}`", command("collections")))
     })
 }
 
 pub(crate) fn change_record<'a>(schema: &'a Schema, collection: &'a Collection, unlogged: bool) -> ChangeRecord<'a> {
-    let table = quote_qualified(&collection.name.schema, &collection.name.table);
+    let table = quote_name(&collection.name);
     ChangeRecord { schema, table_oid: collection.table_oid, table, key: &collection.key, unlogged }
 }
 
@@ -31,7 +29,7 @@ pub(crate) fn derivation(
     version_num: i32,
     storage: &Storage<'_>,
 ) -> Derivation {
-    let table = quote_qualified(&collection.name.schema, &collection.name.table);
+    let table = quote_name(&collection.name);
     Derivation::new(table, &collection.key, definition, version_num, |type_name| storage.caster(type_name))
 }
 
@@ -63,5 +61,5 @@ pub(crate) async fn refuse_unfit(client: &impl GenericClient, collection: &Colle
             "the documents must be in a column doc of type jsonb",
         ),
     };
-    Err(Error::Refused(Refusal::new(problem).hint(hint)))
+    Err(Error::refused(problem, hint))
 }

@@ -10,9 +10,9 @@ use crate::request::{PublishRequest, Published};
 use crate::storage::Storage;
 use crate::{lock, materialized, republish};
 use millstream_failpoint as failpoint;
+use millstream_model::CollectionName;
 use millstream_model::words::{command, option, set};
-use millstream_model::{CollectionName, Refusal};
-use millstream_pg::{Connection, ErrorKind, Explained, quote_qualified};
+use millstream_pg::{Connection, ErrorKind, Explained, quote_name};
 use millstream_store::models;
 use millstream_store::{Column, Definition, Schema};
 use tokio_postgres::GenericClient;
@@ -30,14 +30,9 @@ pub async fn publish(
     request: &PublishRequest,
 ) -> Result<Published, Error> {
     if request.model.schema == schema.name() {
-        return Err(Error::Model {
-            model: request.model.clone(),
-            problem: "would be in the schema of Millstream's own tables".into(),
-            hint: format!(
-                "choose a name in another schema, as in {}",
-                set("as", format!("public.{}", request.model.table))
-            ),
-        });
+        let other = set("as", format!("public.{}", request.model.table));
+        let hint = format!("choose a name in another schema, as in {other}");
+        return Err(Error::model(&request.model, "would be in the schema of Millstream's own tables", hint));
     }
     schema.ensure(&mut connection.client).await?;
     let version_num = connection.server.version_num;
@@ -52,7 +47,9 @@ pub async fn publish(
     if let Some(model) = models::find(&transaction, schema, &request.model).await? {
         model.require_own()?;
         if model.table_oid != collection.table_oid {
-            return Err(taken(request, "is a model of another collection"));
+            let unpublish = command(format!("unpublish {}", request.model));
+            let hint = format!("choose another name, or remove it: {unpublish}");
+            return Err(Error::model(&request.model, "is a model of another collection", hint));
         }
         lock::lock_for_transaction(&transaction, &model).await?;
         // The refresh that we waited for may have applied the wanted definition, or shown the model for the first time.
@@ -79,16 +76,13 @@ pub async fn publish(
         models::forget(&transaction, schema, model.model_id).await?;
     }
     let exists = "select pg_catalog.to_regclass($1) is not null";
-    let view = quote_qualified(&request.model.schema, &request.model.table);
+    let view = quote_name(&request.model);
     if transaction.query_one(exists, &[&view]).await?.get(0) {
-        return Err(Error::Model {
-            model: request.model.clone(),
-            problem: "exists already and is not a read model".into(),
-            hint: format!("choose another name with {}", option("as")),
-        });
+        let hint = format!("choose another name with {}", option("as"));
+        return Err(Error::model(&request.model, "exists already and is not a read model", hint));
     }
     check_types(&transaction, &request.definition).await?;
-    let table = quote_qualified(&collection.name.schema, &collection.name.table);
+    let table = quote_name(&collection.name);
     // Nobody changes the type of a column any more.
     transaction.batch_execute(&format!("lock table {table} in access share mode")).await?;
     refuse_unfit(&transaction, &collection).await?;
@@ -119,7 +113,9 @@ async fn make(
     let (name, definition) = (&request.model, &request.definition);
     let indexes;
     if definition.materialized {
-        storage.make_mark(client).await?;
+        // Its only purpose is its owner, who owns the materialized view. It exists before the view does, and after the
+        // view was dropped by hand.
+        client.batch_execute(&format!("create table {} ()", storage.parts())).await?;
         client.batch_execute("savepoint view").await?;
         indexes = materialized::try_definition(client, storage, derivation, name, &definition.indexes).await?;
         client.batch_execute("rollback to view; release view").await?;
@@ -172,19 +168,9 @@ async fn check_types(client: &impl GenericClient, definition: &Definition) -> Re
     for Column { name, type_name, .. } in &definition.columns {
         let known = client.query_one("select pg_catalog.to_regtype($1) is not null", &[type_name]).await;
         if !known.is_ok_and(|row| row.get(0)) {
-            return Err(Error::Refused(
-                Refusal::new(format!("column {name}: there is no type {type_name}"))
-                    .hint("name a type of the database, as in price:numeric=price"),
-            ));
+            let problem = format!("column {name}: there is no type {type_name}");
+            return Err(Error::refused(problem, "name a type of the database, as in price:numeric=price"));
         }
     }
     Ok(())
-}
-
-fn taken(request: &PublishRequest, what: &str) -> Error {
-    Error::Model {
-        model: request.model.clone(),
-        problem: what.into(),
-        hint: format!("choose another name, or remove it: {}", command(format!("unpublish {}", request.model))),
-    }
 }

@@ -6,8 +6,8 @@
 
 use crate::error::Error;
 use crate::limits::{CHANGE_BYTES_MAX, CHANGE_ROW_KEYS, PUBLISH_LOCK_WAIT};
-use crate::lock;
-use millstream_model::{KeyColumn, Refusal};
+use millstream_model::KeyColumn;
+use millstream_pg::advisory::MODEL;
 use millstream_pg::{fill, quote_identifier, quote_literal};
 use millstream_store::Schema;
 use millstream_store::limits::CHANGE_KEYS_MAX;
@@ -91,9 +91,10 @@ impl ChangeRecord<'_> {
         if row.get(0) {
             return Ok(());
         }
-        Err(Error::Refused(Refusal::new(format!("the change record of {} belongs to another role", self.table)).hint(
-            format!("as that role: grant select, insert, delete on {} to {}", self.record(), row.get::<_, &str>(1)),
-        )))
+        let problem = format!("the change record of {} belongs to another role", self.table);
+        let hint =
+            format!("as that role: grant select, insert, delete on {} to {}", self.record(), row.get::<_, &str>(1));
+        Err(Error::refused(problem, hint))
     }
 
     /// A function of the record's triggers.
@@ -101,22 +102,24 @@ impl ChangeRecord<'_> {
         format!("{}.change_{}_{what}", self.schema, self.table_oid)
     }
 
+    /// A piece for each column of the key, given its number from 1, its quoted name and the column.
+    fn each(&self, between: &str, piece: impl Fn(usize, &str, &KeyColumn) -> String) -> String {
+        let pieces = (1..).zip(self.key).map(|(n, column)| piece(n, &quote_identifier(&column.name), column));
+        pieces.collect::<Vec<_>>().join(between)
+    }
+
     fn definition(&self, trigger_prefix: &str) -> String {
-        let all = |piece: &dyn Fn(usize, &str, &KeyColumn) -> String, between: &str| {
-            let pieces = self.key.iter().enumerate().map(|(n, k)| piece(n + 1, &quote_identifier(&k.name), k));
-            pieces.collect::<Vec<_>>().join(between)
-        };
         let record = self.record();
         let same_column =
             |_, _: &str, k: &KeyColumn| format!("({}, '{}'::regtype)", quote_literal(&k.name), k.key_type.sql_name());
         let same_key = format!(
             "(select count(*) from pg_attribute join pg_type on pg_type.oid = atttypid where attrelid = tg_relid \
              and (attname, case typtype when 'd' then typbasetype else atttypid end) in ({})) = {}",
-            all(&same_column, ", "),
+            self.each(", ", same_column),
             self.key.len()
         );
         let record_literal = quote_literal(&record);
-        let names = all(&|n, _, _| format!("key{n}"), ", ");
+        let names = self.each(", ", |n, _, _| format!("key{n}"));
         let array = |_, name: &str, k: &KeyColumn| format!("array_agg(changed.{name}::{})", k.key_type.sql_name());
         let counted = fill!(
             include_str!("record_counted.sql"),
@@ -124,8 +127,8 @@ impl ChangeRecord<'_> {
             record,
             record_literal,
             names,
-            arrays = all(&array, ", "),
-            key_names = all(&|_, name, _| name.to_owned(), ", "),
+            arrays = self.each(", ", array),
+            key_names = self.each(", ", |_, name, _| name.to_owned()),
             bytes_max = CHANGE_BYTES_MAX,
             row_keys = CHANGE_ROW_KEYS,
             keys_max = CHANGE_KEYS_MAX,
@@ -137,7 +140,7 @@ impl ChangeRecord<'_> {
             record,
             record_literal,
             names,
-            old_arrays = all(&old_array, ", "),
+            old_arrays = self.each(", ", old_array),
             bytes_max = CHANGE_BYTES_MAX,
         );
         fill!(
@@ -145,14 +148,14 @@ impl ChangeRecord<'_> {
             record,
             table = self.table,
             persistence = if self.unlogged { "unlogged" } else { "" },
-            columns = all(&|n, _, k| format!("key{n} {}[]", k.key_type.sql_name()), ",\n    "),
+            columns = self.each(",\n    ", |n, _, k| format!("key{n} {}[]", k.key_type.sql_name())),
             // Compressing keys takes longer than writing them.
-            storage = all(&|n, _, _| format!("alter table {record} alter key{n} set storage external;"), "\n"),
+            storage = self.each("\n", |n, _, _| format!("alter table {record} alter key{n} set storage external;")),
             record_function = self.function("record"),
             record_body = quote_literal(&counted),
             key_function = self.function("key"),
             key_body = quote_literal(&one_key),
-            key_changes = all(&|_, name, _| format!("old.{name} is distinct from new.{name}"), " or "),
+            key_changes = self.each(" or ", |_, name, _| format!("old.{name} is distinct from new.{name}")),
             trigger = trigger_prefix,
         )
     }
@@ -218,7 +221,7 @@ impl ChangeRecord<'_> {
         for model in models::list(client, self.schema).await? {
             let is_free = model.table_oid == self.table_oid
                 && model.shows.is_none()
-                && lock::try_lock_for_transaction(client, &model).await?;
+                && MODEL.of(model.lock_id).try_lock_in_transaction(client).await?;
             if is_free {
                 unbuilt.push(model.model_id);
             }
@@ -235,17 +238,13 @@ impl ChangeRecord<'_> {
 
     /// The keys that changed after a snapshot, as a select from the record. `snapshot` is its text, as SQL.
     pub(crate) fn changed_keys(&self, snapshot: &str) -> String {
-        let all = |piece: &dyn Fn(usize, &str) -> String| {
-            let pieces = self.key.iter().enumerate().map(|(n, k)| piece(n + 1, &quote_identifier(&k.name)));
-            pieces.collect::<Vec<_>>().join(", ")
-        };
         fill!(
             include_str!("changed_keys.sql"),
             snapshot,
             record = self.record(),
-            arrays = all(&|n, _| format!("change.key{n}")),
-            names = all(&|_, name| name.to_owned()),
-            changed = all(&|_, name| format!("changed.{name}")),
+            arrays = self.each(", ", |n, _, _| format!("change.key{n}")),
+            names = self.each(", ", |_, name, _| name.to_owned()),
+            changed = self.each(", ", |_, name, _| format!("changed.{name}")),
         )
     }
 }

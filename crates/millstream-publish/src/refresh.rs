@@ -6,16 +6,16 @@ use crate::failing_document::failing_document;
 use crate::figures::bloat;
 use crate::invalid_values::{InvalidValues, invalid_values};
 use crate::limits::{BLOAT_SHARE_MAX, BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, READERS_PATIENCE, REFRESH_TRIES_MAX};
+use crate::lock;
 use crate::model::found_again;
 use crate::origin::is_unlogged;
 use crate::refresh_target::{RefreshTarget, lock_collections, require_columns, rows_estimate, targets};
-use crate::refresh_way::{Applied, Refresh, Way, refresh_session};
+use crate::refresh_way::{Applied, Refresh, Way};
 use crate::repair::repair;
 use crate::republish::indexed;
 use crate::storage::{GENERATIONS, Storage};
 use crate::switch::Switch;
-use crate::{lock, swap};
-use millstream_engine::{Compacted, compact};
+use millstream_engine::{Compacted, compact, refresh_session};
 use millstream_failpoint as failpoint;
 use millstream_model::CollectionName;
 use millstream_model::words::{command, option, set};
@@ -214,16 +214,11 @@ async fn with_key(client: &Client, targets: &[RefreshTarget<'_>], error: Error) 
     for target in targets {
         // If the search fails, the error stays as it is.
         if let Ok(Some(key)) = failing_document(client, &target.derivation(&target.storage())).await {
-            return Error::Model {
-                model: target.model.name.clone(),
-                problem: format!("cannot be built from the document with key {key}: {error}"),
-                hint: format!(
-                    "see it with `{}`; mend it, or publish again with another {} or {}",
-                    command(format!("get {} KEY", target.collection.name)),
-                    option("select"),
-                    option("where")
-                ),
-            };
+            let get = command(format!("get {} KEY", target.collection.name));
+            let (select, condition) = (option("select"), option("where"));
+            let problem = format!("cannot be built from the document with key {key}: {error}");
+            let hint = format!("see it with `{get}`; mend it, or publish again with another {select} or {condition}");
+            return Error::model(&target.model.name, problem, hint);
         }
     }
     error
@@ -311,7 +306,9 @@ async fn attempt(
     drop(waiting);
     for n in (0..targets.len()).filter(swaps) {
         let (target, storage) = (&targets[n], &storages[n]);
-        swap::prepare(client, storage, &target.derivation(storage), Storage::other(target.model.serving)).await?;
+        let make = storage.make_part(Storage::other(target.model.serving), &target.derivation(storage));
+        // Before the snapshot, which would not see the columns of the table to build.
+        client.batch_execute(&make).await?;
     }
     client.batch_execute("begin isolation level repeatable read").await?;
     lock_collections(client, targets).await?;
@@ -431,14 +428,12 @@ async fn held(client: &Client, swapped: &[&RefreshTarget<'_>], waited: Duration)
             break;
         }
     }
-    Ok(Error::Model {
-        model: name.clone(),
-        problem: format!("is in use all the time: its readers did not release it for {} s", waited.as_secs()),
-        hint: format!(
-            "end the transactions that have it open (see pg_stat_activity), then refresh again; or wait longer: {}",
-            command(format!("refresh {name} {}", set("wait", "10m")))
-        ),
-    })
+    let problem = format!("is in use all the time: its readers did not release it for {} s", waited.as_secs());
+    let hint = format!(
+        "end the transactions that have it open (see pg_stat_activity), then refresh again; or wait longer: {}",
+        command(format!("refresh {name} {}", set("wait", "10m")))
+    );
+    Ok(Error::model(name, problem, hint))
 }
 
 /// Whether so many of a table's rows are dead that we vacuum it now and do not wait for autovacuum. A vacuum scans

@@ -11,9 +11,9 @@ use crate::republish::indexed;
 use crate::row_wise::plan;
 use crate::storage::Storage;
 use crate::{incremental, materialized, swap};
+use millstream_model::CollectionName;
 use millstream_model::words::{command, option};
-use millstream_model::{CollectionName, Refusal};
-use millstream_pg::quote_qualified;
+use millstream_pg::quote_name;
 use millstream_store::collections::Collection;
 use millstream_store::models::Model;
 use millstream_store::{Schema, collections};
@@ -43,11 +43,6 @@ impl<'a> RefreshTarget<'a> {
 
     pub(crate) fn derivation(&self, storage: &Storage<'_>) -> Derivation {
         derivation(&self.collection, self.model.aim(), self.version_num, storage)
-    }
-
-    /// The collection's table, qualified and quoted.
-    fn table(&self) -> String {
-        quote_qualified(&self.collection.name.schema, &self.collection.name.table)
     }
 
     /// Bytes that its rows take when they are built anew, roughly.
@@ -81,15 +76,10 @@ impl<'a> RefreshTarget<'a> {
             return Ok(Some(asked));
         }
         let kind = if materialized { "is a materialized view" } else { "is not a materialized view" };
-        Err(Error::Model {
-            model: self.model.name.clone(),
-            problem: format!("{kind}: it cannot be refreshed by {}", asked.name),
-            hint: format!(
-                "leave {} out; the kind is chosen with `{}`",
-                option("way"),
-                command(format!("publish {}", option("materialized")))
-            ),
-        })
+        let problem = format!("{kind}: it cannot be refreshed by {}", asked.name);
+        let (way, publish) = (option("way"), command(format!("publish {}", option("materialized"))));
+        let hint = format!("leave {way} out; the kind is chosen with `{publish}`");
+        Err(Error::model(&self.model.name, problem, hint))
     }
 
     /// Chooses a way, and says why: the way that was asked for if its rows would be right, else the cheapest. `anew`
@@ -131,10 +121,8 @@ impl<'a> RefreshTarget<'a> {
 /// The way of a name.
 fn way(name: &str) -> Result<&'static Way, Error> {
     WAYS.iter().copied().find(|way| way.name == name).ok_or_else(|| {
-        Error::Refused(
-            Refusal::new(format!("there is no way {name} to refresh"))
-                .hint(format!("one of {}", WAYS.iter().map(|way| way.name).collect::<Vec<_>>().join(", "))),
-        )
+        let problem = format!("there is no way {name} to refresh");
+        Error::refused(problem, format!("one of {}", WAYS.iter().map(|way| way.name).collect::<Vec<_>>().join(", ")))
     })
 }
 
@@ -152,10 +140,9 @@ pub(crate) async fn targets<'a>(
     for name in names {
         let model = find(client, schema, name).await?;
         let all = collections::by_oid(client, schema, model.table_oid).await?;
-        let collection = all.filter(|collection| collection.present).ok_or_else(|| Error::Model {
-            model: name.clone(),
-            problem: "has lost its collection: the table is gone".into(),
-            hint: format!("remove it: {}", command(format!("unpublish {name}"))),
+        let collection = all.filter(|collection| collection.present).ok_or_else(|| {
+            let hint = format!("remove it: {}", command(format!("unpublish {name}")));
+            Error::model(name, "has lost its collection: the table is gone", hint)
         })?;
         let unlogged = is_unlogged(client, model.table_oid).await?;
         targets.push(RefreshTarget { model, collection, schema, unlogged, version_num });
@@ -173,15 +160,9 @@ pub(crate) async fn require_columns(client: &Client, targets: &[RefreshTarget<'_
     for RefreshTarget { model, collection, .. } in targets {
         let columns: Vec<&str> = collection.key.iter().map(|column| column.name.as_str()).chain(["doc"]).collect();
         if let Some(gone) = client.query_opt(include_str!("columns_gone.sql"), &[&model.table_oid, &columns]).await? {
-            return Err(Error::Model {
-                model: model.name.clone(),
-                problem: format!(
-                    "needs the column {}, which {} does not have any more",
-                    gone.get::<_, &str>(0),
-                    collection.name
-                ),
-                hint: "give the column its name back".into(),
-            });
+            let (gone, name): (&str, _) = (gone.get(0), &collection.name);
+            let problem = format!("needs the column {gone}, which {name} does not have any more");
+            return Err(Error::model(&model.name, problem, "give the column its name back"));
         }
     }
     Ok(())
@@ -191,16 +172,13 @@ pub(crate) async fn require_columns(client: &Client, targets: &[RefreshTarget<'_
 /// they still have their names. The lock takes no snapshot; the first query does. So a session that rewrites or empties
 /// a table comes before the snapshot, or waits for our transaction.
 pub(crate) async fn lock_collections(client: &Client, targets: &[RefreshTarget<'_>]) -> Result<(), Error> {
-    let tables: Vec<String> = targets.iter().map(RefreshTarget::table).collect();
+    let tables: Vec<String> = targets.iter().map(|target| quote_name(&target.collection.name)).collect();
     client.batch_execute(&format!("lock table {} in access share mode", tables.join(", "))).await?;
     let oid = "select $1::text::pg_catalog.regclass::pg_catalog.oid";
     for (target, table) in targets.iter().zip(&tables) {
         if client.query_one(oid, &[table]).await?.get::<_, u32>(0) != target.model.table_oid {
-            return Err(Error::Model {
-                model: target.model.name.clone(),
-                problem: "has a collection that was just renamed".into(),
-                hint: "refresh again".into(),
-            });
+            let problem = "has a collection that was just renamed";
+            return Err(Error::model(&target.model.name, problem, "refresh again"));
         }
     }
     Ok(())

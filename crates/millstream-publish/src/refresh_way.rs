@@ -6,8 +6,7 @@ use crate::invalid_values::InvalidValues;
 use crate::record::ChangeRecord;
 use crate::storage::Storage;
 use futures_util::future::BoxFuture;
-use millstream_engine::limits::REFRESH_SETTINGS;
-use millstream_pg::{ConnInfo, SessionSettings};
+use millstream_pg::ConnInfo;
 use millstream_store::models::Model;
 use tokio_postgres::Client;
 
@@ -40,14 +39,12 @@ pub(crate) struct Refresh<'a> {
     pub(crate) workers: usize,
 }
 
-impl Refresh<'_> {
-    /// Blocks of the collection's table.
-    pub(crate) async fn blocks(&self) -> Result<u64, Error> {
-        let sql = "select pg_catalog.pg_relation_size($1::pg_catalog.oid::pg_catalog.regclass) \
-                   / pg_catalog.current_setting('block_size')::bigint";
-        let blocks: i64 = self.coordinator.query_one(sql, &[&self.model.table_oid]).await?.get(0);
-        Ok(u64::try_from(blocks).unwrap_or(0))
-    }
+/// Blocks of a table, given its name as in SQL.
+pub(crate) async fn blocks(client: &Client, table: &str) -> Result<u64, Error> {
+    let sql = "select pg_catalog.pg_relation_size($1::text::pg_catalog.regclass) \
+               / pg_catalog.current_setting('block_size')::bigint";
+    let blocks: i64 = client.query_one(sql, &[&table]).await?.get(0);
+    Ok(u64::try_from(blocks).unwrap_or(0))
 }
 
 /// What a way did.
@@ -59,9 +56,4 @@ pub(crate) struct Applied {
     /// Values among them that are not valid for their column's type. A swap leaves this empty; they are looked for
     /// after it.
     pub(crate) invalid_values: Vec<InvalidValues>,
-}
-
-/// Settings of a session that refreshes. It may be idle in its transaction during a build.
-pub(crate) fn refresh_session(name: &str) -> SessionSettings {
-    REFRESH_SETTINGS.iter().fold(SessionSettings::named(name), |session, (name, value)| session.with(name, value))
 }

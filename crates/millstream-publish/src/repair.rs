@@ -6,7 +6,7 @@ use crate::lock::{lock_exclusively, lock_publishing};
 use crate::origin::{is_unlogged, refuse_unfit};
 use crate::record::ChangeRecord;
 use crate::refresh_target::RefreshTarget;
-use millstream_model::{CollectionName, Refusal};
+use millstream_model::CollectionName;
 use millstream_pg::{Explained, fill};
 use std::time::Instant;
 use tokio_postgres::{Client, GenericClient};
@@ -82,10 +82,8 @@ impl ChangeRecord<'_> {
     async fn make_again(&self, client: &Client, name: &CollectionName) -> Result<(), Error> {
         if let Some(owner) = self.other_owner(client).await? {
             // Otherwise this role would own the new record, and its former owner could neither read nor drop it.
-            return Err(Error::Refused(
-                Refusal::new(format!("it belongs to the role {owner}"))
-                    .hint(format!("refresh a model of the collection as {owner}")),
-            ));
+            let problem = format!("it belongs to the role {owner}");
+            return Err(Error::refused(problem, format!("refresh a model of the collection as {owner}")));
         }
         client.batch_execute("begin").await?;
         lock_publishing(client).await?;

@@ -2,13 +2,14 @@
 
 use crate::definition::index_clauses;
 use crate::error::Error;
+use crate::materialized;
 use crate::origin::derivation;
 use crate::request::{PublishRequest, Published};
 use crate::shape::Shape;
 use crate::storage::{Storage, TRIAL};
-use crate::{lock, materialized};
 use millstream_model::words::{command, option};
-use millstream_pg::quote_qualified;
+use millstream_pg::advisory::MODEL;
+use millstream_pg::quote_name;
 use millstream_store::Definition;
 use millstream_store::Schema;
 use millstream_store::collections::Collection;
@@ -35,11 +36,9 @@ pub(crate) async fn republish(
         return reindex(client, schema, model, new).await;
     }
     if old.materialized {
-        return Err(Error::Model {
-            model: model.name.clone(),
-            problem: "is a materialized view, of which only the indexes can change".into(),
-            hint: format!("remove it first, with the grants on it: {}", command(format!("unpublish {}", model.name))),
-        });
+        let hint = format!("remove it first, with the grants on it: {}", command(format!("unpublish {}", model.name)));
+        let problem = "is a materialized view, of which only the indexes can change";
+        return Err(Error::model(&model.name, problem, hint));
     }
     let storage = Storage { schema, model_id: model.model_id, unlogged: false };
     storage.make_casters(client, new, version_num).await?;
@@ -76,13 +75,13 @@ fn refuse_kind(model: &Model, is_other: bool) -> Result<(), Error> {
     };
     let remove = command(format!("unpublish {}", model.name));
     let hint = format!("{hint}; or choose another name, or remove it: {remove}");
-    Err(Error::Model { model: model.name.clone(), problem: problem.into(), hint })
+    Err(Error::model(&model.name, problem, hint))
 }
 
 /// The table that a model's indexes are on, and the generation in their names.
 pub(crate) fn indexed(storage: &Storage<'_>, model: &Model) -> (String, i16) {
     if model.definition.materialized {
-        (quote_qualified(&model.name.schema, &model.name.table), materialized::GENERATION)
+        (quote_name(&model.name), materialized::GENERATION)
     } else {
         (storage.part(model.serving), model.serving)
     }
@@ -129,7 +128,7 @@ pub(crate) async fn drop_leftovers(client: &Client, schema: &Schema, model: &Mod
         storage.drop_other_indexes(client, &table, generation, &now.definition.indexes).await
     }
     .await;
-    let unlocked = lock::unlock_session(client, model).await;
+    let unlocked = MODEL.of(model.lock_id).unlock(client).await;
     let left = dropped?;
-    unlocked.map(|()| left)
+    Ok(unlocked.map(|()| left)?)
 }

@@ -3,7 +3,6 @@
 use crate::definition::Derivation;
 use crate::error::Error;
 use crate::refusal::refused;
-use millstream_model::Refusal;
 use millstream_model::words::option;
 use serde_json::Value;
 use tokio_postgres::{GenericClient, SimpleQueryMessage};
@@ -40,14 +39,11 @@ pub(crate) async fn plan(client: &impl GenericClient, query: &str) -> Result<Val
 pub(crate) async fn check_row_wise(client: &impl GenericClient, derivation: &Derivation) -> Result<(), Error> {
     let plan = plan(client, &derivation.rows("")).await.map_err(|error| refused("the model", error))?;
     let Some(what) = across_rows(&plan) else { return Ok(()) };
-    let materialized = option("materialized");
-    Err(Error::Refused(
-        Refusal::new(format!("each row of a model is made of one row of the collection, and this uses {what}")).hint(
-            format!(
-                "use it in a subselect over values of the row, or use {materialized}, which derives all rows every time"
-            ),
-        ),
-    ))
+    let problem = format!("each row of a model is made of one row of the collection, and this uses {what}");
+    let other = option("materialized");
+    let hint =
+        format!("use it in a subselect over values of the row, or use {other}, which derives all rows every time");
+    Err(Error::refused(problem, hint))
 }
 
 /// The SQL that combines or multiplies rows above the scan of the collection. The search stops at a join: a document

@@ -21,13 +21,12 @@ pub async fn become_runner(client: &Client, schema: &Schema, name: &CollectionNa
         if RUNNER.of(model.lock_id).try_lock(client).await? {
             return Ok(());
         }
-        let holder = client.query_opt(include_str!("runner.sql"), &[&RUNNER.class(), &model.lock_id]).await?;
+        let holder = client.query_opt(include_str!("runner.sql"), &[&RUNNER.0, &model.lock_id]).await?;
         if let (Some(row), true) = (holder, poll.is_over()) {
-            return Err(Error::Model {
-                model: name.clone(),
-                problem: format!("is kept up to date by another session: pid {} on the server", row.get::<_, i32>(0)),
-                hint: format!("stop that session first; for a single refresh, leave out {}", option("every")),
-            });
+            let pid: i32 = row.get(0);
+            let problem = format!("is kept up to date by another session: pid {pid} on the server");
+            let hint = format!("stop that session first; for a single refresh, leave out {}", option("every"));
+            return Err(Error::model(name, problem, hint));
         }
         poll.again().await;
     }

@@ -57,14 +57,12 @@ impl Shape {
 
 /// The error for a new column of a domain. The server would check it in every row, and rewrite the rows that are shown.
 fn domain(model: &Model, column: &str, domain: &str) -> Error {
-    Error::Model {
-        model: model.name.clone(),
-        problem: format!("cannot get the column {column} of the domain {domain} while it is in use"),
-        hint: format!(
-            "name the type below the domain and put its check into {}, or publish it under another name",
-            option("where")
-        ),
-    }
+    let hint = format!(
+        "name the type below the domain and put its check into {}, or publish it under another name",
+        option("where")
+    );
+    let problem = format!("cannot get the column {column} of the domain {domain} while it is in use");
+    Error::model(&model.name, problem, hint)
 }
 
 fn lost(model: &Model, column: &str, declared: Option<String>, before: Option<String>) -> Error {
@@ -77,5 +75,5 @@ fn lost(model: &Model, column: &str, declared: Option<String>, before: Option<St
         "publish it under another name, or remove it first, with the grants on it and your views over it: {}",
         command(format!("unpublish {}", model.name))
     );
-    Error::Model { model: model.name.clone(), problem, hint }
+    Error::model(&model.name, problem, hint)
 }

@@ -13,9 +13,9 @@ use crate::lock::set_lock_timeout;
 use crate::refusal::refused;
 use crate::row_wise::check_row_wise;
 use crate::volatility::refuse_volatile;
+use millstream_model::CollectionName;
 use millstream_model::words::command;
-use millstream_model::{CollectionName, Refusal};
-use millstream_pg::{fill, quote_identifier, quote_literal, quote_qualified};
+use millstream_pg::{fill, quote_identifier, quote_literal, quote_name};
 use millstream_store::Schema;
 use millstream_store::models::Model;
 use millstream_store::{Column, Definition};
@@ -89,12 +89,6 @@ impl Storage<'_> {
         let make = format!("create table {parts} (like {trial}) partition by list (millstream_generation)");
         client.batch_execute(&format!("{make}; drop table {trial}")).await?;
         Ok(clauses)
-    }
-
-    /// Creates a table whose only purpose is its owner, who owns the materialized view. It exists before the view does,
-    /// and after the view was dropped by hand.
-    pub(crate) async fn make_mark(&self, client: &impl GenericClient) -> Result<(), Error> {
-        Ok(client.batch_execute(&format!("create table {} ()", self.parts())).await?)
     }
 
     /// Creates the trial generation, empty, to find what is wrong with a definition. Returns the clause of each index.
@@ -178,7 +172,7 @@ impl Storage<'_> {
                         let problem = format!("index \"{index}\" could not be removed yet: others still use it");
                         let hint = "end the transactions that have the model open (see pg_stat_activity), then publish \
                                     again";
-                        return Err(Error::Refused(Refusal::new(problem).hint(hint)));
+                        return Err(Error::refused(problem, hint));
                     }
                     first_error = first_error.or(Some(error));
                 }
@@ -240,13 +234,12 @@ impl Storage<'_> {
     pub(crate) async fn make_view(&self, client: &impl GenericClient, name: &CollectionName) -> Result<(), Error> {
         let columns = self.columns(client).await?;
         let made = client.batch_execute(&format!("create {}", self.view(name, &columns, ""))).await;
-        made.map_err(|error| match error.code().is_some_and(|code| code.code() == "42P07") {
-            true => Error::Model {
-                model: name.clone(),
-                problem: "has lost its view, and something else has its name".into(),
-                hint: format!("rename that, or remove the model: {}", command("unpublish")),
-            },
-            false => Error::from(error),
+        made.map_err(|error| {
+            if error.code() != Some(&SqlState::DUPLICATE_TABLE) {
+                return Error::from(error);
+            }
+            let hint = format!("rename that, or remove the model: {}", command("unpublish"));
+            Error::model(name, "has lost its view, and something else has its name", hint)
         })?;
         self.remember_view(client, name).await
     }
@@ -259,7 +252,7 @@ impl Storage<'_> {
         name: &CollectionName,
         added: Vec<String>,
     ) -> Result<[String; 2], Error> {
-        let view = quote_qualified(&name.schema, &name.table);
+        let view = quote_name(name);
         let sql = "select pg_catalog.pg_get_userbyid(relowner)::text, coalesce(pg_catalog.array_to_string(reloptions, ', '), '') \
                    from pg_catalog.pg_class where oid = $1::text::pg_catalog.regclass";
         let row = client.query_one(sql, &[&view]).await?;
@@ -275,7 +268,7 @@ impl Storage<'_> {
     fn view(&self, name: &CollectionName, columns: &[String], options: &str) -> String {
         fill!(
             include_str!("view.sql"),
-            view = quote_qualified(&name.schema, &name.table),
+            view = quote_name(name),
             options,
             columns = columns.join(", "),
             parts = self.parts(),
@@ -287,7 +280,7 @@ impl Storage<'_> {
     /// Records which view is the model's.
     pub(crate) async fn remember_view(&self, client: &impl GenericClient, name: &CollectionName) -> Result<(), Error> {
         let sql = "update {schema}.model set view_oid = $1::text::pg_catalog.regclass where model_id = $2";
-        let view = quote_qualified(&name.schema, &name.table);
+        let view = quote_name(name);
         client.execute(&self.schema.sql(sql), &[&view, &self.model_id]).await?;
         Ok(())
     }
@@ -297,10 +290,7 @@ impl Storage<'_> {
         let mut sql = String::new();
         if model.view_present {
             let kind = if model.definition.materialized { "materialized view" } else { "view" };
-            sql.push_str(&format!(
-                "drop {kind} if exists {}; ",
-                quote_qualified(&model.name.schema, &model.name.table)
-            ));
+            sql.push_str(&format!("drop {kind} if exists {}; ", quote_name(&model.name)));
         }
         for generation in GENERATIONS {
             // By name, because a generation that was being built is not attached.
@@ -321,11 +311,8 @@ impl Storage<'_> {
 /// query inside any other statement. Refuses column names that are reserved for us.
 pub(crate) async fn check(client: &impl GenericClient, derivation: &Derivation) -> Result<(), Error> {
     let rows = client.prepare(&derivation.rows("")).await.map_err(|error| refused("the model", error))?;
-    match rows.columns().iter().find(|column| column.name().starts_with("millstream_")) {
-        None => Ok(()),
-        Some(column) => Err(Error::Refused(
-            Refusal::new(format!("a column of the model is called {}", column.name()))
-                .hint("names that begin with millstream_ are our own; give it another one with `as`"),
-        )),
-    }
+    let own = rows.columns().iter().find(|column| column.name().starts_with("millstream_"));
+    let Some(own) = own else { return Ok(()) };
+    let problem = format!("a column of the model is called {}", own.name());
+    Err(Error::refused(problem, "names that begin with millstream_ are our own; give it another one with `as`"))
 }

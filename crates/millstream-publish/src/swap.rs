@@ -1,11 +1,11 @@
 //! `swap`: builds a new generation from the whole collection, while readers use the old one.
 
-use crate::definition::Derivation;
 use crate::error::Error;
 use crate::limits::{BUILD_LOCK_WAIT, BUILD_RANGES_PER_WORKER};
-use crate::refresh_way::{Applied, Refresh, Way, Working, refresh_session};
+use crate::refresh_way::{Applied, Refresh, Way, Working, blocks};
 use crate::storage::Storage;
 use futures_util::FutureExt;
+use millstream_engine::refresh_session;
 use millstream_failpoint as failpoint;
 use millstream_pg::ConnInfo;
 use millstream_pg::advisory::BUILD;
@@ -22,22 +22,12 @@ fn apply<'a>(refresh: &'a Refresh<'a>) -> Working<'a> {
     async move { build(refresh).await }.boxed()
 }
 
-/// Creates the table to build. Call it before the snapshot, which would not see the table's columns.
-pub(crate) async fn prepare(
-    client: &Client,
-    storage: &Storage<'_>,
-    derivation: &Derivation,
-    generation: i16,
-) -> Result<(), Error> {
-    Ok(client.batch_execute(&storage.make_part(generation, derivation)).await?)
-}
-
 /// Every worker reads in the coordinator's snapshot and commits rows that readers do not see yet.
 async fn build(refresh: &Refresh<'_>) -> Result<Applied, Error> {
     let Refresh { snapshot, model, derivation, storage, workers, .. } = refresh;
     let generation = Storage::other(model.serving);
     let part = storage.part(generation);
-    let ranges = ranges(refresh.blocks().await?, *workers);
+    let ranges = ranges(blocks(refresh.coordinator, derivation.table()).await?, *workers);
     let fill: Vec<String> = ranges
         .iter()
         .map(|filter| {

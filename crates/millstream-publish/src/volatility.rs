@@ -3,7 +3,6 @@
 use crate::definition::Derivation;
 use crate::error::Error;
 use crate::refusal::refused;
-use millstream_model::Refusal;
 use millstream_model::words::option;
 use tokio_postgres::GenericClient;
 
@@ -22,27 +21,18 @@ pub(crate) async fn refuse_volatile(
     let row = client.query_one(include_str!("volatility.sql"), &[&view, &derivation.table()]).await?;
     client.batch_execute(&format!("drop view {view}")).await?;
     let (function, table): (Option<String>, Option<String>) = (row.get(0), row.get(1));
-    if let Some(function) = function {
-        return Err(Error::Refused(
-            Refusal::new(format!(
-                "each row of a model is derived once, and the volatile function {function} may change its answer"
-            ))
-            .hint(format!(
-                "if it depends on its arguments alone, say so: alter function {function} immutable; or use {}",
-                option("materialized")
-            )),
-        ));
-    }
-    if let Some(table) = table {
-        return Err(Error::Refused(
-            Refusal::new(format!(
-                "each row of a model is made of one row of the collection, and a subselect reads {table}"
-            ))
-            .hint(format!(
-                "a refresh would not notice changes there; join the two in a view of your own, or use {}",
-                option("materialized")
-            )),
-        ));
-    }
-    Ok(())
+    let (problem, hint) = if let Some(function) = function {
+        (
+            format!("each row of a model is derived once, and the volatile function {function} may change its answer"),
+            format!("if it depends on its arguments alone, say so: alter function {function} immutable; or use"),
+        )
+    } else if let Some(table) = table {
+        (
+            format!("each row of a model is made of one row of the collection, and a subselect reads {table}"),
+            "a refresh would not notice changes there; join the two in a view of your own, or use".to_owned(),
+        )
+    } else {
+        return Ok(());
+    };
+    Err(Error::refused(problem, format!("{hint} {}", option("materialized"))))
 }

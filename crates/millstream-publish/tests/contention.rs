@@ -84,7 +84,7 @@ async fn a_publish_sees_the_refresh_it_waited_for() {
         let refreshed = refreshing(&db, asked(&["things_read"], None));
         until(&client, &refreshed, BUILD_HELD).await;
         client.batch_execute(&format!("select pg_advisory_unlock({PUBLISHING})")).await.unwrap();
-        until(&client, &publishing, &tries(&MODEL.class().to_string())).await;
+        until(&client, &publishing, &tries(&MODEL.0.to_string())).await;
         client.batch_execute("select pg_advisory_unlock(7)").await.unwrap();
         assert_eq!(refreshed.await.unwrap().unwrap(), ["swap"]);
         assert_eq!(publishing.await.unwrap().unwrap(), Published::Redefined);

@@ -127,6 +127,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// A request that is not done: why, and what to do instead.
+    pub(crate) fn refused(problem: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Refused(Refusal::new(problem).hint(hint))
+    }
+
     pub(crate) fn file(what: &'static str, path: &std::path::Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::File { what, path, source }

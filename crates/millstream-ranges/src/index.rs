@@ -6,7 +6,6 @@ use crate::limits::{INDEX_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::pick::Pick;
 use crate::store::Generation;
 use crate::value::braced;
-use millstream_model::Refusal;
 use millstream_model::range::Family;
 use millstream_model::words::{command, set};
 use std::collections::HashMap;
@@ -20,7 +19,7 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 const BLOCK: usize = 16;
 
 /// What each address gets, as JSON objects.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Index {
     v4: Ranges<u32>,
     v6: Ranges<u128>,
@@ -41,7 +40,7 @@ struct TextSpan {
 const PARTS_MAX: u32 = 1 << 16;
 
 /// The ranges of a family, in order.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Ranges<N> {
     /// The first address of each block. A look-up searches here first, so that it touches one block only.
     starts: Vec<N>,
@@ -68,7 +67,7 @@ struct Rest<N> {
 }
 
 /// Numbers that are looked up together, and the place of each among all addresses.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Asked<N> {
     numbers: Vec<N>,
     places: Vec<usize>,
@@ -82,8 +81,7 @@ impl Index {
     pub fn read(generation: &Generation, pick: Option<&Pick>) -> Result<Self, Error> {
         let damaged = |problem| Error::Damaged { path: generation.path().to_owned(), problem };
         let too_large = |bytes| Error::Memory { path: generation.path().to_owned(), bytes, most: INDEX_BYTES_MAX };
-        let mut index =
-            Self { v4: Ranges::default(), v6: Ranges::default(), values: String::new(), value_bytes_max: 0 };
+        let mut index = Self::default();
         // Equal members have one value. To compare the members would take longer than all else, because each lies
         // elsewhere in the file. Nobody knows the seed, so two of a billion have one hash once in 10^20 times.
         let mut numbers: HashMap<u128, Option<TextSpan>> = HashMap::new();
@@ -122,13 +120,9 @@ impl Index {
         index.v6.divide();
         let unseen = pick.map(|pick| pick.unseen(&seen)).unwrap_or_default();
         if !unseen.is_empty() {
-            return Err(Error::Refused(
-                Refusal::new(format!("no value of {} has a member {}", generation.path().display(), unseen.join(", ")))
-                    .hint(format!(
-                        "see which members there are: {} | head",
-                        command(format!("ranges export STORE {}", set("to", "ndjson")))
-                    )),
-            ));
+            let problem = format!("no value of {} has a member {}", generation.path().display(), unseen.join(", "));
+            let export = command(format!("ranges export STORE {}", set("to", "ndjson")));
+            return Err(Error::refused(problem, format!("see which members there are: {export} | head")));
         }
         Ok(index)
     }
@@ -195,18 +189,6 @@ impl<N> Asked<N> {
     fn push(&mut self, place: usize, number: N) {
         self.places.push(place);
         self.numbers.push(number);
-    }
-}
-
-impl<N> Default for Asked<N> {
-    fn default() -> Self {
-        Self { numbers: Vec::new(), places: Vec::new() }
-    }
-}
-
-impl<N> Default for Ranges<N> {
-    fn default() -> Self {
-        Self { starts: Vec::new(), blocks: Vec::new(), count: 0, parts: Vec::new(), part_bits: 0 }
     }
 }
 

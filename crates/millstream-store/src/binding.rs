@@ -2,8 +2,8 @@
 
 use crate::error::Error;
 use crate::schema::{SCHEMA_VERSION, Schema};
+use millstream_model::CollectionName;
 use millstream_model::words::option;
-use millstream_model::{CollectionName, Refusal};
 use millstream_pg::advisory::SCHEMA;
 use millstream_pg::fill;
 use millstream_pg::{ErrorKind, Explained};
@@ -67,7 +67,7 @@ impl Schema {
             None => return Ok(None),
         }
         let transaction = client.transaction().await?;
-        self.lock_making(&transaction).await?;
+        SCHEMA.lock_in_transaction(&transaction).await?;
         let bound = match self.state(&transaction).await? {
             Some(state) if self.is_due(&transaction, &state).await? => {
                 self.refuse_subscribed(&transaction, &state).await?;
@@ -77,11 +77,6 @@ impl Schema {
         };
         transaction.commit().await?;
         Ok(bound)
-    }
-
-    /// Waits until nobody else makes or binds the tables, and keeps others from it until the transaction ends.
-    pub(crate) async fn lock_making(&self, client: &impl GenericClient) -> Result<(), Error> {
-        Ok(SCHEMA.whole().lock_in_transaction(client).await?)
     }
 
     /// Records the current names of tables and views: a restore finds them by name alone.
@@ -120,12 +115,9 @@ impl Schema {
     /// Our functions call each other by the schema name from when they were created.
     fn require_name(&self, state: &State) -> Result<(), Error> {
         match &state.schema_name {
-            Some(known) if known != self.name() => Err(Error::Refused(
-                Refusal::new(format!(
-                    "schema \"{}\" was \"{known}\" when its tables and functions were made",
-                    self.name()
-                ))
-                .hint(format!("give it its name back: alter schema {self} rename to {}", Schema::new(known))),
+            Some(known) if known != self.name() => Err(Error::refused(
+                format!("schema \"{}\" was \"{known}\" when its tables and functions were made", self.name()),
+                format!("give it its name back: alter schema {self} rename to {}", Schema::new(known)),
             )),
             _ => Ok(()),
         }
@@ -143,17 +135,15 @@ impl Schema {
     /// Refuses a schema that a subscription fills: its OIDs would belong to the publisher again after every change.
     async fn refuse_subscribed(&self, client: &impl GenericClient, state: &State) -> Result<(), Error> {
         let row = client.query_opt(include_str!("binding_subscribed.sql"), &[&self.name()]).await?;
-        match row.filter(|_| state.foreign) {
-            None => Ok(()),
-            Some(row) => Err(Error::Refused(Refusal::new(format!(
-                    "subscription {} fills the tables of schema \"{}\": their contents describe the publisher, not this database",
-                    row.get::<_, &str>(0),
-                    self.name()
-                )).hint(format!(
-                    "publish the collections without this schema; here, name another schema with {}",
-                    option("schema")
-                )))),
-        }
+        let Some(row) = row.filter(|_| state.foreign) else { return Ok(()) };
+        let (subscription, schema): (&str, _) = (row.get(0), self.name());
+        let problem = format!(
+            "subscription {subscription} fills the tables of schema \"{schema}\": their contents describe the \
+             publisher, not this database"
+        );
+        let other = option("schema");
+        let hint = format!("publish the collections without this schema; here, name another schema with {other}");
+        Err(Error::refused(problem, hint))
     }
 
     async fn bind_all(&self, client: &impl GenericClient, state: &State) -> Result<Bound, Error> {
@@ -162,10 +152,8 @@ impl Schema {
         let oids = |column: &str| rows.iter().map(|row| row.get(column)).collect::<Vec<Option<u32>>>();
         let (recorded, interim, target) = (oids("table_oid"), oids("interim"), oids("target"));
         if target.iter().chain(&interim).any(Option::is_none) {
-            return Err(Error::Refused(
-                Refusal::new(format!("more than {FIRST_TABLE_OID} collections wait for their tables"))
-                    .hint("restore the tables, then this schema"),
-            ));
+            let problem = format!("more than {FIRST_TABLE_OID} collections wait for their tables");
+            return Err(Error::refused(problem, "restore the tables, then this schema"));
         }
         // In two steps, through unused OIDs: one table's new OID may be another table's old one.
         for (table, from, to) in [

@@ -1,17 +1,20 @@
 //! One collection, found by its name or its table.
 
 use crate::error::Error;
+use crate::row;
 use crate::schema::Schema;
 use millstream_model::{CollectionName, KeyColumn};
-use millstream_pg::fill;
-use tokio_postgres::{Client, Row};
+use millstream_pg::{as_json, fill};
+use serde::Deserialize;
+use tokio_postgres::Client;
 
 /// A recorded collection.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
 pub struct Collection {
     /// OID of the table that the record belongs to.
     pub table_oid: u32,
     /// Its current name.
+    #[serde(flatten)]
     pub name: CollectionName,
     /// Columns of the key, in index order.
     pub key: Vec<KeyColumn>,
@@ -26,34 +29,17 @@ pub struct Collection {
 /// The collection of a name, `None` when there is none.
 pub async fn find(client: &Client, schema: &Schema, name: &CollectionName) -> Result<Option<Collection>, Error> {
     let condition = "coalesce(n.nspname, k.schema_name) = $1 and coalesce(t.relname, k.table_name) = $2";
-    let sql = fill!(include_str!("collection.sql"), schema, condition);
+    let sql = as_json(&fill!(include_str!("collection.sql"), schema, condition));
     let row = client.query_opt(&sql, &[&name.schema, &name.table]).await?;
-    row.map(|row| collection(&row)).transpose()
+    row.map(|row| row::read(&row, UNREADABLE)).transpose()
 }
 
 /// The collection of a table, `None` when there is none.
 pub async fn by_oid(client: &Client, schema: &Schema, table_oid: u32) -> Result<Option<Collection>, Error> {
-    let sql = fill!(include_str!("collection.sql"), schema, condition = "k.table_oid = $1");
+    let sql = as_json(&fill!(include_str!("collection.sql"), schema, condition = "k.table_oid = $1"));
     let row = client.query_opt(&sql, &[&table_oid]).await?;
-    row.map(|row| collection(&row)).transpose()
+    row.map(|row| row::read(&row, UNREADABLE)).transpose()
 }
 
-fn collection(row: &Row) -> Result<Collection, Error> {
-    Ok(Collection {
-        table_oid: row.get("table_oid"),
-        name: name_of(row),
-        key: key_of(row)?,
-        adopted: row.get("adopted"),
-        present: row.get("present"),
-        replaced: row.get("replaced"),
-    })
-}
-
-pub(crate) fn name_of(row: &Row) -> CollectionName {
-    CollectionName { schema: row.get("schema_name"), table: row.get("table_name") }
-}
-
-pub(crate) fn key_of(row: &Row) -> Result<Vec<KeyColumn>, Error> {
-    serde_json::from_str(row.get("key"))
-        .map_err(|_| Error::Ledger("a collection's record holds a key that cannot be read"))
-}
+/// What is wrong with a record that cannot be read.
+pub(crate) const UNREADABLE: &str = "a collection's record holds a key that cannot be read";

@@ -1,10 +1,10 @@
 -- A collection under the current name of its table or, if the table was dropped by hand, under the last recorded name.
 -- Of several with one name, the one whose table exists comes first, then the newest.
 select
-    k.table_oid,
-    coalesce(n.nspname, k.schema_name)::text as schema_name,
-    coalesce(t.relname, k.table_name)::text as table_name,
-    k.key::text as key,
+    k.table_oid::bigint as table_oid,
+    coalesce(n.nspname, k.schema_name)::text as schema,
+    coalesce(t.relname, k.table_name)::text as table,
+    k.key,
     k.adopted,
     t.oid is not null as present,
     t.oid is null and pg_catalog.to_regclass(pg_catalog.format('%I.%I', k.schema_name, k.table_name)) is not null

@@ -1,23 +1,24 @@
 //! Lists, finds and drops collections.
 
 use crate::check::Check;
+use crate::collection::UNREADABLE;
 pub use crate::collection::{Collection, by_oid, find};
-use crate::collection::{key_of, name_of};
 use crate::error::Error;
 use crate::limits::{COMPACTION_SEGMENTS_MAX, DROP_LOCK_WAIT};
 use crate::load::await_openings;
 use crate::loads::lock_unfinished;
-use crate::row::optional_count;
+use crate::row;
 use crate::schema::Schema;
 use crate::{models, orphaned_segments, segments};
 use millstream_model::words::{command, option};
-use millstream_model::{CollectionName, KeyColumn, Refusal};
-use millstream_pg::quote_qualified;
-use serde::Serialize;
+use millstream_model::{CollectionName, KeyColumn};
+use millstream_pg::advisory::COMPACTION;
+use millstream_pg::{as_json, quote_name};
+use serde::{Deserialize, Serialize};
 use tokio_postgres::Client;
 
 /// A collection as it is listed.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CollectionSummary {
     /// Schema and table; if the table was renamed, its current name.
     #[serde(flatten)]
@@ -61,28 +62,8 @@ pub struct Dropped {
 
 /// Every collection, by name.
 pub async fn list(client: &Client, schema: &Schema) -> Result<Vec<CollectionSummary>, Error> {
-    let rows = client.query(&schema.sql(include_str!("collections.sql")), &[]).await?;
-    rows.iter()
-        .map(|row| {
-            Ok(CollectionSummary {
-                name: name_of(row),
-                key: key_of(row)?,
-                layout: row.get("layout"),
-                adopted: row.get("adopted"),
-                present: row.get("present"),
-                unlogged: row.get("unlogged"),
-                rows_estimate: optional_count(row, "rows_estimate"),
-                bytes: optional_count(row, "bytes"),
-                checks: serde_json::from_str(row.get("checks"))
-                    .map_err(|_| Error::Ledger("the constraints of a collection cannot be read"))?,
-                segments: optional_count(row, "segments").unwrap_or(0),
-                segment_bytes: optional_count(row, "segment_bytes").unwrap_or(0),
-                waiting_since: row.get("waiting_since"),
-                loads: optional_count(row, "loads").unwrap_or(0),
-                last_load_at: row.get("last_load_at"),
-            })
-        })
-        .collect()
+    let rows = client.query(&as_json(&schema.sql(include_str!("collections.sql"))), &[]).await?;
+    rows.iter().map(|row| row::read(row, UNREADABLE)).collect()
 }
 
 /// Deletes the records of a collection, its loads and its rejects, in one transaction. If `with_table` is set, drops
@@ -130,7 +111,7 @@ async fn drop_some(
         let hint = format!("remove it first: {}", command(format!("unpublish {}", model.name)));
         return Err(Error::Model { model: model.name, problem: "is derived from it".into(), hint });
     }
-    if !segments::try_lock(&transaction, oid, true).await? {
+    if !COMPACTION.of_table(oid).try_lock_in_transaction(&transaction).await? {
         return Err(Error::CompactionBusy { collection: collection.name.clone() });
     }
     let segments = segments::list(&transaction, schema, oid).await?;
@@ -141,15 +122,15 @@ async fn drop_some(
         return Err(waiting(&collection.name, segments.len()));
     }
     let table_dropped = with_table && collection.present;
+    let table = quote_name(&collection.name);
     if table_dropped {
         // Before its segments: readers lock them in the same order.
-        transaction.batch_execute(&format!("lock table {} in access exclusive mode", table(&collection.name))).await?;
+        transaction.batch_execute(&format!("lock table {table} in access exclusive mode")).await?;
     }
     if segments.len() > most {
         if table_dropped {
             // Before documents are lost: nothing else may depend on the table.
-            let sql = format!("savepoint trial; drop table {}; rollback to trial", table(&collection.name));
-            transaction.batch_execute(&sql).await?;
+            transaction.batch_execute(&format!("savepoint trial; drop table {table}; rollback to trial")).await?;
         }
         segments::drop(&transaction, schema, &segments[segments.len() - most..]).await?;
         transaction.commit().await?;
@@ -160,25 +141,15 @@ async fn drop_some(
     transaction.execute(&schema.sql("delete from {schema}.collection where table_oid = $1"), &[&oid]).await?;
     transaction.execute(&schema.sql("delete from {schema}.tombstone where table_oid = $1"), &[&oid]).await?;
     if table_dropped {
-        transaction.batch_execute(&format!("drop table {}", table(&collection.name))).await?;
+        transaction.batch_execute(&format!("drop table {table}")).await?;
     }
     transaction.commit().await?;
     Ok(Some(Dropped { table: table_dropped, loads }))
 }
 
 fn waiting(name: &CollectionName, segments: usize) -> Error {
-    Error::Refused(
-        Refusal::new(format!(
-            "documents of {name} wait in {segments} segments and would be lost, although its table stays"
-        ))
-        .hint(format!(
-            "merge them first: {}; or drop the table with them: {}",
-            command(format!("compact {name}")),
-            option("table")
-        )),
-    )
-}
-
-fn table(name: &CollectionName) -> String {
-    quote_qualified(&name.schema, &name.table)
+    let (compact, table) = (command(format!("compact {name}")), option("table"));
+    let problem =
+        format!("documents of {name} wait in {segments} segments and would be lost, although its table stays");
+    Error::refused(problem, format!("merge them first: {compact}; or drop the table with them: {table}"))
 }

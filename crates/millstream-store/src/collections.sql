@@ -1,16 +1,15 @@
 -- All collections, with what the catalog and their loads know about them.
 select
-    k.table_oid,
-    coalesce(n.nspname, k.schema_name)::text as schema_name,
-    coalesce(t.relname, k.table_name)::text as table_name,
-    k.key::text as key,
+    coalesce(n.nspname, k.schema_name)::text as schema,
+    coalesce(t.relname, k.table_name)::text as table,
+    k.key,
     case when s.segments > 0 then 'log' else k.layout end as layout,
     k.adopted,
     t.oid is not null as present,
     t.relpersistence = 'u' as unlogged,
     case when coalesce(p.rows, t.reltuples) >= 0 then coalesce(p.rows, t.reltuples)::bigint end as rows_estimate,
     case when t.oid is not null then coalesce(p.bytes, pg_total_relation_size(t.oid))::bigint end as bytes,
-    coalesce(c.checks, '[]')::text as checks,
+    coalesce(c.checks, '[]') as checks,
     s.segments,
     s.segment_bytes,
     to_char(s.waiting_since at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as waiting_since,
@@ -45,4 +44,4 @@ left join lateral (
     from {schema}.segment
     where table_oid = k.table_oid
 ) s on true
-order by 2, 3, k.created_at
+order by 1, 2, k.created_at

@@ -1,7 +1,7 @@
 //! The definition of a read model.
 
 use crate::error::Error;
-use millstream_model::{KeyRequest, Refusal};
+use millstream_model::KeyRequest;
 use serde::{Deserialize, Serialize};
 
 /// The parts of a read model, besides the key that every model has.
@@ -49,10 +49,8 @@ impl std::str::FromStr for Column {
     /// Reads `NAME:TYPE=PATH`. The path is written as in a key.
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = |problem: &str| {
-            Error::Refused(
-                Refusal::new(format!("\"{text}\" is not a column: {problem}"))
-                    .hint("write it as NAME:TYPE=PATH, as in price:numeric=offer.price"),
-            )
+            let problem = format!("\"{text}\" is not a column: {problem}");
+            Error::refused(problem, "write it as NAME:TYPE=PATH, as in price:numeric=offer.price")
         };
         let (left, path) = text.split_once('=').ok_or_else(|| wrong("it has no path"))?;
         let (name, type_name) = left.split_once(':').ok_or_else(|| wrong("it has no type"))?;

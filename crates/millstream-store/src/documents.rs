@@ -6,8 +6,8 @@ use crate::schema::Schema;
 use crate::segments;
 use millstream_model::key_bytes::key_texts;
 use millstream_model::words::command;
-use millstream_model::{KeyColumn, Refusal, put_literal};
-use millstream_pg::{quote_identifier, quote_qualified};
+use millstream_model::{KeyColumn, put_literal};
+use millstream_pg::{quote_identifier, quote_name};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
 
@@ -65,7 +65,7 @@ async fn first(
                 format!("{name} = (${n}::text)::{type_name}")
             })
             .collect();
-        let table = quote_qualified(&collection.name.schema, &collection.name.table);
+        let table = quote_name(&collection.name);
         let newest = segments::newest(schema, &table, &keys, &segments);
         let rows = format!("{newest} as newest where {}", conditions.join(" and "));
         let as_sql = |(part, ((_, column), altered)): (&String, ((&String, &KeyColumn), &Option<Altered>))| {
@@ -106,17 +106,17 @@ fn unlike_segments(collection: &Collection, column: &str, type_name: &str) -> Er
     let name = &collection.name;
     let recorded = collection.key.iter().find(|known| known.name == column);
     let recorded = recorded.map_or("another type", |column| column.key_type.sql_name());
-    Error::Refused(
-        Refusal::new(format!(
+    Error::refused(
+        format!(
             "column {column} of {name} is now of type {type_name}, and documents with keys of type {recorded} wait in \
              segments"
-        ))
-        .hint(format!(
+        ),
+        format!(
             "give it its type back: alter table {} alter column {} type {recorded}; then: {}",
-            quote_qualified(&name.schema, &name.table),
+            quote_name(name),
             quote_identifier(column),
             command(format!("compact {name}"))
-        )),
+        ),
     )
 }
 

@@ -106,6 +106,13 @@ pub enum Error {
     Failpoint(#[from] millstream_failpoint::Failed),
 }
 
+impl Error {
+    /// A request that is not done: why, and what to do instead.
+    pub(crate) fn refused(problem: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Refused(Refusal::new(problem).hint(hint))
+    }
+}
+
 impl Explained for Error {
     fn kind(&self) -> ErrorKind {
         match self {

@@ -2,15 +2,7 @@
 
 use crate::error::Error;
 use millstream_pg::advisory::FREEZE;
-use tokio_postgres::{Client, GenericClient};
-
-/// Takes the lock for freezing a collection, until the transaction ends.
-///
-/// # Errors
-/// The server's.
-pub async fn lock_freezing(client: &impl GenericClient, table_oid: u32) -> Result<(), Error> {
-    Ok(FREEZE.of(table_oid.cast_signed()).lock_in_transaction(client).await?)
-}
+use tokio_postgres::Client;
 
 /// Refuses to begin an unlogged load while its table is being frozen, or if the table has become logged since the load
 /// was planned. Call it under the lock that [`await_openings`](crate::await_openings) waits for.
@@ -18,7 +10,7 @@ pub async fn lock_freezing(client: &impl GenericClient, table_oid: u32) -> Resul
 /// # Errors
 /// [`Error::Frozen`].
 pub async fn refuse_frozen(client: &Client, table_oid: u32, collection: &str) -> Result<(), Error> {
-    let lock = FREEZE.of(table_oid.cast_signed()).sql("pg_try_advisory_xact_lock_shared");
+    let lock = FREEZE.of_table(table_oid).sql("pg_try_advisory_xact_lock_shared");
     let sql = format!("select relpersistence = 'u' and {lock} from pg_catalog.pg_class where oid = $1");
     match client.query_opt(&sql, &[&table_oid]).await? {
         Some(row) if !row.get::<_, bool>(0) => Err(Error::Frozen { collection: collection.to_owned() }),

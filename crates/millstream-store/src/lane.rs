@@ -1,11 +1,14 @@
 //! What a lane writes into our tables with each batch: its own row, and rejects.
 
+use crate::counters::each_counter;
 use crate::error::Error;
 use crate::mark::TableMark;
+use crate::schema::Schema;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use millstream_model::{Counters, Fault, Position};
+use millstream_pg::fill;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Statement};
 
@@ -24,15 +27,12 @@ pub struct RejectedDocument {
     pub whole_bytes: u64,
 }
 
-/// Updates a lane's row with its batch, see [`Advance`].
-pub const ADVANCE: &str = include_str!("lane_advance.sql");
-
 /// Takes over a lane's row and raises its epoch on a reconnect. Reads the epoch, how many batches are committed, and
 /// whether a crash emptied the table.
 pub const ATTACH: &str = include_str!("lane_attach.sql");
 
-/// Terminates the recorded backend of a lane of this run.
-pub const TERMINATE_OWN: &str = include_str!("lane_terminate_own.sql");
+/// Terminates the recorded backend of a lane of this run; of all lanes of all runs without a lane and a run.
+pub const TERMINATE: &str = include_str!("lane_terminate.sql");
 
 /// Writes a lane's row unchanged, when only a commit is needed.
 pub const TOUCH: &str = include_str!("lane_touch.sql");
@@ -76,6 +76,12 @@ const FENCED_SQLSTATE: &str = "22012";
 const NO_LOAD_SQLSTATE: &str = "23503";
 
 impl Advance<'_> {
+    /// The statement that updates a lane's row with its batch.
+    pub fn sql(schema: &Schema) -> String {
+        let added = each_counter(|n, counter| format!("{counter} = {counter} + ${}", n + 7));
+        fill!(include_str!("lane_advance.sql"), schema, added)
+    }
+
     /// Executes `lane_advance.sql`.
     ///
     /// # Errors

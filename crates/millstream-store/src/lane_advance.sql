@@ -7,17 +7,7 @@ with moved as (
         source = $4,
         byte_offset = $5,
         prefix_hash = $6,
-        read = read + $7,
-        inserted = inserted + $8,
-        updated = updated + $9,
-        unchanged = unchanged + $10,
-        superseded = superseded + $11,
-        stale = stale + $12,
-        kept = kept + $13,
-        deleted = deleted + $14,
-        appended = appended + $15,
-        rejected = rejected + $16,
-        bytes_read = bytes_read + $17,
+        {added},
         reject_bytes = reject_bytes + $18,
         outcomes = case
             when $22::bigint[] is null then outcomes

@@ -1,13 +1,16 @@
 //! The row of a load and the rows of its current run's lanes.
 
+use crate::counters::each_counter;
 use crate::error::Error;
+use crate::lane::TERMINATE;
 use crate::lock::{at_work, load_lock};
 use crate::schema::Schema;
 use millstream_model::limits::SLOTS;
 use millstream_model::words::option;
-use millstream_model::{COUNTERS, Counters, KeySpec, Position, Prefix, Refusal, SLOT_HASH_VERSION};
+use millstream_model::{Counters, KeySpec, Position, Prefix, SLOT_HASH_VERSION};
 use millstream_pg::advisory::OPEN;
-use tokio_postgres::{Client, GenericClient, Row, Transaction};
+use millstream_pg::fill;
+use tokio_postgres::{Client, GenericClient, Transaction};
 
 /// What a run is asked to load. A run resumes an unfinished load only if this is the same, except that sources may be
 /// appended and the durability may differ.
@@ -47,31 +50,6 @@ pub fn slots_of_lane(lane: u16, lanes: u16) -> std::ops::Range<usize> {
     bound(usize::from(lane))..bound(usize::from(lane) + 1)
 }
 
-/// Waits until no other session opens a load, and keeps all others from it until [`unlock_openings`] or the end of the
-/// session.
-///
-/// # Errors
-/// The server's.
-pub async fn hold_openings(client: &Client) -> Result<(), Error> {
-    Ok(OPEN.whole().lock(client).await?)
-}
-
-/// Releases what [`hold_openings`] took.
-///
-/// # Errors
-/// The server's.
-pub async fn unlock_openings(client: &Client) -> Result<(), Error> {
-    Ok(OPEN.whole().unlock(client).await?)
-}
-
-/// As [`hold_openings`], until the transaction ends.
-///
-/// # Errors
-/// The server's.
-pub async fn lock_openings(transaction: &Transaction<'_>) -> Result<(), Error> {
-    Ok(OPEN.whole().lock_in_transaction(transaction).await?)
-}
-
 /// Requires that the table still exists. Another load that created it and read nothing may have dropped it again.
 ///
 /// # Errors
@@ -81,10 +59,8 @@ pub async fn require_table(client: &Client, identity: &Identity) -> Result<(), E
     if client.query_one(sql, &[&identity.table_oid]).await?.get(0) {
         return Ok(());
     }
-    Err(Error::Refused(
-        Refusal::new(format!("the table {} was dropped while the load began", identity.collection))
-            .hint("run the same command again"),
-    ))
+    let problem = format!("the table {} was dropped while the load began", identity.collection);
+    Err(Error::refused(problem, "run the same command again"))
 }
 
 /// Waits for every session that is opening a load. A session that opens one later sees what this transaction has locked
@@ -94,17 +70,9 @@ pub async fn require_table(client: &Client, identity: &Identity) -> Result<(), E
 /// The server's.
 pub async fn await_openings(transaction: &Transaction<'_>) -> Result<(), Error> {
     // Released at once, because loads into other collections wait for this lock too.
-    let lock = OPEN.whole().sql("pg_advisory_xact_lock");
+    let lock = OPEN.sql("pg_advisory_xact_lock");
     let sql = format!("savepoint opened; select {lock}; rollback to opened; release opened");
     Ok(transaction.batch_execute(&sql).await?)
-}
-
-/// Releases a load's advisory lock.
-///
-/// # Errors
-/// The server's.
-pub async fn unlock(client: &Client, schema: &Schema, load_id: i64) -> Result<(), Error> {
-    Ok(load_lock(schema, load_id).unlock(client).await?)
 }
 
 /// Takes a load's advisory lock, which the session then holds until its end.
@@ -112,18 +80,10 @@ pub async fn unlock(client: &Client, schema: &Schema, load_id: i64) -> Result<()
 /// # Errors
 /// [`Error::LoadRunning`] while another session holds it.
 pub async fn lock(client: &impl GenericClient, schema: &Schema, load_id: i64) -> Result<(), Error> {
-    match lock_again(client, schema, load_id).await? {
+    match load_lock(schema, load_id).try_lock(client).await? {
         true => Ok(()),
         false => Err(Error::LoadRunning { load_id, backend: at_work(client, schema, load_id).await? }),
     }
-}
-
-/// Takes the lock of our own load again after its session was lost. False while another session holds it.
-///
-/// # Errors
-/// The server's.
-pub async fn lock_again(client: &impl GenericClient, schema: &Schema, load_id: i64) -> Result<bool, Error> {
-    Ok(load_lock(schema, load_id).try_lock(client).await?)
 }
 
 /// Whether this run still owns a load. While nobody held the lock, another run may have taken the load over, or the run
@@ -243,7 +203,7 @@ pub async fn insert(client: &mut Client, schema: &Schema, identity: &Identity, l
 /// # Errors
 /// The server's.
 pub async fn terminate_backends(transaction: &Transaction<'_>, schema: &Schema, load_id: i64) -> Result<(), Error> {
-    transaction.execute(&schema.sql(include_str!("lane_terminate.sql")), &[&load_id]).await?;
+    transaction.execute(&schema.sql(TERMINATE), &[&load_id, &None::<i16>, &None::<i32>]).await?;
     Ok(())
 }
 
@@ -270,12 +230,10 @@ pub async fn consolidate_lanes(transaction: &Transaction<'_>, schema: &Schema, l
     let (sources, offsets): (Vec<i32>, Vec<i64>) = floors.iter().map(|p| columns(*p)).unzip();
     let (mark, hash) = prefix.map_or((Position::default(), None), |(mark, hash)| (mark, Some(hash)));
     let (prefix_source, prefix_length) = columns(mark);
-    transaction
-        .execute(
-            &schema.sql(include_str!("load_settle.sql")),
-            &[&load_id, &sources, &offsets, &prefix_source, &prefix_length, &hash],
-        )
-        .await?;
+    let added = each_counter(|_, counter| format!("{counter} = l.{counter} + s.{counter}"));
+    let sums = each_counter(|_, counter| format!("coalesce(sum({counter}), 0)::bigint as {counter}"));
+    let settle = fill!(include_str!("load_settle.sql"), schema, added, sums);
+    transaction.execute(&settle, &[&load_id, &sources, &offsets, &prefix_source, &prefix_length, &hash]).await?;
     transaction.execute(&schema.sql("delete from {schema}.lane where load_id = $1"), &[&load_id]).await?;
     Ok(())
 }
@@ -296,29 +254,23 @@ pub async fn begin_run(
 ) -> Result<i32, Error> {
     let abandon = schema.sql(include_str!("load_give_up.sql"));
     transaction.execute(&abandon, &[&identity.table_oid, &identity.sources, &load_id]).await?;
-    transaction.execute(&schema.sql(include_str!("load_order.sql")), &[&load_id, &order]).await?;
     transaction.execute(&schema.sql(include_str!("damage_forget.sql")), &[&load_id]).await?;
     let lane_count = i16::try_from(lanes).expect("lanes are few");
     let runs_more = i32::from(resumed);
     let row = transaction
         .query_one(
             &schema.sql(include_str!("load_begin.sql")),
-            &[&load_id, &identity.sources, &lane_count, &runs_more, &identity.durability],
+            &[&load_id, &identity.sources, &lane_count, &runs_more, &identity.durability, &order],
         )
         .await?;
     let (epoch, run): (i32, i32) = (row.get(0), row.get(1));
-    for lane in 0..lanes {
-        let slots = slots_of_lane(lane, lanes);
-        let bound = |n: usize| i16::try_from(n).expect("slots are few");
-        transaction
-            .execute(
-                &schema.sql(
-                    "insert into {schema}.lane (load_id, lane, run, epoch, slot_first, slot_end) values ($1, $2, $3, $4, $5, $6)",
-                ),
-                &[&load_id, &i16::try_from(lane).expect("few"), &run, &epoch, &bound(slots.start), &bound(slots.end)],
-            )
-            .await?;
-    }
+    let bound = |n: usize| i16::try_from(n).expect("slots are few");
+    let slots = (0..lanes).map(|lane| slots_of_lane(lane, lanes));
+    let (first, end): (Vec<i16>, Vec<i16>) = slots.map(|slots| (bound(slots.start), bound(slots.end))).unzip();
+    let lanes = "insert into {schema}.lane (load_id, lane, run, epoch, slot_first, slot_end) \
+                 select $1, nth - 1, $2, $3, lane.first, lane.end \
+                 from unnest($4::smallint[], $5::smallint[]) with ordinality as lane (first, \"end\", nth)";
+    transaction.execute(&schema.sql(lanes), &[&load_id, &run, &epoch, &first, &end]).await?;
     Ok(run)
 }
 
@@ -327,22 +279,11 @@ pub async fn begin_run(
 /// # Errors
 /// [`Error::Ledger`] when a count is negative; the server's.
 pub async fn counters(client: &impl GenericClient, schema: &Schema, load_id: i64) -> Result<Counters, Error> {
-    let row = client.query_one(&counters_sql(schema), &[&load_id]).await?;
-    counters_of(&row)
-}
-
-fn counters_sql(schema: &Schema) -> String {
-    let sums: Vec<String> = COUNTERS
-        .iter()
-        .map(|c| {
-            format!("(l.{c} + coalesce((select sum(n.{c}) from {schema}.lane n where n.load_id = $1), 0))::bigint")
-        })
-        .collect();
-    format!("select {} from {schema}.load l where l.load_id = $1", sums.join(", "))
-}
-
-/// Reads the eleven counters from the first columns of a row.
-fn counters_of(row: &Row) -> Result<Counters, Error> {
+    let sums = each_counter(|_, c| {
+        format!("(l.{c} + coalesce((select sum(n.{c}) from {schema}.lane n where n.load_id = $1), 0))::bigint")
+    });
+    let row =
+        client.query_one(&format!("select {sums} from {schema}.load l where l.load_id = $1"), &[&load_id]).await?;
     let mut values = [0u64; 11];
     for (n, value) in values.iter_mut().enumerate() {
         *value = u64::try_from(row.get::<_, i64>(n)).map_err(|_| Error::Ledger("a counter is negative"))?;

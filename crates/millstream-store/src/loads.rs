@@ -4,15 +4,15 @@ use crate::error::Error;
 use crate::limits::DROP_LOCK_WAIT;
 use crate::load::await_openings;
 use crate::lock::{at_work, load_lock};
-use crate::row::optional_count;
+use crate::row;
 use crate::schema::Schema;
-use millstream_pg::fill;
-use serde::Serialize;
+use millstream_pg::{as_json, fill};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tokio_postgres::{Client, Row, Transaction};
+use tokio_postgres::{Client, Transaction};
 
 /// A load as it is listed.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct LoadSummary {
     /// The load's number.
     pub load_id: i64,
@@ -116,29 +116,7 @@ pub(crate) async fn lock_idle(transaction: &Transaction<'_>, schema: &Schema, lo
 }
 
 async fn read(client: &Client, schema: &Schema, load_id: Option<i64>, limit: u64) -> Result<Vec<LoadSummary>, Error> {
-    let sql = fill!(include_str!("loads.sql"), schema, sessions = schema.sessions());
+    let sql = as_json(&fill!(include_str!("loads.sql"), schema, sessions = schema.sessions()));
     let rows = client.query(&sql, &[&load_id, &i64::try_from(limit).unwrap_or(i64::MAX)]).await?;
-    rows.iter().map(summary).collect()
-}
-
-fn summary(row: &Row) -> Result<LoadSummary, Error> {
-    let receipt: Option<String> = row.get("receipt");
-    Ok(LoadSummary {
-        load_id: row.get("load_id"),
-        collection: row.get("collection"),
-        mode: row.get("mode"),
-        durability: row.get("durability"),
-        state: row.get("state"),
-        stop_reason: row.get("stop_reason"),
-        read: optional_count(row, "read").unwrap_or(0),
-        rejected: optional_count(row, "rejected").unwrap_or(0),
-        runs: row.get("runs"),
-        started_at: row.get("started_at"),
-        ended_at: row.get("ended_at"),
-        sources: row.get("sources"),
-        receipt: receipt
-            .map(RawValue::from_string)
-            .transpose()
-            .map_err(|_| Error::Ledger("a load's record holds a receipt that cannot be read"))?,
-    })
+    rows.iter().map(|row| row::read(row, "a load's record holds a receipt that cannot be read")).collect()
 }

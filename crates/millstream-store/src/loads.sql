@@ -19,7 +19,7 @@ select
     to_char(l.started_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as started_at,
     to_char(l.ended_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as ended_at,
     l.sources,
-    l.receipt::text as receipt
+    l.receipt
 from {schema}.load l
 cross join lateral (
     select coalesce(sum(read), 0)::bigint as read, coalesce(sum(rejected), 0)::bigint as rejected

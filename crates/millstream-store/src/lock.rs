@@ -28,8 +28,8 @@ pub fn load_lock_keys(schema: &Schema, load_id: i64) -> (i32, i32) {
     (schema.load_lock_class(), id)
 }
 
-/// The lock with those keys, [`LOAD`](millstream_pg::advisory::LOAD).
-pub(crate) fn load_lock(schema: &Schema, load_id: i64) -> LockKey {
+/// The lock with those keys, which a session takes again after the one before was lost.
+pub fn load_lock(schema: &Schema, load_id: i64) -> LockKey {
     let (class, id) = load_lock_keys(schema, load_id);
     LockKey::Two(class, id)
 }

@@ -2,22 +2,24 @@
 
 use crate::definition::Definition;
 use crate::error::Error;
+use crate::row;
 use crate::schema::Schema;
 use millstream_model::CollectionName;
 use millstream_model::words::command;
-use serde::Serialize;
-use tokio_postgres::{GenericClient, Row};
+use millstream_pg::as_json;
+use serde::{Deserialize, Serialize};
+use tokio_postgres::GenericClient;
 
 /// Prefix of the names of the triggers that record the changes of a collection.
 pub const TRIGGER_PREFIX: &str = "millstream_changed_";
 
 /// A recorded read model.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Model {
     /// Its number.
     pub model_id: i32,
     /// Second key of its advisory locks. Models of other schemas have other keys.
-    #[serde(skip)]
+    #[serde(skip_serializing)]
     pub lock_id: i32,
     /// Its name, which is the name of its view.
     pub name: CollectionName,
@@ -36,10 +38,10 @@ pub struct Model {
     /// The role that owns it; `None` if its table was dropped by hand.
     pub owner: Option<String>,
     /// Whether the session's own role owns it; false after `set role`.
-    #[serde(skip)]
+    #[serde(skip_serializing)]
     pub is_own: bool,
     /// Whether its view is there.
-    #[serde(skip)]
+    #[serde(skip_serializing)]
     pub view_present: bool,
     /// How it was last refreshed.
     pub way: Option<String>,
@@ -81,8 +83,8 @@ impl Model {
 
 /// Every model, by name.
 pub async fn list(client: &impl GenericClient, schema: &Schema) -> Result<Vec<Model>, Error> {
-    let sql = schema.sql(include_str!("models.sql"));
-    client.query(&sql, &[]).await?.iter().map(model).collect()
+    let rows = client.query(&as_json(&schema.sql(include_str!("models.sql"))), &[]).await?;
+    rows.iter().map(|row| row::read(row, "a model's record holds a definition that cannot be read")).collect()
 }
 
 /// The model of a name, `None` when there is none.
@@ -158,29 +160,4 @@ pub async fn forget(client: &impl GenericClient, schema: &Schema, model_id: i32)
 
 fn json(definition: &Definition) -> String {
     serde_json::to_string(definition).expect("texts and lists of them are JSON")
-}
-
-fn model(row: &Row) -> Result<Model, Error> {
-    let read = |text: String| {
-        let unreadable = Error::Ledger("a model's record holds a definition that cannot be read");
-        serde_json::from_str(&text).map_err(|_| unreadable)
-    };
-    Ok(Model {
-        model_id: row.get("model_id"),
-        lock_id: row.get("lock_id"),
-        name: CollectionName { schema: row.get("schema_name"), table: row.get("model_name") },
-        table_oid: row.get("table_oid"),
-        collection: row
-            .get::<_, Option<String>>("collection_schema")
-            .map(|schema| CollectionName { schema, table: row.get("collection_table") }),
-        definition: read(row.get("definition"))?,
-        wanted: row.get::<_, Option<String>>("wanted").map(read).transpose()?,
-        serving: row.get("serving"),
-        shows: row.get("shows"),
-        owner: row.get("owner"),
-        is_own: row.get("is_own"),
-        view_present: row.get("view_present"),
-        way: row.get("way"),
-        refreshed_at: row.get("refreshed_at"),
-    })
 }

@@ -2,13 +2,14 @@
 select
     m.model_id,
     pg_catalog.hashoid(m.tableoid) # m.model_id as lock_id,
-    coalesce(n.nspname::text, m.schema_name) as schema_name,
-    coalesce(v.relname::text, m.model_name) as model_name,
-    m.table_oid,
-    cn.nspname::text as collection_schema,
-    c.relname::text as collection_table,
-    m.definition::text as definition,
-    m.wanted::text as wanted,
+    pg_catalog.json_build_object(
+        'schema', coalesce(n.nspname::text, m.schema_name), 'table', coalesce(v.relname::text, m.model_name)
+    ) as name,
+    m.table_oid::bigint as table_oid,
+    case when c.oid is not null then pg_catalog.json_build_object('schema', cn.nspname, 'table', c.relname) end
+        as collection,
+    m.definition,
+    m.wanted,
     m.serving,
     m.shows::text as shows,
     v.oid is not null as view_present,
@@ -24,4 +25,4 @@ left join pg_catalog.pg_class kept
     on kept.relnamespace = ours.relnamespace and kept.relname = 'model_' || m.model_id::text
 left join pg_catalog.pg_class c on c.oid = m.table_oid
 left join pg_catalog.pg_namespace cn on cn.oid = c.relnamespace
-order by 2, 3
+order by 2

@@ -5,9 +5,9 @@ use crate::error::Error;
 use crate::limits::{COMPACTION_SEGMENTS_MAX, DROP_LOCK_WAIT};
 use crate::schema::Schema;
 use crate::segments::{self, Segment};
-use millstream_model::Refusal;
 use millstream_model::words::{command, option};
-use millstream_pg::{quote_literal, quote_qualified};
+use millstream_pg::advisory::COMPACTION;
+use millstream_pg::{quote_literal, quote_name, quote_qualified};
 use tokio_postgres::{Client, Row};
 
 /// Drops segments of tables that were dropped by hand, because nobody can read or merge them any more. It keeps
@@ -48,7 +48,7 @@ pub async fn drop_segments(client: &mut Client, schema: &Schema) -> Result<Vec<S
 async fn drop_group(client: &mut Client, schema: &Schema, table_oid: u32, group: &[Segment]) -> Result<bool, Error> {
     let transaction = client.transaction().await?;
     transaction.batch_execute(&format!("set local lock_timeout = {}", DROP_LOCK_WAIT.as_millis())).await?;
-    if !segments::try_lock(&transaction, table_oid, true).await? {
+    if !COMPACTION.of_table(table_oid).try_lock_in_transaction(&transaction).await? {
         return Ok(false);
     }
     segments::drop(&transaction, schema, group).await?;
@@ -80,12 +80,12 @@ fn kept(schema: &Schema, name: &str, rows: &[Row]) -> String {
 /// The error for dropping segments while another table has their collection's name.
 pub(crate) fn strange(schema: &Schema, collection: &Collection, segments: usize) -> Error {
     let name = &collection.name;
-    Error::Refused(
-        Refusal::new(format!(
+    Error::refused(
+        format!(
             "documents wait in {segments} segments for {name}, which has another OID than the table that they were \
              loaded for"
-        ))
-        .hint(ways(schema, &quote_qualified(&name.schema, &name.table), collection.table_oid)),
+        ),
+        ways(schema, &quote_name(name), collection.table_oid),
     )
 }
 

@@ -6,7 +6,7 @@ use crate::load::key_json;
 use crate::schema::Schema;
 use crate::segments;
 use millstream_model::words::{command, option};
-use millstream_model::{CollectionName, KeyColumn, KeySpec, Refusal};
+use millstream_model::{CollectionName, KeyColumn, KeySpec};
 use tokio_postgres::{Client, GenericClient, Transaction};
 
 /// The key of a table that a load made or adopted, `None` for any other table.
@@ -60,13 +60,10 @@ pub async fn forget_waiting(
         let table_oid: u32 = row.get(0);
         let segments = segments::list(transaction, schema, table_oid).await?.len();
         if segments > 0 {
-            return Err(Error::Refused(
-                Refusal::new(format!("{segments} segments hold documents of {name}, whose table was not restored yet"))
-                    .hint(format!(
-                        "restore the table first, or discard these documents: {}",
-                        command(format!("drop {name} {}", option("yes")))
-                    )),
-            ));
+            let drop = command(format!("drop {name} {}", option("yes")));
+            let problem = format!("{segments} segments hold documents of {name}, whose table was not restored yet");
+            let hint = format!("restore the table first, or discard these documents: {drop}");
+            return Err(Error::refused(problem, hint));
         }
         for table in ["load", "tombstone", "collection"] {
             let sql = format!("delete from {schema}.{table} where table_oid = $1");

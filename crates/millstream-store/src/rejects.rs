@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::reject_line::RejectLine;
-use crate::row::optional_count;
+use crate::row::count as counted;
 use crate::schema::Schema;
 use futures_util::TryStreamExt;
 use serde::Serialize;
@@ -19,7 +19,7 @@ pub struct RejectFilter {
     /// Only those with this reason's code.
     pub reason: Option<String>,
     /// Only those rejected more than this many seconds ago.
-    pub older_than_seconds: Option<u64>,
+    pub older_than_seconds: Option<f64>,
 }
 
 /// How many rejects a reason has.
@@ -55,13 +55,13 @@ pub async fn count(client: &Client, schema: &Schema, filter: &RejectFilter) -> R
          group by r.reason order by count desc, r.reason",
         matching(schema)
     );
-    let rows = client.query(&sql, &parameters(filter, &seconds(filter))).await?;
+    let rows = client.query(&sql, &parameters(filter)).await?;
     Ok(rows
         .iter()
         .map(|row| ReasonCount {
             reason: row.get("reason"),
-            count: optional_count(row, "count").unwrap_or(0),
-            bytes: optional_count(row, "bytes").unwrap_or(0),
+            count: counted(row, "count"),
+            bytes: counted(row, "bytes"),
         })
         .collect())
 }
@@ -81,8 +81,7 @@ pub async fn each<E: From<Error>>(
         matching(schema)
     );
     let limit = limit.map(|n| i64::try_from(n).unwrap_or(i64::MAX));
-    let seconds = seconds(filter);
-    let mut values = parameters(filter, &seconds);
+    let mut values = parameters(filter);
     values.push(&limit);
     let rows = client.query_raw(&sql, values).await.map_err(Error::from)?;
     let mut rows = std::pin::pin!(rows);
@@ -99,29 +98,25 @@ pub async fn clear(client: &Client, schema: &Schema, filter: &RejectFilter) -> R
          (select r.load_id, r.source, r.byte_offset {})",
         matching(schema)
     );
-    Ok(client.execute(&sql, &parameters(filter, &seconds(filter))).await?)
-}
-
-fn seconds(filter: &RejectFilter) -> Option<f64> {
-    filter.older_than_seconds.map(|seconds| seconds as f64)
+    Ok(client.execute(&sql, &parameters(filter)).await?)
 }
 
 /// The parameters of [`matching`].
-fn parameters<'a>(filter: &'a RejectFilter, seconds: &'a Option<f64>) -> Vec<&'a (dyn ToSql + Sync)> {
-    vec![&filter.table_oid, &filter.load_id, &filter.reason, seconds]
+fn parameters(filter: &RejectFilter) -> Vec<&(dyn ToSql + Sync)> {
+    vec![&filter.table_oid, &filter.load_id, &filter.reason, &filter.older_than_seconds]
 }
 
 fn record(row: &Row) -> RejectRecord {
     let line = RejectLine {
         load_id: row.get("load_id"),
         source: row.get("source"),
-        byte_offset: optional_count(row, "byte_offset").unwrap_or(0),
-        line: optional_count(row, "line").unwrap_or(0),
+        byte_offset: counted(row, "byte_offset"),
+        line: counted(row, "line"),
         reason: row.get("reason"),
         detail: row.get("detail"),
         document: row.get("document"),
         document_base64: row.get("document_base64"),
-        bytes: optional_count(row, "bytes").unwrap_or(0),
+        bytes: counted(row, "bytes"),
         truncated: row.get("truncated"),
     };
     RejectRecord { line, rejected_at: row.get("rejected_at") }

@@ -9,7 +9,6 @@ use crate::load::{Identity, consolidate_lanes, record_end};
 use crate::loads::lock_idle;
 use crate::recorded_mode::compares_versions;
 use crate::schema::Schema;
-use millstream_model::Refusal;
 use millstream_model::words::option;
 use millstream_pg::Poll;
 use millstream_pg::fill;
@@ -79,21 +78,18 @@ pub async fn refuse_unchecked_deletes(
     }
     let others = runs(client, schema, identity.table_oid).await?;
     let mut others = others.iter().filter(|run| run.at_work && Some(run.load_id) != own);
-    match others.find(|run| compares_versions(&run.mode) == (true, !deletes)) {
-        None => Ok(()),
-        Some(run) if deletes => Err(Error::Refused(
-            Refusal::new(format!(
-                "load {} runs in mode newest without {}, and does not check for what this load deletes",
-                run.load_id,
-                option("delete-when")
-            ))
-            .hint("wait until it has ended; only the first load that deletes must wait"),
-        )),
-        Some(run) => Err(Error::Refused(
-            Refusal::new(format!("load {} began at the same time, and deletes documents", run.load_id))
-                .hint("run the same command again"),
-        )),
-    }
+    let found = others.find(|run| compares_versions(&run.mode) == (true, !deletes));
+    let Some(UnfinishedRun { load_id, .. }) = found else { return Ok(()) };
+    Err(if deletes {
+        let without = option("delete-when");
+        let problem = format!(
+            "load {load_id} runs in mode newest without {without}, and does not check for what this load deletes"
+        );
+        Error::refused(problem, "wait until it has ended; only the first load that deletes must wait")
+    } else {
+        let problem = format!("load {load_id} began at the same time, and deletes documents");
+        Error::refused(problem, "run the same command again")
+    })
 }
 
 /// Closes a run that has lost its sessions, so that it commits nothing if it reconnects. What is written from now on

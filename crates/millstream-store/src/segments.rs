@@ -3,11 +3,11 @@
 use crate::collection::Collection;
 use crate::error::Error;
 use crate::limits::SEGMENT_HOLD_TRIES_MAX;
+use crate::row::count as counted;
 use crate::schema::Schema;
+use millstream_model::CollectionName;
 use millstream_model::words::command;
-use millstream_model::{CollectionName, Refusal};
-use millstream_pg::advisory::COMPACTION;
-use millstream_pg::{ErrorKind, Explained, quote_identifier, quote_qualified};
+use millstream_pg::{ErrorKind, Explained, quote_identifier, quote_name};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, GenericClient, Row};
 
@@ -112,7 +112,7 @@ async fn hold_in_transaction(
     let lockable = "select coalesce(relkind in ('r', 'p') and pg_catalog.has_table_privilege(oid, 'select'), false)
                     from pg_catalog.pg_class where oid = $1";
     let lockable = client.query_opt(lockable, &[&table_oid]).await?.is_some_and(|row| row.get(0));
-    let locked = if lockable { lock_in_share(&[quote_qualified(&name.schema, &name.table)]) } else { String::new() };
+    let locked = if lockable { lock_in_share(&[quote_name(name)]) } else { String::new() };
     client.batch_execute(&format!("begin isolation level repeatable read{locked}")).await?;
     let mut segments = list(client, schema, table_oid).await?;
     if segments.is_empty() {
@@ -121,7 +121,7 @@ async fn hold_in_transaction(
     }
     refuse_row_security(client, table_oid, name).await?;
     for _ in 0..SEGMENT_HOLD_TRIES_MAX {
-        let mut tables = vec![quote_qualified(&name.schema, &name.table)];
+        let mut tables = vec![quote_name(name)];
         tables.extend(segments.iter().map(|segment| segment.table(schema)));
         let locked = format!("rollback; begin isolation level repeatable read{}", lock_in_share(&tables));
         match client.batch_execute(&locked).await {
@@ -157,10 +157,8 @@ async fn refuse_row_security(client: &Client, table_oid: u32, name: &CollectionN
     if !client.query_one(active, &[&table_oid]).await?.get::<_, bool>(0) {
         return Ok(());
     }
-    Err(Error::Refused(
-        Refusal::new(format!("documents of {name} wait in segments, to which its row-level security does not apply"))
-            .hint(format!("have them merged: {}", command(format!("compact {name}")))),
-    ))
+    let problem = format!("documents of {name} wait in segments, to which its row-level security does not apply");
+    Err(Error::refused(problem, format!("have them merged: {}", command(format!("compact {name}")))))
 }
 
 /// What to do if a role may read the list of segments, but not all segments.
@@ -168,10 +166,9 @@ fn unreadable(error: Error, schema: &Schema, name: &CollectionName) -> Error {
     if error.kind() != ErrorKind::Rights {
         return error;
     }
-    Error::Refused(Refusal::new(format!("documents of {name} wait in segments, and {error}")).hint(format!(
-        "have them merged: {}; or: grant select on all tables in schema {schema} to this role",
-        command(format!("compact {name}"))
-    )))
+    let compact = command(format!("compact {name}"));
+    let hint = format!("have them merged: {compact}; or: grant select on all tables in schema {schema} to this role");
+    Error::refused(format!("documents of {name} wait in segments, and {error}"), hint)
 }
 
 /// What to do if the server has no room for the locks of so many segments. A compaction works all the same: it locks
@@ -184,9 +181,7 @@ pub fn crowded(error: Error) -> Error {
                  server",
                 command("compact")
             );
-            Error::Refused(
-                Refusal::new(format!("the segments of the collection cannot all be locked: {full}")).hint(hint),
-            )
+            Error::refused(format!("the segments of the collection cannot all be locked: {full}"), hint)
         }
         other => other,
     }
@@ -223,20 +218,6 @@ pub fn appended(schema: &Schema, keys: &str, doc: &str, segments: &[Segment]) ->
         )
     });
     rows.collect::<Vec<_>>().join(" union all ")
-}
-
-/// Tries to lock out compactions of a table, until the session ends, or with `transaction` until the transaction ends.
-pub async fn try_lock(client: &impl GenericClient, table_oid: u32, transaction: bool) -> Result<bool, Error> {
-    let lock = COMPACTION.of(table_oid.cast_signed());
-    Ok(if transaction { lock.try_lock_in_transaction(client).await? } else { lock.try_lock(client).await? })
-}
-
-/// Lets others compact a table that this session has locked.
-///
-/// # Errors
-/// The server's.
-pub async fn unlock(client: &impl GenericClient, table_oid: u32) -> Result<(), Error> {
-    Ok(COMPACTION.of(table_oid.cast_signed()).unlock(client).await?)
 }
 
 /// Drops the tables of segments and deletes their records.
@@ -278,13 +259,13 @@ pub async fn require_own(client: &Client, schema: &Schema, collection: &Collecti
     let compact = command(format!("compact {name}"));
     match owners.as_slice() {
         [] => Ok(()),
-        [owner] => Err(Error::Refused(
-            Refusal::new(format!("segments of {name} belong to role {owner}, and only that role may drop them"))
-                .hint(format!("{compact} as {owner}, or: grant {} to this role", quote_identifier(owner))),
+        [owner] => Err(Error::refused(
+            format!("segments of {name} belong to role {owner}, and only that role may drop them"),
+            format!("{compact} as {owner}, or: grant {} to this role", quote_identifier(owner)),
         )),
-        several => Err(Error::Refused(
-            Refusal::new(format!("segments of {name} belong to several roles: {}", several.join(", ")))
-                .hint(format!("{compact} as a role that is granted all of them")),
+        several => Err(Error::refused(
+            format!("segments of {name} belong to several roles: {}", several.join(", ")),
+            format!("{compact} as a role that is granted all of them"),
         )),
     }
 }
@@ -295,13 +276,12 @@ pub fn key_names(collection: &Collection) -> Vec<String> {
 }
 
 pub(crate) fn segment(row: &Row) -> Segment {
-    let count = |column: &str| u64::try_from(row.get::<_, i64>(column)).unwrap_or(0);
     let compaction = row.get::<_, Option<i64>>("compaction").zip(row.get("bounds"));
     Segment {
         segment_id: row.get("segment_id"),
         run_order: row.get("run_order"),
-        documents: count("documents"),
-        bytes: count("bytes"),
+        documents: counted(row, "documents"),
+        bytes: counted(row, "bytes"),
         compaction,
     }
 }

@@ -3,6 +3,7 @@
 use crate::binding::{Bound, State};
 use crate::error::Error;
 use crate::schema::{DISTINCT_WALK, SCHEMA_VERSION, Schema};
+use millstream_pg::advisory::SCHEMA;
 use millstream_pg::{quote_literal, template};
 use tokio_postgres::Client;
 
@@ -53,7 +54,7 @@ impl Schema {
     /// Runs the missing steps. Only one session at a time does so.
     async fn make(&self, client: &mut Client) -> Result<(), Error> {
         let transaction = client.transaction().await?;
-        self.lock_making(&transaction).await?;
+        SCHEMA.lock_in_transaction(&transaction).await?;
         let found = self.version(transaction.client()).await?;
         for step in &STEPS[usize::try_from(found.unwrap_or(0)).unwrap_or(0).min(STEPS.len())..] {
             let names = ["schema", "schema_literal", "distinct_walk"];

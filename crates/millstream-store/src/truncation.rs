@@ -6,13 +6,13 @@
 //! does not bring them back.
 
 use crate::error::Error;
-use crate::load::lock_openings;
 use crate::loads::lock_idle;
 use crate::mark::TableMark;
 use crate::schema::Schema;
 use crate::unlogged::{any_row, void};
 use millstream_model::words::{command, set};
-use millstream_pg::quote_qualified;
+use millstream_pg::advisory::OPEN;
+use millstream_pg::quote_name;
 use tokio_postgres::{Client, GenericClient, Row, Transaction};
 
 /// What happened to the rows of a table.
@@ -32,8 +32,8 @@ pub enum Rows {
     Emptied,
 }
 
-/// The recorded reason why a load starts over.
-const WHY: &str = "the table was emptied";
+/// The recorded reason why a load starts over whose table was truncated.
+pub const EMPTIED: &str = "the table was emptied";
 
 /// What happened to the rows of a table since it had these files.
 ///
@@ -52,7 +52,7 @@ pub async fn rows_since(client: &impl GenericClient, files: &str, now: &TableMar
     if replaced.is_empty() {
         return Ok(Rows::Same);
     }
-    if !any_row(client, &quote_qualified(&now.name.schema, &now.name.table)).await? {
+    if !any_row(client, &quote_name(&now.name)).await? {
         return Ok(Rows::Emptied);
     }
     for row in client.query(include_str!("truncation_partitions.sql"), &[&replaced, &now.oid]).await? {
@@ -102,7 +102,7 @@ pub async fn record_empty(
     mark: &TableMark,
     load_id: Option<i64>,
 ) -> Result<(), Error> {
-    if any_row(client, &quote_qualified(&mark.name.schema, &mark.name.table)).await? {
+    if any_row(client, &quote_name(&mark.name)).await? {
         return Ok(());
     }
     let sql = "update {schema}.collection set files = '' where table_oid = $1 and not exists ( \
@@ -146,7 +146,7 @@ pub async fn start_over<'a>(
     key: impl IntoIterator<Item = &'a str>,
 ) -> Result<Option<Found>, Error> {
     let transaction = client.transaction().await?;
-    lock_openings(&transaction).await?;
+    OPEN.lock_in_transaction(&transaction).await?;
     let Some(mark) = TableMark::read(&transaction, table_oid, key).await? else { return Ok(None) };
     let recorded = schema.sql("select files from {schema}.collection where table_oid = $1");
     let recorded = transaction.query_opt(&recorded, &[&mark.oid]).await?;
@@ -155,7 +155,7 @@ pub async fn start_over<'a>(
         Some(files) => rows_since(&transaction, files, &mark).await?,
         None => Rows::Same,
     };
-    let name = quote_qualified(&mark.name.schema, &mark.name.table);
+    let name = quote_name(&mark.name);
     let warning = match &rows {
         Rows::Same => deleted(&transaction, schema, &mark).await?,
         Rows::Rewritten { .. } => Some(rewritten(&mark)),
@@ -172,7 +172,7 @@ pub async fn start_over<'a>(
 }
 
 /// Resets what is recorded of documents that were truncated: of all of the table, or of a partition. Returns a sentence to
-/// print. Call it under the lock of [`lock_openings`]. If a running load has found the TRUNCATE, take that lock before
+/// print. Call it under the lock [`OPEN`]. If a running load has found the TRUNCATE, take that lock before
 /// the one of the load's own row.
 ///
 /// # Errors
@@ -236,7 +236,7 @@ async fn reset(
         mark_emptied(transaction, schema, load_id, Some(partition.unwrap_or_default())).await?;
         return Ok(Reset::Marked);
     }
-    void(transaction, schema, load_id, WHY).await?;
+    void(transaction, schema, load_id, EMPTIED).await?;
     if finished {
         // The same command begins a new load, and so does any other with its sources.
         let give_up = schema.sql("update {schema}.load set resumable = false where load_id = $1");
@@ -260,14 +260,6 @@ pub async fn mark_emptied(
     Ok(())
 }
 
-/// Resets a load to its beginning, because its table was truncated.
-///
-/// # Errors
-/// The server's.
-pub async fn void_emptied(transaction: &Transaction<'_>, schema: &Schema, load_id: i64) -> Result<(), Error> {
-    void(transaction, schema, load_id, WHY).await
-}
-
 fn emptied(partition: Option<&str>, over: &[String], lacking: &[String], forgotten: u64) -> String {
     let what = partition.map_or_else(|| "the table".to_owned(), |partition| format!("partition {partition}"));
     let mut effects = Vec::new();
@@ -276,10 +268,9 @@ fn emptied(partition: Option<&str>, over: &[String], lacking: &[String], forgott
         [load] => effects.push(format!("load {load} starts over")),
         loads => effects.push(format!("loads {} start over", loads.join(", "))),
     }
-    match lacking {
-        [] => {}
-        [load] => effects.push(format!("what load {load} added up there is missing")),
-        loads => effects.push(format!("what loads {} added up there is missing", loads.join(", "))),
+    if !lacking.is_empty() {
+        let loads = if lacking.len() == 1 { "load" } else { "loads" };
+        effects.push(format!("what {loads} {} added up there is missing", lacking.join(", ")));
     }
     if forgotten > 0 {
         effects.push(format!("{forgotten} remembered deletes are forgotten"));
@@ -300,7 +291,7 @@ pub fn rewritten(mark: &TableMark) -> String {
 
 /// A hint if the rows that an unfinished load stored were deleted.
 async fn deleted(client: &impl GenericClient, schema: &Schema, mark: &TableMark) -> Result<Option<String>, Error> {
-    if any_row(client, &quote_qualified(&mark.name.schema, &mark.name.table)).await? {
+    if any_row(client, &quote_name(&mark.name)).await? {
         return Ok(None);
     }
     let loads = loads(client, schema, mark).await?;

@@ -4,8 +4,10 @@
 //! unlogged collection has a marker row in an unlogged table of ours. If the marker row is gone, so are the documents,
 //! and the rest of the load's record is void.
 
+use crate::counters::each_counter;
 use crate::error::Error;
 use crate::schema::Schema;
+use millstream_pg::fill;
 use tokio_postgres::{GenericClient, Transaction};
 
 /// How many documents a crash took from the load, `None` if it took nothing. `unlogged` says whether the table is to be
@@ -59,7 +61,8 @@ pub const CRASHED: &str = "a crash of the server emptied the collection";
 
 /// Resets the load to its beginning, and records why.
 pub async fn void(transaction: &Transaction<'_>, schema: &Schema, load_id: i64, why: &str) -> Result<(), Error> {
-    transaction.execute(&schema.sql(include_str!("unlogged_void.sql")), &[&load_id, &why]).await?;
+    let counters = each_counter(|_, counter| format!("{counter} = 0"));
+    transaction.execute(&fill!(include_str!("unlogged_void.sql"), schema, counters), &[&load_id, &why]).await?;
     Ok(())
 }
 

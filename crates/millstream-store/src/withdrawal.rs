@@ -2,9 +2,10 @@
 
 use crate::error::Error;
 use crate::limits::DROP_LOCK_WAIT;
-use crate::load::{consolidate_lanes, lock_openings, terminate_backends};
+use crate::load::{consolidate_lanes, terminate_backends};
 use crate::schema::Schema;
 use crate::unlogged::any_row;
+use millstream_pg::advisory::OPEN;
 use tokio_postgres::{Client, Transaction};
 
 /// Removes the record of a load that ended before it read a document, and the table `made` by this run if nobody else
@@ -21,7 +22,7 @@ pub async fn withdraw(
     let transaction = client.transaction().await?;
     transaction.batch_execute(&format!("set local lock_timeout = {}", DROP_LOCK_WAIT.as_millis())).await?;
     // While we hold this lock, no load is recorded. A load that found the table checks under this lock that it exists.
-    lock_openings(&transaction).await?;
+    OPEN.lock_in_transaction(&transaction).await?;
     if let Some(load_id) = load_id {
         delete_unread(&transaction, schema, load_id).await?;
     }

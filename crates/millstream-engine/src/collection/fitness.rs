@@ -315,7 +315,7 @@ fn warnings(table: &Table) -> Vec<String> {
         let each = if trigger.row { "every document" } else { "every batch" };
         warnings.push(format!("trigger {} runs for {each}; what it refuses or drops becomes a reject", trigger.name));
     }
-    for (name, _) in &table.foreign_keys {
+    for name in &table.foreign_keys {
         warnings.push(format!("constraint {name} may refuse documents, which become rejects"));
     }
     for unique in &table.other_unique {

@@ -1,6 +1,6 @@
 //! Merges one range of keys of a group of segments into the table, in one transaction.
 
-use super::{range, session};
+use super::{range, refresh_session};
 use crate::error::Error;
 use crate::limits::COMPACTION_MEMORY_MIB;
 use millstream_failpoint as failpoint;
@@ -125,7 +125,7 @@ impl Merge {
     }
 
     async fn attempt(&self, db: &ConnInfo, fit: &Fit, range: usize, empty: bool) -> Result<u64, Error> {
-        let settings = session("millstream compact")
+        let settings = refresh_session("millstream compact")
             .with_plans_by_key()
             .with("work_mem", &format!("{COMPACTION_MEMORY_MIB}MB"))
             .with("max_parallel_workers_per_gather", "0");

@@ -11,6 +11,7 @@ use crate::limits::{
 use merge::{Fit, Merge, is_out_of_memory};
 use millstream_failpoint as failpoint;
 use millstream_model::{CollectionName, Refusal};
+use millstream_pg::advisory::COMPACTION;
 use millstream_pg::{ConnInfo, Failures, Poll, SessionSettings};
 use millstream_store::collections::Collection;
 use millstream_store::limits::{COMPACTION_SEGMENTS_MAX, DROP_LOCK_WAIT, LOAD_LOCK_POLL, LOST_RUN_WAIT};
@@ -81,7 +82,7 @@ async fn compact_once(
     workers: Option<usize>,
     done: &mut Compacted,
 ) -> Result<(), Error> {
-    let mut connection = millstream_pg::connect(db, &session("millstream compact")).await?;
+    let mut connection = millstream_pg::connect(db, &refresh_session("millstream compact")).await?;
     connection.require_writable()?;
     let client = &mut connection.client;
     let table_oid = collection.table_oid;
@@ -128,7 +129,7 @@ async fn compact_once(
         done.waits_for = oldest.filter(|run| newest.run_order > run.run_order).map(|run| run.load_id);
     }
     // The server would release it when it notices the end of the session, which may be after our caller's next command.
-    Ok(segments::unlock(client, table_oid).await?)
+    Ok(COMPACTION.of_table(table_oid).unlock(client).await?)
 }
 
 /// What a compaction in one session merges, and where.
@@ -172,14 +173,15 @@ fn crowded(error: Error, name: &CollectionName) -> Error {
     ))
 }
 
-fn session(name: &str) -> SessionSettings {
+/// Settings of a session that compacts or refreshes. It may be idle in its transaction during a build.
+pub fn refresh_session(name: &str) -> SessionSettings {
     REFRESH_SETTINGS.iter().fold(SessionSettings::named(name), |session, (name, value)| session.with(name, value))
 }
 
 /// Locks out other compactions of the collection until the session ends.
 async fn lock(client: &Client, collection: &Collection) -> Result<(), Error> {
-    let poll = Poll::new(LOAD_LOCK_POLL, COMPACTION_LOCK_WAIT);
-    while !segments::try_lock(client, collection.table_oid, false).await? {
+    let (lock, poll) = (COMPACTION.of_table(collection.table_oid), Poll::new(LOAD_LOCK_POLL, COMPACTION_LOCK_WAIT));
+    while !lock.try_lock(client).await? {
         if !poll.again().await {
             return Err(millstream_store::Error::CompactionBusy { collection: collection.name.clone() }.into());
         }

@@ -297,7 +297,7 @@ async fn attach<M: OnConnection>(setup: &mut LaneSetup, again: bool) -> Result<(
     let (load_id, lane) = (setup.load_id, i16::try_from(setup.lane).expect("lanes are few"));
     let sql = |template| setup.target.schema.sql(template);
     if again {
-        client.execute(&sql(lane::TERMINATE_OWN), &[&load_id, &lane, &setup.run]).await?;
+        client.execute(&sql(lane::TERMINATE), &[&load_id, &lane, &setup.run]).await?;
     }
     let row = client
         .query_opt(&sql(lane::ATTACH), &[&load_id, &lane, &setup.run, &i32::from(again)])
@@ -311,7 +311,7 @@ async fn attach<M: OnConnection>(setup: &mut LaneSetup, again: bool) -> Result<(
     if again && let Some(Harmless { mark, .. }) = setup.look_at_table(client).await? {
         setup.table.mark = mark;
     }
-    let (advance, reject) = (sql(lane::ADVANCE), sql(lane::INSERT_REJECTS));
+    let (advance, reject) = (Advance::sql(&setup.target.schema), sql(lane::INSERT_REJECTS));
     let prepared = async { Ok(tokio::try_join!(client.prepare(&advance), client.prepare(&reject))?) };
     let made = tokio::try_join!(M::make(setup, client), prepared);
     if made.as_ref().is_err_and(|error: &Error| !may_pass(error.kind())) {

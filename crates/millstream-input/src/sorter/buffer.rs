@@ -1,6 +1,6 @@
 //! Records in memory, sorted by key before they go to disk.
 
-use super::record::Header;
+use super::record::{Header, header, lengths};
 
 /// Records back to back as they are written to disk, and their order.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Buffer {
     /// Whether a record with so many bytes of key and body fits. An empty buffer takes any.
     pub(super) fn has_room(&self, bytes: usize) -> bool {
         let used = self.bytes.len() + size_of_val(self.order.as_slice());
-        self.order.is_empty() || used + Header::BYTES + bytes + size_of::<Entry>() <= self.bytes_max
+        self.order.is_empty() || used + size_of::<Header>() + bytes + size_of::<Entry>() <= self.bytes_max
     }
 
     /// Appends a record whose body is given in parts.
@@ -41,8 +41,8 @@ impl Buffer {
         let n = key.len().min(8);
         head[..n].copy_from_slice(&key[..n]);
         self.order.push(Entry { prefix: u64::from_be_bytes(head), start: self.bytes.len() as u64 });
-        let header = Header::new(key.len(), body.iter().map(|part| part.len()).sum());
-        self.bytes.extend_from_slice(&header.to_bytes());
+        let header = header(key.len(), body.iter().map(|part| part.len()).sum());
+        self.bytes.extend_from_slice(&header);
         self.bytes.extend_from_slice(key);
         body.iter().for_each(|part| self.bytes.extend_from_slice(part));
     }
@@ -66,7 +66,7 @@ impl Buffer {
         self.order.iter().map(|entry| {
             let (key, body) = split(&self.bytes, *entry);
             let start = index(entry.start);
-            &self.bytes[start..start + Header::BYTES + key.len() + body.len()]
+            &self.bytes[start..start + size_of::<Header>() + key.len() + body.len()]
         })
     }
 
@@ -80,8 +80,8 @@ impl Buffer {
 
 fn split(bytes: &[u8], entry: Entry) -> (&[u8], &[u8]) {
     let (header, rest) = bytes[index(entry.start)..].split_first_chunk().expect("a record begins with its header");
-    let header = Header::from_bytes(*header);
-    rest[..header.key_bytes + header.body_bytes].split_at(header.key_bytes)
+    let (key_bytes, body_bytes) = lengths(*header);
+    rest[..key_bytes + body_bytes].split_at(key_bytes)
 }
 
 fn index(start: u64) -> usize {

@@ -112,8 +112,8 @@ impl Sorter {
         let mut writer = RunWriter::create(&self.directory)?;
         let mut record = SortRecord::default();
         while merge.next(&mut record)? {
-            let header = record::Header::new(record.key.len(), record.body.len());
-            writer.write(&[&header.to_bytes(), &record.key, &record.body])?;
+            let header = record::header(record.key.len(), record.body.len());
+            writer.write(&[&header, &record.key, &record.body])?;
         }
         self.runs.push(Leveled { run: writer.finish()?, level });
         Ok(())

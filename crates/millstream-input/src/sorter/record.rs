@@ -10,29 +10,19 @@ pub struct SortRecord {
 }
 
 /// What stands before key and body, in memory and on disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Header {
-    pub(super) key_bytes: usize,
-    pub(super) body_bytes: usize,
+pub(super) type Header = [u8; 8];
+
+/// What stands before a key and a body of these lengths.
+pub(super) fn header(key_bytes: usize, body_bytes: usize) -> Header {
+    let length = |bytes: usize| u32::try_from(bytes).expect("a record has less than 4 GiB").to_le_bytes();
+    let ([a, b, c, d], [e, f, g, h]) = (length(key_bytes), length(body_bytes));
+    [a, b, c, d, e, f, g, h]
 }
 
-impl Header {
-    pub(super) const BYTES: usize = 8;
-
-    pub(super) fn new(key_bytes: usize, body_bytes: usize) -> Self {
-        Self { key_bytes, body_bytes }
-    }
-
-    pub(super) fn to_bytes(self) -> [u8; Self::BYTES] {
-        let length = |bytes: usize| u32::try_from(bytes).expect("a record has less than 4 GiB").to_le_bytes();
-        let ([a, b, c, d], [e, f, g, h]) = (length(self.key_bytes), length(self.body_bytes));
-        [a, b, c, d, e, f, g, h]
-    }
-
-    pub(super) fn from_bytes([a, b, c, d, e, f, g, h]: [u8; Self::BYTES]) -> Self {
-        let length = |bytes| u32::from_le_bytes(bytes) as usize;
-        Self { key_bytes: length([a, b, c, d]), body_bytes: length([e, f, g, h]) }
-    }
+/// The lengths of the key and of the body behind a header.
+pub(super) fn lengths([a, b, c, d, e, f, g, h]: Header) -> (usize, usize) {
+    let length = |bytes| u32::from_le_bytes(bytes) as usize;
+    (length([a, b, c, d]), length([e, f, g, h]))
 }
 
 #[cfg(test)]
@@ -41,7 +31,7 @@ mod tests {
 
     #[test]
     fn headers_round_trip() {
-        let header = Header::new(1 << 20, u32::MAX as usize);
-        assert_eq!(Header::from_bytes(header.to_bytes()), header);
+        let both = (1 << 20, u32::MAX as usize);
+        assert_eq!(lengths(header(both.0, both.1)), both);
     }
 }

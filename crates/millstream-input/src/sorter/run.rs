@@ -1,6 +1,6 @@
 //! A sorted run: records on disk in the order of their keys, those of a key in the order in which they came.
 
-use super::record::{Header, SortRecord};
+use super::record::{Header, SortRecord, lengths};
 use crate::limits::RUN_BUFFER_BYTES;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
@@ -77,9 +77,9 @@ impl RunReader {
             return Ok(false);
         }
         self.records_left -= 1;
-        let mut header = [0; Header::BYTES];
+        let mut header = Header::default();
         self.file.read_exact(&mut header)?;
-        let Header { key_bytes, body_bytes } = Header::from_bytes(header);
+        let (key_bytes, body_bytes) = lengths(header);
         self.body_bytes = body_bytes;
         self.key.resize(key_bytes, 0);
         self.file.read_exact(&mut self.key)?;

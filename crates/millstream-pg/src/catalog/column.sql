@@ -9,19 +9,17 @@ with recursive base (type_oid, base_oid, modifier) as (
    where t.typtype = 'd'
 )
 select a.attname::pg_catalog.text as name,
-       a.atttypid as type_oid,
+       a.atttypid::pg_catalog.int8 as type_oid,
        pg_catalog.format_type(a.atttypid, a.atttypmod) as type_name,
-       b.base_oid as base_type_oid,
+       b.base_oid::pg_catalog.int8 as base_type_oid,
        pg_catalog.format_type(b.base_oid, case when b.base_oid = a.atttypid then a.atttypmod else b.modifier end)
          as base_type_name,
-       cn.nspname::pg_catalog.text as collation_schema,
-       co.collname::pg_catalog.text as collation_name,
+       case when co.oid is not null then pg_catalog.json_build_array(cn.nspname, co.collname) end as collation,
        coalesce(co.collisdeterministic, true) as deterministic,
        a.attnotnull as not_null,
        (a.atthasdef and a.attgenerated = '') or a.attidentity <> '' as has_default,
        a.attgenerated <> '' as generated,
-       nullif(a.attidentity::pg_catalog.text, '') as identity,
-       nullif(a.attcompression::pg_catalog.text, '') as compression
+       nullif(a.attidentity::pg_catalog.text, '') as identity
   from pg_catalog.pg_attribute a
   join base b on b.type_oid = a.atttypid
   join pg_catalog.pg_type t on t.oid = b.base_oid and t.typtype <> 'd'

@@ -20,6 +20,5 @@ with facts as (
     from pg_catalog.pg_roles r
    where r.rolname = session_user
 )
-select max, reserved, used,
-       greatest(0, least(max - reserved - used, role_free, database_free)) as free
+select greatest(0, least(max - reserved - used, role_free, database_free)) as free
   from facts

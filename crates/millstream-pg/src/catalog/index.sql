@@ -1,7 +1,5 @@
 select ic.relname::pg_catalog.text as name,
-       i.indisprimary as is_primary,
-       i.indnullsnotdistinct as nulls_not_distinct,
-       am.amname::pg_catalog.text as method,
+       i.indisprimary as primary,
        i.indisunique or i.indisexclusion as restricts,
        i.indisunique and not i.indisexclusion and i.indimmediate and i.indisvalid and i.indisready and i.indislive
          and i.indpred is null and not 0 = any (i.indkey::pg_catalog.int2[]) as inferable,
@@ -13,6 +11,5 @@ select ic.relname::pg_catalog.text as name,
        pg_catalog.pg_get_indexdef(i.indexrelid) as definition
   from pg_catalog.pg_index i
   join pg_catalog.pg_class ic on ic.oid = i.indexrelid
-  join pg_catalog.pg_am am on am.oid = ic.relam
  where i.indrelid = $1
  order by i.indisprimary desc, ic.relname

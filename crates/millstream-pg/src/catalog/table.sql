@@ -1,17 +1,16 @@
-select c.oid,
+select c.oid::pg_catalog.int8 as oid,
+       n.nspname as schema,
+       c.relname as name,
        c.relkind::pg_catalog.text as kind,
        c.relpersistence::pg_catalog.text as persistence,
-       c.relispartition as is_partition,
-       exists (select from pg_catalog.pg_inherits i where i.inhrelid = c.oid or i.inhparent = c.oid) as inherits,
        exists (select from pg_catalog.pg_inherits i where i.inhparent = c.oid) as has_children,
        pg_catalog.pg_get_userbyid(c.relowner)::pg_catalog.text as owner,
-       (select o.option_value::pg_catalog.int4 from pg_catalog.pg_options_to_table(c.reloptions) o
-         where o.option_name = 'fillfactor') as fillfactor,
-       c.reltuples as rows_estimated,
        array(select r.rulename::pg_catalog.text from pg_catalog.pg_rewrite r
               where r.ev_class = c.oid and r.rulename <> '_RETURN' order by r.rulename) as rules,
-       (select pg_catalog.count(*) from pg_catalog.pg_constraint k
-         where k.confrelid = c.oid and k.contype = 'f') as referenced_by,
+       array(select k.conname::pg_catalog.text from pg_catalog.pg_constraint k
+              where k.conrelid = c.oid and k.contype = 'c' order by k.conname) as checks,
+       array(select k.conname::pg_catalog.text from pg_catalog.pg_constraint k
+              where k.conrelid = c.oid and k.contype = 'f' order by k.conname) as foreign_keys,
        array(select pg_catalog.format('%I.%I', pn.nspname, p.relname)
                from pg_catalog.pg_partition_tree(c.oid) t
                join pg_catalog.pg_class p on p.oid = t.relid
@@ -22,16 +21,14 @@ select c.oid,
                join pg_catalog.pg_class p on p.oid = t.relid
                join pg_catalog.pg_namespace pn on pn.oid = p.relnamespace
               where c.relkind = 'p' and p.relpersistence = 'u' order by 1) as unlogged_partitions,
-       c.relrowsecurity as row_security,
-       c.relforcerowsecurity as row_security_forced,
-       pg_catalog.row_security_active(c.oid) as row_security_applies,
-       pg_catalog.has_schema_privilege(n.oid, 'usage') as may_use_schema,
-       pg_catalog.has_table_privilege(c.oid, 'select') as may_select,
-       pg_catalog.has_table_privilege(c.oid, 'insert') as may_insert,
-       pg_catalog.has_table_privilege(c.oid, 'update') as may_update,
-       pg_catalog.has_table_privilege(c.oid, 'delete') as may_delete,
-       pg_catalog.has_table_privilege(c.oid, 'truncate') as may_truncate,
-       pg_catalog.pg_has_role(c.relowner, 'usage') as may_own
+       c.relrowsecurity as enabled,
+       pg_catalog.row_security_active(c.oid) as applies,
+       pg_catalog.has_schema_privilege(n.oid, 'usage') as schema_usage,
+       pg_catalog.has_table_privilege(c.oid, 'select') as select,
+       pg_catalog.has_table_privilege(c.oid, 'insert') as insert,
+       pg_catalog.has_table_privilege(c.oid, 'update') as update,
+       pg_catalog.has_table_privilege(c.oid, 'delete') as delete,
+       pg_catalog.pg_has_role(c.relowner, 'usage') as own
   from pg_catalog.pg_class c
   join pg_catalog.pg_namespace n on n.oid = c.relnamespace
  where n.nspname = $1::pg_catalog.text

@@ -1,5 +1,10 @@
-select t.tgname::pg_catalog.text as name,
-       t.tgtype as type
+-- The bits are those of `catalog/pg_trigger.h`; `instead of` (64) exists on views only.
+select t.tgname as name,
+       t.tgtype & 1 <> 0 as row,
+       t.tgtype & 2 <> 0 as before,
+       t.tgtype & 4 <> 0 as insert,
+       t.tgtype & 8 <> 0 as delete,
+       t.tgtype & 16 <> 0 as update
   from pg_catalog.pg_trigger t
  where (t.tgrelid = $1
         -- What a partition has of its parent is listed once.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use crate::limits;
@@ -13,7 +14,7 @@ pub(super) fn read(path: &Path, warnings: &mut Vec<String>) -> Option<String> {
         warnings.push(format!("password file \"{}\" is not a plain file; it is ignored", path.display()));
         return None;
     }
-    if others_can_read(&metadata) {
+    if metadata.mode() & 0o077 != 0 {
         warnings.push(format!(
             "password file \"{0}\" can be read by group or others; it is ignored (chmod 0600 \"{0}\")",
             path.display()
@@ -59,17 +60,6 @@ fn field(line: &str) -> (String, Option<&str>) {
         }
     }
     (value, None)
-}
-
-#[cfg(unix)]
-fn others_can_read(metadata: &fs::Metadata) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    metadata.permissions().mode() & 0o077 != 0
-}
-
-#[cfg(not(unix))]
-fn others_can_read(_: &fs::Metadata) -> bool {
-    false
 }
 
 #[cfg(test)]

@@ -28,7 +28,12 @@ impl Verifier {
         check_name: bool,
         algorithms: WebPkiSupportedAlgorithms,
     ) -> Verifier {
-        let trust = roots.map(|certificates| Trust { store: super::store(&certificates), certificates });
+        let trust = roots.map(|certificates| {
+            let mut store = RootCertStore::empty();
+            // Certificates that it cannot read are left out, as in OpenSSL.
+            store.add_parsable_certificates(certificates.iter().cloned());
+            Trust { store, certificates }
+        });
         Verifier { trust, check_name, algorithms }
     }
 

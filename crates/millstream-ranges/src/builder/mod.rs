@@ -14,7 +14,6 @@ use crate::limits::{
 use crate::store::{Building, Content, FORMAT, Layout, Put, Receipt, Written, hash, write};
 use millstream_failpoint as failpoint;
 use millstream_input::{Sorted, Sorter};
-use millstream_model::Refusal;
 use millstream_model::range::Family;
 use millstream_model::words::option;
 use overlap::{Counts, Sweep};
@@ -119,10 +118,8 @@ impl Observer for Silent {
 pub fn build(request: &BuildRequest, inputs: Vec<Box<dyn Input>>, observer: &dyn Observer) -> Result<Receipt, Error> {
     let began = Instant::now();
     if request.memory_bytes < SORT_BYTES_MIN {
-        return Err(Error::Refused(
-            Refusal::new(format!("{} takes {} MiB or more", option("memory"), SORT_BYTES_MIN >> 20))
-                .hint("leave it out for the default"),
-        ));
+        let problem = format!("{} takes {} MiB or more", option("memory"), SORT_BYTES_MIN >> 20);
+        return Err(Error::refused(problem, "leave it out for the default"));
     }
     let building = Building::begin(&request.store)?;
     let names: Vec<String> = inputs.iter().map(|input| input.name().to_owned()).collect();
@@ -131,16 +128,14 @@ pub fn build(request: &BuildRequest, inputs: Vec<Box<dyn Input>>, observer: &dyn
     let failed = Error::file("write", &request.store);
     let Reads { read, rejected, unseen } = read_all(inputs, &mut sorter, request, observer)?;
     if read == rejected {
-        return Err(Error::Refused(
-            Refusal::new(format!("there is no range to store: {read} entries read, {rejected} rejected"))
-                .hint(format!("check the input and {}, {}; the store is as it was", option("format"), option("range"))),
-        ));
+        let problem = format!("there is no range to store: {read} entries read, {rejected} rejected");
+        let hint = format!("check the input and {}, {}; the store is as it was", option("format"), option("range"));
+        return Err(Error::refused(problem, hint));
     }
     if !unseen.is_empty() {
-        return Err(Error::Refused(
-            Refusal::new(format!("no entry has a member {}", unseen.join(", ")))
-                .hint(format!("correct or leave out the name in {}; the store is as it was", option("keep"))),
-        ));
+        let problem = format!("no entry has a member {}", unseen.join(", "));
+        let hint = format!("correct or leave out the name in {}; the store is as it was", option("keep"));
+        return Err(Error::refused(problem, hint));
     }
     let mut receipt = Receipt {
         format: FORMAT,

@@ -80,6 +80,8 @@ pub(crate) struct Sweep<'a> {
     counts: Counts,
 }
 
+/// A record that covers the place of the line. Its rank, which no other record has, comes first and gives the order.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Active {
     rank: Rank,
     record: RangeRecord,
@@ -260,26 +262,6 @@ impl<'a> Sweep<'a> {
         self.counts.stored[range.family as usize] += 1;
         // An error is certain; what is written is discarded.
         if self.overlaps > 0 { Ok(()) } else { put(Stored { range, members: &members }) }
-    }
-}
-
-impl PartialEq for Active {
-    fn eq(&self, other: &Self) -> bool {
-        self.rank == other.rank
-    }
-}
-
-impl Eq for Active {}
-
-impl PartialOrd for Active {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Active {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.rank.cmp(&other.rank)
     }
 }
 

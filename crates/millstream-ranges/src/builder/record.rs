@@ -4,7 +4,7 @@ use millstream_model::range::{Family, Range};
 use std::sync::Arc;
 
 /// A range with its members and its place in the input.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RangeRecord {
     pub(crate) range: Range,
     pub(crate) place: InputPosition,

@@ -6,7 +6,6 @@ use crate::diff::answers;
 use crate::error::Error;
 use crate::limits::VALUE_BYTES_MAX;
 use crate::store::Generation;
-use millstream_model::Refusal;
 use millstream_model::range::{Family, Range};
 use millstream_model::words::option;
 use mmdb_writer::ipnet::IpNet;
@@ -116,7 +115,7 @@ fn integer(number: &serde_json::Number) -> Option<Value> {
 fn refused(error: mmdb_writer::Error) -> Error {
     match error {
         mmdb_writer::Error::Io(error) => failed(error),
-        error => Error::Refused(Refusal::new(error.to_string()).hint("export fewer ranges, or as ndjson")),
+        error => Error::refused(error.to_string(), "export fewer ranges, or as ndjson"),
     }
 }
 

@@ -13,7 +13,6 @@ pub use table::{TableOptions, lateral, to_table};
 use crate::error::Error;
 use crate::store::{Found, Generation};
 use crate::value::braced;
-use millstream_model::Refusal;
 use millstream_model::range::Range;
 use millstream_model::words::command;
 use std::borrow::Cow;
@@ -62,9 +61,8 @@ impl Default for ExportOptions {
 pub fn export(generation: &Generation, name: &str, out: &mut dyn Write, options: &ExportOptions) -> Result<u64, Error> {
     let Some(export) = EXPORTS.iter().find(|export| export.name == name) else {
         let names: Vec<&str> = EXPORTS.iter().map(|export| export.name).collect();
-        return Err(Error::Refused(
-            Refusal::new(format!("there is no export {name:?}")).hint(format!("choose one of {}", names.join(", "))),
-        ));
+        let problem = format!("there is no export {name:?}");
+        return Err(Error::refused(problem, format!("choose one of {}", names.join(", "))));
     };
     let mut out = BufWriter::new(out);
     let ranges = (export.write)(generation, &mut out, options)?;
@@ -78,7 +76,7 @@ fn failed(error: io::Error) -> Error {
 
 /// A range that the format cannot hold. The value itself is not shown.
 fn unfit(range: Range, problem: &str, hint: &str) -> Error {
-    Error::Refused(Refusal::new(format!("{range}: {problem}")).hint(hint))
+    Error::refused(format!("{range}: {problem}"), hint)
 }
 
 /// The members of a range, as JSON without the braces.

@@ -5,7 +5,6 @@ use crate::diff::answers;
 use crate::error::Error;
 use crate::limits::NFT_NAME_BYTES;
 use crate::store::Generation;
-use millstream_model::Refusal;
 use millstream_model::range::{FAMILIES, Family, Range};
 use std::io::{self, Write};
 
@@ -53,10 +52,9 @@ fn table(name: &str) -> Result<&str, Error> {
     if plain && !KEYWORDS.split(' ').any(|word| word == name) {
         return Ok(name);
     }
-    Err(Error::Refused(
-        Refusal::new(format!("{name:?} is not a name for a table of nftables"))
-            .hint("use letters, digits and _, a letter first, and no word of nft such as set; set_ is possible"),
-    ))
+    let problem = format!("{name:?} is not a name for a table of nftables");
+    let hint = "use letters, digits and _, a letter first, and no word of nft such as set; set_ is possible";
+    Err(Error::refused(problem, hint))
 }
 
 /// The table with its sets. They are emptied, so that the script can be loaded again; the rest of the table stays.

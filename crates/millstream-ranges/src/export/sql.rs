@@ -5,8 +5,8 @@ use super::{Export, ExportOptions, failed, members, unfit};
 use crate::error::Error;
 use crate::jsonb;
 use crate::store::Generation;
-use millstream_model::{CollectionName, Refusal};
-use millstream_pg::{fill, quote_literal, quote_qualified};
+use millstream_model::CollectionName;
+use millstream_pg::{fill, quote_literal, quote_name};
 use std::io::{self, Write};
 
 pub(super) const EXPORT: Export = Export {
@@ -18,9 +18,9 @@ pub(super) const EXPORT: Export = Export {
 
 fn write(generation: &Generation, out: &mut dyn Write, options: &ExportOptions) -> Result<u64, Error> {
     let name: CollectionName = options.name.parse().map_err(|error: millstream_model::NameError| {
-        Error::Refused(Refusal::new(error.to_string()).hint("name the table as NAME or SCHEMA.NAME"))
+        Error::refused(error.to_string(), "name the table as NAME or SCHEMA.NAME")
     })?;
-    let table = quote_qualified(&name.schema, &name.table);
+    let table = quote_name(&name);
     begin(out, &table, &typed_columns(generation, false)?).map_err(failed)?;
     let mut ranges = 0;
     for found in generation.ranges()? {

@@ -7,9 +7,9 @@ use crate::limits::{COPY_MESSAGE_BYTES, FIELD_BYTES_MAX, LOCK_PAUSE, LOCK_TRIES,
 use crate::store::Generation;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::SinkExt;
+use millstream_model::CollectionName;
 use millstream_model::limits::IDENTIFIER_BYTES_MAX;
-use millstream_model::{CollectionName, Refusal};
-use millstream_pg::{copy, fill, quote_identifier, quote_literal, quote_qualified};
+use millstream_pg::{copy, fill, quote_identifier, quote_literal, quote_name, quote_qualified};
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use tokio_postgres::error::SqlState;
@@ -71,7 +71,7 @@ pub async fn to_table(
 /// The statement that finds the ranges of many addresses without a function. Its table `addresses` has the addresses in
 /// a column `ip`, without netmasks; `host(ip)::inet` cuts one.
 pub fn lateral(table: &CollectionName) -> String {
-    fill!(LATERAL, ranges = quote_qualified(&table.schema, &table.table))
+    fill!(LATERAL, ranges = quote_name(table))
 }
 
 /// The comment on a table with the ranges of a generation.
@@ -97,7 +97,7 @@ pub(super) fn typed_columns(generation: &Generation, has_range: bool) -> Result<
         if is_taken || name.len() > IDENTIFIER_BYTES_MAX {
             let why = if is_taken { "is the name of another column" } else { "is too long for the name of a column" };
             let hint = "build the store with another name, or without a type for it";
-            return Err(Error::Refused(Refusal::new(format!("the member {name:?} has a type, and {why}")).hint(hint)));
+            return Err(Error::refused(format!("the member {name:?} has a type, and {why}"), hint));
         }
         let (column, sql) = (quote_identifier(name), kind.sql());
         let member = quote_literal(name);
@@ -192,10 +192,10 @@ async fn lock(client: &Client, target: &str) -> Result<(), Error> {
 /// # Errors
 /// It is not for us to replace.
 async fn rights_of_old(client: &Client, table: &CollectionName) -> Result<Option<String>, Error> {
-    let target = quote_qualified(&table.schema, &table.table);
+    let target = quote_name(table);
     let row = client.query_opt(THERE, &[&table.schema, &table.table, &MADE, &target]).await.map_err(pg)?;
     let Some(row) = row else { return Ok(None) };
-    let refused = |problem: String, hint: &str| Err(Error::Refused(Refusal::new(problem).hint(hint)));
+    let refused = |problem: String, hint: &str| Err(Error::refused(problem, hint));
     if !row.get::<_, bool>("ours") {
         let problem = format!("{table} is there already, and it is not a table that Millstream exported");
         return refused(problem, "name another table, or drop this one first");
@@ -212,10 +212,8 @@ async fn schema_of_ip4r(client: &Client) -> Result<String, Error> {
                join pg_catalog.pg_namespace n on n.oid = e.extnamespace where e.extname = 'ip4r'";
     let row = client.query_opt(sql, &[]).await.map_err(pg)?;
     row.map(|row| row.get(0)).ok_or_else(|| {
-        Error::Refused(
-            Refusal::new("the extension ip4r is not installed in this database")
-                .hint("install it: create extension ip4r; or leave it out, a B-tree finds addresses, too"),
-        )
+        let problem = "the extension ip4r is not installed in this database";
+        Error::refused(problem, "install it: create extension ip4r; or leave it out, a B-tree finds addresses, too")
     })
 }
 

@@ -3,8 +3,8 @@
 use super::members::{IS_RESERVED, Member, RESERVED};
 use crate::column_type::{ColumnType, ColumnTypes};
 use crate::error::Error;
+use millstream_model::nearest;
 use millstream_model::words::{option, set};
-use millstream_model::{Refusal, nearest};
 use std::collections::HashSet;
 use std::fmt::Display;
 
@@ -169,7 +169,7 @@ impl Columns {
             names.push('…');
         }
         let problem = format!("{problem}; its {}s are {names}", self.kind);
-        Error::Refused(Refusal::new(problem).hint(format!("choose with {choice}")))
+        Error::refused(problem, format!("choose with {choice}"))
     }
 }
 
@@ -179,7 +179,7 @@ pub(super) fn check_range(range: &[String]) -> Result<(), Error> {
         return Ok(());
     }
     let problem = format!("a range is in one or two columns, and {} names {}", option("range"), range.len());
-    Err(Error::Refused(Refusal::new(problem).hint("name one column, or those of the first and the last address")))
+    Err(Error::refused(problem, "name one column, or those of the first and the last address"))
 }
 
 #[cfg(test)]

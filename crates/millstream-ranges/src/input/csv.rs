@@ -9,7 +9,6 @@ use crate::column_type::ColumnTypes;
 use crate::error::Error;
 use crate::limits::JOIN_BYTES_MAX;
 use millstream_input::Window;
-use millstream_model::Refusal;
 use millstream_model::range::{AddressReading, Range};
 use millstream_model::words::{option, set};
 use std::sync::Arc;
@@ -111,7 +110,7 @@ fn unlike_header(records: &Records, fields: usize, names: usize) -> Error {
     let problem =
         format!("{source}: line {line}: the number of fields is {fields}, and {} names {names}", option("header"));
     let hint = format!("name every column, in order, or choose another {}", option("delimiter"));
-    Error::Refused(Refusal::new(problem).hint(hint))
+    Error::refused(problem, hint)
 }
 
 /// The way out if the columns were not found because the first record is not a header.

@@ -6,7 +6,6 @@ use super::records::Records;
 use crate::column_type::{ColumnType, ColumnTypes};
 use crate::error::Error;
 use crate::limits::JOIN_ENTRY_BYTES;
-use millstream_model::Refusal;
 use millstream_model::words::set;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -131,7 +130,7 @@ impl Join {
             if bytes > most {
                 let problem = format!("{} takes more than {most} bytes of memory", columns.source);
                 let hint = format!("keep fewer of its columns: {}", set("keep", "COLUMN,.."));
-                return Err(Error::Refused(Refusal::new(problem).hint(hint)));
+                return Err(Error::refused(problem, hint));
             }
             match all.entry(fields[key].into()) {
                 Entry::Vacant(entry) => entry.insert(text.as_str().into()),

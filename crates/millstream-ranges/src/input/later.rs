@@ -3,7 +3,6 @@
 use super::{Input, InputOptions, Read, open};
 use crate::column_type::ColumnTypes;
 use crate::error::Error;
-use millstream_model::Refusal;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -32,7 +31,7 @@ pub fn refuse_repeated(paths: &[PathBuf]) -> Result<(), Error> {
         // What cannot be opened is said when it is.
         if millstream_input::stream_identity(path).is_some_and(|stream| !streams.insert(stream)) {
             let problem = format!("{} is a stream that is named twice, and it can be read only once", path.display());
-            return Err(Error::Refused(Refusal::new(problem).hint("name it once")));
+            return Err(Error::refused(problem, "name it once"));
         }
     }
     Ok(())

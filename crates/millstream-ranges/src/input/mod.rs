@@ -27,7 +27,6 @@ use crate::error::Error;
 use crate::limits::{READ_BYTES, RECOGNISED_BYTES, SHOWN_BYTES};
 use memchr::memchr;
 use millstream_input::{End, MARK, Window};
-use millstream_model::Refusal;
 use millstream_model::range::{AddressReading, Range};
 use millstream_model::words::option;
 use std::path::Path;
@@ -153,7 +152,7 @@ pub fn open(path: &Path, options: &InputOptions) -> Result<Box<dyn Input>, Error
         name => FORMATS.iter().copied().find(|format| format.name == name).ok_or_else(|| {
             let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
             let problem = format!("there is no format {name:?}");
-            Error::Refused(Refusal::new(problem).hint(format!("choose one of auto, {}", names.join(", "))))
+            Error::refused(problem, format!("choose one of auto, {}", names.join(", ")))
         })?,
     };
     (format.open)(window, options)
@@ -244,7 +243,7 @@ fn refuse_columns(name: &str, options: &InputOptions) -> Result<(), Error> {
     let Some((_, unfit, why)) = given.into_iter().find(|(is_given, ..)| *is_given) else { return Ok(()) };
     let problem = format!("{name} {why}: it is neither CSV nor TSV");
     let hint = format!("leave {} out, or say what the file is with {}", option(unfit), option("format"));
-    Err(Error::Refused(Refusal::new(problem).hint(hint)))
+    Err(Error::refused(problem, hint))
 }
 
 /// A reject of an entry, given its bytes or the beginning of them that is more than a reject shows.

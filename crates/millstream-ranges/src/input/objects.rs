@@ -5,7 +5,6 @@ use super::columns::{Columns, RangeColumns, check_range};
 use super::members::{IS_RESERVED, RESERVED, fitting, is_kept, put, unseen};
 use crate::error::Error;
 use crate::value;
-use millstream_model::Refusal;
 use millstream_model::range::{AddressReading, Range};
 use millstream_model::words::option;
 use serde::de::{MapAccess, Visitor};
@@ -39,7 +38,7 @@ impl Objects {
         check_range(&options.range)?;
         if options.keep.iter().any(|name| name == RESERVED) {
             let hint = format!("leave it out of {}; the range brings it", option("keep"));
-            return Err(Error::Refused(Refusal::new(format!("{source}: {IS_RESERVED}")).hint(hint)));
+            return Err(Error::refused(format!("{source}: {IS_RESERVED}"), hint));
         }
         Ok(Self {
             source: source.to_owned(),

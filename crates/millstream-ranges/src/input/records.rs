@@ -7,7 +7,6 @@ use crate::limits::{LINE_BYTES_MAX, SHOWN_BYTES};
 use memchr::memchr_iter;
 use millstream_input::csv::{QUOTE, Record, Seen, Separators, ends_in_return, stray};
 use millstream_input::{MARK, Window};
-use millstream_model::Refusal;
 use millstream_model::words::option;
 
 /// Records, one after the other. Empty lines are skipped, and quotation marks count at the beginning of a field. A line
@@ -76,7 +75,7 @@ impl Records {
         if !delimiter.is_ascii() || b"\"\r\n".contains(&delimiter) {
             let problem = format!("the byte {:?} cannot separate columns", char::from(delimiter));
             let hint = format!("choose another {}, such as ';'", option("delimiter"));
-            return Err(Error::Refused(Refusal::new(problem).hint(hint)));
+            return Err(Error::refused(problem, hint));
         }
         let mark = window.begin_text(None)?;
         window.skip(mark);

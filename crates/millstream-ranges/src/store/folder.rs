@@ -12,7 +12,6 @@ use super::receipt::Receipt;
 use crate::error::Error;
 use crate::limits::GENERATIONS_KEPT;
 use millstream_failpoint as failpoint;
-use millstream_model::Refusal;
 use millstream_model::words::command;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -132,7 +131,7 @@ impl Building {
         // Readers would open that file and not the store.
         if store.join(FOREIGN).exists() {
             let problem = format!("{} holds {FOREIGN}, a file of another program", store.display());
-            return Err(Error::Refused(Refusal::new(problem).hint("build the store in another directory")));
+            return Err(Error::refused(problem, "build the store in another directory"));
         }
         let missing = store.ancestors().filter(|folder| !folder.as_os_str().is_empty());
         let made: Vec<&Path> = missing.take_while(|folder| !folder.exists()).collect();

@@ -15,7 +15,6 @@ use crate::input::MmdbFile;
 use crate::value;
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithoutTls};
-use millstream_model::Refusal;
 use millstream_model::range::{FAMILIES, Family, Range, number};
 use millstream_model::words::command;
 use std::borrow::Cow;
@@ -211,7 +210,7 @@ impl Generation {
             Named::Generation(store, number) => folder::file(&store, number),
             Named::Current(store) => folder::file(&store, folder::current(&store)?),
         };
-        Ok(same_file(&self.path, &other))
+        Ok(self.path.canonicalize().is_ok_and(|path| other.canonicalize().is_ok_and(|other| other == path)))
     }
 
     /// The file.
@@ -320,15 +319,11 @@ impl Named {
                 (None, None) => Ok(Self::Foreign(file)),
                 _ => {
                     let problem = format!("{} is a file and has no generations", path.display());
-                    Err(Error::Refused(Refusal::new(problem).hint("leave the generation out")))
+                    Err(Error::refused(problem, "leave the generation out"))
                 }
             },
         }
     }
-}
-
-fn same_file(a: &Path, b: &Path) -> bool {
-    a.canonicalize().ok().is_some_and(|a| b.canonicalize().ok() == Some(a))
 }
 
 /// Size and XXH3-128 of a file.

@@ -79,7 +79,7 @@ pub async fn run(args: &RejectsArgs, output: Output) -> Result<Exit, Failure> {
         table_oid: collection.table_oid,
         load_id: args.load,
         reason: args.reason.clone(),
-        older_than_seconds: args.older_than.map(|age| age.seconds),
+        older_than_seconds: args.older_than.map(|age| age.seconds as f64),
     };
     if args.export.is_some() || args.clear {
         return take_out(args, &filter, &database, output).await;
