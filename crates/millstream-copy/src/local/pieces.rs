@@ -142,7 +142,8 @@ impl Worker<'_> {
         let Job { pace, tally, .. } = self.job;
         let Large { source, destination, is_sparse, .. } = large;
         let transfer = Transfer { source, destination, is_sparse: *is_sparse, pace, tally };
-        let moved = transfer.run(range, &mut hasher, &mut self.buffer).map_err(|ended| self.trouble(ended))?;
+        let moved = transfer.run(range, |bytes| _ = hasher.update(bytes), &mut self.buffer);
+        let moved = moved.map_err(|ended| self.trouble(ended))?;
         if moved < len {
             return Err(Trouble::Reason("it became shorter while it was read".to_owned()));
         }

@@ -346,7 +346,8 @@ impl<'a> Worker<'a> {
         let Job { pace, tally, .. } = self.job;
         let transfer = Transfer { source, destination, is_sparse, pace, tally };
         let mut hasher = Hasher::new(self.job.request.hashing());
-        let moved = transfer.run(0..size, &mut hasher, &mut self.buffer).map_err(|ended| self.trouble(ended))?;
+        let moved = transfer.run(0..size, |bytes| hasher.update(bytes), &mut self.buffer);
+        let moved = moved.map_err(|ended| self.trouble(ended))?;
         if is_sparse && moved < size {
             fs::ftruncate(destination, moved).map_err(io::Error::from).map_err(self.of_destination())?;
         }

@@ -6,7 +6,7 @@ use super::{Remote, RemoteJob};
 use crate::entry::Hash;
 use crate::error::Error;
 use crate::extra::Deletion;
-use crate::hasher::{Hasher, Hashing, Update};
+use crate::hasher::{Hasher, Hashing};
 use crate::limits::FAILURES_LISTED_MAX;
 use crate::manifest::{Reader, Sorter};
 use crate::path::{order, shown};
