@@ -462,6 +462,6 @@ fn text_of(path: &Path) -> String {
 }
 
 /// Processors of this process.
-fn cpus() -> usize {
+pub(crate) fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }

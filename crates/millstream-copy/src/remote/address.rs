@@ -1,6 +1,6 @@
 //! Where a tree lies on another machine, as rsync writes it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
@@ -107,6 +107,11 @@ fn host_of(text: &[u8]) -> Option<&[u8]> {
     let colon = first[from..].iter().position(|byte| *byte == b':')? + from;
     // A remote shell would take it for an option.
     (colon > 0 && !text.starts_with(b"-")).then_some(&text[..colon])
+}
+
+/// Parts of a script or of an argument as one. Paths may hold any bytes.
+pub(super) fn joined<const N: usize>(parts: [&dyn AsRef<OsStr>; N]) -> OsString {
+    parts.iter().map(|part| part.as_ref()).collect()
 }
 
 /// A text as POSIX shells read it, in quotes. Without zero bytes, which no argument holds.

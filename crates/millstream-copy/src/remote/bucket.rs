@@ -1,6 +1,6 @@
 //! Buckets of files, each of which one process of rsync copies.
 
-use super::address::By;
+use super::address::{By, joined};
 use super::folders::Unmade;
 use super::rsync::{Change, Line, NameList, silence};
 use super::{RemoteJob, Way};
@@ -301,12 +301,8 @@ pub(super) fn targets(job: &RemoteJob<'_>, names: &NameList) -> Vec<OsString> {
         // The folders are there already.
         return [&names.options(&job.remote.rsync)[..], &["--no-implied-dirs".into(), from, to]].concat();
     };
-    let named = |root: OsString, name: &[u8]| {
-        let mut path = root;
-        path.push(OsStr::from_bytes(name));
-        path
-    };
-    vec![named(from, &single.from), named(to, &single.to)]
+    let named = |root: &OsString, name: &[u8]| joined([root, &OsStr::from_bytes(name)]);
+    vec![named(&from, &single.from), named(&to, &single.to)]
 }
 
 /// Bytes of the files of a bucket.

@@ -1,7 +1,7 @@
 //! Deletes what a destination on another machine has and the source has not: one process of rsync, tried first.
 
-use super::address::{By, quoted_path};
-use super::rsync::Change;
+use super::address::{By, joined, quoted_path};
+use super::rsync::{Change, Repeat};
 use super::{Remote, RemoteJob};
 use crate::entry::Hash;
 use crate::error::Error;
@@ -51,13 +51,11 @@ pub(crate) fn check(delete: &Delete, remote: &Remote, tally: &Tally) -> Result<(
 
 /// The root and the trash there, without links. `None` if the root does not exist: then there is nothing to delete.
 fn canonical(remote: &Remote, host: &OsStr, trash: &Path, tally: &Tally) -> Result<Option<(PathBuf, PathBuf)>, Error> {
-    let mut script = OsString::from("(cd ");
-    script.push(quoted_path(&remote.root.path));
-    script.push(" 2>/dev/null && pwd -P); printf '\\0'; cd ");
-    script.push(quoted_path(trash.as_os_str().as_bytes()));
-    script.push(" && pwd -P; printf '\\0'");
+    let (root, trash) = (quoted_path(&remote.root.path), quoted_path(trash.as_os_str().as_bytes()));
+    let between = " 2>/dev/null && pwd -P); printf '\\0'; cd ";
+    let script = joined([&"(cd ", &root, &between, &trash, &" && pwd -P; printf '\\0'"]);
     let mut found = Vec::new();
-    remote.rsync.script(host, &script, &|_| Ok(()), tally, &mut |record| {
+    remote.rsync.script(host, &script, b"", tally, &mut |record| {
         found.push(PathBuf::from(OsStr::from_bytes(record.strip_suffix(b"\n").unwrap_or(record))));
         Ok(())
     })?;
@@ -153,13 +151,12 @@ pub(crate) fn delete(job: &RemoteJob<'_>, delete: &Delete, shown: &Hash) -> Resu
     }
     if let Some(trash) = &delete.trash {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let mut folder = OsString::from("--backup-dir=");
-        folder.push(trash.join(format!("deleted-{now}")));
-        args.extend(["--backup".into(), folder]);
+        let folder = trash.join(format!("deleted-{now}"));
+        args.extend(["--backup".into(), joined([&"--backup-dir=", &folder])]);
     }
     let mut deleted = 0;
     // Started again, it would count anew how much it may delete.
-    let ran = job.remote.rsync.run_once(&args, job.tally, &mut |line| {
+    let ran = job.remote.rsync.run_with(&args, Repeat::UntilBegun, job.tally, &mut |line| {
         deleted += u64::from(line.change == Change::Deleted);
     })?;
     if !ran.is_whole && !job.tally.is_stopped() {
@@ -189,9 +186,8 @@ fn arguments(job: &RemoteJob<'_>) -> Vec<OsString> {
     // Unfinished files of other copies are theirs.
     args.extend(["--filter", "P .millstream-copy.*"].map(OsString::from));
     for rule in rules {
-        let mut filter = OsString::from(if rule.includes { "+ " } else { "- " });
-        filter.push(OsStr::from_bytes(rule.pattern.text()));
-        args.extend(["--filter".into(), filter]);
+        let sign = if rule.includes { "+ " } else { "- " };
+        args.extend(["--filter".into(), joined([&sign, &OsStr::from_bytes(rule.pattern.text())])]);
     }
     let [from, to] = job.roots();
     if job.place.before.is_empty() {
@@ -199,8 +195,7 @@ fn arguments(job: &RemoteJob<'_>) -> Vec<OsString> {
     } else {
         // Patterns count from the folder that holds the tree.
         let named = source.as_os_str();
-        let named =
-            if source.is_relative() { [OsStr::new("./"), named].join(OsStr::new("")) } else { named.to_owned() };
+        let named = if source.is_relative() { joined([&"./", &named]) } else { named.to_owned() };
         args.extend([named, job.remote.root.parent().content()]);
     }
     args

@@ -1,6 +1,6 @@
 //! Folders of a copy between machines, those of unfinished files included.
 
-use super::address::{Address, By, quoted, quoted_path};
+use super::address::{By, joined, quoted, quoted_path};
 use super::rsync::{Change, NameList};
 use super::{RemoteJob, Way};
 use crate::counts::Counts;
@@ -91,7 +91,7 @@ pub(super) fn remove_temporary(job: &RemoteJob<'_>) -> Result<(), Error> {
         };
     }
     if let (true, By::Shell(host)) = (job.state.is_resumed, &job.remote.root.by) {
-        return job.remote.rsync.script(host, &sweeping(job), &|_| Ok(()), job.tally, &mut |_| Ok(())).map(drop);
+        return job.remote.rsync.script(host, &sweeping(job), b"", job.tally, &mut |_| Ok(())).map(drop);
     }
     let model = empty_folder()?;
     let only = [format!("--include=/{temporary}*/***"), "--exclude=*".to_owned()].map(OsString::from);
@@ -214,55 +214,37 @@ pub(crate) fn dress(job: &RemoteJob<'_>, unmade: &Unmade) -> Result<u64, Error> 
 
 /// The option that runs a script there before rsync, if a shell answers: a connection less.
 fn before_rsync(job: &RemoteJob<'_>, script: &OsStr) -> OsString {
-    let mut option = OsString::from("--rsync-path=");
-    if job.prepares_by_shell() {
-        option.push("sh -c ");
-        option.push(quoted(script.as_bytes()));
-        option.push("; ");
+    match job.prepares_by_shell() {
+        true => joined([&"--rsync-path=sh -c ", &quoted(script.as_bytes()), &"; rsync"]),
+        false => "--rsync-path=rsync".into(),
     }
-    option.push("rsync");
-    option
 }
 
 /// Makes the root, the folder that it is in if that has the source's name, and the folder of unfinished files.
 fn preparation(job: &RemoteJob<'_>) -> OsString {
     let root = &job.remote.root;
-    let mut script = OsString::new();
-    let mut push = |before: &str, folder: &Address, after: &str| {
-        script.push(before);
-        script.push(quoted_path(&folder.path));
-        script.push(after);
+    let (path, temporary) = (quoted_path(&root.path), quoted_path(&root.join(job.temporary().as_bytes()).path));
+    let above = match job.place.before.is_empty() {
+        true => OsString::new(),
+        false => joined([&"mkdir ", &quoted_path(&root.parent().path), &" 2>/dev/null; "]),
     };
-    if !job.place.before.is_empty() {
-        push("mkdir ", &root.parent(), " 2>/dev/null; ");
-    }
-    push("mkdir ", root, &format!(" 2>/dev/null && echo '{MADE}' >&2; "));
-    push("mkdir ", &root.join(job.temporary().as_bytes()), " 2>/dev/null; ");
+    let made = format!(" 2>/dev/null && echo '{MADE}' >&2; mkdir ");
     // rsync says so, too, but its last words may be lost.
-    push("[ -d ", root, &format!(" ] || echo '{NO_FOLDER}' >&2"));
-    script
+    let missing = format!(" ] || echo '{NO_FOLDER}' >&2");
+    joined([&above, &"mkdir ", &path, &made, &temporary, &" 2>/dev/null; [ -d ", &path, &missing])
 }
 
 /// Removes the folders of unfinished files.
 fn tidying(job: &RemoteJob<'_>) -> OsString {
     let root = &job.remote.root;
-    let mut script = OsString::from("rm -rf ");
-    script.push(quoted_path(&root.join(job.temporary().as_bytes()).path));
-    if job.state.is_resumed {
-        script.push("; ");
-        script.push(sweeping(job));
-    }
-    script
+    let script = joined([&"rm -rf ", &quoted_path(&root.join(job.temporary().as_bytes()).path)]);
+    if job.state.is_resumed { joined([&script, &"; ", &sweeping(job)]) } else { script }
 }
 
 /// Removes the folders of unfinished files wherever they are.
 fn sweeping(job: &RemoteJob<'_>) -> OsString {
-    let mut script = OsString::from("find ");
-    script.push(quoted_path(&job.remote.root.path));
-    script.push(" -depth -type d -name ");
-    script.push(quoted(format!("{}*", job.temporary()).as_bytes()));
-    script.push(" -exec rm -rf {} +");
-    script
+    let (root, name) = (quoted_path(&job.remote.root.path), quoted(format!("{}*", job.temporary()).as_bytes()));
+    joined([&"find ", &root, &" -depth -type d -name ", &name, &" -exec rm -rf {} +"])
 }
 
 fn args(job: &RemoteJob<'_>, names: &NameList, more: &[OsString]) -> Vec<OsString> {

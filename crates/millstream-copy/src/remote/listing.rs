@@ -151,7 +151,7 @@ impl Listing<'_> {
         let mut fields: Vec<Vec<u8>> = Vec::with_capacity(FIELDS_COUNT);
         // The root comes first.
         let mut own_device: Option<Vec<u8>> = None;
-        let ran = self.rsync.script(host, &script, &|_| Ok(()), self.tally, &mut |field| {
+        let ran = self.rsync.script(host, &script, b"", self.tally, &mut |field| {
             fields.push(field.to_vec());
             if fields.len() < FIELDS_COUNT {
                 return Ok(());

@@ -13,7 +13,7 @@ mod rsync;
 mod there;
 mod verification;
 
-use address::{Address, By, quoted_path};
+use address::{Address, By, joined, quoted_path};
 pub(crate) use deletion::{check as check_deletion, delete, find as find_extra};
 pub(crate) use folders::{Unmade, dress};
 use rsync::Rsync;
@@ -155,13 +155,7 @@ impl Remote {
     /// The other machine cannot be reached, or has no `sync`.
     pub(crate) fn sync(&self, tally: &Tally) -> Result<(), Error> {
         let By::Shell(host) = &self.root.by else { return Ok(()) };
-        let mut script = OsString::from("exec sync -f ");
-        script.push(quoted_path(&self.root.path));
-        let ran = self.rsync.script(host, &script, &|_| Ok(()), tally, &mut |_| Ok(()))?;
-        match ran.is_whole || tally.is_stopped() {
-            true => Ok(()),
-            false => Err(Error::There { said: ran.said.trim().to_owned(), hint: None }),
-        }
+        self.rsync.order(host, &joined([&"exec sync -f ", &quoted_path(&self.root.path)]), tally)
     }
 
     /// The root of the tree at both ends, as arguments of rsync: the source first.
