@@ -71,7 +71,7 @@ pub type MayDelete<'a> = &'a (dyn Fn(&Deletion) -> bool + Sync);
 /// The request is refused, or the source cannot be listed.
 pub fn plan(request: &Request, tally: &Tally) -> Result<Plan, Error> {
     let begun = Begun::new(request, tally)?;
-    let failures = Failures::open(None).map_err(Error::file("write to", begun.state.folder()))?;
+    let failures = Failures::default();
     let (_, listed) = begun.list(request, tally, &failures)?;
     begun.refuse_empty(request, &listed)?;
     let deletion = begun.planned_deletion(request, &listed, (tally, &failures))?;
@@ -102,7 +102,7 @@ pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Resu
     let seen_before = tally.seen.load(Relaxed);
     let begun = Begun::new(request, tally)?;
     let Begun { place, state, target, .. } = &begun;
-    let failures = Failures::open(Some(&state.failures())).map_err(Error::file("write to", state.folder()))?;
+    let failures = Failures::in_file(&state.failures()).map_err(Error::file("write to", state.folder()))?;
     let (header, mut listed) = begun.list(request, tally, &failures)?;
     begun.refuse_empty(request, &listed)?;
     if request.live {

@@ -51,13 +51,23 @@ impl Verification {
     fn of_damaged(place: &Path, error: &Error) -> Self {
         let hint = error.hint().map_or(String::new(), |hint| format!("; {hint}"));
         let why = format!("{error}{hint}. Perhaps it is that of a copy to here");
-        Self::of_what_is_gone(place.as_os_str().as_bytes(), &why)
+        Self::of_what_is_gone(place, &why)
     }
 
     /// A copy of which nothing can be read.
-    pub(crate) fn of_what_is_gone(destination: &[u8], why: &str) -> Self {
+    pub(crate) fn of_what_is_gone(destination: impl AsRef<OsStr>, why: &str) -> Self {
         let named = vec![Failure { path: shown(b""), reason: why.to_owned() }];
-        Self { destination: shown(destination), problems: 1, named, ..Self::default() }
+        Self { destination: shown_path(destination), problems: 1, named, ..Self::default() }
+    }
+
+    /// A comparison that is over, but for what it has counted.
+    ///
+    /// # Errors
+    /// As [`Failures::finish`].
+    pub(crate) fn ended(destination: String, begun: Instant, failures: &Failures, tally: &Tally) -> io::Result<Self> {
+        let (named, problems) = failures.finish()?;
+        let (stopped, seconds) = (tally.is_stopped(), begun.elapsed().as_secs_f64());
+        Ok(Self { destination, problems, named, stopped, seconds, ..Self::default() })
     }
 }
 
@@ -112,10 +122,10 @@ pub(crate) fn compare(manifest: &Path, jobs: usize, tally: &Tally) -> Result<Ver
         // The other copies are compared all the same.
         Err(error) => {
             let why = format!("it cannot be opened: {error}");
-            return Ok(Verification::of_what_is_gone(target.as_os_str().as_bytes(), &why));
+            return Ok(Verification::of_what_is_gone(&target, &why));
         }
     };
-    let failures = Failures::open(None).map_err(Error::file("read", manifest))?;
+    let failures = Failures::default();
     tally.begin(Phase::Verifying);
     let compared = crew(
         (jobs, BLOCKS_MAX),
@@ -144,18 +154,14 @@ pub(crate) fn compare(manifest: &Path, jobs: usize, tally: &Tally) -> Result<Ver
             Ok(())
         },
     )?;
-    let (named, problems) = failures.finish().map_err(Error::file("read", manifest))?;
     let sum = |of: fn(&Compared) -> u64| compared.iter().map(of).sum();
+    let ended = Verification::ended(shown_path(&target), begun, &failures, tally);
     Ok(Verification {
         entries: sum(|compared| compared.entries),
         hashed: sum(|compared| compared.hashed),
         unhashed: sum(|compared| compared.unhashed),
         bytes: sum(|compared| compared.bytes),
-        destination: shown(target.as_os_str().as_bytes()),
-        problems,
-        named,
-        stopped: tally.is_stopped(),
-        seconds: begun.elapsed().as_secs_f64(),
+        ..ended.map_err(Error::file("read", manifest))?
     })
 }
 

@@ -381,7 +381,7 @@ mod tests {
         // What it leads to is not found, as with a folder that cannot be mounted.
         std::os::unix::fs::symlink("nowhere", dir.path().join("from/unmounted")).unwrap();
         let (tree, manifest) = (Tree::open(&dir.path().join("from"), true).unwrap(), dir.path().join("list"));
-        let (filter, tally, failures) = (Filter::default(), Tally::default(), Failures::open(None).unwrap());
+        let (filter, tally, failures) = (Filter::default(), Tally::default(), Failures::default());
         let walk = Walk {
             tree: &tree,
             filter: &filter,
