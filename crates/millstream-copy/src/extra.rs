@@ -11,12 +11,13 @@ use crate::request::{Delete, Request};
 use crate::state::State;
 use crate::tally::{Failures, Tally};
 use crate::tree::{self, Tree};
-use crate::walk::{Filter, Walk};
+use crate::walk::{Filter, Scope, Walk};
 use millstream_model::Refusal;
 use millstream_model::words::option;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, Mode, mkdirat, renameat, unlinkat};
 use rustix::io::Errno;
+use serde::Serialize;
 use std::cmp::Ordering;
 use std::fs;
 use std::io;
@@ -24,7 +25,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What would be deleted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Deletion {
     /// Entries, folders included.
     pub entries: u64,
@@ -74,22 +75,10 @@ pub(crate) fn find((place, state, destination): (&Ends, &State, &Tree), request:
         Some(delete) if delete.excluded => Filter::default(),
         _ => Filter::new(&request.rules, &place.before),
     };
-    let (tally, failures) = (Tally::default(), Failures::default());
-    let walk = Walk {
-        tree: destination,
-        filter: &filter,
-        copy_links: false,
-        one_file_system: request.one_file_system,
-        attributes: false,
-        skip: state.home(),
-        only: None,
-        threads: 1,
-        tally: &tally,
-        failures: &failures,
-    };
-    let header =
-        Header { source: String::new(), destination: Vec::new(), file: None, has_attributes: false, is_sha256: false };
-    let listed = walk.list(&header, &there, state.folder())?;
+    let scope = Scope { filter, one_file_system: request.one_file_system, ..Scope::default() };
+    let (tally, failures) = (&Tally::default(), &Failures::default());
+    let walk = Walk { tree: destination, scope, attributes: false, skip: state.home(), threads: 1, tally, failures };
+    let listed = walk.list(&Header::default(), &there, state.folder())?;
     if !listed.is_whole {
         let (first, _) = failures.finish().map_err(&failed)?;
         let named = first.first().map_or(String::new(), |failure| format!(": {}: {}", failure.path, failure.reason));
@@ -147,12 +136,12 @@ pub(crate) fn run(
     let failed = Error::file("read", state.folder());
     let trash = delete.trash.as_deref().map(new_trash).transpose()?;
     let mut deleted = 0;
-    while let Some(record) = extra.sorted.next().map_err(&failed)? {
+    while let Some((key, body)) = extra.sorted.next().map_err(&failed)? {
         if tally.is_stopped() {
             break;
         }
-        let path = path_of(&record.path);
-        let is_folder = record.body == [1];
+        let path = path_of(&key);
+        let is_folder = body == [1];
         match remove(destination, path, is_folder, trash.as_ref()) {
             Ok(was_removed) => deleted += u64::from(was_removed),
             Err(error) => failures.add(path, format!("it cannot be deleted: {error}")),

@@ -15,7 +15,7 @@ use crate::state::{self, State};
 use crate::tally::{Failures, Phase, Tally};
 use crate::tree::Tree;
 use crate::verification::{self, Verification};
-use crate::walk::{Filter, Listed, Walk};
+use crate::walk::{Listed, Scope, Walk};
 use millstream_failpoint::hit_on_thread;
 use millstream_model::Refusal;
 use millstream_model::words::{option, set};
@@ -283,19 +283,10 @@ impl Begun {
             return Ok((header, listed));
         }
         let source = self.source(request)?;
-        let filter = Filter::new(&request.rules, &self.place.before);
-        let walk = Walk {
-            tree: &source,
-            filter: &filter,
-            copy_links: request.copy_links,
-            one_file_system: request.one_file_system,
-            attributes: request.attributes && self.remote.is_none(),
-            skip: self.state.home(),
-            only: self.place.file.as_ref().map(|single| (&single.from[..], &single.to[..])),
-            threads: cpus(),
-            tally,
-            failures,
-        };
+        let scope = Scope::of(request, &self.place);
+        let attributes = request.attributes && self.remote.is_none();
+        let (skip, threads) = (self.state.home(), cpus());
+        let walk = Walk { tree: &source, scope, attributes, skip, threads, tally, failures };
         let listed = walk.list(&header, &self.state.list(), self.state.folder())?;
         Ok((header, listed))
     }

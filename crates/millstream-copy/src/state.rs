@@ -165,15 +165,16 @@ impl State {
         let gathered = (|| {
             let mut sorter = Sorter::new(&self.folder);
             // What is known holds what the manifest did.
-            let mut old = if known.exists() { Old(None) } else { self.old()? };
+            let mut old = if known.exists() { Old(None) } else { Old::open(&self.manifest(), self.hashing)? };
             while let Some((path, facts)) = old.next()? {
-                sorter.push(&path, &encoded(&Note::Done(facts))?)?;
+                sorter.push(&path, &manifest::encode(&Note::Done(facts))?)?;
             }
             for file in known.exists().then_some(&known).into_iter().chain(&journals) {
                 let mut notes = manifest::read_journal(file)?;
                 while let Some((path, note)) = notes.next()? {
                     let Some(note) = note.after(is_doubtful) else { continue };
-                    sorter.push(&path, &encoded(&if forgets_hashes { note.without_hash() } else { note })?)?;
+                    let note = if forgets_hashes { note.without_hash() } else { note };
+                    sorter.push(&path, &manifest::encode(&note)?)?;
                 }
             }
             let new = self.folder.join(format!("{KNOWN}{}", millstream_host::NEW));
@@ -188,49 +189,32 @@ impl State {
     }
 
     /// Writes the last note of each path, and the pieces behind it.
-    fn write_known(&mut self, path: &Path, mut sorted: Sorted) -> io::Result<()> {
+    fn write_known(&mut self, path: &Path, sorted: Sorted) -> io::Result<()> {
         let mut file = Journal::create_at(path)?;
-        let mut now: Option<(Vec<u8>, Vec<Note>)> = None;
-        loop {
-            let record = sorted.next()?;
-            let next = match record {
-                Some(record) => Some((record.path, decoded(&record.body)?)),
-                None => None,
-            };
-            match (&mut now, next) {
-                (Some((path, notes)), Some((next, note))) if *path == next => {
-                    if !matches!(note, Note::Piece(_)) {
-                        notes.clear();
-                    }
-                    notes.push(note);
-                }
-                (group, next) => {
-                    let is_last = next.is_none();
-                    let before = std::mem::replace(group, next.map(|(path, note)| (path, vec![note])));
-                    if let Some((path, notes)) = before {
-                        self.keep(&mut file, path, &notes)?;
-                    }
-                    if is_last {
-                        return file.finish();
-                    }
-                }
+        let mut all = Source::Sorted(sorted);
+        let (mut now, mut notes) = (Vec::new(), Vec::new());
+        while let Some((path, note)) = all.next()? {
+            if path != now {
+                self.keep(&mut file, &now, &notes)?;
+                (now, notes) = (path, Vec::new());
             }
+            if !matches!(note, Note::Piece(_)) {
+                notes.clear();
+            }
+            notes.push(note);
         }
+        self.keep(&mut file, &now, &notes)?;
+        file.finish()
     }
 
-    fn keep(&mut self, file: &mut Journal, path: Vec<u8>, notes: &[Note]) -> io::Result<()> {
+    fn keep(&mut self, file: &mut Journal, path: &[u8], notes: &[Note]) -> io::Result<()> {
         for note in notes {
-            file.add(&path, note)?;
+            file.add(path, note)?;
             if let Note::Piece(piece) = note {
-                self.pieces.entry(path.clone()).or_default().push(piece.clone());
+                self.pieces.entry(path.to_vec()).or_default().push(piece.clone());
             }
         }
         Ok(())
-    }
-
-    /// The manifest of the last finished run.
-    fn old(&self) -> io::Result<Old> {
-        Old::open(&self.manifest(), self.hashing)
     }
 
     /// What earlier runs know, in the order of paths.
@@ -239,7 +223,8 @@ impl State {
         let source = if path.exists() {
             Source::Notes(manifest::read_journal(&path).map_err(Error::file("read", &path))?)
         } else {
-            Source::Old(self.old().map_err(Error::file("read", &self.manifest()))?)
+            let manifest = self.manifest();
+            Source::Old(Old::open(&manifest, self.hashing).map_err(Error::file("read", &manifest))?)
         };
         Ok(Known { source, next: None, is_over: false })
     }
@@ -259,7 +244,7 @@ impl State {
                 let mut notes = manifest::read_journal(journal)?;
                 while let Some((path, note)) = notes.next()? {
                     if !matches!(note, Note::Piece(_)) {
-                        sorter.push(&path, &encoded(&note)?)?;
+                        sorter.push(&path, &manifest::encode(&note)?)?;
                     }
                 }
             }
@@ -376,10 +361,10 @@ impl Source {
         match self {
             Self::Old(old) => Ok(old.next()?.map(|(path, facts)| (path, Note::Done(facts)))),
             Self::Notes(notes) => notes.next(),
-            Self::Sorted(sorted) => match sorted.next()? {
-                Some(record) => Ok(Some((record.path, decoded(&record.body)?))),
-                None => Ok(None),
-            },
+            Self::Sorted(sorted) => {
+                let decoded = |(path, body): (_, Vec<u8>)| Ok((path, manifest::decode(&body, manifest::NO_NOTE)?));
+                sorted.next()?.map(decoded).transpose()
+            }
         }
     }
 }
@@ -484,14 +469,6 @@ pub(crate) fn random(of: impl Hash) -> u64 {
 fn boot() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     boot.trim_end().to_owned()
-}
-
-fn encoded(note: &Note) -> io::Result<Vec<u8>> {
-    postcard::to_stdvec(note).map_err(|error| io::Error::other(error.to_string()))
-}
-
-fn decoded(bytes: &[u8]) -> io::Result<Note> {
-    postcard::from_bytes(bytes).map_err(|_| manifest::damaged("a note cannot be read"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! A manifest as a file: what it is about, entries in order, and a hash of them.
 
-use super::{damaged, decode, encode, frame};
-use crate::entry::Entry;
+use super::{Sorter, damaged, decode, encode, frame};
+use crate::entry::{Entry, Facts};
 use crate::limits::HEADER_BYTES_MAX;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -14,7 +14,7 @@ const FORMAT: &str = "millstream manifest 1";
 const END: u32 = u32::MAX;
 
 /// What a manifest is about.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
     /// Where the tree came from, as a person reads it.
     pub(crate) source: String,
@@ -36,7 +36,30 @@ pub(crate) struct Writer {
     count: u64,
 }
 
+const NO_ENTRY: &str = "an entry cannot be read";
+
 impl Writer {
+    /// Writes all entries that were sorted. `change` says what is changed of the facts of a path, if anything is. The list is
+    /// not needed after a crash of the machine.
+    pub(crate) fn write_list<F: FnOnce(&mut Facts)>(
+        list: &Path,
+        header: &Header,
+        sorter: Sorter,
+        mut change: impl FnMut(&[u8]) -> Option<F>,
+    ) -> io::Result<()> {
+        let mut sorted = sorter.finish()?;
+        let mut writer = Self::create(list, header)?;
+        while let Some((path, mut body)) = sorted.next()? {
+            if let Some(change) = change(&path) {
+                let mut facts = decode(&body, NO_ENTRY)?;
+                change(&mut facts);
+                body = encode(&facts)?;
+            }
+            writer.push(&path, &body)?;
+        }
+        writer.end().map(drop)
+    }
+
     pub(crate) fn create(path: &Path, header: &Header) -> io::Result<Self> {
         let mut file = BufWriter::with_capacity(256 << 10, File::create(path)?);
         writeln!(file, "{FORMAT}")?;
@@ -59,11 +82,6 @@ impl Writer {
     /// Ends the manifest, and returns once it is on the disk.
     pub(crate) fn finish(self) -> io::Result<()> {
         self.end()?.sync_all()
-    }
-
-    /// Ends a manifest that is not needed after a crash of the machine.
-    pub(crate) fn finish_unsynced(self) -> io::Result<()> {
-        self.end().map(drop)
     }
 
     fn end(mut self) -> io::Result<File> {
@@ -120,7 +138,7 @@ impl Reader {
         self.hash.update(&path);
         self.hash.update(&facts);
         self.count += 1;
-        decode(path, &facts).map(Some)
+        Ok(Some(Entry { path, facts: decode(&facts, NO_ENTRY)? }))
     }
 }
 

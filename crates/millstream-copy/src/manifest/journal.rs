@@ -3,7 +3,7 @@
 //! A record is written with one call, right before a file gets its name. What was written last when the process was
 //! killed may be cut off; it is ignored.
 
-use super::{damaged, frame};
+use super::{damaged, encode, frame};
 use crate::entry::{Facts, Hash, Inode, Time};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -100,8 +100,7 @@ impl Journal {
 
     pub(crate) fn add(&mut self, path: &[u8], note: &Note) -> io::Result<()> {
         self.buffer.clear();
-        let body = postcard::to_stdvec(note).map_err(|error| io::Error::other(error.to_string()))?;
-        frame::write(&mut self.buffer, path, &body)?;
+        frame::write(&mut self.buffer, path, &encode(note)?)?;
         let hash = xxh3_64(&self.buffer);
         self.buffer.extend_from_slice(&hash.to_le_bytes());
         self.file.write_all(&self.buffer)

@@ -178,7 +178,7 @@ impl Courier<'_> {
         let may_be_gone = job.remote.way == Way::ToThere || says_gone && !job.request.copy_links;
         let mut failed = BTreeMap::new();
         for ((place, item), look) in bucket.iter().enumerate().zip(looks).filter(|(_, look)| *look != Look::Settled) {
-            let is_gone = look == Look::Unnamed && may_be_gone && !self.is_here(item);
+            let is_gone = look == Look::Unnamed && may_be_gone && !job.here.holds(self.path_here(item));
             failed.insert(place, (!is_gone).then(|| reason(self.path_here(item), said)));
         }
         Ok(failed)
@@ -198,12 +198,6 @@ impl Courier<'_> {
             }
         })?;
         Ok((looks, dry.said))
-    }
-
-    /// Whether something is where an entry is on this machine.
-    fn is_here(&self, item: &Item) -> bool {
-        let looked = self.job.here.parent(self.path_here(item)).and_then(|(folder, name)| tree::stat(&folder, &name));
-        !matches!(&looked, Ok(None)) && !looked.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 
     /// Where an entry is on this machine.

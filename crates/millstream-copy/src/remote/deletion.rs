@@ -111,8 +111,8 @@ fn refuse_listed(job: &RemoteJob<'_>, names: Sorter) -> Result<Hash, Error> {
     let mut names = names.finish().map_err(&failed)?;
     let mut list = Reader::open(&job.state.list()).map_err(Error::manifest(&job.state.list()))?;
     let mut listed = list.next().map_err(Error::manifest(&job.state.list()))?;
-    while let Some(name) = names.next().map_err(&failed)? {
-        let path = name.path.strip_prefix(b"/").unwrap_or(&name.path);
+    while let Some((name, _)) = names.next().map_err(&failed)? {
+        let path = name.strip_prefix(b"/").unwrap_or(&name);
         hasher.update(path);
         hasher.update(&[0]);
         while listed.as_ref().is_some_and(|listed| order(&listed.path, path) == Ordering::Less) {

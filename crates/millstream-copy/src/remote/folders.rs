@@ -199,11 +199,11 @@ pub(crate) fn dress(job: &RemoteJob<'_>, unmade: &Unmade) -> Result<u64, Error> 
         if entry.facts.kind != EntryKind::Folder {
             continue;
         }
-        while next.as_ref().is_some_and(|next| order(&next.path, &entry.path) == Ordering::Less) {
+        while next.as_ref().is_some_and(|(next, _)| order(next, &entry.path) == Ordering::Less) {
             next = settled.next().map_err(&failed)?;
         }
         // Behind a link that is still in the place of a folder, there may be one that looks as it should.
-        let is_settled = next.as_ref().is_some_and(|next| next.path == entry.path) && !unmade.holds(&entry.path);
+        let is_settled = next.as_ref().is_some_and(|(next, _)| *next == entry.path) && !unmade.holds(&entry.path);
         if !is_settled {
             job.failures.add(&entry.path, super::bucket::reason(&entry.path, &said));
             count += 1;

@@ -31,7 +31,7 @@ use crate::request::Request;
 use crate::state::State;
 use crate::tally::{Failures, Tally};
 use crate::tree::Tree;
-use crate::walk::{Filter, Listed};
+use crate::walk::{Listed, Scope};
 use listing::Listing;
 use millstream_failpoint::hit_on_thread;
 use millstream_model::Refusal;
@@ -132,20 +132,11 @@ impl Remote {
         header: &Header,
         (tally, failures): (&Tally, &Failures),
     ) -> Result<Listed, Error> {
-        let filter = Filter::new(&request.rules, &place.before);
+        let scope = Scope::of(request, place);
         if place.file.is_none() {
-            filter.refuse_root(self.root.text())?;
+            scope.filter.refuse_root(self.root.text())?;
         }
-        let listing = Listing {
-            rsync: &self.rsync,
-            root: &self.root,
-            filter: &filter,
-            copy_links: request.copy_links,
-            one_file_system: request.one_file_system,
-            only: place.file.as_ref().map(|single| (&single.from[..], &single.to[..])),
-            tally,
-            failures,
-        };
+        let listing = Listing { rsync: &self.rsync, root: &self.root, scope, tally, failures };
         listing.list(header, &state.list(), state.folder())
     }
 

@@ -11,7 +11,7 @@ use crate::manifest::{Header, Reader};
 use crate::path::shown_path;
 use crate::request::{Jobs, Request};
 use crate::tally::{Failures, Tally};
-use crate::walk::Filter;
+use crate::walk::Scope;
 use millstream_model::Refusal;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -101,26 +101,10 @@ impl There {
     ) -> Result<(), Error> {
         let folder = tempfile::tempdir_in(home).map_err(Error::file("make a folder in", home))?;
         let path = folder.path().join("list");
-        let failures = Failures::default();
-        let looked = tally.aside();
-        let header = Header {
-            source: String::new(),
-            destination: Vec::new(),
-            file: None,
-            has_attributes: false,
-            is_sha256: true,
-        };
-        let listing = Listing {
-            rsync: &self.rsync,
-            root: &self.root,
-            filter: &Filter::default(),
-            copy_links: false,
-            one_file_system: false,
-            only: None,
-            tally: &looked,
-            failures: &failures,
-        };
-        listing.list(&header, &path, folder.path())?;
+        let (looked, failures) = (tally.aside(), Failures::default());
+        let (rsync, root, scope) = (&self.rsync, &self.root, Scope::default());
+        let listing = Listing { rsync, root, scope, tally: &looked, failures: &failures };
+        listing.list(&Header::default(), &path, folder.path())?;
         let mut list = Reader::open(&path).map_err(Error::manifest(&path))?;
         let each = Mutex::new(each);
         in_batches(

@@ -17,7 +17,7 @@ use crate::request::Request;
 use crate::state::finished;
 use crate::tally::{Failures, Phase, Tally};
 use crate::verification::{Verification, difference};
-use crate::walk::Filter;
+use crate::walk::Scope;
 use millstream_model::Refusal;
 use millstream_model::words::{command, option};
 use std::cmp::Ordering;
@@ -139,18 +139,9 @@ impl Comparison<'_> {
         self.tally.begin(Phase::Verifying);
         let folder = tempfile::tempdir().map_err(Error::file("make a folder in", Path::new("/tmp")))?;
         let there = folder.path().join("list");
-        let (looked, filter) = (self.tally.aside(), Filter::default());
-        let only = header.file.as_deref().map(|name| (name, name));
-        let listing = Listing {
-            rsync: self.rsync,
-            root: &root,
-            filter: &filter,
-            copy_links: false,
-            one_file_system: false,
-            only,
-            tally: &looked,
-            failures: &failures,
-        };
+        let looked = self.tally.aside();
+        let scope = Scope { only: header.file.as_deref().map(|name| (name, name)), ..Scope::default() };
+        let listing = Listing { rsync: self.rsync, root: &root, scope, tally: &looked, failures: &failures };
         if let (_, Some(why)) = listing.list_what_is_there(&header, &there, folder.path())? {
             return Ok(Verification::of_what_is_gone(self.address.text(), &format!("it cannot be listed: {why}")));
         }
