@@ -42,7 +42,10 @@ impl Ends {
     pub(crate) fn of(request: &Request) -> Result<Self, Error> {
         let Request { source, destination, .. } = request;
         let place = match Self::source(request)? {
-            (true, name) => Self::of_folder(source, destination, name),
+            (true, name) => {
+                let to = name.map_or_else(|| destination.clone(), |name| destination.join(name));
+                Self::of_folder(source, to, name)
+            }
             (false, _) => Self::of_file(source, destination)?,
         };
         place.check(request)?;
@@ -68,20 +71,16 @@ impl Ends {
         Ok((is_folder, source.file_name().filter(|_| !is_content)))
     }
 
-    fn of_folder(source: &Path, destination: &Path, named: Option<&OsStr>) -> Self {
-        let to = named.map_or_else(|| destination.to_owned(), |name| destination.join(name));
-        let rule = Self::rule(source.as_os_str(), to.as_os_str(), named.is_some());
+    /// A folder and what becomes of it. `named`: its name, unless only what is in it is meant.
+    pub(crate) fn of_folder(source: impl Into<PathBuf>, to: impl Into<PathBuf>, named: Option<&OsStr>) -> Self {
+        let (source, destination) = (source.into(), to.into());
+        let (from, to) = (shown_path(&source), shown_path(&destination));
+        let rule = match named {
+            Some(_) => format!("{from} becomes {to}; to copy only what is in it, write {from}/"),
+            None => format!("what is in {from} goes to {to}"),
+        };
         let before = named.map_or_else(Vec::new, |name| name.as_bytes().to_vec());
-        Self { source: source.to_owned(), destination: to, file: None, before, rule }
-    }
-
-    /// What the slash at the end of a source means.
-    pub(crate) fn rule(from: &OsStr, to: &OsStr, is_named: bool) -> String {
-        let (from, to) = (shown_path(from), shown_path(to));
-        match is_named {
-            true => format!("{from} becomes {to}; to copy only what is in it, write {from}/"),
-            false => format!("what is in {from} goes to {to}"),
-        }
+        Self { source, destination, file: None, before, rule }
     }
 
     fn of_file(source: &Path, destination: &Path) -> Result<Self, Error> {

@@ -10,7 +10,7 @@ use crate::hasher::Hasher;
 use crate::limits::CHANGED_READS_MAX;
 use crate::manifest::{Journal, Note};
 use crate::path::split;
-use crate::tree::{self, Thing, named};
+use crate::tree::{self, Dress, Thing, named};
 use millstream_failpoint::hit_on_thread;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Stat};
@@ -472,13 +472,7 @@ impl<'a> Worker<'a> {
         }
         let there = tree::stat(&folder, &name).map_err(&failed)?;
         if let Some(there) = there.filter(|there| FileType::from_raw_mode(there.st_mode) == FileType::Directory) {
-            if !self.job.dress.owner && there.st_mode & 0o700 != 0o700 {
-                let now = Facts::of(&there);
-                let mut usable = now.clone();
-                usable.mode |= 0o700;
-                let thing = Thing::Named(folder.as_fd(), &name);
-                thing.dress(&usable, &now, crate::tree::Dress { attributes: false, owner: false }).map_err(&failed)?;
-            }
+            self.open_to_us(Thing::Named(folder.as_fd(), &name), &there).map_err(&failed)?;
             return Ok(false);
         }
         // A file or a link: the source has a folder here.
@@ -489,16 +483,20 @@ impl<'a> Worker<'a> {
 
     /// Lets us write in the root of the destination, which is there.
     pub(super) fn open_root(&self) -> Result<(), Trouble> {
-        if self.job.dress.owner {
-            return Ok(());
-        }
-        let opened = self.job.destination.root_stat().and_then(|stat| {
-            let (now, mut usable) = (Facts::of(&stat), Facts::of(&stat));
-            usable.mode |= 0o700;
-            let root = self.job.destination.folder(b"")?;
-            Thing::Open(root.as_fd()).dress(&usable, &now, crate::tree::Dress { attributes: false, owner: false })
-        });
+        let root = self.job.destination.folder(b"").map_err(self.of_destination())?;
+        let stat = fs::fstat(&root).map_err(io::Error::from);
+        let opened = stat.and_then(|stat| self.open_to_us(Thing::Open(root.as_fd()), &stat));
         opened.map_err(self.of_destination())
+    }
+
+    /// Lets us write in a folder, unless we may write everywhere.
+    fn open_to_us(&self, folder: Thing<'_>, stat: &Stat) -> io::Result<()> {
+        let now = Facts::of(stat);
+        let usable = Facts { mode: now.mode | 0o700, ..now.clone() };
+        match self.job.dress.owner {
+            true => Ok(()),
+            false => folder.dress(&usable, &now, Dress { attributes: false, owner: false }),
+        }
     }
 
     /// Accounts for a folder whose content is complete, or that could not be made.
