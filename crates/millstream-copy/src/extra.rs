@@ -12,7 +12,6 @@ use crate::state::State;
 use crate::tally::{Failures, Tally};
 use crate::tree::{self, Tree};
 use crate::walk::{Filter, Scope, Walk};
-use millstream_model::Refusal;
 use millstream_model::words::option;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, Mode, mkdirat, renameat, unlinkat};
@@ -50,13 +49,13 @@ pub(crate) fn check(delete: &Delete, place: &Ends, destination: &Path, is_source
     let source = is_source_here.then(source).transpose()?;
     if let Some(source) = source.filter(|source| source.starts_with(destination)) {
         let says = format!("the source {} lies in the destination, and would be deleted", shown_path(source));
-        return Err(Refusal::new(says).hint("choose a destination beside the source").into());
+        return Err(Error::refused(says, "choose a destination beside the source"));
     }
     if let Some(trash) = &delete.trash {
         let found = fs::canonicalize(trash).map_err(Error::file("find the trash", trash))?;
         if found.starts_with(destination) {
             let says = format!("the trash {} lies in the destination", shown_path(found));
-            return Err(Refusal::new(says).hint("choose a folder beside the destination").into());
+            return Err(Error::refused(says, "choose a folder beside the destination"));
         }
     }
     Ok(())
@@ -83,7 +82,7 @@ pub(crate) fn find((place, state, destination): (&Ends, &State, &Tree), request:
         let (first, _) = failures.finish().map_err(&failed)?;
         let named = first.first().map_or(String::new(), |failure| format!(": {}: {}", failure.path, failure.reason));
         let hint = format!("let it be listed, or leave it out with {}", option("exclude"));
-        return Err(Refusal::new(format!("the destination cannot be listed whole{named}")).hint(hint).into());
+        return Err(Error::refused(format!("the destination cannot be listed whole{named}"), hint));
     }
     let mut source = Reader::open(&state.list()).map_err(Error::manifest(&state.list()))?;
     let mut destination = Reader::open(&there).map_err(Error::manifest(&there))?;
@@ -164,7 +163,7 @@ fn is_in(path: &[u8], folder: &[u8]) -> bool {
 fn new_trash(trash: &Path) -> Result<Tree, Error> {
     let failed = |error: io::Error| {
         let says = format!("no folder can be made in the trash {}: {error}", shown_path(trash));
-        Error::from(Refusal::new(says).hint("let it be written, or choose another one"))
+        Error::refused(says, "let it be written, or choose another one")
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let made = (now..).map(|name| trash.join(format!("deleted-{name}"))).find_map(|path| {

@@ -385,7 +385,7 @@ impl<'a> Begun<'a> {
                     "{} is empty: everything at the destination would be deleted",
                     shown_path(&self.place.source)
                 );
-                Err(Refusal::new(says).hint(format!("if you mean it, add {}", option("yes-empty"))).into())
+                Err(Error::refused(says, format!("if you mean it, add {}", option("yes-empty"))))
             }
             _ => Ok(()),
         }

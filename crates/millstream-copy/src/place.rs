@@ -115,7 +115,7 @@ impl Ends {
         };
         if whole {
             let says = format!("{} lies in {}", shown_path(destination), shown_path(source));
-            return Err(Refusal::new(says).hint("choose a destination outside of the source").into());
+            return Err(Error::refused(says, "choose a destination outside of the source"));
         }
         Ok(())
     }
@@ -148,7 +148,7 @@ impl Ends {
                 Ok(found) => {
                     let says = format!("there is no folder for {}", shown_path(&self.destination));
                     let needed = missing.iter().skip(1).rev().fold(found, |path: PathBuf, name| path.join(name));
-                    return Err(Refusal::new(says).hint(format!("mkdir -p {}", shown_path(needed))).into());
+                    return Err(Error::refused(says, format!("mkdir -p {}", shown_path(needed))));
                 }
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     missing.push(existing.file_name().unwrap_or(OsStr::new("..")).to_owned());

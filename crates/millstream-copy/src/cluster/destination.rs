@@ -61,12 +61,12 @@ impl Destination {
             Content::Empty => Ok(opened),
             Content::Running => {
                 let says = format!("a server runs in {root}, or has crashed there: it has a postmaster.pid");
-                Err(Refusal::new(says).hint("stop it, or choose another folder").into())
+                Err(Error::refused(says, "stop it, or choose another folder"))
             }
             Content::Full if opened.is_of_this_cluster() => Ok(opened),
             Content::Full => {
                 let says = format!("{root} is not empty, and holds no earlier copy of this cluster");
-                Err(Refusal::new(says).hint("choose an empty folder").into())
+                Err(Error::refused(says, "choose an empty folder"))
             }
         }
     }

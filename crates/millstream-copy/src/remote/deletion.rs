@@ -28,7 +28,7 @@ pub(crate) fn check(delete: &Delete, remote: &Remote, tally: &Tally) -> Result<(
     if trash.is_relative() || trash.components().any(|part| part == Component::ParentDir) {
         let says =
             format!("the trash {} is no absolute path of the other machine", shown(trash.as_os_str().as_bytes()));
-        return Err(Refusal::new(says).hint("begin it with a slash, and write it without ..").into());
+        return Err(Error::refused(says, "begin it with a slash, and write it without .."));
     }
     let (root, trash) = match &remote.root.by {
         By::Shell(host) => match canonical(remote, host, trash, tally)? {
@@ -44,7 +44,7 @@ pub(crate) fn check(delete: &Delete, remote: &Remote, tally: &Tally) -> Result<(
     };
     if trash.starts_with(root) {
         let says = format!("the trash {} lies in the destination", shown(trash.as_os_str().as_bytes()));
-        return Err(Refusal::new(says).hint("choose a folder beside the destination").into());
+        return Err(Error::refused(says, "choose a folder beside the destination"));
     }
     Ok(())
 }
@@ -61,9 +61,8 @@ fn canonical(remote: &Remote, host: &OsStr, trash: &Path, tally: &Tally) -> Resu
     })?;
     let [root, trash] = &found[..] else { return Ok(None) };
     if trash.as_os_str().is_empty() {
-        return Err(Refusal::new("the trash is no folder of the other machine, or may not be entered")
-            .hint("make the folder there first")
-            .into());
+        let says = "the trash is no folder of the other machine, or may not be entered";
+        return Err(Error::refused(says, "make the folder there first"));
     }
     Ok((!root.as_os_str().is_empty()).then(|| (root.clone(), trash.clone())))
 }
@@ -120,9 +119,7 @@ fn refuse_listed(job: &RemoteJob<'_>, names: Sorter) -> Result<Hash, Error> {
         }
         if !job.request.live && listed.as_ref().is_some_and(|listed| listed.path == path) {
             let says = format!("{} was in the source when it was listed, and is not any more", shown(path));
-            return Err(Refusal::new(says)
-                .hint("nothing was deleted; is the source still mounted? run it again")
-                .into());
+            return Err(Error::refused(says, "nothing was deleted; is the source still mounted? run it again"));
         }
     }
     Ok(hasher.finish())
@@ -142,9 +139,7 @@ pub(crate) fn delete(job: &RemoteJob<'_>, delete: &Delete, shown: &Hash) -> Resu
         }
         if names != *shown {
             let says = "what would be deleted is not what it was when it was shown";
-            return Err(Refusal::new(says)
-                .hint("nothing was deleted; is the source still mounted? run it again")
-                .into());
+            return Err(Error::refused(says, "nothing was deleted; is the source still mounted? run it again"));
         }
         // What has appeared since is not deleted.
         args.push(format!("--max-delete={}", found.entries).into());

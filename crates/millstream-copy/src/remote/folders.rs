@@ -10,7 +10,6 @@ use crate::limits::UNMADE_FOLDERS_MAX;
 use crate::local::sweep;
 use crate::manifest::{Reader, Sorter};
 use crate::path::{order, shown};
-use millstream_model::Refusal;
 use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -148,7 +147,7 @@ fn unmade(job: &RemoteJob<'_>, names: &NameList, said: &str) -> Result<Unmade, E
         Some(path) if unmade.0.len() > UNMADE_FOLDERS_MAX => {
             let says = format!("more than {UNMADE_FOLDERS_MAX} folders cannot be made, such as {}", shown(path));
             let why = super::bucket::reason(path, said);
-            Err(Refusal::new(format!("{says}: {why}")).hint("choose another destination").into())
+            Err(Error::refused(format!("{says}: {why}"), "choose another destination"))
         }
         _ => Ok(unmade),
     }
@@ -172,7 +171,7 @@ pub(crate) fn dress(job: &RemoteJob<'_>, unmade: &Unmade) -> Result<u64, Error> 
     if let Some(path) = lost {
         let says = format!("the folder {} at the destination was removed or replaced during the copy", shown(&path));
         let hint = "what was copied to it may lie elsewhere; run the same command again";
-        return Err(Refusal::new(says).hint(hint).into());
+        return Err(Error::refused(says, hint));
     }
     if ran.is_whole || job.tally.is_stopped() {
         return Ok(0);

@@ -148,7 +148,7 @@ impl Listing<'_> {
         })?;
         if ran.said.contains("-printf") || ran.said.contains("find: not found") || ran.said.contains("find: command") {
             let says = format!("{} has no GNU find", shown_path(host));
-            return Err(Refusal::new(says).hint("install findutils there, or copy from a daemon of rsync").into());
+            return Err(Error::refused(says, "install findutils there, or copy from a daemon of rsync"));
         }
         Ok(ran)
     }

@@ -82,13 +82,13 @@ impl Remote {
             [Some(there), None] => (Way::FromThere, there),
             [Some(_), Some(_)] => {
                 let says = "both ends lie on other machines";
-                return Err(Refusal::new(says).hint("run the copy on one of them").into());
+                return Err(Error::refused(says, "run the copy on one of them"));
             }
         };
         let (way, there) = way;
         if there.by == By::Daemon && there.path.iter().all(|byte| *byte == b'/') {
             let says = format!("{} names no module of the daemon", shown_path(there.text()));
-            return Err(Refusal::new(says).hint("write HOST::MODULE/PATH or rsync://HOST/MODULE/PATH").into());
+            return Err(Error::refused(says, "write HOST::MODULE/PATH or rsync://HOST/MODULE/PATH"));
         }
         if request.fsync && way == Way::ToThere && there.by == By::Daemon {
             let says = format!("{} needs a shell on the other machine, and only a daemon answers", option("fsync"));
@@ -97,7 +97,7 @@ impl Remote {
         if request.one_file_system && request.delete.is_some() && way == Way::FromThere && there.by == By::Daemon {
             let [stays, deletes] = ["one-file-system", "delete"].map(option);
             let says = format!("a daemon does not tell what {stays} leaves out, so {deletes} would delete it");
-            return Err(Refusal::new(says).hint(format!("copy over ssh: HOST:PATH, or leave out {stays}")).into());
+            return Err(Error::refused(says, format!("copy over ssh: HOST:PATH, or leave out {stays}")));
         }
         let rsync = Rsync::new(request)?;
         let (place, root) = match way {
@@ -115,9 +115,7 @@ impl Remote {
         for (name, is_given) in [("ssh", request.shell.is_some()), ("compress", request.compress)] {
             if is_given {
                 let says = format!("{} is for copies to other machines, and both ends are on this one", option(name));
-                return Err(Refusal::new(says)
-                    .hint("a path on another machine begins with its name: HOST:PATH")
-                    .into());
+                return Err(Error::refused(says, "a path on another machine begins with its name: HOST:PATH"));
             }
         }
         Ok(())
@@ -167,7 +165,7 @@ fn refuse_patterns(path: &[u8]) -> Result<(), Error> {
         return Ok(());
     }
     let says = format!("rsync would take the path {} of the other machine for a pattern", shown(path));
-    Err(Refusal::new(says).hint("name the folder above it: names in a tree may hold anything").into())
+    Err(Error::refused(says, "name the folder above it: names in a tree may hold anything"))
 }
 
 impl RemoteJob<'_> {

@@ -132,7 +132,7 @@ impl Rsync {
         self.run_with(args, Repeat::Always, tally, each)
     }
 
-    /// Runs rsync, and starts it again only then.
+    /// Runs rsync. `repeat` says when it is started again.
     ///
     /// # Errors
     /// It does not get through, or breaks off.

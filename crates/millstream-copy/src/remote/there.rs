@@ -46,7 +46,7 @@ impl There {
         let Some(root) = Address::parse(target) else { return Ok(None) };
         let By::Shell(host) = root.by.clone() else {
             let says = "a daemon of rsync tells no hashes, by which a copy of a cluster is compared";
-            return Err(Refusal::new(says).hint("copy over ssh: HOST:PATH").into());
+            return Err(Error::refused(says, "copy over ssh: HOST:PATH"));
         };
         let jobs = match request.jobs {
             Jobs::Fixed(jobs) => jobs,
@@ -209,7 +209,7 @@ pub(super) fn sha256sum(
     })?;
     if ran.said.contains("sha256sum: not found") || ran.said.contains("sha256sum: No such file") {
         let says = format!("{} has no sha256sum", shown_path(host));
-        return Err(Refusal::new(says).hint("install coreutils there").into());
+        return Err(Error::refused(says, "install coreutils there"));
     }
     Ok(ran.said)
 }

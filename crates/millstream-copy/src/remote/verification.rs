@@ -89,7 +89,7 @@ pub(crate) fn verify(
     let By::Shell(host) = &wanted.by else {
         let says = "a daemon of rsync tells no hashes";
         let hint = format!("copy again with {}, which compares with the source", option("verify"));
-        return Err(Refusal::new(says).hint(hint).into());
+        return Err(Error::refused(says, hint));
     };
     let mut request = Request::new("", "", home);
     request.shell = shell;
@@ -111,7 +111,7 @@ pub(crate) fn verify(
     if found.is_empty() {
         let says = format!("there is no manifest of a copy to {}", shown_path(wanted.text()));
         let hint = format!("only what {} has copied can be compared, by the user who did", command("copy"));
-        return Err(Refusal::new(says).hint(hint).into());
+        return Err(Error::refused(says, hint));
     }
     found.sort_by(|a, b| a.destination.cmp(&b.destination));
     Ok(Some(found))
