@@ -70,15 +70,6 @@ impl Verification {
     }
 }
 
-/// What a worker has compared.
-#[derive(Debug, Clone, Copy, Default)]
-struct Compared {
-    entries: u64,
-    hashed: u64,
-    unhashed: u64,
-    bytes: u64,
-}
-
 /// Compares every copy that was made to this path of this machine, or below it.
 ///
 /// # Errors
@@ -129,7 +120,9 @@ pub(crate) fn compare(manifest: &Path, jobs: usize, tally: &Tally) -> Result<Ver
     let compared = crew(
         (jobs, BLOCKS_MAX),
         |_, queue| {
-            let mut checker = Checker::new(&tree, tally, &failures, &header);
+            let (tree, failures, header) = (&tree, &failures, &header);
+            let (folder, buffer, compared) = (None, buffer(), Verification::default());
+            let mut checker = Checker { tree, tally, failures, header, folder, buffer, compared };
             while let Some(block) = queue.next() {
                 for entry in block {
                     checker.check(&entry);
@@ -153,7 +146,7 @@ pub(crate) fn compare(manifest: &Path, jobs: usize, tally: &Tally) -> Result<Ver
             Ok(())
         },
     )?;
-    let sum = |of: fn(&Compared) -> u64| compared.iter().map(of).sum();
+    let sum = |of: fn(&Verification) -> u64| compared.iter().map(of).sum();
     let ended = Verification::ended(shown_path(&target), begun, &failures, tally);
     Ok(Verification {
         entries: sum(|compared| compared.entries),
@@ -168,29 +161,14 @@ struct Checker<'a> {
     tree: &'a Tree,
     tally: &'a Tally,
     failures: &'a Failures,
-    attributes: bool,
-    hashing: Hashing,
+    header: &'a Header,
     folder: Option<(Vec<u8>, OwnedFd)>,
     buffer: Vec<u8>,
-    compared: Compared,
+    /// What it has counted.
+    compared: Verification,
 }
 
-impl<'a> Checker<'a> {
-    fn new(tree: &'a Tree, tally: &'a Tally, failures: &'a Failures, header: &Header) -> Self {
-        let attributes = header.has_attributes;
-        let hashing = if header.is_sha256 { Hashing::Sha256 } else { Hashing::Blake3 };
-        Self {
-            tree,
-            tally,
-            failures,
-            attributes,
-            hashing,
-            folder: None,
-            buffer: buffer(),
-            compared: Compared::default(),
-        }
-    }
-
+impl Checker<'_> {
     fn check(&mut self, entry: &Entry) {
         if self.tally.is_stopped() {
             return;
@@ -233,7 +211,7 @@ impl<'a> Checker<'a> {
         if let Some(problem) = difference(wanted, &now) {
             return Ok(Some(problem));
         }
-        if self.attributes && Thing::Named(folder.as_fd(), name).attributes()? != wanted.attributes {
+        if self.header.has_attributes && Thing::Named(folder.as_fd(), name).attributes()? != wanted.attributes {
             return Ok(Some("its attributes differ".to_owned()));
         }
         let EntryKind::File { size, hash: wanted } = wanted.kind else { return Ok(None) };
@@ -243,7 +221,8 @@ impl<'a> Checker<'a> {
         };
         let file = open_to_read(folder, name)?;
         // `None`: somebody has stopped the comparison.
-        let Some(found) = hash(self.hashing, &file, self.tally, &mut self.buffer)? else { return Ok(None) };
+        let hashing = if self.header.is_sha256 { Hashing::Sha256 } else { Hashing::Blake3 };
+        let Some(found) = hash(hashing, &file, self.tally, &mut self.buffer)? else { return Ok(None) };
         self.compared.hashed += 1;
         self.compared.bytes += size;
         Ok((found != wanted).then(|| "its bytes differ, although its size and time do not".to_owned()))

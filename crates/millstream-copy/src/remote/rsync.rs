@@ -413,31 +413,24 @@ fn is_worth_another_try(code: Option<i32>, said: &str) -> bool {
 }
 
 pub(super) fn failure(said: &str, status: &str) -> Error {
+    let fewer = format!("use fewer workers: {}", option("jobs"));
     let hints = [
         ("Host key verification failed", "connect once by hand, and compare the key of the host"),
         ("ommand not found", "install rsync there"),
         ("rsync: not found", "install rsync there"),
-        ("max connections", "use fewer workers"),
+        ("max connections", &fewer),
         ("] mkdir ", "make the folder there first"),
         ("there is no folder for the destination", "make the folder there first"),
     ];
-    let login = "let the shell log in without a password; docs/copy.md says how".to_owned();
-    let hint = is_refused(said).then_some(login);
-    let hint = hint.or_else(|| {
-        hints.iter().find(|(text, _)| said.contains(text)).map(|(_, hint)| match *hint {
-            "use fewer workers" => format!("{hint}: {}", option("jobs")),
-            hint => hint.to_owned(),
-        })
-    });
+    let known = hints.iter().find(|(text, _)| said.contains(text)).map(|(_, hint)| *hint);
+    let login = "let the shell log in without a password; docs/copy.md says how";
+    let hint = is_refused(said).then_some(login).or(known);
     let lines: Vec<_> = said.lines().filter(|line| !line.starts_with("rsync error:")).collect();
     let first = lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty());
     let said = first.take(FAILED_LINES_SHOWN_MAX).collect::<Vec<_>>().join("; ");
     let is_full = ["No space left on device", "Disk quota exceeded", "Read-only file system"];
     let is_full = is_full.iter().any(|text| said.contains(text)) || said.is_empty() && status == FILE_FAILED;
-    let hint = match is_full {
-        true => Some("make room there and run the same command again: it resumes".to_owned()),
-        false => hint,
-    };
+    let hint = if is_full { Some("make room there and run the same command again: it resumes") } else { hint };
     // Its last words are lost when it ends before they are sent.
     let said = match said.is_empty() {
         true if status == FILE_FAILED => {
@@ -446,7 +439,7 @@ pub(super) fn failure(said: &str, status: &str) -> Error {
         true => format!("it ended without a word ({status})"),
         false => said,
     };
-    Error::There { said, hint }
+    Error::There { said, hint: hint.map(str::to_owned) }
 }
 
 /// Whether ssh does not let us in. It lists the ways that it would take; a system's error has a number there.
