@@ -92,8 +92,7 @@ fn feed_large(state: &State, send: &mut impl FnMut(Fed) -> Result<bool, Error>) 
 
 fn keep_shared(sorter: &mut Sorter, item: &Item) -> io::Result<()> {
     let Some(inode) = item.entry.facts.shared else { return Ok(()) };
-    let mut key = format!("{:x}-{:x}/", inode.device, inode.number).into_bytes();
-    key.extend_from_slice(&item.entry.path);
+    let key = [format!("{:x}-{:x}/", inode.device, inode.number).as_bytes(), &item.entry.path].concat();
     sorter.push(&key, &encode(&(&item.entry.facts, &item.known))?)
 }
 

@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Gate {
     open: Mutex<Open>,
     changed: Condvar,
-    workers: usize,
+    /// Workers, those that wait included.
+    pub(crate) workers: usize,
 }
 
 #[derive(Debug)]
@@ -80,11 +81,6 @@ impl Gate {
             }
         };
         Self { open: Mutex::new(Open { jobs, is_over: false }), changed: Condvar::new(), workers }
-    }
-
-    /// Workers, those that wait included.
-    pub(crate) fn workers(&self) -> usize {
-        self.workers
     }
 
     /// Waits until this worker may work.
@@ -214,7 +210,7 @@ pub(crate) fn run<W: Send, S>(
     let (made, found) = std::thread::scope(|scope| {
         let search = search.map(|trials| scope.spawn(move || gate.search(tally, trials)));
         let made = crew(
-            (gate.workers(), waiting),
+            (gate.workers, waiting),
             |number, queue| {
                 let worked = work_all(number, &queue);
                 if worked.is_err() || tally.is_stopped() {
@@ -305,7 +301,7 @@ mod tests {
     #[test]
     fn workers_above_the_gate_wait_and_leave_at_the_end() {
         let gate = Gate::new(Jobs::Auto, 2, false);
-        assert_eq!((gate.jobs(), gate.workers()), (3, 16));
+        assert_eq!((gate.jobs(), gate.workers), (3, 16));
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| gate.pass(7));
             gate.pass(2);

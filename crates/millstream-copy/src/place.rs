@@ -107,10 +107,10 @@ impl Ends {
         let source = fs::canonicalize(&self.source).map_err(Error::file("find", &self.source))?;
         let destination = self.canonical_destination()?;
         let whole = match &self.file {
-            None => match destination.strip_prefix(&source) {
-                Ok(below) => !self.is_left_out(request, &source, below),
-                Err(_) => false,
-            },
+            None => {
+                let below = destination.strip_prefix(&source);
+                below.is_ok_and(|below| !self.is_left_out(request, &source, below))
+            }
             Some(single) => destination == source && single.from == single.to,
         };
         if whole {
@@ -138,11 +138,13 @@ impl Ends {
     /// # Errors
     /// That folder does not exist.
     pub(crate) fn canonical_destination(&self) -> Result<PathBuf, Error> {
+        // The destination, and the folder named like the source in it.
+        let made_max = if self.before.is_empty() { 1 } else { 2 };
         let mut existing = self.destination.as_path();
         let mut missing = Vec::new();
         loop {
             match fs::canonicalize(existing) {
-                Ok(found) if missing.len() <= self.missing_folders_max() => {
+                Ok(found) if missing.len() <= made_max => {
                     return Ok(missing.iter().rev().fold(found, |path: PathBuf, name| path.join(name)));
                 }
                 Ok(found) => {
@@ -158,11 +160,6 @@ impl Ends {
                 Err(error) => return Err(Error::file("find", existing)(error)),
             }
         }
-    }
-
-    /// Folders that the copy may make: the destination, and the folder named like the source in it.
-    fn missing_folders_max(&self) -> usize {
-        if self.before.is_empty() { 1 } else { 2 }
     }
 
     /// The root of the copy, or the file that it is.

@@ -35,7 +35,8 @@ pub(crate) const NAMES: &str = "names.";
 /// The folder of a copy, which no other process uses meanwhile.
 pub(crate) struct State {
     folder: PathBuf,
-    token: String,
+    /// Sixteen digits that no other copy has, also of another user or machine to the same destination.
+    pub(crate) token: String,
     hashing: Hashing,
     /// Whether an earlier run has not reached its end.
     pub(crate) is_resumed: bool,
@@ -94,11 +95,6 @@ impl State {
         folder.join(MANIFEST)
     }
 
-    /// Sixteen digits that no other copy has, also of another user or machine to the same destination.
-    pub(crate) fn token(&self) -> &str {
-        &self.token
-    }
-
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -150,7 +146,7 @@ impl State {
     fn gather(&mut self) -> Result<(), Error> {
         let failed = Error::file("read", &self.folder);
         let known = self.folder.join(KNOWN);
-        let journals = manifest::journals(&self.folder).map_err(&failed)?;
+        let journals = manifest::files_named(&self.folder, manifest::JOURNALS).map_err(&failed)?;
         let boots = millstream_host::read_whole(&self.folder.join(BOOT)).map_err(&failed)?;
         self.is_resumed = !journals.is_empty() || known.exists() || boots.is_some();
         if !self.is_resumed {
@@ -165,7 +161,7 @@ impl State {
         let gathered = (|| {
             let mut sorter = Sorter::new(&self.folder);
             // What is known holds what the manifest did.
-            let mut old = if known.exists() { Old(None) } else { Old::open(&self.manifest(), self.hashing)? };
+            let mut old = if known.exists() { Old::default() } else { Old::open(&self.manifest(), self.hashing)? };
             while let Some((path, facts)) = old.next()? {
                 sorter.push(&path, &manifest::encode(&Note::Done(facts))?)?;
             }
@@ -235,7 +231,7 @@ impl State {
     pub(crate) fn finish(&self, header: &Header, forgets: bool) -> Result<Finished, Error> {
         let failed = Error::file("write to", &self.folder);
         let new = self.folder.join(format!("{MANIFEST}{}", millstream_host::NEW));
-        let journals = manifest::journals(&self.folder).map_err(&failed)?;
+        let journals = manifest::files_named(&self.folder, manifest::JOURNALS).map_err(&failed)?;
         let mut known = self.known()?;
         let mut list = Reader::open(&self.list()).map_err(Error::manifest(&self.list()))?;
         let finished = (|| {
@@ -370,36 +366,33 @@ impl Source {
 }
 
 /// The manifest of the last finished run, if there is a whole one.
-struct Old(Option<OldReader>);
-
-struct OldReader {
-    reader: Box<Reader>,
+#[derive(Default)]
+struct Old {
+    reader: Option<Box<Reader>>,
     /// Whether it has hashes of another kind than ours.
     forgets_hashes: bool,
 }
 
 impl Old {
     fn open(path: &Path, hashing: Hashing) -> io::Result<Self> {
-        match Reader::open(path) {
-            Ok(reader) => {
-                let forgets_hashes = reader.header().is_sha256 != (hashing == Hashing::Sha256);
-                Ok(Self(Some(OldReader { reader: Box::new(reader), forgets_hashes })))
-            }
+        let reader = match Reader::open(path) {
             // Without it, nothing is known; the copy is not wrong.
             Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::InvalidData].contains(&error.kind()) => {
-                Ok(Self(None))
+                return Ok(Self::default());
             }
-            Err(error) => Err(error),
-        }
+            reader => reader?,
+        };
+        let forgets_hashes = reader.header.is_sha256 != (hashing == Hashing::Sha256);
+        Ok(Self { reader: Some(Box::new(reader)), forgets_hashes })
     }
 
     fn next(&mut self) -> io::Result<Option<(Vec<u8>, Facts)>> {
-        let Some(OldReader { reader, forgets_hashes }) = &mut self.0 else { return Ok(None) };
-        let known = |facts: Facts| if *forgets_hashes { facts.without_hash() } else { facts };
+        let Some(reader) = &mut self.reader else { return Ok(None) };
+        let known = |facts: Facts| if self.forgets_hashes { facts.without_hash() } else { facts };
         match reader.next() {
             Ok(entry) => Ok(entry.map(|entry| (entry.path, known(entry.facts)))),
             Err(error) if [io::ErrorKind::UnexpectedEof, io::ErrorKind::InvalidData].contains(&error.kind()) => {
-                self.0 = None;
+                self.reader = None;
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -436,8 +429,8 @@ pub(crate) fn finished(home: &Path) -> Result<Manifests, Error> {
     let mut found = Manifests::default();
     for entry in entries {
         let path = entry.map_err(Error::file("list", home))?.path().join(MANIFEST);
-        match manifest::header_of(&path) {
-            Ok(header) => found.whole.push((path, header)),
+        match Reader::open(&path) {
+            Ok(reader) => found.whole.push((path, reader.header)),
             Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => {}
             Err(error) => found.damaged.push(Error::manifest(&path)(error)),
         }

@@ -103,7 +103,7 @@ pub(crate) fn verify(destination: &Path, home: &Path, jobs: usize, tally: &Tally
 pub(crate) fn compare(manifest: &Path, jobs: usize, tally: &Tally) -> Result<Verification, Error> {
     let begun = Instant::now();
     let mut list = Reader::open(manifest).map_err(Error::manifest(manifest))?;
-    let header = list.header().clone();
+    let header = list.header.clone();
     let target = PathBuf::from(OsStr::from_bytes(&header.destination));
     // The path of a single file is that of the file; its entry has its name.
     let root = if header.file.is_some() { target.parent().unwrap_or(&target) } else { &target };

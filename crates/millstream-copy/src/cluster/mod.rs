@@ -401,7 +401,7 @@ impl Work {
         // How the cluster came to this timeline.
         rules.push(omitted::included(&format!("/{:08X}.history", range.timeline)));
         rules.push(omitted::excluded("/*"));
-        let to = Destination::below(&self.request.destination, "pg_wal");
+        let to = self.request.destination.join("pg_wal");
         // The data are on the disk before the control file is.
         let flags = Flags { deletes: !self.destination.was_empty, syncs: true };
         done.copies.push(self.copy(folder.join(""), to, rules, flags, tally)?);

@@ -34,7 +34,7 @@ pub(crate) const UNFINISHED: &str = ".millstream-copy.";
 
 /// How the names of unfinished files of a copy begin.
 pub(crate) fn unfinished(state: &State) -> String {
-    format!("{UNFINISHED}{}", state.token())
+    format!("{UNFINISHED}{}", state.token)
 }
 
 /// What all workers of a copy share.
@@ -111,7 +111,7 @@ pub(crate) fn run(job: &Job<'_>, listed: &Listed, gate: &Gate) -> Result<(Counts
         },
         |worker| worker.counts,
         |sender| {
-            let mut worker = Worker::new(job, gate.workers())?;
+            let mut worker = Worker::new(job, gate.workers)?;
             send_all(job, &mut worker, listed, sender)?;
             own = worker.counts;
             Ok(())

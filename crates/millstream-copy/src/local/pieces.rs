@@ -3,7 +3,7 @@
 use super::Job;
 use super::large::{Large, Pieces};
 use super::transfer::Transfer;
-use super::worker::{Outcome, Trouble, Worker, create, has_changed, is_sparse, of_source};
+use super::worker::{Copied, Outcome, Trouble, Worker, create, has_changed, is_sparse, of_source};
 use crate::entry::{Entry, Facts, Hash, changed, inode, modified, size_of};
 use crate::error::Error;
 use crate::feed::Item;
@@ -172,7 +172,7 @@ impl Worker<'_> {
         self.account(path, 0, ended).map(drop)
     }
 
-    fn complete_large(&mut self, large: &Large, hash: Hash) -> Result<(Outcome, Facts), Trouble> {
+    fn complete_large(&mut self, large: &Large, hash: Hash) -> Copied {
         let after = fs::fstat(&large.source).map_err(io::Error::from).map_err(of_source)?;
         if has_changed(&large.stat, &after) {
             self.counts.changed += 1;

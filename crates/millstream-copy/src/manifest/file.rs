@@ -96,7 +96,7 @@ impl Writer {
 /// Reads entries in order.
 pub(crate) struct Reader {
     file: BufReader<File>,
-    header: Header,
+    pub(crate) header: Header,
     hash: Xxh3,
     count: u64,
     is_over: bool,
@@ -109,10 +109,6 @@ impl Reader {
         let mut file = BufReader::with_capacity(256 << 10, File::open(path)?);
         let header = read_header(&mut file)?;
         Ok(Self { file, header, hash: Xxh3::new(), count: 0, is_over: false })
-    }
-
-    pub(crate) fn header(&self) -> &Header {
-        &self.header
     }
 
     /// The next entry.
@@ -140,14 +136,6 @@ impl Reader {
         self.count += 1;
         Ok(Some(Entry { path, facts: decode(&facts, NO_ENTRY)? }))
     }
-}
-
-/// What a manifest is about.
-///
-/// # Errors
-/// There is no such file, or it is no manifest.
-pub(crate) fn header_of(path: &Path) -> io::Result<Header> {
-    read_header(&mut BufReader::new(File::open(path)?))
 }
 
 fn read_header(file: &mut impl BufRead) -> io::Result<Header> {
@@ -203,8 +191,8 @@ mod tests {
             writer.push_entry(&entry).unwrap();
         }
         writer.finish().unwrap();
-        assert_eq!(header_of(&path).unwrap(), header());
         let mut reader = Reader::open(&path).unwrap();
+        assert_eq!(reader.header, header());
         let mut read = Vec::new();
         while let Some(entry) = reader.next().unwrap() {
             read.push(entry);

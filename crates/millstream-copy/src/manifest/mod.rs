@@ -5,8 +5,8 @@ mod frame;
 mod journal;
 mod sorter;
 
-pub(crate) use file::{Header, Reader, Writer, header_of};
-pub(crate) use journal::{Journal, Note, Notes, Piece, files_named, journals, read_journal};
+pub(crate) use file::{Header, Reader, Writer};
+pub(crate) use journal::{JOURNALS, Journal, Note, Notes, Piece, files_named, read_journal};
 pub(crate) use sorter::{Sorted, Sorter};
 
 use serde::Serialize;

@@ -58,12 +58,9 @@ impl Address {
 
     /// A name in this folder.
     pub(crate) fn join(&self, name: &[u8]) -> Self {
-        let mut path = self.path.clone();
-        if !path.is_empty() && !path.ends_with(b"/") {
-            path.push(b'/');
-        }
-        path.extend_from_slice(name);
-        Self { path, ..self.clone() }
+        let is_complete = self.path.is_empty() || self.path.ends_with(b"/");
+        let slash: &[u8] = if is_complete { b"" } else { b"/" };
+        Self { path: [&self.path, slash, name].concat(), ..self.clone() }
     }
 
     /// Another path of the same machine.

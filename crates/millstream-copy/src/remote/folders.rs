@@ -260,10 +260,7 @@ fn args(job: &RemoteJob<'_>, names: &NameList, more: &[OsString]) -> Vec<OsStrin
 /// The names of all folders. The root comes with the others; alone it counts as a folder with content, which is left out.
 fn names(job: &RemoteJob<'_>) -> Result<NameList, Error> {
     let mut list = open(job)?;
-    let paths = std::iter::from_fn(|| match list.next() {
-        Ok(entry) => entry.map(Ok),
-        Err(error) => Some(Err(Error::manifest(&job.state.list())(error))),
-    });
+    let paths = std::iter::from_fn(|| list.next().map_err(Error::manifest(&job.state.list())).transpose());
     let is_listed =
         |entry: &Entry| entry.facts.kind == EntryKind::Folder && (!entry.path.is_empty() || job.has_root_only());
     let folders = paths.filter(|entry| entry.as_ref().map_or(true, is_listed));

@@ -31,6 +31,9 @@ const BEGINS: &str = "millstream begins";
 /// How rsync ends if a file could not be read or written.
 const FILE_FAILED: &str = "exit status: 11";
 
+/// Takes each record that a program writes.
+type Each<'a> = &'a mut dyn FnMut(&[u8]) -> io::Result<()>;
+
 /// rsync with the options that all its processes get.
 #[derive(Debug)]
 pub(crate) struct Rsync {
@@ -155,12 +158,7 @@ impl Rsync {
     ///
     /// # Errors
     /// It does not get through, or breaks off.
-    pub(super) fn lines(
-        &self,
-        args: &[OsString],
-        tally: &Tally,
-        each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
-    ) -> Result<Ran, Error> {
+    pub(super) fn lines(&self, args: &[OsString], tally: &Tally, each: Each<'_>) -> Result<Ran, Error> {
         let command = || {
             let mut command = self.command(args);
             // Times are printed in this zone.
@@ -192,7 +190,7 @@ impl Rsync {
         script: &OsStr,
         input: &[u8],
         tally: &Tally,
-        each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+        each: Each<'_>,
     ) -> Result<Ran, Error> {
         // What programs there say is read.
         let begins = format!("printf '{BEGINS}\\0'; echo '{BEGINS}' >&2; export LC_ALL=C; ");
@@ -209,7 +207,7 @@ impl Rsync {
         (separator, repeat): (u8, Repeat),
         input: &[u8],
         tally: &Tally,
-        each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+        each: Each<'_>,
     ) -> Result<Ran, Error> {
         let mut pause = ATTEMPT_PAUSE;
         for attempt in 1.. {

@@ -133,7 +133,7 @@ impl Comparison<'_> {
     fn run(&self, manifest: &Path) -> Result<Verification, Error> {
         let begun = Instant::now();
         let mut list = Reader::open(manifest).map_err(Error::manifest(manifest))?;
-        let header = list.header().clone();
+        let header = list.header.clone();
         let root = if header.file.is_some() { self.address.parent() } else { self.address.clone() };
         let failures = Failures::default();
         self.tally.begin(Phase::Verifying);
