@@ -137,9 +137,7 @@ impl Topology {
         if length as u64 > TOPOLOGY_BYTES_MAX {
             return Err(Refusal::new(format!("{} has more than {TOPOLOGY_BYTES_MAX} bytes", file.display())));
         }
-        let named =
-            |refusal: Refusal| Refusal { problem: format!("{}: {}", file.display(), refusal.problem), ..refusal };
-        Self::parse(&text).map_err(named)
+        Self::parse(&text).map_err(Refusal::at(file.display()))
     }
 
     /// The topology of a text.

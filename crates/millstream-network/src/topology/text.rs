@@ -135,11 +135,6 @@ impl Default for OneOrMore {
     }
 }
 
-/// Puts the place in front of what is wrong.
-fn at(place: &str) -> impl Fn(Refusal) -> Refusal + '_ {
-    move |refusal| Refusal { problem: format!("{place}: {}", refusal.problem), ..refusal }
-}
-
 pub(super) fn topology(text: &str) -> Result<Topology, Refusal> {
     let file: File = toml::from_str(text).map_err(|error| Refusal::new(error.to_string().trim_end().to_owned()))?;
     let mut all: BTreeMap<String, Link> = BTreeMap::new();
@@ -151,9 +146,9 @@ pub(super) fn topology(text: &str) -> Result<Topology, Refusal> {
     ];
     for (table, links, kind) in tables {
         for (name, text) in links {
-            named(&name).map_err(at(table))?;
+            named(&name).map_err(Refusal::at(table))?;
             let place = format!("{table}.{name}");
-            let link = link(&name, text, kind).map_err(at(&place))?;
+            let link = link(&name, text, kind).map_err(Refusal::at(&place))?;
             if let Some(other) = all.insert(name, link) {
                 return Err(Refusal::new(format!("{place}: {} has that name, too", other.place()))
                     .hint("every link of a host has a name of its own"));
@@ -185,7 +180,7 @@ fn ports_are_links(all: &mut BTreeMap<String, Link>) -> Result<(), Refusal> {
     let mut owners: BTreeMap<String, String> = BTreeMap::new();
     for link in all.values() {
         for port in link.ports() {
-            named(port).map_err(at(&format!("{}: ports", link.place())))?;
+            named(port).map_err(Refusal::at(&format!("{}: ports", link.place())))?;
             if let Some(owner) = owners.insert(port.clone(), link.name.clone()) {
                 let both = if owner == link.name { "twice".to_owned() } else { format!("of {owner}, too") };
                 return Err(Refusal::new(format!("{}: {port} is its port {both}", link.place()))
@@ -255,10 +250,10 @@ fn link(name: &str, mut text: Table, kind: Parse) -> Result<Link, Refusal> {
         OneOrMore::One(gateway) => vec![gateway],
         OneOrMore::More(gateways) => gateways,
     };
-    let addresses: Vec<Prefix> = each(&addresses, prefix).map_err(at("addresses"))?;
-    let gateways: Vec<IpAddr> = each(&gateways, address).map_err(at("gateway"))?;
-    let dns: Vec<IpAddr> = each(&dns, address).map_err(at("dns"))?;
-    let routes: Vec<Route> = routes.into_iter().map(route).collect::<Result<_, _>>().map_err(at("routes"))?;
+    let addresses: Vec<Prefix> = each(&addresses, prefix).map_err(Refusal::at("addresses"))?;
+    let gateways: Vec<IpAddr> = each(&gateways, address).map_err(Refusal::at("gateway"))?;
+    let dns: Vec<IpAddr> = each(&dns, address).map_err(Refusal::at("dns"))?;
+    let routes: Vec<Route> = routes.into_iter().map(route).collect::<Result<_, _>>().map_err(Refusal::at("routes"))?;
     let family = |is_v4: bool, method: Option<MethodText>, key: &str| {
         let of = |address: &IpAddr| address.is_ipv4() == is_v4;
         let mut own = gateways.iter().copied().filter(of);
@@ -269,7 +264,7 @@ fn link(name: &str, mut text: Table, kind: Parse) -> Result<Link, Refusal> {
             );
         }
         let addresses: Vec<Prefix> = addresses.iter().copied().filter(|one| of(&one.address)).collect();
-        let method = methods(method, &addresses).map_err(at(key))?;
+        let method = methods(method, &addresses).map_err(Refusal::at(key))?;
         if addresses.is_empty() && gateway.is_some() {
             return Err(Refusal::new("gateway: there is a gateway, and no address of its family").hint(
                 "give the link an address in the gateway's network, or leave gateway out: with ipv4 = \"auto\" it comes \
@@ -287,12 +282,12 @@ fn link(name: &str, mut text: Table, kind: Parse) -> Result<Link, Refusal> {
     Ok(Link {
         name: name.to_owned(),
         kind,
-        mtu: mtu.map(|mtu| within(mtu, MTU_MIN..=MTU_MAX)).transpose().map_err(at("mtu"))?,
-        zone: zone.map(zoned).transpose().map_err(at("zone"))?,
+        mtu: mtu.map(|mtu| within(mtu, MTU_MIN..=MTU_MAX)).transpose().map_err(Refusal::at("mtu"))?,
+        zone: zone.map(zoned).transpose().map_err(Refusal::at("zone"))?,
         starts_ports,
         v4: family(true, ipv4, "ipv4")?,
         v6: family(false, ipv6, "ipv6")?,
-        search: each(&search, domain).map_err(at("search"))?,
+        search: each(&search, domain).map_err(Refusal::at("search"))?,
     })
 }
 
@@ -323,7 +318,7 @@ fn vlan(text: Table, name: &str) -> Result<(LinkKind, bool), Refusal> {
     if parent == name {
         return Err(Refusal::new("parent: it lies on itself").hint("a parent is another link"));
     }
-    named(&parent).map_err(at("parent"))?;
+    named(&parent).map_err(Refusal::at("parent"))?;
     let id = u16::try_from(id).ok().filter(|id| (1..=VLAN_MAX).contains(id)).ok_or_else(|| {
         Refusal::new(format!("id: {id} is not the number of a VLAN: those are 1 to {VLAN_MAX}"))
             .hint("0 means that a packet has none, and 4095 is reserved")
@@ -335,7 +330,7 @@ fn bond(text: Table, _: &str) -> Result<(LinkKind, bool), Refusal> {
     let text: BondText = read(text)?;
     let mode = text.mode.name();
     let milliseconds = |key: &'static str, given: Option<i64>, least: u32| {
-        given.map(|given| within(given, least..=MONITOR_MS_MAX)).transpose().map_err(at(key))
+        given.map(|given| within(given, least..=MONITOR_MS_MAX)).transpose().map_err(Refusal::at(key))
     };
     let miimon = milliseconds("miimon", text.miimon, 1)?;
     let asks = milliseconds("arp_interval", text.arp_interval, 1)?;
@@ -343,7 +338,7 @@ fn bond(text: Table, _: &str) -> Result<(LinkKind, bool), Refusal> {
         (milliseconds("up_delay", text.up_delay, 0)?, milliseconds("down_delay", text.down_delay, 0)?);
     let ipv4 =
         |text: &str| text.parse::<Ipv4Addr>().map_err(|_| Refusal::new(format!("{text:?} is not an address of IPv4")));
-    let targets = each(&text.arp_targets, ipv4).map_err(at("arp_targets"))?;
+    let targets = each(&text.arp_targets, ipv4).map_err(Refusal::at("arp_targets"))?;
     let refused = |why: String, hint: &str| Err(Refusal::new(why).hint(hint));
     let monitor = match (miimon, asks) {
         (Some(_), Some(_)) => {
@@ -398,7 +393,8 @@ fn bond(text: Table, _: &str) -> Result<(LinkKind, bool), Refusal> {
         }
     }
     let ports = u32::try_from(text.ports.len()).unwrap_or(u32::MAX);
-    let min_links = text.min_links.map(|links| within(links, 0..=ports)).transpose().map_err(at("min_links"))?;
+    let min_links =
+        text.min_links.map(|links| within(links, 0..=ports)).transpose().map_err(Refusal::at("min_links"))?;
     Ok((
         LinkKind::Bond(Bond {
             ports: text.ports,
@@ -416,7 +412,7 @@ fn bond(text: Table, _: &str) -> Result<(LinkKind, bool), Refusal> {
 fn bridge(text: Table, _: &str) -> Result<(LinkKind, bool), Refusal> {
     let text: BridgeText = read(text)?;
     let seconds = |key: &'static str, given: Option<i64>, range: RangeInclusive<u32>| {
-        given.map(|given| within(given, range)).transpose().map_err(at(key))
+        given.map(|given| within(given, range)).transpose().map_err(Refusal::at(key))
     };
     // Without a tree nothing waits, so no time is too short.
     let delays = if text.stp { FORWARD_DELAY_SECONDS } else { 0..=*FORWARD_DELAY_SECONDS.end() };
@@ -477,7 +473,7 @@ fn route(text: RouteText) -> Result<Route, Refusal> {
     if via.is_some_and(|via| via.is_ipv4() != to.address.is_ipv4()) {
         return Err(Refusal::new(format!("{to} and its router are of two families")));
     }
-    let metric = text.metric.map(|metric| within(metric, 0..=METRIC_MAX)).transpose().map_err(at("metric"))?;
+    let metric = text.metric.map(|metric| within(metric, 0..=METRIC_MAX)).transpose().map_err(Refusal::at("metric"))?;
     Ok(Route { to, via, metric })
 }
 
