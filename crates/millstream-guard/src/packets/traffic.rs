@@ -114,7 +114,7 @@ pub fn send(traffic: &Traffic) -> io::Result<Sent> {
         }
     }
     let (seconds, cpu) = (begun.elapsed().as_secs_f64(), cpu_time() - cpu_before);
-    let seen = watch.map_or(Ok(packets), |watch| watch.count())?;
+    let seen = watch.map_or(Ok(packets), |watch| watch.counter.count())?;
     let arrived = if reader.is_some() { seen.min(read) } else { seen };
     if arrived != packets {
         return Err(io::Error::other(format!("of {packets} packets, only {arrived} arrived")));

@@ -10,7 +10,7 @@ use std::path::Path;
 const READING: AddressReading = AddressReading { unmap: true, numbers: None };
 
 /// A range as people write it: an address, a prefix, or `FIRST-LAST`.
-pub(super) fn range(text: &str) -> Result<Range, Refusal> {
+pub(crate) fn range(text: &str) -> Result<Range, Refusal> {
     Range::parse(text, READING).map_err(Refusal::new)
 }
 

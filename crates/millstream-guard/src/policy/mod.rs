@@ -8,6 +8,7 @@ mod packet;
 mod text;
 
 pub use line::{LINES, reason};
+pub(crate) use list::range;
 pub use meaning::{Decision, meaning};
 pub use packet::{Content, Direction, Flags, Packet};
 

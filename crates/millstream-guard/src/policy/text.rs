@@ -93,6 +93,9 @@ struct LimitTable {
     v6: Option<u32>,
 }
 
+/// Ranges by the name of their list.
+type Lists = BTreeMap<String, Vec<Range>>;
+
 fn stateless() -> Mode {
     Mode::Stateless
 }
@@ -115,20 +118,19 @@ pub(super) fn policy(text: &str, dir: &Path, store: ReadStore<'_>) -> Result<Pol
         };
         lists.insert(name, ranges.and_then(list::merged).map_err(Refusal::at(&place))?);
     }
-    let addresses = |texts: Vec<String>| addresses(texts, &lists);
     let resolvers_of = file.resolvers.is_none().then(|| PathBuf::from(RESOLVERS));
     let resolvers = match file.resolvers {
-        Some(texts) => addresses(texts).map_err(Refusal::at("resolvers"))?,
+        Some(texts) => addresses(texts, &lists).map_err(Refusal::at("resolvers"))?,
         None => resolvers(Path::new(RESOLVERS)),
     };
     let mut services = Vec::new();
     for (name, text) in file.services {
-        let service = service(&name, text, file.mode, &addresses);
+        let service = service(&name, text, file.mode, &lists);
         services.push(service.map_err(Refusal::at(format!("services.{name}")))?);
     }
     let mut clients = Vec::new();
     for (name, text) in file.clients {
-        let client = client(&name, text, &resolvers, &addresses);
+        let client = client(&name, text, &resolvers, &lists);
         clients.push(client.map_err(Refusal::at(format!("clients.{name}")))?);
     }
     let asks = clients.iter().any(|client| client.name == "dns" && client.to == resolvers);
@@ -136,8 +138,8 @@ pub(super) fn policy(text: &str, dir: &Path, store: ReadStore<'_>) -> Result<Pol
         mode: file.mode,
         log: file.log,
         ping: file.ping,
-        allow: addresses(file.allow).map_err(Refusal::at("allow"))?,
-        deny: addresses(file.deny).map_err(Refusal::at("deny"))?,
+        allow: addresses(file.allow, &lists).map_err(Refusal::at("allow"))?,
+        deny: addresses(file.deny, &lists).map_err(Refusal::at("deny"))?,
         services,
         clients,
         resolvers_of: resolvers_of.filter(|_| asks),
@@ -145,12 +147,7 @@ pub(super) fn policy(text: &str, dir: &Path, store: ReadStore<'_>) -> Result<Pol
     })
 }
 
-fn service(
-    name: &str,
-    text: ServiceText,
-    mode: Mode,
-    addresses: &dyn Fn(Vec<String>) -> Result<Addresses, Refusal>,
-) -> Result<Service, Refusal> {
+fn service(name: &str, text: ServiceText, mode: Mode, lists: &Lists) -> Result<Service, Refusal> {
     named(name)?;
     if text.hot && mode != Mode::Hybrid {
         return Err(Refusal::new("hot is for mode hybrid, where other services are tracked")
@@ -159,24 +156,19 @@ fn service(
     Ok(Service {
         name: name.to_owned(),
         ports: ports(name, text.tcp, text.udp, SERVICES)?,
-        from: one_of(text.from, addresses).map_err(Refusal::at("from"))?,
+        from: one_of(text.from, lists).map_err(Refusal::at("from"))?,
         interface: text.interface.map(interface).transpose()?,
         limit: text.limit.map(limit).transpose().map_err(Refusal::at("limit"))?,
         hot: text.hot,
     })
 }
 
-fn client(
-    name: &str,
-    text: ClientText,
-    resolvers: &Addresses,
-    addresses: &dyn Fn(Vec<String>) -> Result<Addresses, Refusal>,
-) -> Result<Client, Refusal> {
+fn client(name: &str, text: ClientText, resolvers: &Addresses, lists: &Lists) -> Result<Client, Refusal> {
     named(name)?;
     let known = CLIENTS.iter().find(|known| known.name == name);
     let to = match text.to {
         None if known.is_some_and(|known| known.asks_resolvers) => resolvers.clone(),
-        to => one_of(to, addresses).map_err(Refusal::at("to"))?,
+        to => one_of(to, lists).map_err(Refusal::at("to"))?,
     };
     if to.is_empty() {
         return Err(Refusal::new(format!("{RESOLVERS} names no resolver to ask"))
@@ -196,20 +188,17 @@ fn client(
 }
 
 /// Addresses that may be left out: then they are all.
-fn one_of(
-    texts: Option<Vec<String>>,
-    addresses: &dyn Fn(Vec<String>) -> Result<Addresses, Refusal>,
-) -> Result<Addresses, Refusal> {
+fn one_of(texts: Option<Vec<String>>, lists: &Lists) -> Result<Addresses, Refusal> {
     match texts {
         None => Ok(Addresses::all()),
         Some(texts) if texts.is_empty() => {
             Err(Refusal::new("there are no addresses").hint("leave it out for all addresses, or remove the table"))
         }
-        Some(texts) => addresses(texts),
+        Some(texts) => addresses(texts, lists),
     }
 }
 
-fn addresses(texts: Vec<String>, lists: &BTreeMap<String, Vec<Range>>) -> Result<Addresses, Refusal> {
+fn addresses(texts: Vec<String>, lists: &Lists) -> Result<Addresses, Refusal> {
     let mut found = Addresses::default();
     for text in texts {
         match text.strip_prefix('@') {
