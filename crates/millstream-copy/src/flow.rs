@@ -240,14 +240,15 @@ impl<'a> Begun<'a> {
         let Self { request, tally, failures, .. } = self;
         let attributes = request.attributes && self.remote.is_none();
         let header = state::header(&self.place, &self.target, attributes, request.hashing());
-        if let Some(remote) = self.remote.as_ref().filter(|remote| remote.way == Way::FromThere) {
-            let listed = remote.list(request, &self.place, &self.state, &header, (tally, failures))?;
-            return Ok((header, listed));
-        }
-        let (source, scope) = (self.source()?, Scope::of(request, &self.place));
-        let (skip, threads) = (self.state.home(), cpus());
-        let walk = Walk { tree: &source, scope, attributes, skip, threads, tally, failures };
-        let listed = walk.list(&header, &self.state.list(), self.state.folder())?;
+        let (scope, list, folder) = (Scope::of(request, &self.place), self.state.list(), self.state.folder());
+        let listed = match self.remote.as_ref().filter(|remote| remote.way == Way::FromThere) {
+            Some(remote) => remote.listing(scope, tally, failures).list(&header, &list, folder)?,
+            None => {
+                let (source, skip, threads) = (self.source()?, self.state.home(), cpus());
+                let walk = Walk { tree: &source, scope, attributes, skip, threads, tally, failures };
+                walk.list(&header, &list, folder)?
+            }
+        };
         Ok((header, listed))
     }
 

@@ -24,7 +24,6 @@ use crate::counts::Counts;
 use crate::error::Error;
 use crate::jobs::{Found, Gate};
 use crate::local::unfinished;
-use crate::manifest::Header;
 use crate::path::{shown, shown_path};
 use crate::place::Ends;
 use crate::request::Request;
@@ -121,21 +120,9 @@ impl Remote {
         Ok(())
     }
 
-    /// Lists the source, which lies there.
-    pub(crate) fn list(
-        &self,
-        request: &Request,
-        place: &Ends,
-        state: &State,
-        header: &Header,
-        (tally, failures): (&Tally, &Failures),
-    ) -> Result<Listed, Error> {
-        let scope = Scope::of(request, place);
-        if place.file.is_none() {
-            scope.filter.refuse_root(self.root.text())?;
-        }
-        let listing = Listing { rsync: &self.rsync, root: &self.root, scope, tally, failures };
-        listing.list(header, &state.list(), state.folder())
+    /// How the source is listed, which lies there.
+    pub(crate) fn listing<'a>(&'a self, scope: Scope<'a>, tally: &'a Tally, failures: &'a Failures) -> Listing<'a> {
+        Listing { rsync: &self.rsync, root: &self.root, scope, tally, failures }
     }
 
     /// Waits until everything is on the disk there. A daemon cannot be asked for that, which [`Remote::of`] refuses.
