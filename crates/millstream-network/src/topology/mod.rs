@@ -7,6 +7,7 @@ pub use bond::{Bond, BondMode, LacpRate, Monitor, TransmitHash};
 
 use crate::limits::TOPOLOGY_BYTES_MAX;
 use millstream_model::Refusal;
+use millstream_model::range::{Family, number};
 use serde::Deserialize;
 use std::fmt;
 use std::fs::File;
@@ -231,16 +232,9 @@ impl Prefix {
 }
 
 fn masked(address: IpAddr, length: u8) -> IpAddr {
-    match address {
-        IpAddr::V4(v4) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0);
-            IpAddr::V4((v4.to_bits() & mask).into())
-        }
-        IpAddr::V6(v6) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0);
-            IpAddr::V6((v6.to_bits() & mask).into())
-        }
-    }
+    let family = Family::of(address);
+    let host = family.last().checked_shr(length.into()).unwrap_or(0);
+    family.address(number(address) & !host)
 }
 
 impl fmt::Display for Prefix {
