@@ -65,6 +65,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Something is not done, and what to do instead.
+    pub(crate) fn refused(problem: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Refused(Refusal::new(problem).hint(hint))
+    }
+
     /// Converts the system's error about a file.
     pub(crate) fn file(what: &'static str, path: &Path) -> impl Fn(io::Error) -> Self + use<> {
         let path = path.to_owned();

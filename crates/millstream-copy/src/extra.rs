@@ -11,12 +11,12 @@ use crate::request::{Delete, Request};
 use crate::state::State;
 use crate::tally::{Failures, Tally};
 use crate::tree::{self, Tree};
-use crate::walk::{Filter, Walk};
-use millstream_model::Refusal;
+use crate::walk::{Filter, Scope, Walk};
 use millstream_model::words::option;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, Mode, mkdirat, renameat, unlinkat};
 use rustix::io::Errno;
+use serde::Serialize;
 use std::cmp::Ordering;
 use std::fs;
 use std::io;
@@ -24,7 +24,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What would be deleted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Deletion {
     /// Entries, folders included.
     pub entries: u64,
@@ -49,13 +49,13 @@ pub(crate) fn check(delete: &Delete, place: &Ends, destination: &Path, is_source
     let source = is_source_here.then(source).transpose()?;
     if let Some(source) = source.filter(|source| source.starts_with(destination)) {
         let says = format!("the source {} lies in the destination, and would be deleted", shown_path(source));
-        return Err(Refusal::new(says).hint("choose a destination beside the source").into());
+        return Err(Error::refused(says, "choose a destination beside the source"));
     }
     if let Some(trash) = &delete.trash {
         let found = fs::canonicalize(trash).map_err(Error::file("find the trash", trash))?;
         if found.starts_with(destination) {
             let says = format!("the trash {} lies in the destination", shown_path(found));
-            return Err(Refusal::new(says).hint("choose a folder beside the destination").into());
+            return Err(Error::refused(says, "choose a folder beside the destination"));
         }
     }
     Ok(())
@@ -74,27 +74,15 @@ pub(crate) fn find((place, state, destination): (&Ends, &State, &Tree), request:
         Some(delete) if delete.excluded => Filter::default(),
         _ => Filter::new(&request.rules, &place.before),
     };
-    let (tally, failures) = (Tally::default(), Failures::open(None).map_err(&failed)?);
-    let walk = Walk {
-        tree: destination,
-        filter: &filter,
-        copy_links: false,
-        one_file_system: request.one_file_system,
-        attributes: false,
-        skip: state.home(),
-        only: None,
-        threads: 1,
-        tally: &tally,
-        failures: &failures,
-    };
-    let header =
-        Header { source: String::new(), destination: Vec::new(), file: None, has_attributes: false, is_sha256: false };
-    let listed = walk.list(&header, &there, state.folder())?;
+    let scope = Scope { filter, one_file_system: request.one_file_system, ..Scope::default() };
+    let (tally, failures) = (&Tally::default(), &Failures::default());
+    let walk = Walk { tree: destination, scope, attributes: false, skip: state.home(), threads: 1, tally, failures };
+    let listed = walk.list(&Header::default(), &there, state.folder())?;
     if !listed.is_whole {
         let (first, _) = failures.finish().map_err(&failed)?;
         let named = first.first().map_or(String::new(), |failure| format!(": {}: {}", failure.path, failure.reason));
         let hint = format!("let it be listed, or leave it out with {}", option("exclude"));
-        return Err(Refusal::new(format!("the destination cannot be listed whole{named}")).hint(hint).into());
+        return Err(Error::refused(format!("the destination cannot be listed whole{named}"), hint));
     }
     let mut source = Reader::open(&state.list()).map_err(Error::manifest(&state.list()))?;
     let mut destination = Reader::open(&there).map_err(Error::manifest(&there))?;
@@ -147,12 +135,12 @@ pub(crate) fn run(
     let failed = Error::file("read", state.folder());
     let trash = delete.trash.as_deref().map(new_trash).transpose()?;
     let mut deleted = 0;
-    while let Some(record) = extra.sorted.next().map_err(&failed)? {
+    while let Some((key, body)) = extra.sorted.next().map_err(&failed)? {
         if tally.is_stopped() {
             break;
         }
-        let path = path_of(&record.path);
-        let is_folder = record.body == [1];
+        let path = path_of(&key);
+        let is_folder = body == [1];
         match remove(destination, path, is_folder, trash.as_ref()) {
             Ok(was_removed) => deleted += u64::from(was_removed),
             Err(error) => failures.add(path, format!("it cannot be deleted: {error}")),
@@ -175,7 +163,7 @@ fn is_in(path: &[u8], folder: &[u8]) -> bool {
 fn new_trash(trash: &Path) -> Result<Tree, Error> {
     let failed = |error: io::Error| {
         let says = format!("no folder can be made in the trash {}: {error}", shown_path(trash));
-        Error::from(Refusal::new(says).hint("let it be written, or choose another one"))
+        Error::refused(says, "let it be written, or choose another one")
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let made = (now..).map(|name| trash.join(format!("deleted-{name}"))).find_map(|path| {

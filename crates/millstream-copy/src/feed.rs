@@ -3,7 +3,7 @@
 use crate::entry::{Entry, EntryKind, Facts};
 use crate::error::Error;
 use crate::limits::LARGE_FILES_MAX;
-use crate::manifest::{Note, Reader, Sorter, damaged};
+use crate::manifest::{NO_NOTE, Note, Reader, Sorter, decode, encode};
 use crate::path::path_of;
 use crate::state::{Known, State, is_large};
 use crate::walk::Listed;
@@ -92,10 +92,8 @@ fn feed_large(state: &State, send: &mut impl FnMut(Fed) -> Result<bool, Error>) 
 
 fn keep_shared(sorter: &mut Sorter, item: &Item) -> io::Result<()> {
     let Some(inode) = item.entry.facts.shared else { return Ok(()) };
-    let mut key = format!("{:x}-{:x}/", inode.device, inode.number).into_bytes();
-    key.extend_from_slice(&item.entry.path);
-    let body = postcard::to_stdvec(&(&item.entry.facts, &item.known));
-    sorter.push(&key, &body.map_err(|error| io::Error::other(error.to_string()))?)
+    let key = [format!("{:x}-{:x}/", inode.device, inode.number).as_bytes(), &item.entry.path].concat();
+    sorter.push(&key, &encode(&(&item.entry.facts, &item.known))?)
 }
 
 fn feed_shared(
@@ -108,11 +106,9 @@ fn feed_shared(
     let mut sorted = sorter.finish().map_err(&failed)?;
     let (mut groups, mut now, mut group) = (Vec::new(), Vec::new(), Vec::new());
     let (mut count, mut bytes) = (0, 0);
-    loop {
-        let record = sorted.next().map_err(&failed)?;
-        let Some(record) = record else { break };
-        let path = path_of(&record.path).to_vec();
-        let inode = &record.path[..record.path.len() - path.len()];
+    while let Some((key, body)) = sorted.next().map_err(&failed)? {
+        let path = path_of(&key).to_vec();
+        let inode = &key[..key.len() - path.len()];
         if inode != now {
             now = inode.to_vec();
             groups.extend(Some(std::mem::take(&mut group)).filter(|group: &Vec<Item>| !group.is_empty()));
@@ -123,9 +119,7 @@ fn feed_shared(
                 }
             }
         }
-        let read: (Facts, Option<Note>) =
-            postcard::from_bytes(&record.body).map_err(|_| failed(damaged("a note cannot be read")))?;
-        let (facts, known) = read;
+        let (facts, known): (Facts, _) = decode(&body, NO_NOTE).map_err(&failed)?;
         bytes += facts.size();
         group.push(Item { entry: Entry { path, facts }, known });
         count += 1;

@@ -6,7 +6,7 @@ use crate::extra::{self, Deletion};
 use crate::jobs::{Found, Gate};
 use crate::local::{self, Job};
 use crate::manifest::Header;
-use crate::path::{shown, shown_path};
+use crate::path::shown_path;
 use crate::place::Ends;
 use crate::receipt::Receipt;
 use crate::remote::{self, Remote, RemoteJob, Way};
@@ -15,7 +15,7 @@ use crate::state::{self, State};
 use crate::tally::{Failures, Phase, Tally};
 use crate::tree::Tree;
 use crate::verification::{self, Verification};
-use crate::walk::{Filter, Listed, Walk};
+use crate::walk::{Listed, Scope, Walk};
 use millstream_failpoint::hit_on_thread;
 use millstream_model::Refusal;
 use millstream_model::words::{option, set};
@@ -23,7 +23,6 @@ use rustix::fs::{CWD, Mode, mkdirat, syncfs};
 use rustix::io::Errno;
 use serde::Serialize;
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -48,18 +47,7 @@ pub struct Plan {
     /// What cannot be listed.
     pub failures: Vec<crate::tally::Failure>,
     /// What would be deleted, if that was asked for and the destination exists.
-    pub deletion: Option<Planned>,
-}
-
-/// A deletion of a plan.
-#[derive(Debug, Clone, Serialize)]
-pub struct Planned {
-    /// Entries that the destination has and the source has not.
-    pub entries: u64,
-    /// Bytes of the files among them. `None` on another machine, which does not tell them.
-    pub bytes: Option<u64>,
-    /// The first of them.
-    pub first: Vec<String>,
+    pub deletion: Option<Deletion>,
 }
 
 /// Asked before anything is deleted.
@@ -71,22 +59,22 @@ pub type MayDelete<'a> = &'a (dyn Fn(&Deletion) -> bool + Sync);
 /// The request is refused, or the source cannot be listed.
 pub fn plan(request: &Request, tally: &Tally) -> Result<Plan, Error> {
     let begun = Begun::new(request, tally)?;
-    let failures = Failures::open(None).map_err(Error::file("write to", begun.state.folder()))?;
-    let (_, listed) = begun.list(request, tally, &failures)?;
-    begun.refuse_empty(request, &listed)?;
-    let deletion = begun.planned_deletion(request, &listed, (tally, &failures))?;
+    let (_, listed) = begun.list()?;
+    begun.refuse_empty(&listed)?;
+    let deletion = begun.planned_deletion(&listed)?;
+    let failed = Error::file("write to", begun.state.folder());
     // Nobody resumes a plan.
-    millstream_host::remove_whole(&begun.state.list()).map_err(Error::file("write to", begun.state.folder()))?;
-    let (listed_failures, _) = failures.finish().map_err(Error::file("write to", begun.state.folder()))?;
+    millstream_host::remove_whole(&begun.state.list()).map_err(&failed)?;
+    let (failures, _) = begun.failures.finish().map_err(&failed)?;
     Ok(Plan {
         rule: begun.place.rule.clone(),
-        destination: text_of(&begun.target),
+        destination: shown_path(&begun.target),
         entries: listed.entries,
         folders: listed.folders,
         bytes: listed.bytes,
         large: listed.large,
         shared: listed.shared,
-        failures: listed_failures,
+        failures,
         deletion,
     })
 }
@@ -100,11 +88,12 @@ pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Resu
     let started = Instant::now();
     // Several copies may be counted together.
     let seen_before = tally.seen.load(Relaxed);
-    let begun = Begun::new(request, tally)?;
-    let Begun { place, state, target, .. } = &begun;
-    let failures = Failures::open(Some(&state.failures())).map_err(Error::file("write to", state.folder()))?;
-    let (header, mut listed) = begun.list(request, tally, &failures)?;
-    begun.refuse_empty(request, &listed)?;
+    let mut begun = Begun::new(request, tally)?;
+    let failed = Error::file("write to", begun.state.folder());
+    begun.failures = Failures::in_file(&begun.state.failures()).map_err(&failed)?;
+    let Begun { place, state, target, failures, .. } = &begun;
+    let (header, mut listed) = begun.list()?;
+    begun.refuse_empty(&listed)?;
     if request.live {
         // SHA-256 cannot be computed in pieces.
         listed.large = 0;
@@ -116,8 +105,8 @@ pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Resu
     tally.begin(Phase::Copying);
     let gate = Gate::new(request.jobs, cpus(), begun.remote.is_some());
     let moved = match &begun.remote {
-        None => begun.move_here(request, &listed, &gate, (tally, &failures), may_delete)?,
-        Some(remote) => begun.move_there(remote, request, &listed, &gate, (tally, &failures), may_delete)?,
+        None => begun.move_here(&listed, &gate, may_delete)?,
+        Some(remote) => begun.move_there(remote, &listed, &gate, may_delete)?,
     };
     let Moved { mut counts, found, deleted, kept_because, verified } = moved;
     counts.failed += unlisted;
@@ -132,10 +121,10 @@ pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Resu
     };
     let seen = tally.seen.load(Relaxed) - seen_before;
     assert!(is_stopped || counts.sum() == seen, "{counts:?} of {seen}");
-    let (listed_failures, all) = failures.finish().map_err(Error::file("write to", state.folder()))?;
+    let (listed_failures, all) = failures.finish().map_err(failed)?;
     Ok(Receipt {
-        source: text_of(&place.source),
-        destination: text_of(target),
+        source: shown_path(&place.source),
+        destination: shown_path(target),
         seen,
         copied: counts.copied,
         same: counts.same,
@@ -153,9 +142,9 @@ pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Resu
         jobs: gate.jobs(),
         found,
         seconds: started.elapsed().as_secs_f64(),
-        manifest: text_of(&state.manifest()),
+        manifest: shown_path(state.manifest()),
         failures: listed_failures,
-        failures_file: (all > 0).then(|| text_of(&state.failures())),
+        failures_file: (all > 0).then(|| shown_path(state.failures())),
         verified,
     })
 }
@@ -190,6 +179,9 @@ pub fn verify(
     }
 }
 
+/// How many entries were deleted, or why none were.
+type Tidied = (u64, Option<String>);
+
 /// What a copy has done to the destination.
 struct Moved {
     counts: Counts,
@@ -200,42 +192,11 @@ struct Moved {
     verified: Option<Verification>,
 }
 
-/// Deletes what the source has not, if that was asked for. `find` finds it, and `run` deletes it.
-fn tidy<X>(
-    request: &Request,
-    (listed, tally, may_delete): (&Listed, &Tally, MayDelete<'_>),
-    find: impl FnOnce() -> Result<(Deletion, X), Error>,
-    run: impl FnOnce(&Delete, &Deletion, X) -> Result<u64, Error>,
-) -> Result<(u64, Option<String>), Error> {
-    let Some(delete) = request.delete.as_ref().filter(|_| !tally.is_stopped()) else { return Ok((0, None)) };
-    if !listed.is_whole {
-        return Ok((0, Some("the source could not be listed whole".to_owned())));
-    }
-    let tidied = find().and_then(|(deletion, extra)| {
-        if deletion.entries == 0 {
-            return Ok((0, None));
-        }
-        if let Some(most) = delete.most.filter(|most| deletion.entries > *most) {
-            let says = format!("it would be {} entries, more than {}", deletion.entries, set("max-delete", most));
-            return Ok((0, Some(says)));
-        }
-        if !may_delete(&deletion) {
-            return Ok((0, Some("it was not confirmed".to_owned())));
-        }
-        hit_on_thread("deletion-found");
-        Ok((run(delete, &deletion, extra)?, None))
-    });
-    match tidied {
-        // What was copied is complete all the same.
-        Err(Error::Refused(Refusal { problem, hint })) => {
-            Ok((0, Some(hint.map_or(problem.clone(), |hint| format!("{problem}; {hint}")))))
-        }
-        tidied => tidied,
-    }
-}
-
 /// A request that was found to be possible.
-struct Begun {
+struct Begun<'a> {
+    request: &'a Request,
+    tally: &'a Tally,
+    failures: Failures,
     place: Ends,
     /// The other machine, if one end lies there.
     remote: Option<Remote>,
@@ -246,8 +207,8 @@ struct Begun {
     target: PathBuf,
 }
 
-impl Begun {
-    fn new(request: &Request, tally: &Tally) -> Result<Self, Error> {
+impl<'a> Begun<'a> {
+    fn new(request: &'a Request, tally: &'a Tally) -> Result<Self, Error> {
         let (remote, place) = match Remote::of(request, tally)? {
             Some((remote, place)) => (Some(remote), place),
             None => (None, Ends::of(request)?),
@@ -268,58 +229,42 @@ impl Begun {
             }
         }
         let state = State::open(&request.home, &target, request.hashing())?;
-        Ok(Self { place, remote, state, root, target })
+        Ok(Self { request, tally, failures: Failures::default(), place, remote, state, root, target })
     }
 
-    fn source(&self, request: &Request) -> Result<Tree, Error> {
-        Tree::open(&self.place.source, request.copy_links).map_err(Error::file("open", &self.place.source))
+    fn source(&self) -> Result<Tree, Error> {
+        Tree::open(&self.place.source, self.request.copy_links).map_err(Error::file("open", &self.place.source))
     }
 
-    fn list(&self, request: &Request, tally: &Tally, failures: &Failures) -> Result<(Header, Listed), Error> {
-        let header =
-            state::header(&self.place, &self.target, request.attributes && self.remote.is_none(), request.hashing());
-        if let Some(remote) = self.remote.as_ref().filter(|remote| remote.way == Way::FromThere) {
-            let listed = remote.list(request, &self.place, &self.state, &header, (tally, failures))?;
-            return Ok((header, listed));
-        }
-        let source = self.source(request)?;
-        let filter = Filter::new(&request.rules, &self.place.before);
-        let walk = Walk {
-            tree: &source,
-            filter: &filter,
-            copy_links: request.copy_links,
-            one_file_system: request.one_file_system,
-            attributes: request.attributes && self.remote.is_none(),
-            skip: self.state.home(),
-            only: self.place.file.as_ref().map(|single| (&single.from[..], &single.to[..])),
-            threads: cpus(),
-            tally,
-            failures,
+    fn list(&self) -> Result<(Header, Listed), Error> {
+        let Self { request, tally, failures, .. } = self;
+        let attributes = request.attributes && self.remote.is_none();
+        let header = state::header(&self.place, &self.target, attributes, request.hashing());
+        let (scope, list, folder) = (Scope::of(request, &self.place), self.state.list(), self.state.folder());
+        let listed = match self.remote.as_ref().filter(|remote| remote.way == Way::FromThere) {
+            Some(remote) => remote.listing(scope, tally, failures).list(&header, &list, folder)?,
+            None => {
+                let (source, skip, threads) = (self.source()?, self.state.home(), cpus());
+                let walk = Walk { tree: &source, scope, attributes, skip, threads, tally, failures };
+                walk.list(&header, &list, folder)?
+            }
         };
-        let listed = walk.list(&header, &self.state.list(), self.state.folder())?;
         Ok((header, listed))
     }
 
     /// Copies on this machine.
-    fn move_here(
-        &self,
-        request: &Request,
-        listed: &Listed,
-        gate: &Gate,
-        (tally, failures): (&Tally, &Failures),
-        may_delete: MayDelete<'_>,
-    ) -> Result<Moved, Error> {
-        let Self { place, state, root, .. } = self;
+    fn move_here(&self, listed: &Listed, gate: &Gate, may_delete: MayDelete<'_>) -> Result<Moved, Error> {
+        let Self { request, tally, failures, place, state, root, .. } = self;
         let was_missing = make_root(root)?;
         let destination = Tree::open(root, false).map_err(Error::file("open", root))?;
-        let source = self.source(request)?;
+        let source = self.source()?;
         let job = Job::new(request, (place, state), (&source, &destination), (tally, failures));
         let (made, of_folders) = local::make(&job, was_missing)?;
         let (of_files, found) = local::run(&job, listed, gate)?;
         if state.is_resumed {
             local::sweep(&destination, &local::unfinished(state), tally)?;
         }
-        let (deleted, kept_because) = self.tidy_here(request, &destination, listed, (tally, failures), may_delete)?;
+        let (deleted, kept_because) = self.tidy_here(&destination, listed, may_delete)?;
         // Whatever is made or deleted in a folder changes its time.
         let counts = of_folders.plus(of_files).plus(local::dress(&job, made)?);
         if request.fsync && !tally.is_stopped() {
@@ -332,30 +277,26 @@ impl Begun {
     fn move_there(
         &self,
         remote: &Remote,
-        request: &Request,
         listed: &Listed,
         gate: &Gate,
-        (tally, failures): (&Tally, &Failures),
         may_delete: MayDelete<'_>,
     ) -> Result<Moved, Error> {
-        let Self { place, state, root, .. } = self;
+        let Self { request, tally, root, .. } = self;
         let (here, was_missing) = match remote.way {
-            Way::ToThere => (self.source(request)?, false),
+            Way::ToThere => (self.source()?, false),
             Way::FromThere => {
                 let was_missing = make_root(root)?;
                 (Tree::open(root, false).map_err(Error::file("open", root))?, was_missing)
             }
         };
-        let job = RemoteJob { request, place, state, remote, here: &here, listed, tally, failures };
+        let job = self.remote_job(remote, &here, listed);
         let (mut counts, found, unmade) = remote::run(&job, gate, was_missing)?;
         let (deleted, kept_because) = match remote.way {
-            Way::FromThere => self.tidy_here(request, &here, listed, (tally, failures), may_delete)?,
-            Way::ToThere => tidy(
-                request,
-                (listed, tally, may_delete),
-                || remote::find_extra(&job),
-                |delete, _, names| remote::delete(&job, delete, &names),
-            )?,
+            Way::FromThere => self.tidy_here(&here, listed, may_delete)?,
+            Way::ToThere => {
+                let run = |delete: &Delete, names| remote::delete(&job, delete, &names);
+                self.tidy(listed, may_delete, || remote::find_extra(&job), run)?
+            }
         };
         let failed = if tally.is_stopped() { 0 } else { remote::dress(&job, &unmade)? };
         counts.fail(failed);
@@ -366,65 +307,86 @@ impl Begun {
             }
         }
         let compares = request.verify && !tally.is_stopped();
-        let verified = compares.then(|| remote::compare(&job, gate, text_of(&self.target))).transpose()?;
+        let verified = compares.then(|| remote::compare(&job, gate, shown_path(&self.target))).transpose()?;
         Ok(Moved { counts, found, deleted, kept_because, verified })
     }
 
+    fn remote_job<'b>(&'b self, remote: &'b Remote, here: &'b Tree, listed: &'b Listed) -> RemoteJob<'b> {
+        let Self { request, tally, failures, place, state, .. } = self;
+        RemoteJob { request, place, state, remote, here, listed, tally, failures }
+    }
+
     /// Deletes what a destination on this machine has and the source has not.
-    fn tidy_here(
+    fn tidy_here(&self, destination: &Tree, listed: &Listed, may_delete: MayDelete<'_>) -> Result<Tidied, Error> {
+        let Self { request, tally, failures, place, state, .. } = self;
+        let find = || {
+            let extra = extra::find((place, state, destination), request)?;
+            Ok((extra.deletion.clone(), extra))
+        };
+        let run = |delete: &Delete, extra| extra::run((state, destination), (tally, failures), delete, extra);
+        self.tidy(listed, may_delete, find, run)
+    }
+
+    /// Deletes what the source has not, if that was asked for. `find` finds it, and `run` deletes it.
+    fn tidy<X>(
         &self,
-        request: &Request,
-        destination: &Tree,
         listed: &Listed,
-        (tally, failures): (&Tally, &Failures),
         may_delete: MayDelete<'_>,
-    ) -> Result<(u64, Option<String>), Error> {
-        tidy(
-            request,
-            (listed, tally, may_delete),
-            || {
-                let extra = extra::find((&self.place, &self.state, destination), request)?;
-                Ok((extra.deletion.clone(), extra))
-            },
-            |delete, _, extra| extra::run((&self.state, destination), (tally, failures), delete, extra),
-        )
+        find: impl FnOnce() -> Result<(Deletion, X), Error>,
+        run: impl FnOnce(&Delete, X) -> Result<u64, Error>,
+    ) -> Result<Tidied, Error> {
+        let delete = self.request.delete.as_ref().filter(|_| !self.tally.is_stopped());
+        let Some(delete) = delete else { return Ok((0, None)) };
+        if !listed.is_whole {
+            return Ok((0, Some("the source could not be listed whole".to_owned())));
+        }
+        let tidied = find().and_then(|(deletion, extra)| {
+            if deletion.entries == 0 {
+                return Ok((0, None));
+            }
+            if let Some(most) = delete.most.filter(|most| deletion.entries > *most) {
+                let says = format!("it would be {} entries, more than {}", deletion.entries, set("max-delete", most));
+                return Ok((0, Some(says)));
+            }
+            if !may_delete(&deletion) {
+                return Ok((0, Some("it was not confirmed".to_owned())));
+            }
+            hit_on_thread("deletion-found");
+            Ok((run(delete, extra)?, None))
+        });
+        match tidied {
+            // What was copied is complete all the same.
+            Err(Error::Refused(Refusal { problem, hint })) => {
+                Ok((0, Some(hint.map_or(problem.clone(), |hint| format!("{problem}; {hint}")))))
+            }
+            tidied => tidied,
+        }
     }
 
     /// What would be deleted, if that was asked for and the destination exists.
-    fn planned_deletion(
-        &self,
-        request: &Request,
-        listed: &Listed,
-        (tally, failures): (&Tally, &Failures),
-    ) -> Result<Option<Planned>, Error> {
-        if request.delete.is_none() {
+    fn planned_deletion(&self, listed: &Listed) -> Result<Option<Deletion>, Error> {
+        if self.request.delete.is_none() {
             return Ok(None);
         }
-        let deletion = match self.remote.as_ref().filter(|remote| remote.way == Way::ToThere) {
-            Some(remote) => {
-                let (place, state, here) = (&self.place, &self.state, self.source(request)?);
-                let job = RemoteJob { request, place, state, remote, here: &here, listed, tally, failures };
-                remote::find_extra(&job)?.0
-            }
+        Ok(match self.remote.as_ref().filter(|remote| remote.way == Way::ToThere) {
+            Some(remote) => Some(remote::find_extra(&self.remote_job(remote, &self.source()?, listed))?.0),
             None => match Tree::open(&self.root, false) {
-                Ok(destination) => extra::find((&self.place, &self.state, &destination), request)?.deletion,
-                Err(_) => return Ok(None),
+                Ok(there) => Some(extra::find((&self.place, &self.state, &there), self.request)?.deletion),
+                Err(_) => None,
             },
-        };
-        let Deletion { entries, bytes, first } = deletion;
-        Ok(Some(Planned { entries, bytes, first }))
+        })
     }
 
     /// Refuses to delete everything because a source is empty, perhaps not mounted.
-    fn refuse_empty(&self, request: &Request, listed: &Listed) -> Result<(), Error> {
+    fn refuse_empty(&self, listed: &Listed) -> Result<(), Error> {
         let is_empty = listed.entries <= 1;
-        match &request.delete {
+        match &self.request.delete {
             Some(delete) if is_empty && !delete.even_all => {
                 let says = format!(
                     "{} is empty: everything at the destination would be deleted",
                     shown_path(&self.place.source)
                 );
-                Err(Refusal::new(says).hint(format!("if you mean it, add {}", option("yes-empty"))).into())
+                Err(Error::refused(says, format!("if you mean it, add {}", option("yes-empty"))))
             }
             _ => Ok(()),
         }
@@ -456,12 +418,7 @@ fn sync(destination: &Tree, root: &Path) -> Result<(), Error> {
     root.parent().map_or(Ok(()), flush).map_err(failed)
 }
 
-/// A path for people and for JSON.
-fn text_of(path: &Path) -> String {
-    shown(path.as_os_str().as_bytes())
-}
-
 /// Processors of this process.
-fn cpus() -> usize {
+pub(crate) fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }

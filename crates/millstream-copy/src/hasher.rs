@@ -3,11 +3,6 @@
 use crate::entry::Hash;
 use sha2::{Digest, Sha256};
 
-/// Takes bytes one after the other.
-pub(crate) trait Update {
-    fn update(&mut self, bytes: &[u8]);
-}
-
 /// Which hash is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hashing {
@@ -41,26 +36,18 @@ impl Hasher {
         }
     }
 
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Blake3(hasher) => drop(hasher.update(bytes)),
+            Self::Sha256(hasher) => hasher.update(bytes),
+        }
+    }
+
     pub(crate) fn finish(self) -> Hash {
         match self {
             Self::Blake3(hasher) => *hasher.finalize().as_bytes(),
             Self::Sha256(hasher) => hasher.finalize().into(),
         }
-    }
-}
-
-impl Update for Hasher {
-    fn update(&mut self, bytes: &[u8]) {
-        match self {
-            Self::Blake3(hasher) => drop(hasher.update(bytes)),
-            Self::Sha256(hasher) => Digest::update(&mut **hasher, bytes),
-        }
-    }
-}
-
-impl Update for blake3::Hasher {
-    fn update(&mut self, bytes: &[u8]) {
-        self.update(bytes);
     }
 }
 

@@ -1,6 +1,7 @@
 //! How many workers are at work: a fixed number, or the one that turns out to be fastest.
 
 use crate::bottleneck::{Bottleneck, Counters};
+use crate::counts::Counts;
 use crate::crew::{Queue, crew};
 use crate::error::Error;
 use crate::limits::{GAIN_MIN, JOBS_MAX, JOBS_TRIED_PER_CPU_MAX, LOOK_EVERY, TRIAL, TRIALS_MIN};
@@ -17,7 +18,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Gate {
     open: Mutex<Open>,
     changed: Condvar,
-    workers: usize,
+    /// Workers, those that wait included.
+    pub(crate) workers: usize,
 }
 
 #[derive(Debug)]
@@ -79,11 +81,6 @@ impl Gate {
             }
         };
         Self { open: Mutex::new(Open { jobs, is_over: false }), changed: Condvar::new(), workers }
-    }
-
-    /// Workers, those that wait included.
-    pub(crate) fn workers(&self) -> usize {
-        self.workers
     }
 
     /// Waits until this worker may work.
@@ -180,23 +177,42 @@ impl Gate {
     }
 }
 
-/// Runs workers on what `feed` sends, as many as the gate lets pass. Returns what each has made of it, and which number of
-/// workers was found to be best.
+/// Runs workers on what `feed` sends, as many as the gate lets pass. `begin` makes a worker, `work` is what it does, and
+/// `counted` is what it has done in the end. Returns all counts, and which number of workers was found to be best.
 ///
 /// # Errors
 /// The first error of a worker, else that of `feed`. The copy is stopped then.
-pub(crate) fn run<W: Send, R: Send>(
+pub(crate) fn run<W: Send, S>(
     (gate, search, waiting): (&Gate, Option<Trials>, usize),
     tally: &Tally,
-    work: impl Fn(usize, Queue<W>) -> Result<R, Error> + Sync,
+    begin: impl Fn(usize) -> Result<S, Error> + Sync,
+    work: impl Fn(&mut S, W) -> Result<(), Error> + Sync,
+    counted: impl Fn(S) -> Counts + Sync,
     feed: impl FnOnce(&SyncSender<W>) -> Result<(), Error>,
-) -> Result<(Vec<R>, Option<Found>), Error> {
+) -> Result<(Counts, Option<Found>), Error> {
+    let work_all = |number, queue: &Queue<W>| -> Result<Counts, Error> {
+        let mut worker = None;
+        loop {
+            gate.pass(number);
+            if tally.is_stopped() {
+                break;
+            }
+            let Some(next) = queue.next() else { break };
+            // Most workers never begin if the copy is short.
+            let worker = match &mut worker {
+                Some(worker) => worker,
+                none => none.insert(begin(number)?),
+            };
+            work(worker, next)?;
+        }
+        Ok(worker.map(&counted).unwrap_or_default())
+    };
     let (made, found) = std::thread::scope(|scope| {
         let search = search.map(|trials| scope.spawn(move || gate.search(tally, trials)));
         let made = crew(
-            (gate.workers(), waiting),
+            (gate.workers, waiting),
             |number, queue| {
-                let worked = work(number, queue);
+                let worked = work_all(number, &queue);
                 if worked.is_err() || tally.is_stopped() {
                     // The others have nothing to do either.
                     tally.stop();
@@ -213,7 +229,8 @@ pub(crate) fn run<W: Send, R: Send>(
         gate.finish();
         (made, search.map(|search| search.join().map_err(|_| Error::Bug)))
     });
-    Ok((made?, found.transpose()?.flatten()))
+    let counts = made?.into_iter().fold(Counts::default(), Counts::plus);
+    Ok((counts, found.transpose()?.flatten()))
 }
 
 /// Where a search begins: one and a half workers per processor.
@@ -284,7 +301,7 @@ mod tests {
     #[test]
     fn workers_above_the_gate_wait_and_leave_at_the_end() {
         let gate = Gate::new(Jobs::Auto, 2, false);
-        assert_eq!((gate.jobs(), gate.workers()), (3, 16));
+        assert_eq!((gate.jobs(), gate.workers), (3, 16));
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| gate.pass(7));
             gate.pass(2);

@@ -33,7 +33,7 @@ pub use bottleneck::Bottleneck;
 pub use cluster::{ClusterPlan, ClusterReceipt, ClusterRequest, MovedTablespace, copy_cluster, plan_cluster};
 pub use error::Error;
 pub use extra::Deletion;
-pub use flow::{MayDelete, Plan, Planned, copy, plan, verify};
+pub use flow::{MayDelete, Plan, copy, plan, verify};
 pub use jobs::{Found, Rate};
 pub use path::shown;
 pub use receipt::Receipt;

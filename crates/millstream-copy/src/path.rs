@@ -28,22 +28,14 @@ pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
 
 /// A path in a folder. The root is empty.
 pub(crate) fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
-    let mut path = Vec::with_capacity(folder.len() + 1 + name.len());
-    path.extend_from_slice(folder);
-    if !folder.is_empty() {
-        path.push(b'/');
-    }
-    path.extend_from_slice(name);
-    path
+    if folder.is_empty() { name.to_vec() } else { [folder, b"/", name].concat() }
 }
 
 /// A key by which a path sorts before the folders that it is in.
 pub(crate) fn deepest_first(path: &[u8]) -> Vec<u8> {
     let is_below = u32::from(!path.is_empty());
     let depth = path.iter().fold(is_below, |depth, byte| depth + u32::from(*byte == b'/'));
-    let mut key = format!("{:08x}/", u32::MAX - depth).into_bytes();
-    key.extend_from_slice(path);
-    key
+    [format!("{:08x}/", u32::MAX - depth).as_bytes(), path].concat()
 }
 
 /// The path of a key: what is behind the first slash.

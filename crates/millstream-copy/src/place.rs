@@ -42,7 +42,10 @@ impl Ends {
     pub(crate) fn of(request: &Request) -> Result<Self, Error> {
         let Request { source, destination, .. } = request;
         let place = match Self::source(request)? {
-            (true, name) => Self::of_folder(source, destination, name),
+            (true, name) => {
+                let to = name.map_or_else(|| destination.clone(), |name| destination.join(name));
+                Self::of_folder(source, to, name)
+            }
             (false, _) => Self::of_file(source, destination)?,
         };
         place.check(request)?;
@@ -68,20 +71,16 @@ impl Ends {
         Ok((is_folder, source.file_name().filter(|_| !is_content)))
     }
 
-    fn of_folder(source: &Path, destination: &Path, named: Option<&OsStr>) -> Self {
-        let to = named.map_or_else(|| destination.to_owned(), |name| destination.join(name));
-        let rule = Self::rule(source.as_os_str(), to.as_os_str(), named.is_some());
+    /// A folder and what becomes of it. `named`: its name, unless only what is in it is meant.
+    pub(crate) fn of_folder(source: impl Into<PathBuf>, to: impl Into<PathBuf>, named: Option<&OsStr>) -> Self {
+        let (source, destination) = (source.into(), to.into());
+        let (from, to) = (shown_path(&source), shown_path(&destination));
+        let rule = match named {
+            Some(_) => format!("{from} becomes {to}; to copy only what is in it, write {from}/"),
+            None => format!("what is in {from} goes to {to}"),
+        };
         let before = named.map_or_else(Vec::new, |name| name.as_bytes().to_vec());
-        Self { source: source.to_owned(), destination: to, file: None, before, rule }
-    }
-
-    /// What the slash at the end of a source means.
-    pub(crate) fn rule(from: &OsStr, to: &OsStr, is_named: bool) -> String {
-        let (from, to) = (shown_path(from), shown_path(to));
-        match is_named {
-            true => format!("{from} becomes {to}; to copy only what is in it, write {from}/"),
-            false => format!("what is in {from} goes to {to}"),
-        }
+        Self { source, destination, file: None, before, rule }
     }
 
     fn of_file(source: &Path, destination: &Path) -> Result<Self, Error> {
@@ -108,15 +107,15 @@ impl Ends {
         let source = fs::canonicalize(&self.source).map_err(Error::file("find", &self.source))?;
         let destination = self.canonical_destination()?;
         let whole = match &self.file {
-            None => match destination.strip_prefix(&source) {
-                Ok(below) => !self.is_left_out(request, &source, below),
-                Err(_) => false,
-            },
+            None => {
+                let below = destination.strip_prefix(&source);
+                below.is_ok_and(|below| !self.is_left_out(request, &source, below))
+            }
             Some(single) => destination == source && single.from == single.to,
         };
         if whole {
             let says = format!("{} lies in {}", shown_path(destination), shown_path(source));
-            return Err(Refusal::new(says).hint("choose a destination outside of the source").into());
+            return Err(Error::refused(says, "choose a destination outside of the source"));
         }
         Ok(())
     }
@@ -139,17 +138,19 @@ impl Ends {
     /// # Errors
     /// That folder does not exist.
     pub(crate) fn canonical_destination(&self) -> Result<PathBuf, Error> {
+        // The destination, and the folder named like the source in it.
+        let made_max = if self.before.is_empty() { 1 } else { 2 };
         let mut existing = self.destination.as_path();
         let mut missing = Vec::new();
         loop {
             match fs::canonicalize(existing) {
-                Ok(found) if missing.len() <= self.missing_folders_max() => {
+                Ok(found) if missing.len() <= made_max => {
                     return Ok(missing.iter().rev().fold(found, |path: PathBuf, name| path.join(name)));
                 }
                 Ok(found) => {
                     let says = format!("there is no folder for {}", shown_path(&self.destination));
                     let needed = missing.iter().skip(1).rev().fold(found, |path: PathBuf, name| path.join(name));
-                    return Err(Refusal::new(says).hint(format!("mkdir -p {}", shown_path(needed))).into());
+                    return Err(Error::refused(says, format!("mkdir -p {}", shown_path(needed))));
                 }
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     missing.push(existing.file_name().unwrap_or(OsStr::new("..")).to_owned());
@@ -159,11 +160,6 @@ impl Ends {
                 Err(error) => return Err(Error::file("find", existing)(error)),
             }
         }
-    }
-
-    /// Folders that the copy may make: the destination, and the folder named like the source in it.
-    fn missing_folders_max(&self) -> usize {
-        if self.before.is_empty() { 1 } else { 2 }
     }
 
     /// The root of the copy, or the file that it is.

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// A copy of a tree or a file.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Request {
     /// What is copied. If it is a folder and ends with a slash, its content is copied, else the folder itself. As with
     /// rsync, one of both may lie on another machine: `HOST:PATH`, `HOST::MODULE/PATH` or `rsync://HOST/MODULE/PATH`.
@@ -45,9 +45,10 @@ pub struct Request {
 }
 
 /// How many files are copied at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Jobs {
     /// As many as turn out to be fastest.
+    #[default]
     Auto,
     /// So many.
     Fixed(usize),
@@ -69,25 +70,9 @@ pub struct Delete {
 impl Request {
     /// A copy with usual options.
     pub fn new(source: impl Into<PathBuf>, destination: impl Into<PathBuf>, home: impl Into<PathBuf>) -> Self {
-        Self {
-            source: source.into(),
-            destination: destination.into(),
-            shell: None,
-            compress: false,
-            rules: Vec::new(),
-            copy_links: false,
-            one_file_system: false,
-            attributes: false,
-            hash: false,
-            fsync: false,
-            verify: false,
-            jobs: Jobs::Auto,
-            bytes_per_second: None,
-            delete: None,
-            live: false,
-            home: home.into(),
-        }
+        Self { source: source.into(), destination: destination.into(), home: home.into(), ..Self::default() }
     }
+
     /// How files of this machine are hashed.
     pub(crate) fn hashing(&self) -> Hashing {
         if self.live { Hashing::Sha256 } else { Hashing::Blake3 }

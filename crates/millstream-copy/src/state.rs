@@ -35,7 +35,8 @@ pub(crate) const NAMES: &str = "names.";
 /// The folder of a copy, which no other process uses meanwhile.
 pub(crate) struct State {
     folder: PathBuf,
-    token: String,
+    /// Sixteen digits that no other copy has, also of another user or machine to the same destination.
+    pub(crate) token: String,
     hashing: Hashing,
     /// Whether an earlier run has not reached its end.
     pub(crate) is_resumed: bool,
@@ -94,11 +95,6 @@ impl State {
         folder.join(MANIFEST)
     }
 
-    /// Sixteen digits that no other copy has, also of another user or machine to the same destination.
-    pub(crate) fn token(&self) -> &str {
-        &self.token
-    }
-
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -150,7 +146,7 @@ impl State {
     fn gather(&mut self) -> Result<(), Error> {
         let failed = Error::file("read", &self.folder);
         let known = self.folder.join(KNOWN);
-        let journals = manifest::journals(&self.folder).map_err(&failed)?;
+        let journals = manifest::files_named(&self.folder, manifest::JOURNALS).map_err(&failed)?;
         let boots = millstream_host::read_whole(&self.folder.join(BOOT)).map_err(&failed)?;
         self.is_resumed = !journals.is_empty() || known.exists() || boots.is_some();
         if !self.is_resumed {
@@ -165,15 +161,16 @@ impl State {
         let gathered = (|| {
             let mut sorter = Sorter::new(&self.folder);
             // What is known holds what the manifest did.
-            let mut old = if known.exists() { Old(None) } else { self.old()? };
+            let mut old = if known.exists() { Old::default() } else { Old::open(&self.manifest(), self.hashing)? };
             while let Some((path, facts)) = old.next()? {
-                sorter.push(&path, &encoded(&Note::Done(facts))?)?;
+                sorter.push(&path, &manifest::encode(&Note::Done(facts))?)?;
             }
             for file in known.exists().then_some(&known).into_iter().chain(&journals) {
                 let mut notes = manifest::read_journal(file)?;
                 while let Some((path, note)) = notes.next()? {
                     let Some(note) = note.after(is_doubtful) else { continue };
-                    sorter.push(&path, &encoded(&if forgets_hashes { note.without_hash() } else { note })?)?;
+                    let note = if forgets_hashes { note.without_hash() } else { note };
+                    sorter.push(&path, &manifest::encode(&note)?)?;
                 }
             }
             let new = self.folder.join(format!("{KNOWN}{}", millstream_host::NEW));
@@ -188,49 +185,32 @@ impl State {
     }
 
     /// Writes the last note of each path, and the pieces behind it.
-    fn write_known(&mut self, path: &Path, mut sorted: Sorted) -> io::Result<()> {
+    fn write_known(&mut self, path: &Path, sorted: Sorted) -> io::Result<()> {
         let mut file = Journal::create_at(path)?;
-        let mut now: Option<(Vec<u8>, Vec<Note>)> = None;
-        loop {
-            let record = sorted.next()?;
-            let next = match record {
-                Some(record) => Some((record.path, decoded(&record.body)?)),
-                None => None,
-            };
-            match (&mut now, next) {
-                (Some((path, notes)), Some((next, note))) if *path == next => {
-                    if !matches!(note, Note::Piece(_)) {
-                        notes.clear();
-                    }
-                    notes.push(note);
-                }
-                (group, next) => {
-                    let is_last = next.is_none();
-                    let before = std::mem::replace(group, next.map(|(path, note)| (path, vec![note])));
-                    if let Some((path, notes)) = before {
-                        self.keep(&mut file, path, &notes)?;
-                    }
-                    if is_last {
-                        return file.finish();
-                    }
-                }
+        let mut all = Source::Sorted(sorted);
+        let (mut now, mut notes) = (Vec::new(), Vec::new());
+        while let Some((path, note)) = all.next()? {
+            if path != now {
+                self.keep(&mut file, &now, &notes)?;
+                (now, notes) = (path, Vec::new());
             }
+            if !matches!(note, Note::Piece(_)) {
+                notes.clear();
+            }
+            notes.push(note);
         }
+        self.keep(&mut file, &now, &notes)?;
+        file.finish()
     }
 
-    fn keep(&mut self, file: &mut Journal, path: Vec<u8>, notes: &[Note]) -> io::Result<()> {
+    fn keep(&mut self, file: &mut Journal, path: &[u8], notes: &[Note]) -> io::Result<()> {
         for note in notes {
-            file.add(&path, note)?;
+            file.add(path, note)?;
             if let Note::Piece(piece) = note {
-                self.pieces.entry(path.clone()).or_default().push(piece.clone());
+                self.pieces.entry(path.to_vec()).or_default().push(piece.clone());
             }
         }
         Ok(())
-    }
-
-    /// The manifest of the last finished run.
-    fn old(&self) -> io::Result<Old> {
-        Old::open(&self.manifest(), self.hashing)
     }
 
     /// What earlier runs know, in the order of paths.
@@ -239,7 +219,8 @@ impl State {
         let source = if path.exists() {
             Source::Notes(manifest::read_journal(&path).map_err(Error::file("read", &path))?)
         } else {
-            Source::Old(self.old().map_err(Error::file("read", &self.manifest()))?)
+            let manifest = self.manifest();
+            Source::Old(Old::open(&manifest, self.hashing).map_err(Error::file("read", &manifest))?)
         };
         Ok(Known { source, next: None, is_over: false })
     }
@@ -250,7 +231,7 @@ impl State {
     pub(crate) fn finish(&self, header: &Header, forgets: bool) -> Result<Finished, Error> {
         let failed = Error::file("write to", &self.folder);
         let new = self.folder.join(format!("{MANIFEST}{}", millstream_host::NEW));
-        let journals = manifest::journals(&self.folder).map_err(&failed)?;
+        let journals = manifest::files_named(&self.folder, manifest::JOURNALS).map_err(&failed)?;
         let mut known = self.known()?;
         let mut list = Reader::open(&self.list()).map_err(Error::manifest(&self.list()))?;
         let finished = (|| {
@@ -259,7 +240,7 @@ impl State {
                 let mut notes = manifest::read_journal(journal)?;
                 while let Some((path, note)) = notes.next()? {
                     if !matches!(note, Note::Piece(_)) {
-                        sorter.push(&path, &encoded(&note)?)?;
+                        sorter.push(&path, &manifest::encode(&note)?)?;
                     }
                 }
             }
@@ -376,45 +357,42 @@ impl Source {
         match self {
             Self::Old(old) => Ok(old.next()?.map(|(path, facts)| (path, Note::Done(facts)))),
             Self::Notes(notes) => notes.next(),
-            Self::Sorted(sorted) => match sorted.next()? {
-                Some(record) => Ok(Some((record.path, decoded(&record.body)?))),
-                None => Ok(None),
-            },
+            Self::Sorted(sorted) => {
+                let decoded = |(path, body): (_, Vec<u8>)| Ok((path, manifest::decode(&body, manifest::NO_NOTE)?));
+                sorted.next()?.map(decoded).transpose()
+            }
         }
     }
 }
 
 /// The manifest of the last finished run, if there is a whole one.
-struct Old(Option<OldReader>);
-
-struct OldReader {
-    reader: Box<Reader>,
+#[derive(Default)]
+struct Old {
+    reader: Option<Box<Reader>>,
     /// Whether it has hashes of another kind than ours.
     forgets_hashes: bool,
 }
 
 impl Old {
     fn open(path: &Path, hashing: Hashing) -> io::Result<Self> {
-        match Reader::open(path) {
-            Ok(reader) => {
-                let forgets_hashes = reader.header().is_sha256 != (hashing == Hashing::Sha256);
-                Ok(Self(Some(OldReader { reader: Box::new(reader), forgets_hashes })))
-            }
+        let reader = match Reader::open(path) {
             // Without it, nothing is known; the copy is not wrong.
             Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::InvalidData].contains(&error.kind()) => {
-                Ok(Self(None))
+                return Ok(Self::default());
             }
-            Err(error) => Err(error),
-        }
+            reader => reader?,
+        };
+        let forgets_hashes = reader.header.is_sha256 != (hashing == Hashing::Sha256);
+        Ok(Self { reader: Some(Box::new(reader)), forgets_hashes })
     }
 
     fn next(&mut self) -> io::Result<Option<(Vec<u8>, Facts)>> {
-        let Some(OldReader { reader, forgets_hashes }) = &mut self.0 else { return Ok(None) };
-        let known = |facts: Facts| if *forgets_hashes { facts.without_hash() } else { facts };
+        let Some(reader) = &mut self.reader else { return Ok(None) };
+        let known = |facts: Facts| if self.forgets_hashes { facts.without_hash() } else { facts };
         match reader.next() {
             Ok(entry) => Ok(entry.map(|entry| (entry.path, known(entry.facts)))),
             Err(error) if [io::ErrorKind::UnexpectedEof, io::ErrorKind::InvalidData].contains(&error.kind()) => {
-                self.0 = None;
+                self.reader = None;
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -451,8 +429,8 @@ pub(crate) fn finished(home: &Path) -> Result<Manifests, Error> {
     let mut found = Manifests::default();
     for entry in entries {
         let path = entry.map_err(Error::file("list", home))?.path().join(MANIFEST);
-        match manifest::header_of(&path) {
-            Ok(header) => found.whole.push((path, header)),
+        match Reader::open(&path) {
+            Ok(reader) => found.whole.push((path, reader.header)),
             Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => {}
             Err(error) => found.damaged.push(Error::manifest(&path)(error)),
         }
@@ -484,14 +462,6 @@ pub(crate) fn random(of: impl Hash) -> u64 {
 fn boot() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     boot.trim_end().to_owned()
-}
-
-fn encoded(note: &Note) -> io::Result<Vec<u8>> {
-    postcard::to_stdvec(note).map_err(|error| io::Error::other(error.to_string()))
-}
-
-fn decoded(bytes: &[u8]) -> io::Result<Note> {
-    postcard::from_bytes(bytes).map_err(|_| manifest::damaged("a note cannot be read"))
 }
 
 #[cfg(test)]

@@ -90,11 +90,11 @@ impl Tally {
     }
 }
 
-/// Failures of a copy: the first ones here, all in a file.
-#[derive(Debug)]
+/// Failures of a copy: the first ones here, and unless it is the default, all in a file.
+#[derive(Debug, Default)]
 pub(crate) struct Failures(Mutex<Inner>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Inner {
     listed: Vec<Failure>,
     count: u64,
@@ -103,10 +103,10 @@ struct Inner {
 }
 
 impl Failures {
-    /// Failures that are also written to a file, one line of JSON each. Without a path, they are not.
-    pub(crate) fn open(path: Option<&Path>) -> io::Result<Self> {
-        let file = path.map(File::create).transpose()?.map(BufWriter::new);
-        Ok(Self(Mutex::new(Inner { listed: Vec::new(), count: 0, file, error: None })))
+    /// Failures that are also written to a file, one line of JSON each.
+    pub(crate) fn in_file(path: &Path) -> io::Result<Self> {
+        let file = Some(BufWriter::new(File::create(path)?));
+        Ok(Self(Mutex::new(Inner { file, ..Inner::default() })))
     }
 
     pub(crate) fn add(&self, path: &[u8], reason: impl Into<String>) {

@@ -69,6 +69,14 @@ impl Tree {
         Ok((self.folder(folder)?, named(name)?))
     }
 
+    /// Whether something has this path. What cannot be looked at counts as there.
+    pub(crate) fn holds(&self, path: &[u8]) -> bool {
+        match self.parent(path).and_then(|(folder, name)| stat(&folder, &name)) {
+            Ok(there) => there.is_some(),
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        }
+    }
+
     fn step(&self, from: &OwnedFd, path: &[u8]) -> rustix::io::Result<OwnedFd> {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         if self.follows_links {

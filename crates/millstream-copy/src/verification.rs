@@ -11,7 +11,6 @@ use crate::path::{shown, shown_path, split};
 use crate::state::finished;
 use crate::tally::{Failure, Failures, Phase, Tally};
 use crate::tree::{self, Thing, Tree, named};
-use millstream_model::Refusal;
 use millstream_model::words::command;
 use millstream_pg::Explained;
 use rustix::fd::{AsFd, OwnedFd};
@@ -51,23 +50,24 @@ impl Verification {
     fn of_damaged(place: &Path, error: &Error) -> Self {
         let hint = error.hint().map_or(String::new(), |hint| format!("; {hint}"));
         let why = format!("{error}{hint}. Perhaps it is that of a copy to here");
-        Self::of_what_is_gone(place.as_os_str().as_bytes(), &why)
+        Self::of_what_is_gone(place, &why)
     }
 
     /// A copy of which nothing can be read.
-    pub(crate) fn of_what_is_gone(destination: &[u8], why: &str) -> Self {
+    pub(crate) fn of_what_is_gone(destination: impl AsRef<OsStr>, why: &str) -> Self {
         let named = vec![Failure { path: shown(b""), reason: why.to_owned() }];
-        Self { destination: shown(destination), problems: 1, named, ..Self::default() }
+        Self { destination: shown_path(destination), problems: 1, named, ..Self::default() }
     }
-}
 
-/// What a worker has compared.
-#[derive(Debug, Clone, Copy, Default)]
-struct Compared {
-    entries: u64,
-    hashed: u64,
-    unhashed: u64,
-    bytes: u64,
+    /// A comparison that is over, but for what it has counted.
+    ///
+    /// # Errors
+    /// As [`Failures::finish`].
+    pub(crate) fn ended(destination: String, begun: Instant, failures: &Failures, tally: &Tally) -> io::Result<Self> {
+        let (named, problems) = failures.finish()?;
+        let (stopped, seconds) = (tally.is_stopped(), begun.elapsed().as_secs_f64());
+        Ok(Self { destination, problems, named, stopped, seconds, ..Self::default() })
+    }
 }
 
 /// Compares every copy that was made to this path of this machine, or below it.
@@ -91,7 +91,7 @@ pub(crate) fn verify(destination: &Path, home: &Path, jobs: usize, tally: &Tally
         }
         let says = format!("there is no manifest of a copy to {}", shown_path(wanted));
         let hint = format!("only what {} has copied can be compared, by the user who did", command("copy"));
-        return Err(Refusal::new(says).hint(hint).into());
+        return Err(Error::refused(says, hint));
     }
     found.sort();
     let compared = found.iter().map(|(_, manifest)| compare(manifest, jobs, tally));
@@ -103,7 +103,7 @@ pub(crate) fn verify(destination: &Path, home: &Path, jobs: usize, tally: &Tally
 pub(crate) fn compare(manifest: &Path, jobs: usize, tally: &Tally) -> Result<Verification, Error> {
     let begun = Instant::now();
     let mut list = Reader::open(manifest).map_err(Error::manifest(manifest))?;
-    let header = list.header().clone();
+    let header = list.header.clone();
     let target = PathBuf::from(OsStr::from_bytes(&header.destination));
     // The path of a single file is that of the file; its entry has its name.
     let root = if header.file.is_some() { target.parent().unwrap_or(&target) } else { &target };
@@ -112,15 +112,17 @@ pub(crate) fn compare(manifest: &Path, jobs: usize, tally: &Tally) -> Result<Ver
         // The other copies are compared all the same.
         Err(error) => {
             let why = format!("it cannot be opened: {error}");
-            return Ok(Verification::of_what_is_gone(target.as_os_str().as_bytes(), &why));
+            return Ok(Verification::of_what_is_gone(&target, &why));
         }
     };
-    let failures = Failures::open(None).map_err(Error::file("read", manifest))?;
+    let failures = Failures::default();
     tally.begin(Phase::Verifying);
     let compared = crew(
         (jobs, BLOCKS_MAX),
         |_, queue| {
-            let mut checker = Checker::new(&tree, tally, &failures, &header);
+            let (tree, failures, header) = (&tree, &failures, &header);
+            let (folder, buffer, compared) = (None, buffer(), Verification::default());
+            let mut checker = Checker { tree, tally, failures, header, folder, buffer, compared };
             while let Some(block) = queue.next() {
                 for entry in block {
                     checker.check(&entry);
@@ -144,18 +146,14 @@ pub(crate) fn compare(manifest: &Path, jobs: usize, tally: &Tally) -> Result<Ver
             Ok(())
         },
     )?;
-    let (named, problems) = failures.finish().map_err(Error::file("read", manifest))?;
-    let sum = |of: fn(&Compared) -> u64| compared.iter().map(of).sum();
+    let sum = |of: fn(&Verification) -> u64| compared.iter().map(of).sum();
+    let ended = Verification::ended(shown_path(&target), begun, &failures, tally);
     Ok(Verification {
         entries: sum(|compared| compared.entries),
         hashed: sum(|compared| compared.hashed),
         unhashed: sum(|compared| compared.unhashed),
         bytes: sum(|compared| compared.bytes),
-        destination: shown(target.as_os_str().as_bytes()),
-        problems,
-        named,
-        stopped: tally.is_stopped(),
-        seconds: begun.elapsed().as_secs_f64(),
+        ..ended.map_err(Error::file("read", manifest))?
     })
 }
 
@@ -163,29 +161,14 @@ struct Checker<'a> {
     tree: &'a Tree,
     tally: &'a Tally,
     failures: &'a Failures,
-    attributes: bool,
-    hashing: Hashing,
+    header: &'a Header,
     folder: Option<(Vec<u8>, OwnedFd)>,
     buffer: Vec<u8>,
-    compared: Compared,
+    /// What it has counted.
+    compared: Verification,
 }
 
-impl<'a> Checker<'a> {
-    fn new(tree: &'a Tree, tally: &'a Tally, failures: &'a Failures, header: &Header) -> Self {
-        let attributes = header.has_attributes;
-        let hashing = if header.is_sha256 { Hashing::Sha256 } else { Hashing::Blake3 };
-        Self {
-            tree,
-            tally,
-            failures,
-            attributes,
-            hashing,
-            folder: None,
-            buffer: buffer(),
-            compared: Compared::default(),
-        }
-    }
-
+impl Checker<'_> {
     fn check(&mut self, entry: &Entry) {
         if self.tally.is_stopped() {
             return;
@@ -228,7 +211,7 @@ impl<'a> Checker<'a> {
         if let Some(problem) = difference(wanted, &now) {
             return Ok(Some(problem));
         }
-        if self.attributes && Thing::Named(folder.as_fd(), name).attributes()? != wanted.attributes {
+        if self.header.has_attributes && Thing::Named(folder.as_fd(), name).attributes()? != wanted.attributes {
             return Ok(Some("its attributes differ".to_owned()));
         }
         let EntryKind::File { size, hash: wanted } = wanted.kind else { return Ok(None) };
@@ -238,7 +221,8 @@ impl<'a> Checker<'a> {
         };
         let file = open_to_read(folder, name)?;
         // `None`: somebody has stopped the comparison.
-        let Some(found) = hash(self.hashing, &file, self.tally, &mut self.buffer)? else { return Ok(None) };
+        let hashing = if self.header.is_sha256 { Hashing::Sha256 } else { Hashing::Blake3 };
+        let Some(found) = hash(hashing, &file, self.tally, &mut self.buffer)? else { return Ok(None) };
         self.compared.hashed += 1;
         self.compared.bytes += size;
         Ok((found != wanted).then(|| "its bytes differ, although its size and time do not".to_owned()))

@@ -2,10 +2,11 @@
 
 use crate::limits::DENY_SECONDS_MAX;
 use crate::nft::asked;
+use crate::policy::range;
 use crate::rules::{Rules, TABLE, is_digest, name};
 use millstream_host::{Sandbox, Ssh};
 use millstream_model::Refusal;
-use millstream_model::range::{AddressReading, FAMILIES, Range};
+use millstream_model::range::{FAMILIES, Range};
 use millstream_model::words::{command, option};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -153,10 +154,6 @@ pub async fn end_denial(text: &str) -> Result<String, Refusal> {
             .hint(format!("{} lists what is, and each goes as it was denied", command("guard deny")))),
         Err(refusal) => Err(refusal),
     }
-}
-
-fn range(text: &str) -> Result<Range, Refusal> {
-    Range::parse(text, AddressReading { unmap: true, numbers: None }).map_err(Refusal::new)
 }
 
 /// A range as people write it.

@@ -1,5 +1,6 @@
 //! Why something that was asked for is not done.
 
+use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
@@ -22,6 +23,11 @@ impl Refusal {
     /// Something could not be done with a file.
     pub fn file(what: &str, path: &Path, error: &io::Error) -> Self {
         Self::new(format!("cannot {what} {}: {error}", path.display()))
+    }
+
+    /// Puts a place in front of what is wrong there.
+    pub fn at(place: impl Display) -> impl Fn(Self) -> Self {
+        move |refusal| Self { problem: format!("{place}: {}", refusal.problem), ..refusal }
     }
 
     /// The same with a hint.

@@ -63,16 +63,16 @@ pub fn addressed<'a>(topology: &'a Topology, live: &Live) -> impl Iterator<Item 
 }
 
 fn differences_of(topology: &Topology, link: &Link, live: &Live) -> Vec<String> {
-    let name = &link.name;
+    let (name, kind) = (&link.name, link.kind.name());
     let Some(now) = live.link(name) else {
         return vec![match link.kind {
             LinkKind::Card => format!("there is no card {name} on this machine"),
-            _ => format!("{name} is new: a {}", kind(link)),
+            _ => format!("{name} is new: a {kind}"),
         }];
     };
     let mut all = Vec::new();
-    if now.kind.name() != kind(link) {
-        all.push(format!("{name} is a {} now, and becomes a {}", now.kind.name(), kind(link)));
+    if now.kind.name() != kind {
+        all.push(format!("{name} is a {} now, and becomes a {kind}", now.kind.name()));
     }
     if let (Some(mtu), Some(before)) = (link.mtu, now.mtu.filter(|before| Some(*before) != link.mtu)) {
         all.push(format!("{name} takes packets of {before} bytes now, and then of {mtu}"));
@@ -102,15 +102,6 @@ fn addresses_of(link: &Link, before: &[Prefix]) -> Vec<String> {
         all.extend(lost.map(|one| format!("{} loses the address {one}", link.name)));
     }
     all
-}
-
-fn kind(link: &Link) -> &'static str {
-    match link.kind {
-        LinkKind::Card => "card",
-        LinkKind::Bond(_) => "bond",
-        LinkKind::Vlan { .. } => "vlan",
-        LinkKind::Bridge(_) => "bridge",
-    }
 }
 
 #[cfg(test)]

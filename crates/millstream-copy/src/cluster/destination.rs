@@ -12,7 +12,6 @@ use crate::request::Request;
 use crate::state::State;
 use crate::tally::Tally;
 use millstream_model::Refusal;
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -61,12 +60,12 @@ impl Destination {
             Content::Empty => Ok(opened),
             Content::Running => {
                 let says = format!("a server runs in {root}, or has crashed there: it has a postmaster.pid");
-                Err(Refusal::new(says).hint("stop it, or choose another folder").into())
+                Err(Error::refused(says, "stop it, or choose another folder"))
             }
             Content::Full if opened.is_of_this_cluster() => Ok(opened),
             Content::Full => {
                 let says = format!("{root} is not empty, and holds no earlier copy of this cluster");
-                Err(Refusal::new(says).hint("choose an empty folder").into())
+                Err(Error::refused(says, "choose an empty folder"))
             }
         }
     }
@@ -82,16 +81,6 @@ impl Destination {
             Some(there) => there.beside(path),
             None => path.to_owned(),
         }
-    }
-
-    /// A folder in a destination.
-    pub(super) fn below(destination: &Path, name: &str) -> PathBuf {
-        let mut path = OsString::from(destination);
-        if !path.as_encoded_bytes().ends_with(b"/") {
-            path.push("/");
-        }
-        path.push(name);
-        path.into()
     }
 
     /// Notes that it is about to hold a copy of this cluster. What is noted of a folder that is empty now is forgotten: its

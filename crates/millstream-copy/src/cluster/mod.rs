@@ -164,7 +164,7 @@ pub async fn copy_cluster(
             let why = copied.err().map_or_else(|| "the copy was stopped".to_owned(), |error| error.to_string());
             let says = format!("{why}; the slot {slot} stays on the server and keeps its WAL");
             let hint = format!("run the same command again, or drop it: select pg_drop_replication_slot('{slot}')");
-            return Err(Refusal::new(says).hint(hint).into());
+            return Err(Error::refused(says, hint));
         }
         work.destination.forget_slot()?;
     }
@@ -238,15 +238,13 @@ impl Work {
         if here != Some(facts.system) {
             let says = format!("the data directory {} cannot be read here", shown_path(&facts.data));
             let hint = "run this on the server's machine, as the server's user or as root";
-            return Err(Refusal::new(says).hint(hint).into());
+            return Err(Error::refused(says, hint));
         }
         let destination = Destination::open(&facts.data, &request.destination, &request, facts.system, tally)?;
         if request.standby.is_some() && destination.is_there() && conninfo.is_local() {
             let says =
                 "the standby could not reach its primary: the address in the URL has a meaning on this machine only";
-            return Err(Refusal::new(says)
-                .hint("name this machine as the standby knows it: postgres://HOST/..")
-                .into());
+            return Err(Error::refused(says, "name this machine as the standby knows it: postgres://HOST/.."));
         }
         for (from, _) in &request.tablespaces {
             if facts.tablespaces.iter().all(|space| space.location != *from) {
@@ -256,7 +254,7 @@ impl Work {
                     true => "there is none outside of the data directory".to_owned(),
                     false => format!("they are at {}", known.join(", ")),
                 };
-                return Err(Refusal::new(says).hint(hint).into());
+                return Err(Error::refused(says, hint));
             }
         }
         let major = facts.version_num / 10_000;
@@ -265,14 +263,14 @@ impl Work {
             let to = mapped.map_or_else(|| space.location.clone(), |(_, to)| to.clone());
             if to.is_relative() {
                 let says = format!("the new place {} of a tablespace is no absolute path", shown_path(to));
-                return Err(Error::from(Refusal::new(says).hint("begin it with a slash")));
+                return Err(Error::refused(says, "begin it with a slash"));
             }
             let version = version_folder(&space.location, major)?;
             let from = space.location.clone();
             if to == from && !destination.is_there() {
                 let says = format!("the tablespace at {} would be copied onto itself", shown_path(&from));
                 let mapped = set("tablespace", format!("{}=NEW", shown_path(&from))).to_string();
-                return Err(Refusal::new(says).hint(format!("say where it goes: {mapped}")).into());
+                return Err(Error::refused(says, format!("say where it goes: {mapped}")));
             }
             let destination = Destination::open(&from, &destination.beside(&to), &request, facts.system, tally)?;
             Ok(Moved { oid: space.oid.clone(), from, to, version, destination })
@@ -291,9 +289,7 @@ impl Work {
             if let Some((_, other)) = all.into_iter().find(|(other, _)| moved.destination.overlaps(other)) {
                 let says =
                     format!("a tablespace would go to {}, which overlaps {}", shown_path(&moved.to), shown_path(other));
-                return Err(Refusal::new(says)
-                    .hint("give each a folder of its own, outside of the data directory")
-                    .into());
+                return Err(Error::refused(says, "give each a folder of its own, outside of the data directory"));
             }
         }
         Ok(())
@@ -405,7 +401,7 @@ impl Work {
         // How the cluster came to this timeline.
         rules.push(omitted::included(&format!("/{:08X}.history", range.timeline)));
         rules.push(omitted::excluded("/*"));
-        let to = Destination::below(&self.request.destination, "pg_wal");
+        let to = self.request.destination.join("pg_wal");
         // The data are on the disk before the control file is.
         let flags = Flags { deletes: !self.destination.was_empty, syncs: true };
         done.copies.push(self.copy(folder.join(""), to, rules, flags, tally)?);
@@ -442,7 +438,7 @@ impl Work {
         let receipt = flow::copy(&request, tally, &|_| true)?;
         if let Some(failure) = receipt.failures.first().filter(|_| !receipt.stopped) {
             let says = format!("{} of {} could not be copied: {}", failure.path, receipt.source, failure.reason);
-            return Err(Refusal::new(says).hint("the copy cannot be used; run the same command again").into());
+            return Err(Error::refused(says, "the copy cannot be used; run the same command again"));
         }
         if let Some(why) = receipt.kept_because.as_ref().filter(|_| !receipt.stopped) {
             return Err(Refusal::new(format!("what an earlier copy has left could not be deleted: {why}")).into());

@@ -2,7 +2,6 @@
 
 use crate::error::Error;
 use crate::limits::UNLOGGED_LISTED_MAX;
-use millstream_model::Refusal;
 use millstream_model::words::command;
 use millstream_pg::{ConnInfo, Connection, SessionSettings, connect};
 use std::path::PathBuf;
@@ -67,17 +66,15 @@ impl Server {
             format!("stop the server and copy its directory: {}", command(format_args!("copy {data}/ DESTINATION")));
         if row.get("is_standby") {
             let says = "the server is a standby, and a copy needs its primary";
-            return Err(Refusal::new(says).hint("connect to the primary").into());
+            return Err(Error::refused(says, "connect to the primary"));
         }
         if row.get::<_, &str>("wal_level") == "minimal" {
             let says = "with wal_level = minimal, a cluster cannot be copied while it runs";
-            return Err(Refusal::new(says)
-                .hint(format!("set it to replica and restart the server, or {stopped}"))
-                .into());
+            return Err(Error::refused(says, format!("set it to replica and restart the server, or {stopped}")));
         }
         if row.get::<_, i64>("slots") >= row.get::<_, i64>("slots_max") {
             let says = "no replication slot is free, and without one the server may remove WAL that the copy needs";
-            return Err(Refusal::new(says).hint(format!("raise max_replication_slots, or {stopped}")).into());
+            return Err(Error::refused(says, format!("raise max_replication_slots, or {stopped}")));
         }
         let number = |name: &str| u64::try_from(row.get::<_, i64>(name)).unwrap_or_default();
         let facts = Facts {
@@ -105,7 +102,7 @@ impl Server {
         match made {
             Err(error) if error.code() == Some(&SqlState::DUPLICATE_OBJECT) => {
                 let hint = format!("choose another name, or drop it: select pg_drop_replication_slot('{name}')");
-                Err(Refusal::new(format!("there is a slot {name} already")).hint(hint).into())
+                Err(Error::refused(format!("there is a slot {name} already"), hint))
             }
             made => made.map(drop).map_err(denied),
         }
@@ -129,7 +126,7 @@ impl Server {
             return Ok(());
         }
         let says = "a tablespace was made, moved or dropped while the cluster was copied";
-        Err(Refusal::new(says).hint("the copy cannot be used; run the command again").into())
+        Err(Error::refused(says, "the copy cannot be used; run the command again"))
     }
 
     /// Begins the backup mode.
@@ -187,7 +184,7 @@ async fn unlogged(
 fn denied(error: tokio_postgres::Error) -> Error {
     if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) {
         let says = format!("the role may not copy the cluster: {}", millstream_pg::Error::from(error));
-        return Refusal::new(says).hint("connect as a superuser").into();
+        return Error::refused(says, "connect as a superuser");
     }
     millstream_pg::Error::from(error).into()
 }

@@ -5,7 +5,7 @@ use super::worker::{Trouble, Worker};
 use crate::counts::Counts;
 use crate::entry::{Entry, EntryKind, Facts};
 use crate::error::Error;
-use crate::manifest::{Reader, Sorted, Sorter, damaged};
+use crate::manifest::{Reader, Sorted, Sorter, decode, encode};
 use crate::path::{deepest_first, join, path_of};
 use crate::tally::Tally;
 use crate::tree::{self, Thing, Tree};
@@ -38,18 +38,16 @@ pub(crate) fn make(job: &Job<'_>, root_was_missing: bool) -> Result<(Made, Count
             false => worker.folder(&entry.path),
         };
         match made {
-            Ok(was_missing) => keep(&mut sorter, &entry, was_missing).map_err(&failed)?,
+            Ok(was_missing) => {
+                // A folder is sorted before those that it is in.
+                let body = encode(&(&entry.facts, was_missing));
+                body.and_then(|body| sorter.push(&deepest_first(&entry.path), &body)).map_err(&failed)?;
+            }
             Err(trouble) => worker.account_folder(&entry, Err(trouble))?,
         }
     }
     hit_on_thread("folders-made");
     Ok((Made(sorter.finish().map_err(&failed)?), worker.counts))
-}
-
-/// Sorts a folder before those that it is in.
-fn keep(sorter: &mut Sorter, entry: &Entry, was_missing: bool) -> io::Result<()> {
-    let body = postcard::to_stdvec(&(&entry.facts, was_missing));
-    sorter.push(&deepest_first(&entry.path), &body.map_err(|error| io::Error::other(error.to_string()))?)
 }
 
 /// Gives the folders their owners, rights and times.
@@ -60,11 +58,9 @@ pub(crate) fn dress(job: &Job<'_>, made: Made) -> Result<Counts, Error> {
     let failed = Error::file("read", job.state.folder());
     let mut worker = Worker::new(job, 0)?;
     let Made(mut sorted) = made;
-    while let Some(record) = sorted.next().map_err(&failed)? {
-        let path = path_of(&record.path).to_vec();
-        let read: (Facts, bool) =
-            postcard::from_bytes(&record.body).map_err(|_| failed(damaged("a folder cannot be read")))?;
-        let (facts, was_missing) = read;
+    while let Some((key, body)) = sorted.next().map_err(&failed)? {
+        let path = path_of(&key).to_vec();
+        let (facts, was_missing) = decode(&body, "a folder cannot be read").map_err(&failed)?;
         if job.tally.is_stopped() {
             break;
         }

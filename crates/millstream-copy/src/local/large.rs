@@ -25,59 +25,20 @@ pub(super) struct Large {
     pub(super) temporary_number: u64,
     pub(super) destination: OwnedFd,
     pub(super) is_sparse: bool,
-    /// Chaining values of the pieces that are copied.
+    pub(super) pieces: Pieces,
+}
+
+/// How far the pieces of a large file are.
+pub(super) struct Pieces {
+    /// Chaining values of those that are copied.
     hashes: Mutex<Vec<Option<Hash>>>,
-    /// Pieces that no worker has ended yet.
+    /// How many no worker has ended yet.
     left: AtomicU32,
-    /// Why a piece could not be copied.
+    /// Why one could not be copied.
     trouble: Mutex<Option<String>>,
 }
 
-/// What is needed to make one.
-pub(super) struct Opened {
-    pub(super) entry: Entry,
-    pub(super) source: OwnedFd,
-    pub(super) stat: Stat,
-    pub(super) folder: OwnedFd,
-    pub(super) name: CString,
-    pub(super) temporary: CString,
-    /// The number in its temporary name.
-    pub(super) temporary_number: u64,
-    pub(super) destination: OwnedFd,
-    pub(super) is_sparse: bool,
-}
-
 impl Large {
-    /// A file of which some pieces may be copied already. Returns the others, too.
-    pub(super) fn new(opened: Opened, copied: &[Piece]) -> (Self, Vec<u32>) {
-        let Opened { entry, source, stat, folder, name, temporary, temporary_number, destination, is_sparse } = opened;
-        let count = pieces(entry.facts.size());
-        let mut hashes = vec![None; count as usize];
-        for piece in copied {
-            if let Some(hash) = hashes.get_mut(piece.number as usize) {
-                *hash = Some(piece.hash);
-            }
-        }
-        let missing: Vec<u32> = (0..count).filter(|number| hashes[*number as usize].is_none()).collect();
-        let left = AtomicU32::new(u32::try_from(missing.len()).unwrap_or(u32::MAX));
-        let (hashes, trouble) = (Mutex::new(hashes), Mutex::new(None));
-        let large = Self {
-            entry,
-            source,
-            stat,
-            folder,
-            name,
-            temporary,
-            temporary_number,
-            destination,
-            is_sparse,
-            hashes,
-            left,
-            trouble,
-        };
-        (large, missing)
-    }
-
     /// The bytes of a piece.
     pub(super) fn range(&self, number: u32) -> Range<u64> {
         let start = u64::from(number) * PIECE_BYTES;
@@ -89,6 +50,22 @@ impl Large {
         let mut hasher = blake3::Hasher::new();
         hasher.set_input_offset(self.range(number).start);
         hasher
+    }
+}
+
+impl Pieces {
+    /// The pieces of so many bytes, of which some may be copied already. Returns the numbers of the others, too.
+    pub(super) fn new(size: u64, copied: &[Piece]) -> (Self, Vec<u32>) {
+        let count = pieces(size);
+        let mut hashes = vec![None; count as usize];
+        for piece in copied {
+            if let Some(hash) = hashes.get_mut(piece.number as usize) {
+                *hash = Some(piece.hash);
+            }
+        }
+        let missing: Vec<u32> = (0..count).filter(|number| hashes[*number as usize].is_none()).collect();
+        let left = AtomicU32::new(u32::try_from(missing.len()).unwrap_or(u32::MAX));
+        (Self { hashes: Mutex::new(hashes), left, trouble: Mutex::new(None) }, missing)
     }
 
     /// Keeps the hash of a piece.

@@ -12,7 +12,6 @@ pub(crate) use transfer::{buffer, hash};
 pub(crate) use worker::open_to_read;
 
 use crate::counts::Counts;
-use crate::crew::Queue;
 use crate::error::Error;
 use crate::feed::{Fed, Item, feed};
 use crate::jobs::{self, Found, Gate, Trials};
@@ -35,7 +34,7 @@ pub(crate) const UNFINISHED: &str = ".millstream-copy.";
 
 /// How the names of unfinished files of a copy begin.
 pub(crate) fn unfinished(state: &State) -> String {
-    format!("{UNFINISHED}{}", state.token())
+    format!("{UNFINISHED}{}", state.token)
 }
 
 /// What all workers of a copy share.
@@ -104,37 +103,21 @@ pub(crate) fn run(job: &Job<'_>, listed: &Listed, gate: &Gate) -> Result<(Counts
     let (counts, found) = jobs::run(
         (gate, search, BLOCKS_MAX),
         job.tally,
-        |number, queue| work(job, number, &queue, gate),
+        |number| Worker::new(job, number),
+        |worker, work| match work {
+            Work::Block(items) => items.iter().try_for_each(|item| worker.item(item).map(drop)),
+            Work::Groups(groups) => groups.iter().try_for_each(|group| worker.group(group)),
+            Work::Piece(large, piece) => worker.piece(&large, piece),
+        },
+        |worker| worker.counts,
         |sender| {
-            let mut worker = Worker::new(job, gate.workers())?;
+            let mut worker = Worker::new(job, gate.workers)?;
             send_all(job, &mut worker, listed, sender)?;
             own = worker.counts;
             Ok(())
         },
     )?;
-    Ok((counts.into_iter().fold(own, Counts::plus), found))
-}
-
-fn work(job: &Job<'_>, number: usize, queue: &Queue<Work>, gate: &Gate) -> Result<Counts, Error> {
-    let mut worker: Option<Worker<'_>> = None;
-    loop {
-        gate.pass(number);
-        if job.tally.is_stopped() {
-            break;
-        }
-        let Some(work) = queue.next() else { break };
-        // Most workers never begin if the copy is short.
-        let worker = match &mut worker {
-            Some(worker) => worker,
-            none => none.insert(Worker::new(job, number)?),
-        };
-        match work {
-            Work::Block(items) => items.iter().try_for_each(|item| worker.item(item).map(drop))?,
-            Work::Groups(groups) => groups.iter().try_for_each(|group| worker.group(group))?,
-            Work::Piece(large, piece) => worker.piece(&large, piece)?,
-        }
-    }
-    Ok(worker.map(|worker| worker.counts).unwrap_or_default())
+    Ok((own.plus(counts), found))
 }
 
 /// Sends the work. A large file is begun here, and its pieces are sent.

@@ -1,9 +1,9 @@
 //! What a worker does with a large file: it begins it, copies pieces of it, and completes it.
 
 use super::Job;
-use super::large::{Large, Opened};
+use super::large::{Large, Pieces};
 use super::transfer::Transfer;
-use super::worker::{Outcome, Trouble, Worker, create, has_changed, is_sparse, of_source};
+use super::worker::{Copied, Outcome, Trouble, Worker, create, has_changed, is_sparse, of_source};
 use crate::entry::{Entry, Facts, Hash, changed, inode, modified, size_of};
 use crate::error::Error;
 use crate::feed::Item;
@@ -64,11 +64,11 @@ impl Worker<'_> {
         }
         let folder = self.job.destination.folder(split(path).0).map_err(self.of_destination())?;
         let temporary = self.open_temporary(path, &folder, &stat).map_err(self.of_destination())?;
-        let Temporary { number, name: temporary, file: destination, copied } = temporary;
+        let Temporary { number: temporary_number, name: temporary, file: destination, copied } = temporary;
+        let (pieces, missing) = Pieces::new(facts.size(), &copied);
         let (entry, is_sparse) = (Entry { path: path.clone(), facts }, is_sparse(&stat));
-        let opened =
-            Opened { entry, source, stat, folder, name, temporary, temporary_number: number, destination, is_sparse };
-        let (large, missing) = Large::new(opened, &copied);
+        let large =
+            Large { entry, source, stat, folder, name, temporary, temporary_number, destination, is_sparse, pieces };
         let begun = self.begin(&large, folders.is_one_device && copied.is_empty());
         if matches!(begun, Err(Trouble::Reason(_) | Trouble::Gone)) {
             // No later run would look for it.
@@ -124,16 +124,16 @@ impl Worker<'_> {
 
     /// Copies a piece of a large file, and completes the file if no other is left.
     pub(super) fn piece(&mut self, large: &Large, number: u32) -> Result<(), Error> {
-        if large.trouble().is_none() {
+        if large.pieces.trouble().is_none() {
             match self.copy_piece(large, number) {
                 Ok(()) => {}
                 Err(Trouble::Stopped) => return Ok(()),
                 Err(Trouble::Final(error)) => return Err(error),
-                Err(Trouble::Gone) => large.fail("it is gone".to_owned()),
-                Err(Trouble::Reason(reason)) => large.fail(reason),
+                Err(Trouble::Gone) => large.pieces.fail("it is gone".to_owned()),
+                Err(Trouble::Reason(reason)) => large.pieces.fail(reason),
             }
         }
-        if large.was_last() { self.finish_large(large) } else { Ok(()) }
+        if large.pieces.was_last() { self.finish_large(large) } else { Ok(()) }
     }
 
     fn copy_piece(&mut self, large: &Large, number: u32) -> Result<(), Trouble> {
@@ -142,7 +142,8 @@ impl Worker<'_> {
         let Job { pace, tally, .. } = self.job;
         let Large { source, destination, is_sparse, .. } = large;
         let transfer = Transfer { source, destination, is_sparse: *is_sparse, pace, tally };
-        let moved = transfer.run(range, &mut hasher, &mut self.buffer).map_err(|ended| self.trouble(ended))?;
+        let moved = transfer.run(range, |bytes| _ = hasher.update(bytes), &mut self.buffer);
+        let moved = moved.map_err(|ended| self.trouble(ended))?;
         if moved < len {
             return Err(Trouble::Reason("it became shorter while it was read".to_owned()));
         }
@@ -152,14 +153,14 @@ impl Worker<'_> {
         let piece = Piece { temporary: large.temporary_number, inode, size, modified, changed, number, hash };
         self.note(&large.entry.path, &Note::Piece(piece)).map_err(Trouble::Final)?;
         hit_on_thread("piece-copied");
-        large.copied(number, hash);
+        large.pieces.copied(number, hash);
         tally.done_bytes.fetch_add(len, Relaxed);
         Ok(())
     }
 
     fn finish_large(&mut self, large: &Large) -> Result<(), Error> {
         let path = &large.entry.path;
-        let ended = match (large.trouble(), large.hash()) {
+        let ended = match (large.pieces.trouble(), large.pieces.hash()) {
             (Some(reason), _) => Err(Trouble::Reason(reason)),
             (None, Some(hash)) => self.complete_large(large, hash),
             (None, None) => return Err(Error::Bug),
@@ -171,7 +172,7 @@ impl Worker<'_> {
         self.account(path, 0, ended).map(drop)
     }
 
-    fn complete_large(&mut self, large: &Large, hash: Hash) -> Result<(Outcome, Facts), Trouble> {
+    fn complete_large(&mut self, large: &Large, hash: Hash) -> Copied {
         let after = fs::fstat(&large.source).map_err(io::Error::from).map_err(of_source)?;
         if has_changed(&large.stat, &after) {
             self.counts.changed += 1;

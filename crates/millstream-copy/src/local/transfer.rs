@@ -2,7 +2,7 @@
 
 use super::pace::Pace;
 use crate::entry::Hash;
-use crate::hasher::{Hasher, Hashing, Update};
+use crate::hasher::{Hasher, Hashing};
 use crate::limits::BUFFER_BYTES;
 use crate::tally::Tally;
 use rustix::fd::OwnedFd;
@@ -33,15 +33,16 @@ pub(super) struct Transfer<'a> {
 }
 
 impl Transfer<'_> {
-    /// Moves a range. Returns how many bytes there were: fewer than asked for if the source has become shorter.
-    pub(super) fn run(&self, range: Range<u64>, hasher: &mut impl Update, buffer: &mut [u8]) -> Result<u64, Ended> {
+    /// Moves a range, and gives its bytes to `hash`. Returns how many there were: fewer than asked for if the source has
+    /// become shorter.
+    pub(super) fn run(&self, range: Range<u64>, mut hash: impl FnMut(&[u8]), buffer: &mut [u8]) -> Result<u64, Ended> {
         let mut at = range.start;
         while at < range.end {
             let part = if self.is_sparse { self.part(at, range.end)? } else { Part::Data(range.end) };
             let moved = match part {
-                Part::Data(end) => self.data(at..end, hasher, buffer)?,
+                Part::Data(end) => self.data(at..end, &mut hash, buffer)?,
                 Part::Hole(end) => {
-                    self.hash_zeros(end - at, hasher, buffer)?;
+                    self.hash_zeros(end - at, &mut hash, buffer)?;
                     end - at
                 }
             };
@@ -69,20 +70,20 @@ impl Transfer<'_> {
         Ok(Part::Data(if hole > at { hole.min(most) } else { most }))
     }
 
-    fn hash_zeros(&self, mut count: u64, hasher: &mut impl Update, buffer: &mut [u8]) -> Result<(), Ended> {
+    fn hash_zeros(&self, mut count: u64, mut hash: impl FnMut(&[u8]), buffer: &mut [u8]) -> Result<(), Ended> {
         buffer.fill(0);
         while count > 0 {
             if self.tally.is_stopped() {
                 return Err(Ended::Stopped);
             }
             let part = usize::try_from(count).map_or(buffer.len(), |count| count.min(buffer.len()));
-            hasher.update(&buffer[..part]);
+            hash(&buffer[..part]);
             count -= part as u64;
         }
         Ok(())
     }
 
-    fn data(&self, range: Range<u64>, hasher: &mut impl Update, buffer: &mut [u8]) -> Result<u64, Ended> {
+    fn data(&self, range: Range<u64>, mut hash: impl FnMut(&[u8]), buffer: &mut [u8]) -> Result<u64, Ended> {
         let mut at = range.start;
         while at < range.end {
             if self.tally.is_stopped() {
@@ -96,7 +97,7 @@ impl Transfer<'_> {
                 Err(error) => return Err(Ended::Source(error.into())),
             };
             let bytes = &buffer[..read];
-            hasher.update(bytes);
+            hash(bytes);
             self.pace.take(read as u64, self.tally);
             write_all(self.destination, bytes, at).map_err(Ended::Destination)?;
             at += read as u64;
@@ -212,13 +213,13 @@ mod tests {
         let transfer =
             Transfer { source: &source, destination: &destination, is_sparse: true, pace: &pace, tally: &tally };
         let mut hasher = blake3::Hasher::new();
-        assert_eq!(transfer.run(0..9 << 20, &mut hasher, &mut buffer()).unwrap(), 9 << 20);
+        assert_eq!(transfer.run(0..9 << 20, |bytes| _ = hasher.update(bytes), &mut buffer()).unwrap(), 9 << 20);
         let bytes = std::fs::read(&from).unwrap();
         assert_eq!(std::fs::read(&to).unwrap(), bytes);
         assert_eq!(hasher.finalize(), blake3::hash(&bytes));
         assert!(std::fs::metadata(&to).unwrap().blocks() <= std::fs::metadata(&from).unwrap().blocks());
         // A source that has become shorter.
-        assert_eq!(transfer.run(8 << 20..10 << 20, &mut hasher, &mut buffer()).map_err(|_| ()), Ok(2 << 20));
+        assert_eq!(transfer.run(8 << 20..10 << 20, |_| {}, &mut buffer()).map_err(|_| ()), Ok(2 << 20));
     }
 
     #[test]

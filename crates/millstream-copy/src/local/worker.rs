@@ -10,7 +10,7 @@ use crate::hasher::Hasher;
 use crate::limits::CHANGED_READS_MAX;
 use crate::manifest::{Journal, Note};
 use crate::path::split;
-use crate::tree::{self, Thing, named};
+use crate::tree::{self, Dress, Thing, named};
 use millstream_failpoint::hit_on_thread;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Stat};
@@ -28,6 +28,9 @@ pub(super) enum Outcome {
     Same,
     Linked,
 }
+
+/// What has become of an entry, with what is known of it, or why it is not at the destination.
+pub(super) type Copied = Result<(Outcome, Facts), Trouble>;
 
 /// Why an entry is not at the destination.
 pub(super) enum Trouble {
@@ -93,12 +96,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Accounts for an entry. `bytes`: those of it that no piece has counted.
-    pub(super) fn account(
-        &mut self,
-        path: &[u8],
-        bytes: u64,
-        ended: Result<(Outcome, Facts), Trouble>,
-    ) -> Result<Option<Facts>, Error> {
+    pub(super) fn account(&mut self, path: &[u8], bytes: u64, ended: Copied) -> Result<Option<Facts>, Error> {
         let done = match ended {
             Ok((outcome, facts)) => {
                 match outcome {
@@ -168,7 +166,7 @@ impl<'a> Worker<'a> {
         Ok(folders)
     }
 
-    fn entry(&mut self, item: &Item) -> Result<(Outcome, Facts), Trouble> {
+    fn entry(&mut self, item: &Item) -> Copied {
         if self.job.tally.is_stopped() {
             return Err(Trouble::Stopped);
         }
@@ -176,33 +174,22 @@ impl<'a> Worker<'a> {
         let folders = self.folders(path)?;
         let name = named(split(path).1).map_err(self.of_destination())?;
         match &item.entry.facts.kind {
-            EntryKind::File { .. } => self.file(item, &folders, &name),
+            EntryKind::File { .. } => match self.unchanged(item, &folders, &name)? {
+                Some(facts) => Ok((Outcome::Same, facts)),
+                None => self.copy_file(path, &folders, &name),
+            },
             EntryKind::Folder => Err(Trouble::Reason("it has become a folder".to_owned())),
             _ => self.special(&item.entry, &folders, &name),
         }
     }
 
-    fn file(&mut self, item: &Item, folders: &Folders, name: &CStr) -> Result<(Outcome, Facts), Trouble> {
-        match self.unchanged(item, folders, name)? {
-            Some(facts) => Ok((Outcome::Same, facts)),
-            None => self.copy_file(&item.entry.path, folders, name),
-        }
-    }
-
     /// Copies a file, again if it changes meanwhile.
-    pub(super) fn copy_file(
-        &mut self,
-        path: &[u8],
-        folders: &Folders,
-        name: &CStr,
-    ) -> Result<(Outcome, Facts), Trouble> {
+    pub(super) fn copy_file(&mut self, path: &[u8], folders: &Folders, name: &CStr) -> Copied {
         let mut reads = 0;
         loop {
             reads += 1;
-            let (source, stat) = self.open_source(path, folders)?;
             let is_last = reads == CHANGED_READS_MAX || self.job.request.live;
-            let copied = self.copy_once(path, &source, &stat, folders, name, is_last);
-            match copied {
+            match self.copy_once(path, folders, name, is_last) {
                 Ok(Some(facts)) => return Ok((Outcome::Copied, facts)),
                 Ok(None) => {}
                 Err(trouble) => {
@@ -233,15 +220,12 @@ impl<'a> Worker<'a> {
             // Perhaps a run has copied it, and its note was lost with the bytes.
             _ => self.job.state.is_doubtful,
         };
-        if is_doubtful {
-            let expected = known.and_then(|note| note.hash_of(&facts));
-            let is_whole = expected.is_some()
-                && self.hash_of(&folders.destination, name).map_err(self.of_destination())? == expected;
-            if !is_whole {
-                return Ok(None);
-            }
-        }
         let mut hash = known.and_then(|note| note.hash_of(&facts));
+        if is_doubtful
+            && (hash.is_none() || self.hash_of(&folders.destination, name).map_err(self.of_destination())? != hash)
+        {
+            return Ok(None);
+        }
         if self.job.request.live {
             let (source, _) = self.open_source(&item.entry.path, folders)?;
             let now = transfer::hash(self.job.request.hashing(), &source, self.job.tally, &mut self.buffer);
@@ -271,12 +255,8 @@ impl<'a> Worker<'a> {
         transfer::hash(self.job.request.hashing(), &file, self.job.tally, &mut self.buffer)
     }
 
-    fn source_name(&self, path: &[u8]) -> Result<CString, Trouble> {
-        named(split(self.job.place.source_path(path)).1).map_err(of_source)
-    }
-
     pub(super) fn open_source(&self, path: &[u8], folders: &Folders) -> Result<(OwnedFd, Stat), Trouble> {
-        let name = self.source_name(path)?;
+        let name = named(split(self.job.place.source_path(path)).1).map_err(of_source)?;
         let opened = if self.job.request.copy_links {
             let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
             fs::openat(&folders.source, name, flags, Mode::empty()).map_err(io::Error::from)
@@ -295,17 +275,16 @@ impl<'a> Worker<'a> {
     fn copy_once(
         &mut self,
         path: &[u8],
-        source: &OwnedFd,
-        stat: &Stat,
         folders: &Folders,
         name: &CStr,
         is_last_try: bool,
     ) -> Result<Option<Facts>, Trouble> {
-        let mut facts = self.facts_of(source, stat)?;
+        let (source, stat) = self.open_source(path, folders)?;
+        let mut facts = self.facts_of(&source, &stat)?;
         let destination = create(&folders.destination, &self.temporary).map_err(self.of_destination())?;
-        let (size, hash) = self.fill(source, stat, &destination, folders.is_one_device)?;
-        let after = fs::fstat(source).map_err(io::Error::from).map_err(of_source)?;
-        if has_changed(stat, &after) || size != size_of(stat) {
+        let (size, hash) = self.fill(&source, &stat, &destination, folders.is_one_device)?;
+        let after = fs::fstat(&source).map_err(io::Error::from).map_err(of_source)?;
+        if has_changed(&stat, &after) || size != size_of(&stat) {
             if !is_last_try {
                 return Ok(None);
             }
@@ -346,7 +325,8 @@ impl<'a> Worker<'a> {
         let Job { pace, tally, .. } = self.job;
         let transfer = Transfer { source, destination, is_sparse, pace, tally };
         let mut hasher = Hasher::new(self.job.request.hashing());
-        let moved = transfer.run(0..size, &mut hasher, &mut self.buffer).map_err(|ended| self.trouble(ended))?;
+        let moved = transfer.run(0..size, |bytes| hasher.update(bytes), &mut self.buffer);
+        let moved = moved.map_err(|ended| self.trouble(ended))?;
         if is_sparse && moved < size {
             fs::ftruncate(destination, moved).map_err(io::Error::from).map_err(self.of_destination())?;
         }
@@ -388,7 +368,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Makes a link, a pipe, a socket or a device.
-    fn special(&mut self, entry: &Entry, folders: &Folders, name: &CStr) -> Result<(Outcome, Facts), Trouble> {
+    fn special(&mut self, entry: &Entry, folders: &Folders, name: &CStr) -> Copied {
         let (facts, folder) = (&entry.facts, &folders.destination);
         let failed = self.of_destination();
         if let Some(there) = tree::stat(folder, name).map_err(&failed)? {
@@ -429,7 +409,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Makes another name of a file that is at the destination.
-    fn link(&mut self, item: &Item, first: &[u8], facts: &Facts) -> Result<(Outcome, Facts), Trouble> {
+    fn link(&mut self, item: &Item, first: &[u8], facts: &Facts) -> Copied {
         if self.job.tally.is_stopped() {
             return Err(Trouble::Stopped);
         }
@@ -471,13 +451,7 @@ impl<'a> Worker<'a> {
         }
         let there = tree::stat(&folder, &name).map_err(&failed)?;
         if let Some(there) = there.filter(|there| FileType::from_raw_mode(there.st_mode) == FileType::Directory) {
-            if !self.job.dress.owner && there.st_mode & 0o700 != 0o700 {
-                let now = Facts::of(&there);
-                let mut usable = now.clone();
-                usable.mode |= 0o700;
-                let thing = Thing::Named(folder.as_fd(), &name);
-                thing.dress(&usable, &now, crate::tree::Dress { attributes: false, owner: false }).map_err(&failed)?;
-            }
+            self.open_to_us(Thing::Named(folder.as_fd(), &name), &there).map_err(&failed)?;
             return Ok(false);
         }
         // A file or a link: the source has a folder here.
@@ -488,23 +462,26 @@ impl<'a> Worker<'a> {
 
     /// Lets us write in the root of the destination, which is there.
     pub(super) fn open_root(&self) -> Result<(), Trouble> {
-        if self.job.dress.owner {
-            return Ok(());
-        }
-        let opened = self.job.destination.root_stat().and_then(|stat| {
-            let (now, mut usable) = (Facts::of(&stat), Facts::of(&stat));
-            usable.mode |= 0o700;
-            let root = self.job.destination.folder(b"")?;
-            Thing::Open(root.as_fd()).dress(&usable, &now, crate::tree::Dress { attributes: false, owner: false })
-        });
+        let root = self.job.destination.folder(b"").map_err(self.of_destination())?;
+        let stat = fs::fstat(&root).map_err(io::Error::from);
+        let opened = stat.and_then(|stat| self.open_to_us(Thing::Open(root.as_fd()), &stat));
         opened.map_err(self.of_destination())
+    }
+
+    /// Lets us write in a folder, unless we may write everywhere.
+    fn open_to_us(&self, folder: Thing<'_>, stat: &Stat) -> io::Result<()> {
+        let now = Facts::of(stat);
+        let usable = Facts { mode: now.mode | 0o700, ..now.clone() };
+        match self.job.dress.owner {
+            true => Ok(()),
+            false => folder.dress(&usable, &now, Dress { attributes: false, owner: false }),
+        }
     }
 
     /// Accounts for a folder whose content is complete, or that could not be made.
     pub(super) fn account_folder(&mut self, entry: &Entry, ended: Result<bool, Trouble>) -> Result<(), Error> {
-        let outcome = |was_missing| if was_missing { Outcome::Copied } else { Outcome::Same };
-        let ended = ended.map(|was_missing| (outcome(was_missing), entry.facts.clone()));
-        self.account(&entry.path, 0, ended).map(drop)
+        let outcome = ended.map(|was_missing| if was_missing { Outcome::Copied } else { Outcome::Same });
+        self.account(&entry.path, 0, outcome.map(|outcome| (outcome, entry.facts.clone()))).map(drop)
     }
 
     /// What an error of the destination means.

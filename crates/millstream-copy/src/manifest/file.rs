@@ -1,7 +1,7 @@
 //! A manifest as a file: what it is about, entries in order, and a hash of them.
 
-use super::{damaged, decode, encode, frame};
-use crate::entry::Entry;
+use super::{Sorter, damaged, decode, encode, frame};
+use crate::entry::{Entry, Facts};
 use crate::limits::HEADER_BYTES_MAX;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -14,7 +14,7 @@ const FORMAT: &str = "millstream manifest 1";
 const END: u32 = u32::MAX;
 
 /// What a manifest is about.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
     /// Where the tree came from, as a person reads it.
     pub(crate) source: String,
@@ -36,7 +36,30 @@ pub(crate) struct Writer {
     count: u64,
 }
 
+const NO_ENTRY: &str = "an entry cannot be read";
+
 impl Writer {
+    /// Writes all entries that were sorted. `change` says what is changed of the facts of a path, if anything is. The list is
+    /// not needed after a crash of the machine.
+    pub(crate) fn write_list<F: FnOnce(&mut Facts)>(
+        list: &Path,
+        header: &Header,
+        sorter: Sorter,
+        mut change: impl FnMut(&[u8]) -> Option<F>,
+    ) -> io::Result<()> {
+        let mut sorted = sorter.finish()?;
+        let mut writer = Self::create(list, header)?;
+        while let Some((path, mut body)) = sorted.next()? {
+            if let Some(change) = change(&path) {
+                let mut facts = decode(&body, NO_ENTRY)?;
+                change(&mut facts);
+                body = encode(&facts)?;
+            }
+            writer.push(&path, &body)?;
+        }
+        writer.end().map(drop)
+    }
+
     pub(crate) fn create(path: &Path, header: &Header) -> io::Result<Self> {
         let mut file = BufWriter::with_capacity(256 << 10, File::create(path)?);
         writeln!(file, "{FORMAT}")?;
@@ -61,11 +84,6 @@ impl Writer {
         self.end()?.sync_all()
     }
 
-    /// Ends a manifest that is not needed after a crash of the machine.
-    pub(crate) fn finish_unsynced(self) -> io::Result<()> {
-        self.end().map(drop)
-    }
-
     fn end(mut self) -> io::Result<File> {
         self.file.write_all(&END.to_le_bytes())?;
         self.file.write_all(&[0; frame::HEAD_BYTES - 4])?;
@@ -78,7 +96,7 @@ impl Writer {
 /// Reads entries in order.
 pub(crate) struct Reader {
     file: BufReader<File>,
-    header: Header,
+    pub(crate) header: Header,
     hash: Xxh3,
     count: u64,
     is_over: bool,
@@ -91,10 +109,6 @@ impl Reader {
         let mut file = BufReader::with_capacity(256 << 10, File::open(path)?);
         let header = read_header(&mut file)?;
         Ok(Self { file, header, hash: Xxh3::new(), count: 0, is_over: false })
-    }
-
-    pub(crate) fn header(&self) -> &Header {
-        &self.header
     }
 
     /// The next entry.
@@ -120,16 +134,8 @@ impl Reader {
         self.hash.update(&path);
         self.hash.update(&facts);
         self.count += 1;
-        decode(path, &facts).map(Some)
+        Ok(Some(Entry { path, facts: decode(&facts, NO_ENTRY)? }))
     }
-}
-
-/// What a manifest is about.
-///
-/// # Errors
-/// There is no such file, or it is no manifest.
-pub(crate) fn header_of(path: &Path) -> io::Result<Header> {
-    read_header(&mut BufReader::new(File::open(path)?))
 }
 
 fn read_header(file: &mut impl BufRead) -> io::Result<Header> {
@@ -185,8 +191,8 @@ mod tests {
             writer.push_entry(&entry).unwrap();
         }
         writer.finish().unwrap();
-        assert_eq!(header_of(&path).unwrap(), header());
         let mut reader = Reader::open(&path).unwrap();
+        assert_eq!(reader.header, header());
         let mut read = Vec::new();
         while let Some(entry) = reader.next().unwrap() {
             read.push(entry);

@@ -7,25 +7,18 @@ use std::io::{self, Write};
 /// Bytes before the path: the length of what follows, and that of the path.
 pub(super) const HEAD_BYTES: usize = 8;
 
-/// The bytes of a frame before its path.
+/// Writes a frame.
 ///
 /// # Errors
-/// It would be larger than any entry that Linux allows.
-pub(super) fn head(path: &[u8], body: &[u8]) -> io::Result<[u8; HEAD_BYTES]> {
+/// It would be larger than any entry that Linux allows; it cannot be written.
+pub(super) fn write(file: &mut impl Write, path: &[u8], body: &[u8]) -> io::Result<()> {
     let len = path.len() + body.len();
     let lens = (u32::try_from(len), u32::try_from(path.len()));
     let (Ok(all), Ok(of_path), true) = (lens.0, lens.1, len <= ENTRY_BYTES_MAX) else {
         return Err(io::Error::other("the entry is too large"));
     };
-    let mut head = [0; HEAD_BYTES];
-    head[..4].copy_from_slice(&all.to_le_bytes());
-    head[4..].copy_from_slice(&of_path.to_le_bytes());
-    Ok(head)
-}
-
-/// Writes a frame.
-pub(super) fn write(file: &mut impl Write, path: &[u8], body: &[u8]) -> io::Result<()> {
-    file.write_all(&head(path, body)?)?;
+    file.write_all(&all.to_le_bytes())?;
+    file.write_all(&of_path.to_le_bytes())?;
     file.write_all(path)?;
     file.write_all(body)
 }

@@ -3,7 +3,7 @@
 //! A record is written with one call, right before a file gets its name. What was written last when the process was
 //! killed may be cut off; it is ignored.
 
-use super::{damaged, frame};
+use super::{damaged, encode, frame};
 use crate::entry::{Facts, Hash, Inode, Time};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// How the names of journals begin.
-const NAME: &str = "journal-";
+pub(crate) const JOURNALS: &str = "journal-";
 /// Bytes of the hash behind a record.
 const HASH_BYTES: usize = 8;
 
@@ -84,7 +84,7 @@ pub(crate) struct Journal {
 impl Journal {
     /// Makes a journal that no other worker has.
     pub(crate) fn create(folder: &Path, number: usize) -> io::Result<Self> {
-        let file = OpenOptions::new().append(true).create(true).open(folder.join(format!("{NAME}{number}")))?;
+        let file = OpenOptions::new().append(true).create(true).open(folder.join(format!("{JOURNALS}{number}")))?;
         Ok(Self { file, buffer: Vec::new() })
     }
 
@@ -100,8 +100,7 @@ impl Journal {
 
     pub(crate) fn add(&mut self, path: &[u8], note: &Note) -> io::Result<()> {
         self.buffer.clear();
-        let body = postcard::to_stdvec(note).map_err(|error| io::Error::other(error.to_string()))?;
-        frame::write(&mut self.buffer, path, &body)?;
+        frame::write(&mut self.buffer, path, &encode(note)?)?;
         let hash = xxh3_64(&self.buffer);
         self.buffer.extend_from_slice(&hash.to_le_bytes());
         self.file.write_all(&self.buffer)
@@ -147,11 +146,6 @@ pub(crate) fn read_journal(path: &Path) -> io::Result<Notes> {
     Ok(Notes { file: BufReader::with_capacity(256 << 10, File::open(path)?), buffer: Vec::new() })
 }
 
-/// The journals in a folder.
-pub(crate) fn journals(folder: &Path) -> io::Result<Vec<PathBuf>> {
-    files_named(folder, NAME)
-}
-
 /// The files in a folder whose names begin like this.
 pub(crate) fn files_named(folder: &Path, begins: &str) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
@@ -180,7 +174,7 @@ mod tests {
         for (path, note) in &notes {
             journal.add(path, note).unwrap();
         }
-        let files = journals(dir.path()).unwrap();
+        let files = files_named(dir.path(), JOURNALS).unwrap();
         assert_eq!(files, [dir.path().join("journal-3")]);
         let whole = std::fs::read(&files[0]).unwrap();
         let read = |bytes: &[u8]| {

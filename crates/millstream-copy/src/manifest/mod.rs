@@ -5,27 +5,27 @@ mod frame;
 mod journal;
 mod sorter;
 
-pub(crate) use file::{Header, Reader, Writer, header_of};
-pub(crate) use journal::{Journal, Note, Notes, Piece, files_named, journals, read_journal};
-pub(crate) use sorter::{PathRecord, Sorted, Sorter};
+pub(crate) use file::{Header, Reader, Writer};
+pub(crate) use journal::{JOURNALS, Journal, Note, Notes, Piece, files_named, read_journal};
+pub(crate) use sorter::{Sorted, Sorter};
 
-use crate::entry::{Entry, Facts};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::io;
 
-/// The facts of an entry as bytes.
-pub(crate) fn encode(facts: &Facts) -> io::Result<Vec<u8>> {
-    postcard::to_stdvec(facts).map_err(|error| io::Error::other(format!("an entry cannot be written: {error}")))
+/// What is wrong with a note that is none of ours.
+pub(crate) const NO_NOTE: &str = "a note cannot be read";
+
+/// Facts or a note as bytes.
+pub(crate) fn encode(value: &impl Serialize) -> io::Result<Vec<u8>> {
+    postcard::to_stdvec(value).map_err(|error| io::Error::other(format!("an entry cannot be written: {error}")))
 }
 
-/// An entry from its path and the bytes of its facts.
-///
-/// # Errors
-/// The bytes are none of ours.
-pub(crate) fn decode(path: Vec<u8>, facts: &[u8]) -> io::Result<Entry> {
-    let facts = postcard::from_bytes(facts).map_err(|_| damaged("an entry cannot be read"))?;
-    Ok(Entry { path, facts })
+/// Facts or a note from bytes. `problem`: what is wrong if the bytes are none of ours.
+pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8], problem: &'static str) -> io::Result<T> {
+    postcard::from_bytes(bytes).map_err(|_| damaged(problem))
 }
 
-pub(crate) fn damaged(problem: &'static str) -> io::Error {
+fn damaged(problem: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, problem)
 }

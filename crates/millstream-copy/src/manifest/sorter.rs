@@ -7,12 +7,6 @@ use std::path::Path;
 /// Takes records in any order. Those of one path stay in the order in which they came.
 pub(crate) struct Sorter(millstream_input::Sorter);
 
-/// A record: its path and its bytes.
-pub(crate) struct PathRecord {
-    pub(crate) path: Vec<u8>,
-    pub(crate) body: Vec<u8>,
-}
-
 /// Records in the order of [`crate::path::order`].
 pub(crate) struct Sorted(millstream_input::Sorted);
 
@@ -39,14 +33,14 @@ impl Sorter {
 }
 
 impl Sorted {
-    /// The next record.
+    /// The next record: its path and its bytes.
     ///
     /// # Errors
     /// A part cannot be read.
-    pub(crate) fn next(&mut self) -> io::Result<Option<PathRecord>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<(Vec<u8>, Vec<u8>)>> {
         let mut record = millstream_input::SortRecord::default();
         let is_there = self.0.next(&mut record)?;
-        Ok(is_there.then(|| PathRecord { path: swapped(record.key), body: record.body }))
+        Ok(is_there.then(|| (swapped(record.key), record.body)))
     }
 }
 
@@ -85,8 +79,8 @@ mod tests {
         records.sort_by(|a, b| order(&a.0, &b.0));
         let mut sorted = sorter.finish().unwrap();
         for (path, body) in &records {
-            let record = sorted.next().unwrap().unwrap();
-            assert_eq!((&record.path, &record.body), (path, body));
+            let (sorted_path, sorted_body) = sorted.next().unwrap().unwrap();
+            assert_eq!((&sorted_path, &sorted_body), (path, body));
         }
         assert!(sorted.next().unwrap().is_none());
     }

@@ -1,6 +1,6 @@
 //! Where a tree lies on another machine, as rsync writes it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
@@ -58,12 +58,9 @@ impl Address {
 
     /// A name in this folder.
     pub(crate) fn join(&self, name: &[u8]) -> Self {
-        let mut path = self.path.clone();
-        if !path.is_empty() && !path.ends_with(b"/") {
-            path.push(b'/');
-        }
-        path.extend_from_slice(name);
-        Self { path, ..self.clone() }
+        let is_complete = self.path.is_empty() || self.path.ends_with(b"/");
+        let slash: &[u8] = if is_complete { b"" } else { b"/" };
+        Self { path: [&self.path, slash, name].concat(), ..self.clone() }
     }
 
     /// Another path of the same machine.
@@ -107,6 +104,11 @@ fn host_of(text: &[u8]) -> Option<&[u8]> {
     let colon = first[from..].iter().position(|byte| *byte == b':')? + from;
     // A remote shell would take it for an option.
     (colon > 0 && !text.starts_with(b"-")).then_some(&text[..colon])
+}
+
+/// Parts of a script or of an argument as one. Paths may hold any bytes.
+pub(super) fn joined<const N: usize>(parts: [&dyn AsRef<OsStr>; N]) -> OsString {
+    parts.iter().map(|part| part.as_ref()).collect()
 }
 
 /// A text as POSIX shells read it, in quotes. Without zero bytes, which no argument holds.

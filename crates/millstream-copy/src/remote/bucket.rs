@@ -1,11 +1,10 @@
 //! Buckets of files, each of which one process of rsync copies.
 
-use super::address::By;
+use super::address::{By, joined};
 use super::folders::Unmade;
 use super::rsync::{Change, Line, NameList, silence};
 use super::{RemoteJob, Way};
 use crate::counts::Counts;
-use crate::crew::Queue;
 use crate::entry::{EntryKind, Facts, Hash};
 use crate::error::Error;
 use crate::feed::{Fed, Item, feed};
@@ -30,13 +29,14 @@ pub(super) type Bucket = Vec<Item>;
 pub(super) fn run(job: &RemoteJob<'_>, unmade: &Unmade, gate: &Gate) -> Result<(Counts, Option<Found>), Error> {
     // A limit of bytes per second is divided by their number.
     let climbs = job.request.jobs == Jobs::Auto && job.request.bytes_per_second.is_none();
-    let (counts, found) = jobs::run(
+    jobs::run(
         (gate, climbs.then_some(Trials::Upwards), 0),
         job.tally,
-        |number, queue| work((job, unmade), number, &queue, gate),
+        |number| Ok(Courier { job, journal: job.state.journal(number)?, buffer: buffer(), counts: Counts::default() }),
+        |courier, bucket| courier.copy(bucket, unmade, gate.jobs()),
+        |courier| courier.counts,
         |sender| send_all(job, gate, |bucket| !job.tally.is_stopped() && sender.send(bucket).is_ok()),
-    )?;
-    Ok((counts.into_iter().fold(Counts::default(), Counts::plus), found))
+    )
 }
 
 /// Cuts the source into buckets: large ones first, and smaller ones towards the end, so that all workers end together.
@@ -63,36 +63,6 @@ pub(super) fn send_all(job: &RemoteJob<'_>, gate: &Gate, send: impl Fn(Bucket) -
 /// What entries count when buckets are cut.
 fn weight(entries: u64, bytes: u64) -> u64 {
     entries.saturating_mul(ENTRY_BYTES).saturating_add(bytes)
-}
-
-fn work(
-    (job, unmade): (&RemoteJob<'_>, &Unmade),
-    number: usize,
-    queue: &Queue<Bucket>,
-    gate: &Gate,
-) -> Result<Counts, Error> {
-    let mut courier: Option<Courier<'_>> = None;
-    loop {
-        gate.pass(number);
-        if job.tally.is_stopped() {
-            break;
-        }
-        let Some(bucket) = queue.next() else { break };
-        let courier = match &mut courier {
-            Some(courier) => courier,
-            none => none.insert(Courier {
-                job,
-                journal: job.state.journal(number)?,
-                buffer: buffer(),
-                counts: Counts::default(),
-            }),
-        };
-        let bucket = courier.without_unmade(bucket, unmade)?;
-        if !bucket.is_empty() {
-            courier.copy(&bucket, gate.jobs())?;
-        }
-    }
-    Ok(courier.map(|courier| courier.counts).unwrap_or_default())
 }
 
 /// What rsync would do to an entry now.
@@ -125,7 +95,11 @@ impl Courier<'_> {
         Ok(rest)
     }
 
-    fn copy(&mut self, bucket: &Bucket, jobs: usize) -> Result<(), Error> {
+    fn copy(&mut self, bucket: Bucket, unmade: &Unmade, jobs: usize) -> Result<(), Error> {
+        let bucket = &self.without_unmade(bucket, unmade)?;
+        if bucket.is_empty() {
+            return Ok(());
+        }
         let job = self.job;
         let places = places(job, bucket);
         let mut changes = vec![None; bucket.len()];
@@ -204,7 +178,7 @@ impl Courier<'_> {
         let may_be_gone = job.remote.way == Way::ToThere || says_gone && !job.request.copy_links;
         let mut failed = BTreeMap::new();
         for ((place, item), look) in bucket.iter().enumerate().zip(looks).filter(|(_, look)| *look != Look::Settled) {
-            let is_gone = look == Look::Unnamed && may_be_gone && !self.is_here(item);
+            let is_gone = look == Look::Unnamed && may_be_gone && !job.here.holds(self.path_here(item));
             failed.insert(place, (!is_gone).then(|| reason(self.path_here(item), said)));
         }
         Ok(failed)
@@ -224,12 +198,6 @@ impl Courier<'_> {
             }
         })?;
         Ok((looks, dry.said))
-    }
-
-    /// Whether something is where an entry is on this machine.
-    fn is_here(&self, item: &Item) -> bool {
-        let looked = self.job.here.parent(self.path_here(item)).and_then(|(folder, name)| tree::stat(&folder, &name));
-        !matches!(&looked, Ok(None)) && !looked.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     }
 
     /// Where an entry is on this machine.
@@ -327,12 +295,8 @@ pub(super) fn targets(job: &RemoteJob<'_>, names: &NameList) -> Vec<OsString> {
         // The folders are there already.
         return [&names.options(&job.remote.rsync)[..], &["--no-implied-dirs".into(), from, to]].concat();
     };
-    let named = |root: OsString, name: &[u8]| {
-        let mut path = root;
-        path.push(OsStr::from_bytes(name));
-        path
-    };
-    vec![named(from, &single.from), named(to, &single.to)]
+    let named = |root: &OsString, name: &[u8]| joined([root, &OsStr::from_bytes(name)]);
+    vec![named(&from, &single.from), named(&to, &single.to)]
 }
 
 /// Bytes of the files of a bucket.

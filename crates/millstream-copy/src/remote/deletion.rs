@@ -1,12 +1,12 @@
 //! Deletes what a destination on another machine has and the source has not: one process of rsync, tried first.
 
-use super::address::{By, quoted_path};
-use super::rsync::Change;
+use super::address::{By, joined, quoted_path};
+use super::rsync::{Change, Repeat};
 use super::{Remote, RemoteJob};
 use crate::entry::Hash;
 use crate::error::Error;
 use crate::extra::Deletion;
-use crate::hasher::{Hasher, Hashing, Update};
+use crate::hasher::{Hasher, Hashing};
 use crate::limits::FAILURES_LISTED_MAX;
 use crate::manifest::{Reader, Sorter};
 use crate::path::{order, shown};
@@ -28,7 +28,7 @@ pub(crate) fn check(delete: &Delete, remote: &Remote, tally: &Tally) -> Result<(
     if trash.is_relative() || trash.components().any(|part| part == Component::ParentDir) {
         let says =
             format!("the trash {} is no absolute path of the other machine", shown(trash.as_os_str().as_bytes()));
-        return Err(Refusal::new(says).hint("begin it with a slash, and write it without ..").into());
+        return Err(Error::refused(says, "begin it with a slash, and write it without .."));
     }
     let (root, trash) = match &remote.root.by {
         By::Shell(host) => match canonical(remote, host, trash, tally)? {
@@ -44,28 +44,25 @@ pub(crate) fn check(delete: &Delete, remote: &Remote, tally: &Tally) -> Result<(
     };
     if trash.starts_with(root) {
         let says = format!("the trash {} lies in the destination", shown(trash.as_os_str().as_bytes()));
-        return Err(Refusal::new(says).hint("choose a folder beside the destination").into());
+        return Err(Error::refused(says, "choose a folder beside the destination"));
     }
     Ok(())
 }
 
 /// The root and the trash there, without links. `None` if the root does not exist: then there is nothing to delete.
 fn canonical(remote: &Remote, host: &OsStr, trash: &Path, tally: &Tally) -> Result<Option<(PathBuf, PathBuf)>, Error> {
-    let mut script = OsString::from("(cd ");
-    script.push(quoted_path(&remote.root.path));
-    script.push(" 2>/dev/null && pwd -P); printf '\\0'; cd ");
-    script.push(quoted_path(trash.as_os_str().as_bytes()));
-    script.push(" && pwd -P; printf '\\0'");
+    let (root, trash) = (quoted_path(&remote.root.path), quoted_path(trash.as_os_str().as_bytes()));
+    let between = " 2>/dev/null && pwd -P); printf '\\0'; cd ";
+    let script = joined([&"(cd ", &root, &between, &trash, &" && pwd -P; printf '\\0'"]);
     let mut found = Vec::new();
-    remote.rsync.script(host, &script, &|_| Ok(()), tally, &mut |record| {
+    remote.rsync.script(host, &script, b"", tally, &mut |record| {
         found.push(PathBuf::from(OsStr::from_bytes(record.strip_suffix(b"\n").unwrap_or(record))));
         Ok(())
     })?;
     let [root, trash] = &found[..] else { return Ok(None) };
     if trash.as_os_str().is_empty() {
-        return Err(Refusal::new("the trash is no folder of the other machine, or may not be entered")
-            .hint("make the folder there first")
-            .into());
+        let says = "the trash is no folder of the other machine, or may not be entered";
+        return Err(Error::refused(says, "make the folder there first"));
     }
     Ok((!root.as_os_str().is_empty()).then(|| (root.clone(), trash.clone())))
 }
@@ -113,8 +110,8 @@ fn refuse_listed(job: &RemoteJob<'_>, names: Sorter) -> Result<Hash, Error> {
     let mut names = names.finish().map_err(&failed)?;
     let mut list = Reader::open(&job.state.list()).map_err(Error::manifest(&job.state.list()))?;
     let mut listed = list.next().map_err(Error::manifest(&job.state.list()))?;
-    while let Some(name) = names.next().map_err(&failed)? {
-        let path = name.path.strip_prefix(b"/").unwrap_or(&name.path);
+    while let Some((name, _)) = names.next().map_err(&failed)? {
+        let path = name.strip_prefix(b"/").unwrap_or(&name);
         hasher.update(path);
         hasher.update(&[0]);
         while listed.as_ref().is_some_and(|listed| order(&listed.path, path) == Ordering::Less) {
@@ -122,9 +119,7 @@ fn refuse_listed(job: &RemoteJob<'_>, names: Sorter) -> Result<Hash, Error> {
         }
         if !job.request.live && listed.as_ref().is_some_and(|listed| listed.path == path) {
             let says = format!("{} was in the source when it was listed, and is not any more", shown(path));
-            return Err(Refusal::new(says)
-                .hint("nothing was deleted; is the source still mounted? run it again")
-                .into());
+            return Err(Error::refused(says, "nothing was deleted; is the source still mounted? run it again"));
         }
     }
     Ok(hasher.finish())
@@ -144,22 +139,19 @@ pub(crate) fn delete(job: &RemoteJob<'_>, delete: &Delete, shown: &Hash) -> Resu
         }
         if names != *shown {
             let says = "what would be deleted is not what it was when it was shown";
-            return Err(Refusal::new(says)
-                .hint("nothing was deleted; is the source still mounted? run it again")
-                .into());
+            return Err(Error::refused(says, "nothing was deleted; is the source still mounted? run it again"));
         }
         // What has appeared since is not deleted.
         args.push(format!("--max-delete={}", found.entries).into());
     }
     if let Some(trash) = &delete.trash {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let mut folder = OsString::from("--backup-dir=");
-        folder.push(trash.join(format!("deleted-{now}")));
-        args.extend(["--backup".into(), folder]);
+        let folder = trash.join(format!("deleted-{now}"));
+        args.extend(["--backup".into(), joined([&"--backup-dir=", &folder])]);
     }
     let mut deleted = 0;
     // Started again, it would count anew how much it may delete.
-    let ran = job.remote.rsync.run_once(&args, job.tally, &mut |line| {
+    let ran = job.remote.rsync.run_with(&args, Repeat::UntilBegun, job.tally, &mut |line| {
         deleted += u64::from(line.change == Change::Deleted);
     })?;
     if !ran.is_whole && !job.tally.is_stopped() {
@@ -189,9 +181,8 @@ fn arguments(job: &RemoteJob<'_>) -> Vec<OsString> {
     // Unfinished files of other copies are theirs.
     args.extend(["--filter", "P .millstream-copy.*"].map(OsString::from));
     for rule in rules {
-        let mut filter = OsString::from(if rule.includes { "+ " } else { "- " });
-        filter.push(OsStr::from_bytes(rule.pattern.text()));
-        args.extend(["--filter".into(), filter]);
+        let sign = if rule.includes { "+ " } else { "- " };
+        args.extend(["--filter".into(), joined([&sign, &OsStr::from_bytes(rule.pattern.text())])]);
     }
     let [from, to] = job.roots();
     if job.place.before.is_empty() {
@@ -199,8 +190,7 @@ fn arguments(job: &RemoteJob<'_>) -> Vec<OsString> {
     } else {
         // Patterns count from the folder that holds the tree.
         let named = source.as_os_str();
-        let named =
-            if source.is_relative() { [OsStr::new("./"), named].join(OsStr::new("")) } else { named.to_owned() };
+        let named = if source.is_relative() { joined([&"./", &named]) } else { named.to_owned() };
         args.extend([named, job.remote.root.parent().content()]);
     }
     args

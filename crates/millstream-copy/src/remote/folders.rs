@@ -1,6 +1,6 @@
 //! Folders of a copy between machines, those of unfinished files included.
 
-use super::address::{Address, By, quoted, quoted_path};
+use super::address::{By, joined, quoted, quoted_path};
 use super::rsync::{Change, NameList};
 use super::{RemoteJob, Way};
 use crate::counts::Counts;
@@ -10,7 +10,6 @@ use crate::limits::UNMADE_FOLDERS_MAX;
 use crate::local::sweep;
 use crate::manifest::{Reader, Sorter};
 use crate::path::{order, shown};
-use millstream_model::Refusal;
 use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -91,7 +90,7 @@ pub(super) fn remove_temporary(job: &RemoteJob<'_>) -> Result<(), Error> {
         };
     }
     if let (true, By::Shell(host)) = (job.state.is_resumed, &job.remote.root.by) {
-        return job.remote.rsync.script(host, &sweeping(job), &|_| Ok(()), job.tally, &mut |_| Ok(())).map(drop);
+        return job.remote.rsync.script(host, &sweeping(job), b"", job.tally, &mut |_| Ok(())).map(drop);
     }
     let model = empty_folder()?;
     let only = [format!("--include=/{temporary}*/***"), "--exclude=*".to_owned()].map(OsString::from);
@@ -148,7 +147,7 @@ fn unmade(job: &RemoteJob<'_>, names: &NameList, said: &str) -> Result<Unmade, E
         Some(path) if unmade.0.len() > UNMADE_FOLDERS_MAX => {
             let says = format!("more than {UNMADE_FOLDERS_MAX} folders cannot be made, such as {}", shown(path));
             let why = super::bucket::reason(path, said);
-            Err(Refusal::new(format!("{says}: {why}")).hint("choose another destination").into())
+            Err(Error::refused(format!("{says}: {why}"), "choose another destination"))
         }
         _ => Ok(unmade),
     }
@@ -172,7 +171,7 @@ pub(crate) fn dress(job: &RemoteJob<'_>, unmade: &Unmade) -> Result<u64, Error> 
     if let Some(path) = lost {
         let says = format!("the folder {} at the destination was removed or replaced during the copy", shown(&path));
         let hint = "what was copied to it may lie elsewhere; run the same command again";
-        return Err(Refusal::new(says).hint(hint).into());
+        return Err(Error::refused(says, hint));
     }
     if ran.is_whole || job.tally.is_stopped() {
         return Ok(0);
@@ -199,11 +198,11 @@ pub(crate) fn dress(job: &RemoteJob<'_>, unmade: &Unmade) -> Result<u64, Error> 
         if entry.facts.kind != EntryKind::Folder {
             continue;
         }
-        while next.as_ref().is_some_and(|next| order(&next.path, &entry.path) == Ordering::Less) {
+        while next.as_ref().is_some_and(|(next, _)| order(next, &entry.path) == Ordering::Less) {
             next = settled.next().map_err(&failed)?;
         }
         // Behind a link that is still in the place of a folder, there may be one that looks as it should.
-        let is_settled = next.as_ref().is_some_and(|next| next.path == entry.path) && !unmade.holds(&entry.path);
+        let is_settled = next.as_ref().is_some_and(|(next, _)| *next == entry.path) && !unmade.holds(&entry.path);
         if !is_settled {
             job.failures.add(&entry.path, super::bucket::reason(&entry.path, &said));
             count += 1;
@@ -214,55 +213,37 @@ pub(crate) fn dress(job: &RemoteJob<'_>, unmade: &Unmade) -> Result<u64, Error> 
 
 /// The option that runs a script there before rsync, if a shell answers: a connection less.
 fn before_rsync(job: &RemoteJob<'_>, script: &OsStr) -> OsString {
-    let mut option = OsString::from("--rsync-path=");
-    if job.prepares_by_shell() {
-        option.push("sh -c ");
-        option.push(quoted(script.as_bytes()));
-        option.push("; ");
+    match job.prepares_by_shell() {
+        true => joined([&"--rsync-path=sh -c ", &quoted(script.as_bytes()), &"; rsync"]),
+        false => "--rsync-path=rsync".into(),
     }
-    option.push("rsync");
-    option
 }
 
 /// Makes the root, the folder that it is in if that has the source's name, and the folder of unfinished files.
 fn preparation(job: &RemoteJob<'_>) -> OsString {
     let root = &job.remote.root;
-    let mut script = OsString::new();
-    let mut push = |before: &str, folder: &Address, after: &str| {
-        script.push(before);
-        script.push(quoted_path(&folder.path));
-        script.push(after);
+    let (path, temporary) = (quoted_path(&root.path), quoted_path(&root.join(job.temporary().as_bytes()).path));
+    let above = match job.place.before.is_empty() {
+        true => OsString::new(),
+        false => joined([&"mkdir ", &quoted_path(&root.parent().path), &" 2>/dev/null; "]),
     };
-    if !job.place.before.is_empty() {
-        push("mkdir ", &root.parent(), " 2>/dev/null; ");
-    }
-    push("mkdir ", root, &format!(" 2>/dev/null && echo '{MADE}' >&2; "));
-    push("mkdir ", &root.join(job.temporary().as_bytes()), " 2>/dev/null; ");
+    let made = format!(" 2>/dev/null && echo '{MADE}' >&2; mkdir ");
     // rsync says so, too, but its last words may be lost.
-    push("[ -d ", root, &format!(" ] || echo '{NO_FOLDER}' >&2"));
-    script
+    let missing = format!(" ] || echo '{NO_FOLDER}' >&2");
+    joined([&above, &"mkdir ", &path, &made, &temporary, &" 2>/dev/null; [ -d ", &path, &missing])
 }
 
 /// Removes the folders of unfinished files.
 fn tidying(job: &RemoteJob<'_>) -> OsString {
     let root = &job.remote.root;
-    let mut script = OsString::from("rm -rf ");
-    script.push(quoted_path(&root.join(job.temporary().as_bytes()).path));
-    if job.state.is_resumed {
-        script.push("; ");
-        script.push(sweeping(job));
-    }
-    script
+    let script = joined([&"rm -rf ", &quoted_path(&root.join(job.temporary().as_bytes()).path)]);
+    if job.state.is_resumed { joined([&script, &"; ", &sweeping(job)]) } else { script }
 }
 
 /// Removes the folders of unfinished files wherever they are.
 fn sweeping(job: &RemoteJob<'_>) -> OsString {
-    let mut script = OsString::from("find ");
-    script.push(quoted_path(&job.remote.root.path));
-    script.push(" -depth -type d -name ");
-    script.push(quoted(format!("{}*", job.temporary()).as_bytes()));
-    script.push(" -exec rm -rf {} +");
-    script
+    let (root, name) = (quoted_path(&job.remote.root.path), quoted(format!("{}*", job.temporary()).as_bytes()));
+    joined([&"find ", &root, &" -depth -type d -name ", &name, &" -exec rm -rf {} +"])
 }
 
 fn args(job: &RemoteJob<'_>, names: &NameList, more: &[OsString]) -> Vec<OsString> {
@@ -279,10 +260,7 @@ fn args(job: &RemoteJob<'_>, names: &NameList, more: &[OsString]) -> Vec<OsStrin
 /// The names of all folders. The root comes with the others; alone it counts as a folder with content, which is left out.
 fn names(job: &RemoteJob<'_>) -> Result<NameList, Error> {
     let mut list = open(job)?;
-    let paths = std::iter::from_fn(|| match list.next() {
-        Ok(entry) => entry.map(Ok),
-        Err(error) => Some(Err(Error::manifest(&job.state.list())(error))),
-    });
+    let paths = std::iter::from_fn(|| list.next().map_err(Error::manifest(&job.state.list())).transpose());
     let is_listed =
         |entry: &Entry| entry.facts.kind == EntryKind::Folder && (!entry.path.is_empty() || job.has_root_only());
     let folders = paths.filter(|entry| entry.as_ref().map_or(true, is_listed));

@@ -1,14 +1,13 @@
 //! Lists a tree on another machine: by GNU find there, or by rsync where only a daemon answers.
 
-use super::address::{Address, By, quoted_path};
+use super::address::{Address, By, joined, quoted_path};
 use super::rsync::{Ran, Rsync, unescaped};
 use crate::entry::{Entry, EntryKind, Facts, Inode, Time};
 use crate::error::Error;
 use crate::manifest::{Header, Sorter, Writer, encode};
 use crate::path::shown_path;
-use crate::state::is_large;
 use crate::tally::{Failures, Tally};
-use crate::walk::{Filter, Listed};
+use crate::walk::{Listed, Scope};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use millstream_model::Refusal;
@@ -30,11 +29,7 @@ pub(crate) struct Listing<'a> {
     pub(crate) rsync: &'a Rsync,
     /// The folder that is listed.
     pub(crate) root: &'a Address,
-    pub(crate) filter: &'a Filter,
-    pub(crate) copy_links: bool,
-    pub(crate) one_file_system: bool,
-    /// Only this name, under which it is listed.
-    pub(crate) only: Option<(&'a [u8], &'a [u8])>,
+    pub(crate) scope: Scope<'a>,
     pub(crate) tally: &'a Tally,
     pub(crate) failures: &'a Failures,
 }
@@ -51,8 +46,11 @@ impl Listing<'_> {
     /// Lists the tree into a manifest. What cannot be listed is a failure.
     ///
     /// # Errors
-    /// There is nothing; the other machine cannot be reached, or has no GNU find; the manifest cannot be written.
+    /// There is nothing; the rules exclude the root; the other machine cannot be reached, or has no GNU find; the manifest cannot be written.
     pub(crate) fn list(&self, header: &Header, manifest: &Path, folder: &Path) -> Result<Listed, Error> {
+        if self.scope.only.is_none() {
+            self.scope.filter.refuse_root(self.root.text())?;
+        }
         let (listed, nothing) = self.list_what_is_there(header, manifest, folder)?;
         match nothing {
             None => Ok(listed),
@@ -79,25 +77,14 @@ impl Listing<'_> {
         let nothing = (listed.entries == 0 && !self.tally.is_stopped()).then(|| why_nothing(&ran.said));
         let (is_whole, gone) = self.account(&ran);
         listed.is_whole = is_whole && !self.tally.is_stopped();
-        let written = (|| {
-            let mut sorted = sorter.finish()?;
-            let mut writer = Writer::create(manifest, header)?;
-            while let Some(record) = sorted.next()? {
-                if gone.contains(&record.path) {
-                    listed.is_whole = false;
-                    self.failed(&record.path, GONE);
-                }
-                match firsts.get(&record.path) {
-                    Some(inode) => {
-                        let mut entry = crate::manifest::decode(record.path, &record.body)?;
-                        entry.facts.shared = Some(*inode);
-                        writer.push_entry(&entry)?;
-                    }
-                    None => writer.push(&record.path, &record.body)?,
-                }
+        let written = Writer::write_list(manifest, header, sorter, |path| {
+            if gone.contains(path) {
+                listed.is_whole = false;
+                self.failed(path, GONE);
             }
-            writer.finish_unsynced()
-        })();
+            let inode = *firsts.get(path)?;
+            Some(move |facts: &mut Facts| facts.shared = Some(inode))
+        });
         written.map_err(Error::file("write", manifest))?;
         Ok((listed, nothing))
     }
@@ -107,7 +94,8 @@ impl Listing<'_> {
     /// What rules exclude cannot fail.
     fn account(&self, ran: &Ran) -> (bool, BTreeSet<Vec<u8>>) {
         let (mut is_whole, mut is_explained, mut gone) = (true, false, BTreeSet::new());
-        let takes = |path: &[u8], is_folder| self.only.is_some() || self.filter.takes_with_folders(path, is_folder);
+        let Scope { filter, only, .. } = &self.scope;
+        let takes = |path: &[u8], is_folder| only.is_some() || filter.takes_with_folders(path, is_folder);
         for said in ran.said.lines().filter_map(|line| Said::of(line.trim(), self.root)) {
             is_explained = true;
             match said {
@@ -139,32 +127,31 @@ impl Listing<'_> {
     }
 
     fn by_find(&self, host: &OsStr, found: &mut Found) -> Result<Ran, Error> {
-        let mut script = OsString::from("cd ");
-        script.push(quoted_path(&self.root.path));
-        script.push(" && exec find ");
-        script.push(if self.copy_links { "-L " } else { "-P " });
-        let what = self.only.map_or(b"."[..].to_vec(), |(from, _)| [b"./", from].concat());
-        script.push(quoted_path(&what));
-        script.push(if self.only.is_some() { " -maxdepth 0" } else { "" });
-        script.push(if self.one_file_system { " -xdev" } else { "" });
-        script.push(format!(" -printf '{FIELDS}'"));
+        let Scope { copy_links, one_file_system, only, .. } = self.scope;
+        let links = if copy_links { "-L " } else { "-P " };
+        let what = quoted_path(&only.map_or(b"."[..].to_vec(), |(from, _)| [b"./", from].concat()));
+        let depth = if only.is_some() { " -maxdepth 0" } else { "" };
+        let devices = if one_file_system { " -xdev" } else { "" };
+        let print = format!(" -printf '{FIELDS}'");
+        let root = quoted_path(&self.root.path);
+        let script = joined([&"cd ", &root, &" && exec find ", &links, &what, &depth, &devices, &print]);
         let mut fields: Vec<Vec<u8>> = Vec::with_capacity(FIELDS_COUNT);
         // The root comes first.
         let mut own_device: Option<Vec<u8>> = None;
-        let ran = self.rsync.script(host, &script, &|_| Ok(()), self.tally, &mut |field| {
+        let ran = self.rsync.script(host, &script, b"", self.tally, &mut |field| {
             fields.push(field.to_vec());
             if fields.len() < FIELDS_COUNT {
                 return Ok(());
             }
             let mut entry = entry_of(&fields)?;
             let is_elsewhere = own_device.get_or_insert_with(|| fields[6].clone()) != &fields[6];
-            entry.facts.is_closed = self.one_file_system && entry.facts.kind == EntryKind::Folder && is_elsewhere;
+            entry.facts.is_closed = one_file_system && entry.facts.kind == EntryKind::Folder && is_elsewhere;
             fields.clear();
             self.keep(entry, found)
         })?;
         if ran.said.contains("-printf") || ran.said.contains("find: not found") || ran.said.contains("find: command") {
             let says = format!("{} has no GNU find", shown_path(host));
-            return Err(Refusal::new(says).hint("install findutils there, or copy from a daemon of rsync").into());
+            return Err(Error::refused(says, "install findutils there, or copy from a daemon of rsync"));
         }
         Ok(ran)
     }
@@ -172,11 +159,12 @@ impl Listing<'_> {
     fn by_rsync(&self, found: &mut Found) -> Result<Ran, Error> {
         let empty = tempfile::tempdir().map_err(Error::file("make a folder in", Path::new("/tmp")))?;
         let mut args: Vec<OsString> = ["-lptgoDHn", "-ii", "--numeric-ids"].map(OsString::from).to_vec();
-        args.push(if self.only.is_some() { "-d".into() } else { "-r".into() });
-        args.extend(self.copy_links.then(|| "-L".into()));
-        args.extend(self.one_file_system.then(|| "-x".into()));
+        let Scope { copy_links, one_file_system, only, .. } = self.scope;
+        args.push(if only.is_some() { "-d".into() } else { "-r".into() });
+        args.extend(copy_links.then(|| "-L".into()));
+        args.extend(one_file_system.then(|| "-x".into()));
         args.push("--out-format=%i\t%B\t%l\t%M\t%U\t%G\t%n//%L".into());
-        args.push(self.only.map_or_else(|| self.root.content(), |(from, _)| self.root.join(from).text()));
+        args.push(only.map_or_else(|| self.root.content(), |(from, _)| self.root.join(from).text()));
         args.push(empty.path().join("").into());
         self.rsync.lines(&args, self.tally, &mut |record| {
             let Some((entry, first)) = listed_entry(record) else {
@@ -195,18 +183,12 @@ impl Listing<'_> {
     }
 
     fn keep(&self, mut entry: Entry, found: &mut Found) -> io::Result<()> {
-        if let Some((_, to)) = self.only {
+        if let Some((_, to)) = self.scope.only {
             entry.path = to.to_vec();
-        } else if !self.filter.takes_with_folders(&entry.path, entry.facts.kind == EntryKind::Folder) {
+        } else if !self.scope.filter.takes_with_folders(&entry.path, entry.facts.kind == EntryKind::Folder) {
             return Ok(());
         }
-        let (size, listed) = (entry.facts.size(), &mut found.listed);
-        self.tally.found(size);
-        listed.entries += 1;
-        listed.bytes += size;
-        listed.folders += u64::from(entry.facts.kind == EntryKind::Folder);
-        listed.shared += u64::from(entry.facts.shared.is_some());
-        listed.large += u64::from(is_large(&entry.facts));
+        found.listed.count(&entry.facts, self.tally);
         found.sorter.push(&entry.path, &encode(&entry.facts)?)
     }
 }
@@ -297,13 +279,12 @@ fn entry_of(fields: &[Vec<u8>]) -> io::Result<Entry> {
     let kind = match &kind[..] {
         b"f" => EntryKind::File { size: decimal(size)?, hash: None },
         b"d" => EntryKind::Folder,
-        b"l" => EntryKind::Link { target: target.clone() },
         b"p" => EntryKind::Pipe,
         b"s" => EntryKind::Socket,
         // Their numbers are known once they have arrived.
         b"b" => EntryKind::Device { is_block: true, number: 0 },
         b"c" => EntryKind::Device { is_block: false, number: 0 },
-        // With links followed, what leads nowhere is printed like this.
+        // "l", or with links followed what leads nowhere.
         _ => EntryKind::Link { target: target.clone() },
     };
     let inode = Inode { device: decimal(device)?, number: decimal(number)? };

@@ -13,7 +13,7 @@ mod rsync;
 mod there;
 mod verification;
 
-use address::{Address, By, quoted_path};
+use address::{Address, By, joined, quoted_path};
 pub(crate) use deletion::{check as check_deletion, delete, find as find_extra};
 pub(crate) use folders::{Unmade, dress};
 use rsync::Rsync;
@@ -24,14 +24,13 @@ use crate::counts::Counts;
 use crate::error::Error;
 use crate::jobs::{Found, Gate};
 use crate::local::unfinished;
-use crate::manifest::Header;
 use crate::path::{shown, shown_path};
 use crate::place::Ends;
 use crate::request::Request;
 use crate::state::State;
 use crate::tally::{Failures, Tally};
 use crate::tree::Tree;
-use crate::walk::{Filter, Listed};
+use crate::walk::{Listed, Scope};
 use listing::Listing;
 use millstream_failpoint::hit_on_thread;
 use millstream_model::Refusal;
@@ -82,13 +81,13 @@ impl Remote {
             [Some(there), None] => (Way::FromThere, there),
             [Some(_), Some(_)] => {
                 let says = "both ends lie on other machines";
-                return Err(Refusal::new(says).hint("run the copy on one of them").into());
+                return Err(Error::refused(says, "run the copy on one of them"));
             }
         };
         let (way, there) = way;
         if there.by == By::Daemon && there.path.iter().all(|byte| *byte == b'/') {
             let says = format!("{} names no module of the daemon", shown_path(there.text()));
-            return Err(Refusal::new(says).hint("write HOST::MODULE/PATH or rsync://HOST/MODULE/PATH").into());
+            return Err(Error::refused(says, "write HOST::MODULE/PATH or rsync://HOST/MODULE/PATH"));
         }
         if request.fsync && way == Way::ToThere && there.by == By::Daemon {
             let says = format!("{} needs a shell on the other machine, and only a daemon answers", option("fsync"));
@@ -97,7 +96,7 @@ impl Remote {
         if request.one_file_system && request.delete.is_some() && way == Way::FromThere && there.by == By::Daemon {
             let [stays, deletes] = ["one-file-system", "delete"].map(option);
             let says = format!("a daemon does not tell what {stays} leaves out, so {deletes} would delete it");
-            return Err(Refusal::new(says).hint(format!("copy over ssh: HOST:PATH, or leave out {stays}")).into());
+            return Err(Error::refused(says, format!("copy over ssh: HOST:PATH, or leave out {stays}")));
         }
         let rsync = Rsync::new(request)?;
         let (place, root) = match way {
@@ -115,38 +114,15 @@ impl Remote {
         for (name, is_given) in [("ssh", request.shell.is_some()), ("compress", request.compress)] {
             if is_given {
                 let says = format!("{} is for copies to other machines, and both ends are on this one", option(name));
-                return Err(Refusal::new(says)
-                    .hint("a path on another machine begins with its name: HOST:PATH")
-                    .into());
+                return Err(Error::refused(says, "a path on another machine begins with its name: HOST:PATH"));
             }
         }
         Ok(())
     }
 
-    /// Lists the source, which lies there.
-    pub(crate) fn list(
-        &self,
-        request: &Request,
-        place: &Ends,
-        state: &State,
-        header: &Header,
-        (tally, failures): (&Tally, &Failures),
-    ) -> Result<Listed, Error> {
-        let filter = Filter::new(&request.rules, &place.before);
-        if place.file.is_none() {
-            filter.refuse_root(self.root.text())?;
-        }
-        let listing = Listing {
-            rsync: &self.rsync,
-            root: &self.root,
-            filter: &filter,
-            copy_links: request.copy_links,
-            one_file_system: request.one_file_system,
-            only: place.file.as_ref().map(|single| (&single.from[..], &single.to[..])),
-            tally,
-            failures,
-        };
-        listing.list(header, &state.list(), state.folder())
+    /// How the source is listed, which lies there.
+    pub(crate) fn listing<'a>(&'a self, scope: Scope<'a>, tally: &'a Tally, failures: &'a Failures) -> Listing<'a> {
+        Listing { rsync: &self.rsync, root: &self.root, scope, tally, failures }
     }
 
     /// Waits until everything is on the disk there. A daemon cannot be asked for that, which [`Remote::of`] refuses.
@@ -155,13 +131,7 @@ impl Remote {
     /// The other machine cannot be reached, or has no `sync`.
     pub(crate) fn sync(&self, tally: &Tally) -> Result<(), Error> {
         let By::Shell(host) = &self.root.by else { return Ok(()) };
-        let mut script = OsString::from("exec sync -f ");
-        script.push(quoted_path(&self.root.path));
-        let ran = self.rsync.script(host, &script, &|_| Ok(()), tally, &mut |_| Ok(()))?;
-        match ran.is_whole || tally.is_stopped() {
-            true => Ok(()),
-            false => Err(Error::There { said: ran.said.trim().to_owned(), hint: None }),
-        }
+        self.rsync.order(host, &joined([&"exec sync -f ", &quoted_path(&self.root.path)]), tally)
     }
 
     /// The root of the tree at both ends, as arguments of rsync: the source first.
@@ -182,7 +152,7 @@ fn refuse_patterns(path: &[u8]) -> Result<(), Error> {
         return Ok(());
     }
     let says = format!("rsync would take the path {} of the other machine for a pattern", shown(path));
-    Err(Refusal::new(says).hint("name the folder above it: names in a tree may hold anything").into())
+    Err(Error::refused(says, "name the folder above it: names in a tree may hold anything"))
 }
 
 impl RemoteJob<'_> {

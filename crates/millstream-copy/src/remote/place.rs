@@ -30,10 +30,7 @@ pub(super) fn to_there(
     let (is_folder, own) = Ends::source(request)?;
     if is_folder {
         let root = own.map_or_else(|| there.clone(), |name| there.join(name.as_bytes())).trimmed();
-        let rule = Ends::rule(source.as_os_str(), &root.text(), own.is_some());
-        let before = own.map_or_else(Vec::new, |name| name.as_bytes().to_vec());
-        let destination = PathBuf::from(root.text());
-        return Ok((Ends { source: source.clone(), destination, file: None, before, rule }, root));
+        return Ok((Ends::of_folder(source, root.text(), own), root));
     }
     let from = own.ok_or_else(|| Refusal::new(format!("{} is no name of a file", shown_path(source))))?;
     let is_into = there.has_slash() || kind(there, rsync, tally)? == PathKind::Folder;
@@ -62,10 +59,7 @@ pub(super) fn from_there(
         (PathKind::Folder, own) => {
             let name = own.map(OsStr::from_bytes);
             let to = name.map_or_else(|| destination.clone(), |name| destination.join(name));
-            let rule = Ends::rule(&text, to.as_os_str(), name.is_some());
-            let before = own.map_or_else(Vec::new, <[u8]>::to_vec);
-            let source = PathBuf::from(text);
-            Ok((Ends { source, destination: to, file: None, before, rule }, there.clone().trimmed()))
+            Ok((Ends::of_folder(text, to, name), there.clone().trimmed()))
         }
         (PathKind::Other, own) => {
             let from = own.ok_or_else(|| Refusal::new(format!("{} is no name of a file", shown_path(&text))))?;

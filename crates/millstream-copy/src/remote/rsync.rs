@@ -1,5 +1,6 @@
 //! Runs rsync, and tells what it did.
 
+use super::address::joined;
 use crate::error::Error;
 use crate::limits::{
     ATTEMPT_PAUSE, ATTEMPTS_MAX, CONNECTING_MAX, FAILED_LINES_SHOWN_MAX, HASHED_BYTES_PER_SECOND_MIN, LOOK_EVERY,
@@ -15,7 +16,6 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
-use std::process::ChildStdin;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::NamedTempFile;
@@ -30,10 +30,9 @@ const NAME_BYTES_CHECKED_MAX: usize = 1_900;
 const BEGINS: &str = "millstream begins";
 /// How rsync ends if a file could not be read or written.
 const FILE_FAILED: &str = "exit status: 11";
-/// What names are written to.
-pub(super) type Names<'a> = BufWriter<Box<dyn Write + 'a>>;
-/// Writes names. Others may have to be written again.
-pub(super) type Writes<'a> = dyn Fn(&mut Names<'_>) -> io::Result<()> + Sync + 'a;
+
+/// Takes each record that a program writes.
+type Each<'a> = &'a mut dyn FnMut(&[u8]) -> io::Result<()>;
 
 /// rsync with the options that all its processes get.
 #[derive(Debug)]
@@ -109,8 +108,7 @@ impl Rsync {
         let mut command = Command::new(program);
         // The user's own shell may be none that POSIX knows.
         let quoted = super::address::quoted(script.as_bytes());
-        let run = [OsStr::new("exec sh -c "), &quoted].map(OsStr::as_bytes).concat();
-        command.args(options).arg(host).arg(OsString::from_vec(run)).env("LC_ALL", "C");
+        command.args(options).arg(host).arg(joined([&"exec sh -c ", &quoted])).env("LC_ALL", "C");
         command
     }
 
@@ -137,51 +135,52 @@ impl Rsync {
         self.run_with(args, Repeat::Always, tally, each)
     }
 
-    /// Runs rsync. Once it has said something, it is not started again.
+    /// Runs rsync. `repeat` says when it is started again.
     ///
     /// # Errors
     /// It does not get through, or breaks off.
-    pub(super) fn run_once(&self, args: &[OsString], tally: &Tally, each: &mut dyn FnMut(Line)) -> Result<Ran, Error> {
-        self.run_with(args, Repeat::UntilBegun, tally, each)
-    }
-
-    fn run_with(
+    pub(super) fn run_with(
         &self,
         args: &[OsString],
         repeat: Repeat,
         tally: &Tally,
         each: &mut dyn FnMut(Line),
     ) -> Result<Ran, Error> {
-        let ended = self.repeat(&|| self.command(args), (b'\n', repeat), &|_| Ok(()), tally, &mut |record| {
+        self.repeat(&|| self.command(args), (b'\n', repeat), b"", tally, &mut |record| {
             if let Some(line) = Line::parse(record) {
                 each(line);
             }
             Ok(())
-        })?;
-        Ok(ended.map_or_else(Ran::stopped, |ended| Ran { is_whole: ended.status.success(), said: ended.stderr }))
+        })
     }
 
     /// Runs rsync, and gives each line that it writes to `each`.
     ///
     /// # Errors
     /// It does not get through, or breaks off.
-    pub(super) fn lines(
-        &self,
-        args: &[OsString],
-        tally: &Tally,
-        each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
-    ) -> Result<Ran, Error> {
+    pub(super) fn lines(&self, args: &[OsString], tally: &Tally, each: Each<'_>) -> Result<Ran, Error> {
         let command = || {
             let mut command = self.command(args);
             // Times are printed in this zone.
             command.env("TZ", "UTC");
             command
         };
-        let ended = self.repeat(&command, (b'\n', Repeat::UntilBegun), &|_| Ok(()), tally, each)?;
-        Ok(ended.map_or_else(Ran::stopped, |ended| Ran { is_whole: ended.status.success(), said: ended.stderr }))
+        self.repeat(&command, (b'\n', Repeat::UntilBegun), b"", tally, each)
     }
 
-    /// Runs a script on a host, and gives what it writes to `each`, up to each zero byte.
+    /// Runs a script on a host that must succeed.
+    ///
+    /// # Errors
+    /// It fails; the host cannot be reached, or the connection breaks off.
+    pub(super) fn order(&self, host: &OsStr, script: &OsStr, tally: &Tally) -> Result<(), Error> {
+        let ran = self.script(host, script, b"", tally, &mut |_| Ok(()))?;
+        match ran.is_whole || tally.is_stopped() {
+            true => Ok(()),
+            false => Err(Error::There { said: ran.said.trim().to_owned(), hint: None }),
+        }
+    }
+
+    /// Runs a script on a host that reads `input`, and gives what it writes to `each`, up to each zero byte.
     ///
     /// # Errors
     /// The host cannot be reached, or the connection breaks off.
@@ -189,28 +188,27 @@ impl Rsync {
         &self,
         host: &OsStr,
         script: &OsStr,
-        names: &Writes<'_>,
+        input: &[u8],
         tally: &Tally,
-        each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+        each: Each<'_>,
     ) -> Result<Ran, Error> {
         // What programs there say is read.
-        let mut marked = OsString::from(format!("printf '{BEGINS}\\0'; echo '{BEGINS}' >&2; export LC_ALL=C; "));
-        marked.push(script);
-        let command = || self.shell(host, &marked);
-        let ended = self.repeat(&command, (0, Repeat::ShellUntilBegun), names, tally, each)?;
-        let said = |stderr: &str| stderr.split_once(BEGINS).map_or(stderr, |(_, said)| said).trim_start().to_owned();
-        Ok(ended.map_or_else(Ran::stopped, |ended| Ran { is_whole: ended.status.success(), said: said(&ended.stderr) }))
+        let begins = format!("printf '{BEGINS}\\0'; echo '{BEGINS}' >&2; export LC_ALL=C; ");
+        let command = || self.shell(host, &joined([&begins, &script]));
+        let ran = self.repeat(&command, (0, Repeat::ShellUntilBegun), input, tally, each)?;
+        let said = ran.said.split_once(BEGINS).map_or(&ran.said[..], |(_, said)| said).trim_start().to_owned();
+        Ok(Ran { said, ..ran })
     }
 
-    /// Runs a program until its connection holds. `None` if the copy was stopped.
+    /// Runs a program until its connection holds. If the copy was stopped, nothing is whole.
     fn repeat(
         &self,
         command: &dyn Fn() -> Command,
         (separator, repeat): (u8, Repeat),
-        names: &Writes<'_>,
+        input: &[u8],
         tally: &Tally,
-        each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
-    ) -> Result<Option<Ended>, Error> {
+        each: Each<'_>,
+    ) -> Result<Ran, Error> {
         let mut pause = ATTEMPT_PAUSE;
         for attempt in 1.. {
             let mut is_begun = false;
@@ -222,7 +220,7 @@ impl Rsync {
                 started.look();
                 tally.is_stopped()
             };
-            let ended = converse(stream, separator, names, look, |record| {
+            let ended = converse(stream, separator, input, look, |record| {
                 started.is_through();
                 if is_noise {
                     is_noise = !record.ends_with(BEGINS.as_bytes());
@@ -242,7 +240,7 @@ impl Rsync {
                 _ => matches!(code, Some(0 | 23..=25)),
             };
             if is_through {
-                return Ok(Some(ended));
+                return Ok(Ran { is_whole: ended.status.success(), said: ended.stderr });
             }
             let can_repeat = attempt < ATTEMPTS_MAX && (repeat == Repeat::Always || !is_begun);
             if !can_repeat || !is_worth_another_try(code, &ended.stderr) {
@@ -251,13 +249,13 @@ impl Rsync {
             wait(pause, tally);
             pause *= 2;
         }
-        Ok(None)
+        Ok(Ran { is_whole: false, said: String::new() })
     }
 }
 
 /// When a program is started again because its connection was refused or lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Repeat {
+pub(super) enum Repeat {
     /// Always: it goes on where it was.
     Always,
     /// As long as it has said nothing.
@@ -266,23 +264,17 @@ enum Repeat {
     ShellUntilBegun,
 }
 
-impl Ran {
-    fn stopped() -> Self {
-        Self { is_whole: false, said: String::new() }
-    }
-}
-
 /// Feeds a program and reads its records until it ends.
 fn converse(
     mut stream: Stream,
     separator: u8,
-    names: &Writes<'_>,
+    input: &[u8],
     is_stopped: impl Fn() -> bool,
     each: impl FnMut(&[u8]) -> io::Result<()>,
 ) -> Result<Ended, Error> {
-    let input = stream.input();
+    let pipe = stream.input();
     let (sent, ended) = std::thread::scope(|scope| {
-        let sent = scope.spawn(move || input.map_or(Ok(()), |input| send(input, names)));
+        let sent = scope.spawn(move || pipe.map_or(Ok(()), |mut pipe| pipe.write_all(input)));
         let read = stream.records(separator, is_stopped, each);
         // Nobody reads it any more, so it ends, and so does what feeds it.
         let ended = stream.finish();
@@ -295,12 +287,6 @@ fn converse(
         Err(source) => Err(Error::There { said: format!("its list of names: {source}"), hint: None }),
         Ok(()) => Ok(ended),
     }
-}
-
-fn send(input: ChildStdin, names: &Writes<'_>) -> io::Result<()> {
-    let mut input: Names<'_> = BufWriter::with_capacity(64 << 10, Box::new(input));
-    names(&mut input)?;
-    input.flush()
 }
 
 /// Names that rsync reads. They lie in a file: a name that rsync 3.5 reads from a pipe in two parts counts as two names, and
@@ -336,9 +322,7 @@ impl NameList {
 
     /// The options that let rsync read it.
     pub(super) fn options(&self, rsync: &Rsync) -> Vec<OsString> {
-        let mut option = OsString::from("--files-from=");
-        option.push(self.file.path());
-        let mut options = vec!["--from0".into(), option];
+        let mut options = vec!["--from0".into(), joined([&"--files-from=", &self.file.path()])];
         options.extend((self.has_long && rsync.checks_names).then(|| "--trust-sender".into()));
         options
     }
@@ -427,31 +411,24 @@ fn is_worth_another_try(code: Option<i32>, said: &str) -> bool {
 }
 
 pub(super) fn failure(said: &str, status: &str) -> Error {
+    let fewer = format!("use fewer workers: {}", option("jobs"));
     let hints = [
         ("Host key verification failed", "connect once by hand, and compare the key of the host"),
         ("ommand not found", "install rsync there"),
         ("rsync: not found", "install rsync there"),
-        ("max connections", "use fewer workers"),
+        ("max connections", &fewer),
         ("] mkdir ", "make the folder there first"),
         ("there is no folder for the destination", "make the folder there first"),
     ];
-    let login = "let the shell log in without a password; docs/copy.md says how".to_owned();
-    let hint = is_refused(said).then_some(login);
-    let hint = hint.or_else(|| {
-        hints.iter().find(|(text, _)| said.contains(text)).map(|(_, hint)| match *hint {
-            "use fewer workers" => format!("{hint}: {}", option("jobs")),
-            hint => hint.to_owned(),
-        })
-    });
+    let known = hints.iter().find(|(text, _)| said.contains(text)).map(|(_, hint)| *hint);
+    let login = "let the shell log in without a password; docs/copy.md says how";
+    let hint = is_refused(said).then_some(login).or(known);
     let lines: Vec<_> = said.lines().filter(|line| !line.starts_with("rsync error:")).collect();
     let first = lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty());
     let said = first.take(FAILED_LINES_SHOWN_MAX).collect::<Vec<_>>().join("; ");
     let is_full = ["No space left on device", "Disk quota exceeded", "Read-only file system"];
     let is_full = is_full.iter().any(|text| said.contains(text)) || said.is_empty() && status == FILE_FAILED;
-    let hint = match is_full {
-        true => Some("make room there and run the same command again: it resumes".to_owned()),
-        false => hint,
-    };
+    let hint = if is_full { Some("make room there and run the same command again: it resumes") } else { hint };
     // Its last words are lost when it ends before they are sent.
     let said = match said.is_empty() {
         true if status == FILE_FAILED => {
@@ -460,7 +437,7 @@ pub(super) fn failure(said: &str, status: &str) -> Error {
         true => format!("it ended without a word ({status})"),
         false => said,
     };
-    Error::There { said, hint }
+    Error::There { said, hint: hint.map(str::to_owned) }
 }
 
 /// Whether ssh does not let us in. It lists the ways that it would take; a system's error has a number there.

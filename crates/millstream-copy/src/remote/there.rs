@@ -1,6 +1,6 @@
 //! Folders on another machine that a copy looks at: what is in them, and the hashes of their files.
 
-use super::address::{Address, By, quoted_path};
+use super::address::{Address, By, joined, quoted_path};
 use super::listing::Listing;
 use super::rsync::Rsync;
 use crate::crew::{Queue, crew};
@@ -11,17 +11,17 @@ use crate::manifest::{Header, Reader};
 use crate::path::shown_path;
 use crate::request::{Jobs, Request};
 use crate::tally::{Failures, Tally};
-use crate::walk::Filter;
+use crate::walk::Scope;
 use millstream_model::Refusal;
 use std::collections::HashMap;
-use std::ffi::OsString;
-use std::io::Write;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// A folder on another machine.
 pub(crate) struct There {
     root: Address,
+    host: OsString,
     rsync: Rsync,
     jobs: usize,
 }
@@ -44,15 +44,15 @@ impl There {
     /// Only a daemon answers there, which tells no hashes; rsync is missing.
     pub(crate) fn of(request: &Request, target: &Path) -> Result<Option<Self>, Error> {
         let Some(root) = Address::parse(target) else { return Ok(None) };
-        if root.by == By::Daemon {
+        let By::Shell(host) = root.by.clone() else {
             let says = "a daemon of rsync tells no hashes, by which a copy of a cluster is compared";
-            return Err(Refusal::new(says).hint("copy over ssh: HOST:PATH").into());
-        }
+            return Err(Error::refused(says, "copy over ssh: HOST:PATH"));
+        };
         let jobs = match request.jobs {
             Jobs::Fixed(jobs) => jobs,
-            Jobs::Auto => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            Jobs::Auto => crate::flow::cpus(),
         };
-        Ok(Some(Self { root, rsync: Rsync::new(request)?, jobs }))
+        Ok(Some(Self { root, host, rsync: Rsync::new(request)?, jobs }))
     }
 
     /// A path of the same machine.
@@ -65,15 +65,11 @@ impl There {
     /// # Errors
     /// The machine cannot be reached.
     pub(crate) fn content(&self, tally: &Tally) -> Result<Content, Error> {
-        let By::Shell(host) = &self.root.by else { return Ok(Content::Full) };
-        let path = quoted_path(&self.root.path);
-        let mut script = OsString::from("cd ");
-        script.push(path);
-        script.push(
-            " 2>/dev/null || exit 0; [ -e postmaster.pid ] && printf 'running\\0'; ls -A | head -n 1 | tr '\\n' '\\0'",
-        );
+        let looks =
+            " 2>/dev/null || exit 0; [ -e postmaster.pid ] && printf 'running\\0'; ls -A | head -n 1 | tr '\\n' '\\0'";
+        let script = joined([&"cd ", &quoted_path(&self.root.path), &looks]);
         let mut content = Content::Empty;
-        self.rsync.script(host, &script, &|_| Ok(()), tally, &mut |record| {
+        self.rsync.script(&self.host, &script, b"", tally, &mut |record| {
             if record == b"running" {
                 content = Content::Running;
             } else if content == Content::Empty && !record.is_empty() {
@@ -89,14 +85,8 @@ impl There {
     /// # Errors
     /// It cannot be removed, or the machine not be reached.
     pub(crate) fn remove(&self, name: &str, tally: &Tally) -> Result<(), Error> {
-        let By::Shell(host) = &self.root.by else { return Ok(()) };
-        let mut script = OsString::from("rm -f ");
-        script.push(quoted_path(&self.root.join(name.as_bytes()).path));
-        let ran = self.rsync.script(host, &script, &|_| Ok(()), tally, &mut |_| Ok(()))?;
-        match ran.is_whole || tally.is_stopped() {
-            true => Ok(()),
-            false => Err(Error::There { said: ran.said.trim().to_owned(), hint: None }),
-        }
+        let path = quoted_path(&self.root.join(name.as_bytes()).path);
+        self.rsync.order(&self.host, &joined([&"rm -f ", &path]), tally)
     }
 
     /// Gives `each` the files in the folder, with their SHA-256 as the other machine computes it, in any order.
@@ -111,26 +101,10 @@ impl There {
     ) -> Result<(), Error> {
         let folder = tempfile::tempdir_in(home).map_err(Error::file("make a folder in", home))?;
         let path = folder.path().join("list");
-        let failures = Failures::open(None).map_err(Error::file("read", &path))?;
-        let looked = tally.aside();
-        let header = Header {
-            source: String::new(),
-            destination: Vec::new(),
-            file: None,
-            has_attributes: false,
-            is_sha256: true,
-        };
-        let listing = Listing {
-            rsync: &self.rsync,
-            root: &self.root,
-            filter: &Filter::default(),
-            copy_links: false,
-            one_file_system: false,
-            only: None,
-            tally: &looked,
-            failures: &failures,
-        };
-        listing.list(&header, &path, folder.path())?;
+        let (looked, failures) = (tally.aside(), Failures::default());
+        let (rsync, root, scope) = (&self.rsync, &self.root, Scope::default());
+        let listing = Listing { rsync, root, scope, tally: &looked, failures: &failures };
+        listing.list(&Header::default(), &path, folder.path())?;
         let mut list = Reader::open(&path).map_err(Error::manifest(&path))?;
         let each = Mutex::new(each);
         in_batches(
@@ -156,10 +130,9 @@ impl There {
     }
 
     fn hash(&self, entries: Vec<Entry>, tally: &Tally) -> Result<Vec<(Entry, Hash)>, Error> {
-        let By::Shell(host) = &self.root.by else { return Ok(Vec::new()) };
         let mut found: HashMap<Vec<u8>, Hash> = HashMap::new();
         let paths: Vec<&[u8]> = entries.iter().map(|entry| &entry.path[..]).collect();
-        let said = sha256sum(&self.rsync, host, &self.root, &paths, tally, &mut |path, hash| {
+        let said = sha256sum(&self.rsync, &self.host, &self.root, &paths, tally, &mut |path, hash| {
             if let Some(hash) = unhex(hash) {
                 found.insert(path.to_vec(), hash);
             }
@@ -220,18 +193,14 @@ pub(super) fn in_batches<T: Send, R: Send>(
 /// The host cannot be reached, or has no sha256sum.
 pub(super) fn sha256sum(
     rsync: &Rsync,
-    host: &std::ffi::OsStr,
+    host: &OsStr,
     root: &Address,
     paths: &[&[u8]],
     tally: &Tally,
     each: &mut dyn FnMut(&[u8], &[u8]),
 ) -> Result<String, Error> {
-    let mut script = OsString::from("cd ");
-    script.push(quoted_path(&root.path));
-    script.push(" && exec xargs -0 sha256sum -b -z --");
-    let names = |names: &mut super::rsync::Names<'_>| {
-        paths.iter().try_for_each(|path| [b"./", *path, &[0]].iter().try_for_each(|part| names.write_all(part)))
-    };
+    let script = joined([&"cd ", &quoted_path(&root.path), &" && exec xargs -0 sha256sum -b -z --"]);
+    let names: Vec<u8> = paths.iter().flat_map(|path| [b"./", *path, &[0]]).flatten().copied().collect();
     let ran = rsync.script(host, &script, &names, tally, &mut |record| {
         if let Some((hash, path)) = record.split_at_checked(64) {
             each(path.strip_prefix(b" *./").unwrap_or(path), hash);
@@ -240,7 +209,7 @@ pub(super) fn sha256sum(
     })?;
     if ran.said.contains("sha256sum: not found") || ran.said.contains("sha256sum: No such file") {
         let says = format!("{} has no sha256sum", shown_path(host));
-        return Err(Refusal::new(says).hint("install coreutils there").into());
+        return Err(Error::refused(says, "install coreutils there"));
     }
     Ok(ran.said)
 }

@@ -7,17 +7,17 @@ use super::listing::Listing;
 use super::rsync::{Change, Rsync, silence};
 use super::there::{in_batches, sha256sum};
 use crate::crew::crew;
-use crate::entry::{Entry, Facts, Hash};
+use crate::entry::{Entry, EntryKind, Facts, Hash};
 use crate::error::Error;
 use crate::hasher::hex;
 use crate::jobs::Gate;
 use crate::manifest::Reader;
-use crate::path::{order, shown, shown_path};
+use crate::path::{order, shown_path};
 use crate::request::Request;
 use crate::state::finished;
 use crate::tally::{Failures, Phase, Tally};
 use crate::verification::{Verification, difference};
-use crate::walk::Filter;
+use crate::walk::Scope;
 use millstream_model::Refusal;
 use millstream_model::words::{command, option};
 use std::cmp::Ordering;
@@ -34,7 +34,7 @@ use std::time::Instant;
 /// The other machine cannot be reached.
 pub(crate) fn compare(job: &RemoteJob<'_>, gate: &Gate, destination: String) -> Result<Verification, Error> {
     let begun = Instant::now();
-    let failures = Failures::open(None).map_err(Error::file("read", job.state.folder()))?;
+    let failures = Failures::default();
     job.tally.begin(Phase::Verifying);
     let compared = AtomicU64::new(0);
     crew(
@@ -60,18 +60,11 @@ pub(crate) fn compare(job: &RemoteJob<'_>, gate: &Gate, destination: String) -> 
         },
         |sender| send_all(job, gate, |bucket| !job.tally.is_stopped() && sender.send(bucket).is_ok()),
     )?;
-    let (named, problems) = failures.finish().map_err(Error::file("read", job.state.folder()))?;
-    Ok(Verification {
-        destination,
-        entries: compared.load(Relaxed),
-        hashed: compared.load(Relaxed),
-        unhashed: 0,
-        bytes: job.tally.done_bytes.load(Relaxed),
-        problems,
-        named,
-        stopped: job.tally.is_stopped(),
-        seconds: begun.elapsed().as_secs_f64(),
-    })
+    let compared = compared.into_inner();
+    let ended = Verification::ended(destination, begun, &failures, job.tally);
+    let ended = ended.map_err(Error::file("read", job.state.folder()))?;
+    let bytes = job.tally.done_bytes.load(Relaxed);
+    Ok(Verification { entries: compared, hashed: compared, bytes, ..ended })
 }
 
 /// Compares every copy that was made to this place on another machine, or below it, with what was noted. `None` if the path
@@ -96,7 +89,7 @@ pub(crate) fn verify(
     let By::Shell(host) = &wanted.by else {
         let says = "a daemon of rsync tells no hashes";
         let hint = format!("copy again with {}, which compares with the source", option("verify"));
-        return Err(Refusal::new(says).hint(hint).into());
+        return Err(Error::refused(says, hint));
     };
     let mut request = Request::new("", "", home);
     request.shell = shell;
@@ -118,7 +111,7 @@ pub(crate) fn verify(
     if found.is_empty() {
         let says = format!("there is no manifest of a copy to {}", shown_path(wanted.text()));
         let hint = format!("only what {} has copied can be compared, by the user who did", command("copy"));
-        return Err(Refusal::new(says).hint(hint).into());
+        return Err(Error::refused(says, hint));
     }
     found.sort_by(|a, b| a.destination.cmp(&b.destination));
     Ok(Some(found))
@@ -140,29 +133,17 @@ impl Comparison<'_> {
     fn run(&self, manifest: &Path) -> Result<Verification, Error> {
         let begun = Instant::now();
         let mut list = Reader::open(manifest).map_err(Error::manifest(manifest))?;
-        let header = list.header().clone();
+        let header = list.header.clone();
         let root = if header.file.is_some() { self.address.parent() } else { self.address.clone() };
-        let failures = Failures::open(None).map_err(Error::file("read", manifest))?;
+        let failures = Failures::default();
         self.tally.begin(Phase::Verifying);
         let folder = tempfile::tempdir().map_err(Error::file("make a folder in", Path::new("/tmp")))?;
         let there = folder.path().join("list");
-        let (looked, filter) = (self.tally.aside(), Filter::default());
-        let only = header.file.as_deref().map(|name| (name, name));
-        let listing = Listing {
-            rsync: self.rsync,
-            root: &root,
-            filter: &filter,
-            copy_links: false,
-            one_file_system: false,
-            only,
-            tally: &looked,
-            failures: &failures,
-        };
+        let looked = self.tally.aside();
+        let scope = Scope { only: header.file.as_deref().map(|name| (name, name)), ..Scope::default() };
+        let listing = Listing { rsync: self.rsync, root: &root, scope, tally: &looked, failures: &failures };
         if let (_, Some(why)) = listing.list_what_is_there(&header, &there, folder.path())? {
-            return Ok(Verification::of_what_is_gone(
-                self.address.text().as_bytes(),
-                &format!("it cannot be listed: {why}"),
-            ));
+            return Ok(Verification::of_what_is_gone(self.address.text(), &format!("it cannot be listed: {why}")));
         }
         let mut now = Reader::open(&there).map_err(Error::manifest(&there))?;
         let mut next = now.next().map_err(Error::manifest(&there))?;
@@ -187,7 +168,7 @@ impl Comparison<'_> {
                     }
                     let size = entry.facts.size();
                     let Some(hash) = entry.facts.hash() else {
-                        let is_file = matches!(entry.facts.kind, crate::entry::EntryKind::File { .. });
+                        let is_file = matches!(entry.facts.kind, EntryKind::File { .. });
                         unhashed.fetch_add(u64::from(is_file), Relaxed);
                         self.tally.done(size);
                         continue;
@@ -199,17 +180,14 @@ impl Comparison<'_> {
                 Ok(())
             },
         )?;
-        let (named, problems) = failures.finish().map_err(Error::file("read", manifest))?;
+        let destination = shown_path(self.address.text());
+        let ended = Verification::ended(destination, begun, &failures, self.tally);
         Ok(Verification {
-            destination: shown(self.address.text().as_bytes()),
             entries: entries.into_inner(),
             hashed: read.iter().map(|(files, _)| files).sum(),
             unhashed: unhashed.into_inner(),
             bytes: read.iter().map(|(_, bytes)| bytes).sum(),
-            problems,
-            named,
-            stopped: self.tally.is_stopped(),
-            seconds: begun.elapsed().as_secs_f64(),
+            ..ended.map_err(Error::file("read", manifest))?
         })
     }
 
@@ -252,5 +230,5 @@ impl Comparison<'_> {
 }
 
 fn is_device(facts: &Facts) -> bool {
-    matches!(facts.kind, crate::entry::EntryKind::Device { .. })
+    matches!(facts.kind, EntryKind::Device { .. })
 }

@@ -3,7 +3,6 @@
 use super::pattern::Pattern;
 use crate::error::Error;
 use crate::path::{join, shown_path};
-use millstream_model::Refusal;
 use std::ffi::OsStr;
 
 /// A rule: the first one that fits an entry decides.
@@ -34,7 +33,7 @@ impl Filter {
             return Ok(());
         }
         let says = format!("the rules exclude {} itself", shown_path(root));
-        Err(Refusal::new(says).hint("end it with a slash to copy what is in it").into())
+        Err(Error::refused(says, "end it with a slash to copy what is in it"))
     }
 
     /// Whether an entry is copied. What is in a folder that is not copied is not asked for.

@@ -9,9 +9,12 @@ pub use pattern::Pattern;
 
 use crate::entry::{Attribute, Entry, EntryKind, Facts, Inode, inode};
 use crate::error::Error;
-use crate::limits::{LARGE_BYTES_MAX, LARGE_BYTES_MIN, LISTED_ENTRIES_MAX};
-use crate::manifest::{Header, PathRecord, Sorter, Writer, decode, encode};
+use crate::limits::LISTED_ENTRIES_MAX;
+use crate::manifest::{Header, Sorter, Writer, encode};
 use crate::path::join;
+use crate::place::Ends;
+use crate::request::Request;
+use crate::state::is_large;
 use crate::tally::{Failures, Tally};
 use crate::tree::{self, Thing, Tree};
 use rustix::fd::{AsFd, OwnedFd};
@@ -27,17 +30,23 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 /// Bytes for names that the system returns at once.
 const LISTING_BYTES: usize = 32 << 10;
 
+/// What of a tree is listed.
+#[derive(Debug, Default)]
+pub(crate) struct Scope<'a> {
+    pub(crate) filter: Filter,
+    pub(crate) copy_links: bool,
+    pub(crate) one_file_system: bool,
+    /// Only this name, under which it is listed.
+    pub(crate) only: Option<(&'a [u8], &'a [u8])>,
+}
+
 /// How a tree is listed.
 pub(crate) struct Walk<'a> {
     pub(crate) tree: &'a Tree,
-    pub(crate) filter: &'a Filter,
-    pub(crate) copy_links: bool,
-    pub(crate) one_file_system: bool,
+    pub(crate) scope: Scope<'a>,
     pub(crate) attributes: bool,
     /// A folder that is not listed: it holds the notes of copies.
     pub(crate) skip: Option<Inode>,
-    /// Only this name, under which it is listed.
-    pub(crate) only: Option<(&'a [u8], &'a [u8])>,
     pub(crate) threads: usize,
     pub(crate) tally: &'a Tally,
     pub(crate) failures: &'a Failures,
@@ -87,6 +96,31 @@ struct Shared<'a> {
     is_whole: AtomicBool,
 }
 
+impl<'a> Scope<'a> {
+    /// What a request copies.
+    pub(crate) fn of(request: &Request, place: &'a Ends) -> Self {
+        Self {
+            filter: Filter::new(&request.rules, &place.before),
+            copy_links: request.copy_links,
+            one_file_system: request.one_file_system,
+            only: place.file.as_ref().map(|single| (&single.from[..], &single.to[..])),
+        }
+    }
+}
+
+impl Listed {
+    /// Counts an entry that was found.
+    pub(crate) fn count(&mut self, facts: &Facts, tally: &Tally) {
+        let size = facts.size();
+        tally.found(size);
+        self.entries += 1;
+        self.bytes += size;
+        self.folders += u64::from(facts.kind == EntryKind::Folder);
+        self.shared += u64::from(facts.shared.is_some());
+        self.large += u64::from(is_large(facts));
+    }
+}
+
 impl Walk<'_> {
     /// Lists the tree into a manifest. What cannot be listed is a failure.
     ///
@@ -95,12 +129,12 @@ impl Walk<'_> {
     pub(crate) fn list(&self, header: &Header, manifest: &Path, folder: &Path) -> Result<Listed, Error> {
         let root = self.tree.root_stat().map_err(Error::file("look at", self.tree.path()))?;
         let shared = Shared::new(self, &root, folder);
-        match self.only {
+        match self.scope.only {
             Some((from, to)) => shared.list_one(from, to)?,
             None => {
-                self.filter.refuse_root(self.tree.path())?;
+                self.scope.filter.refuse_root(self.tree.path())?;
                 shared.keep(vec![Entry { path: Vec::new(), facts: self.root_facts(&root)? }])?;
-                let above = self.copy_links.then(|| Arc::new(Above { inode: inode(&root), above: None }));
+                let above = self.scope.copy_links.then(|| Arc::new(Above { inode: inode(&root), above: None }));
                 lock(&shared.queue).folders.push(Folder { path: Vec::new(), above });
                 std::thread::scope(|scope| {
                     for _ in 0..self.threads {
@@ -112,11 +146,7 @@ impl Walk<'_> {
         if let Some(error) = lock(&shared.queue).error.take() {
             return Err(error);
         }
-        let (sorter, mut listed) = shared.found.into_inner().unwrap_or_else(PoisonError::into_inner);
-        listed.is_whole = shared.is_whole.into_inner() && !self.tally.is_stopped();
-        let gone = shared.gone.into_inner().unwrap_or_else(PoisonError::into_inner);
-        write(sorter, &gone, header, manifest).map_err(Error::file("write", manifest))?;
-        Ok(listed)
+        shared.write(header, manifest).map_err(Error::file("write", manifest))
     }
 
     fn root_facts(&self, stat: &Stat) -> Result<Facts, Error> {
@@ -183,7 +213,8 @@ impl<'a> Shared<'a> {
         let opened = match self.walk.tree.folder(&folder.path) {
             Ok(opened) => opened,
             Err(error) if folder.path.is_empty() => return Err(Error::file("list", self.walk.tree.path())(error)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound && self.is_gone(&folder.path) => {
+            // The name of a folder that cannot be mounted is there.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !self.walk.tree.holds(&folder.path) => {
                 lock(&self.gone).insert(folder.path.clone());
                 return Ok(inner);
             }
@@ -211,7 +242,7 @@ impl<'a> Shared<'a> {
             if is_folder && self.walk.skip == Some(inode(&stat)) {
                 continue;
             }
-            facts.is_closed = is_folder && self.walk.one_file_system && stat.st_dev != self.device;
+            facts.is_closed = is_folder && self.walk.scope.one_file_system && stat.st_dev != self.device;
             if is_folder && !facts.is_closed {
                 if !self.descends(folder, &stat, &path) {
                     continue;
@@ -229,24 +260,15 @@ impl<'a> Shared<'a> {
         Ok(inner)
     }
 
-    /// Whether a folder that was not found has no name any more. The name of one that cannot be mounted is there.
-    fn is_gone(&self, path: &[u8]) -> bool {
-        let there = self.walk.tree.parent(path).and_then(|(folder, name)| tree::stat(&folder, &name));
-        match there {
-            Ok(there) => there.is_none(),
-            Err(error) => error.kind() == io::ErrorKind::NotFound,
-        }
-    }
-
     /// What the system says of a name. `None` if it is not copied.
     fn look(&self, folder: &OwnedFd, name: &CStr, path: &[u8]) -> Option<(Facts, Stat)> {
-        let flags = if self.walk.copy_links { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
+        let flags = if self.walk.scope.copy_links { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
         let stat = match statat(folder, name, flags) {
             Ok(stat) => stat,
-            Err(Errno::NOENT) if !self.walk.copy_links => return None,
+            Err(Errno::NOENT) if !self.walk.scope.copy_links => return None,
             Err(error) => {
                 // Rules are asked first: what is excluded cannot fail.
-                if self.walk.filter.takes(path, false) {
+                if self.walk.scope.filter.takes(path, false) {
                     let reason = match error {
                         Errno::NOENT => "the link leads nowhere".to_owned(),
                         Errno::LOOP => "the link leads in a circle".to_owned(),
@@ -258,47 +280,37 @@ impl<'a> Shared<'a> {
             }
         };
         let is_folder = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-        if !self.walk.filter.takes(path, is_folder) {
+        if !self.walk.scope.filter.takes(path, is_folder) {
             return None;
         }
         let mut facts = Facts::of(&stat);
         if let EntryKind::Link { target } = &mut facts.kind {
-            match tree::target(folder, name) {
-                Ok(read) => *target = read,
-                Err(error) => {
-                    self.failed(path, format!("the link cannot be read: {error}"));
-                    return None;
-                }
-            }
+            *target = self.read(path, "the link", tree::target(folder, name))?;
         }
         if self.walk.attributes {
-            match self.attributes(folder, name, &facts.kind) {
-                Ok(read) => facts.attributes = read,
-                Err(error) => {
-                    self.failed(path, format!("its attributes cannot be read: {error}"));
-                    return None;
-                }
-            }
+            facts.attributes = self.read(path, "its attributes", self.attributes(folder, name, &facts.kind))?;
         }
         Some((facts, stat))
+    }
+
+    /// What was read of an entry. If it cannot be read, the entry has failed.
+    fn read<T>(&self, path: &[u8], what: &str, read: io::Result<T>) -> Option<T> {
+        read.map_err(|error| self.failed(path, format!("{what} cannot be read: {error}"))).ok()
     }
 
     /// Whether a folder is not one of those that it is in.
     fn descends(&self, folder: &Folder, stat: &Stat, path: &[u8]) -> bool {
         let inode = inode(stat);
-        let mut above = folder.above.as_ref();
-        while let Some(folder) = above {
-            if folder.inode == inode {
-                self.failed(path, "the link leads to a folder that it is in");
-                return false;
-            }
-            above = folder.above.as_ref();
+        let mut above = std::iter::successors(folder.above.as_ref(), |folder| folder.above.as_ref());
+        let is_new = above.all(|folder| folder.inode != inode);
+        if !is_new {
+            self.failed(path, "the link leads to a folder that it is in");
         }
-        true
+        is_new
     }
 
     fn attributes(&self, folder: &OwnedFd, name: &CStr, kind: &EntryKind) -> io::Result<Vec<Attribute>> {
-        if !self.walk.copy_links {
+        if !self.walk.scope.copy_links {
             return Thing::Named(folder.as_fd(), name).attributes();
         }
         // Of a link, those of what it leads to count. Opening a device may have effects.
@@ -334,35 +346,23 @@ impl<'a> Shared<'a> {
         let mut found = lock(&self.found);
         let (sorter, listed) = &mut *found;
         for (entry, body) in entries.iter().zip(bodies) {
-            let size = entry.facts.size();
-            self.walk.tally.found(size);
-            listed.entries += 1;
-            listed.bytes += size;
-            listed.folders += u64::from(entry.facts.kind == EntryKind::Folder);
-            listed.shared += u64::from(entry.facts.shared.is_some());
-            listed.large +=
-                u64::from((LARGE_BYTES_MIN..=LARGE_BYTES_MAX).contains(&size) && entry.facts.shared.is_none());
+            listed.count(&entry.facts, self.walk.tally);
             sorter.push(&entry.path, &body).map_err(Error::file("write to", self.folder))?;
         }
         Ok(())
     }
-}
 
-/// Writes the manifest.
-fn write(sorter: Sorter, gone: &HashSet<Vec<u8>>, header: &Header, manifest: &Path) -> io::Result<()> {
-    let mut sorted = sorter.finish()?;
-    let mut writer = Writer::create(manifest, header)?;
-    while let Some(PathRecord { path, body }) = sorted.next()? {
-        if !gone.contains(&path) {
-            writer.push(&path, &body)?;
-            continue;
-        }
-        // It was perhaps renamed, and its new name not listed: what its copy holds is not deleted this time.
-        let mut entry = decode(path, &body)?;
-        entry.facts.is_closed = true;
-        writer.push_entry(&entry)?;
+    /// Writes the manifest. Returns what was listed.
+    fn write(self, header: &Header, manifest: &Path) -> io::Result<Listed> {
+        let (sorter, mut listed) = self.found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        listed.is_whole = self.is_whole.into_inner() && !self.walk.tally.is_stopped();
+        let gone = self.gone.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Writer::write_list(manifest, header, sorter, |path| {
+            // It was perhaps renamed, and its new name not listed: what its copy holds is not deleted this time.
+            gone.contains(path).then_some(|facts: &mut Facts| facts.is_closed = true)
+        })?;
+        Ok(listed)
     }
-    writer.finish_unsynced()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -381,19 +381,10 @@ mod tests {
         // What it leads to is not found, as with a folder that cannot be mounted.
         std::os::unix::fs::symlink("nowhere", dir.path().join("from/unmounted")).unwrap();
         let (tree, manifest) = (Tree::open(&dir.path().join("from"), true).unwrap(), dir.path().join("list"));
-        let (filter, tally, failures) = (Filter::default(), Tally::default(), Failures::open(None).unwrap());
-        let walk = Walk {
-            tree: &tree,
-            filter: &filter,
-            copy_links: true,
-            one_file_system: false,
-            attributes: false,
-            skip: None,
-            only: None,
-            threads: 1,
-            tally: &tally,
-            failures: &failures,
-        };
+        let (scope, tally) = (Scope { copy_links: true, ..Scope::default() }, Tally::default());
+        let failures = Failures::default();
+        let (attributes, skip, threads) = (false, None, 1);
+        let walk = Walk { tree: &tree, scope, attributes, skip, threads, tally: &tally, failures: &failures };
         let shared = Shared::new(&walk, &tree.root_stat().unwrap(), dir.path());
         let list =
             |path: &[u8]| shared.list(&Folder { path: path.to_vec(), above: None }, &mut Vec::with_capacity(4_096));
@@ -405,15 +396,7 @@ mod tests {
         assert!(shared.is_whole.load(Relaxed));
         list(b"unmounted").unwrap();
         assert!(!shared.is_whole.load(Relaxed));
-        let header = Header {
-            source: String::new(),
-            destination: Vec::new(),
-            file: None,
-            has_attributes: false,
-            is_sha256: false,
-        };
-        let (sorter, _) = shared.found.into_inner().unwrap();
-        write(sorter, &shared.gone.into_inner().unwrap(), &header, &manifest).unwrap();
+        shared.write(&Header::default(), &manifest).unwrap();
         let entry = Reader::open(&manifest).unwrap().next().unwrap().unwrap();
         assert_eq!((&entry.path[..], entry.facts.is_closed), (&b"renamed"[..], true));
     }

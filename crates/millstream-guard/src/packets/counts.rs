@@ -38,14 +38,12 @@ impl Counts {
                 of_iptables(&saved)
             }
         };
-        let names: [&str; 2] = match family {
-            Family::V4 => ["InDatagrams", "NoPorts"],
-            Family::V6 => ["Udp6InDatagrams", "Udp6NoPorts"],
+        let (file, of, names): (_, fn(&str, &str) -> u64, _) = match family {
+            Family::V4 => ("/proc/net/snmp", of_snmp, ["InDatagrams", "NoPorts"]),
+            Family::V6 => ("/proc/net/snmp6", of_snmp6, ["Udp6InDatagrams", "Udp6NoPorts"]),
         };
-        let file = if family == Family::V4 { "/proc/net/snmp" } else { "/proc/net/snmp6" };
         let text = sandbox.run(0, "cat", [file])?.stdout;
-        let of = |name| if family == Family::V4 { of_snmp(&text, name) } else { of_snmp6(&text, name) };
-        let delivered = names.into_iter().map(of).sum();
+        let delivered = names.into_iter().map(|name| of(&text, name)).sum();
         let tracked = sandbox.run(0, "sh", ["-c", TRACKED])?.stdout.trim().parse().unwrap_or(0);
         Ok(Self { decided, delivered, tracked })
     }

@@ -1,7 +1,7 @@
 //! What makes the packets, and between which addresses they go.
 
 use super::row::{Row, Verdict};
-use millstream_model::range::Family;
+use millstream_model::range::{Family, number};
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -77,8 +77,6 @@ impl Generator {
 
 /// The address after this one.
 pub(super) fn next(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(address) => Ipv4Addr::from(u32::from(address).saturating_add(1)).into(),
-        IpAddr::V6(address) => Ipv6Addr::from(u128::from(address).saturating_add(1)).into(),
-    }
+    let family = Family::of(address);
+    family.address(number(address).saturating_add(1).min(family.last()))
 }

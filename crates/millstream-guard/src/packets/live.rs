@@ -51,7 +51,8 @@ fn text(hardware: [u8; 6]) -> String {
 
 /// A program of XDP that sees what a device receives before all filters, until this value ends.
 pub(super) struct Watch {
-    counter: bpf::Counter,
+    /// Packets that it has seen so far.
+    pub(super) counter: bpf::Counter,
     _link: OwnedFd,
 }
 
@@ -62,11 +63,6 @@ impl Watch {
         let program = bpf::load(&counting(counter.file(), family, PORT, action))?;
         let link = bpf::attach(&program, index(generator.device())?)?;
         Ok(Self { counter, _link: link })
-    }
-
-    /// Packets that it has seen so far.
-    pub(super) fn count(&self) -> io::Result<u64> {
-        self.counter.count()
     }
 }
 

@@ -92,6 +92,17 @@ struct File {
     row: Vec<Text>,
 }
 
+/// Words of rules that depend on the family: of IPv4, and of IPv6.
+const WORDS: [(&str, [&str; 2]); 7] = [
+    ("{ip}", ["ip", "ip6"]),
+    ("{type}", ["ipv4_addr", "ipv6_addr"]),
+    ("{family}", ["inet", "inet6"]),
+    ("{mask}", ["255.255.0.0", "ffff:ffff:ffff:ffff::"]),
+    ("{bits}", ["16", "64"]),
+    ("{payload}", ["28", "48"]),
+    ("{payload_end}", ["36", "56"]),
+];
+
 fn one() -> u32 {
     1
 }
@@ -182,28 +193,8 @@ impl Row {
     }
 
     fn filled(&self, text: &str, generator: Generator, family: Family) -> String {
-        let words = match family {
-            Family::V4 => [
-                ("{ip}", "ip"),
-                ("{type}", "ipv4_addr"),
-                ("{family}", "inet"),
-                ("{mask}", "255.255.0.0"),
-                ("{bits}", "16"),
-                ("{payload}", "28"),
-                ("{payload_end}", "36"),
-            ],
-            Family::V6 => [
-                ("{ip}", "ip6"),
-                ("{type}", "ipv6_addr"),
-                ("{family}", "inet6"),
-                ("{mask}", "ffff:ffff:ffff:ffff::"),
-                ("{bits}", "64"),
-                ("{payload}", "48"),
-                ("{payload_end}", "56"),
-            ],
-        };
         let text = text.replace("{device}", generator.device());
-        let text = words.iter().fold(text, |text, (mark, word)| text.replace(mark, word));
+        let text = WORDS.iter().fold(text, |text, (mark, words)| text.replace(mark, words[family as usize]));
         let mut all = String::with_capacity(text.len() + 40 * self.size as usize);
         for line in text.lines() {
             let times = match line {

@@ -8,15 +8,15 @@ use crate::limits::{BATCH_PACKETS, FRAMES_AT_ONCE, PAYLOAD_BYTES, READER_BYTES};
 use millstream_model::range::Family;
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, MMsgHdr, RecvFlags, SendAncillaryBuffer, SendFlags, SocketType, bind, connect, recv, recvfrom,
-    send as send_one, sendmmsg, sendto, socket, sockopt::set_socket_recv_buffer_size_force,
+    MMsgHdr, RecvFlags, SendAncillaryBuffer, SendFlags, connect, recv, recvfrom, send as send_one, sendmmsg, sendto,
+    sockopt::set_socket_recv_buffer_size_force,
 };
 use rustix::process::getppid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -114,7 +114,7 @@ pub fn send(traffic: &Traffic) -> io::Result<Sent> {
         }
     }
     let (seconds, cpu) = (begun.elapsed().as_secs_f64(), cpu_time() - cpu_before);
-    let seen = watch.map_or(Ok(packets), |watch| watch.count())?;
+    let seen = watch.map_or(Ok(packets), |watch| watch.counter.count())?;
     let arrived = if reader.is_some() { seen.min(read) } else { seen };
     if arrived != packets {
         return Err(io::Error::other(format!("of {packets} packets, only {arrived} arrived")));
@@ -184,10 +184,7 @@ fn cpu_time() -> Duration {
 }
 
 fn bound(address: SocketAddr) -> io::Result<OwnedFd> {
-    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let made = socket(family, SocketType::DGRAM, None)?;
-    bind(&made, &address)?;
-    Ok(made)
+    Ok(UdpSocket::bind(address)?.into())
 }
 
 /// Sends a packet to the reader and an answer back: from then on the connection counts as established.

@@ -10,7 +10,7 @@ use std::path::Path;
 const READING: AddressReading = AddressReading { unmap: true, numbers: None };
 
 /// A range as people write it: an address, a prefix, or `FIRST-LAST`.
-pub(super) fn range(text: &str) -> Result<Range, Refusal> {
+pub(crate) fn range(text: &str) -> Result<Range, Refusal> {
     Range::parse(text, READING).map_err(Refusal::new)
 }
 
@@ -22,8 +22,7 @@ pub(super) fn of_file(file: &Path) -> Result<Vec<Range>, Refusal> {
     for (n, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
         let line = line.split(['#', ';']).next().unwrap_or_default().trim();
         if !line.is_empty() {
-            let at = |refusal: Refusal| Refusal::new(format!("{}:{}: {}", file.display(), n + 1, refusal.problem));
-            ranges.push(range(line).map_err(at)?);
+            ranges.push(range(line).map_err(Refusal::at(format_args!("{}:{}", file.display(), n + 1)))?);
         }
     }
     Ok(ranges)

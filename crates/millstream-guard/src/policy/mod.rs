@@ -8,6 +8,7 @@ mod packet;
 mod text;
 
 pub use line::{LINES, reason};
+pub(crate) use list::range;
 pub use meaning::{Decision, meaning};
 pub use packet::{Content, Direction, Flags, Packet};
 
@@ -160,8 +161,7 @@ impl Policy {
     pub fn read(file: &Path, store: ReadStore<'_>) -> Result<Self, Refusal> {
         let text = read_at_most(file, POLICY_BYTES_MAX, "addresses belong in a list, which may be a file of its own")?;
         let dir = file.parent().unwrap_or(Path::new(""));
-        text::policy(&text, dir, store)
-            .map_err(|refusal| Refusal { problem: format!("{}: {}", file.display(), refusal.problem), ..refusal })
+        text::policy(&text, dir, store).map_err(Refusal::at(file.display()))
     }
 
     /// Whether packets of a service are tracked.

@@ -93,6 +93,9 @@ struct LimitTable {
     v6: Option<u32>,
 }
 
+/// Ranges by the name of their list.
+type Lists = BTreeMap<String, Vec<Range>>;
+
 fn stateless() -> Mode {
     Mode::Stateless
 }
@@ -101,50 +104,42 @@ fn yes() -> bool {
     true
 }
 
-/// Puts the place in front of what is wrong.
-fn at(place: &str) -> impl Fn(Refusal) -> Refusal + '_ {
-    move |refusal| Refusal { problem: format!("{place}: {}", refusal.problem), ..refusal }
-}
-
 /// The policy of a text. Names of files are relative to `dir`.
 pub(super) fn policy(text: &str, dir: &Path, store: ReadStore<'_>) -> Result<Policy, Refusal> {
     let file: File = toml::from_str(text).map_err(|error| Refusal::new(error.to_string().trim_end().to_owned()))?;
     let mut lists = BTreeMap::new();
     for (name, text) in file.lists {
         let place = format!("lists.{name}");
-        named(&name).map_err(at(&place))?;
+        named(&name).map_err(Refusal::at(&place))?;
         let ranges = match text {
             ListText::Here(texts) => texts.iter().map(|text| list::range(text)).collect(),
             ListText::File(path) => list::of_file(&dir.join(path)),
             ListText::Store { store: path } => store(&dir.join(path)),
         };
-        lists.insert(name, ranges.and_then(list::merged).map_err(at(&place))?);
+        lists.insert(name, ranges.and_then(list::merged).map_err(Refusal::at(&place))?);
     }
-    let addresses = |texts: Vec<String>| addresses(texts, &lists);
     let resolvers_of = file.resolvers.is_none().then(|| PathBuf::from(RESOLVERS));
     let resolvers = match file.resolvers {
-        Some(texts) => addresses(texts).map_err(at("resolvers"))?,
+        Some(texts) => addresses(texts, &lists).map_err(Refusal::at("resolvers"))?,
         None => resolvers(Path::new(RESOLVERS)),
     };
     let mut services = Vec::new();
     for (name, text) in file.services {
-        let place = format!("services.{name}");
-        let service = service(&name, text, file.mode, &addresses).map_err(at(&place))?;
-        services.push(service);
+        let service = service(&name, text, file.mode, &lists);
+        services.push(service.map_err(Refusal::at(format!("services.{name}")))?);
     }
     let mut clients = Vec::new();
     for (name, text) in file.clients {
-        let place = format!("clients.{name}");
-        let client = client(&name, text, &resolvers, &addresses).map_err(at(&place))?;
-        clients.push(client);
+        let client = client(&name, text, &resolvers, &lists);
+        clients.push(client.map_err(Refusal::at(format!("clients.{name}")))?);
     }
     let asks = clients.iter().any(|client| client.name == "dns" && client.to == resolvers);
     Ok(Policy {
         mode: file.mode,
         log: file.log,
         ping: file.ping,
-        allow: addresses(file.allow).map_err(at("allow"))?,
-        deny: addresses(file.deny).map_err(at("deny"))?,
+        allow: addresses(file.allow, &lists).map_err(Refusal::at("allow"))?,
+        deny: addresses(file.deny, &lists).map_err(Refusal::at("deny"))?,
         services,
         clients,
         resolvers_of: resolvers_of.filter(|_| asks),
@@ -152,12 +147,7 @@ pub(super) fn policy(text: &str, dir: &Path, store: ReadStore<'_>) -> Result<Pol
     })
 }
 
-fn service(
-    name: &str,
-    text: ServiceText,
-    mode: Mode,
-    addresses: &dyn Fn(Vec<String>) -> Result<Addresses, Refusal>,
-) -> Result<Service, Refusal> {
+fn service(name: &str, text: ServiceText, mode: Mode, lists: &Lists) -> Result<Service, Refusal> {
     named(name)?;
     if text.hot && mode != Mode::Hybrid {
         return Err(Refusal::new("hot is for mode hybrid, where other services are tracked")
@@ -166,31 +156,26 @@ fn service(
     Ok(Service {
         name: name.to_owned(),
         ports: ports(name, text.tcp, text.udp, SERVICES)?,
-        from: one_of(text.from, addresses).map_err(at("from"))?,
+        from: one_of(text.from, lists).map_err(Refusal::at("from"))?,
         interface: text.interface.map(interface).transpose()?,
-        limit: text.limit.map(limit).transpose().map_err(at("limit"))?,
+        limit: text.limit.map(limit).transpose().map_err(Refusal::at("limit"))?,
         hot: text.hot,
     })
 }
 
-fn client(
-    name: &str,
-    text: ClientText,
-    resolvers: &Addresses,
-    addresses: &dyn Fn(Vec<String>) -> Result<Addresses, Refusal>,
-) -> Result<Client, Refusal> {
+fn client(name: &str, text: ClientText, resolvers: &Addresses, lists: &Lists) -> Result<Client, Refusal> {
     named(name)?;
     let known = CLIENTS.iter().find(|known| known.name == name);
     let to = match text.to {
         None if known.is_some_and(|known| known.asks_resolvers) => resolvers.clone(),
-        to => one_of(to, addresses).map_err(at("to"))?,
+        to => one_of(to, lists).map_err(Refusal::at("to"))?,
     };
     if to.is_empty() {
         return Err(Refusal::new(format!("{RESOLVERS} names no resolver to ask"))
             .hint("name them: resolvers = [\"192.0.2.53\"]"));
     }
     let own: Vec<(u16, u16)> =
-        text.own_ports.into_iter().map(port).collect::<Result<_, _>>().map_err(at("own_ports"))?;
+        text.own_ports.into_iter().map(port).collect::<Result<_, _>>().map_err(Refusal::at("own_ports"))?;
     let usual = || known.map_or(UNPRIVILEGED, |known| known.own_ports).to_vec();
     Ok(Client {
         name: name.to_owned(),
@@ -203,20 +188,17 @@ fn client(
 }
 
 /// Addresses that may be left out: then they are all.
-fn one_of(
-    texts: Option<Vec<String>>,
-    addresses: &dyn Fn(Vec<String>) -> Result<Addresses, Refusal>,
-) -> Result<Addresses, Refusal> {
+fn one_of(texts: Option<Vec<String>>, lists: &Lists) -> Result<Addresses, Refusal> {
     match texts {
         None => Ok(Addresses::all()),
         Some(texts) if texts.is_empty() => {
             Err(Refusal::new("there are no addresses").hint("leave it out for all addresses, or remove the table"))
         }
-        Some(texts) => addresses(texts),
+        Some(texts) => addresses(texts, lists),
     }
 }
 
-fn addresses(texts: Vec<String>, lists: &BTreeMap<String, Vec<Range>>) -> Result<Addresses, Refusal> {
+fn addresses(texts: Vec<String>, lists: &Lists) -> Result<Addresses, Refusal> {
     let mut found = Addresses::default();
     for text in texts {
         match text.strip_prefix('@') {
@@ -241,7 +223,7 @@ fn addresses(texts: Vec<String>, lists: &BTreeMap<String, Vec<Range>>) -> Result
 fn ports(name: &str, tcp: Vec<PortText>, udp: Vec<PortText>, known: &[Known]) -> Result<Ports, Refusal> {
     if !tcp.is_empty() || !udp.is_empty() {
         let each = |ports: Vec<PortText>| ports.into_iter().map(port).collect::<Result<Vec<_>, _>>();
-        return Ok(Ports { tcp: each(tcp).map_err(at("tcp"))?, udp: each(udp).map_err(at("udp"))? });
+        return Ok(Ports { tcp: each(tcp).map_err(Refusal::at("tcp"))?, udp: each(udp).map_err(Refusal::at("udp"))? });
     }
     if let Some(known) = known.iter().find(|known| known.name == name) {
         return Ok(known.ports());

@@ -6,6 +6,7 @@ use millstream_model::Refusal;
 use millstream_model::range::Family;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -83,11 +84,8 @@ impl Cable {
 pub(super) fn cables(policy: &Policy) -> Vec<Cable> {
     let of_services = policy.services.iter().filter_map(|service| service.interface.as_deref());
     let of_clients = policy.clients.iter().filter_map(|client| client.interface.as_deref());
-    let mut names: Vec<&str> = of_services.chain(of_clients).collect();
-    names.sort_unstable();
-    names.dedup();
-    names.insert(0, PLAIN);
-    names.into_iter().zip(1..=u8::MAX).map(|(name, n)| Cable::new(n, name)).collect()
+    let names: BTreeSet<&str> = of_services.chain(of_clients).collect();
+    std::iter::once(PLAIN).chain(names).zip(1..=u8::MAX).map(|(name, n)| Cable::new(n, name)).collect()
 }
 
 /// Makes the network. The client has the addresses `client` for conversations; it sends packets from any address.

@@ -5,7 +5,7 @@ use super::talk::Talk;
 use crate::limits::{LIMITED_MAX, MORE_THAN_BURST, PROBES_MAX, SAMPLE_RANGES};
 use crate::policy::{Addresses, Content, Direction, Flags, Mode, Packet, Policy, Ports, meaning};
 use millstream_model::range::{FAMILIES, Family, Range};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::net::{IpAddr, SocketAddr};
 
 /// Protocols of each family that can be seen: ICMP, TCP, UDP, and one that no policy knows (GRE). Of IPv6, fragments too.
@@ -143,7 +143,7 @@ fn of_lines(policy: &Policy, cable: &Cable, family: Family, all: &mut Vec<Packet
         }
         let mut peers = edges(policy, addresses, family);
         peers.push(stranger(family));
-        for port in distinct(ends(ports).collect()) {
+        for port in distinct(ends(ports)) {
             for peer in &peers {
                 for flags in [Some(Flags::SYN), Some(Flags::ACK), None] {
                     free = if free < u16::MAX { free + 1 } else { FREE };
@@ -220,20 +220,18 @@ fn ends(ports: &Ports) -> impl Iterator<Item = u16> {
     ports.tcp.iter().chain(&ports.udp).flat_map(|(first, last)| [*first, *last])
 }
 
-fn distinct(mut ports: Vec<u16>) -> Vec<u16> {
-    ports.sort_unstable();
-    ports.dedup();
-    ports
+fn distinct(ports: impl Iterator<Item = u16>) -> Vec<u16> {
+    ports.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 fn own_ports(policy: &Policy) -> Vec<u16> {
     let of_services = policy.services.iter().flat_map(|service| ends(&service.ports));
     let of_clients = policy.clients.iter().flat_map(|client| client.own_ports.iter().map(|ports| ports.0));
-    distinct(of_services.chain(of_clients).chain(OTHER_PORTS).collect())
+    distinct(of_services.chain(of_clients).chain(OTHER_PORTS))
 }
 
 fn peer_ports(policy: &Policy) -> Vec<u16> {
-    distinct(policy.clients.iter().flat_map(|client| ends(&client.ports)).chain([53]).collect())
+    distinct(policy.clients.iter().flat_map(|client| ends(&client.ports)).chain([53]))
 }
 
 /// Packets that a limit lets through until it is reached.
@@ -293,15 +291,15 @@ pub(super) fn talking(talks: &[Talk]) -> Vec<IpAddr> {
 }
 
 /// The first packet of a conversation that a line accepts: its peer and its port.
-fn accepted(
+fn accepted<'a>(
     policy: &Policy,
     cable: &Cable,
     family: Family,
+    mut ports: impl Iterator<Item = &'a (u16, u16)>,
     content: impl Fn(u16) -> (Direction, Content),
-    ports: &[u16],
 ) -> Option<(IpAddr, u16)> {
     let peers = peers(policy, family);
-    ports.iter().find_map(|port| {
+    ports.find_map(|(port, _)| {
         let (direction, content) = content(*port);
         let is_fit = |peer: &&IpAddr| meaning(policy, &packet(direction, cable, **peer, content)).accepts;
         peers.iter().find(is_fit).map(|peer| (*peer, *port))
@@ -311,16 +309,14 @@ fn accepted(
 fn large(policy: &Policy, cable: &Cable, family: Family) -> Option<Talk> {
     let host = cable.host(family);
     let begins = |from, to| Content::Tcp { from, to, flags: Flags::SYN };
-    let services: Vec<u16> =
-        policy.services.iter().flat_map(|service| service.ports.tcp.iter().map(|port| port.0)).collect();
-    let served = accepted(policy, cable, family, |port| (Direction::In, begins(FREE, port)), &services);
+    let services = policy.services.iter().flat_map(|service| &service.ports.tcp);
+    let served = accepted(policy, cable, family, services, |port| (Direction::In, begins(FREE, port)));
     if let Some((peer, port)) = served {
         let (host, client) = (SocketAddr::new(host, port), SocketAddr::new(peer, 0));
         return Some(Talk::Large { host, client, is_served: true });
     }
-    let servers: Vec<u16> =
-        policy.clients.iter().flat_map(|client| client.ports.tcp.iter().map(|port| port.0)).collect();
-    let (peer, port) = accepted(policy, cable, family, |port| (Direction::Out, begins(FREE, port)), &servers)?;
+    let servers = policy.clients.iter().flat_map(|client| &client.ports.tcp);
+    let (peer, port) = accepted(policy, cable, family, servers, |port| (Direction::Out, begins(FREE, port)))?;
     let (host, client) = (SocketAddr::new(host, 0), SocketAddr::new(peer, port));
     Some(Talk::Large { host, client, is_served: false })
 }
@@ -328,17 +324,13 @@ fn large(policy: &Policy, cable: &Cable, family: Family) -> Option<Talk> {
 /// An answer in fragments where answers need no tracking, else a request.
 fn fragments(policy: &Policy, cable: &Cable, family: Family) -> Option<Talk> {
     let host = cable.host(family);
-    let servers: Vec<u16> =
-        policy.clients.iter().flat_map(|client| client.ports.udp.iter().map(|port| port.0)).collect();
-    let answer =
-        accepted(policy, cable, family, |port| (Direction::In, Content::Udp { from: port, to: FREE }), &servers);
-    if let Some((peer, port)) = answer {
+    let arrives = |from, to| (Direction::In, Content::Udp { from, to });
+    let servers = policy.clients.iter().flat_map(|client| &client.ports.udp);
+    if let Some((peer, port)) = accepted(policy, cable, family, servers, |port| arrives(port, FREE)) {
         return Some(Talk::Fragments { client: SocketAddr::new(peer, port), host: SocketAddr::new(host, FREE) });
     }
-    let services: Vec<u16> =
-        policy.services.iter().flat_map(|service| service.ports.udp.iter().map(|port| port.0)).collect();
-    let (peer, port) =
-        accepted(policy, cable, family, |port| (Direction::In, Content::Udp { from: FREE, to: port }), &services)?;
+    let services = policy.services.iter().flat_map(|service| &service.ports.udp);
+    let (peer, port) = accepted(policy, cable, family, services, |port| arrives(FREE, port))?;
     Some(Talk::Fragments { client: SocketAddr::new(peer, FREE), host: SocketAddr::new(host, port) })
 }
 
@@ -347,11 +339,7 @@ fn is_routed(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => {
             let [first, second, ..] = v4.octets();
-            !(first == 0
-                || first == 127
-                || first >= 224
-                || (first, second) == (169, 254)
-                || (first, second) == (198, 18))
+            !matches!((first, second), (0 | 127 | 224.., _) | (169, 254) | (198, 18))
         }
         IpAddr::V6(v6) => {
             let first = v6.segments()[0];

@@ -11,7 +11,6 @@ pub(crate) use set::name;
 use crate::policy::{Flags, Limit, Policy};
 use millstream_model::range::{Family, Range};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 
 /// The table of nft that is ours alone.
 pub const TABLE: &str = "millstream";
@@ -181,16 +180,6 @@ impl Rules {
 /// All combinations of flags that no connection has, as the bits of the header.
 fn illegal_flags() -> impl Iterator<Item = u8> {
     (0..64).filter(|bits| Flags(*bits).are_illegal())
-}
-
-/// Writes a list with a separator.
-fn joined<T: std::fmt::Display>(items: impl IntoIterator<Item = T>, separator: &str) -> String {
-    let mut text = String::new();
-    for (n, item) in items.into_iter().enumerate() {
-        let separator = if n > 0 { separator } else { "" };
-        let _ = write!(text, "{separator}{item}");
-    }
-    text
 }
 
 /// A range of ports as programs write it.

@@ -1,8 +1,7 @@
 //! Rules in the language of nft.
 
 use super::{
-    Action, DIGEST, Hook, Protocol, Rule, Rules, Set, State, TABLE, Test, addresses, illegal_flags, joined, ports,
-    removal,
+    Action, DIGEST, Hook, Protocol, Rule, Rules, Set, State, TABLE, Test, addresses, illegal_flags, ports, removal,
 };
 use crate::limits::{LIMIT_SOURCES_MAX, LOG_PER_SECOND};
 use crate::policy::Limit;
@@ -112,7 +111,7 @@ fn statement(rule: &Rule) -> String {
         Action::Drop => "counter drop",
         Action::Notrack => "notrack",
     };
-    joined(tests.chain([action.to_owned()]).filter(|part| !part.is_empty()), " ")
+    tests.chain([action.to_owned()]).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 fn written(test: &Test, rule: &Rule) -> String {
@@ -143,8 +142,8 @@ fn written(test: &Test, rule: &Rule) -> String {
         }
         Test::Begins(begins) => format!("tcp flags & (syn | ack) {} syn", if *begins { "==" } else { "!=" }),
         Test::IllegalFlags => {
-            let illegal = joined(illegal_flags().map(|bits| format!("{bits:#04x}")), ", ");
-            format!("tcp flags & (fin | syn | rst | psh | ack | urg) {{ {illegal} }}")
+            let illegal: Vec<_> = illegal_flags().map(|bits| format!("{bits:#04x}")).collect();
+            format!("tcp flags & (fin | syn | rst | psh | ack | urg) {{ {} }}", illegal.join(", "))
         }
         Test::Icmp(types) => {
             let icmp = if rule.family == Some(Family::V6) { "icmpv6" } else { "icmp" };
@@ -152,7 +151,10 @@ fn written(test: &Test, rule: &Rule) -> String {
                 [] if icmp == "icmp" => "ip protocol icmp".to_owned(),
                 [] => "meta l4proto ipv6-icmp".to_owned(),
                 [one] => format!("{icmp} type {one}"),
-                several => format!("{icmp} type {{ {} }}", joined(several, ", ")),
+                several => {
+                    let several: Vec<_> = several.iter().map(u8::to_string).collect();
+                    format!("{icmp} type {{ {} }}", several.join(", "))
+                }
             }
         }
         Test::OfNeighbour => "ip6 hoplimit 255".to_owned(),

@@ -43,9 +43,8 @@ impl Writer<'_> {
             Mode::Stateful => {}
             Mode::Hybrid => {
                 for service in self.policy.services.iter().filter(|service| service.hot) {
-                    for tests in protocols(&service.ports, false) {
-                        let mut to_us = vec![Test::ForUs];
-                        to_us.extend(tests.clone());
+                    for tests in protocols(None, &service.ports, false) {
+                        let to_us = [vec![Test::ForUs], tests.clone()].concat();
                         self.add(Hook::BeforeIn, to_us, Action::Notrack, line);
                         self.add(Hook::BeforeOut, tests, Action::Notrack, line);
                     }
@@ -134,10 +133,8 @@ impl Writer<'_> {
     fn service(&mut self, service: &Service, hook: Hook) {
         let line = format!("services.{}", service.name);
         let is_in = hook == Hook::In;
-        let interface = service.interface.clone().map(Test::Interface);
-        for tests in protocols(&service.ports, false) {
-            let is_tcp = tests.contains(&Test::Protocol(Protocol::Tcp));
-            let mut all: Vec<Test> = interface.iter().cloned().chain(tests).collect();
+        for mut all in protocols(service.interface.as_deref(), &service.ports, false) {
+            let is_tcp = all.contains(&Test::Protocol(Protocol::Tcp));
             if let Some(limit) = service.limit.as_ref().filter(|_| is_in) {
                 let allowed = self.sets_of("allow", &self.policy.allow);
                 // Another service may have the same port for others, so only the sources of this one count.
@@ -173,10 +170,8 @@ impl Writer<'_> {
 
     fn client(&mut self, client: &Client, hook: Hook) {
         let line = format!("clients.{}", client.name);
-        let interface = client.interface.clone().map(Test::Interface);
-        for tests in protocols(&client.ports, true) {
-            let is_tcp = tests.contains(&Test::Protocol(Protocol::Tcp));
-            let mut all: Vec<Test> = interface.iter().cloned().chain(tests).collect();
+        for mut all in protocols(client.interface.as_deref(), &client.ports, true) {
+            let is_tcp = all.contains(&Test::Protocol(Protocol::Tcp));
             all.push(Test::Port { ports: client.own_ports.clone(), is_peer: false });
             if is_tcp && hook == Hook::In {
                 all.push(Test::Begins(false));
@@ -243,11 +238,13 @@ fn not_in(sets: &[(Family, String)], family: Family) -> impl Iterator<Item = Tes
     of_family.map(|(_, set)| Test::Peer { set: set.clone(), is_in: false })
 }
 
-/// The tests of protocol and port, for each protocol that has ports.
-fn protocols(ports: &Ports, is_peer: bool) -> Vec<Vec<Test>> {
+/// The tests of interface, protocol and port, for each protocol that has ports.
+fn protocols(interface: Option<&str>, ports: &Ports, is_peer: bool) -> Vec<Vec<Test>> {
+    let tests = |(protocol, ports): (Protocol, &Vec<(u16, u16)>)| {
+        let interface = interface.map(|name| Test::Interface(name.to_owned()));
+        let own = [Test::Protocol(protocol), Test::Port { ports: ports.clone(), is_peer }];
+        interface.into_iter().chain(own).collect()
+    };
     let each = [(Protocol::Tcp, &ports.tcp), (Protocol::Udp, &ports.udp)];
-    each.into_iter()
-        .filter(|(_, ports)| !ports.is_empty())
-        .map(|(protocol, ports)| vec![Test::Protocol(protocol), Test::Port { ports: ports.clone(), is_peer }])
-        .collect()
+    each.into_iter().filter(|(_, ports)| !ports.is_empty()).map(tests).collect()
 }

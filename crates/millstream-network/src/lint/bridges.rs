@@ -1,10 +1,10 @@
 //! Mistakes in bridges.
 
 use super::{Found, Level, Lint};
+use crate::limits::FORWARD_DELAY_USUAL;
 use crate::topology::{Bridge, Link, LinkKind, Topology};
 
 /// What a bridge does unless its description says otherwise, in seconds.
-const FORWARD_DELAY: u32 = 15;
 const HELLO_TIME: u32 = 2;
 const MAX_AGE: u32 = 20;
 
@@ -26,7 +26,7 @@ pub(super) const SLOW_START: Lint = Lint {
     reason: "with STP, a port is silent for twice forward_delay after it comes up; a host with one way out needs no STP",
     find: |topology| {
         each(topology, |bridge| {
-            let silent = 2 * bridge.forward_delay.unwrap_or(FORWARD_DELAY);
+            let silent = 2 * bridge.forward_delay.unwrap_or(FORWARD_DELAY_USUAL);
             (bridge.stp && bridge.ports.len() == 1)
                 .then(|| format!("its port is silent for {silent} s after it comes up"))
         })
@@ -40,7 +40,7 @@ pub(super) const TREE_TIMES: Lint = Lint {
              may stand before all switches know of a change",
     find: |topology| {
         each(topology, |bridge| {
-            let delay = bridge.forward_delay.unwrap_or(FORWARD_DELAY);
+            let delay = bridge.forward_delay.unwrap_or(FORWARD_DELAY_USUAL);
             let (hello, age) = (bridge.hello_time.unwrap_or(HELLO_TIME), bridge.max_age.unwrap_or(MAX_AGE));
             let fits = 2 * delay.saturating_sub(1) >= age && age >= 2 * (hello + 1);
             (bridge.stp && !fits)

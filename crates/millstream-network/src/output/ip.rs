@@ -58,18 +58,10 @@ fn made(link: &Link) -> Option<String> {
         LinkKind::Vlan { parent, id } => Some(format!("ip link add link {parent} name {name} type vlan id {id}")),
         LinkKind::Bridge(bridge) => {
             let mut text = format!("ip link add {name} type bridge stp_state {}", u8::from(bridge.stp));
-            // The kernel counts hundredths of a second here.
-            for (key, seconds) in [
-                ("forward_delay", bridge.forward_delay),
-                ("hello_time", bridge.hello_time),
-                ("max_age", bridge.max_age),
-            ] {
-                if let Some(seconds) = seconds {
-                    let _ = write!(text, " {key} {}", 100 * seconds);
-                }
-            }
-            if let Some(priority) = bridge.priority {
-                let _ = write!(text, " priority {priority}");
+            for (key, number) in bridge.numbers() {
+                // The kernel counts hundredths of a second here.
+                let number = if key == "priority" { number } else { 100 * number };
+                let _ = write!(text, " {} {number}", key.replace('-', "_"));
             }
             Some(text)
         }

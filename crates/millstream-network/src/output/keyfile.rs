@@ -87,15 +87,9 @@ fn keyfile(topology: &Topology, link: &Link, words: Words) -> String {
         }
         LinkKind::Bridge(bridge) => {
             // What is as usual is left out.
-            let unless = |usual: u32, value: Option<u32>| value.filter(|value| *value != usual);
-            let numbers = [
-                ("forward-delay", unless(15, bridge.forward_delay)),
-                ("hello-time", unless(2, bridge.hello_time)),
-                ("max-age", unless(20, bridge.max_age)),
-                ("priority", unless(32_768, bridge.priority.map(u32::from))),
-            ];
-            let mut keys: Keys =
-                numbers.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?.to_string()))).collect();
+            let usual = [("forward-delay", 15), ("hello-time", 2), ("max-age", 20), ("priority", 32_768)];
+            let numbers = bridge.numbers().filter(|number| !usual.contains(number));
+            let mut keys: Keys = numbers.map(|(key, value)| (key.to_owned(), value.to_string())).collect();
             if !bridge.stp {
                 keys.insert("stp".to_owned(), "false".to_owned());
             }

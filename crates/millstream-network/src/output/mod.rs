@@ -77,11 +77,9 @@ impl Words {
 
 /// What NetworkManager calls a kind of link.
 fn kind(link: &Link) -> &'static str {
-    match link.kind {
+    match &link.kind {
         LinkKind::Card => "ethernet",
-        LinkKind::Bond(_) => "bond",
-        LinkKind::Vlan { .. } => "vlan",
-        LinkKind::Bridge(_) => "bridge",
+        other => other.name(),
     }
 }
 

@@ -35,16 +35,7 @@ pub(super) fn arguments(topology: &Topology, link: &Link, words: Words) -> Vec<S
         }
         LinkKind::Bridge(bridge) => {
             add("bridge.stp", &if bridge.stp { "yes" } else { "no" });
-            for (property, value) in [
-                ("bridge.forward-delay", bridge.forward_delay),
-                ("bridge.hello-time", bridge.hello_time),
-                ("bridge.max-age", bridge.max_age),
-                ("bridge.priority", bridge.priority.map(u32::from)),
-            ] {
-                if let Some(value) = value {
-                    add(property, &value);
-                }
-            }
+            bridge.numbers().for_each(|(key, value)| add(&format!("bridge.{key}"), &value));
         }
         LinkKind::Card | LinkKind::Vlan { .. } => {}
     }

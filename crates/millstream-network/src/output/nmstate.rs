@@ -39,10 +39,8 @@ pub(super) fn state(topology: &Topology) -> String {
 
 fn interface(text: &mut String, topology: &Topology, link: &Link) {
     let kind = match link.kind {
-        LinkKind::Card => "ethernet",
-        LinkKind::Bond(_) => "bond",
-        LinkKind::Vlan { .. } => "vlan",
         LinkKind::Bridge(_) => "linux-bridge",
+        _ => super::kind(link),
     };
     line(text, 0, &format!("- name: {}", string(&link.name)));
     line(text, 2, &format!("type: {kind}"));
@@ -84,16 +82,9 @@ fn of_bridge(text: &mut String, bridge: &Bridge) {
     line(text, 4, "options:");
     line(text, 6, "stp:");
     line(text, 8, &format!("enabled: {}", bridge.stp));
-    for (key, value) in [
-        // nmstate refuses 0, and without STP the kernel does not wait anyway.
-        ("forward-delay", bridge.forward_delay.filter(|_| bridge.stp)),
-        ("hello-time", bridge.hello_time),
-        ("max-age", bridge.max_age),
-        ("priority", bridge.priority.map(u32::from)),
-    ] {
-        if let Some(value) = value {
-            line(text, 8, &format!("{key}: {value}"));
-        }
+    // nmstate refuses a delay of 0, and without STP the kernel does not wait anyway.
+    for (key, value) in bridge.numbers().filter(|(key, _)| bridge.stp || *key != "forward-delay") {
+        line(text, 8, &format!("{key}: {value}"));
     }
     if !bridge.ports.is_empty() {
         line(text, 4, "port:");

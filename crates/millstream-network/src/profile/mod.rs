@@ -16,7 +16,6 @@ use millstream_change::{Answer, Kind, Place};
 use millstream_model::Refusal;
 use std::collections::BTreeSet;
 use std::path::Path;
-use unfinished::Unfinished;
 
 /// The one target: all profiles in NetworkManager's directory. So two changes never lie beside each other.
 pub const TARGET: &str = "network";
@@ -37,7 +36,7 @@ impl Kind for NetworkProfiles {
     fn read<'a>(&'a self, place: &'a Place, _: &'a str) -> Answer<'a, Option<String>> {
         Box::pin(async {
             let profiles = known(place)?;
-            if Unfinished::read(place)?.is_some() {
+            if unfinished::read(place)?.is_some() {
                 return Ok(Some(format!("{}, not all of which were started", profiles.digest())));
             }
             Ok(profiles.text().map(|_| profiles.digest()))
@@ -63,14 +62,14 @@ impl Kind for NetworkProfiles {
                 Some(_) | None => false,
             };
             // An interrupted write may have replaced more files than differ now.
-            let mut changed = Unfinished::read(place)?.unwrap_or_default();
+            let mut changed = unfinished::read(place)?.unwrap_or_default();
             changed.extend(profiles.differing(&known(place)?));
-            Unfinished::write(place, &changed)?;
+            unfinished::write(place, &changed)?;
             profiles.write(&changed, &dir)?;
             let Some(loaded) = loaded else {
                 // It ran when the checkpoint was made, and may still hold links of the change.
                 return match profiles.running.is_empty() && checkpoint.is_none() {
-                    true => Unfinished::remove(place),
+                    true => unfinished::remove(place),
                     false => Err(Refusal::new("the profiles are written, but NetworkManager does not run")
                         .hint("start it; until then links stay as they are")),
                 };
@@ -80,7 +79,7 @@ impl Kind for NetworkProfiles {
             let ran = names_of(loaded);
             let stale = changed.intersection(&ran).filter(|name| !is_rolled_back && profiles.running.contains(*name));
             daemon::start(&dir, &profiles.running, stale.cloned().collect()).await?;
-            Unfinished::remove(place)
+            unfinished::remove(place)
         })
     }
 

@@ -11,26 +11,21 @@ use std::path::Path;
 /// Where the note is. A restart of the machine starts what the files say.
 const NOTE: &str = "/run/millstream-network.unfinished";
 
-/// The note: names of files.
-pub(super) struct Unfinished;
+/// The files that were replaced. `None`: nothing is unfinished.
+pub(super) fn read(place: &Place) -> Result<Option<BTreeSet<String>>, Refusal> {
+    let note = place.path(Path::new(NOTE));
+    let text = read_whole(&note).map_err(|error| Refusal::file("read", &note, &error))?;
+    Ok(text.map(|text| text.lines().map(str::to_owned).collect()))
+}
 
-impl Unfinished {
-    /// The files that were replaced. `None`: nothing is unfinished.
-    pub(super) fn read(place: &Place) -> Result<Option<BTreeSet<String>>, Refusal> {
-        let note = place.path(Path::new(NOTE));
-        let text = read_whole(&note).map_err(|error| Refusal::file("read", &note, &error))?;
-        Ok(text.map(|text| text.lines().map(str::to_owned).collect()))
-    }
+pub(super) fn write(place: &Place, names: &BTreeSet<String>) -> Result<(), Refusal> {
+    let note = place.path(Path::new(NOTE));
+    let made = note.parent().map_or(Ok(()), fs::create_dir_all);
+    let text: String = names.iter().map(|name| format!("{name}\n")).collect();
+    made.and_then(|()| write_private(&note, &text)).map_err(|error| Refusal::file("write", &note, &error))
+}
 
-    pub(super) fn write(place: &Place, names: &BTreeSet<String>) -> Result<(), Refusal> {
-        let note = place.path(Path::new(NOTE));
-        let made = note.parent().map_or(Ok(()), fs::create_dir_all);
-        let text: String = names.iter().map(|name| format!("{name}\n")).collect();
-        made.and_then(|()| write_private(&note, &text)).map_err(|error| Refusal::file("write", &note, &error))
-    }
-
-    pub(super) fn remove(place: &Place) -> Result<(), Refusal> {
-        let note = place.path(Path::new(NOTE));
-        remove_whole(&note).map_err(|error| Refusal::file("remove", &note, &error))
-    }
+pub(super) fn remove(place: &Place) -> Result<(), Refusal> {
+    let note = place.path(Path::new(NOTE));
+    remove_whole(&note).map_err(|error| Refusal::file("remove", &note, &error))
 }

@@ -24,27 +24,22 @@ pub struct Bond {
 
 /// How the cards of a bond share the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum BondMode {
     /// Packet by packet.
-    #[serde(rename = "balance-rr")]
     BalanceRr,
     /// One works, the others wait.
-    #[serde(rename = "active-backup")]
     ActiveBackup,
     /// By a hash of the packet.
-    #[serde(rename = "balance-xor")]
     BalanceXor,
     /// All send everything.
-    #[serde(rename = "broadcast")]
     Broadcast,
     /// As the switch and the host agree by LACP.
     #[serde(rename = "802.3ad")]
     Lacp,
     /// By load, for what is sent.
-    #[serde(rename = "balance-tlb")]
     BalanceTlb,
     /// By load, also for what comes.
-    #[serde(rename = "balance-alb")]
     BalanceAlb,
 }
 

@@ -7,6 +7,8 @@ pub use bond::{Bond, BondMode, LacpRate, Monitor, TransmitHash};
 
 use crate::limits::TOPOLOGY_BYTES_MAX;
 use millstream_model::Refusal;
+use millstream_model::range::{Family, number};
+use serde::Deserialize;
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
@@ -21,7 +23,7 @@ pub struct Topology {
 }
 
 /// A link: a card, or what is made of cards.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Link {
     /// Its name.
     pub name: String,
@@ -42,9 +44,10 @@ pub struct Link {
 }
 
 /// What a link is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum LinkKind {
     /// A network card.
+    #[default]
     Card,
     /// Several cards that act as one.
     Bond(Bond),
@@ -76,8 +79,8 @@ pub struct Bridge {
     pub priority: Option<u16>,
 }
 
-/// Addresses of one family.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Addresses of one family; the default is none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Addressing {
     /// Where they come from.
     pub method: Method,
@@ -92,9 +95,11 @@ pub struct Addressing {
 }
 
 /// Where addresses come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Method {
     /// There are none.
+    #[default]
     Disabled,
     /// From DHCP, or from a router.
     Auto,
@@ -137,9 +142,7 @@ impl Topology {
         if length as u64 > TOPOLOGY_BYTES_MAX {
             return Err(Refusal::new(format!("{} has more than {TOPOLOGY_BYTES_MAX} bytes", file.display())));
         }
-        let named =
-            |refusal: Refusal| Refusal { problem: format!("{}: {}", file.display(), refusal.problem), ..refusal };
-        Self::parse(&text).map_err(named)
+        Self::parse(&text).map_err(Refusal::at(file.display()))
     }
 
     /// The topology of a text.
@@ -187,20 +190,32 @@ impl Link {
 
     /// Where the description has it.
     pub fn place(&self) -> String {
-        let table = match self.kind {
-            LinkKind::Card => "cards",
-            LinkKind::Bond(_) => "bonds",
-            LinkKind::Vlan { .. } => "vlans",
-            LinkKind::Bridge(_) => "bridges",
-        };
-        format!("{table}.{}", self.name)
+        format!("{}s.{}", self.kind.name(), self.name)
     }
 }
 
-impl Addressing {
-    /// Nothing.
-    pub fn none() -> Self {
-        Self { method: Method::Disabled, addresses: Vec::new(), gateway: None, dns: Vec::new(), routes: Vec::new() }
+impl LinkKind {
+    /// Its name, as in `a bond`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Card => "card",
+            Self::Bond(_) => "bond",
+            Self::Vlan { .. } => "vlan",
+            Self::Bridge(_) => "bridge",
+        }
+    }
+}
+
+impl Bridge {
+    /// The numbers that it has, by their names in NetworkManager.
+    pub fn numbers(&self) -> impl Iterator<Item = (&'static str, u32)> {
+        let numbers = [
+            ("forward-delay", self.forward_delay),
+            ("hello-time", self.hello_time),
+            ("max-age", self.max_age),
+            ("priority", self.priority.map(u32::from)),
+        ];
+        numbers.into_iter().filter_map(|(name, number)| Some((name, number?)))
     }
 }
 
@@ -217,16 +232,9 @@ impl Prefix {
 }
 
 fn masked(address: IpAddr, length: u8) -> IpAddr {
-    match address {
-        IpAddr::V4(v4) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(length)).unwrap_or(0);
-            IpAddr::V4((v4.to_bits() & mask).into())
-        }
-        IpAddr::V6(v6) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0);
-            IpAddr::V6((v6.to_bits() & mask).into())
-        }
-    }
+    let family = Family::of(address);
+    let host = family.last().checked_shr(length.into()).unwrap_or(0);
+    family.address(number(address) & !host)
 }
 
 impl fmt::Display for Prefix {

@@ -49,8 +49,8 @@ struct CommonText {
     search: Vec<String>,
     #[serde(default)]
     routes: Vec<RouteText>,
-    ipv4: Option<MethodText>,
-    ipv6: Option<MethodText>,
+    ipv4: Option<Method>,
+    ipv6: Option<Method>,
 }
 
 #[derive(Deserialize)]
@@ -66,15 +66,6 @@ struct RouteText {
     to: String,
     via: Option<String>,
     metric: Option<i64>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum MethodText {
-    Disabled,
-    Auto,
-    Manual,
-    Ignore,
 }
 
 #[derive(Deserialize)]
@@ -135,9 +126,8 @@ impl Default for OneOrMore {
     }
 }
 
-/// Puts the place in front of what is wrong.
-fn at(place: &str) -> impl Fn(Refusal) -> Refusal + '_ {
-    move |refusal| Refusal { problem: format!("{place}: {}", refusal.problem), ..refusal }
+fn refused<T>(why: impl Into<String>, hint: &str) -> Result<T, Refusal> {
+    Err(Refusal::new(why).hint(hint))
 }
 
 pub(super) fn topology(text: &str) -> Result<Topology, Refusal> {
@@ -151,9 +141,9 @@ pub(super) fn topology(text: &str) -> Result<Topology, Refusal> {
     ];
     for (table, links, kind) in tables {
         for (name, text) in links {
-            named(&name).map_err(at(table))?;
+            named(&name).map_err(Refusal::at(table))?;
             let place = format!("{table}.{name}");
-            let link = link(&name, text, kind).map_err(at(&place))?;
+            let link = link(&name, text, kind).map_err(Refusal::at(&place))?;
             if let Some(other) = all.insert(name, link) {
                 return Err(Refusal::new(format!("{place}: {} has that name, too", other.place()))
                     .hint("every link of a host has a name of its own"));
@@ -185,25 +175,16 @@ fn ports_are_links(all: &mut BTreeMap<String, Link>) -> Result<(), Refusal> {
     let mut owners: BTreeMap<String, String> = BTreeMap::new();
     for link in all.values() {
         for port in link.ports() {
-            named(port).map_err(at(&format!("{}: ports", link.place())))?;
+            named(port).map_err(Refusal::at(format!("{}: ports", link.place())))?;
             if let Some(owner) = owners.insert(port.clone(), link.name.clone()) {
                 let both = if owner == link.name { "twice".to_owned() } else { format!("of {owner}, too") };
-                return Err(Refusal::new(format!("{}: {port} is its port {both}", link.place()))
-                    .hint("a link is the port of one bond or bridge"));
+                let why = format!("{}: {port} is its port {both}", link.place());
+                return refused(why, "a link is the port of one bond or bridge");
             }
         }
     }
     for port in owners.into_keys() {
-        all.entry(port.clone()).or_insert_with(|| Link {
-            name: port,
-            kind: LinkKind::Card,
-            mtu: None,
-            zone: None,
-            starts_ports: false,
-            v4: Addressing::none(),
-            v6: Addressing::none(),
-            search: Vec::new(),
-        });
+        all.entry(port.clone()).or_insert_with(|| Link { name: port, ..Link::default() });
     }
     Ok(())
 }
@@ -255,26 +236,25 @@ fn link(name: &str, mut text: Table, kind: Parse) -> Result<Link, Refusal> {
         OneOrMore::One(gateway) => vec![gateway],
         OneOrMore::More(gateways) => gateways,
     };
-    let addresses: Vec<Prefix> = each(&addresses, prefix).map_err(at("addresses"))?;
-    let gateways: Vec<IpAddr> = each(&gateways, address).map_err(at("gateway"))?;
-    let dns: Vec<IpAddr> = each(&dns, address).map_err(at("dns"))?;
-    let routes: Vec<Route> = routes.into_iter().map(route).collect::<Result<_, _>>().map_err(at("routes"))?;
-    let family = |is_v4: bool, method: Option<MethodText>, key: &str| {
+    let addresses: Vec<Prefix> = each(&addresses, prefix).map_err(Refusal::at("addresses"))?;
+    let gateways: Vec<IpAddr> = each(&gateways, address).map_err(Refusal::at("gateway"))?;
+    let dns: Vec<IpAddr> = each(&dns, address).map_err(Refusal::at("dns"))?;
+    let routes: Vec<Route> = routes.into_iter().map(route).collect::<Result<_, _>>().map_err(Refusal::at("routes"))?;
+    let family = |is_v4: bool, method: Option<Method>, key: &str| {
         let of = |address: &IpAddr| address.is_ipv4() == is_v4;
         let mut own = gateways.iter().copied().filter(of);
         let gateway = own.next();
         if own.next().is_some() {
-            return Err(
-                Refusal::new("gateway: there are two of one family").hint("a link has one router to all networks")
-            );
+            return refused("gateway: there are two of one family", "a link has one router to all networks");
         }
         let addresses: Vec<Prefix> = addresses.iter().copied().filter(|one| of(&one.address)).collect();
-        let method = methods(method, &addresses).map_err(at(key))?;
+        let method = methods(method, &addresses).map_err(Refusal::at(key))?;
         if addresses.is_empty() && gateway.is_some() {
-            return Err(Refusal::new("gateway: there is a gateway, and no address of its family").hint(
+            return refused(
+                "gateway: there is a gateway, and no address of its family",
                 "give the link an address in the gateway's network, or leave gateway out: with ipv4 = \"auto\" it comes \
                  with the address",
-            ));
+            );
         }
         Ok(Addressing {
             method,
@@ -287,29 +267,25 @@ fn link(name: &str, mut text: Table, kind: Parse) -> Result<Link, Refusal> {
     Ok(Link {
         name: name.to_owned(),
         kind,
-        mtu: mtu.map(|mtu| within(mtu, MTU_MIN..=MTU_MAX)).transpose().map_err(at("mtu"))?,
-        zone: zone.map(zoned).transpose().map_err(at("zone"))?,
+        mtu: mtu.map(|mtu| within(mtu, MTU_MIN..=MTU_MAX)).transpose().map_err(Refusal::at("mtu"))?,
+        zone: zone.map(zoned).transpose().map_err(Refusal::at("zone"))?,
         starts_ports,
         v4: family(true, ipv4, "ipv4")?,
         v6: family(false, ipv6, "ipv6")?,
-        search: each(&search, domain).map_err(at("search"))?,
+        search: each(&search, domain).map_err(Refusal::at("search"))?,
     })
 }
 
 /// Where addresses come from: unless the text says so, from the text.
-fn methods(said: Option<MethodText>, addresses: &[Prefix]) -> Result<Method, Refusal> {
+fn methods(said: Option<Method>, addresses: &[Prefix]) -> Result<Method, Refusal> {
     match (said, addresses.is_empty()) {
-        (None, true) | (Some(MethodText::Disabled), true) => Ok(Method::Disabled),
-        (None | Some(MethodText::Manual), false) => Ok(Method::Manual),
-        (Some(MethodText::Auto), _) => Ok(Method::Auto),
-        (Some(MethodText::Ignore), true) => Ok(Method::Ignore),
-        (Some(MethodText::Manual), true) => {
-            Err(Refusal::new("manual needs addresses").hint("give them: addresses = [\"192.0.2.5/24\"]"))
+        (None, true) => Ok(Method::Disabled),
+        (None, false) => Ok(Method::Manual),
+        (Some(Method::Manual), true) => refused("manual needs addresses", "give them: addresses = [\"192.0.2.5/24\"]"),
+        (Some(Method::Disabled | Method::Ignore), false) => {
+            refused("there are addresses, although it is off", "remove the addresses, or leave this key out")
         }
-        (Some(_), false) => {
-            Err(Refusal::new("there are addresses, although it is off")
-                .hint("remove the addresses, or leave this key out"))
-        }
+        (Some(said), _) => Ok(said),
     }
 }
 
@@ -323,7 +299,7 @@ fn vlan(text: Table, name: &str) -> Result<(LinkKind, bool), Refusal> {
     if parent == name {
         return Err(Refusal::new("parent: it lies on itself").hint("a parent is another link"));
     }
-    named(&parent).map_err(at("parent"))?;
+    named(&parent).map_err(Refusal::at("parent"))?;
     let id = u16::try_from(id).ok().filter(|id| (1..=VLAN_MAX).contains(id)).ok_or_else(|| {
         Refusal::new(format!("id: {id} is not the number of a VLAN: those are 1 to {VLAN_MAX}"))
             .hint("0 means that a packet has none, and 4095 is reserved")
@@ -335,7 +311,7 @@ fn bond(text: Table, _: &str) -> Result<(LinkKind, bool), Refusal> {
     let text: BondText = read(text)?;
     let mode = text.mode.name();
     let milliseconds = |key: &'static str, given: Option<i64>, least: u32| {
-        given.map(|given| within(given, least..=MONITOR_MS_MAX)).transpose().map_err(at(key))
+        given.map(|given| within(given, least..=MONITOR_MS_MAX)).transpose().map_err(Refusal::at(key))
     };
     let miimon = milliseconds("miimon", text.miimon, 1)?;
     let asks = milliseconds("arp_interval", text.arp_interval, 1)?;
@@ -343,48 +319,38 @@ fn bond(text: Table, _: &str) -> Result<(LinkKind, bool), Refusal> {
         (milliseconds("up_delay", text.up_delay, 0)?, milliseconds("down_delay", text.down_delay, 0)?);
     let ipv4 =
         |text: &str| text.parse::<Ipv4Addr>().map_err(|_| Refusal::new(format!("{text:?} is not an address of IPv4")));
-    let targets = each(&text.arp_targets, ipv4).map_err(at("arp_targets"))?;
-    let refused = |why: String, hint: &str| Err(Refusal::new(why).hint(hint));
+    let targets = each(&text.arp_targets, ipv4).map_err(Refusal::at("arp_targets"))?;
     let monitor = match (miimon, asks) {
         (Some(_), Some(_)) => {
-            return refused(
-                "miimon and arp_interval exclude each other".to_owned(),
-                "miimon = 100 suits nearly every card",
-            );
+            return refused("miimon and arp_interval exclude each other", "miimon = 100 suits nearly every card");
         }
         (_, Some(_)) if !text.mode.can_ask() => {
-            return refused(
-                format!("arp_interval: a bond of mode {mode} cannot ask its neighbours"),
-                "use miimon = 100",
-            );
+            let why = format!("arp_interval: a bond of mode {mode} cannot ask its neighbours");
+            return refused(why, "use miimon = 100");
         }
         (None, Some(_)) if targets.is_empty() => {
-            return refused(
-                "arp_interval: there is nobody to ask".to_owned(),
-                "name neighbours that are always there: arp_targets = [\"192.0.2.1\"]",
-            );
+            let hint = "name neighbours that are always there: arp_targets = [\"192.0.2.1\"]";
+            return refused("arp_interval: there is nobody to ask", hint);
         }
         (None, Some(_)) if targets.len() > ARP_TARGETS_MAX => {
             return refused(format!("arp_targets: {} are more than {ARP_TARGETS_MAX}", targets.len()), "name fewer");
         }
         (_, None) if !targets.is_empty() => {
-            return refused("arp_targets: nobody asks them".to_owned(), "add arp_interval = 1000, or leave them out");
+            return refused("arp_targets: nobody asks them", "add arp_interval = 1000, or leave them out");
         }
         (None, Some(_)) if up_delay_ms.or(down_delay_ms).is_some() => {
-            return refused("up_delay and down_delay are for miimon".to_owned(), "leave them out");
+            return refused("up_delay and down_delay are for miimon", "leave them out");
         }
         (None, None) if up_delay_ms.or(down_delay_ms).is_some() => {
-            return refused("up_delay and down_delay need miimon".to_owned(), "add miimon = 100");
+            return refused("up_delay and down_delay need miimon", "add miimon = 100");
         }
         (Some(interval_ms), None) => Some(Monitor::Carrier { interval_ms, up_delay_ms, down_delay_ms }),
         (None, Some(interval_ms)) => Some(Monitor::Arp { interval_ms, targets }),
         (None, None) => None,
     };
     if text.lacp_rate.is_some() && text.mode != BondMode::Lacp {
-        return refused(
-            format!("lacp_rate: a bond of mode {mode} does not speak LACP"),
-            "leave it out, or use mode 802.3ad",
-        );
+        let why = format!("lacp_rate: a bond of mode {mode} does not speak LACP");
+        return refused(why, "leave it out, or use mode 802.3ad");
     }
     if text.transmit_hash.is_some() && !text.mode.hashes() {
         return refused(format!("transmit_hash: a bond of mode {mode} does not choose by a hash"), "leave it out");
@@ -398,7 +364,8 @@ fn bond(text: Table, _: &str) -> Result<(LinkKind, bool), Refusal> {
         }
     }
     let ports = u32::try_from(text.ports.len()).unwrap_or(u32::MAX);
-    let min_links = text.min_links.map(|links| within(links, 0..=ports)).transpose().map_err(at("min_links"))?;
+    let min_links =
+        text.min_links.map(|links| within(links, 0..=ports)).transpose().map_err(Refusal::at("min_links"))?;
     Ok((
         LinkKind::Bond(Bond {
             ports: text.ports,
@@ -416,7 +383,7 @@ fn bond(text: Table, _: &str) -> Result<(LinkKind, bool), Refusal> {
 fn bridge(text: Table, _: &str) -> Result<(LinkKind, bool), Refusal> {
     let text: BridgeText = read(text)?;
     let seconds = |key: &'static str, given: Option<i64>, range: RangeInclusive<u32>| {
-        given.map(|given| within(given, range)).transpose().map_err(at(key))
+        given.map(|given| within(given, range)).transpose().map_err(Refusal::at(key))
     };
     // Without a tree nothing waits, so no time is too short.
     let delays = if text.stp { FORWARD_DELAY_SECONDS } else { 0..=*FORWARD_DELAY_SECONDS.end() };
@@ -477,7 +444,7 @@ fn route(text: RouteText) -> Result<Route, Refusal> {
     if via.is_some_and(|via| via.is_ipv4() != to.address.is_ipv4()) {
         return Err(Refusal::new(format!("{to} and its router are of two families")));
     }
-    let metric = text.metric.map(|metric| within(metric, 0..=METRIC_MAX)).transpose().map_err(at("metric"))?;
+    let metric = text.metric.map(|metric| within(metric, 0..=METRIC_MAX)).transpose().map_err(Refusal::at("metric"))?;
     Ok(Route { to, via, metric })
 }
 
