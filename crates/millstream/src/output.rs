@@ -107,8 +107,7 @@ pub fn columns(terminal: impl AsFd) -> usize {
 /// # Errors
 /// The file cannot be written.
 pub fn write_page(path: &Path, page: &str) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::user(format!("cannot write {}", path.display())).because(&error);
-    write_whole(path, page).map_err(failed)?;
+    write_whole(path, page).map_err(Failure::cannot("write", path))?;
     note(&format!("report: {}", path.display()));
     Ok(())
 }

@@ -123,8 +123,7 @@ fn installed() -> Words {
 /// NetworkManager ignores a file that others may read.
 fn write(dir: &Path, file: &File) -> Result<PathBuf, Failure> {
     let path = dir.join(&file.name);
-    let failed = |error| Failure::user(format!("cannot write {}", path.display())).because(&error);
-    fs::create_dir_all(dir).map_err(failed)?;
-    write_private(&path, &file.text).map_err(failed)?;
+    let written = fs::create_dir_all(dir).and_then(|()| write_private(&path, &file.text));
+    written.map_err(Failure::cannot("write", &path))?;
     Ok(path)
 }

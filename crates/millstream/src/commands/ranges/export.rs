@@ -153,11 +153,11 @@ fn write(args: &ExportArgs, generation: &Generation, out: &mut dyn Write) -> Res
 /// such as a named pipe, is written as it is.
 fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<u64, Failure>) -> Result<u64, Failure> {
     let shown = path.display().to_string();
-    let failed = |error: &io::Error| Failure::user(format!("cannot write {shown}")).because(error);
+    let failed = Failure::cannot("write", path);
     // A link stays.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-        let mut file = File::options().write(true).open(&path).map_err(|error| failed(&error))?;
+        let mut file = File::options().write(true).open(&path).map_err(failed)?;
         return write(&mut file);
     }
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -165,13 +165,13 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<u64, Failur
         .prefix(".millstream-")
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(dir)
-        .map_err(|error| failed(&error))?;
+        .map_err(&failed)?;
     if let Ok(old) = path.metadata() {
-        new.as_file().set_permissions(old.permissions()).map_err(|error| failed(&error))?;
+        new.as_file().set_permissions(old.permissions()).map_err(&failed)?;
     }
     let ranges = write(new.as_file_mut()).map_err(|failure| failure.at(&*shown))?;
-    new.as_file().sync_all().map_err(|error| failed(&error))?;
-    new.persist(&path).map_err(|error| failed(&error.error))?;
+    new.as_file().sync_all().map_err(&failed)?;
+    new.persist(&path).map_err(|error| failed(error.error))?;
     Ok(ranges)
 }
 
