@@ -2,7 +2,7 @@
 
 pub(super) mod export;
 
-use crate::args::TargetArgs;
+use crate::args::{TargetArgs, named};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::limits::REJECTS_SHOWN;
@@ -10,7 +10,8 @@ use crate::output::{Output, note};
 use crate::quantity::{self, Age};
 use crate::table::{Align, Table, visible};
 use crate::target::Database;
-use millstream_model::{CollectionName, REASONS, Reason};
+use clap::builder::PossibleValuesParser;
+use millstream_model::{CollectionName, REASONS};
 use millstream_store::rejects::{self, ReasonCount, RejectFilter, RejectRecord};
 use serde_json::json;
 use std::path::PathBuf;
@@ -67,9 +68,8 @@ pub struct RejectsArgs {
     target: TargetArgs,
 }
 
-fn reasons() -> clap::builder::PossibleValuesParser {
-    let value = |reason: &Reason| clap::builder::PossibleValue::new(reason.code()).help(reason.about());
-    REASONS.iter().map(value).collect::<Vec<_>>().into()
+fn reasons() -> PossibleValuesParser {
+    named(REASONS.iter().map(|reason| (reason.code(), reason.about())))
 }
 
 /// Runs the command.

@@ -2,7 +2,7 @@
 
 use super::receipt;
 use super::rejects::Rejects;
-use crate::args::TargetArgs;
+use crate::args::{TargetArgs, named, one_of};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
@@ -12,13 +12,12 @@ use crate::signal::Signals;
 use crate::source_args::delimiter;
 use crate::store_name::StoreName;
 use crate::target::{self, Purpose};
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use millstream_pg::SessionSettings;
 use millstream_ranges::input::{self, Header, Input, InputOptions, JoinOptions};
 use millstream_ranges::limits::REJECTS_MAX;
 use millstream_ranges::{
-    AddressReading, BuildRequest, ColumnType, Error, FAMILIES, Family, Layout, Observer, Overlap, Progress as Step,
-    Reject, build,
+    AddressReading, BuildRequest, ColumnType, Error, Family, Layout, Observer, Overlap, Progress as Step, Reject, build,
 };
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -108,7 +107,7 @@ pub struct BuildArgs {
     unmap: bool,
 
     /// What happens where ranges overlap
-    #[arg(long, value_name = "WHICH", default_value = "error", value_parser = overlaps())]
+    #[arg(long, value_name = "WHICH", default_value = "error", value_parser = one_of(Overlap::ALL))]
     overlap: Overlap,
 
     /// Join adjacent ranges with equal values
@@ -163,20 +162,12 @@ impl From<OsString> for Joined {
 }
 
 fn formats() -> PossibleValuesParser {
-    let auto = PossibleValue::new(AUTO).help("look at the name, then at the content");
-    let named = input::FORMATS.iter().map(|format| PossibleValue::new(format.name).help(format.about));
-    std::iter::once(auto).chain(named).collect::<Vec<_>>().into()
+    let auto = (AUTO, "look at the name, then at the content");
+    named(std::iter::once(auto).chain(input::FORMATS.iter().map(|format| (format.name, format.about))))
 }
 
 fn families() -> impl TypedValueParser<Value = Family> {
-    let about = |family| if family == Family::V4 { "IPv4" } else { "IPv6" };
-    PossibleValuesParser::from(FAMILIES.map(|family| PossibleValue::new(family.name()).help(about(family))))
-        .map(|name| FAMILIES.into_iter().find(|family| family.name() == name).expect("it is a possible value"))
-}
-
-fn overlaps() -> impl TypedValueParser<Value = Overlap> {
-    PossibleValuesParser::from(Overlap::ALL.map(|(_, name, about)| PossibleValue::new(name).help(about)))
-        .map(|typed| Overlap::ALL.into_iter().find(|(_, name, _)| *name == typed).expect("it is a possible value").0)
+    one_of([(Family::V4, "IPv4"), (Family::V6, "IPv6")].map(|(family, about)| (family, family.name(), about)))
 }
 
 /// Runs the command.
