@@ -19,6 +19,9 @@ pub enum Align {
     Wrap,
 }
 
+/// A column of a table of items: its heading, and the cell of an item.
+pub type Column<T> = (&'static str, Align, fn(&T) -> String);
+
 /// A heading and rows of the same length.
 #[derive(Debug)]
 pub struct Table {
@@ -30,6 +33,15 @@ impl Table {
     /// A table without rows.
     pub fn new(columns: &[(&'static str, Align)]) -> Self {
         Self { columns: columns.to_vec(), rows: Vec::new() }
+    }
+
+    /// A table with a row for each item.
+    pub fn of<T>(items: &[T], columns: &[Column<T>]) -> Self {
+        let mut table = Self::new(&columns.iter().map(|(name, align, _)| (*name, *align)).collect::<Vec<_>>());
+        for item in items {
+            table.row(columns.iter().map(|(.., cell)| cell(item)));
+        }
+        table
     }
 
     /// Adds a row with a cell for each column. Control characters are shown as escapes, so that no name or document can

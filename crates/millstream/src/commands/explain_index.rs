@@ -58,13 +58,8 @@ pub async fn run(args: &ExplainIndexArgs, output: Output) -> Result<Exit, Failur
         return Err(Failure::user(format!("the plan of this query reads no row of {}", args.name))
             .hint(format!("name {} in the query; a condition that is never true needs no rows either", args.name)));
     };
-    if output.is_json() {
-        output.json(&explanation)?;
-    } else {
-        for line in text(args, &indexed, &explanation) {
-            output.line(&visible(&line))?;
-        }
-    }
+    let lines: Vec<String> = text(args, &indexed, &explanation).iter().map(|line| visible(line)).collect();
+    output.print(&explanation, &lines.join("\n"))?;
     if let Some(message) = &explanation.untried {
         note(&format!(
             "warning: the repairs were not tried, because the server allows no empty temporary copy: {message}"

@@ -281,10 +281,7 @@ pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Ex
         }
         Ok(outcome) => outcome,
     };
-    let shown = match output.is_json() {
-        true => output.json(&outcome.receipt),
-        false => output.line(&receipt::text(&outcome.receipt)),
-    };
+    let shown = output.print(&outcome.receipt, &receipt::text(&outcome.receipt));
     let unread = outcome.stopped.is_some() && outcome.receipt.counters.read == 0;
     if let Some(file) = rejects_file.filter(|_| !unread) {
         let database = Database::connect(&args.target, &db).await?;
@@ -545,11 +542,7 @@ fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
 }
 
 fn show_dry_run(dry: &DryRun, request: &LoadRequest, output: Output) -> Result<Exit, Failure> {
-    if output.is_json() {
-        output.json(dry)?;
-    } else {
-        output.line(&preview::text(dry, request))?;
-    }
+    output.print(dry, &preview::text(dry, request))?;
     let has_findings = nothing_was_enriched(&dry.stages) || dry.rejected > 0;
     Ok(if has_findings { Exit::Findings } else { Exit::Done })
 }

@@ -151,10 +151,9 @@ pub async fn run(args: &PublishArgs, output: Output, signals: Signals) -> Result
         Published::Made | Published::Reindexed { .. } => {}
     }
     let Some(pause) = args.every else {
-        return match refresh_now(&conninfo, &database.schema, std::slice::from_ref(&args.model), &signals).await? {
-            Ended::Refreshed(refreshed) => show(output, &refreshed).map(|()| Exit::Done),
-            Ended::Stopped(exit) => Ok(exit),
-        };
+        return refresh_now(&conninfo, &database.schema, std::slice::from_ref(&args.model), &signals)
+            .await?
+            .show(output);
     };
     become_runner(&database.connection.client, &database.schema, &args.model).await?;
     let kept_up = model_now(args, &database).await?;

@@ -38,10 +38,6 @@ pub async fn run(args: &UnpublishArgs, output: Output) -> Result<Exit, Failure> 
              removed, publish a model of the collection as {owner}, and unpublish that"
         ));
     }
-    if output.is_json() {
-        output.json(&json!({ "unpublished": args.model }))?;
-    } else {
-        output.line(&format!("{} is gone", args.model))?;
-    }
+    output.print(&json!({ "unpublished": args.model }), &format!("{} is gone", args.model))?;
     Ok(Exit::Done)
 }

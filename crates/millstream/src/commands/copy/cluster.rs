@@ -45,10 +45,7 @@ pub async fn run(url: &str, args: &CopyArgs, output: Output, signals: &Signals) 
     };
     if args.dry_run {
         let plan = plan_cluster(&conninfo, &request).await?;
-        match output.is_json() {
-            true => output.json(&plan)?,
-            false => output.line(&plan_text(&plan, "would copy"))?,
-        }
+        output.print(&plan, &plan_text(&plan, "would copy"))?;
         return Ok(Exit::Done);
     }
     let watched = Watched::start(args.progress, signals);
@@ -56,10 +53,7 @@ pub async fn run(url: &str, args: &CopyArgs, output: Output, signals: &Signals) 
     let copied = copy_cluster(&conninfo, &request, &tally).await;
     let stopped = watched.finish();
     let receipt = copied?;
-    match output.is_json() {
-        true => output.json(&receipt)?,
-        false => output.line(&receipt_text(&receipt))?,
-    }
+    output.print(&receipt, &receipt_text(&receipt))?;
     if let Some(exit) = stopped.filter(|_| receipt.stopped) {
         note("stopped: what was copied is no cluster; the same command goes on from it");
         return Ok(exit);

@@ -206,10 +206,7 @@ pub async fn run(args: &CopyArgs, output: Output, signals: &Signals) -> Result<E
         return Ok(exit);
     }
     let receipt = copied?;
-    match output.is_json() {
-        true => output.json(&receipt)?,
-        false => output.line(&receipt::text(&receipt))?,
-    }
+    output.print(&receipt, &receipt::text(&receipt))?;
     let is_compared_whole = receipt.verified.as_ref().is_none_or(|verified| !verified.stopped);
     if let Some(exit) = stopped.filter(|_| receipt.stopped || !is_compared_whole) {
         note(if receipt.stopped { "stopped; the same command resumes" } else { "stopped; the rest was not compared" });

@@ -13,7 +13,6 @@ use millstream_network::topology::Topology;
 use millstream_network::warning::{Facts, warnings};
 use serde_json::json;
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -107,9 +106,7 @@ pub fn run(args: &PlanArgs, output: Output) -> Result<Exit, Failure> {
         output.json(&json!({ "form": form.name(), "text": text, "findings": found, "warnings": warnings, "differences": differences }))?;
         return Ok(Exit::Done);
     }
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush()?;
+    output.text(&text)?;
     Ok(Exit::Done)
 }
 

@@ -206,10 +206,7 @@ pub async fn run(args: &BuildArgs, output: Output, signals: &Signals) -> Result<
         (Err(Error::Stopped), None) => return kept.and(Err(Error::Stopped.into())),
         (built, _) => built?,
     };
-    match output.is_json() {
-        true => output.json(&receipt)?,
-        false => output.line(&receipt::text(&receipt))?,
-    }
+    output.print(&receipt, &receipt::text(&receipt))?;
     kept?;
     Ok(if receipt.rejected == 0 { Exit::Done } else { Exit::Findings })
 }

@@ -115,11 +115,8 @@ pub async fn run(args: &ExportArgs, output: Output) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     };
     let ranges = replace(path, |file| write(args, &generation, file))?;
-    if output.is_json() {
-        output.json(&json!({ "file": path.display().to_string(), "ranges": ranges }))?;
-    } else {
-        output.line(&visible(&format!("{} in {}", things(ranges, "range"), path.display())))?;
-    }
+    let written = json!({ "file": path.display().to_string(), "ranges": ranges });
+    output.print(&written, &visible(&format!("{} in {}", things(ranges, "range"), path.display())))?;
     Ok(Exit::Done)
 }
 
@@ -194,15 +191,13 @@ async fn fill(args: &ExportArgs, output: Output) -> Result<Exit, Failure> {
         format!("select * from {}.range_of({}, '192.0.2.1')", quote_identifier(&schema), table.trim_start())
     });
     let many = lateral(&table);
-    if output.is_json() {
-        output.json(&json!({ "table": table.to_string(), "rows": rows, "function": question, "lateral": many }))?;
-        return Ok(Exit::Done);
+    let mut text = format!("{table}: {} rows\n", count(rows));
+    if let Some(question) = &question {
+        text += &format!("\nthe range of an address:\n\n{question};\n");
     }
-    output.line(&format!("{table}: {} rows", count(rows)))?;
-    if let Some(question) = question {
-        output.line(&format!("\nthe range of an address:\n\n{question};"))?;
-    }
-    output.line(&format!("\nthe ranges of a table with a column ip:\n\n{};", many.trim_end()))?;
+    text += &format!("\nthe ranges of a table with a column ip:\n\n{};", many.trim_end());
+    let made = json!({ "table": table.to_string(), "rows": rows, "function": question, "lateral": many });
+    output.print(&made, &text)?;
     Ok(Exit::Done)
 }
 

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::quantity;
 use crate::store_name::StoreName;
-use crate::table::{Align, Table, visible};
+use crate::table::{Align, Column, Table, visible};
 use millstream_ranges::{Layout, Receipt};
 use serde::Serialize;
 use std::fs;
@@ -109,20 +109,13 @@ impl Stat<'_> {
         output.line(&format!("XXH3-128: {}", receipt.xxh3))?;
         output.line(&receipt::text(receipt))?;
         output.line("")?;
-        let mut table = Table::new(&[
-            ("generation", Align::Right),
-            ("built (utc)", Align::Left),
-            ("size", Align::Right),
-            ("", Align::Left),
-        ]);
-        for kept in &self.generations {
-            table.row([
-                kept.generation.to_string(),
-                quantity::minute(&kept.built_at),
-                quantity::bytes(kept.bytes),
-                if kept.current { "current".to_owned() } else { String::new() },
-            ]);
-        }
-        output.table(&table)
+        output.table(&Table::of(&self.generations, COLUMNS))
     }
 }
+
+const COLUMNS: &[Column<Kept>] = &[
+    ("generation", Align::Right, |kept| kept.generation.to_string()),
+    ("built (utc)", Align::Left, |kept| quantity::minute(&kept.built_at)),
+    ("size", Align::Right, |kept| quantity::bytes(kept.bytes)),
+    ("", Align::Left, |kept| if kept.current { "current".to_owned() } else { String::new() }),
+];
