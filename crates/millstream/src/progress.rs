@@ -40,8 +40,19 @@ impl Counts for Tally {
         Tally::input(self)
     }
 
+    /// Documents, rate, bytes, rejects.
     fn state(&self, elapsed: Duration) -> String {
-        state(self, elapsed)
+        let documents = self.documents();
+        let mut text = format!(
+            "{} documents, {}/s, {}",
+            quantity::count(documents),
+            quantity::rate(quantity::per_second(documents, elapsed.as_secs_f64())),
+            quantity::bytes(self.bytes())
+        );
+        if self.rejects() > 0 {
+            text.push_str(&format!(", {} rejected", quantity::count(self.rejects())));
+        }
+        text
     }
 }
 
@@ -135,27 +146,9 @@ async fn print_lines(counts: Arc<impl Counts>) {
     loop {
         tokio::time::sleep(PLAIN_EVERY).await;
         let (read, total) = counts.input();
-        #[expect(clippy::cast_precision_loss, reason = "a percentage needs no 53 bits")]
         let share = total.map_or(String::new(), |t| format!("{:.0} % ", 100.0 * read as f64 / t as f64));
         note(&format!("progress: {share}{}", counts.state(begun.elapsed())));
     }
-}
-
-/// Documents, rate, bytes, rejects.
-fn state(tally: &Tally, elapsed: Duration) -> String {
-    let documents = tally.documents();
-    #[expect(clippy::cast_precision_loss, reason = "a rate needs no 53 bits")]
-    let rate = documents as f64 / elapsed.as_secs_f64().max(0.001);
-    let mut text = format!(
-        "{} documents, {}/s, {}",
-        quantity::count(documents),
-        quantity::rate(rate),
-        quantity::bytes(tally.bytes())
-    );
-    if tally.rejects() > 0 {
-        text.push_str(&format!(", {} rejected", quantity::count(tally.rejects())));
-    }
-    text
 }
 
 /// Prints lines beside the progress.
@@ -303,6 +296,6 @@ mod tests {
     #[test]
     fn the_state_names_rejects_only_when_there_are_some() {
         let tally = Tally::default();
-        assert_eq!(state(&tally, Duration::from_secs(1)), "0 documents, 0/s, 0 B");
+        assert_eq!(tally.state(Duration::from_secs(1)), "0 documents, 0/s, 0 B");
     }
 }

@@ -58,6 +58,18 @@ impl std::str::FromStr for Size {
     }
 }
 
+/// How many there were each second.
+pub fn per_second(count: u64, seconds: f64) -> f64 {
+    count as f64 / seconds.max(0.001)
+}
+
+/// How many bytes there were each second.
+pub fn byte_rate(count: u64, seconds: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
+    let rate = per_second(count, seconds) as u64;
+    bytes(rate)
+}
+
 /// A number per second, without unit: `142,857`, small ones with a decimal.
 pub fn rate(per_second: f64) -> String {
     if per_second > 0.0 && per_second < 100.0 {

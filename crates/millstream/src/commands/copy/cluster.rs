@@ -5,6 +5,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
 use crate::quantity::{self, things};
+use crate::receipt::counts;
 use crate::signal::Signals;
 use crate::target;
 use millstream_copy::{ClusterPlan, ClusterReceipt, ClusterRequest, copy_cluster, plan_cluster};
@@ -88,19 +89,12 @@ fn receipt_text(receipt: &ClusterReceipt) -> String {
         ("deleted", receipt.deleted, "of an earlier copy, deleted"),
         ("wal", receipt.wal_files, "files of WAL"),
     ];
-    for (name, count, meaning) in columns {
-        if count > 0 || name == "seen" {
-            lines.push(format!("  {name:<10} {:>15}  {meaning}", quantity::count(count)));
-        }
-    }
-    #[expect(clippy::cast_precision_loss, reason = "a rate needs no 53 bits")]
-    let rate = receipt.copied_bytes as f64 / receipt.seconds.max(0.001);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-    let rate = quantity::bytes(rate as u64);
+    lines.extend(counts(columns, &["seen"]));
     lines.push(format!(
-        "  {} in {:.2} s: {rate}/s, {}",
+        "  {} in {:.2} s: {}/s, {}",
         quantity::bytes(receipt.copied_bytes),
         receipt.seconds,
+        quantity::byte_rate(receipt.copied_bytes, receipt.seconds),
         things(receipt.jobs as u64, "worker"),
     ));
     if !receipt.stopped {

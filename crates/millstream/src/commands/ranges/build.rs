@@ -319,8 +319,7 @@ impl Counts for Counted {
 
     fn state(&self, _: Duration) -> String {
         let At { phase, since, ranges, bytes, rejected, .. } = *self.at();
-        #[expect(clippy::cast_precision_loss, reason = "a rate needs no 53 bits")]
-        let rate = ranges as f64 / since.elapsed().as_secs_f64().max(0.001);
+        let rate = quantity::per_second(ranges, since.elapsed().as_secs_f64());
         let mut text = format!("{phase} {} ranges, {}/s", quantity::count(ranges), quantity::rate(rate));
         if bytes > 0 {
             text.push_str(&format!(", {}", quantity::bytes(bytes)));
