@@ -1,6 +1,6 @@
 //! `copy --postgres`: a whole PostgreSQL cluster, copied while it runs.
 
-use super::{CopyArgs, Watched, home};
+use super::{CopyArgs, home, watched};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
@@ -49,8 +49,7 @@ pub async fn run(url: &str, args: &CopyArgs, output: Output, signals: &Signals) 
         output.print(&plan, &plan_text(&plan, "would copy"))?;
         return Ok(Exit::Done);
     }
-    let watched = Watched::start(args.progress, signals);
-    let tally = std::sync::Arc::clone(&watched.tally);
+    let (watched, tally) = watched(args.progress, signals);
     let copied = copy_cluster(&conninfo, &request, &tally).await;
     let stopped = watched.finish();
     let receipt = copied?;

@@ -5,8 +5,9 @@ use super::rejects::Rejects;
 use crate::args::{TargetArgs, named, one_of};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::interruption::Watched;
 use crate::output::{Output, note};
-use crate::progress::{Counts, Printer, Progress, ProgressChoice};
+use crate::progress::{Counts, Printer, ProgressChoice};
 use crate::quantity::{self, Size};
 use crate::signal::Signals;
 use crate::source_args::delimiter;
@@ -21,7 +22,8 @@ use millstream_ranges::{
 };
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 const EXAMPLES: &str = "\
@@ -177,30 +179,18 @@ pub async fn run(args: &BuildArgs, output: Output, signals: &Signals) -> Result<
     let inputs = inputs(args).await?;
     let counted = Arc::new(Counted::default());
     let rejects = Rejects::open(args.rejects.as_deref())?;
-    let progress = Progress::start(args.progress, Arc::clone(&counted));
-    let stopped = Arc::new(OnceLock::new());
-    let watcher = Arc::new(Watcher {
-        counted,
-        printer: progress.printer(),
-        rejects: Mutex::new(rejects),
-        stopped: Arc::clone(&stopped),
-    });
-    let (signals, asked) = (signals.clone(), Arc::clone(&stopped));
-    let watch = tokio::spawn(async move {
-        let exit = signals.stop_asked().await;
-        let _ = asked.set(exit);
-        note("stopping; a second signal stops at once");
-    });
+    let stopping = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&stopping);
+    let watched =
+        Watched::start(args.progress, Arc::clone(&counted), signals, move || asked.store(true, Ordering::Relaxed));
+    let watcher = Arc::new(Watcher { counted, printer: watched.printer(), rejects: Mutex::new(rejects), stopping });
     let observer = Arc::clone(&watcher);
-    let built = tokio::task::spawn_blocking(move || build(&request, inputs, &*observer)).await;
-    watch.abort();
-    progress.finish();
-    let built = built.map_err(|error| Failure::bug("the build did not end").because(&error))?;
+    let (built, stopped) = watched.run("the build", move || build(&request, inputs, &*observer)).await?;
     let kept = watcher.rejects().finish(built.is_ok());
-    let receipt = match (built, stopped.get()) {
+    let receipt = match (built, stopped) {
         (Err(Error::Stopped), Some(exit)) => {
             note("stopped; the store is as it was");
-            return Ok(*exit);
+            return Ok(exit);
         }
         // The file of rejects has failed.
         (Err(Error::Stopped), None) => return kept.and(Err(Error::Stopped.into())),
@@ -336,7 +326,7 @@ struct Watcher {
     counted: Arc<Counted>,
     printer: Printer,
     rejects: Mutex<Rejects>,
-    stopped: Arc<OnceLock<Exit>>,
+    stopping: Arc<AtomicBool>,
 }
 
 impl Watcher {
@@ -360,7 +350,7 @@ impl Observer for Watcher {
     }
 
     fn is_stopped(&self) -> bool {
-        self.stopped.get().is_some() || self.rejects().has_failed()
+        self.stopping.load(Ordering::Relaxed) || self.rejects().has_failed()
     }
 }
 
