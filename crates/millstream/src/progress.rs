@@ -79,11 +79,6 @@ impl Progress {
         }
     }
 
-    /// An observer that prints events beside the progress.
-    pub fn observer(&self) -> Arc<dyn Observer> {
-        Arc::new(self.printer())
-    }
-
     /// Prints lines beside the progress.
     pub fn printer(&self) -> Printer {
         Printer { bar: self.bar.clone() }
@@ -174,44 +169,40 @@ impl Printer {
 
 impl Observer for Printer {
     fn event(&self, event: Event) {
-        for line in lines(event) {
-            self.line(&line);
+        if let Some(text) = text(event) {
+            self.line(&text);
         }
     }
 }
 
 /// An event in words.
-fn lines(event: Event) -> Vec<String> {
-    match event {
-        Event::Key(columns) => columns.into_iter().map(|column| format!("key: {column}")).collect(),
-        Event::Version(text) => vec![format!("version: {text}")],
-        Event::Created(ddl) => {
-            vec![format!("created: {}", ddl.split_whitespace().collect::<Vec<_>>().join(" "))]
-        }
-        Event::Warning(text) => vec![format!("warning: {text}")],
-        Event::WalFree => vec!["no WAL is written for documents: wal_level is minimal".to_owned()],
+fn text(event: Event) -> Option<String> {
+    Some(match event {
+        Event::Key(columns) => columns.iter().map(|column| format!("key: {column}")).collect::<Vec<_>>().join("\n"),
+        Event::Version(text) => format!("version: {text}"),
+        Event::Created(ddl) => format!("created: {}", ddl.split_whitespace().collect::<Vec<_>>().join(" ")),
+        Event::Warning(text) => format!("warning: {text}"),
+        Event::WalFree => "no WAL is written for documents: wal_level is minimal".to_owned(),
         Event::Resumed { load_id, documents } => {
-            vec![format!("resuming load {load_id} after {}", quantity::things(documents, "document"))]
+            format!("resuming load {load_id} after {}", quantity::things(documents, "document"))
         }
         Event::Started { load_id, lanes } => {
-            vec![format!("load {load_id} with {}", quantity::things(u64::from(lanes), "lane"))]
+            format!("load {load_id} with {}", quantity::things(u64::from(lanes), "lane"))
         }
         Event::Lost { lane, batches } => {
-            vec![format!("the server crashed and lost batches of lane {lane}, which are written again: {batches}")]
+            format!("the server crashed and lost batches of lane {lane}, which are written again: {batches}")
         }
-        Event::Standstill { seconds, reason } => {
-            vec![format!("waits: nothing was committed for {seconds} s: {reason}")]
-        }
+        Event::Standstill { seconds, reason } => format!("waits: nothing was committed for {seconds} s: {reason}"),
         // A server that is gone for minutes causes a hundred retries.
-        Event::Retry { attempt, .. } | Event::Again { attempt, .. } if !attempt.is_power_of_two() => Vec::new(),
+        Event::Retry { attempt, .. } | Event::Again { attempt, .. } if !attempt.is_power_of_two() => return None,
         Event::Again { after, error, .. } => {
-            vec![format!("the load broke off and resumes in {:.1} s: {error}", after.as_secs_f64())]
+            format!("the load broke off and resumes in {:.1} s: {error}", after.as_secs_f64())
         }
         Event::Retry { lane, attempt, after, error } => {
-            vec![format!("retry {attempt} of lane {lane} in {:.1} s: {error}", after.as_secs_f64())]
+            format!("retry {attempt} of lane {lane} in {:.1} s: {error}", after.as_secs_f64())
         }
-        _ => Vec::new(),
-    }
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -288,7 +279,7 @@ mod tests {
     #[test]
     fn many_retries_print_few_lines() {
         let retry = |attempt| Event::Retry { lane: 0, attempt, after: Duration::ZERO, error: "gone".to_owned() };
-        let lines: Vec<String> = (1..=100).flat_map(|attempt| lines(retry(attempt))).collect();
+        let lines: Vec<String> = (1..=100).filter_map(|attempt| text(retry(attempt))).collect();
         assert_eq!(lines.len(), 7, "{lines:?}");
         assert_eq!(lines[0], "retry 1 of lane 0 in 0.0 s: gone");
     }

@@ -78,22 +78,12 @@ impl Table {
         for row in std::iter::once(&heading).chain(&self.rows) {
             let wrapped = wrap(row.last().map_or("", |cell| cell), *widths.last().unwrap_or(&0));
             let is_wrapped = matches!(self.columns.last(), Some((_, Align::Wrap)));
-            let mut line = String::new();
-            for (n, ((cell, (_, align)), w)) in row.iter().zip(&self.columns).zip(&widths).enumerate() {
-                if n > 0 {
-                    line.push_str(GAP);
-                }
-                let cell = match align {
-                    Align::Wrap => wrapped.first().map_or("", |part| part),
-                    Align::Left | Align::Right => cell,
-                };
-                let pad = " ".repeat(w.saturating_sub(width(cell)));
-                match align {
-                    Align::Right => line.extend([pad.as_str(), cell]),
-                    Align::Left | Align::Wrap => line.extend([cell, pad.as_str()]),
-                }
-            }
-            text.push_str(line.trim_end());
+            let cells = row.iter().zip(&self.columns).zip(&widths).map(|((cell, (_, align)), &w)| match align {
+                Align::Left => format!("{cell:<w$}"),
+                Align::Right => format!("{cell:>w$}"),
+                Align::Wrap => wrapped.first().cloned().unwrap_or_default(),
+            });
+            text.push_str(cells.collect::<Vec<_>>().join(GAP).trim_end());
             text.push('\n');
             let indent = widths[..widths.len() - 1].iter().map(|w| w + GAP.len()).sum();
             for part in wrapped.iter().skip(1).filter(|_| is_wrapped) {

@@ -269,7 +269,8 @@ pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Ex
         check_everything(&request, &db).await?;
     }
     let _keeper = Keeper::watch(&args.target);
-    let rejects_file = args.rejects.as_deref().map(|path| export::create(path, export::is_reject)).transpose()?;
+    let create = |path: &PathBuf| Ok::<_, Failure>((path.clone(), export::create(path, export::is_reject)?));
+    let rejects_file = args.rejects.as_ref().map(create).transpose()?;
     let outcome = match run_load(&request, &db, args.progress, signals.clone()).await {
         Err(error) => {
             let began =
@@ -283,17 +284,13 @@ pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Ex
     };
     let shown = output.print(&outcome.receipt, &receipt::text(&outcome.receipt));
     let unread = outcome.stopped.is_some() && outcome.receipt.counters.read == 0;
-    if let Some(file) = rejects_file.filter(|_| !unread) {
+    if let Some((path, file)) = rejects_file.filter(|_| !unread) {
         let database = Database::connect(&args.target, &db).await?;
         let collection = database.collection(&request.collection).await?;
         let load_id = Some(outcome.receipt.load_id);
         let filter = RejectFilter { table_oid: collection.table_oid, load_id, ..RejectFilter::default() };
         let written = export::write(file, &database, &filter).await?;
-        note(&format!(
-            "{} in {}",
-            quantity::things(written, "reject"),
-            args.rejects.as_ref().expect("named").display()
-        ));
+        note(&format!("{} in {}", quantity::things(written, "reject"), path.display()));
     }
     // Report how the load ended, and refresh the models, even if the receipt could not be printed.
     let published = publish(args, &outcome, &db, output, &signals).await;
@@ -396,7 +393,8 @@ pub(super) async fn run_load(
         signals.hurried().await;
         asked.hurry();
     });
-    let around = Surroundings { db: db.clone(), stop, observer: progress.observer(), tally: Arc::clone(&tally) };
+    let around =
+        Surroundings { db: db.clone(), stop, observer: Arc::new(progress.printer()), tally: Arc::clone(&tally) };
     let outcome = millstream_engine::load(request, &around).await;
     watch.abort();
     progress.finish();

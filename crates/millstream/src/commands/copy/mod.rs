@@ -269,13 +269,10 @@ fn may_delete(asks: bool, deletion: &Deletion) -> bool {
         return true;
     }
     let alone = || Failure::user("there is no terminal to ask on").hint("add --yes");
-    match confirmed("Delete them?", alone) {
-        Ok(answer) => answer,
-        Err(failure) => {
-            note(&format!("{failure}"));
-            false
-        }
-    }
+    confirmed("Delete them?", alone).unwrap_or_else(|failure| {
+        note(&format!("{failure}"));
+        false
+    })
 }
 
 /// Starts watching a copy, and counting what it does.

@@ -34,15 +34,15 @@ const TABLE: &str = "table";
 /// The form that is not text.
 const BINARY: &str = "mmdb";
 
-/// Options that mean something for some forms only.
-const OPTIONS: &[(&str, &[&str])] = &[
-    ("FILE", &["csv", BINARY, "ndjson", "nftables", "sql"]),
-    ("--into", &[BINARY, "nftables", "sql", TABLE]),
-    ("--cidr", &["csv"]),
-    ("--without-ipv4-space", &[BINARY]),
-    ("--ip4r", &[TABLE]),
-    ("--no-function", &[TABLE]),
-    ("--db", &[TABLE]),
+/// Options that mean something for some forms only, and whether they are given.
+const OPTIONS: &[(&str, &[&str], fn(&ExportArgs) -> bool)] = &[
+    ("FILE", &["csv", BINARY, "ndjson", "nftables", "sql"], |args| args.file.is_some()),
+    ("--into", &[BINARY, "nftables", "sql", TABLE], |args| args.into.is_some()),
+    ("--cidr", &["csv"], |args| args.cidr),
+    ("--without-ipv4-space", &[BINARY], |args| args.without_ipv4_space),
+    ("--ip4r", &[TABLE], |args| args.ip4r),
+    ("--no-function", &[TABLE], |args| args.no_function),
+    ("--db", &[TABLE], |args| args.target.db.is_some()),
 ];
 
 /// Write a store in a format of other programs, or into a table of PostgreSQL
@@ -122,17 +122,8 @@ pub async fn run(args: &ExportArgs, output: Output) -> Result<Exit, Failure> {
 
 /// Refuses options that mean nothing for the form.
 fn refuse(args: &ExportArgs) -> Result<(), Failure> {
-    let given = [
-        args.file.is_some(),
-        args.into.is_some(),
-        args.cidr,
-        args.without_ipv4_space,
-        args.ip4r,
-        args.no_function,
-        args.target.db.is_some(),
-    ];
-    let unfit = OPTIONS.iter().zip(given).find(|((_, forms), given)| *given && !forms.contains(&args.to.as_str()));
-    let Some(((option, forms), _)) = unfit else { return Ok(()) };
+    let unfit = OPTIONS.iter().find(|(_, forms, given)| given(args) && !forms.contains(&args.to.as_str()));
+    let Some((option, forms, _)) = unfit else { return Ok(()) };
     Err(Failure::user(format!("--to {} takes no {option}", args.to))
         .hint(format!("leave it out; it is for --to {}", forms.join(", --to "))))
 }
@@ -207,10 +198,10 @@ mod tests {
 
     #[test]
     fn every_format_takes_a_file_or_is_the_table() {
-        let (_, files) = OPTIONS.iter().find(|(option, _)| *option == "FILE").unwrap();
+        let (_, files, _) = OPTIONS.iter().find(|(option, ..)| *option == "FILE").unwrap();
         let names: Vec<&str> = EXPORTS.iter().map(|export| export.name).collect();
         assert_eq!(names, *files);
-        assert!(OPTIONS.iter().flat_map(|(_, forms)| *forms).all(|form| *form == TABLE || names.contains(form)));
+        assert!(OPTIONS.iter().flat_map(|(_, forms, _)| *forms).all(|form| *form == TABLE || names.contains(form)));
     }
 
     #[test]
