@@ -1,6 +1,7 @@
 //! Arguments that several commands share.
 
-use clap::builder::RangedU64ValueParser;
+use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser, StyledStr, TypedValueParser};
+use millstream_model::{KeyError, KeyRequest};
 use std::time::Duration;
 
 /// Where a command works.
@@ -23,6 +24,28 @@ pub struct TargetArgs {
 /// A number of connections that work side by side.
 pub fn workers(max: usize) -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..=max as u64)
+}
+
+/// A choice from names, which the help explains.
+pub fn named<A: Into<StyledStr>>(all: impl IntoIterator<Item = (&'static str, A)>) -> PossibleValuesParser {
+    all.into_iter().map(|(name, about)| PossibleValue::new(name).help(about)).collect::<Vec<_>>().into()
+}
+
+/// A choice from values with their names, which the help explains.
+pub fn one_of<T: Clone + Send + Sync + 'static>(
+    all: impl IntoIterator<Item = (T, &'static str, &'static str)>,
+) -> impl TypedValueParser<Value = T> {
+    let all: Vec<_> = all.into_iter().collect();
+    named(all.iter().map(|(_, name, about)| (*name, *about))).map(move |typed| {
+        let (value, ..) = all.iter().find(|(_, name, _)| *name == typed).expect("it is a possible value");
+        value.clone()
+    })
+}
+
+/// One path of members. `None`: the text names several, or something else.
+pub fn one_path(text: &str) -> Result<Option<Vec<String>>, KeyError> {
+    let mut paths = KeyRequest::parse_paths(text)?;
+    Ok(paths.pop().filter(|path| paths.is_empty() && path.is_path()).map(|path| path.path))
 }
 
 /// A time such as `30s`, `500ms` or `5m`.

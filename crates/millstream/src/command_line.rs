@@ -3,7 +3,7 @@
 use crate::commands::Command;
 use crate::exit::Exit;
 use crate::failure::{self, Failure};
-use crate::output::Format;
+use crate::output::Output;
 use crate::secret::masked;
 use std::ffi::OsString;
 use std::io::Write;
@@ -55,7 +55,7 @@ pub struct Args {
         hide_possible_values = true,
         display_order = OUTPUT_ORDER
     )]
-    pub output: Format,
+    pub output: Output,
 
     /// What to do.
     #[command(subcommand)]

@@ -1,8 +1,8 @@
 //! `--enrich`: what a range of addresses knows becomes a member of each document.
 
+use crate::args::{one_of, one_path};
 use crate::failure::Failure;
 use crate::store_name::StoreName;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use millstream_engine::limits::ANNOTATION_BYTES_MAX;
 use millstream_engine::{Annotate, Answer, Existing, Lookup, Missing, Transform};
 use millstream_host::shell_word;
@@ -32,21 +32,12 @@ pub struct EnrichArgs {
     enrich: Vec<Wish>,
 
     /// What becomes of a document whose address is in no range, or that has no usable address
-    #[arg(long, value_name = "HOW", default_value = "keep", requires = "enrich", value_parser = one_of(&Missing::ALL))]
+    #[arg(long, value_name = "HOW", default_value = "keep", requires = "enrich", value_parser = one_of(Missing::ALL))]
     enrich_missing: Missing,
 
     /// What becomes of a document that has the member already
-    #[arg(long, value_name = "HOW", default_value = "replace", requires = "enrich", value_parser = one_of(&Existing::ALL))]
+    #[arg(long, value_name = "HOW", default_value = "replace", requires = "enrich", value_parser = one_of(Existing::ALL))]
     enrich_existing: Existing,
-}
-
-/// A choice from values with their names and meanings.
-fn one_of<T: Copy + Send + Sync + 'static>(
-    all: &'static [(T, &'static str, &'static str)],
-) -> impl TypedValueParser<Value = T> {
-    let values = all.iter().map(|(_, name, about)| PossibleValue::new(*name).help(*about));
-    PossibleValuesParser::from(values.collect::<Vec<_>>())
-        .map(|typed| all.iter().find(|(_, name, _)| *name == typed).expect("it is a possible value").0)
 }
 
 /// One enrichment as typed.
@@ -85,7 +76,7 @@ impl Wish {
         // The path of a store may hold spaces.
         let store = words.until(words.find(&["pick", "as"]), "STORE")?;
         let pick = match words.keyword("pick") {
-            Ok(()) => {
+            Ok(_) => {
                 let members = words.until(words.rfind("as"), "MEMBERS")?;
                 Some((Pick::parse(members)?, members))
             }
@@ -115,23 +106,18 @@ struct Words<'t> {
 impl<'t> Words<'t> {
     /// The next word, which is not a keyword.
     fn next(&mut self, expected: &str) -> Result<&'t str, String> {
-        match self.words.get(self.at) {
-            Some(&(_, word)) if !KEYWORDS.contains(&word) => {
-                self.at += 1;
-                Ok(word)
-            }
-            _ => Err(self.wrong(expected)),
-        }
+        self.take(expected, |word| !KEYWORDS.contains(&word))
     }
 
-    fn keyword(&mut self, keyword: &str) -> Result<(), String> {
-        match self.words.get(self.at) {
-            Some((_, word)) if *word == keyword => {
-                self.at += 1;
-                Ok(())
-            }
-            _ => Err(self.wrong(&format!("`{keyword}`"))),
-        }
+    fn keyword(&mut self, keyword: &str) -> Result<&'t str, String> {
+        self.take(&format!("`{keyword}`"), |word| word == keyword)
+    }
+
+    fn take(&mut self, expected: &str, fits: impl Fn(&str) -> bool) -> Result<&'t str, String> {
+        let word = self.words.get(self.at).map(|(_, word)| *word).filter(|word| fits(word));
+        let word = word.ok_or_else(|| self.wrong(expected))?;
+        self.at += 1;
+        Ok(word)
     }
 
     /// Place of the first of these keywords.
@@ -173,11 +159,8 @@ impl<'t> Words<'t> {
 }
 
 fn path(text: &str) -> Result<Vec<String>, String> {
-    let mut paths = KeyRequest::parse_paths(text).map_err(|error| error.to_string())?;
-    match paths.pop() {
-        Some(path) if paths.is_empty() && path.is_path() => Ok(path.path),
-        _ => Err(format!("{text:?} is not one path, such as client.ip")),
-    }
+    let path = one_path(text).map_err(|error| error.to_string())?;
+    path.ok_or_else(|| format!("{text:?} is not one path, such as client.ip"))
 }
 
 impl EnrichArgs {

@@ -7,6 +7,7 @@ use millstream_model::Refusal;
 use millstream_pg::{ErrorKind, Explained};
 use std::error::Error;
 use std::io::Write;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether failures are printed as JSON. It is global, because a panic hook gets no arguments of ours.
@@ -25,20 +26,13 @@ pub fn print_as_json() {
 /// Why a command ended early: a sentence, its causes, the place and a hint.
 #[derive(Debug)]
 pub struct Failure {
-    end: End,
+    /// How the process ends. `None`: nothing is printed, because the reader of our output has closed it.
+    exit: Option<Exit>,
     message: String,
     causes: Vec<String>,
     place: Option<String>,
     hint: Option<String>,
     load_id: Option<i64>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    /// The failure is printed, and the process ends with this code.
-    Shown(Exit),
-    /// Nothing is printed, because the reader of our output has closed it.
-    ClosedPipe,
 }
 
 impl Failure {
@@ -53,6 +47,12 @@ impl Failure {
         let mut failure = Self::new(Exit::Bug, message);
         failure.hint = Some(bug_hint());
         failure
+    }
+
+    /// Makes the failure of what was tried with a file.
+    pub fn cannot<E: Error + 'static>(verb: &str, path: &Path) -> impl Fn(E) -> Self {
+        let message = format!("cannot {verb} {}", path.display());
+        move |error| Self::user(&message).because(&error)
     }
 
     /// A failure from an error: its message, then its chain of sources.
@@ -70,7 +70,7 @@ impl Failure {
         failure.hint = error.hint();
         failure.load_id = error.load_id();
         if error.kind() == ErrorKind::Bug {
-            failure.end = End::Shown(Exit::Bug);
+            failure.exit = Some(Exit::Bug);
             failure.hint = Some(bug_hint());
         }
         failure
@@ -114,20 +114,17 @@ impl Failure {
 
     /// How the process ends.
     pub fn exit(&self) -> Exit {
-        match self.end {
-            End::Shown(exit) => exit,
-            End::ClosedPipe => Exit::Done,
-        }
+        self.exit.unwrap_or(Exit::Done)
     }
 
     /// Whether the reader of our output has closed it. A command that knows its exit code then ends with it.
     pub fn is_closed_pipe(&self) -> bool {
-        self.end == End::ClosedPipe
+        self.exit.is_none()
     }
 
     /// Prints the failure on stderr.
     pub fn print(&self) {
-        if self.end == End::ClosedPipe {
+        if self.is_closed_pipe() {
             return;
         }
         // If stderr is closed, nobody can read the message.
@@ -137,14 +134,11 @@ impl Failure {
 
     /// Prints the failure as JSON. Unknown fields are null.
     fn json(&self) -> serde_json::Value {
-        fn shown(text: Option<&String>) -> Option<std::borrow::Cow<'_, str>> {
-            text.map(|text| masked(text))
-        }
         serde_json::json!({
             "error": masked(&self.message),
             "causes": self.causes.iter().map(|cause| masked(cause)).collect::<Vec<_>>(),
-            "where": shown(self.place.as_ref()),
-            "hint": shown(self.hint.as_ref()),
+            "where": self.place.as_deref().map(masked),
+            "hint": self.hint.as_deref().map(masked),
             "code": self.exit().code(),
             "load_id": self.load_id,
         })
@@ -152,7 +146,7 @@ impl Failure {
 
     fn new(exit: Exit, message: impl Into<String>) -> Self {
         let (causes, place, hint, load_id) = (Vec::new(), None, None, None);
-        Self { end: End::Shown(exit), message: message.into(), causes, place, hint, load_id }
+        Self { exit: Some(exit), message: message.into(), causes, place, hint, load_id }
     }
 }
 
@@ -197,9 +191,9 @@ impl From<millstream_engine::Error> for Failure {
     fn from(error: millstream_engine::Error) -> Self {
         let mut failure = Self::explained(&error);
         match error {
-            millstream_engine::Error::Stopped(StopReason::Terminated) => failure.end = End::Shown(Exit::Terminated),
-            millstream_engine::Error::Stopped(StopReason::HungUp) => failure.end = End::Shown(Exit::HungUp),
-            millstream_engine::Error::Stopped(_) => failure.end = End::Shown(Exit::Interrupted),
+            millstream_engine::Error::Stopped(StopReason::Terminated) => failure.exit = Some(Exit::Terminated),
+            millstream_engine::Error::Stopped(StopReason::HungUp) => failure.exit = Some(Exit::HungUp),
+            millstream_engine::Error::Stopped(_) => failure.exit = Some(Exit::Interrupted),
             _ => {}
         }
         failure
@@ -223,7 +217,7 @@ impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         let mut failure = Self::user("cannot write to stdout").because(&error);
         if error.kind() == std::io::ErrorKind::BrokenPipe {
-            failure.end = End::ClosedPipe;
+            failure.exit = None;
         }
         failure
     }

@@ -1,12 +1,16 @@
-//! Work that the first signal interrupts, and that says why if it stands still.
+//! Work that the first signal interrupts or asks to stop.
 
 use crate::exit::Exit;
+use crate::failure::Failure;
 use crate::output::note;
+use crate::progress::{Counts, Printer, Progress, ProgressChoice};
 use crate::signal::Signals;
 use millstream_engine::limits::{STANDSTILL_AFTER, STOP_WAIT};
 use millstream_pg::standstill::{Patience, attend};
 use millstream_pg::{ConnInfo, Standstill};
 use std::pin::pin;
+use std::sync::{Arc, OnceLock};
+use tokio::task::{JoinHandle, spawn_blocking};
 
 /// Does `work` with sessions of `db`, and says why if it stands still. The first signal cancels their statements; what
 /// is not committed is rolled back. Returns the exit then.
@@ -23,6 +27,56 @@ pub async fn interruptible<T>(signals: &Signals, db: &ConnInfo, work: impl Futur
             Err(exit)
         }
         done = &mut work => Ok(done),
+    }
+}
+
+/// Work that is being watched: its progress is shown, and the first signal asks it to stop.
+pub struct Watched {
+    progress: Progress,
+    stopped: Arc<OnceLock<Exit>>,
+    watch: JoinHandle<()>,
+}
+
+impl Watched {
+    /// Starts watching. `stop` asks the work to stop.
+    pub fn start(
+        choice: ProgressChoice,
+        counts: Arc<impl Counts>,
+        signals: &Signals,
+        stop: impl FnOnce() + Send + 'static,
+    ) -> Self {
+        let stopped = Arc::new(OnceLock::new());
+        let (signals, asked) = (signals.clone(), Arc::clone(&stopped));
+        let watch = tokio::spawn(async move {
+            let _ = asked.set(signals.stop_asked().await);
+            stop();
+            note("stopping; a second signal stops at once");
+        });
+        Self { progress: Progress::start(choice, counts), stopped, watch }
+    }
+
+    /// Prints lines beside the progress.
+    pub fn printer(&self) -> Printer {
+        self.progress.printer()
+    }
+
+    /// Does the work on a thread that may block. Returns its result, and the exit that a signal has asked for.
+    pub async fn run<T: Send + 'static>(
+        self,
+        what: &str,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<(T, Option<Exit>), Failure> {
+        let done = spawn_blocking(work).await;
+        let stopped = self.finish();
+        let done = done.map_err(|error| Failure::bug(format!("{what} did not end")).because(&error))?;
+        Ok((done, stopped))
+    }
+
+    /// Ends watching. Returns the exit that a signal has asked for.
+    pub fn finish(self) -> Option<Exit> {
+        self.watch.abort();
+        self.progress.finish();
+        self.stopped.get().copied()
     }
 }
 

@@ -37,7 +37,6 @@ use clap::Parser;
 use command_line::Args;
 use exit::Exit;
 use failure::Failure;
-use output::Output;
 
 fn main() -> std::process::ExitCode {
     failure::report_panics();
@@ -66,7 +65,7 @@ fn run(args: Args) -> Result<Exit, Failure> {
         .map_err(|error| Failure::user("cannot start the worker threads").because(&error))?;
     let exit = runtime.block_on(async {
         let signals = signal::Signals::watch()?;
-        Box::pin(commands::run(args.command, Output { format: args.output }, signals)).await
+        Box::pin(commands::run(args.command, args.output, signals)).await
     });
     runtime.shutdown_background();
     exit

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::secret::masked;
-use crate::table::Table;
+use crate::table::{Column, Table};
 use millstream_host::write_whole;
 use serde::Serialize;
 use std::io::{BufWriter, IsTerminal, Write};
@@ -12,26 +12,19 @@ use std::path::Path;
 /// Columns of a terminal that does not report its width.
 const COLUMNS_DEFAULT: usize = 80;
 
-/// The form of the data on stdout.
+/// Stdout, in the form that the user asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Format {
+pub enum Output {
     /// For people.
     Text,
     /// For programs.
     Json,
 }
 
-/// Stdout, in the form that the user asked for.
-#[derive(Debug, Clone, Copy)]
-pub struct Output {
-    /// The form of the data.
-    pub format: Format,
-}
-
 impl Output {
     /// Whether a program reads the data.
     pub fn is_json(self) -> bool {
-        self.format == Format::Json
+        self == Self::Json
     }
 
     /// Prints a line of text.
@@ -42,6 +35,13 @@ impl Output {
         Ok(stdout.flush()?)
     }
 
+    /// Prints a text as it is.
+    pub fn text(self, text: &str) -> Result<(), Failure> {
+        let mut stdout = std::io::stdout().lock();
+        stdout.write_all(text.as_bytes())?;
+        Ok(stdout.flush()?)
+    }
+
     /// Begins a list that is printed item by item.
     pub fn list(self) -> List {
         List { output: self, begun: false }
@@ -49,10 +49,8 @@ impl Output {
 
     /// Prints a table, as wide as the terminal if stdout is one.
     pub fn table(self, table: &Table) -> Result<(), Failure> {
-        let mut stdout = std::io::stdout().lock();
-        let columns = stdout.is_terminal().then(|| columns(&stdout));
-        stdout.write_all(table.text(columns).as_bytes())?;
-        Ok(stdout.flush()?)
+        let stdout = std::io::stdout();
+        self.text(&table.text(stdout.is_terminal().then(|| columns(&stdout))))
     }
 
     /// Prints a value as indented JSON.
@@ -60,6 +58,23 @@ impl Output {
         let text = serde_json::to_string_pretty(value)
             .map_err(|error| Failure::bug("cannot write the answer as JSON").because(&error))?;
         self.line(&text)
+    }
+
+    /// Prints a value as JSON, or as a text for people.
+    pub fn print(self, value: &impl Serialize, text: &str) -> Result<(), Failure> {
+        if self.is_json() { self.json(value) } else { self.line(text) }
+    }
+
+    /// Prints a list as JSON or as a table. For people, `none` says on stderr that there is nothing.
+    pub fn rows<T: Serialize>(self, rows: &[T], columns: &[Column<T>], none: &str) -> Result<(), Failure> {
+        if self.is_json() {
+            return self.json(&rows);
+        }
+        if rows.is_empty() {
+            note(none);
+            return Ok(());
+        }
+        self.table(&Table::of(rows, columns))
     }
 }
 
@@ -107,8 +122,7 @@ pub fn columns(terminal: impl AsFd) -> usize {
 /// # Errors
 /// The file cannot be written.
 pub fn write_page(path: &Path, page: &str) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::user(format!("cannot write {}", path.display())).because(&error);
-    write_whole(path, page).map_err(failed)?;
+    write_whole(path, page).map_err(Failure::cannot("write", path))?;
     note(&format!("report: {}", path.display()));
     Ok(())
 }

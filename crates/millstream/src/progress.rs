@@ -40,8 +40,19 @@ impl Counts for Tally {
         Tally::input(self)
     }
 
+    /// Documents, rate, bytes, rejects.
     fn state(&self, elapsed: Duration) -> String {
-        state(self, elapsed)
+        let documents = self.documents();
+        let mut text = format!(
+            "{} documents, {}/s, {}",
+            quantity::count(documents),
+            quantity::rate(quantity::per_second(documents, elapsed.as_secs_f64())),
+            quantity::bytes(self.bytes())
+        );
+        if self.rejects() > 0 {
+            text.push_str(&format!(", {} rejected", quantity::count(self.rejects())));
+        }
+        text
     }
 }
 
@@ -66,11 +77,6 @@ impl Progress {
                 Self { bar: None, task: Some(tokio::spawn(print_lines(counts))) }
             }
         }
-    }
-
-    /// An observer that prints events beside the progress.
-    pub fn observer(&self) -> Arc<dyn Observer> {
-        Arc::new(self.printer())
     }
 
     /// Prints lines beside the progress.
@@ -135,27 +141,9 @@ async fn print_lines(counts: Arc<impl Counts>) {
     loop {
         tokio::time::sleep(PLAIN_EVERY).await;
         let (read, total) = counts.input();
-        #[expect(clippy::cast_precision_loss, reason = "a percentage needs no 53 bits")]
         let share = total.map_or(String::new(), |t| format!("{:.0} % ", 100.0 * read as f64 / t as f64));
         note(&format!("progress: {share}{}", counts.state(begun.elapsed())));
     }
-}
-
-/// Documents, rate, bytes, rejects.
-fn state(tally: &Tally, elapsed: Duration) -> String {
-    let documents = tally.documents();
-    #[expect(clippy::cast_precision_loss, reason = "a rate needs no 53 bits")]
-    let rate = documents as f64 / elapsed.as_secs_f64().max(0.001);
-    let mut text = format!(
-        "{} documents, {}/s, {}",
-        quantity::count(documents),
-        quantity::rate(rate),
-        quantity::bytes(tally.bytes())
-    );
-    if tally.rejects() > 0 {
-        text.push_str(&format!(", {} rejected", quantity::count(tally.rejects())));
-    }
-    text
 }
 
 /// Prints lines beside the progress.
@@ -181,44 +169,40 @@ impl Printer {
 
 impl Observer for Printer {
     fn event(&self, event: Event) {
-        for line in lines(event) {
-            self.line(&line);
+        if let Some(text) = text(event) {
+            self.line(&text);
         }
     }
 }
 
 /// An event in words.
-fn lines(event: Event) -> Vec<String> {
-    match event {
-        Event::Key(columns) => columns.into_iter().map(|column| format!("key: {column}")).collect(),
-        Event::Version(text) => vec![format!("version: {text}")],
-        Event::Created(ddl) => {
-            vec![format!("created: {}", ddl.split_whitespace().collect::<Vec<_>>().join(" "))]
-        }
-        Event::Warning(text) => vec![format!("warning: {text}")],
-        Event::WalFree => vec!["no WAL is written for documents: wal_level is minimal".to_owned()],
+fn text(event: Event) -> Option<String> {
+    Some(match event {
+        Event::Key(columns) => columns.iter().map(|column| format!("key: {column}")).collect::<Vec<_>>().join("\n"),
+        Event::Version(text) => format!("version: {text}"),
+        Event::Created(ddl) => format!("created: {}", ddl.split_whitespace().collect::<Vec<_>>().join(" ")),
+        Event::Warning(text) => format!("warning: {text}"),
+        Event::WalFree => "no WAL is written for documents: wal_level is minimal".to_owned(),
         Event::Resumed { load_id, documents } => {
-            vec![format!("resuming load {load_id} after {}", quantity::things(documents, "document"))]
+            format!("resuming load {load_id} after {}", quantity::things(documents, "document"))
         }
         Event::Started { load_id, lanes } => {
-            vec![format!("load {load_id} with {}", quantity::things(u64::from(lanes), "lane"))]
+            format!("load {load_id} with {}", quantity::things(u64::from(lanes), "lane"))
         }
         Event::Lost { lane, batches } => {
-            vec![format!("the server crashed and lost batches of lane {lane}, which are written again: {batches}")]
+            format!("the server crashed and lost batches of lane {lane}, which are written again: {batches}")
         }
-        Event::Standstill { seconds, reason } => {
-            vec![format!("waits: nothing was committed for {seconds} s: {reason}")]
-        }
+        Event::Standstill { seconds, reason } => format!("waits: nothing was committed for {seconds} s: {reason}"),
         // A server that is gone for minutes causes a hundred retries.
-        Event::Retry { attempt, .. } | Event::Again { attempt, .. } if !attempt.is_power_of_two() => Vec::new(),
+        Event::Retry { attempt, .. } | Event::Again { attempt, .. } if !attempt.is_power_of_two() => return None,
         Event::Again { after, error, .. } => {
-            vec![format!("the load broke off and resumes in {:.1} s: {error}", after.as_secs_f64())]
+            format!("the load broke off and resumes in {:.1} s: {error}", after.as_secs_f64())
         }
         Event::Retry { lane, attempt, after, error } => {
-            vec![format!("retry {attempt} of lane {lane} in {:.1} s: {error}", after.as_secs_f64())]
+            format!("retry {attempt} of lane {lane} in {:.1} s: {error}", after.as_secs_f64())
         }
-        _ => Vec::new(),
-    }
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -295,7 +279,7 @@ mod tests {
     #[test]
     fn many_retries_print_few_lines() {
         let retry = |attempt| Event::Retry { lane: 0, attempt, after: Duration::ZERO, error: "gone".to_owned() };
-        let lines: Vec<String> = (1..=100).flat_map(|attempt| lines(retry(attempt))).collect();
+        let lines: Vec<String> = (1..=100).filter_map(|attempt| text(retry(attempt))).collect();
         assert_eq!(lines.len(), 7, "{lines:?}");
         assert_eq!(lines[0], "retry 1 of lane 0 in 0.0 s: gone");
     }
@@ -303,6 +287,6 @@ mod tests {
     #[test]
     fn the_state_names_rejects_only_when_there_are_some() {
         let tally = Tally::default();
-        assert_eq!(state(&tally, Duration::from_secs(1)), "0 documents, 0/s, 0 B");
+        assert_eq!(tally.state(Duration::from_secs(1)), "0 documents, 0/s, 0 B");
     }
 }

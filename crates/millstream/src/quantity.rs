@@ -15,12 +15,7 @@ impl std::str::FromStr for Age {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
-        let unit = &text[digits.len()..];
-        AGE_UNITS
-            .iter()
-            .find(|(name, _)| *name == unit)
-            .and_then(|(_, seconds)| digits.parse::<u64>().ok()?.checked_mul(*seconds))
+        scaled(text, |unit| AGE_UNITS.iter().find(|(name, _)| *name == unit))
             .filter(|seconds| *seconds <= AGE_SECONDS_MAX)
             .map(|seconds| Self { seconds })
             .ok_or_else(|| "expected a number and a unit: 90m, 12h, 30d or 8w".to_owned())
@@ -28,7 +23,7 @@ impl std::str::FromStr for Age {
 }
 
 /// Units of a size with their bytes; a bare number is bytes.
-const SIZE_UNITS: &[(&str, usize)] = &[
+const SIZE_UNITS: &[(&str, u64)] = &[
     ("", 1),
     ("B", 1),
     ("KiB", 1 << 10),
@@ -38,6 +33,13 @@ const SIZE_UNITS: &[(&str, usize)] = &[
     ("MB", 1_000_000),
     ("GB", 1_000_000_000),
 ];
+
+/// A whole number times its unit, if `unit` knows that.
+fn scaled(text: &str, unit: impl Fn(&str) -> Option<&'static (&'static str, u64)>) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let (_, scale) = unit(&text[digits.len()..])?;
+    digits.parse::<u64>().ok()?.checked_mul(*scale)
+}
 
 /// A number of bytes as typed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,15 +52,22 @@ impl std::str::FromStr for Size {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
-        let unit = text[digits.len()..].trim_start();
-        SIZE_UNITS
-            .iter()
-            .find(|(name, _)| name.eq_ignore_ascii_case(unit))
-            .and_then(|(_, bytes)| digits.parse::<usize>().ok()?.checked_mul(*bytes))
-            .map(|bytes| Self { bytes })
+        scaled(text, |unit| SIZE_UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit.trim_start())))
+            .and_then(|bytes| Some(Self { bytes: bytes.try_into().ok()? }))
             .ok_or_else(|| "expected a number and a unit: 512KiB, 64MiB or 1GiB".to_owned())
     }
+}
+
+/// How many there were each second.
+pub fn per_second(count: u64, seconds: f64) -> f64 {
+    count as f64 / seconds.max(0.001)
+}
+
+/// How many bytes there were each second.
+pub fn byte_rate(count: u64, seconds: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
+    let rate = per_second(count, seconds) as u64;
+    bytes(rate)
 }
 
 /// A number per second, without unit: `142,857`, small ones with a decimal.

@@ -47,15 +47,21 @@ pub fn stages(stages: &[StageCounts]) -> impl Iterator<Item = String> {
     stages.iter().flat_map(move |counts| std::iter::once(stage(counts)).chain(nothing(counts)))
 }
 
+/// Counts with their names and meanings, a line for each that is not zero or is always shown.
+pub fn counts<'a>(
+    counts: impl IntoIterator<Item = (&'a str, u64, &'a str)>,
+    always: &[&str],
+) -> impl Iterator<Item = String> {
+    let shown = counts.into_iter().filter(move |(name, count, _)| *count > 0 || always.contains(name));
+    shown.map(|(name, count, meaning)| format!("  {name:<10} {:>15}  {meaning}", quantity::count(count)))
+}
+
 /// The receipt, without counts that are zero.
 pub fn text(receipt: &Receipt) -> String {
     let state = if receipt.finished { "" } else { " (unfinished)" };
     let mut lines = vec![format!("receipt of load {} into {}{state}", receipt.load_id, receipt.collection)];
-    for (name, value) in COUNTERS.iter().zip(receipt.counters.to_array()) {
-        if *name != "bytes_read" && (value > 0 || *name == "read") {
-            lines.push(format!("  {:<10} {:>15}  {}", name, quantity::count(value), meaning(name)));
-        }
-    }
+    let counters = COUNTERS.iter().zip(receipt.counters.to_array()).filter(|(name, _)| **name != "bytes_read");
+    lines.extend(counts(counters.map(|(name, value)| (*name, value, meaning(name))), &["read"]));
     lines.extend(stages(&receipt.stages).map(|line| format!("  {line}")));
     if let Some(before) = receipt.resumed_from {
         lines.push(format!("  resumed after {} of earlier runs", quantity::things(before, "document")));

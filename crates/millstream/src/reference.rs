@@ -1,6 +1,7 @@
 //! `docs/reference.md`, generated from the definitions of the command line.
 
 use crate::command_line::Args;
+use crate::table::wrap;
 use clap::builder::StyledStr;
 use clap::{Arg, ArgAction, Command, CommandFactory};
 use std::fmt::Write;
@@ -42,7 +43,7 @@ fn page() -> String {
     root.get_arguments().for_each(|arg| option(&mut page, arg));
     page.push_str("\n## Options for the database\n\n");
     page.push_str("Commands that use a database have these options.\n\n");
-    page.push_str(&target(&commands));
+    page.push_str(&targets(&commands));
     for command in &commands {
         section(&mut page, command);
     }
@@ -90,7 +91,7 @@ fn section(page: &mut String, command: &Command) {
     let own = |arg: &&Arg| !SHARED.contains(&arg.get_id().as_str()) && arg.get_help_heading() != Some(TARGET);
     command.get_positionals().for_each(|arg| option(page, arg));
     command.get_arguments().filter(|arg| !arg.is_positional()).filter(own).for_each(|arg| option(page, arg));
-    if has_target(command) {
+    if !target(command).is_empty() {
         page.push_str("- [`--db`, `--schema`](#options-for-the-database)\n");
     }
     page.push_str("- [`--output`, `--help`](#options-of-every-command)\n");
@@ -103,19 +104,17 @@ fn section(page: &mut String, command: &Command) {
     }
 }
 
-fn has_target(command: &Command) -> bool {
-    command.get_arguments().any(|arg| arg.get_help_heading() == Some(TARGET))
+/// The options of a command under the heading of the target.
+fn target(command: &Command) -> String {
+    let mut shown = String::new();
+    let args = command.get_arguments().filter(|arg| arg.get_help_heading() == Some(TARGET));
+    args.for_each(|arg| option(&mut shown, arg));
+    shown
 }
 
-/// The options under the heading of the target, which all commands that have them must share.
-fn target(commands: &[&Command]) -> String {
-    let shown = |command: &&Command| {
-        let mut shown = String::new();
-        let args = command.get_arguments().filter(|arg| arg.get_help_heading() == Some(TARGET));
-        args.for_each(|arg| option(&mut shown, arg));
-        shown
-    };
-    let mut all: Vec<String> = commands.iter().filter(|command| has_target(command)).map(shown).collect();
+/// The same for all commands that have such options: they must share them.
+fn targets(commands: &[&Command]) -> String {
+    let mut all: Vec<String> = commands.iter().map(|command| target(command)).filter(|one| !one.is_empty()).collect();
     all.dedup();
     assert_eq!(all.len(), 1, "commands differ in their options for the database: {all:?}");
     all.remove(0)
@@ -246,18 +245,10 @@ fn paragraphs(page: &mut String, indent: &str, text: &str) {
 
 /// Adds a paragraph in lines of at most [`WIDTH`] characters.
 fn fill(page: &mut String, indent: &str, text: &str) {
-    let mut line = indent.to_owned();
-    for word in text.split_whitespace() {
-        if line.len() > indent.len() && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            let _ = writeln!(page, "{line}");
-            indent.clone_into(&mut line);
-        }
-        if line.len() > indent.len() {
-            line.push(' ');
-        }
-        line.push_str(word);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    for line in wrap(&words.join(" "), WIDTH - indent.len()) {
+        let _ = writeln!(page, "{indent}{line}");
     }
-    let _ = writeln!(page, "{line}");
 }
 
 /// Outside code, escapes what Markdown would not show as it is, and shows options as code.

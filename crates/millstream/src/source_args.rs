@@ -1,9 +1,10 @@
 //! Which sources a command reads, and how they are written.
 
+use crate::args::{named, one_of, one_path};
 use crate::failure::Failure;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use millstream_engine::LoadRequest;
 use millstream_engine::source::{AUTO, Dialect, ENCODINGS, Encoding, Quote, SOURCES, spelling};
-use millstream_model::KeyRequest;
 use std::path::{Path, PathBuf};
 
 /// How the sources are written.
@@ -24,7 +25,7 @@ pub struct SourceArgs {
     /// Offsets, for example those of rejects, count bytes of the text in UTF-8. A document with malformed text
     /// becomes a reject.
     #[arg(long, value_name = "ENCODING", default_value = ENCODINGS[0].name, value_parser = encodings())]
-    encoding: String,
+    encoding: &'static Encoding,
 
     /// Skip this many lines at the beginning of every file
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -78,7 +79,7 @@ impl SourceArgs {
             null: self.null.clone(),
             header: (!self.header.is_empty()).then(|| self.header.clone()),
             skip_lines: self.skip_lines,
-            encoding: Encoding::by_name(&self.encoding),
+            encoding: Some(self.encoding),
             trim: self.trim,
             infer_types: self.types == Types::Infer,
             root: self.root.as_ref().map(|root| root.0.clone()).unwrap_or_default(),
@@ -141,22 +142,17 @@ fn refuse_odd_names(pattern: &str) -> Result<(), Failure> {
     }
 }
 
-fn formats() -> clap::builder::PossibleValuesParser {
-    let auto = clap::builder::PossibleValue::new(AUTO).help("look at the content");
-    let named = SOURCES.iter().map(|f| clap::builder::PossibleValue::new(f.name).help(f.about));
-    std::iter::once(auto).chain(named).collect::<Vec<_>>().into()
+fn formats() -> PossibleValuesParser {
+    named(std::iter::once((AUTO, "look at the content")).chain(SOURCES.iter().map(|f| (f.name, f.about))))
 }
 
-fn encodings() -> clap::builder::PossibleValuesParser {
-    ENCODINGS.iter().map(|e| clap::builder::PossibleValue::new(e.name).help(e.about)).collect::<Vec<_>>().into()
+fn encodings() -> impl TypedValueParser<Value = &'static Encoding> {
+    one_of(ENCODINGS.iter().map(|encoding| (encoding, encoding.name, encoding.about)))
 }
 
 fn root(text: &str) -> Result<Root, String> {
-    let mut paths = KeyRequest::parse_paths(text).map_err(|error| error.to_string())?;
-    match paths.pop() {
-        Some(path) if paths.is_empty() && path.is_path() => Ok(Root(path.path)),
-        _ => Err("it takes one path, such as data.items".into()),
-    }
+    let path = one_path(text).map_err(|error| error.to_string())?;
+    path.map(Root).ok_or_else(|| "it takes one path, such as data.items".into())
 }
 
 /// A character between fields as typed.

@@ -19,6 +19,9 @@ pub enum Align {
     Wrap,
 }
 
+/// A column of a table of items: its heading, and the cell of an item.
+pub type Column<T> = (&'static str, Align, fn(&T) -> String);
+
 /// A heading and rows of the same length.
 #[derive(Debug)]
 pub struct Table {
@@ -30,6 +33,15 @@ impl Table {
     /// A table without rows.
     pub fn new(columns: &[(&'static str, Align)]) -> Self {
         Self { columns: columns.to_vec(), rows: Vec::new() }
+    }
+
+    /// A table with a row for each item.
+    pub fn of<T>(items: &[T], columns: &[Column<T>]) -> Self {
+        let mut table = Self::new(&columns.iter().map(|(name, align, _)| (*name, *align)).collect::<Vec<_>>());
+        for item in items {
+            table.row(columns.iter().map(|(.., cell)| cell(item)));
+        }
+        table
     }
 
     /// Adds a row with a cell for each column. Control characters are shown as escapes, so that no name or document can
@@ -66,22 +78,12 @@ impl Table {
         for row in std::iter::once(&heading).chain(&self.rows) {
             let wrapped = wrap(row.last().map_or("", |cell| cell), *widths.last().unwrap_or(&0));
             let is_wrapped = matches!(self.columns.last(), Some((_, Align::Wrap)));
-            let mut line = String::new();
-            for (n, ((cell, (_, align)), w)) in row.iter().zip(&self.columns).zip(&widths).enumerate() {
-                if n > 0 {
-                    line.push_str(GAP);
-                }
-                let cell = match align {
-                    Align::Wrap => wrapped.first().map_or("", |part| part),
-                    Align::Left | Align::Right => cell,
-                };
-                let pad = " ".repeat(w.saturating_sub(width(cell)));
-                match align {
-                    Align::Right => line.extend([pad.as_str(), cell]),
-                    Align::Left | Align::Wrap => line.extend([cell, pad.as_str()]),
-                }
-            }
-            text.push_str(line.trim_end());
+            let cells = row.iter().zip(&self.columns).zip(&widths).map(|((cell, (_, align)), &w)| match align {
+                Align::Left => format!("{cell:<w$}"),
+                Align::Right => format!("{cell:>w$}"),
+                Align::Wrap => wrapped.first().cloned().unwrap_or_default(),
+            });
+            text.push_str(cells.collect::<Vec<_>>().join(GAP).trim_end());
             text.push('\n');
             let indent = widths[..widths.len() - 1].iter().map(|w| w + GAP.len()).sum();
             for part in wrapped.iter().skip(1).filter(|_| is_wrapped) {

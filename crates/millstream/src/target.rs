@@ -38,11 +38,15 @@ pub async fn resolve(args: &TargetArgs, purpose: Purpose) -> Result<ConnInfo, Fa
         Some((text, said_by)) => parse(text, &environment).map_err(|failure| failure.at(said_by))?,
         None => local(&millstream_local::start(&LocalOptions::default(), &mut |line| note(line)).await?)?,
     };
+    announce(&conninfo);
+    Ok(conninfo)
+}
+
+fn announce(conninfo: &ConnInfo) {
     for warning in conninfo.warnings() {
         note(&format!("warning: {warning}"));
     }
     note(&format!("target: {}", conninfo.describe()));
-    Ok(conninfo)
 }
 
 /// Reads a connection string that an option of its own names, and prints the target on stderr.
@@ -51,10 +55,7 @@ pub async fn resolve(args: &TargetArgs, purpose: Purpose) -> Result<ConnInfo, Fa
 /// It cannot be read.
 pub fn named_by(text: &str, option: &'static str) -> Result<ConnInfo, Failure> {
     let conninfo = parse(text, &Environment::from_process()).map_err(|failure| failure.at(option))?;
-    for warning in conninfo.warnings() {
-        note(&format!("warning: {warning}"));
-    }
-    note(&format!("target: {}", conninfo.describe()));
+    announce(&conninfo);
     Ok(conninfo)
 }
 
@@ -152,9 +153,17 @@ impl Database {
             note("target: the local server, which does not exist yet");
             return Ok(None);
         }
-        let database = Self::connect(args, &resolve(args, Purpose::Work).await?).await?;
+        let database = Self::reach(args).await?;
         let exists = database.schema.exists(&database.connection.client).await?;
         Ok(exists.then_some(database))
+    }
+
+    /// Finds the target, prints it and connects to it. The local server is made if it does not exist.
+    ///
+    /// # Errors
+    /// As `resolve` and `connect`.
+    pub async fn reach(args: &TargetArgs) -> Result<Self, Failure> {
+        Self::connect(args, &resolve(args, Purpose::Work).await?).await
     }
 
     /// As `open`, with the collection of a name.

@@ -8,6 +8,13 @@ use crate::output::{Output, note};
 use crate::quantity::age;
 use millstream_change::{Changes, Entry, Journal, Lasting, LastingFile, LastingLine, State, Undone, find};
 
+/// The change that a command of a room confirms.
+#[derive(Debug, clap::Args)]
+pub struct NumberArg {
+    /// Number of the change; without it, the newest that waits
+    pub number: Option<u32>,
+}
+
 /// Keep a change, also after a restart where possible
 ///
 /// Without NUMBER, the newest one that waits.

@@ -3,7 +3,7 @@
 mod commands;
 mod watchdog;
 
-pub use commands::{ConfirmArgs, UndoArgs, changes, confirm, confirm_change, undo, undo_change};
+pub use commands::{ConfirmArgs, NumberArg, UndoArgs, changes, confirm, confirm_change, undo, undo_change};
 pub use watchdog::{UndoInTimeArgs, undo_in_time, watched};
 
 use crate::args::TargetArgs;

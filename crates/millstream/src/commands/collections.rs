@@ -3,9 +3,9 @@
 use crate::args::TargetArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Output, note};
+use crate::output::Output;
 use crate::quantity;
-use crate::table::{Align, Table};
+use crate::table::{Align, Column};
 use crate::target::Database;
 use millstream_store::Check;
 use millstream_store::collections::{self, CollectionSummary};
@@ -30,61 +30,37 @@ pub struct CollectionsArgs {
     target: TargetArgs,
 }
 
-/// Place of the column `waiting`, which is shown if documents wait.
-const WAITING_PLACE: usize = 3;
-
 /// Runs the command.
 pub async fn run(args: &CollectionsArgs, output: Output) -> Result<Exit, Failure> {
     let found = match Database::open(&args.target).await? {
         Some(database) => collections::list(&database.connection.client, &database.schema).await?,
         None => Vec::new(),
     };
-    if output.is_json() {
-        output.json(&found)?;
-    } else if found.is_empty() {
-        note("no collections yet");
-    } else {
-        output.table(&table(&found))?;
-    }
+    output.rows(&found, &columns(&found), "no collections yet")?;
     Ok(Exit::Done)
 }
 
-fn table(found: &[CollectionSummary]) -> Table {
+/// The columns that say something about one of these collections.
+fn columns(found: &[CollectionSummary]) -> Vec<Column<CollectionSummary>> {
     let checks = found.iter().any(|c| !c.checks.is_empty());
     let waits = found.iter().any(|c| c.segments > 0);
-    let mut columns = vec![
-        ("name", Align::Left),
-        ("rows", Align::Right),
-        ("size", Align::Right),
-        ("logged", Align::Left),
-        ("loads", Align::Right),
-        ("last load (utc)", Align::Left),
-        ("key", if checks { Align::Left } else { Align::Wrap }),
+    let mut columns: Vec<Column<CollectionSummary>> = vec![
+        ("name", Align::Left, |c| c.name.to_string()),
+        ("rows", Align::Right, |c| c.rows_estimate.map_or("?".into(), |n| format!("~{}", quantity::count(n)))),
+        ("size", Align::Right, |c| c.bytes.map_or("no table".into(), quantity::bytes)),
+        ("waiting", Align::Right, waiting),
+        ("logged", Align::Left, |c| c.unlogged.map_or("", |unlogged| if unlogged { "no" } else { "yes" }).into()),
+        ("loads", Align::Right, |c| quantity::count(c.loads)),
+        ("last load (utc)", Align::Left, |c| c.last_load_at.as_deref().map(quantity::minute).unwrap_or_default()),
+        ("key", if checks { Align::Left } else { Align::Wrap }, |c| joined(&c.key, |column| column.name.clone())),
+        ("checks", Align::Wrap, |c| joined(&c.checks, listed)),
     ];
-    columns.extend(checks.then_some(("checks", Align::Wrap)));
-    if waits {
-        columns.insert(WAITING_PLACE, ("waiting", Align::Right));
-    }
-    let mut table = Table::new(&columns);
-    for c in found {
-        let key: Vec<&str> = c.key.iter().map(|column| column.name.as_str()).collect();
-        let listed: Vec<String> = c.checks.iter().map(listed).collect();
-        let mut cells = vec![
-            c.name.to_string(),
-            c.rows_estimate.map_or_else(|| "?".to_owned(), |n| format!("~{}", quantity::count(n))),
-            c.bytes.map_or_else(|| "no table".to_owned(), quantity::bytes),
-            c.unlogged.map_or("", |unlogged| if unlogged { "no" } else { "yes" }).to_owned(),
-            quantity::count(c.loads),
-            c.last_load_at.as_deref().map(quantity::minute).unwrap_or_default(),
-            key.join(", "),
-        ];
-        if waits {
-            cells.insert(WAITING_PLACE, waiting(c));
-        }
-        cells.extend(checks.then(|| listed.join(", ")));
-        table.row(cells);
-    }
-    table
+    columns.retain(|(name, ..)| (waits || *name != "waiting") && (checks || *name != "checks"));
+    columns
+}
+
+fn joined<T>(items: &[T], text: fn(&T) -> String) -> String {
+    items.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
 fn listed(check: &Check) -> String {

@@ -54,11 +54,7 @@ pub async fn run(args: &CompactArgs, output: Output, signals: Signals) -> Result
     for warning in &done.warnings {
         note(&format!("warning: {warning}"));
     }
-    if output.is_json() {
-        output.json(&done)?;
-    } else {
-        output.line(&text(&collection.name, &done))?;
-    }
+    output.print(&done, &text(&collection.name, &done))?;
     let Some(load_id) = done.waits_for.filter(|_| done.left > 0) else { return Ok(Exit::Done) };
     note(&format!(
         "{} left: load {load_id} began before them and still runs; see `millstream loads`",

@@ -101,54 +101,35 @@ async fn start(options: &LocalOptions, output: Output) -> Result<Exit, Failure> 
             server.bin.display()
         ));
     }
-    if output.is_json() {
-        output.json(&facts(&server))?;
-    } else {
-        output.line(&running(&server))?;
-    }
+    output.print(&facts(&server), &running(&server))?;
     Ok(Exit::Done)
 }
 
 async fn stop(options: &LocalOptions, output: Output) -> Result<Exit, Failure> {
     let stopped = millstream_local::stop(options, &mut |line| note(line)).await?;
-    if output.is_json() {
-        output.json(&json!({ "stopped": stopped }))?;
-    } else {
-        output.line(if stopped { "stopped" } else { "no server was running" })?;
-    }
+    output.print(&json!({ "stopped": stopped }), if stopped { "stopped" } else { "no server was running" })?;
     Ok(Exit::Done)
 }
 
 fn status(options: &LocalOptions, output: Output) -> Result<Exit, Failure> {
     let status = millstream_local::status(options)?;
     let state = state(&status);
-    if output.is_json() {
-        output.json(&json!({
-            "state": state,
-            "home": status.home,
-            "data": status.data,
-            "log": status.log,
-            "major": status.major,
-            "server": status.running.as_ref().map(facts),
-        }))?;
-    } else {
-        output.line(&match &status.running {
-            Some(server) => running(server),
-            None => state.to_owned(),
-        })?;
-        output.line(&format!("home: {}", status.home.display()))?;
-        output.line(&format!("log: {}", status.log.display()))?;
-    }
+    let known = json!({
+        "state": state,
+        "home": status.home,
+        "data": status.data,
+        "log": status.log,
+        "major": status.major,
+        "server": status.running.as_ref().map(facts),
+    });
+    let running = status.running.as_ref().map_or_else(|| state.to_owned(), running);
+    output.print(&known, &format!("{running}\nhome: {}\nlog: {}", status.home.display(), status.log.display()))?;
     Ok(if status.running.is_some() { Exit::Done } else { Exit::Findings })
 }
 
 fn url(options: &LocalOptions, output: Output) -> Result<Exit, Failure> {
     let url = millstream_local::connect(options)?.url();
-    if output.is_json() {
-        output.json(&json!({ "url": url }))?;
-    } else {
-        output.line(&url)?;
-    }
+    output.print(&json!({ "url": url }), &url)?;
     Ok(Exit::Done)
 }
 

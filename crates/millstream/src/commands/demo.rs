@@ -17,7 +17,6 @@ use crate::{quantity, receipt};
 use millstream_engine::LoadRequest;
 use millstream_local::LocalOptions;
 use millstream_model::{CollectionName, KeyRequest, Receipt};
-use millstream_pg::ConnInfo;
 use millstream_store::collections;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -85,10 +84,9 @@ impl From<Failure> for Halt {
 /// Runs the command.
 pub async fn run(args: &DemoArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
     let begun = Instant::now();
-    let db = target::resolve(&args.target, Purpose::Show).await?;
-    let database = Database::connect(&args.target, &db).await?;
+    let database = Database::connect(&args.target, &target::resolve(&args.target, Purpose::Show).await?).await?;
     let scratch = Scratch::new(&signals)?;
-    let mut show = Show { args, output, signals, db, database, scratch, receipts: Vec::new(), answers: Vec::new() };
+    let mut show = Show { args, output, signals, database, scratch, receipts: Vec::new(), answers: Vec::new() };
     let ended = show.play().await;
     let seconds = begun.elapsed().as_secs_f64();
     if output.is_json() {
@@ -111,7 +109,6 @@ struct Show<'a> {
     args: &'a DemoArgs,
     output: Output,
     signals: Signals,
-    db: ConnInfo,
     database: Database,
     scratch: Scratch,
     receipts: Vec<Receipt>,
@@ -202,7 +199,7 @@ impl Show<'_> {
         let key = KeyRequest::parse_list(part.key).map_err(|error| Failure::bug("the demo's key").because(&error))?;
         let mut request = LoadRequest::new(part.name(), key, vec![path]);
         target::schema(&self.args.target).name().clone_into(&mut request.schema);
-        let loaded = run_load(&request, &self.db, self.args.progress, self.signals.clone()).await;
+        let loaded = run_load(&request, &self.database.conninfo, self.args.progress, self.signals.clone()).await;
         let outcome = match (loaded, asked(&self.signals).await) {
             (Ok(outcome), _) => outcome,
             (Err(_), Some(exit)) => return Err(Halt::Stopped(exit)),

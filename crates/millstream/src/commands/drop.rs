@@ -51,22 +51,20 @@ pub async fn run(args: &DropArgs, output: Output) -> Result<Exit, Failure> {
         return Err(Failure::user("nothing was dropped"));
     }
     let dropped = collections::drop(&mut database.connection.client, &database.schema, &collection, with_table).await?;
-    if output.is_json() {
-        output.json(&json!({
-            "schema": collection.name.schema,
-            "table": collection.name.table,
-            "dropped_table": dropped.table,
-            "forgotten_loads": dropped.loads,
-        }))?;
-        return Ok(Exit::Done);
-    }
     let name = &collection.name;
     let loads = quantity::things(dropped.loads, "load");
-    output.line(&match (dropped.table, collection.present) {
+    let text = match (dropped.table, collection.present) {
         (true, _) => format!("dropped {name} and the record of {loads}"),
         (false, true) => format!("forgot {name} and the record of {loads}; its adopted table stays"),
         (false, false) => format!("forgot {name}, whose table was gone, and the record of {loads}"),
-    })?;
+    };
+    let done = json!({
+        "schema": name.schema,
+        "table": name.table,
+        "dropped_table": dropped.table,
+        "forgotten_loads": dropped.loads,
+    });
+    output.print(&done, &text)?;
     Ok(Exit::Done)
 }
 

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::output::{Output, note};
 use crate::quantity::count;
 use crate::table::visible;
-use crate::target::{Database, Purpose, resolve};
+use crate::target::Database;
 use millstream_doctor::index::{self, ExaminedTable, Explanation, Mismatch, Missed, NewIndex, TableRead, Verdict};
 use millstream_host::shell_word;
 use millstream_model::{CollectionName, KeyRequest};
@@ -47,8 +47,7 @@ pub struct ExplainIndexArgs {
 
 /// Runs the command.
 pub async fn run(args: &ExplainIndexArgs, output: Output) -> Result<Exit, Failure> {
-    let conninfo = resolve(&args.target, Purpose::Work).await?;
-    let mut database = Database::connect(&args.target, &conninfo).await?;
+    let mut database = Database::reach(&args.target).await?;
     let (client, schema) = (&mut database.connection.client, &database.schema);
     let indexed = IndexedTable::find(client, schema, &args.name).await?;
     let IndexedTable { schema, table, hidden_column, .. } = indexed.clone();
@@ -59,13 +58,8 @@ pub async fn run(args: &ExplainIndexArgs, output: Output) -> Result<Exit, Failur
         return Err(Failure::user(format!("the plan of this query reads no row of {}", args.name))
             .hint(format!("name {} in the query; a condition that is never true needs no rows either", args.name)));
     };
-    if output.is_json() {
-        output.json(&explanation)?;
-    } else {
-        for line in text(args, &indexed, &explanation) {
-            output.line(&visible(&line))?;
-        }
-    }
+    let lines: Vec<String> = text(args, &indexed, &explanation).iter().map(|line| visible(line)).collect();
+    output.print(&explanation, &lines.join("\n"))?;
     if let Some(message) = &explanation.untried {
         note(&format!(
             "warning: the repairs were not tried, because the server allows no empty temporary copy: {message}"

@@ -56,11 +56,7 @@ pub async fn run(args: &FreezeArgs, output: Output, signals: Signals) -> Result<
     let client = &mut database.connection.client;
     let estimate = freeze_estimate(client, &database.schema, &collection).await?;
     if args.dry_run {
-        if output.is_json() {
-            output.json(&estimate)?;
-        } else {
-            output.line(&announced(name, &estimate))?;
-        }
+        output.print(&estimate, &announced(name, &estimate))?;
         return Ok(Exit::Done);
     }
     // Without tables to rewrite, only records are updated, which needs no confirmation.
@@ -72,24 +68,22 @@ pub async fn run(args: &FreezeArgs, output: Output, signals: Signals) -> Result<
         Ok(frozen) => frozen?,
         Err(exit) => return Ok(exit),
     };
-    if output.is_json() {
-        output.json(&json!({
-            "schema": name.schema,
-            "table": name.table,
-            "tables": frozen.tables,
-            "loads": frozen.loads,
-            "lost": frozen.lost,
-        }))?;
-        return Ok(Exit::Done);
-    }
-    output.line(&match frozen.tables {
+    let mut text = match frozen.tables {
         0 => format!("{name} already survives crashes: no table was rewritten"),
         tables => format!("froze {name}: {} rewritten, it survives crashes now", quantity::things(tables, "table")),
-    })?;
+    };
     if frozen.lost > 0 {
         let lost = quantity::things(frozen.lost, "load");
-        output.line(&format!("a crash emptied it after {lost}: if you run them again, they start over"))?;
+        text += &format!("\na crash emptied it after {lost}: if you run them again, they start over");
     }
+    let done = json!({
+        "schema": name.schema,
+        "table": name.table,
+        "tables": frozen.tables,
+        "loads": frozen.loads,
+        "lost": frozen.lost,
+    });
+    output.print(&done, &text)?;
     Ok(Exit::Done)
 }
 

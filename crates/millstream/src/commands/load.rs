@@ -2,7 +2,7 @@
 
 use super::refresh::{Ended, refresh_now, show};
 use super::rejects::export;
-use crate::args::TargetArgs;
+use crate::args::{TargetArgs, one_of};
 use crate::enrich::EnrichArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -15,6 +15,7 @@ use crate::source_args::{SourceArgs, sources};
 use crate::table::visible;
 use crate::target::{self, Database, Purpose};
 use crate::{preview, receipt};
+use clap::builder::TypedValueParser;
 use millstream_engine::limits::{REJECT_BYTES_TOTAL_MAX, REJECTS_MAX};
 use millstream_engine::source::{self, SourceError};
 use millstream_engine::{
@@ -110,7 +111,7 @@ pub struct LoadArgs {
 
     /// What a committed batch survives
     #[arg(long, value_name = "PROMISE", default_value = DURABILITIES[0].name, value_parser = durabilities())]
-    durability: String,
+    durability: &'static Durability,
 
     /// Reject documents for which this SQL expression is false; can be given several times
     ///
@@ -124,11 +125,11 @@ pub struct LoadArgs {
 
     /// Where to write documents
     #[arg(long, value_name = "LAYOUT", default_value = LAYOUTS[0].name, value_parser = layouts())]
-    layout: String,
+    layout: &'static Layout,
 
     /// In mode replace: skip a document that equals the stored one, without a lock or a write
-    #[arg(long, value_name = "WHETHER", default_value = "auto")]
-    skip_unchanged: Skip,
+    #[arg(long, value_name = "WHETHER", default_value = "auto", value_parser = one_of(SKIPS))]
+    skip_unchanged: SkipUnchanged,
 
     /// Load into a table that exists already and that no load has made
     #[arg(long)]
@@ -223,15 +224,11 @@ enum Resume {
     Off,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Skip {
-    /// Compare documents while a sample of each batch says that most are unchanged
-    Auto,
-    /// Compare every document
-    On,
-    /// Write every document
-    Off,
-}
+const SKIPS: [(SkipUnchanged, &str, &str); 3] = [
+    (SkipUnchanged::Auto, "auto", "Compare documents while a sample of each batch says that most are unchanged"),
+    (SkipUnchanged::On, "on", "Compare every document"),
+    (SkipUnchanged::Off, "off", "Write every document"),
+];
 
 pub(super) fn key(text: &str) -> Result<Key, millstream_model::KeyError> {
     KeyRequest::parse_list(text).map(Key)
@@ -249,12 +246,12 @@ pub(super) fn modes() -> String {
         .collect()
 }
 
-fn layouts() -> clap::builder::PossibleValuesParser {
-    LAYOUTS.iter().map(|l| clap::builder::PossibleValue::new(l.name).help(l.about)).collect::<Vec<_>>().into()
+fn layouts() -> impl TypedValueParser<Value = &'static Layout> {
+    one_of(LAYOUTS.iter().map(|layout| (*layout, layout.name, layout.about)))
 }
 
-fn durabilities() -> clap::builder::PossibleValuesParser {
-    DURABILITIES.iter().map(|d| clap::builder::PossibleValue::new(d.name).help(d.about)).collect::<Vec<_>>().into()
+fn durabilities() -> impl TypedValueParser<Value = &'static Durability> {
+    one_of(DURABILITIES.iter().map(|durability| (*durability, durability.name, durability.about)))
 }
 
 /// Runs the command.
@@ -272,7 +269,8 @@ pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Ex
         check_everything(&request, &db).await?;
     }
     let _keeper = Keeper::watch(&args.target);
-    let rejects_file = args.rejects.as_deref().map(|path| export::create(path, export::is_reject)).transpose()?;
+    let create = |path: &PathBuf| Ok::<_, Failure>((path.clone(), export::create(path, export::is_reject)?));
+    let rejects_file = args.rejects.as_ref().map(create).transpose()?;
     let outcome = match run_load(&request, &db, args.progress, signals.clone()).await {
         Err(error) => {
             let began =
@@ -284,22 +282,15 @@ pub async fn run(args: &LoadArgs, output: Output, signals: Signals) -> Result<Ex
         }
         Ok(outcome) => outcome,
     };
-    let shown = match output.is_json() {
-        true => output.json(&outcome.receipt),
-        false => output.line(&receipt::text(&outcome.receipt)),
-    };
+    let shown = output.print(&outcome.receipt, &receipt::text(&outcome.receipt));
     let unread = outcome.stopped.is_some() && outcome.receipt.counters.read == 0;
-    if let Some(file) = rejects_file.filter(|_| !unread) {
+    if let Some((path, file)) = rejects_file.filter(|_| !unread) {
         let database = Database::connect(&args.target, &db).await?;
         let collection = database.collection(&request.collection).await?;
         let load_id = Some(outcome.receipt.load_id);
         let filter = RejectFilter { table_oid: collection.table_oid, load_id, ..RejectFilter::default() };
         let written = export::write(file, &database, &filter).await?;
-        note(&format!(
-            "{} in {}",
-            quantity::things(written, "reject"),
-            args.rejects.as_ref().expect("named").display()
-        ));
+        note(&format!("{} in {}", quantity::things(written, "reject"), path.display()));
     }
     // Report how the load ended, and refresh the models, even if the receipt could not be printed.
     let published = publish(args, &outcome, &db, output, &signals).await;
@@ -402,7 +393,8 @@ pub(super) async fn run_load(
         signals.hurried().await;
         asked.hurry();
     });
-    let around = Surroundings { db: db.clone(), stop, observer: progress.observer(), tally: Arc::clone(&tally) };
+    let around =
+        Surroundings { db: db.clone(), stop, observer: Arc::new(progress.printer()), tally: Arc::clone(&tally) };
     let outcome = millstream_engine::load(request, &around).await;
     watch.abort();
     progress.finish();
@@ -528,14 +520,9 @@ fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
     request.source_name.clone_from(&args.source_name);
     request.mode = args.mode.clone().with_tombstone(args.delete_when.clone());
     request.forget_deletes = args.forget_deletes.map(|age| std::time::Duration::from_secs(age.seconds));
-    request.durability =
-        Durability::by_name(&args.durability).ok_or_else(|| Failure::bug("a promise that was listed is gone"))?;
-    request.layout = Layout::by_name(&args.layout).ok_or_else(|| Failure::bug("a layout that was listed is gone"))?;
-    request.skip_unchanged = match args.skip_unchanged {
-        Skip::Auto => SkipUnchanged::Auto,
-        Skip::On => SkipUnchanged::On,
-        Skip::Off => SkipUnchanged::Off,
-    };
+    request.durability = args.durability;
+    request.layout = args.layout;
+    request.skip_unchanged = args.skip_unchanged;
     request.checks.clone_from(&args.check);
     request.adopt = args.adopt;
     request.resume = args.resume == Resume::Auto;
@@ -553,11 +540,7 @@ fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
 }
 
 fn show_dry_run(dry: &DryRun, request: &LoadRequest, output: Output) -> Result<Exit, Failure> {
-    if output.is_json() {
-        output.json(dry)?;
-    } else {
-        output.line(&preview::text(dry, request))?;
-    }
+    output.print(dry, &preview::text(dry, request))?;
     let has_findings = nothing_was_enriched(&dry.stages) || dry.rejected > 0;
     Ok(if has_findings { Exit::Findings } else { Exit::Done })
 }

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::limits::LOADS_LISTED;
 use crate::output::{Output, note};
 use crate::quantity::{self, Age};
-use crate::table::{Align, Table};
+use crate::table::{Align, Column};
 use crate::target::Database;
 use millstream_engine::DURABILITIES;
 use millstream_store::loads::{self, LoadSummary};
@@ -97,42 +97,22 @@ async fn list(args: &LoadsArgs, output: Output) -> Result<Exit, Failure> {
     let shown = usize::try_from(args.limit).unwrap_or(usize::MAX);
     let more = found.len() > shown;
     found.truncate(shown);
-    if output.is_json() {
-        output.json(&found)?;
-    } else if found.is_empty() {
-        note("no loads yet");
-    } else {
-        output.table(&table(&found))?;
-    }
+    output.rows(&found, COLUMNS, "no loads yet")?;
     if more {
         note(&format!("older loads are not listed; to list more: --limit {}", args.limit.saturating_mul(10)));
     }
     Ok(Exit::Done)
 }
 
-fn table(found: &[LoadSummary]) -> Table {
-    let mut table = Table::new(&[
-        ("id", Align::Right),
-        ("collection", Align::Left),
-        ("state", Align::Left),
-        ("read", Align::Right),
-        ("rejected", Align::Right),
-        ("started (utc)", Align::Left),
-        ("sources", Align::Wrap),
-    ]);
-    for load in found {
-        table.row([
-            load.load_id.to_string(),
-            collection(load),
-            load.state.clone(),
-            quantity::count(load.read),
-            quantity::count(load.rejected),
-            quantity::minute(&load.started_at),
-            load.sources.join(" "),
-        ]);
-    }
-    table
-}
+const COLUMNS: &[Column<LoadSummary>] = &[
+    ("id", Align::Right, |load| load.load_id.to_string()),
+    ("collection", Align::Left, collection),
+    ("state", Align::Left, |load| load.state.clone()),
+    ("read", Align::Right, |load| quantity::count(load.read)),
+    ("rejected", Align::Right, |load| quantity::count(load.rejected)),
+    ("started (utc)", Align::Left, |load| quantity::minute(&load.started_at)),
+    ("sources", Align::Wrap, |load| load.sources.join(" ")),
+];
 
 /// The collection, with the load's durability if that is not the default.
 fn collection(load: &LoadSummary) -> String {
@@ -172,10 +152,7 @@ async fn prune(age: Age, target: &TargetArgs, output: Output) -> Result<Exit, Fa
         Some(database) => loads::prune(&database.connection.client, &database.schema, age.seconds).await?,
         None => Vec::new(),
     };
-    if output.is_json() {
-        output.json(&json!({ "forgotten": forgotten }))?;
-    } else {
-        output.line(&format!("forgot {}", quantity::things(forgotten.len() as u64, "load")))?;
-    }
+    let forgot = format!("forgot {}", quantity::things(forgotten.len() as u64, "load"));
+    output.print(&json!({ "forgotten": forgotten }), &forgot)?;
     Ok(Exit::Done)
 }

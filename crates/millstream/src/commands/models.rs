@@ -3,9 +3,9 @@
 use crate::args::TargetArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Output, note};
+use crate::output::Output;
 use crate::quantity;
-use crate::table::{Align, Table};
+use crate::table::{Align, Column, Table};
 use crate::target::Database;
 use millstream_publish::{Figures, figures};
 use millstream_store::models::{self, Model};
@@ -48,45 +48,28 @@ pub async fn run(args: &ModelsArgs, output: Output) -> Result<Exit, Failure> {
             listed.push(Listed { model, figures });
         }
     }
-    if output.is_json() {
-        output.json(&listed)?;
-        return Ok(Exit::Done);
-    }
-    if listed.is_empty() {
-        note("no models yet");
-        return Ok(Exit::Done);
-    }
-    output.table(&states(&listed))?;
-    if listed.iter().any(|one| !one.model.definition.indexes.is_empty()) {
+    output.rows(&listed, COLUMNS, "no models yet")?;
+    if !output.is_json() && listed.iter().any(|one| !one.model.definition.indexes.is_empty()) {
         output.line("")?;
         output.table(&indexes(&listed))?;
     }
     Ok(Exit::Done)
 }
 
-fn states(listed: &[Listed]) -> Table {
-    let mut table = Table::new(&[
-        ("model", Align::Left),
-        ("collection", Align::Left),
-        ("refreshed (utc)", Align::Left),
-        ("way", Align::Left),
-        ("waiting", Align::Right),
-        ("lag", Align::Right),
-        ("bloat", Align::Right),
-    ]);
-    for Listed { model, figures } in listed {
-        let kind = if model.definition.materialized { "materialized" } else { "" };
-        table.row([
-            model.name.to_string(),
-            model.collection.as_ref().map_or_else(|| "gone".to_owned(), ToString::to_string),
-            model.refreshed_at.as_deref().map_or_else(|| "never".to_owned(), quantity::minute),
-            model.way.clone().unwrap_or_else(|| kind.to_owned()),
-            waiting(figures),
-            figures.lag_seconds.map_or_else(String::new, quantity::age),
-            figures.bloat_bytes.map_or_else(|| "?".to_owned(), quantity::bytes),
-        ]);
-    }
-    table
+const COLUMNS: &[Column<Listed>] = &[
+    ("model", Align::Left, |one| one.model.name.to_string()),
+    ("collection", Align::Left, |one| one.model.collection.as_ref().map_or("gone".into(), ToString::to_string)),
+    ("refreshed (utc)", Align::Left, |one| one.model.refreshed_at.as_deref().map_or("never".into(), quantity::minute)),
+    ("way", Align::Left, |one| way(&one.model)),
+    ("waiting", Align::Right, |one| waiting(&one.figures)),
+    ("lag", Align::Right, |one| one.figures.lag_seconds.map_or(String::new(), quantity::age)),
+    ("bloat", Align::Right, |one| one.figures.bloat_bytes.map_or("?".into(), quantity::bytes)),
+];
+
+/// The way of the last refresh. A materialized view has only one.
+fn way(model: &Model) -> String {
+    let usual = if model.definition.materialized { "materialized" } else { "" };
+    model.way.clone().unwrap_or_else(|| usual.to_owned())
 }
 
 /// The changes that a refresh would bring, and the documents that it would merge first.

@@ -8,9 +8,9 @@ use crate::interruption::interruptible;
 use crate::output::{Output, note};
 use crate::quantity;
 use crate::signal::Signals;
-use crate::target::{Database, Purpose, resolve};
+use crate::target::Database;
 use millstream_model::CollectionName;
-use millstream_pg::{ConnInfo, Explained, Failures};
+use millstream_pg::{Explained, Failures};
 use millstream_publish::{PublishRequest, Published, become_runner, publish};
 use millstream_store::models;
 use millstream_store::{Column, Definition};
@@ -111,8 +111,8 @@ fn column(text: &str) -> Result<Column, String> {
 
 /// Runs the command.
 pub async fn run(args: &PublishArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
-    let conninfo = resolve(&args.target, Purpose::Work).await?;
-    let mut database = Database::connect(&args.target, &conninfo).await?;
+    let mut database = Database::reach(&args.target).await?;
+    let conninfo = database.conninfo.clone();
     let request = PublishRequest {
         collection: args.name.clone(),
         model: args.model.clone(),
@@ -151,15 +151,14 @@ pub async fn run(args: &PublishArgs, output: Output, signals: Signals) -> Result
         Published::Made | Published::Reindexed { .. } => {}
     }
     let Some(pause) = args.every else {
-        return match refresh_now(&conninfo, &database.schema, std::slice::from_ref(&args.model), &signals).await? {
-            Ended::Refreshed(refreshed) => show(output, &refreshed).map(|()| Exit::Done),
-            Ended::Stopped(exit) => Ok(exit),
-        };
+        return refresh_now(&conninfo, &database.schema, std::slice::from_ref(&args.model), &signals)
+            .await?
+            .show(output);
     };
     become_runner(&database.connection.client, &database.schema, &args.model).await?;
     let kept_up = model_now(args, &database).await?;
     loop {
-        match next_round(args, &conninfo, &mut database, &signals).await {
+        match next_round(args, &mut database, &signals).await {
             Ok(Ended::Refreshed(refreshed)) => show(output, &refreshed)?,
             Ok(Ended::Stopped(exit)) => return Ok(exit),
             Err(failure) => {
@@ -201,15 +200,10 @@ async fn model_now(args: &PublishArgs, database: &Database) -> Result<Option<i32
 }
 
 /// One refresh by the runner. If its session was lost, it must first become the only runner again.
-async fn next_round(
-    args: &PublishArgs,
-    conninfo: &ConnInfo,
-    database: &mut Database,
-    signals: &Signals,
-) -> Result<Ended, Failure> {
+async fn next_round(args: &PublishArgs, database: &mut Database, signals: &Signals) -> Result<Ended, Failure> {
     if database.connection.client.is_closed() {
         let again = async {
-            let again = Database::connect(&args.target, conninfo).await?;
+            let again = Database::connect(&args.target, &database.conninfo).await?;
             become_runner(&again.connection.client, &again.schema, &args.model).await?;
             Ok::<_, Failure>(again)
         };
@@ -218,5 +212,5 @@ async fn next_round(
             again = again => again?,
         };
     }
-    refresh_now(conninfo, &database.schema, std::slice::from_ref(&args.model), signals).await
+    refresh_now(&database.conninfo, &database.schema, std::slice::from_ref(&args.model), signals).await
 }

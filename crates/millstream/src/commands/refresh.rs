@@ -8,12 +8,12 @@ use crate::keeper::Keeper;
 use crate::output::{Output, note};
 use crate::quantity;
 use crate::signal::Signals;
-use crate::table::{Align, Table};
-use crate::target::{Database, Purpose, resolve};
+use crate::table::{Align, Column, Table};
+use crate::target::Database;
 use millstream_model::CollectionName;
 use millstream_pg::{ConnInfo, Explained};
 use millstream_publish::limits::BUILD_WORKERS_MAX;
-use millstream_publish::{RefreshRequest, Refreshed, abandon, estimate, refresh};
+use millstream_publish::{Estimate, RefreshRequest, Refreshed, abandon, estimate, refresh};
 use millstream_store::Schema;
 use std::time::Duration;
 
@@ -67,28 +67,16 @@ pub struct RefreshArgs {
 
 /// Runs the command.
 pub async fn run(args: &RefreshArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
-    let conninfo = resolve(&args.target, Purpose::Work).await?;
-    let schema = Database::connect(&args.target, &conninfo).await?.schema;
+    let Database { conninfo, schema, .. } = Database::reach(&args.target).await?;
     let usual = RefreshRequest::new(args.models.clone());
     let patience = args.wait.unwrap_or(usual.patience);
     let request = RefreshRequest { way: args.way.clone(), workers: args.workers, patience, ..usual };
     if args.dry_run {
         let estimates = estimate(&conninfo, &schema, &request).await?;
-        if output.is_json() {
-            output.json(&estimates)?;
-            return Ok(Exit::Done);
+        match output.is_json() {
+            true => output.json(&estimates)?,
+            false => output.table(&Table::of(&estimates, COLUMNS))?,
         }
-        let mut table = Table::new(&[
-            ("model", Align::Left),
-            ("way", Align::Left),
-            ("disk needed", Align::Right),
-            ("because", Align::Wrap),
-        ]);
-        for estimate in &estimates {
-            let disk = format!("~{}", quantity::bytes(estimate.bytes));
-            table.row([estimate.model.to_string(), estimate.way.to_owned(), disk, estimate.reason.clone()]);
-        }
-        output.table(&table)?;
         return Ok(Exit::Done);
     }
     let keeper = Keeper::watch(&args.target);
@@ -98,11 +86,16 @@ pub async fn run(args: &RefreshArgs, output: Output, signals: Signals) -> Result
             ended => break ended?,
         }
     };
-    match ended {
-        Ended::Refreshed(refreshed) => show(output, &refreshed).map(|()| Exit::Done),
-        Ended::Stopped(exit) => Ok(exit),
-    }
+    ended.show(output)
 }
+
+/// What a refresh would do.
+const COLUMNS: &[Column<Estimate>] = &[
+    ("model", Align::Left, |estimate| estimate.model.to_string()),
+    ("way", Align::Left, |estimate| estimate.way.to_owned()),
+    ("disk needed", Align::Right, |estimate| format!("~{}", quantity::bytes(estimate.bytes))),
+    ("because", Align::Wrap, |estimate| estimate.reason.clone()),
+];
 
 /// How a refresh ended.
 pub(super) enum Ended {
@@ -110,6 +103,16 @@ pub(super) enum Ended {
     Refreshed(Vec<Refreshed>),
     /// A signal interrupted it.
     Stopped(Exit),
+}
+
+impl Ended {
+    /// Prints what was done, and returns the exit of the command.
+    pub(super) fn show(self, output: Output) -> Result<Exit, Failure> {
+        match self {
+            Self::Refreshed(refreshed) => show(output, &refreshed).map(|()| Exit::Done),
+            Self::Stopped(exit) => Ok(exit),
+        }
+    }
 }
 
 /// One refresh of these models, by the cheapest way.

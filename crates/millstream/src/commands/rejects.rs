@@ -2,15 +2,16 @@
 
 pub(super) mod export;
 
-use crate::args::TargetArgs;
+use crate::args::{TargetArgs, named};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::limits::REJECTS_SHOWN;
 use crate::output::{Output, note};
 use crate::quantity::{self, Age};
-use crate::table::{Align, Table, visible};
+use crate::table::{Align, Column, Table, visible};
 use crate::target::Database;
-use millstream_model::{CollectionName, REASONS, Reason};
+use clap::builder::PossibleValuesParser;
+use millstream_model::{CollectionName, REASONS};
 use millstream_store::rejects::{self, ReasonCount, RejectFilter, RejectRecord};
 use serde_json::json;
 use std::path::PathBuf;
@@ -67,9 +68,8 @@ pub struct RejectsArgs {
     target: TargetArgs,
 }
 
-fn reasons() -> clap::builder::PossibleValuesParser {
-    let value = |reason: &Reason| clap::builder::PossibleValue::new(reason.code()).help(reason.about());
-    REASONS.iter().map(value).collect::<Vec<_>>().into()
+fn reasons() -> PossibleValuesParser {
+    named(REASONS.iter().map(|reason| (reason.code(), reason.about())))
 }
 
 /// Runs the command.
@@ -104,9 +104,9 @@ async fn show(args: &RejectsArgs, filter: &RejectFilter, database: &Database, ou
         note("no rejects");
         return Ok(Exit::Done);
     }
-    output.table(&summary(&reasons))?;
+    output.table(&Table::of(&reasons, SUMMARY))?;
     output.line("")?;
-    output.table(&listing(&shown))?;
+    output.table(&Table::of(&shown, COLUMNS))?;
     let all: u64 = reasons.iter().map(|reason| reason.count).sum();
     let more = all.saturating_sub(shown.len() as u64);
     if more > 0 {
@@ -115,33 +115,19 @@ async fn show(args: &RejectsArgs, filter: &RejectFilter, database: &Database, ou
     Ok(Exit::Done)
 }
 
-fn summary(reasons: &[ReasonCount]) -> Table {
-    let mut table = Table::new(&[("reason", Align::Left), ("rejects", Align::Right), ("size", Align::Right)]);
-    for reason in reasons {
-        table.row([reason.reason.clone(), quantity::count(reason.count), quantity::bytes(reason.bytes)]);
-    }
-    table
-}
+const SUMMARY: &[Column<ReasonCount>] = &[
+    ("reason", Align::Left, |reason| reason.reason.clone()),
+    ("rejects", Align::Right, |reason| quantity::count(reason.count)),
+    ("size", Align::Right, |reason| quantity::bytes(reason.bytes)),
+];
 
-fn listing(shown: &[RejectRecord]) -> Table {
-    let mut table = Table::new(&[
-        ("load", Align::Right),
-        ("source:line", Align::Left),
-        ("byte", Align::Right),
-        ("reason", Align::Left),
-        ("detail", Align::Wrap),
-    ]);
-    for RejectRecord { line: reject, .. } in shown {
-        table.row([
-            reject.load_id.to_string(),
-            format!("{}:{}", reject.source, reject.line),
-            reject.byte_offset.to_string(),
-            reject.reason.clone(),
-            reject.detail.clone(),
-        ]);
-    }
-    table
-}
+const COLUMNS: &[Column<RejectRecord>] = &[
+    ("load", Align::Right, |reject| reject.line.load_id.to_string()),
+    ("source:line", Align::Left, |reject| format!("{}:{}", reject.line.source, reject.line.line)),
+    ("byte", Align::Right, |reject| reject.line.byte_offset.to_string()),
+    ("reason", Align::Left, |reject| reject.line.reason.clone()),
+    ("detail", Align::Wrap, |reject| reject.line.detail.clone()),
+];
 
 /// Exports, clears, or both. With both, exactly the exported rejects are removed, because both see one snapshot. If the
 /// command ends early, the session ends and the server rolls back.

@@ -4,7 +4,7 @@ use crate::args::TargetArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
-use crate::target::{Database, Purpose, resolve};
+use crate::target::Database;
 use millstream_model::CollectionName;
 use millstream_publish::unpublish;
 use serde_json::json;
@@ -30,8 +30,7 @@ pub struct UnpublishArgs {
 
 /// Runs the command.
 pub async fn run(args: &UnpublishArgs, output: Output) -> Result<Exit, Failure> {
-    let conninfo = resolve(&args.target, Purpose::Work).await?;
-    let mut database = Database::connect(&args.target, &conninfo).await?;
+    let mut database = Database::reach(&args.target).await?;
     let kept_by = unpublish(&mut database.connection, &database.schema, &args.model).await?;
     if let Some(owner) = &kept_by {
         note(&format!(
@@ -39,10 +38,6 @@ pub async fn run(args: &UnpublishArgs, output: Output) -> Result<Exit, Failure> 
              removed, publish a model of the collection as {owner}, and unpublish that"
         ));
     }
-    if output.is_json() {
-        output.json(&json!({ "unpublished": args.model }))?;
-    } else {
-        output.line(&format!("{} is gone", args.model))?;
-    }
+    output.print(&json!({ "unpublished": args.model }), &format!("{} is gone", args.model))?;
     Ok(Exit::Done)
 }

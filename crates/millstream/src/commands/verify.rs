@@ -110,14 +110,8 @@ pub async fn run(args: &VerifyArgs, output: Output) -> Result<Exit, Failure> {
     for warning in &found.warnings {
         note(&format!("warning: {warning}"));
     }
-    if output.is_json() {
-        output.json(&found)?;
-    } else {
-        for finding in &found.findings {
-            output.line(&line(finding))?;
-        }
-        output.line(&summary(&found))?;
-    }
+    let lines: Vec<String> = found.findings.iter().map(line).chain([summary(&found)]).collect();
+    output.print(&found, &lines.join("\n"))?;
     if found.rejected > 0 {
         let rejected = things(found.rejected, "document");
         note(&format!("skipped {rejected} that a load rejects; `load --dry-run` shows what is wrong"));

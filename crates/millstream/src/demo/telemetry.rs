@@ -6,7 +6,7 @@
 
 use super::stream::{DEVICES, Stream, Value, name, push_document};
 use crate::limits::DEMO_DOCUMENTS_MAX;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 
 /// The second wave begins this part of a wave after the first.
@@ -112,22 +112,19 @@ impl Telemetry {
     /// Those of the writer.
     pub fn write(self, wave: Wave, out: &mut impl Write) -> io::Result<Written> {
         let window = self.window(wave);
-        let mut buffer = Vec::with_capacity(WRITE_BYTES + 1024);
+        let mut out = BufWriter::with_capacity(WRITE_BYTES, out);
+        let mut document = Vec::new();
         let mut written = Written { documents: 0, bytes: 0, first: String::new() };
         for reading in Stream::default().take_while(|r| r.number < window.end).filter(|r| r.number >= window.start) {
-            push_document(&mut buffer, &reading, Value::of(&reading, wave as u64));
+            push_document(&mut document, &reading, Value::of(&reading, wave as u64));
             if written.documents == 0 {
-                written.first = String::from_utf8_lossy(&buffer).trim_end().to_owned();
+                written.first = String::from_utf8_lossy(&document).trim_end().to_owned();
             }
             written.documents += 1;
-            if buffer.len() >= WRITE_BYTES {
-                written.bytes += buffer.len() as u64;
-                out.write_all(&buffer)?;
-                buffer.clear();
-            }
+            written.bytes += document.len() as u64;
+            out.write_all(&document)?;
+            document.clear();
         }
-        written.bytes += buffer.len() as u64;
-        out.write_all(&buffer)?;
         out.flush()?;
         Ok(written)
     }

@@ -1,10 +1,11 @@
 //! `copy --postgres`: a whole PostgreSQL cluster, copied while it runs.
 
-use super::{CopyArgs, Watched, home};
+use super::{CopyArgs, home, watched};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
 use crate::quantity::{self, things};
+use crate::receipt::counts;
 use crate::signal::Signals;
 use crate::target;
 use millstream_copy::{ClusterPlan, ClusterReceipt, ClusterRequest, copy_cluster, plan_cluster};
@@ -45,21 +46,14 @@ pub async fn run(url: &str, args: &CopyArgs, output: Output, signals: &Signals) 
     };
     if args.dry_run {
         let plan = plan_cluster(&conninfo, &request).await?;
-        match output.is_json() {
-            true => output.json(&plan)?,
-            false => output.line(&plan_text(&plan, "would copy"))?,
-        }
+        output.print(&plan, &plan_text(&plan, "would copy"))?;
         return Ok(Exit::Done);
     }
-    let watched = Watched::start(args.progress, signals);
-    let tally = std::sync::Arc::clone(&watched.tally);
+    let (watched, tally) = watched(args.progress, signals);
     let copied = copy_cluster(&conninfo, &request, &tally).await;
     let stopped = watched.finish();
     let receipt = copied?;
-    match output.is_json() {
-        true => output.json(&receipt)?,
-        false => output.line(&receipt_text(&receipt))?,
-    }
+    output.print(&receipt, &receipt_text(&receipt))?;
     if let Some(exit) = stopped.filter(|_| receipt.stopped) {
         note("stopped: what was copied is no cluster; the same command goes on from it");
         return Ok(exit);
@@ -94,19 +88,12 @@ fn receipt_text(receipt: &ClusterReceipt) -> String {
         ("deleted", receipt.deleted, "of an earlier copy, deleted"),
         ("wal", receipt.wal_files, "files of WAL"),
     ];
-    for (name, count, meaning) in columns {
-        if count > 0 || name == "seen" {
-            lines.push(format!("  {name:<10} {:>15}  {meaning}", quantity::count(count)));
-        }
-    }
-    #[expect(clippy::cast_precision_loss, reason = "a rate needs no 53 bits")]
-    let rate = receipt.copied_bytes as f64 / receipt.seconds.max(0.001);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-    let rate = quantity::bytes(rate as u64);
+    lines.extend(counts(columns, &["seen"]));
     lines.push(format!(
-        "  {} in {:.2} s: {rate}/s, {}",
+        "  {} in {:.2} s: {}/s, {}",
         quantity::bytes(receipt.copied_bytes),
         receipt.seconds,
+        quantity::byte_rate(receipt.copied_bytes, receipt.seconds),
         things(receipt.jobs as u64, "worker"),
     ));
     if !receipt.stopped {

@@ -8,18 +8,19 @@ mod verify;
 use crate::confirmation::confirmed;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::interruption::Watched;
 use crate::output::{Output, note};
-use crate::progress::{Counts, Progress, ProgressChoice};
+use crate::progress::{Counts, ProgressChoice};
 use crate::quantity::{self, Size, things};
 use crate::signal::Signals;
 use millstream_copy::limits::JOBS_MAX;
-use millstream_copy::{Delete, Deletion, Error, Jobs, Phase, Request, Tally, copy, plan};
+use millstream_copy::{Delete, Deletion, Error, Jobs, Phase, Plan, Request, Tally, copy, plan};
 use millstream_local::Home;
 use rules::RuleArgs;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 const EXAMPLES: &str = "\
@@ -192,24 +193,23 @@ pub async fn run(args: &CopyArgs, output: Output, signals: &Signals) -> Result<E
         return Err(Failure::bug("a copy without its two paths was not refused"));
     };
     let request = request(args, source, destination)?;
-    let watched = Watched::start(args.progress, signals);
+    let (watched, tally) = watched(args.progress, signals);
     if args.dry_run {
-        return print_plan(&request, watched, output).await;
+        let (planned, stopped) = watched.run("the plan", move || plan(&request, &tally)).await?;
+        return match stopped {
+            Some(exit) => Ok(exit),
+            None => print_plan(&planned?, output),
+        };
     }
-    let (asks, tally, printer) = (!args.yes, Arc::clone(&watched.tally), watched.progress.printer());
+    let (asks, printer) = (!args.yes, watched.printer());
     let may_delete = move |deletion: &Deletion| printer.alone(|| may_delete(asks, deletion));
-    let copied = tokio::task::spawn_blocking(move || copy(&request, &tally, &may_delete)).await;
-    let stopped = watched.finish();
-    let copied = copied.map_err(|error| Failure::bug("the copy did not end").because(&error))?;
+    let (copied, stopped) = watched.run("the copy", move || copy(&request, &tally, &may_delete)).await?;
     if let (Err(error @ Error::Stopped), Some(exit)) = (&copied, stopped) {
         note(&error.to_string());
         return Ok(exit);
     }
     let receipt = copied?;
-    match output.is_json() {
-        true => output.json(&receipt)?,
-        false => output.line(&receipt::text(&receipt))?,
-    }
+    output.print(&receipt, &receipt::text(&receipt))?;
     let is_compared_whole = receipt.verified.as_ref().is_none_or(|verified| !verified.stopped);
     if let Some(exit) = stopped.filter(|_| receipt.stopped || !is_compared_whole) {
         note(if receipt.stopped { "stopped; the same command resumes" } else { "stopped; the rest was not compared" });
@@ -250,19 +250,8 @@ fn home() -> Result<PathBuf, Failure> {
     Ok(Home::choose(None)?.dir.join("copies"))
 }
 
-async fn print_plan(request: &Request, watched: Watched, output: Output) -> Result<Exit, Failure> {
-    let (request, tally) = (request.clone(), Arc::clone(&watched.tally));
-    let planned = tokio::task::spawn_blocking(move || plan(&request, &tally)).await;
-    let stopped = watched.finish();
-    let planned = planned.map_err(|error| Failure::bug("the plan did not end").because(&error))?;
-    if let Some(exit) = stopped {
-        return Ok(exit);
-    }
-    let plan = planned?;
-    match output.is_json() {
-        true => output.json(&plan)?,
-        false => output.line(&receipt::plan(&plan))?,
-    }
+fn print_plan(plan: &Plan, output: Output) -> Result<Exit, Failure> {
+    output.print(plan, &receipt::plan(plan))?;
     Ok(if plan.failures.is_empty() { Exit::Done } else { Exit::Findings })
 }
 
@@ -280,54 +269,24 @@ fn may_delete(asks: bool, deletion: &Deletion) -> bool {
         return true;
     }
     let alone = || Failure::user("there is no terminal to ask on").hint("add --yes");
-    match confirmed("Delete them?", alone) {
-        Ok(answer) => answer,
-        Err(failure) => {
-            note(&format!("{failure}"));
-            false
-        }
-    }
+    confirmed("Delete them?", alone).unwrap_or_else(|failure| {
+        note(&format!("{failure}"));
+        false
+    })
 }
 
-/// A copy that is being watched: its progress is shown, and a signal stops it.
-struct Watched {
-    tally: Arc<Tally>,
-    progress: Progress,
-    stopped: Arc<OnceLock<Exit>>,
-    watch: tokio::task::JoinHandle<()>,
+/// Starts watching a copy, and counting what it does.
+fn watched(progress: ProgressChoice, signals: &Signals) -> (Watched, Arc<Tally>) {
+    let tally = Arc::new(Tally::default());
+    let counted = Arc::clone(&tally);
+    (Watched::start(progress, Arc::clone(&tally), signals, move || counted.stop()), tally)
 }
 
-impl Watched {
-    fn start(progress: ProgressChoice, signals: &Signals) -> Self {
-        let tally = Arc::new(Tally::default());
-        let progress = Progress::start(progress, Arc::new(Shown(Arc::clone(&tally))));
-        let stopped = Arc::new(OnceLock::new());
-        let (signals, asked, counted) = (signals.clone(), Arc::clone(&stopped), Arc::clone(&tally));
-        let watch = tokio::spawn(async move {
-            let _ = asked.set(signals.stop_asked().await);
-            counted.stop();
-            note("stopping; a second signal stops at once");
-        });
-        Self { tally, progress, stopped, watch }
-    }
-
-    /// Ends watching. Returns the exit that a signal has asked for.
-    fn finish(self) -> Option<Exit> {
-        self.watch.abort();
-        self.progress.finish();
-        self.stopped.get().copied()
-    }
-}
-
-/// The counts of a copy as its progress.
-struct Shown(Arc<Tally>);
-
-impl Counts for Shown {
+impl Counts for Tally {
     fn input(&self) -> (u64, Option<u64>) {
-        let tally = &self.0;
-        let (done, seen) = (tally.done.load(Relaxed), tally.seen.load(Relaxed));
-        let (bytes, seen_bytes) = (tally.done_bytes.load(Relaxed), tally.seen_bytes.load(Relaxed));
-        if tally.phase() == Phase::Listing {
+        let (done, seen) = (self.done.load(Relaxed), self.seen.load(Relaxed));
+        let (bytes, seen_bytes) = (self.done_bytes.load(Relaxed), self.seen_bytes.load(Relaxed));
+        if self.phase() == Phase::Listing {
             return (0, None);
         }
         // A small file takes about as long as 64 KiB of a large one.
@@ -336,26 +295,22 @@ impl Counts for Shown {
     }
 
     fn state(&self, elapsed: Duration) -> String {
-        let tally = &self.0;
-        let (done, bytes) = (tally.done.load(Relaxed), tally.done_bytes.load(Relaxed));
-        let seen = tally.seen.load(Relaxed);
-        if tally.phase() == Phase::Listing {
+        let (done, bytes) = (self.done.load(Relaxed), self.done_bytes.load(Relaxed));
+        let seen = self.seen.load(Relaxed);
+        if self.phase() == Phase::Listing {
             return format!("listing: {}", things(seen, "entry"));
         }
-        #[expect(clippy::cast_precision_loss, reason = "a rate needs no 53 bits")]
-        let rate = |count: u64| count as f64 / elapsed.as_secs_f64().max(0.001);
-        let verb = if tally.phase() == Phase::Copying { "copied" } else { "verified" };
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-        let bytes_rate = rate(bytes) as u64;
+        let verb = if self.phase() == Phase::Copying { "copied" } else { "verified" };
+        let seconds = elapsed.as_secs_f64();
         let mut text = format!(
             "{verb} {} of {}, {}/s, {}, {}/s",
             quantity::count(done),
             things(seen, "entry"),
-            quantity::rate(rate(done)),
+            quantity::rate(quantity::per_second(done, seconds)),
             quantity::bytes(bytes),
-            quantity::bytes(bytes_rate)
+            quantity::byte_rate(bytes, seconds)
         );
-        let failed = tally.failed.load(Relaxed);
+        let failed = self.failed.load(Relaxed);
         if failed > 0 {
             text.push_str(&format!(", {} failed", quantity::count(failed)));
         }

@@ -2,6 +2,7 @@
 
 use super::verify;
 use crate::quantity::{self, things};
+use crate::receipt::counts;
 use millstream_copy::{Bottleneck, Failure, Plan, Receipt};
 
 /// How many failures are printed; all are in a file.
@@ -24,21 +25,13 @@ pub fn text(receipt: &Receipt) -> String {
         ("deleted", receipt.deleted, "deleted at the destination"),
         ("changed", receipt.changed, "changed while they were read"),
     ];
-    for (name, count, meaning) in columns {
-        if count > 0 || name == "seen" {
-            lines.push(format!("  {name:<10} {:>15}  {meaning}", quantity::count(count)));
-        }
-    }
-    #[expect(clippy::cast_precision_loss, reason = "a rate needs no 53 bits")]
-    let rate = |count: u64| count as f64 / receipt.seconds.max(0.001);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-    let bytes_rate = rate(receipt.copied_bytes) as u64;
+    lines.extend(counts(columns, &["seen"]));
     lines.push(format!(
         "  {} in {:.2} s: {}/s, {} entries/s, {}",
         quantity::bytes(receipt.copied_bytes),
         receipt.seconds,
-        quantity::bytes(bytes_rate),
-        quantity::rate(rate(receipt.seen)),
+        quantity::byte_rate(receipt.copied_bytes, receipt.seconds),
+        quantity::rate(quantity::per_second(receipt.seen, receipt.seconds)),
         things(receipt.jobs as u64, "worker"),
     ));
     if let Some(found) = &receipt.found {

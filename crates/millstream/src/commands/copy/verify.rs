@@ -1,6 +1,6 @@
 //! `copy verify`: compares copies with their manifests.
 
-use super::{Watched, home};
+use super::{home, watched};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
@@ -11,7 +11,6 @@ use millstream_copy::Verification;
 use millstream_copy::limits::JOBS_MAX;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -47,15 +46,13 @@ pub struct VerifyArgs {
 
 /// Runs the command.
 pub async fn run(args: &VerifyArgs, output: Output, signals: &Signals) -> Result<Exit, Failure> {
-    let watched = Watched::start(args.progress, signals);
-    let (destination, home, tally) = (args.destination.clone(), home()?, Arc::clone(&watched.tally));
-    let shell = args.ssh.clone();
+    let (destination, shell, home) = (args.destination.clone(), args.ssh.clone(), home()?);
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let jobs = args.jobs.unwrap_or(cpus);
-    let verified =
-        tokio::task::spawn_blocking(move || millstream_copy::verify(&destination, shell, &home, jobs, &tally)).await;
-    let stopped = watched.finish();
-    let found = verified.map_err(|error| Failure::bug("the comparison did not end").because(&error))??;
+    let (watched, tally) = watched(args.progress, signals);
+    let verify = move || millstream_copy::verify(&destination, shell, &home, jobs, &tally);
+    let (found, stopped) = watched.run("the comparison", verify).await?;
+    let found = found?;
     match output.is_json() {
         true => output.json(&found)?,
         false => found.iter().try_for_each(|found| output.line(&text(found)))?,

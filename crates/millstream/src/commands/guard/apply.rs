@@ -42,17 +42,6 @@ pub struct ApplyArgs {
     i_have_console: bool,
 }
 
-/// Let the rules stay, and load them when the machine starts
-///
-/// Over ssh, this must be a connection that began after the rules were applied. Stateless rules let every old
-/// session live on, so that an old one proves nothing.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  millstream guard confirm")]
-pub struct ConfirmArgs {
-    /// Number of the change; without it, the newest that waits
-    number: Option<u32>,
-}
-
 /// Take the rules back: those before them are loaded again
 ///
 /// Rules of others are not touched.
@@ -60,11 +49,11 @@ pub struct ConfirmArgs {
 #[command(after_help = "Examples:\n  millstream guard undo\n  millstream guard undo 3")]
 pub struct UndoArgs {
     /// Number of the change; without it, the newest that is not confirmed
-    number: Option<u32>,
+    pub number: Option<u32>,
 
     /// Only close the change, and keep the rules that are there
     #[arg(long)]
-    keep: bool,
+    pub keep: bool,
 }
 
 /// Runs `apply`.
@@ -90,14 +79,4 @@ pub async fn apply(args: &ApplyArgs, output: Output) -> Result<Exit, Failure> {
     let command = format!("guard confirm {number}");
     changes::note_deadline(number, args.confirm_within, " over a new connection", &command);
     Ok(Exit::Done)
-}
-
-/// Runs `confirm`.
-pub async fn confirm(args: &ConfirmArgs) -> Result<Exit, Failure> {
-    changes::confirm_change(args.number, Some(PacketFilter.commands()), None).await
-}
-
-/// Runs `undo`.
-pub async fn undo(args: &UndoArgs) -> Result<Exit, Failure> {
-    changes::undo_change(args.number, args.keep, Some(PacketFilter.commands()), None).await
 }

@@ -27,12 +27,9 @@ pub fn run(args: &CheckArgs, output: Output) -> Result<Exit, Failure> {
     let (lines, ranges) = (rules.count(), rules.ranges());
     millstream_guard::prove::accepted(&rules)?;
     doubts(&policy).iter().for_each(|doubt| note(&format!("warning: {doubt}")));
-    if output.is_json() {
-        output.json(&json!({ "services": services, "clients": clients, "rules": lines, "ranges": ranges }))?;
-        return Ok(Exit::Done);
-    }
+    let counted = json!({ "services": services, "clients": clients, "rules": lines, "ranges": ranges });
     let counts = [(services, "service"), (clients, "client"), (lines, "rule"), (ranges, "range")];
     let counts = counts.map(|(count, noun)| things(count as u64, noun));
-    output.line(&format!("{}: {}; nft takes them", args.policy.policy.display(), counts.join(", ")))?;
+    output.print(&counted, &format!("{}: {}; nft takes them", args.policy.policy.display(), counts.join(", ")))?;
     Ok(Exit::Done)
 }

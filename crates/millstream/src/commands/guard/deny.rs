@@ -63,9 +63,7 @@ async fn list(output: Output) -> Result<(), Failure> {
     }
     let mut table = Table::new(&[("denied", Align::Left), ("for another", Align::Right)]);
     for one in denied {
-        #[expect(clippy::cast_precision_loss, reason = "a year is far below 2^52 seconds")]
-        let left = age(one.seconds as f64);
-        table.row([one.what, left]);
+        table.row([one.what, age(one.seconds as f64)]);
     }
     output.table(&table)
 }

@@ -4,7 +4,7 @@ use super::PolicyArg;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
-use crate::table::{Align, Table};
+use crate::table::{Align, Column, Table};
 use millstream_guard::policy::{Content, Direction, Flags, Packet, meaning, reason};
 use millstream_guard::rules::Rules;
 use millstream_model::range::Family;
@@ -85,11 +85,8 @@ pub fn run(args: &ExplainArgs, output: Output) -> Result<Exit, Failure> {
     let decision = meaning(&policy, &packet);
     let verdict = if decision.accepts { "accepted" } else { "dropped" };
     let why = reason(&decision.line);
-    if output.is_json() {
-        output.json(&json!({ "accepted": decision.accepts, "line": decision.line, "reason": why }))?;
-    } else {
-        output.line(&format!("{verdict} by {}: {why}", decision.line))?;
-    }
+    let known = json!({ "accepted": decision.accepts, "line": decision.line, "reason": why });
+    output.print(&known, &format!("{verdict} by {}: {why}", decision.line))?;
     Ok(Exit::Done)
 }
 
@@ -100,11 +97,8 @@ fn lines(rules: &Rules, output: Output) -> Result<Exit, Failure> {
         output.json(&lines)?;
         return Ok(Exit::Done);
     }
-    let mut table = Table::new(&[("line", Align::Left), ("why it is there", Align::Wrap)]);
-    for line in lines {
-        let why = reason(&line);
-        table.row([line, why]);
-    }
-    output.table(&table)?;
+    let columns: &[Column<String>] =
+        &[("line", Align::Left, String::clone), ("why it is there", Align::Wrap, |line| reason(line))];
+    output.table(&Table::of(&lines, columns))?;
     Ok(Exit::Done)
 }

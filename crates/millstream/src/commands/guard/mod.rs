@@ -9,9 +9,12 @@ mod prove;
 mod show;
 mod status;
 
+use crate::changes::{self, NumberArg};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
+use millstream_change::Kind;
+use millstream_guard::packet_filter::PacketFilter;
 use millstream_guard::policy::Policy;
 use millstream_model::Refusal;
 use millstream_model::range::Range;
@@ -35,7 +38,12 @@ enum GuardCommand {
     Prove(prove::ProveArgs),
     Plan(plan::PlanArgs),
     Apply(apply::ApplyArgs),
-    Confirm(apply::ConfirmArgs),
+    /// Let the rules stay, and load them when the machine starts
+    ///
+    /// Over ssh, this must be a connection that began after the rules were applied. Stateless rules let every old
+    /// session live on, so that an old one proves nothing.
+    #[command(after_help = "Example:\n  millstream guard confirm")]
+    Confirm(NumberArg),
     Undo(apply::UndoArgs),
     Status(status::StatusArgs),
     Deny(deny::DenyArgs),
@@ -52,6 +60,7 @@ struct PolicyArg {
 
 /// Runs the command.
 pub async fn run(args: &GuardArgs, output: Output) -> Result<Exit, Failure> {
+    let room = Some(PacketFilter.commands());
     match &args.command {
         GuardCommand::Check(args) => check::run(args, output),
         GuardCommand::Explain(args) => explain::run(args, output),
@@ -59,8 +68,8 @@ pub async fn run(args: &GuardArgs, output: Output) -> Result<Exit, Failure> {
         GuardCommand::Prove(args) => prove::run(args, output),
         GuardCommand::Plan(args) => plan::run(args, output).await,
         GuardCommand::Apply(args) => Box::pin(apply::apply(args, output)).await,
-        GuardCommand::Confirm(args) => apply::confirm(args).await,
-        GuardCommand::Undo(args) => apply::undo(args).await,
+        GuardCommand::Confirm(args) => changes::confirm_change(args.number, room, None).await,
+        GuardCommand::Undo(args) => changes::undo_change(args.number, args.keep, room, None).await,
         GuardCommand::Status(args) => status::run(args, output).await,
         GuardCommand::Deny(args) => deny::run(args, output).await,
         GuardCommand::SendProbes(args) => prove::send_probes(args, output),

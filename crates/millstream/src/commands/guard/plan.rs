@@ -40,13 +40,9 @@ pub async fn print(policy: &Policy, facts: &Facts, output: Output) -> Result<boo
         return Ok(!differences.is_empty());
     }
     for (sign, lines) in [('-', &gone), ('+', &new)] {
-        for line in lines {
-            output.line(&format!("{sign} {line}"))?;
-        }
+        lines.iter().try_for_each(|line| output.line(&format!("{sign} {line}")))?;
     }
-    for warning in &found {
-        note(&format!("warning: {warning}"));
-    }
+    found.iter().for_each(|warning| note(&format!("warning: {warning}")));
     let (gone, new) = (gone.len() as u64, new.len() as u64);
     note(&match (gone, new) {
         (0, 0) => "these rules are in effect already".to_owned(),

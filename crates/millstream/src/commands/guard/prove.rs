@@ -55,10 +55,7 @@ pub fn run(args: &ProveArgs, output: Output) -> Result<Exit, Failure> {
     let policy = args.policy.read()?;
     let program =
         std::env::current_exe().map_err(|error| Failure::user("this program cannot be found").because(&error))?;
-    let read = |path: &PathBuf| {
-        fs::read_to_string(path)
-            .map_err(|error| Failure::user(format!("cannot read {}", path.display())).because(&error))
-    };
+    let read = |path: &PathBuf| fs::read_to_string(path).map_err(Failure::cannot("read", path));
     let script = args.rules.as_ref().map(read).transpose()?;
     let form = Form::ALL.into_iter().find(|form| form.name() == args.form).unwrap_or(Form::Nft);
     let (subject, name) = match &script {

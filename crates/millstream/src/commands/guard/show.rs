@@ -6,7 +6,6 @@ use crate::failure::Failure;
 use crate::output::Output;
 use millstream_guard::prove::json;
 use millstream_guard::rules::Rules;
-use std::io::Write;
 
 /// Print the rules of a policy, for nft or iptables
 ///
@@ -28,15 +27,13 @@ pub struct ShowArgs {
 }
 
 /// Runs the command.
-pub fn run(args: &ShowArgs, _output: Output) -> Result<Exit, Failure> {
+pub fn run(args: &ShowArgs, output: Output) -> Result<Exit, Failure> {
     let rules = Rules::of(&args.policy.read()?);
     let text = match args.form.as_str() {
         "nft-json" => json(&rules)?,
         "iptables" => rules.iptables(),
         _ => rules.nft(),
     };
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush()?;
+    output.text(&text)?;
     Ok(Exit::Done)
 }

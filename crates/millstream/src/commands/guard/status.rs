@@ -4,9 +4,10 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::quantity::bytes;
-use crate::table::{Align, Table};
+use crate::table::{Align, Column, Table};
+use millstream_guard::in_effect::{self, Drops};
+use millstream_guard::packet_filter;
 use millstream_guard::policy::reason;
-use millstream_guard::{in_effect, packet_filter};
 use serde_json::json;
 
 /// Print how many packets each line of the policy in effect has dropped
@@ -34,17 +35,14 @@ pub async fn run(_args: &StatusArgs, output: Output) -> Result<Exit, Failure> {
         output.json(&drops)?;
         return Ok(Exit::Done);
     }
-    let mut table = Table::new(&[
-        ("packets", Align::Right),
-        ("bytes", Align::Right),
-        ("", Align::Left),
-        ("line", Align::Left),
-        ("why", Align::Wrap),
-    ]);
-    for drop in drops {
-        let why = reason(&drop.line);
-        table.row([drop.packets.to_string(), bytes(drop.bytes), drop.direction, drop.line, why]);
-    }
-    output.table(&table)?;
+    output.table(&Table::of(&drops, COLUMNS))?;
     Ok(Exit::Done)
 }
+
+const COLUMNS: &[Column<Drops>] = &[
+    ("packets", Align::Right, |drop| drop.packets.to_string()),
+    ("bytes", Align::Right, |drop| bytes(drop.bytes)),
+    ("", Align::Left, |drop| drop.direction.clone()),
+    ("line", Align::Left, |drop| drop.line.clone()),
+    ("why", Align::Wrap, |drop| reason(&drop.line)),
+];

@@ -49,24 +49,16 @@ pub struct ApplyArgs {
     yes: bool,
 }
 
-/// Let a topology stay
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  millstream network confirm")]
-pub struct ConfirmArgs {
-    /// Number of the change; without it, the newest that waits
-    number: Option<u32>,
-}
-
 /// Take a topology back: the profiles before it are started again
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  millstream network undo\n  millstream network undo 3")]
 pub struct UndoArgs {
     /// Number of the change; without it, the newest that is not confirmed
-    number: Option<u32>,
+    pub number: Option<u32>,
 
     /// Only close the change, and keep the profiles that are there
     #[arg(long)]
-    keep: bool,
+    pub keep: bool,
 }
 
 /// Runs `apply`.
@@ -143,14 +135,4 @@ fn host_and_port(text: &str) -> Result<String, String> {
         Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(text.to_owned()),
         _ => Err("expected a host and a port, as in db1:5432".to_owned()),
     }
-}
-
-/// Runs `confirm`.
-pub async fn confirm(args: &ConfirmArgs) -> Result<Exit, Failure> {
-    changes::confirm_change(args.number, Some(NetworkProfiles.commands()), None).await
-}
-
-/// Runs `undo`.
-pub async fn undo(args: &UndoArgs) -> Result<Exit, Failure> {
-    changes::undo_change(args.number, args.keep, Some(NetworkProfiles.commands()), None).await
 }

@@ -5,9 +5,12 @@ mod check;
 mod plan;
 mod read;
 
+use crate::changes::{self, NumberArg};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
+use millstream_change::Kind;
+use millstream_network::profile::NetworkProfiles;
 use millstream_network::topology::Topology;
 use std::path::PathBuf;
 
@@ -26,7 +29,9 @@ enum NetworkCommand {
     Plan(plan::PlanArgs),
     Read(read::ReadArgs),
     Apply(apply::ApplyArgs),
-    Confirm(apply::ConfirmArgs),
+    /// Let a topology stay
+    #[command(after_help = "Example:\n  millstream network confirm")]
+    Confirm(NumberArg),
     Undo(apply::UndoArgs),
 }
 
@@ -40,13 +45,14 @@ struct TopologyArg {
 
 /// Runs the command.
 pub async fn run(args: &NetworkArgs, output: Output) -> Result<Exit, Failure> {
+    let room = Some(NetworkProfiles.commands());
     match &args.command {
         NetworkCommand::Check(args) => check::run(args, output),
         NetworkCommand::Plan(args) => plan::run(args, output),
         NetworkCommand::Read(args) => read::run(args, output),
         NetworkCommand::Apply(args) => Box::pin(apply::apply(args, output)).await,
-        NetworkCommand::Confirm(args) => apply::confirm(args).await,
-        NetworkCommand::Undo(args) => apply::undo(args).await,
+        NetworkCommand::Confirm(args) => changes::confirm_change(args.number, room, None).await,
+        NetworkCommand::Undo(args) => changes::undo_change(args.number, args.keep, room, None).await,
     }
 }
 

@@ -13,7 +13,6 @@ use millstream_network::topology::Topology;
 use millstream_network::warning::{Facts, warnings};
 use serde_json::json;
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -107,9 +106,7 @@ pub fn run(args: &PlanArgs, output: Output) -> Result<Exit, Failure> {
         output.json(&json!({ "form": form.name(), "text": text, "findings": found, "warnings": warnings, "differences": differences }))?;
         return Ok(Exit::Done);
     }
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush()?;
+    output.text(&text)?;
     Ok(Exit::Done)
 }
 
@@ -123,8 +120,7 @@ fn installed() -> Words {
 /// NetworkManager ignores a file that others may read.
 fn write(dir: &Path, file: &File) -> Result<PathBuf, Failure> {
     let path = dir.join(&file.name);
-    let failed = |error| Failure::user(format!("cannot write {}", path.display())).because(&error);
-    fs::create_dir_all(dir).map_err(failed)?;
-    write_private(&path, &file.text).map_err(failed)?;
+    let written = fs::create_dir_all(dir).and_then(|()| write_private(&path, &file.text));
+    written.map_err(Failure::cannot("write", &path))?;
     Ok(path)
 }

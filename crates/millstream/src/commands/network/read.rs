@@ -3,7 +3,7 @@
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
-use crate::table::{Align, Table};
+use crate::table::{Align, Column, Table};
 use millstream_host::kernel::link::{NetLink, degraded, links};
 use serde_json::json;
 use std::path::Path;
@@ -27,19 +27,7 @@ pub fn run(_args: &ReadArgs, output: Output) -> Result<Exit, Failure> {
         let all: Vec<_> = links.iter().map(as_json).collect();
         output.json(&json!({ "links": all, "degraded": troubles }))?;
     } else {
-        let mut table = Table::new(&[
-            ("link", Align::Left),
-            ("kind", Align::Left),
-            ("state", Align::Left),
-            ("mtu", Align::Right),
-            ("lies on", Align::Wrap),
-        ]);
-        for link in &links {
-            let mtu = link.mtu.map_or_else(String::new, |mtu| mtu.to_string());
-            let kind = link.kind.name().to_owned();
-            table.row([link.name.clone(), kind, state(link).to_owned(), mtu, link.below.join(", ")]);
-        }
-        output.table(&table)?;
+        output.table(&Table::of(&links, COLUMNS))?;
         for one in &degraded {
             output.line(&format!("degraded: {one}"))?;
         }
@@ -49,6 +37,14 @@ pub fn run(_args: &ReadArgs, output: Output) -> Result<Exit, Failure> {
     }
     Ok(if degraded.is_empty() { Exit::Done } else { Exit::Findings })
 }
+
+const COLUMNS: &[Column<NetLink>] = &[
+    ("link", Align::Left, |link| link.name.clone()),
+    ("kind", Align::Left, |link| link.kind.name().to_owned()),
+    ("state", Align::Left, |link| state(link).to_owned()),
+    ("mtu", Align::Right, |link| link.mtu.map_or_else(String::new, |mtu| mtu.to_string())),
+    ("lies on", Align::Wrap, |link| link.below.join(", ")),
+];
 
 fn state(link: &NetLink) -> &'static str {
     match (link.is_on, link.has_carrier) {

@@ -2,27 +2,28 @@
 
 use super::receipt;
 use super::rejects::Rejects;
-use crate::args::TargetArgs;
+use crate::args::{TargetArgs, named, one_of};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::interruption::Watched;
 use crate::output::{Output, note};
-use crate::progress::{Counts, Printer, Progress, ProgressChoice};
+use crate::progress::{Counts, Printer, ProgressChoice};
 use crate::quantity::{self, Size};
 use crate::signal::Signals;
 use crate::source_args::delimiter;
 use crate::store_name::StoreName;
 use crate::target::{self, Purpose};
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use millstream_pg::SessionSettings;
 use millstream_ranges::input::{self, Header, Input, InputOptions, JoinOptions};
 use millstream_ranges::limits::REJECTS_MAX;
 use millstream_ranges::{
-    AddressReading, BuildRequest, ColumnType, Error, FAMILIES, Family, Layout, Observer, Overlap, Progress as Step,
-    Reject, build,
+    AddressReading, BuildRequest, ColumnType, Error, Family, Layout, Observer, Overlap, Progress as Step, Reject, build,
 };
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 const EXAMPLES: &str = "\
@@ -108,7 +109,7 @@ pub struct BuildArgs {
     unmap: bool,
 
     /// What happens where ranges overlap
-    #[arg(long, value_name = "WHICH", default_value = "error", value_parser = overlaps())]
+    #[arg(long, value_name = "WHICH", default_value = "error", value_parser = one_of(Overlap::ALL))]
     overlap: Overlap,
 
     /// Join adjacent ranges with equal values
@@ -163,20 +164,12 @@ impl From<OsString> for Joined {
 }
 
 fn formats() -> PossibleValuesParser {
-    let auto = PossibleValue::new(AUTO).help("look at the name, then at the content");
-    let named = input::FORMATS.iter().map(|format| PossibleValue::new(format.name).help(format.about));
-    std::iter::once(auto).chain(named).collect::<Vec<_>>().into()
+    let auto = (AUTO, "look at the name, then at the content");
+    named(std::iter::once(auto).chain(input::FORMATS.iter().map(|format| (format.name, format.about))))
 }
 
 fn families() -> impl TypedValueParser<Value = Family> {
-    let about = |family| if family == Family::V4 { "IPv4" } else { "IPv6" };
-    PossibleValuesParser::from(FAMILIES.map(|family| PossibleValue::new(family.name()).help(about(family))))
-        .map(|name| FAMILIES.into_iter().find(|family| family.name() == name).expect("it is a possible value"))
-}
-
-fn overlaps() -> impl TypedValueParser<Value = Overlap> {
-    PossibleValuesParser::from(Overlap::ALL.map(|(_, name, about)| PossibleValue::new(name).help(about)))
-        .map(|typed| Overlap::ALL.into_iter().find(|(_, name, _)| *name == typed).expect("it is a possible value").0)
+    one_of([(Family::V4, "IPv4"), (Family::V6, "IPv6")].map(|(family, about)| (family, family.name(), about)))
 }
 
 /// Runs the command.
@@ -186,39 +179,24 @@ pub async fn run(args: &BuildArgs, output: Output, signals: &Signals) -> Result<
     let inputs = inputs(args).await?;
     let counted = Arc::new(Counted::default());
     let rejects = Rejects::open(args.rejects.as_deref())?;
-    let progress = Progress::start(args.progress, Arc::clone(&counted));
-    let stopped = Arc::new(OnceLock::new());
-    let watcher = Arc::new(Watcher {
-        counted,
-        printer: progress.printer(),
-        rejects: Mutex::new(rejects),
-        stopped: Arc::clone(&stopped),
-    });
-    let (signals, asked) = (signals.clone(), Arc::clone(&stopped));
-    let watch = tokio::spawn(async move {
-        let exit = signals.stop_asked().await;
-        let _ = asked.set(exit);
-        note("stopping; a second signal stops at once");
-    });
+    let stopping = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&stopping);
+    let watched =
+        Watched::start(args.progress, Arc::clone(&counted), signals, move || asked.store(true, Ordering::Relaxed));
+    let watcher = Arc::new(Watcher { counted, printer: watched.printer(), rejects: Mutex::new(rejects), stopping });
     let observer = Arc::clone(&watcher);
-    let built = tokio::task::spawn_blocking(move || build(&request, inputs, &*observer)).await;
-    watch.abort();
-    progress.finish();
-    let built = built.map_err(|error| Failure::bug("the build did not end").because(&error))?;
+    let (built, stopped) = watched.run("the build", move || build(&request, inputs, &*observer)).await?;
     let kept = watcher.rejects().finish(built.is_ok());
-    let receipt = match (built, stopped.get()) {
+    let receipt = match (built, stopped) {
         (Err(Error::Stopped), Some(exit)) => {
             note("stopped; the store is as it was");
-            return Ok(*exit);
+            return Ok(exit);
         }
         // The file of rejects has failed.
         (Err(Error::Stopped), None) => return kept.and(Err(Error::Stopped.into())),
         (built, _) => built?,
     };
-    match output.is_json() {
-        true => output.json(&receipt)?,
-        false => output.line(&receipt::text(&receipt))?,
-    }
+    output.print(&receipt, &receipt::text(&receipt))?;
     kept?;
     Ok(if receipt.rejected == 0 { Exit::Done } else { Exit::Findings })
 }
@@ -331,8 +309,7 @@ impl Counts for Counted {
 
     fn state(&self, _: Duration) -> String {
         let At { phase, since, ranges, bytes, rejected, .. } = *self.at();
-        #[expect(clippy::cast_precision_loss, reason = "a rate needs no 53 bits")]
-        let rate = ranges as f64 / since.elapsed().as_secs_f64().max(0.001);
+        let rate = quantity::per_second(ranges, since.elapsed().as_secs_f64());
         let mut text = format!("{phase} {} ranges, {}/s", quantity::count(ranges), quantity::rate(rate));
         if bytes > 0 {
             text.push_str(&format!(", {}", quantity::bytes(bytes)));
@@ -349,7 +326,7 @@ struct Watcher {
     counted: Arc<Counted>,
     printer: Printer,
     rejects: Mutex<Rejects>,
-    stopped: Arc<OnceLock<Exit>>,
+    stopping: Arc<AtomicBool>,
 }
 
 impl Watcher {
@@ -373,7 +350,7 @@ impl Observer for Watcher {
     }
 
     fn is_stopped(&self) -> bool {
-        self.stopped.get().is_some() || self.rejects().has_failed()
+        self.stopping.load(Ordering::Relaxed) || self.rejects().has_failed()
     }
 }
 

@@ -34,15 +34,15 @@ const TABLE: &str = "table";
 /// The form that is not text.
 const BINARY: &str = "mmdb";
 
-/// Options that mean something for some forms only.
-const OPTIONS: &[(&str, &[&str])] = &[
-    ("FILE", &["csv", BINARY, "ndjson", "nftables", "sql"]),
-    ("--into", &[BINARY, "nftables", "sql", TABLE]),
-    ("--cidr", &["csv"]),
-    ("--without-ipv4-space", &[BINARY]),
-    ("--ip4r", &[TABLE]),
-    ("--no-function", &[TABLE]),
-    ("--db", &[TABLE]),
+/// Options that mean something for some forms only, and whether they are given.
+const OPTIONS: &[(&str, &[&str], fn(&ExportArgs) -> bool)] = &[
+    ("FILE", &["csv", BINARY, "ndjson", "nftables", "sql"], |args| args.file.is_some()),
+    ("--into", &[BINARY, "nftables", "sql", TABLE], |args| args.into.is_some()),
+    ("--cidr", &["csv"], |args| args.cidr),
+    ("--without-ipv4-space", &[BINARY], |args| args.without_ipv4_space),
+    ("--ip4r", &[TABLE], |args| args.ip4r),
+    ("--no-function", &[TABLE], |args| args.no_function),
+    ("--db", &[TABLE], |args| args.target.db.is_some()),
 ];
 
 /// Write a store in a format of other programs, or into a table of PostgreSQL
@@ -115,27 +115,15 @@ pub async fn run(args: &ExportArgs, output: Output) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     };
     let ranges = replace(path, |file| write(args, &generation, file))?;
-    if output.is_json() {
-        output.json(&json!({ "file": path.display().to_string(), "ranges": ranges }))?;
-    } else {
-        output.line(&visible(&format!("{} in {}", things(ranges, "range"), path.display())))?;
-    }
+    let written = json!({ "file": path.display().to_string(), "ranges": ranges });
+    output.print(&written, &visible(&format!("{} in {}", things(ranges, "range"), path.display())))?;
     Ok(Exit::Done)
 }
 
 /// Refuses options that mean nothing for the form.
 fn refuse(args: &ExportArgs) -> Result<(), Failure> {
-    let given = [
-        args.file.is_some(),
-        args.into.is_some(),
-        args.cidr,
-        args.without_ipv4_space,
-        args.ip4r,
-        args.no_function,
-        args.target.db.is_some(),
-    ];
-    let unfit = OPTIONS.iter().zip(given).find(|((_, forms), given)| *given && !forms.contains(&args.to.as_str()));
-    let Some(((option, forms), _)) = unfit else { return Ok(()) };
+    let unfit = OPTIONS.iter().find(|(_, forms, given)| given(args) && !forms.contains(&args.to.as_str()));
+    let Some((option, forms, _)) = unfit else { return Ok(()) };
     Err(Failure::user(format!("--to {} takes no {option}", args.to))
         .hint(format!("leave it out; it is for --to {}", forms.join(", --to "))))
 }
@@ -153,11 +141,11 @@ fn write(args: &ExportArgs, generation: &Generation, out: &mut dyn Write) -> Res
 /// such as a named pipe, is written as it is.
 fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<u64, Failure>) -> Result<u64, Failure> {
     let shown = path.display().to_string();
-    let failed = |error: &io::Error| Failure::user(format!("cannot write {shown}")).because(error);
+    let failed = Failure::cannot("write", path);
     // A link stays.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-        let mut file = File::options().write(true).open(&path).map_err(|error| failed(&error))?;
+        let mut file = File::options().write(true).open(&path).map_err(failed)?;
         return write(&mut file);
     }
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -165,13 +153,13 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<u64, Failur
         .prefix(".millstream-")
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(dir)
-        .map_err(|error| failed(&error))?;
+        .map_err(&failed)?;
     if let Ok(old) = path.metadata() {
-        new.as_file().set_permissions(old.permissions()).map_err(|error| failed(&error))?;
+        new.as_file().set_permissions(old.permissions()).map_err(&failed)?;
     }
     let ranges = write(new.as_file_mut()).map_err(|failure| failure.at(&*shown))?;
-    new.as_file().sync_all().map_err(|error| failed(&error))?;
-    new.persist(&path).map_err(|error| failed(&error.error))?;
+    new.as_file().sync_all().map_err(&failed)?;
+    new.persist(&path).map_err(|error| failed(error.error))?;
     Ok(ranges)
 }
 
@@ -194,15 +182,13 @@ async fn fill(args: &ExportArgs, output: Output) -> Result<Exit, Failure> {
         format!("select * from {}.range_of({}, '192.0.2.1')", quote_identifier(&schema), table.trim_start())
     });
     let many = lateral(&table);
-    if output.is_json() {
-        output.json(&json!({ "table": table.to_string(), "rows": rows, "function": question, "lateral": many }))?;
-        return Ok(Exit::Done);
+    let mut text = format!("{table}: {} rows\n", count(rows));
+    if let Some(question) = &question {
+        text += &format!("\nthe range of an address:\n\n{question};\n");
     }
-    output.line(&format!("{table}: {} rows", count(rows)))?;
-    if let Some(question) = question {
-        output.line(&format!("\nthe range of an address:\n\n{question};"))?;
-    }
-    output.line(&format!("\nthe ranges of a table with a column ip:\n\n{};", many.trim_end()))?;
+    text += &format!("\nthe ranges of a table with a column ip:\n\n{};", many.trim_end());
+    let made = json!({ "table": table.to_string(), "rows": rows, "function": question, "lateral": many });
+    output.print(&made, &text)?;
     Ok(Exit::Done)
 }
 
@@ -212,10 +198,10 @@ mod tests {
 
     #[test]
     fn every_format_takes_a_file_or_is_the_table() {
-        let (_, files) = OPTIONS.iter().find(|(option, _)| *option == "FILE").unwrap();
+        let (_, files, _) = OPTIONS.iter().find(|(option, ..)| *option == "FILE").unwrap();
         let names: Vec<&str> = EXPORTS.iter().map(|export| export.name).collect();
         assert_eq!(names, *files);
-        assert!(OPTIONS.iter().flat_map(|(_, forms)| *forms).all(|form| *form == TABLE || names.contains(form)));
+        assert!(OPTIONS.iter().flat_map(|(_, forms, _)| *forms).all(|form| *form == TABLE || names.contains(form)));
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub struct GetArgs {
 }
 
 /// An answer for programs.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Answer<'a> {
     ip: &'a str,
     found: bool,
@@ -175,8 +175,7 @@ impl<W: Write> Answers<'_, W> {
 
     fn missed(&mut self, ip: &str, problem: Option<&str>) -> Result<(), Failure> {
         if self.output.is_json() {
-            let (first, last, value) = (None, None, None);
-            return self.object(&Answer { ip, found: false, first, last, value, error: problem });
+            return self.object(&Answer { ip, error: problem, ..Answer::default() });
         }
         match problem {
             None => writeln!(self.out, "{}\t-", visible(ip))?,
@@ -195,26 +194,11 @@ impl<W: Write> Answers<'_, W> {
 /// Reads a line without its end. Of a long one only the beginning is kept. `false` at the end of the input.
 fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
-    let mut any = false;
-    loop {
-        let buffer = match input.fill_buf() {
-            Ok(buffer) => buffer,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        if buffer.is_empty() {
-            return Ok(any);
-        }
-        any = true;
-        let end = buffer.iter().position(|b| *b == b'\n');
-        let part = &buffer[..end.unwrap_or(buffer.len())];
-        line.extend(part.iter().take(ADDRESS_LINE_BYTES_MAX.saturating_sub(line.len())));
-        let used = end.map_or(part.len(), |end| end + 1);
-        input.consume(used);
-        if end.is_some() {
-            return Ok(true);
-        }
+    let any = input.by_ref().take(ADDRESS_LINE_BYTES_MAX as u64).read_until(b'\n', line)? > 0;
+    if line.pop_if(|last| *last == b'\n').is_none() && line.len() == ADDRESS_LINE_BYTES_MAX {
+        input.skip_until(b'\n')?;
     }
+    Ok(any)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The receipt of a build as text.
 
 use crate::quantity;
+use crate::receipt::counts;
 use crate::table::visible;
 use millstream_ranges::Receipt;
 
@@ -16,11 +17,7 @@ pub fn text(receipt: &Receipt) -> String {
         ("rejected", receipt.rejected, "could not be used"),
         ("stored", receipt.stored, "ranges in the store"),
     ];
-    for (name, count, meaning) in columns {
-        if count > 0 || ["read", "stored"].contains(&name) {
-            lines.push(format!("  {name:<10} {:>15}  {meaning}", quantity::count(count)));
-        }
-    }
+    lines.extend(counts(columns, &["read", "stored"]));
     let types: Vec<String> = receipt.types.iter().map(|(name, kind)| format!("{name} {}", kind.name())).collect();
     if !types.is_empty() {
         lines.push(visible(&format!("  types: {}", types.join(", "))));

@@ -69,7 +69,7 @@ impl Rejects {
             None if self.count == 0 && is_built => empty(file.get_mut()),
             None => file.flush(),
         };
-        ended.map_err(|error| Failure::user(format!("cannot write {}", path.display())).because(&error))?;
+        ended.map_err(Failure::cannot("write", path))?;
         if self.count > 0 {
             note(&format!("{} in {}", quantity::things(self.count, "reject"), path.display()));
         }

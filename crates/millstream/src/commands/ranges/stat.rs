@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::quantity;
 use crate::store_name::StoreName;
-use crate::table::{Align, Table, visible};
+use crate::table::{Align, Column, Table, visible};
 use millstream_ranges::{Layout, Receipt};
 use serde::Serialize;
 use std::fs;
@@ -57,7 +57,7 @@ pub fn run(args: &StatArgs, output: Output) -> Result<Exit, Failure> {
     };
     let stat = Stat {
         file: path.display().to_string(),
-        bytes: fs::metadata(path).map_err(failed(path))?.len(),
+        bytes: fs::metadata(path).map_err(Failure::cannot("read", path))?.len(),
         layout: generation.layout(),
         generations,
         receipt: generation.receipt(),
@@ -70,23 +70,19 @@ pub fn run(args: &StatArgs, output: Output) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-fn failed(path: &Path) -> impl FnOnce(io::Error) -> Failure {
-    let path = path.display().to_string();
-    move |error| Failure::user(format!("cannot read {path}")).because(&error)
-}
-
 /// The generations in the directory of a store, the oldest first.
 fn kept(store: &Path) -> Result<Vec<Kept>, Failure> {
     let current = millstream_ranges::current(store)?;
     let mut kept = Vec::new();
     for (generation, file) in millstream_ranges::generations(store)? {
+        let failed = Failure::cannot("read", &file);
         let metadata = match fs::metadata(&file) {
             // A build may remove it at any time.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            metadata => metadata.map_err(failed(&file))?,
+            metadata => metadata.map_err(&failed)?,
         };
-        let modified = metadata.modified().map_err(failed(&file))?;
-        let built_at = jiff::Timestamp::try_from(modified).map_err(io::Error::other).map_err(failed(&file))?;
+        let modified = metadata.modified().map_err(&failed)?;
+        let built_at = jiff::Timestamp::try_from(modified).map_err(io::Error::other).map_err(&failed)?;
         kept.push(Kept {
             generation,
             current: generation == current,
@@ -113,20 +109,13 @@ impl Stat<'_> {
         output.line(&format!("XXH3-128: {}", receipt.xxh3))?;
         output.line(&receipt::text(receipt))?;
         output.line("")?;
-        let mut table = Table::new(&[
-            ("generation", Align::Right),
-            ("built (utc)", Align::Left),
-            ("size", Align::Right),
-            ("", Align::Left),
-        ]);
-        for kept in &self.generations {
-            table.row([
-                kept.generation.to_string(),
-                quantity::minute(&kept.built_at),
-                quantity::bytes(kept.bytes),
-                if kept.current { "current".to_owned() } else { String::new() },
-            ]);
-        }
-        output.table(&table)
+        output.table(&Table::of(&self.generations, COLUMNS))
     }
 }
+
+const COLUMNS: &[Column<Kept>] = &[
+    ("generation", Align::Right, |kept| kept.generation.to_string()),
+    ("built (utc)", Align::Left, |kept| quantity::minute(&kept.built_at)),
+    ("size", Align::Right, |kept| quantity::bytes(kept.bytes)),
+    ("", Align::Left, |kept| if kept.current { "current".to_owned() } else { String::new() }),
+];

@@ -42,14 +42,9 @@ pub fn run(args: &VerifyArgs, output: Output) -> Result<Exit, Failure> {
         }
         Err(error) => return Err(error.into()),
     };
-    if output.is_json() {
-        output.json(&found)?;
-    } else {
-        for problem in &found.named {
-            output.line(&visible(problem))?;
-        }
-        output.line(&visible(&summary(&args.store, &found)))?;
-    }
+    let summary = summary(&args.store, &found);
+    let lines: Vec<String> = found.named.iter().chain([&summary]).map(|line| visible(line)).collect();
+    output.print(&found, &lines.join("\n"))?;
     if !found.hashed && found.problems == 0 {
         note("another program wrote the file: there is no hash of it to compare with");
     }

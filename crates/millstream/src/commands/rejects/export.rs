@@ -14,7 +14,7 @@ pub fn create_new(path: &Path) -> Result<File, Failure> {
     File::create_new(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::AlreadyExists => Failure::user(format!("{} exists already", path.display()))
             .hint("name a new file; rejects that may be half mended are not overwritten"),
-        _ => cannot("create", path, &error),
+        _ => Failure::cannot("create", path)(error),
     })
 }
 
@@ -27,8 +27,8 @@ pub fn create(path: &Path, is_reject: fn(&str) -> bool) -> Result<File, Failure>
         .create(true)
         .truncate(false)
         .open(path)
-        .map_err(|error| cannot("open", path, &error))?;
-    let metadata = file.metadata().map_err(|error| cannot("open", path, &error))?;
+        .map_err(Failure::cannot("open", path))?;
+    let metadata = file.metadata().map_err(Failure::cannot("open", path))?;
     if metadata.is_file() && metadata.len() > 0 && !holds_rejects(&file, is_reject) {
         return Err(
             Failure::user(format!("{} does not hold rejects", path.display())).hint("name a new file for the rejects")
@@ -40,14 +40,14 @@ pub fn create(path: &Path, is_reject: fn(&str) -> bool) -> Result<File, Failure>
 /// Writes rejects as lines of JSON, replacing what the file held, and returns how many. They are
 /// on disk when this returns.
 pub async fn write(mut file: File, database: &Database, filter: &RejectFilter) -> Result<u64, Failure> {
-    let is_file = file.metadata().map_err(|error| unwritten(&error))?.is_file();
+    let is_file = file.metadata().map_err(unwritten)?.is_file();
     if is_file {
         // `create` has read the file, which moved the place where writing begins.
-        file.rewind().and_then(|()| file.set_len(0)).map_err(|error| unwritten(&error))?;
+        file.rewind().and_then(|()| file.set_len(0)).map_err(unwritten)?;
     }
-    let written = lines(&file, database, filter, |error| unwritten(&error)).await?;
+    let written = lines(&file, database, filter, unwritten).await?;
     if is_file {
-        file.sync_all().map_err(|error| unwritten(&error))?;
+        file.sync_all().map_err(unwritten)?;
     }
     Ok(written)
 }
@@ -76,8 +76,8 @@ async fn lines(
     Ok(written)
 }
 
-fn unwritten(error: &std::io::Error) -> Failure {
-    Failure::user("cannot write the file of rejects").because(error)
+fn unwritten(error: std::io::Error) -> Failure {
+    Failure::user("cannot write the file of rejects").because(&error)
 }
 
 fn holds_rejects(file: &File, is_reject: fn(&str) -> bool) -> bool {
@@ -89,8 +89,4 @@ fn holds_rejects(file: &File, is_reject: fn(&str) -> bool) -> bool {
 /// Whether a line is a load's reject as we write it. A reject that someone has mended with JSON is not.
 pub fn is_reject(line: &str) -> bool {
     serde_json::from_str::<RejectLine>(line).is_ok()
-}
-
-fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {
-    Failure::user(format!("cannot {what} {}", path.display())).because(error)
 }
