@@ -172,7 +172,7 @@ impl Batch {
     pub(crate) fn written(&self, groups: &[Group], mode: &Mode) -> Written {
         let documents = groups.iter().map(|g| g.len() as u64).sum();
         let mut written = Written { documents, keys: groups.len() as u64, ..Written::default() };
-        for group in groups.iter().filter(|g| g.len() > 1 && mode.may_skip()) {
+        for group in groups.iter().filter(|g| g.len() > 1 && mode.may_keep_stored()) {
             let (stale, kept) = mode.count_skipped(&self.list(group));
             written.stale += stale;
             written.kept += kept;

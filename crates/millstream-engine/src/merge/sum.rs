@@ -1,6 +1,6 @@
 //! `sum`: the new document takes the place of the old one, but some numbers of the two are added up.
 
-use super::members::{is_object, member, put_name};
+use super::members::{is_object, member, put_name, text};
 use super::{Member, Mode, ModeKind};
 use crate::limits::SUM_PATHS_MAX;
 use bigdecimal::BigDecimal;
@@ -45,10 +45,6 @@ fn accept(paths: &[KeyRequest]) -> Result<(), String> {
     Ok(())
 }
 
-fn text(document: &[u8]) -> &str {
-    std::str::from_utf8(document).expect("a decoder has judged the document")
-}
-
 /// Whether a value is missing or null, which counts as zero.
 fn nothing(value: Option<&str>) -> bool {
     value.is_none_or(|value| value.trim_ascii() == "null")
@@ -77,9 +73,6 @@ fn misfit(expected: &str, wanted: &KeyRequest) -> Fault {
 
 fn fold<'d>(mode: &Mode, members: &[Member<'d>]) -> (Cow<'d, [u8]>, usize) {
     let last = members.len() - 1;
-    if let [only] = members {
-        return (only.document.into(), last);
-    }
     let mut document = members[last].document.to_vec();
     for path in mode.paths() {
         let sum: BigDecimal = members.iter().map(|member| amount(text(member.document), &path.path)).sum();
