@@ -167,7 +167,7 @@ fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Wri
             updated: merged.1 + reset.1,
             deleted,
             unchanged: equal + held.saturating_sub(deleted),
-            ..batch.written(groups, &session.target.mode)
+            ..Written::default()
         }))
     }
     .boxed()

@@ -69,7 +69,8 @@ pub(crate) struct Writer {
     pub(crate) write: for<'a> fn(Session<'a>, &'a Batch, &'a [Group]) -> Writing<'a>,
 }
 
-/// The result of a writer; `None` if the groups hold a key that this writer cannot write.
+/// The keys that a writer inserted, updated, deleted and left unchanged; `None` if the groups hold a key that it cannot
+/// write.
 pub(crate) type Writing<'a> = BoxFuture<'a, Result<Option<Written>, Error>>;
 
 /// What a writer works with.
@@ -155,7 +156,9 @@ impl<'a> Session<'a> {
     }
 
     async fn write_round(self, writer: &Writer, batch: &'a Batch, groups: &[Group]) -> Result<Option<Written>, Error> {
-        let Some(written) = (writer.write)(self, batch, groups).await? else { return Ok(None) };
+        let Some(keys) = (writer.write)(self, batch, groups).await? else { return Ok(None) };
+        let mut written = batch.written(groups, &self.target.mode);
+        written += keys;
         let done = written.done();
         assert!(done <= written.keys && written.keys <= written.documents, "no row is stored twice: {written:?}");
         if done < written.keys && !self.target.mode.may_keep_stored() {
@@ -171,6 +174,11 @@ fn differing(error: tokio_postgres::Error) -> Error {
         Some(code) if code.code() == GUARD_SQLSTATE => Error::TableDiffers,
         _ => error.into(),
     }
+}
+
+/// What was written, if the keys that were neither inserted nor updated have unchanged documents.
+fn unchanged_rest(written: Written, groups: &[Group]) -> Written {
+    Written { unchanged: groups.len() as u64 - written.inserted - written.updated, ..written }
 }
 
 /// The two counts that a statement returns.
