@@ -160,7 +160,7 @@ impl Replayer {
     /// # Errors
     /// [`Error::Refused`] when the role may not use PL/pgSQL.
     pub(super) async fn open(client: &Client, target: &Target) -> Result<Self, Error> {
-        let sql = target.replay();
+        let sql = &target.replay;
         client.batch_execute(&sql.create).await.map_err(|error| without_language(error.into()))?;
         let refusing = REFUSALS.iter().chain(COMMON).map(|code| (*code).to_owned()).collect();
         let replay = "select * from pg_temp.millstream_replay($1, $2, $3, $4, $5, $6, $7)";
@@ -282,7 +282,7 @@ async fn run(
     let session = Session { opening: &opening, ..session };
     let (groups, turns): (Vec<Group>, Vec<i32>) = rows.iter().cloned().unzip();
     let refused_max = i64::try_from(rejects_max).unwrap_or(i64::MAX);
-    let Sql { screens, compares, .. } = target.replay();
+    let Sql { screens, compares, .. } = &target.replay;
     let replayed = async {
         let may_keep_stored = target.mode.may_keep_stored();
         let values: &[&(dyn ToSql + Sync)] =

@@ -7,6 +7,8 @@ use crate::error::Error;
 use crate::limits::{SORT_MEMORY_MIB, STAGE_MEMORY_MIB};
 use crate::merge::Mode;
 use crate::request::{LoadRequest, SkipUnchanged};
+use futures_util::FutureExt;
+use futures_util::future::OptionFuture;
 use millstream_model::KeyType;
 use millstream_pg::{SessionSettings, by_key, fill, quote_identifier, quote_qualified};
 use millstream_store::{Check, Schema};
@@ -37,7 +39,7 @@ pub(crate) struct Target {
     /// If the writer `staged` can be used.
     merge: Option<String>,
     /// If stored documents can be compared with new ones before those are sent.
-    compared: Option<Compared>,
+    compared: Option<Comparison<String>>,
     /// If rows can be joined: asks which keys are stored.
     present: Option<String>,
     /// If documents delete, or must be checked against tombstones.
@@ -47,13 +49,7 @@ pub(crate) struct Target {
     pub(crate) alters_rows: bool,
     /// Whether rows go into partitions.
     pub(crate) partitioned: bool,
-    replay: replay::Sql,
-}
-
-#[derive(Debug)]
-struct Compared {
-    compare: String,
-    upsert: String,
+    pub(super) replay: replay::Sql,
 }
 
 /// Names of a collection, quoted, as its statements need them.
@@ -82,9 +78,10 @@ fn marked(set: &str) -> String {
 }
 
 /// Asks for the fingerprints of stored documents, and writes those that differ.
-pub(crate) struct Comparison {
-    pub(super) compare: Statement,
-    pub(super) upsert: Statement,
+#[derive(Debug)]
+pub(crate) struct Comparison<S> {
+    pub(super) compare: S,
+    pub(super) upsert: S,
 }
 
 /// [`Target`]'s statements on one connection.
@@ -94,7 +91,7 @@ pub(crate) struct Prepared {
     pub(crate) upsert: Statement,
     pub(crate) arrays: Statement,
     pub(crate) merge: Option<staged::Statements>,
-    pub(crate) compared: Option<Comparison>,
+    pub(crate) compared: Option<Comparison<Statement>>,
     pub(crate) present: Option<Statement>,
     pub(crate) deleting: Option<deleting::Statements>,
 }
@@ -153,10 +150,8 @@ impl Target {
             })
         };
         let deleting = deleting_of(STAGE, "true");
-        let (stage_columns, stage_names) = match deletes {
-            true => (format!(", {}", deleting::STAGE_COLUMNS), format!(", {}", deleting::STAGE_NAMES)),
-            false => (String::new(), String::new()),
-        };
+        let (stage_columns, stage_names) =
+            if deletes { (deleting::STAGE_COLUMNS, deleting::STAGE_NAMES) } else { ("", "") };
         let tries = |run: &str, plain: &dyn Fn() -> String| {
             deleting_of(replay::STAGE, run).map_or_else(plain, |sql| sql.try_run())
         };
@@ -168,7 +163,7 @@ impl Target {
             &replay::Tries {
                 names: &names,
                 keys: &keys,
-                stage: (&stage_columns, &stage_names),
+                stage: (stage_columns, stage_names),
                 lock: deleting_of(replay::STAGE, "true")
                     .map_or_else(String::new, |sql| fill!(include_str!("replay_lock.sql"), lock = sql.lock())),
                 compares: skips,
@@ -185,7 +180,7 @@ impl Target {
             },
         );
         let changed = || fill!(include_str!("changed_filter.sql"), table, join);
-        let compared = skips.then(|| Compared {
+        let compared = skips.then(|| Comparison {
             compare: compare(table, &keys, collection),
             upsert: upsert(STAGE, &format!("as staged {}", changed()), &action),
         });
@@ -195,7 +190,7 @@ impl Target {
             checks: collection.checks.clone(),
             checks_tombstones: collection.checks_tombstones,
             durability: request.durability,
-            key_types: collection.key.columns.iter().map(|c| c.key_type).collect(),
+            key_types: collection.key.types(),
             schema,
             create_stage: format!(
                 "create temporary table millstream_stage ({}, doc jsonb not null{stage_columns}) on commit delete rows",
@@ -223,10 +218,6 @@ impl Target {
             partitioned: collection.partitioned,
             replay,
         }
-    }
-
-    pub(super) fn replay(&self) -> &replay::Sql {
-        &self.replay
     }
 
     /// Whether the staging table also holds what each document does to a stored row.
@@ -258,38 +249,32 @@ impl Target {
     /// Creates the connection's staging table and prepares the statements.
     pub(crate) async fn prepare(&self, client: &Client) -> Result<Prepared, Error> {
         client.batch_execute(&format!("{}; {}", self.create_stage, staged::CREATE_COUNTER)).await?;
-        let merge = async {
-            match &self.merge {
-                Some(merge) => staged::Statements::prepare(client, merge).await.map(Some),
-                None => Ok(None),
-            }
-        };
-        let compared = async {
-            let Some(Compared { compare, upsert }) = &self.compared else { return Ok(None) };
-            let (compare, upsert) = tokio::try_join!(client.prepare(compare), client.prepare(upsert))?;
-            Ok(Some(Comparison { compare, upsert }))
-        };
-        let present = async {
-            match &self.present {
-                Some(present) => client.prepare(present).await.map(Some),
-                None => Ok(None),
-            }
-        };
-        let deleting = match &self.deleting {
-            Some(deleting) => Some(deleting.prepare(client).await?),
-            None => None,
-        };
+        let merge = self.merge.as_ref().map(|merge| staged::Statements::prepare(client, merge));
+        let compared = self.compared.as_ref().map(move |sql| async move {
+            let (compare, upsert) = tokio::try_join!(client.prepare(&sql.compare), client.prepare(&sql.upsert))?;
+            Ok(Comparison { compare, upsert })
+        });
+        let deleting = self.deleting.as_ref().map(|deleting| deleting.prepare(client));
+        let deleting = OptionFuture::from(deleting).await.transpose()?;
         let (copy_table, copy_stage, upsert, arrays, merge, compared, present) = tokio::try_join!(
             client.prepare(&self.copy_table),
             client.prepare(&self.copy_stage),
             client.prepare(&self.upsert),
             client.prepare(&self.arrays),
-            merge,
-            compared,
-            present,
+            OptionFuture::from(merge).map(Option::transpose),
+            OptionFuture::from(compared).map(Option::transpose),
+            prepare_if(client, self.present.as_ref()),
         )?;
         Ok(Prepared { copy_table, copy_stage, upsert, arrays, merge, compared, present, deleting })
     }
+}
+
+/// Prepares a statement if there is one.
+pub(super) async fn prepare_if(
+    client: &Client,
+    sql: Option<&String>,
+) -> Result<Option<Statement>, tokio_postgres::Error> {
+    OptionFuture::from(sql.map(|sql| client.prepare(sql))).await.transpose()
 }
 
 /// Parameters for arrays of the key's columns, and of documents.
@@ -301,7 +286,7 @@ fn arrays(collection: &PreparedCollection, documents: bool) -> String {
 
 /// The query for the keys that are stored.
 fn present(table: &str, keys: &[String], collection: &PreparedCollection) -> String {
-    let types: Vec<KeyType> = collection.key.columns.iter().map(|c| c.key_type).collect();
+    let types = collection.key.types();
     if let ([key], [key_type], true) = (keys, types.as_slice(), probe::names_itself(&types)) {
         return fill!(include_str!("present_one.sql"), table, key, type = key_type.sql_name());
     }
