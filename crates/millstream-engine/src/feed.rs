@@ -147,9 +147,9 @@ impl Feed {
     /// # Errors
     /// [`Error::Refused`] when a stream has already been read, because it cannot be read again.
     pub(crate) fn verify(&mut self, load: &OwnedLoad) -> Result<(), Error> {
-        let Some((source, prefix)) = load.prefix else { return Ok(()) };
+        let Some((source, prefix)) = load.before.prefix else { return Ok(()) };
         self.compare_with(source, prefix)?;
-        let committed = load.floors.iter().copied().min().unwrap_or_default();
+        let committed = load.before.floors.iter().copied().min().unwrap_or_default();
         self.unverified = Some(Unverified { committed, read: Position { source, offset: prefix.length } });
         Ok(())
     }

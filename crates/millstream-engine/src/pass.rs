@@ -73,7 +73,7 @@ async fn feed_all(feed: &mut Feed, engine: &Engine, around: &Surroundings) -> Re
         let room = tokio::select! {
             biased;
             reason = around.stop.wait() => return Ok(Some(reason)),
-            room = engine.intake().room(&chunk) => room,
+            room = engine.intake.room(&chunk) => room,
         };
         // Without room, the engine has ended and knows why.
         let Some(room) = room else { return Ok(None) };

@@ -55,12 +55,6 @@ struct Facts {
     wal_before: Option<i64>,
 }
 
-/// The result of deciding what is loaded.
-enum Decision {
-    Owned(Box<(PreparedCollection, Facts)>),
-    Finished(Box<Added>),
-}
-
 /// The result of beginning a run.
 pub(crate) enum Begun {
     Run(Box<Run>),
@@ -92,8 +86,8 @@ impl Run {
             }
         };
         let (collection, facts) = match decision {
-            Ok(Decision::Owned(owned)) => *owned,
-            Ok(Decision::Finished(added)) => return finished(*added, around, feed).await,
+            Ok(Opened::Owned(owned)) => *owned,
+            Ok(Opened::Finished(added)) => return finished(*added, around, feed).await,
             Err(error) => {
                 if made_table.is_some() {
                     // If this fails, an empty table stays, which does no harm. The error to report is the first one.
@@ -116,7 +110,7 @@ impl Run {
         feed: &mut Feed,
         interrupted: Option<i64>,
         made_table: &mut Option<u32>,
-    ) -> Result<Decision, Error> {
+    ) -> Result<Opened<(PreparedCollection, Facts)>, Error> {
         let started = Instant::now();
         let collection = tokio::select! {
             biased;
@@ -145,7 +139,7 @@ impl Run {
         };
         let owned = match lifecycle::open(&mut control.client, schema, &identity, &opening).await? {
             Opened::Owned(owned) => *owned,
-            Opened::Finished(added) => return Ok(Decision::Finished(added)),
+            Opened::Finished(added) => return Ok(Opened::Finished(added)),
         };
         if !collection.folds() {
             feed.cut_at(UNFOLDED_CHUNK_BYTES);
@@ -153,7 +147,7 @@ impl Run {
         feed.verify(&owned)?;
         announce(&owned, lanes, &*around.observer);
         let wal_before = wal_position(control).await;
-        Ok(Decision::Owned(Box::new((collection, Facts { identity, owned, lanes, started, wal_before }))))
+        Ok(Opened::Owned(Box::new((collection, Facts { identity, owned, lanes, started, wal_before }))))
     }
 
     /// Opens the lanes and starts decoding.
@@ -195,7 +189,7 @@ impl Run {
         }
         let limits = DecodeLimits { document_bytes_max: request.document_bytes_max };
         let decoder = Decoder::for_mode(&collection.key, &collection.mode, limits);
-        let splitter = Splitter::new(decoder, lane_of_slot, owned.floors.clone(), request.transforms.len());
+        let splitter = Splitter::new(decoder, lane_of_slot, owned.before.floors.clone(), request.transforms.len());
         let drain = self.drain.clone();
         let engine = Engine::start(splitter, setups, rejects, request.memory_bytes, Arc::clone(&around.tally), drain);
         self.drain.bounds(engine).await.unwrap_or_else(|| Err(self.drain.ended()))
@@ -322,7 +316,7 @@ impl Facts {
         for (name, batches) in finish.reports.iter().flat_map(|r| &r.writers) {
             *writers.entry(name.clone()).or_default() += batches;
         }
-        let this_run = counters.read.saturating_sub(owned.before.read);
+        let this_run = counters.read.saturating_sub(owned.before.counters.read);
         #[expect(clippy::cast_precision_loss, reason = "a rate needs no 53 bits")]
         let rows_per_second = if seconds > 0.0 { this_run as f64 / seconds } else { 0.0 };
         Receipt {
@@ -340,7 +334,7 @@ impl Facts {
             stages,
             retries: finish.reports.iter().map(|r| r.retries).sum(),
             deadlocks: finish.reports.iter().map(|r| r.deadlocks).sum(),
-            resumed_from: owned.resumed.then_some(owned.before.read),
+            resumed_from: owned.resumed.then_some(owned.before.counters.read),
             finished: finish.stopped.is_none(),
         }
     }
@@ -484,7 +478,7 @@ fn announce(owned: &OwnedLoad, lanes: u16, observer: &dyn Observer) {
         observer.event(Event::Warning(format!("{emptied}; it begins at the start of its sources")));
     }
     if owned.resumed {
-        observer.event(Event::Resumed { load_id: owned.load_id, documents: owned.before.read });
+        observer.event(Event::Resumed { load_id: owned.load_id, documents: owned.before.counters.read });
     }
     if let Some(load_id) = owned.orphan {
         observer.event(Event::Warning(format!(
@@ -498,8 +492,8 @@ fn reject_limits(request: &LoadRequest, owned: &OwnedLoad) -> RejectLimits {
     RejectLimits {
         documents_max: request.rejects_max,
         bytes_max: request.reject_bytes_max.max(1),
-        documents_before: owned.before.rejected,
-        bytes_before: owned.reject_bytes_before,
+        documents_before: owned.before.counters.rejected,
+        bytes_before: owned.before.reject_bytes,
     }
 }
 

@@ -149,7 +149,7 @@ impl Stream {
 
     /// A producer for one task.
     pub fn producer(&self) -> Producer {
-        Producer { intake: self.engine.intake().clone(), stop: self.stop.clone(), place: Arc::clone(&self.place) }
+        Producer { intake: self.engine.intake.clone(), stop: self.stop.clone(), place: Arc::clone(&self.place) }
     }
 
     /// Resolves when a lane has met an error that ends the stream. Sends and commits then fail too.
