@@ -9,7 +9,7 @@ use crate::limits::{DECODE_QUEUE_BYTES, FRAME_BYTES, LANE_QUEUE, LARGE_CHUNK_BYT
 use crate::observe::Tally;
 use crate::reject_limits::RejectLimits;
 use crate::stop::StopReason;
-use crate::write::{LaneReport, LaneSetup, open_lane};
+use crate::write::{LaneReport, LaneSetup};
 use std::sync::Arc;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -110,7 +110,7 @@ impl Engine {
         let mut queues = Vec::with_capacity(lanes.len());
         let mut opening = JoinSet::new();
         for setup in lanes {
-            opening.spawn(async move { (setup.lane, open_lane(setup).await) });
+            opening.spawn(async move { (setup.lane, (setup.layout.open_lane)(setup).await) });
         }
         let mut open = Vec::new();
         while let Some(joined) = opening.join_next().await {

@@ -1,7 +1,6 @@
 //! The life of a load: opened or resumed under locks, and closed with its receipt.
 
 use crate::error::{CRASHED, Error, TRUNCATED};
-use crate::layout::Layout;
 use crate::watched::{Harmless, Stake, Watched};
 use millstream_failpoint as failpoint;
 use millstream_model::{Counters, Receipt};
@@ -10,7 +9,8 @@ use millstream_store::limits::{LOAD_LOCK_POLL, LOAD_LOCK_WAIT};
 use millstream_store::load::{self, Identity, Progress, Unfinished};
 use millstream_store::recorded_mode::adds_up;
 use millstream_store::{
-    Added, NamedVersion, Schema, added, discard_unread, refuse_frozen, refuse_unchecked_deletes, truncation, unlogged,
+    Added, NamedVersion, Schema, added, discard_unread, refuse_appended, refuse_frozen, refuse_unchecked_deletes,
+    truncation, unlogged,
 };
 use tokio_postgres::Client;
 
@@ -47,8 +47,6 @@ pub(crate) enum Opened<T> {
 
 /// How a load is opened.
 pub(crate) struct Opening<'a> {
-    /// Where its documents go.
-    pub(crate) layout: &'static Layout,
     /// The type by which versions are compared, if it was asked for.
     pub(crate) version: Option<&'a NamedVersion>,
     /// The table, if the documents of the load go straight into it.
@@ -153,12 +151,14 @@ async fn claim(
     {
         return Err(Error::fenced(load_id));
     }
-    let waiting = (opening.layout.refuse_waiting)(client, schema, identity.table_oid, &identity.collection).await;
-    if let Err(error) = waiting {
+    // Documents that wait elsewhere would be merged later, over those of this load.
+    if opening.watched.is_some()
+        && let Err(error) = refuse_appended(client, schema, identity.table_oid, &identity.collection).await
+    {
         if let Some(load_id) = claimed {
             load::unlock(client, schema, load_id).await?;
         }
-        return Err(error);
+        return Err(error.into());
     }
     Ok(unfinished)
 }

@@ -130,7 +130,6 @@ impl Run {
         }
         let version = named_version(request);
         let opening = Opening {
-            layout: request.layout,
             version: version.as_ref(),
             watched: request.layout.fills_table.then_some(&collection.watched),
             lanes,

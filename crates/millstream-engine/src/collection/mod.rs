@@ -225,7 +225,10 @@ pub(crate) async fn prepare(
     }
     let table = made(&control.client, name).await?;
     millstream_store::remember_collection(&control.client, schema, table, name, &plan.key, true).await?;
-    (request.layout.close_lost_runs)(&mut control.client, schema, table).await?;
+    if request.layout.fills_table {
+        // Lost runs whose documents would wait to be merged over those of this load.
+        millstream_store::close_lost_appenders(&mut control.client, schema, table).await?;
+    }
     if !plan.checks.is_empty() {
         // Before a check is added to the table: if segments wait, this load is refused in any case.
         millstream_store::refuse_appended(&control.client, schema, table, &name.to_string()).await?;

@@ -20,13 +20,14 @@ mod staged;
 mod statement;
 mod upsert;
 
+pub(crate) use lane::open as open_batch_lane;
 pub(crate) use ledger::{LaneReport, LaneSetup};
+pub(crate) use segment::open as open_segment_lane;
 pub(crate) use segment_plan::SegmentPlan;
 pub(crate) use statement::Target;
 
 use crate::batch::{Batch, Group, Part};
 use crate::error::Error;
-use crate::layout::{LOG, Layout, TABLE};
 use crate::merge::Written;
 use crate::request::SkipUnchanged;
 use futures_util::future::BoxFuture;
@@ -43,19 +44,7 @@ pub(crate) trait OpenLane: Send {
 }
 
 /// The result of opening a lane.
-type Opening = BoxFuture<'static, Result<Box<dyn OpenLane>, Error>>;
-
-/// Connects and takes over the lane's row.
-type Open = fn(LaneSetup) -> Opening;
-
-/// How the lanes of each layout are opened.
-static LANES: &[(&Layout, Open)] = &[(&TABLE, lane::open), (&LOG, segment::open)];
-
-/// Connects and takes over the lane's row.
-pub(crate) fn open_lane(setup: LaneSetup) -> Opening {
-    let (_, open) = LANES.iter().find(|(layout, _)| *layout == setup.layout).expect("every layout has lanes");
-    open(setup)
-}
+pub(crate) type Opening = BoxFuture<'static, Result<Box<dyn OpenLane>, Error>>;
 
 /// A way of writing. It runs inside an open transaction and leaves it open. After an error, the caller rolls back.
 pub(crate) struct Writer {
@@ -210,12 +199,6 @@ static WRITERS: &[&Writer] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::LAYOUTS;
-
-    #[test]
-    fn every_layout_has_lanes() {
-        assert!(LAYOUTS.iter().all(|layout| LANES.iter().any(|(of, _)| of == layout)));
-    }
 
     #[test]
     fn names_are_unique() {

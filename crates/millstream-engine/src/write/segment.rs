@@ -56,7 +56,7 @@ impl OnConnection for () {
 }
 
 /// Opens a lane that appends documents to segments.
-pub(super) fn open(setup: LaneSetup) -> Opening {
+pub(crate) fn open(setup: LaneSetup) -> Opening {
     Box::pin(async { Ok(Box::new(Appender { ledger: Ledger::open(setup).await? }) as Box<dyn OpenLane>) })
 }
 
