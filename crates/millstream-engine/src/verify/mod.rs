@@ -20,7 +20,6 @@ use crate::limits::{FINDINGS_LISTED, FINDINGS_MAX, SORT_MEMORY_MIB, VERIFY_MEMOR
 use crate::merge::Mode;
 use crate::observe::Tally;
 use crate::request::LoadRequest;
-use comparison::{Comparison, Terms};
 use fold::Folding;
 use millstream_input::Sorter;
 use millstream_model::words::{command, option};
@@ -80,7 +79,7 @@ impl VerifyRequest {
 }
 
 /// What a verification found.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Verification {
     /// The table.
     pub collection: String,
@@ -147,17 +146,21 @@ pub async fn verify(request: &VerifyRequest, db: &ConnInfo, tally: Arc<Tally>) -
     let typed = collection::decide_version_type(&connection.client, &schema, &request.load, oid, &mut feed).await?;
     connection.close().await;
     let (counts, folding) = sort(request, typed.mode, &reading, feed, &tally).await?;
-    let terms = Terms {
-        types: reading.key.types(),
-        directory: request.directory.clone(),
+    let found = Verification {
+        collection: request.load.collection.to_string(),
+        mode: request.load.mode.to_string(),
         exact: request.exact,
-        findings_max: request.findings_max,
+        read: counts.read,
+        rejected: counts.rejected,
+        extra: request.exact.then_some(0),
+        warnings,
+        ..Verification::default()
     };
     // A new connection: sorting may have taken longer than an idle connection is kept open.
     let connection = connect(db).await?;
     let stored = Stored::open(&connection.client, &schema, &reading).await?;
-    let found = comparison::compare(folding, stored, &terms).await?;
-    Ok(Verification { seconds: started.elapsed().as_secs_f64(), warnings, ..verification(request, counts, found) })
+    let found = comparison::compare(folding, stored, reading.key.types(), request, found).await?;
+    Ok(Verification { seconds: started.elapsed().as_secs_f64(), ..found })
 }
 
 /// The session is read-only, whatever the role may do.
@@ -266,28 +269,4 @@ fn require_whole(chunk: &Chunk, load: &LoadRequest) -> Result<(), Error> {
 
 fn source_name(load: &LoadRequest, index: u32) -> String {
     load.sources.get(index as usize).cloned().unwrap_or_default()
-}
-
-fn verification(request: &VerifyRequest, counts: Counters, found: Comparison) -> Verification {
-    let findings = found.findings.into_iter().map(|finding| Finding {
-        difference: finding.difference,
-        key: finding.key,
-        source: finding.place.map(|place| source_name(&request.load, place.source)),
-        line: finding.place.map(|place| place.line),
-    });
-    Verification {
-        collection: request.load.collection.to_string(),
-        mode: request.load.mode.to_string(),
-        exact: request.exact,
-        read: counts.read,
-        rejected: counts.rejected,
-        keys: found.keys,
-        equal: found.equal,
-        missing: found.missing,
-        different: found.different,
-        extra: request.exact.then_some(found.extra),
-        seconds: 0.0,
-        findings: findings.collect(),
-        warnings: Vec::new(),
-    }
 }
