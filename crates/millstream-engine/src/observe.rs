@@ -76,6 +76,12 @@ pub trait Observer: Send + Sync {
     fn event(&self, event: Event);
 }
 
+impl dyn Observer + '_ {
+    pub(crate) fn warn(&self, warnings: impl IntoIterator<Item = String>) {
+        warnings.into_iter().for_each(|warning| self.event(Event::Warning(warning)));
+    }
+}
+
 /// An observer that ignores every event.
 #[derive(Debug, Clone, Copy)]
 pub struct Silent;

@@ -263,9 +263,7 @@ impl Run {
             let closed = lifecycle::close(&mut control.client, &schema, &facts.owned, &closing, receipt).await;
             let failure = match closed {
                 Ok(Closed { receipt, warning }) => {
-                    if let Some(warning) = warning {
-                        around.observer.event(Event::Warning(warning));
-                    }
+                    around.observer.warn(warning);
                     let Finish { stopped, error, .. } = finish;
                     if stopped.is_some() && receipt.counters.read == 0 && !runs_again(&request, error.as_ref()) {
                         // If this fails, an empty record stays, which does no harm. The outcome says more.
@@ -381,16 +379,10 @@ async fn prepare_database(request: &LoadRequest, around: &Surroundings) -> Resul
     if (request.layout.examine)(&control, request.durability).await? {
         around.observer.event(Event::WalFree);
     }
-    for warning in request.durability.check(&control).await? {
-        around.observer.event(Event::Warning(warning));
-    }
+    around.observer.warn(request.durability.check(&control).await?);
     let schema = Schema::new(&request.schema);
-    if let Some(bound) = schema.ensure(&mut control.client).await? {
-        around.observer.event(Event::Warning(bound.to_string()));
-    }
-    for warning in millstream_store::orphaned_segments::drop_segments(&mut control.client, &schema).await? {
-        around.observer.event(Event::Warning(warning));
-    }
+    around.observer.warn(schema.ensure(&mut control.client).await?.map(|bound| bound.to_string()));
+    around.observer.warn(millstream_store::orphaned_segments::drop_segments(&mut control.client, &schema).await?);
     Ok((control, schema))
 }
 

@@ -217,9 +217,7 @@ pub(crate) async fn prepare(
     if let Some(version) = plan.version {
         observer.event(Event::Version(version));
     }
-    for warning in plan.warnings {
-        observer.event(Event::Warning(warning));
-    }
+    observer.warn(plan.warnings);
     if let Some(ddl) = plan.ddl {
         observer.event(Event::Created(ddl));
     }
@@ -239,9 +237,7 @@ pub(crate) async fn prepare(
     // Before the rows are looked at: if somebody changes the table from now on, the batches notice.
     let found = truncation::start_over(&mut control.client, schema, table, columns).await?;
     let Found { mark, times_emptied, warning } = found.ok_or_else(|| dropped(name))?;
-    if let Some(warning) = warning {
-        observer.event(Event::Warning(warning));
-    }
+    observer.warn(warning);
     let quoted = quote_qualified(&name.schema, &name.table);
     let filled = millstream_store::any_row(&control.client, &quoted).await?;
     let mode = agreed(control, schema, table, request, plan.mode).await?;
