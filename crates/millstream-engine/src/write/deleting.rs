@@ -74,7 +74,7 @@ impl Sql {
             equal: skips.then(|| fill!(include_str!("deleting_equal.sql"), table, join)),
             lock: fill!(include_str!("deleting_lock.sql"), table, key, join, stage, run),
             bar: versioned.then(|| fill!(include_str!("deleting_bar.sql"), schema, stage, run, oid, version_of)),
-            undeleted: match collection.alters_rows {
+            undeleted: match collection.traits.alters_rows {
                 true => {
                     let dropped = super::replay::DROPPED;
                     fill!(include_str!("deleting_undeleted.sql"), table, join, stage, run, condition, dropped)

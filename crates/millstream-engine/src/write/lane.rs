@@ -262,7 +262,7 @@ impl Lane {
         if turns > KEY_TURNS_MAX && batch.parts() > 1 {
             return Ok(false);
         }
-        let replays = self.caution.replays() || !folds && turns > ROUNDS_MAX || target.alters_rows;
+        let replays = self.caution.replays() || !folds && turns > ROUNDS_MAX || target.traits.alters_rows;
         if replays && !batch.groups().is_empty() {
             return self.replay(batch).await;
         }
@@ -381,7 +381,7 @@ impl Lane {
         let rejects = batch.rejects().chain(refused).collect();
         let outcomes = batch.outcomes();
         let (mark, prefix_hash) = (last.mark(), last.prefix_hash);
-        if self.setup().target.partitioned {
+        if self.setup().target.traits.partitioned {
             // The opening has not locked the partitions. What was written has.
             self.ledger.client().batch_execute(GUARD).await.map_err(differing)?;
         }

@@ -89,7 +89,7 @@ impl Sql {
         };
         let leaves = if deletes { format!("millstream_effect = 0 and {leaves}") } else { leaves.clone() };
         let noted = format!("{join} and stored.millstream_turn = staged.millstream_turn");
-        let kept_out = |rows: &str, written: &str| match collection.alters_rows {
+        let kept_out = |rows: &str, written: &str| match collection.traits.alters_rows {
             true => fill!(
                 include_str!("replay_kept_out.sql"),
                 rows,
@@ -128,7 +128,7 @@ impl Sql {
             include_str!("replay_create.sql"),
             columns,
             marks,
-            notes = if collection.alters_rows {
+            notes = if collection.traits.alters_rows {
                 fill!(include_str!("replay_notes.sql"), columns, key)
             } else {
                 String::new()

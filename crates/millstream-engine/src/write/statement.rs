@@ -1,7 +1,7 @@
 //! The statements of a collection under a mode, as text and prepared on a connection.
 
 use super::{deleting, probe, replay, staged};
-use crate::collection::{PreparedCollection, key_columns};
+use crate::collection::{PreparedCollection, TableTraits, key_columns};
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::limits::{SORT_MEMORY_MIB, STAGE_MEMORY_MIB};
@@ -44,11 +44,9 @@ pub(crate) struct Target {
     present: Option<String>,
     /// If documents delete, or must be checked against tombstones.
     deleting: Option<deleting::Sql>,
-    /// Whether a trigger may drop rows or change their keys. Then the server checks what it has written, in the function
-    /// that can also tell which documents that concerns.
-    pub(crate) alters_rows: bool,
-    /// Whether rows go into partitions.
-    pub(crate) partitioned: bool,
+    /// If a trigger may alter rows, the server checks what it has written, in the function that can also tell which
+    /// documents that concerns.
+    pub(crate) traits: TableTraits,
     pub(super) replay: replay::Sql,
 }
 
@@ -108,8 +106,8 @@ impl Target {
         let Names { table, key, join } = &names;
         let replaced = |new: &str| mode.set(&schema, new, "stored.doc");
         let condition = mode.condition("excluded.doc", "stored.doc");
-        let inserted = if collection.partitioned { INSERTED_PARTITIONED } else { INSERTED };
-        let update = |set: &str| match collection.partitioned {
+        let inserted = if collection.traits.partitioned { INSERTED_PARTITIONED } else { INSERTED };
+        let update = |set: &str| match collection.traits.partitioned {
             true => format!("update set doc = {}", marked(set)),
             false => format!("update set doc = {set}"),
         };
@@ -125,10 +123,10 @@ impl Target {
             format!("when matched{condition} then\n    update set doc = {set}")
         });
         // An upsert also checks a new document that does not become the stored one; a merge checks only what is stored.
-        let merges = collection.can_join && (mode.replaces() || !collection.may_refuse);
+        let merges = collection.traits.can_join && (mode.replaces() || !collection.traits.may_refuse);
         let merge =
             merges.then(|| fill!(include_str!("merge.sql"), table, key, join, matched, values = values("staged")));
-        let notes = |stage: &str| collection.alters_rows && stage == replay::STAGE;
+        let notes = |stage: &str| collection.traits.alters_rows && stage == replay::STAGE;
         let upsert = |stage: &str, filter: &str, action: &str| {
             let (returned, more) = match notes(stage) {
                 true => {
@@ -139,7 +137,7 @@ impl Target {
             fill!(include_str!("upsert.sql"), table, key, stage, filter, action, inserted, returned, more)
         };
         // If every key must be checked against tombstones, one writer writes every batch.
-        let comparable = mode.replaces() && collection.can_join && !collection.checks_tombstones;
+        let comparable = mode.replaces() && collection.traits.can_join && !collection.checks_tombstones;
         let skips = request.skip_unchanged != SkipUnchanged::Off && comparable;
         let deletes = collection.checks_tombstones || mode.tombstone().is_some();
         let deleting_of = |stage: &str, run: &str| {
@@ -168,7 +166,7 @@ impl Target {
                     .map_or_else(String::new, |sql| fill!(include_str!("replay_lock.sql"), lock = sql.lock())),
                 compares: skips,
                 pages: tries(replay::PAGES, &|| upsert_staged(replay::PAGES)),
-                one: tries(replay::ONE, &|| match collection.alters_rows {
+                one: tries(replay::ONE, &|| match collection.traits.alters_rows {
                     true => upsert_staged(replay::ONE),
                     false => fill!(include_str!("upsert_one.sql"), table, key, values = values("r"), action, inserted),
                 }),
@@ -214,8 +212,7 @@ impl Target {
             compared,
             present: merges.then(|| present(table, &keys, collection)),
             deleting,
-            alters_rows: collection.alters_rows,
-            partitioned: collection.partitioned,
+            traits: collection.traits,
             replay,
         }
     }
@@ -232,7 +229,7 @@ impl Target {
 
     /// Whether the writer `divided` can be used, and is not always another one.
     pub(crate) fn divides(&self) -> bool {
-        self.present.is_some() && !self.checks_tombstones && !self.alters_rows
+        self.present.is_some() && !self.checks_tombstones && !self.traits.alters_rows
     }
 
     /// The settings of a lane's session.
