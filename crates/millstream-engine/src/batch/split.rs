@@ -70,12 +70,11 @@ impl Splitter {
             .collect();
         let mut skipped = Skipped::default();
         for (number, frame) in chunk.frames.iter().enumerate() {
-            let document = chunk.document(frame);
             self.key.clear();
             self.version.clear();
-            let decoded = match &frame.unreadable {
-                Some(unreadable) => Err(unreadable.fault.clone()),
-                None => self.decoder.decode_versioned(document, &mut self.key, &mut self.version),
+            let decoded = match chunk.readable(frame) {
+                Err(fault) => Err(fault.clone()),
+                Ok(document) => self.decoder.decode_versioned(document, &mut self.key, &mut self.version),
             };
             let position = Position { source: chunk.source, offset: frame.offset };
             let slot = if decoded.is_err() { Slot::of_position(position) } else { Slot::of_key(&self.key) };

@@ -382,10 +382,7 @@ async fn infer_version(
 /// The documents of chunks, and why others cannot be read.
 fn sampled(chunks: &[Chunk]) -> impl Iterator<Item = decode::Sampled<'_>> {
     let frames = chunks.iter().flat_map(|chunk| chunk.frames.iter().map(move |frame| (chunk, frame)));
-    frames.map(|(chunk, frame)| match &frame.unreadable {
-        Some(unreadable) => Err(&unreadable.fault),
-        None => Ok(chunk.document(frame)),
-    })
+    frames.map(|(chunk, frame)| chunk.readable(frame))
 }
 
 fn describe(column: &KeyColumn, why: &str) -> String {

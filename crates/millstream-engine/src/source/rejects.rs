@@ -101,9 +101,7 @@ impl Source for Rejects {
             let start = bytes.len();
             let mut unreadable = frame.unreadable.clone();
             if unreadable.is_none() {
-                let fault = self.put(line, &mut bytes).err();
-                unreadable =
-                    fault.map(|fault| Box::new(UnreadableFrame { fault, truncated_from: None, ends_source: false }));
+                unreadable = self.put(line, &mut bytes).err().map(UnreadableFrame::whole);
             }
             if unreadable.is_some() {
                 bytes.truncate(start);

@@ -226,10 +226,8 @@ async fn sort(
             key.clear();
             version.clear();
             let document = chunk.document(frame);
-            let decoded = match &frame.unreadable {
-                None => decoder.decode_versioned(document, &mut key, &mut version).ok(),
-                Some(_) => None,
-            };
+            let readable = chunk.readable(frame).ok();
+            let decoded = readable.and_then(|document| decoder.decode_versioned(document, &mut key, &mut version).ok());
             let Some(tombstone) = decoded else {
                 counters.rejected += 1;
                 continue;
@@ -257,13 +255,12 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 
 /// Refuses a damaged source: what follows the damage was not read and cannot be compared.
 fn require_whole(chunk: &Chunk, load: &LoadRequest) -> Result<(), Error> {
-    let damage = chunk.frames.iter().find_map(|f| f.unreadable.as_ref().filter(|b| b.ends_source).map(|b| (f, b)));
-    let Some((frame, unreadable)) = damage else { return Ok(()) };
+    let Some((frame, fault)) = chunk.damage() else { return Ok(()) };
     Err(Error::Damaged {
         name: source_name(load, chunk.source),
         line: frame.line,
         offset: frame.offset,
-        detail: unreadable.fault.detail.to_string(),
+        detail: fault.detail.to_string(),
     })
 }
 

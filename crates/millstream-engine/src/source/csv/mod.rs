@@ -72,8 +72,7 @@ impl Csv {
             len: index(chunk.bytes.len() - start),
             offset,
             line: 0,
-            unreadable: fault
-                .map(|fault| Box::new(UnreadableFrame { fault, truncated_from: None, ends_source: false })),
+            unreadable: fault.map(UnreadableFrame::whole),
         });
     }
 
