@@ -292,12 +292,7 @@ impl Batch {
     /// Reports to the producers that their documents are committed, unless they know already. The memory is freed when
     /// the parts are dropped.
     pub(crate) fn committed(mut self) -> Vec<Part> {
-        for part in self.parts.iter_mut().filter(|p| !p.acknowledged) {
-            part.acknowledged = true;
-            if let Some(hold) = &part.hold {
-                hold.part_committed(part.rejects.len() as u64 + part.refused.load(Relaxed));
-            }
-        }
+        self.parts.iter_mut().for_each(Part::committed);
         self.parts
     }
 

@@ -17,7 +17,6 @@ use millstream_model::{Counters, KeyType, Position};
 use millstream_pg::{Failures, copy};
 use millstream_store::{RejectedDocument, segments};
 use std::pin::Pin;
-use std::sync::atomic::Ordering::Relaxed;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_postgres::{Client, CopyInSink};
@@ -101,11 +100,7 @@ impl Appender {
                 self.ledger.wrote(WRITER);
             }
             self.ledger.setup.tally.committed(counters);
-            for part in parts {
-                if let Some(hold) = part.hold.as_ref().filter(|_| part.documents() > 0) {
-                    hold.part_committed(part.rejects.len() as u64 + part.refused.load(Relaxed));
-                }
-            }
+            parts.iter_mut().for_each(Part::committed);
         }
         Ok(())
     }
