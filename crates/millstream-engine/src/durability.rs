@@ -1,8 +1,8 @@
 //! What a committed batch survives: the promises that a load can give, and what each needs from the server.
 
 use crate::error::Error;
+use millstream_model::CollectionName;
 use millstream_model::words::{command, set};
-use millstream_model::{CollectionName, Refusal};
 use millstream_pg::catalog::Table;
 use millstream_pg::{Connection, quote_qualified};
 use tokio_postgres::Client;
@@ -127,10 +127,10 @@ impl Durability {
             let problem =
                 format!("the server runs with {name} off: a crash of its machine can lose or damage all of it");
             if self.waits {
-                return Err(Error::Refused(Refusal::new(problem).hint(format!(
-                    "`alter system set {name} = on` and `select pg_reload_conf()`, or promise less: {}",
-                    set("durability", "async")
-                ))));
+                let less = set("durability", "async");
+                let hint =
+                    format!("`alter system set {name} = on` and `select pg_reload_conf()`, or promise less: {less}");
+                return Err(Error::refused(problem, hint));
             }
             warnings.push(problem);
         }

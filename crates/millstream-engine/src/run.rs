@@ -23,7 +23,7 @@ use crate::write::{LaneReport, LaneSetup, SegmentPlan, Target};
 use millstream_failpoint as failpoint;
 use millstream_model::limits::SLOTS;
 use millstream_model::words::{option, set};
-use millstream_model::{Counters, Receipt, Refusal, StageCounts, WalScope};
+use millstream_model::{Counters, Receipt, StageCounts, WalScope};
 use millstream_pg::{
     ConnInfo, Connection, ErrorKind, Explained, Failures, Poll, SessionSettings, may_pass, quote_identifier,
 };
@@ -398,12 +398,10 @@ async fn require_plain(control: &Connection) -> Result<(), Error> {
     if !control.client.query_one(sql, &[]).await?.get::<_, bool>(0) {
         return Ok(());
     }
-    Err(Error::Refused(
-        Refusal::new(format!(
-            "database {} has the extension citus, which Millstream does not support yet",
-            control.server.database
-        ))
-        .hint("load into a database without it, and copy the table from there"),
+    let database = &control.server.database;
+    Err(Error::refused(
+        format!("database {database} has the extension citus, which Millstream does not support yet"),
+        "load into a database without it, and copy the table from there",
     ))
 }
 
@@ -418,9 +416,9 @@ async fn require_writes(control: &Connection) -> Result<(), Error> {
         "user" => format!("role {role}"),
         _ => format!("role {role} in database {database}"),
     };
-    Err(Error::Refused(
-        Refusal::new(format!("default_transaction_read_only is on for {altered}, so that nothing can be written"))
-            .hint(format!("alter {altered} set default_transaction_read_only = off; or load as another role")),
+    Err(Error::refused(
+        format!("default_transaction_read_only is on for {altered}, so that nothing can be written"),
+        format!("alter {altered} set default_transaction_read_only = off; or load as another role"),
     ))
 }
 
@@ -451,9 +449,9 @@ fn identity(request: &LoadRequest, collection: &PreparedCollection, feed: &Feed)
         durability: request.durability.name,
         unlogged: request.durability.unlogged,
         layout: request.layout.name,
-        sources: feed.source_names(),
-        resumable: feed.resumable(),
-        once: feed.resumable() && collection.mode.adds_up(),
+        sources: feed.names.clone(),
+        resumable: feed.resumable,
+        once: feed.resumable && collection.mode.adds_up(),
         checks_tombstones: collection.checks_tombstones,
     }
 }

@@ -15,7 +15,7 @@ use crate::merge::Mode;
 use crate::observe::{Event, Observer};
 use crate::request::LoadRequest;
 use crate::watched::Watched;
-use millstream_model::{CollectionName, KeyColumn, KeyRequest, KeySpec, Refusal, VersionType};
+use millstream_model::{CollectionName, KeyColumn, KeyRequest, KeySpec, VersionType};
 use millstream_pg::catalog::{self, Table};
 use millstream_pg::{Connection, quote_qualified};
 use millstream_store::collections::Collection;
@@ -367,9 +367,9 @@ async fn infer_version(
     feed: &mut Feed,
 ) -> Result<Option<(VersionType, String)>, Error> {
     if request.sources.is_empty() {
-        return Err(Error::Refused(
-            Refusal::new("a stream has no documents yet from which to infer the type of its versions")
-                .hint(format!("name it: newest:{}:TYPE", wanted.path_text())),
+        return Err(Error::refused(
+            "a stream has no documents yet from which to infer the type of its versions",
+            format!("name it: newest:{}:TYPE", wanted.path_text()),
         ));
     }
     let sample = feed.sample().await?;

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::limits::COMPACTION_MEMORY_MIB;
 use millstream_failpoint as failpoint;
 use millstream_model::words::command;
-use millstream_model::{CollectionName, KeyColumn, Refusal};
+use millstream_model::{CollectionName, KeyColumn};
 use millstream_pg::{ConnInfo, ErrorKind, Explained, Failures, by_key, fill, quote_qualified};
 use millstream_store::collections::Collection;
 use millstream_store::segments::{self, Segment};
@@ -114,14 +114,15 @@ impl Merge {
             return error;
         }
         let table = &self.collection;
-        Error::Refused(Refusal::new(format!("{table} refuses documents that wait to be merged into it: {error}")).hint(
+        Error::refused(
+            format!("{table} refuses documents that wait to be merged into it: {error}"),
             format!(
                 "nothing is lost: drop the constraint, index or trigger that refuses them, or mend the row of \
                  {}.segment_N whose document is not valid jsonb, then run again: {}",
                 self.schema,
                 command(format!("compact {table}"))
             ),
-        ))
+        )
     }
 
     async fn attempt(&self, db: &ConnInfo, fit: &Fit, range: usize, empty: bool) -> Result<u64, Error> {

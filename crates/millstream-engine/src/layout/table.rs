@@ -3,7 +3,6 @@
 use super::Layout;
 use crate::error::Error;
 use crate::write::open_batch_lane;
-use millstream_model::Refusal;
 use millstream_pg::Connection;
 
 pub(super) static TABLE: Layout = Layout {
@@ -24,8 +23,8 @@ async fn require_staging(control: &Connection) -> Result<(), Error> {
         return Ok(());
     }
     let (role, database) = (&control.server.role, &control.server.database);
-    Err(Error::Refused(
-        Refusal::new(format!("role {role} may not make temporary tables in database {database}"))
-            .hint(format!("grant temporary on database {database} to {role}")),
+    Err(Error::refused(
+        format!("role {role} may not make temporary tables in database {database}"),
+        format!("grant temporary on database {database} to {role}"),
     ))
 }

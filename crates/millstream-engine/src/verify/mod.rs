@@ -22,8 +22,8 @@ use crate::observe::Tally;
 use crate::request::LoadRequest;
 use fold::Folding;
 use millstream_input::Sorter;
+use millstream_model::Counters;
 use millstream_model::words::{command, option};
-use millstream_model::{Counters, Refusal};
 use millstream_pg::{ConnInfo, Connection, SessionSettings, catalog};
 use millstream_store::Schema;
 use millstream_store::segments::{self, Seen};
@@ -62,17 +62,14 @@ impl VerifyRequest {
     /// [`Error::Refused`] names the option and its range.
     pub fn check(&self) -> Result<(), Error> {
         self.load.check()?;
-        let bad = |problem: String, hint: &str| Err(Error::Refused(Refusal::new(problem).hint(hint)));
         if self.findings_max > FINDINGS_MAX {
             let problem = format!("{} takes at most {FINDINGS_MAX}", option("limit"));
-            return bad(problem, "all differences are counted in any case");
+            return Err(Error::refused(problem, "all differences are counted in any case"));
         }
         if self.memory_bytes < VERIFY_MEMORY_BYTES_MIN || u32::try_from(self.memory_bytes).is_err() {
-            let least = VERIFY_MEMORY_BYTES_MIN >> 10;
-            return bad(
-                format!("{} takes {least} KiB to less than 4 GiB", option("memory")),
-                "leave it out for the default of 64 MiB",
-            );
+            let (option, least) = (option("memory"), VERIFY_MEMORY_BYTES_MIN >> 10);
+            let problem = format!("{option} takes {least} KiB to less than 4 GiB");
+            return Err(Error::refused(problem, "leave it out for the default of 64 MiB"));
         }
         Ok(())
     }

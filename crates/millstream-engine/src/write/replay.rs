@@ -17,7 +17,6 @@ use crate::limits::{
 };
 use crate::merge::Written;
 use futures_util::TryStreamExt;
-use millstream_model::Refusal;
 use millstream_pg::{ErrorKind, Explained, fill, quote_literal};
 use std::collections::HashMap;
 use tokio_postgres::types::ToSql;
@@ -180,9 +179,9 @@ impl Replayer {
 /// The server refused something in a batch, and the function that finds out what cannot be created.
 fn without_language(error: Error) -> Error {
     match error.kind() {
-        ErrorKind::Rights | ErrorKind::NotFound => Error::Refused(
-            Refusal::new(format!("the server refused documents, and finding them needs PL/pgSQL: {error}"))
-                .hint("ask a superuser to: grant usage on language plpgsql to the role that loads"),
+        ErrorKind::Rights | ErrorKind::NotFound => Error::refused(
+            format!("the server refused documents, and finding them needs PL/pgSQL: {error}"),
+            "ask a superuser to: grant usage on language plpgsql to the role that loads",
         ),
         _ => error,
     }
