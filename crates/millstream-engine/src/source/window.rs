@@ -142,6 +142,15 @@ impl Window {
         }
     }
 
+    /// A chunk of documents whose bytes were taken, none of them across the end of a prefix.
+    ///
+    /// # Errors
+    /// As [`Window::admit`].
+    pub(super) fn chunk(&self, bytes: Bytes, frames: Vec<Frame>) -> Result<Chunk, SourceError> {
+        frames.iter().try_for_each(|frame| self.admit(frame.offset, frame.len.into()))?;
+        Ok(self.place().chunk(bytes, frames))
+    }
+
     /// A chunk of one document that began at `begin` and is too large. It ends where the window begins.
     ///
     /// # Errors
