@@ -8,6 +8,7 @@ use millstream_input::End;
 use millstream_model::Prefix;
 use millstream_model::{Fault, Reason};
 use std::collections::VecDeque;
+use std::ops::Deref;
 use xxhash_rust::xxh3::Xxh3;
 
 /// Bytes of one source in order. Every byte leaves it once, through `Window::take`.
@@ -53,32 +54,13 @@ impl Window {
         Ok(())
     }
 
-    pub(super) fn name(&self) -> &str {
-        self.bytes.name()
-    }
-
     pub(super) fn options(&self) -> &SourceOptions {
         &self.options
     }
 
-    /// The bytes that were read and not taken yet.
-    pub(super) fn bytes(&self) -> &[u8] {
-        self.bytes.bytes()
-    }
-
-    /// Offset of the first of [`Window::bytes`] in the uncompressed source.
-    pub(super) fn offset(&self) -> u64 {
-        self.bytes.offset()
-    }
-
-    /// Line on which [`Window::bytes`] begin, from 1.
-    pub(super) fn line(&self) -> u64 {
-        self.bytes.line()
-    }
-
     /// Line on which the byte at this index of the window stands.
     pub(super) fn line_at(&self, index: usize) -> u64 {
-        let mut line = self.bytes.line_number().clone();
+        let mut line = self.line_number().clone();
         line.pass(&self.bytes()[..index]);
         line.get()
     }
@@ -90,18 +72,13 @@ impl Window {
 
     /// Sets the line numbers of frames whose documents begin in the window.
     pub(super) fn number(&self, frames: &mut [Frame]) {
-        let (mut line, mut counted) = (self.bytes.line_number().clone(), 0);
+        let (mut line, mut counted) = (self.line_number().clone(), 0);
         for frame in frames {
             let start = usize::try_from(frame.offset - self.offset()).expect("begins in the window");
             line.pass(&self.bytes()[counted..start]);
             counted = start;
             frame.line = line.get();
         }
-    }
-
-    /// How the source ended, once it has.
-    pub(super) fn end(&self) -> Option<&End> {
-        self.bytes.end()
     }
 
     /// Reads more: about a chunk from a file, what is available from a live source. `false` when there is no more.
@@ -199,6 +176,15 @@ impl Window {
     /// Where the window now begins.
     pub(super) fn place(&self) -> HashedPosition {
         HashedPosition { source: self.index, offset: self.offset(), line: self.line(), hash: self.hash.digest128() }
+    }
+}
+
+/// Where it is in the source, and what of it can be seen. What takes bytes away goes through [`Window`].
+impl Deref for Window {
+    type Target = millstream_input::Window;
+
+    fn deref(&self) -> &Self::Target {
+        &self.bytes
     }
 }
 

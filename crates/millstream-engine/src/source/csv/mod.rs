@@ -14,7 +14,6 @@ use crate::chunk::{Chunk, Frame, UnreadableFrame};
 use millstream_input::End;
 use millstream_input::csv::{Record, Seen};
 use reading::{Conversion, separators};
-use value::Values;
 
 /// The format's entry in the list.
 pub(super) const FORMAT: Format = Format {
@@ -44,9 +43,8 @@ impl Csv {
         let (header, mut record) = Header::read(&mut window, &mut separators)?;
         record.keep(header.len());
         record.next();
-        let values = Values::of(&window.options().dialect);
-        let document_bytes_max = window.options().document_bytes_max;
-        let reading = Conversion { header, separators, values, document_bytes_max };
+        let (dialect, document_bytes_max) = (window.options().dialect.clone(), window.options().document_bytes_max);
+        let reading = Conversion { header, separators, dialect, document_bytes_max };
         Ok(Self { window, record, reading, done: false })
     }
 
