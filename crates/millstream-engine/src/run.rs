@@ -10,7 +10,7 @@ use crate::error::{CRASHED, Error};
 use crate::feed::Feed;
 use crate::lifecycle::{self, Closed, Closing, Opened, Opening, OwnedLoad, Truncated};
 use crate::limits::{
-    FLUSH_AFTER, FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX, LOAD_LOCK_RETRY, MEMORY_BATCHES, SETTLE_FAILED_TRIES_MAX,
+    FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX, LOAD_LOCK_RETRY, MEMORY_BATCHES, SETTLE_FAILED_TRIES_MAX,
     UNFOLDED_CHUNK_BYTES,
 };
 use crate::observe::{Event, Observer};
@@ -157,8 +157,7 @@ impl Run {
         let batch_bytes_max = request.memory_bytes / (MEMORY_BATCHES * usize::from(lanes));
         // A stream cannot be read again, so its documents are held.
         let held = (!request.is_repeatable()).then_some(batch_bytes_max);
-        let segments = SegmentPlan::new(request, collection, self.schema.clone(), self.control.server.lz4, held);
-        let segments = Arc::new(segments);
+        let segments = Arc::new(SegmentPlan::new(request, collection, self.control.server.lz4, held));
         let setups = (0..lanes)
             .map(|lane| LaneSetup {
                 db: around.db.clone(),
@@ -168,7 +167,6 @@ impl Run {
                 run: owned.run,
                 batch_rows: request.batch_rows,
                 batch_bytes_max: request.batch_bytes_max.min(batch_bytes_max),
-                flush_after: FLUSH_AFTER,
                 age_max: request.lane_age_max,
                 layout: request.layout,
                 segments: Arc::clone(&segments),
