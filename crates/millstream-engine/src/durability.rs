@@ -93,15 +93,12 @@ impl Durability {
             ));
         }
         match (table.persistence == 'u', self.unlogged) {
-            (true, false) => Some((
-                "it is unlogged: a crash of the server empties it".into(),
-                match collection {
-                    Some(name) => {
-                        format!("say so with {unlogged}, or end that: {}", command(format!("freeze {name}")))
-                    }
-                    None => format!("say so with {unlogged}, or end that: alter table {name} set logged"),
-                },
-            )),
+            (true, false) => {
+                let logged = || format!("alter table {name} set logged");
+                let end = collection.map_or_else(logged, |name| command(format!("freeze {name}")).to_string());
+                let hint = format!("say so with {unlogged}, or end that: {end}");
+                Some(("it is unlogged: a crash of the server empties it".into(), hint))
+            }
             (false, true) => Some((
                 "it is not unlogged".into(),
                 format!("leave out {unlogged}, or make the table unlogged: alter table {name} set unlogged"),

@@ -27,7 +27,7 @@ pub(crate) struct Row {
 
 /// A lane's share of a chunk, possibly empty. Every lane gets its part of every chunk, in order, so that the chunk's
 /// end is a watermark for all of the lane's slots.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Part {
     pub(crate) source: u32,
     /// The chunk's end, see [`crate::chunk::Chunk::end`].

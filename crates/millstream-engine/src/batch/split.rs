@@ -9,7 +9,6 @@ use millstream_model::limits::{REJECT_BYTES_MAX, REJECT_END_BYTES, SLOTS};
 use millstream_model::{Fault, Position, Slot};
 use millstream_store::RejectedDocument;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 /// Decodes documents and assigns them to lanes.
 #[derive(Debug)]
@@ -53,13 +52,9 @@ impl Splitter {
                 bytes: chunk.bytes.clone(),
                 keys: Vec::with_capacity(rows_per_lane * 20),
                 rows: Vec::with_capacity(rows_per_lane),
-                rejects: Vec::new(),
                 original: chunk.original.clone(),
                 outcomes: vec![0; if chunk.original.is_some() { self.outcomes } else { 0 }],
-                refused: AtomicU64::new(0),
-                bytes_read: 0,
-                hold: None,
-                acknowledged: false,
+                ..Part::default()
             })
             .collect();
         let mut skipped = 0;

@@ -1,6 +1,6 @@
 //! Reads the lines of a rejects file whose documents were mended.
 
-use super::csv::{HeaderProblem, SingleRecords};
+use super::csv::SingleRecords;
 use super::ndjson::Ndjson;
 use super::window::{Window, index, too_large};
 use super::{Format, Source, SourceError};
@@ -46,11 +46,7 @@ impl Rejects {
         let document_bytes_max = window.options().document_bytes_max;
         let line_bytes_max = document_bytes_max.max(REJECT_LINE_BYTES_MAX);
         let records = SingleRecords::of(&window.options().dialect, document_bytes_max).transpose();
-        let records = records.map_err(|HeaderProblem { problem, hint }| SourceError::CsvHeader {
-            name: window.name().into(),
-            problem,
-            hint,
-        })?;
+        let records = records.map_err(|problem| problem.of(&window))?;
         Ok(Self { lines: Ndjson::with_line_limit(window, line_bytes_max), document_bytes_max, records })
     }
 

@@ -3,6 +3,7 @@
 use super::clip::Clipped;
 use super::{Input, SourceError, SourceOptions, beginning};
 use crate::chunk::{Chunk, Frame, UnreadableFrame};
+use crate::limits::{CHUNK_BYTES_MAX, DOCUMENT_BYTES_CEILING};
 use bytes::Bytes;
 use millstream_input::End;
 use millstream_model::Prefix;
@@ -28,7 +29,12 @@ impl Window {
     pub(super) fn new(input: Input, index: u32, options: &SourceOptions) -> Result<Self, SourceError> {
         let mut prefixes = options.prefixes.clone();
         prefixes.sort_unstable_by_key(|p| p.length);
-        let options = options.clone().bounded();
+        // What a chunk can hold.
+        let options = SourceOptions {
+            chunk_bytes: options.chunk_bytes.clamp(1, CHUNK_BYTES_MAX),
+            document_bytes_max: options.document_bytes_max.min(DOCUMENT_BYTES_CEILING),
+            ..options.clone()
+        };
         let mut window = Self {
             bytes: millstream_input::Window::new(input, options.chunk_bytes),
             index,

@@ -247,7 +247,7 @@ impl Lane {
         let lane = self.setup().lane;
         let kept = usize::try_from(batches).ok().and_then(|count| self.kept.lost(count));
         let lost = kept.ok_or(Error::CommitsLost { lane, batches })?;
-        self.ledger.writes_again(lost.len());
+        self.ledger.report.retries += lost.len() as u64;
         self.setup().observer.event(Event::Lost { lane, batches: lost.len() });
         Ok(lost)
     }
@@ -302,7 +302,7 @@ impl Lane {
         if compares || !self.choice.samples() || batch.groups().is_empty() || batch.has_tombstones() {
             return Ok((None, self.write(batch).await?));
         }
-        if self.choice.blind() {
+        if self.choice.blind {
             let sample = probe::sample(self.session(""), batch).await?;
             self.choice.compared(sample);
             return Ok((None, self.write(batch).await?));

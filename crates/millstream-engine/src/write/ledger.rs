@@ -108,7 +108,7 @@ pub(super) struct Ledger<M> {
     pub(super) link: Link<M>,
     /// Commits that the lane's row counts.
     commits: i64,
-    report: LaneReport,
+    pub(super) report: LaneReport,
     reconnected: bool,
 }
 
@@ -157,11 +157,6 @@ impl<M: OnConnection> Ledger<M> {
     /// Counts a batch that is committed.
     pub(super) fn wrote(&mut self, writer: &'static str) {
         *self.report.writers.entry(writer.to_owned()).or_default() += 1;
-    }
-
-    /// Counts batches that are written again.
-    pub(super) fn writes_again(&mut self, batches: usize) {
-        self.report.retries += batches as u64;
     }
 
     /// The end of a lane, with its report. `None` if its work was cut off. What the server does for it is then cancelled,
