@@ -9,7 +9,7 @@ use millstream_store::Schema;
 pub struct Mode {
     pub(super) kind: &'static ModeKind,
     /// Paths of the version or of the numbers to add.
-    paths: Vec<KeyRequest>,
+    pub(super) paths: Vec<KeyRequest>,
     /// The type by which versions are compared, if the mode compares them and the type is known.
     version_type: Option<VersionType>,
     tombstone: Option<Tombstone>,
@@ -78,10 +78,6 @@ impl Mode {
             text.push_str(&format!(":{version_type}"));
         }
         text
-    }
-
-    pub(super) fn paths(&self) -> &[KeyRequest] {
-        &self.paths
     }
 
     /// Whether the mode may keep a key's stored document, and the first of several new ones: `count_skipped` can count

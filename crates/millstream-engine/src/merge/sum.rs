@@ -14,7 +14,7 @@ pub(super) static KIND: ModeKind = ModeKind {
     arguments: ":PATH[,PATH..]",
     about: "the new document replaces the stored one, but the numbers at these paths are added up",
     accept,
-    check: |mode, document| mode.paths().iter().try_for_each(|path| check(path, text(document))),
+    check: |mode, document| mode.paths.iter().try_for_each(|path| check(path, text(document))),
     fold,
     set: Some(set),
     stores_documents: false,
@@ -74,7 +74,7 @@ fn misfit(expected: &str, wanted: &KeyRequest) -> Fault {
 fn fold<'d>(mode: &Mode, members: &[Member<'d>]) -> (Cow<'d, [u8]>, usize) {
     let last = members.len() - 1;
     let mut document = members[last].document.to_vec();
-    for path in mode.paths() {
+    for path in &mode.paths {
         let sum: BigDecimal = members.iter().map(|member| amount(text(member.document), &path.path)).sum();
         document = with(text(&document), &path.path, &sum.to_plain_string());
     }
@@ -103,7 +103,7 @@ fn with(document: &str, path: &[String], value: &str) -> Vec<u8> {
 /// Adds on the server, in `numeric`. The cast refuses a stored value that is not a number. The order of the paths does
 /// not matter, because none lies within another.
 fn set(mode: &Mode, _: &Schema, new: &str, old: &str) -> String {
-    mode.paths().iter().fold(new.to_owned(), |document, path| {
+    mode.paths.iter().fold(new.to_owned(), |document, path| {
         let sum = format!("{} operator(pg_catalog.+) {}", number(old, &path.path), number(new, &path.path));
         let put = put("summed.doc", &path.path, &format!("pg_catalog.to_jsonb({sum})"));
         // Without `offset 0` the planner would copy the inner expression to every place where it is used.

@@ -270,9 +270,8 @@ impl Json {
             while self.window.bytes().len() < DAMAGE_BYTES_MAX && self.window.fill()? {}
             shown = self.window.bytes().len().min(DAMAGE_BYTES_MAX);
         }
-        let mut clip = Clip::default();
-        clip.push(&self.window.bytes()[..shown]);
-        Ok(self.damaged(self.window.place(), clip, why))
+        self.done = true;
+        Ok(self.window.damaged(shown, why))
     }
 
     /// Why the source may not end here; `None` if it may.

@@ -85,10 +85,7 @@ impl Ndjson {
         self.skip_blanks()?;
         let rest = self.window.bytes();
         match self.window.end() {
-            Some(End::Damaged(why)) => {
-                let clip = Clip::of(rest);
-                Ok(Some(self.window.place().damaged(clip, why)))
-            }
+            Some(End::Damaged(why)) => Ok(Some(self.window.damaged(rest.len(), why))),
             _ if rest.is_empty() => Ok(None),
             _ => self.whole_lines(rest.len()).map(Some),
         }

@@ -1,6 +1,6 @@
 //! The window of an input, with the hash of what left it.
 
-use super::clip::Clipped;
+use super::clip::{Clip, Clipped};
 use super::{Input, SourceError, SourceOptions, beginning};
 use crate::chunk::{Chunk, Frame, UnreadableFrame};
 use crate::limits::{CHUNK_BYTES_MAX, DOCUMENT_BYTES_CEILING};
@@ -152,6 +152,13 @@ impl Window {
         };
         let frame = begin.frame(clip.bytes.len(), unreadable);
         Ok(self.place().chunk(clip.bytes, vec![frame]))
+    }
+
+    /// The last chunk, because the next document cannot be found from here on. So many bytes show what is here.
+    pub(super) fn damaged(&self, shown: usize, why: &str) -> Chunk {
+        let mut clip = Clip::default();
+        clip.push(&self.bytes()[..shown]);
+        self.place().damaged(clip.finish(), why)
     }
 
     /// Takes the first `n` bytes out and hashes them.

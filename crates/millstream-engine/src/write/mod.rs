@@ -121,8 +121,7 @@ impl<'a> Session<'a> {
     /// # Errors
     /// [`Error::TableDiffers`] if the table is not in the state that the lane knows.
     async fn open(self) -> Result<(), Error> {
-        let opened = self.client.batch_execute(self.opening).await;
-        opened.map_err(differing)
+        self.client.batch_execute(self.opening).await.map_err(differing)
     }
 
     /// The writer of a batch for which `meant` was chosen. Only `deletes` handles tombstones. Large documents are neither
@@ -140,8 +139,7 @@ impl<'a> Session<'a> {
 
     /// Whether a writer finds out which documents are unchanged.
     pub(crate) fn compares(&self, writer: &Writer) -> bool {
-        let skips = self.target.skip_unchanged != SkipUnchanged::Off;
-        skips && writer.compares
+        self.target.skip_unchanged != SkipUnchanged::Off && writer.compares
     }
 
     async fn write_round(self, writer: &Writer, batch: &'a Batch, groups: &[Group]) -> Result<Option<Written>, Error> {

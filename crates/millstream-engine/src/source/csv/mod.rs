@@ -94,8 +94,7 @@ impl Csv {
     fn at_end(&mut self) -> Result<Option<Chunk>, SourceError> {
         self.done = true;
         if let Some(End::Damaged(why)) = self.window.end() {
-            let clip = Clip::of(self.window.bytes());
-            return Ok(Some(self.window.place().damaged(clip, why)));
+            return Ok(Some(self.window.damaged(self.window.bytes().len(), why)));
         }
         if self.record.at == self.record.start {
             return Ok(None);
@@ -113,8 +112,7 @@ impl Csv {
     /// found.
     fn open_quote(&mut self) -> Result<Chunk, SourceError> {
         self.done = true;
-        let clip = Clip::of(&self.window.bytes()[..self.record.at]);
-        Ok(self.window.place().damaged(clip, OPEN_QUOTE))
+        Ok(self.window.damaged(self.record.at, OPEN_QUOTE))
     }
 
     /// Takes a record that is too long, in bounded memory.
