@@ -52,6 +52,13 @@ pub struct UnreadableFrame {
     pub ends_source: bool,
 }
 
+impl UnreadableFrame {
+    /// A document that is whole, but not one.
+    pub(crate) fn whole(fault: Fault) -> Box<Self> {
+        Box::new(Self { fault, truncated_from: None, ends_source: false })
+    }
+}
+
 impl Chunk {
     /// Bytes of memory that it keeps alive.
     pub(crate) fn held_bytes(&self) -> usize {
@@ -83,6 +90,25 @@ impl Chunk {
             Some(original) => original.documents[frame].len.into(),
             None => self.frames[frame].len.into(),
         })
+    }
+
+    /// The bytes of one of this chunk's frames, or why they are no document.
+    #[inline]
+    pub(crate) fn readable<'c>(&'c self, frame: &'c Frame) -> Result<&'c [u8], &'c Fault> {
+        match &frame.unreadable {
+            None => Ok(self.document(frame)),
+            Some(unreadable) => Err(&unreadable.fault),
+        }
+    }
+
+    /// The frame at which the source ends because it is damaged, and what is wrong there.
+    pub(crate) fn damage(&self) -> Option<(&Frame, &Fault)> {
+        let frame = self.frames.last()?;
+        frame
+            .unreadable
+            .as_ref()
+            .filter(|unreadable| unreadable.ends_source)
+            .map(|unreadable| (frame, &unreadable.fault))
     }
 
     /// The bytes of one of this chunk's frames.

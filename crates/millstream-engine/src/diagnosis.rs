@@ -1,7 +1,7 @@
 //! Finds out what was changed during a load, if that explains why the server refuses its statements.
 
 use crate::error::Error;
-use millstream_model::{CollectionName, KeySpec, Refusal};
+use millstream_model::{CollectionName, KeySpec};
 use millstream_pg::{ErrorKind, Explained, quote_identifier, quote_qualified};
 use millstream_store::Schema;
 use tokio_postgres::Client;
@@ -26,12 +26,9 @@ pub(crate) async fn explained(
     };
     let [has_schema, has_table, has_key, has_name]: [bool; 4] = std::array::from_fn(|n| row.get(n));
     if !has_schema {
-        return Error::Refused(
-            Refusal::new(format!(
-                "schema \"{}\" was dropped while the load ran, and with it the load's record",
-                schema.name()
-            ))
-            .hint("the documents committed so far are in the table; run the same command again: it starts over"),
+        return Error::refused(
+            format!("schema \"{}\" was dropped while the load ran, and with it the load's record", schema.name()),
+            "the documents committed so far are in the table; run the same command again: it starts over",
         );
     }
     if !has_name {

@@ -1,8 +1,8 @@
 //! What a committed batch survives: the promises that a load can give, and what each needs from the server.
 
 use crate::error::Error;
+use millstream_model::CollectionName;
 use millstream_model::words::{command, set};
-use millstream_model::{CollectionName, Refusal};
 use millstream_pg::catalog::Table;
 use millstream_pg::{Connection, quote_qualified};
 use tokio_postgres::Client;
@@ -93,15 +93,12 @@ impl Durability {
             ));
         }
         match (table.persistence == 'u', self.unlogged) {
-            (true, false) => Some((
-                "it is unlogged: a crash of the server empties it".into(),
-                match collection {
-                    Some(name) => {
-                        format!("say so with {unlogged}, or end that: {}", command(format!("freeze {name}")))
-                    }
-                    None => format!("say so with {unlogged}, or end that: alter table {name} set logged"),
-                },
-            )),
+            (true, false) => {
+                let logged = || format!("alter table {name} set logged");
+                let end = collection.map_or_else(logged, |name| command(format!("freeze {name}")).to_string());
+                let hint = format!("say so with {unlogged}, or end that: {end}");
+                Some(("it is unlogged: a crash of the server empties it".into(), hint))
+            }
             (false, true) => Some((
                 "it is not unlogged".into(),
                 format!("leave out {unlogged}, or make the table unlogged: alter table {name} set unlogged"),
@@ -127,10 +124,10 @@ impl Durability {
             let problem =
                 format!("the server runs with {name} off: a crash of its machine can lose or damage all of it");
             if self.waits {
-                return Err(Error::Refused(Refusal::new(problem).hint(format!(
-                    "`alter system set {name} = on` and `select pg_reload_conf()`, or promise less: {}",
-                    set("durability", "async")
-                ))));
+                let less = set("durability", "async");
+                let hint =
+                    format!("`alter system set {name} = on` and `select pg_reload_conf()`, or promise less: {less}");
+                return Err(Error::refused(problem, hint));
             }
             warnings.push(problem);
         }

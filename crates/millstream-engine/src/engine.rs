@@ -9,7 +9,8 @@ use crate::limits::{DECODE_QUEUE_BYTES, FRAME_BYTES, LANE_QUEUE, LARGE_CHUNK_BYT
 use crate::observe::Tally;
 use crate::reject_limits::RejectLimits;
 use crate::stop::StopReason;
-use crate::write::{LaneReport, LaneSetup, open_lane};
+use crate::write::{LaneReport, LaneSetup};
+use futures_util::future::try_join_all;
 use std::sync::Arc;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -17,7 +18,8 @@ use tokio::task::JoinSet;
 /// Takes chunks from any number of tasks and commits their documents. The documents take effect in the order in which
 /// their chunks are taken.
 pub(crate) struct Engine {
-    intake: Intake,
+    /// The way in.
+    pub(crate) intake: Intake,
     lanes: JoinSet<(LaneReport, Result<(), Error>)>,
     decoding: std::thread::JoinHandle<Ended>,
     lane_ended: Arc<Notify>,
@@ -107,17 +109,7 @@ impl Engine {
     ) -> Result<Self, Error> {
         let (mut tasks, lane_ended) = (JoinSet::new(), Arc::new(Notify::new()));
         let mut queues = Vec::with_capacity(lanes.len());
-        let mut opening = JoinSet::new();
-        for setup in lanes {
-            opening.spawn(async move { (setup.lane, open_lane(setup).await) });
-        }
-        let mut open = Vec::new();
-        while let Some(joined) = opening.join_next().await {
-            let (number, lane) = joined.map_err(|_| Error::BrokenOff("a lane could not start"))?;
-            open.push((number, lane?));
-        }
-        open.sort_by_key(|(number, _)| *number);
-        for (_, lane) in open {
+        for lane in try_join_all(lanes.into_iter().map(|setup| (setup.layout.open_lane)(setup))).await? {
             let (queue, parts) = mpsc::channel(LANE_QUEUE);
             queues.push(queue);
             let end = LaneEnd(Arc::clone(&lane_ended));
@@ -158,11 +150,6 @@ impl Engine {
         self.lane_ended.notified().await;
     }
 
-    /// The way in.
-    pub(crate) fn intake(&self) -> &Intake {
-        &self.intake
-    }
-
     /// Takes no more chunks, commits those it has, and ends. `fed` says why no more chunks come, if not because the
     /// sources have ended. If it ends early, a lane that takes too long is cut off: its batch is rolled back.
     pub(crate) async fn finish(self, fed: Result<Option<StopReason>, Error>) -> Finish {
@@ -187,36 +174,35 @@ impl Engine {
         let ended = decoding.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let ended = if rejects.refused_too_many(&tally) { Ended::Rejects } else { ended };
         let cut = reports.iter().any(|report| report.cut);
-        let (stopped, error) = match (lane_error, ended, fed) {
+        let ended = match (lane_error, ended, fed) {
             // After a lane has ended, the feed ends without an error. So an error of the feed came first.
             (Some(_), _, Err(error))
             | (Some(error), _, Ok(_))
-            | (None, Ended::Drained | Ended::LaneGone, Err(error)) => (Some(StopReason::Failed), Some(error)),
-            (None, Ended::Rejected(error), _) => (Some(StopReason::Failed), Some(error)),
-            (None, Ended::Rejects, _) => (Some(StopReason::Rejects), None),
+            | (None, Ended::Drained | Ended::LaneGone, Err(error))
+            | (None, Ended::Rejected(error), _) => Err(error),
+            (None, Ended::Rejects, _) => Ok(Some(StopReason::Rejects)),
             (None, Ended::Drained | Ended::LaneGone, Ok(reason)) if cut => {
                 let error = drain.ended();
-                match reason.or_else(|| drain.reason()) {
-                    Some(reason) => (Some(reason), None),
-                    None => (Some(StopReason::Failed), Some(error)),
-                }
+                reason.or_else(|| drain.reason()).map(Some).ok_or(error)
             }
-            (None, Ended::LaneGone, Ok(_)) => {
-                (Some(StopReason::Failed), Some(Error::BrokenOff("a lane ended before its documents did")))
-            }
-            (None, Ended::Drained, Ok(reason)) => (reason, None),
+            (None, Ended::LaneGone, Ok(_)) => Err(Error::BrokenOff("a lane ended before its documents did")),
+            (None, Ended::Drained, Ok(reason)) => Ok(reason),
         };
-        Finish { reports, stopped, error }
+        Finish::new(reports, ended)
     }
 }
 
 impl Finish {
+    fn new(reports: Vec<LaneReport>, ended: Result<Option<StopReason>, Error>) -> Self {
+        match ended {
+            Ok(stopped) => Self { reports, stopped, error: None },
+            Err(error) => Self { reports, stopped: Some(StopReason::Failed), error: Some(error) },
+        }
+    }
+
     /// The end of an engine that did not start.
     pub(crate) fn failed(error: Error) -> Self {
-        if let Error::Stopped(reason) = error {
-            return Self { reports: Vec::new(), stopped: Some(reason), error: None };
-        }
-        Self { reports: Vec::new(), stopped: Some(StopReason::Failed), error: Some(error) }
+        Self::new(Vec::new(), if let Error::Stopped(reason) = error { Ok(Some(reason)) } else { Err(error) })
     }
 }
 

@@ -181,6 +181,11 @@ impl Error {
         Self::Store(millstream_store::Error::Fenced { load_id })
     }
 
+    /// A request that contradicts itself, the server or a limit, and what to do.
+    pub(crate) fn refused(problem: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Refused(Refusal::new(problem).hint(hint))
+    }
+
     /// A document cannot be stored, and the load may reject none.
     pub(crate) fn rejected(document: &millstream_store::RejectedDocument) -> Self {
         let millstream_store::RejectedDocument { position, line, fault, .. } = document;

@@ -9,9 +9,8 @@ use crate::request::LoadRequest;
 use crate::source::{self, SourceError, SourceOptions};
 use crate::transform::{self, Transform};
 use millstream_failpoint as failpoint;
-use millstream_model::Prefix;
 use millstream_model::words::option;
-use millstream_model::{Position, Refusal};
+use millstream_model::{Position, Prefix};
 use millstream_store::Error as StoreError;
 use std::collections::{HashSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -21,12 +20,14 @@ use tokio::sync::mpsc;
 /// Chunks of all sources in order.
 pub(crate) struct Feed {
     sources: Vec<PathBuf>,
-    names: Vec<String>,
+    /// Names by which the load knows its sources. Files have absolute paths, so that the same command means the same
+    /// load in every directory.
+    pub(crate) names: Vec<String>,
     reading: ReadingThread,
     /// Whether every source can be read again from its beginning, in this run.
     repeatable: bool,
-    /// Whether a later run can be given the same sources.
-    resumable: bool,
+    /// Whether a later run can be given the same sources: files, and a stream that has a name.
+    pub(crate) resumable: bool,
     running: Option<Running>,
     unverified: Option<Unverified>,
 }
@@ -65,34 +66,28 @@ impl Feed {
     /// [`SourceError`] names the source.
     pub(crate) fn open(request: &LoadRequest, tally: Arc<Tally>) -> Result<Self, Error> {
         let sources: Vec<PathBuf> = request.sources.iter().map(|name| source::path(name)).collect();
-        let (mut names, mut files, mut streams, mut total) = (Vec::new(), Vec::new(), 0, Some(0));
+        let (mut names, mut files, mut total) = (Vec::new(), Vec::new(), Some(0));
         let mut read_once = HashSet::new();
         for path in &sources {
             let file = regular_file(path)?;
             if file.is_none()
                 && millstream_input::stream_identity(path).is_some_and(|identity| !read_once.insert(identity))
             {
-                return Err(Error::Refused(
-                    Refusal::new(format!(
-                        "{} is a stream that is named twice, and it can be read only once",
-                        path.display()
-                    ))
-                    .hint("name it once"),
+                return Err(Error::refused(
+                    format!("{} is a stream that is named twice, and it can be read only once", path.display()),
+                    "name it once",
                 ));
             }
-            streams += usize::from(file.is_none());
-            files.push(file.is_some());
+            files.extend(file.is_some().then_some(path));
             total = total.zip(file.as_ref().map(|f| f.1)).map(|(a, b): (u64, u64)| a + b);
             let given = || request.source_name.clone().unwrap_or_else(|| source::spelling(path));
             names.push(file.map_or_else(given, |f| f.0));
         }
+        let streams = sources.len() - files.len();
         if request.source_name.is_some() && streams != 1 {
-            return Err(Error::Refused(
-                Refusal::new(format!(
-                    "{} names the one source that is not a file, and there are {streams}",
-                    option("source-name")
-                ))
-                .hint("leave it out; files have names of their own"),
+            return Err(Error::refused(
+                format!("{} names the one source that is not a file, and there are {streams}", option("source-name")),
+                "leave it out; files have names of their own",
             ));
         }
         let document_bytes_max = request.document_bytes_max;
@@ -103,7 +98,7 @@ impl Feed {
         };
         let dialect = request.dialect.clone();
         let options = SourceOptions { chunk_bytes, document_bytes_max, dialect, ..SourceOptions::default() };
-        for (path, _) in sources.iter().zip(&files).filter(|(_, is_file)| **is_file) {
+        for path in files {
             source::probe(path, &request.format, &options)?;
         }
         tally.expect_input(total);
@@ -123,17 +118,6 @@ impl Feed {
         Self { sources: Vec::new(), names, reading, repeatable, resumable, running: None, unverified: None }
     }
 
-    /// Whether a later run can be given the same sources: files, and a stream that has a name.
-    pub(crate) fn resumable(&self) -> bool {
-        self.resumable
-    }
-
-    /// Names by which the load knows its sources. Files have absolute paths, so that the same command means the same
-    /// load in every directory.
-    pub(crate) fn source_names(&self) -> Vec<String> {
-        self.names.clone()
-    }
-
     /// Limits the chunks to this many bytes, unless reading has begun.
     pub(crate) fn cut_at(&mut self, chunk_bytes: usize) {
         let options = &mut self.reading.options;
@@ -147,9 +131,9 @@ impl Feed {
     /// # Errors
     /// [`Error::Refused`] when a stream has already been read, because it cannot be read again.
     pub(crate) fn verify(&mut self, load: &OwnedLoad) -> Result<(), Error> {
-        let Some((source, prefix)) = load.prefix else { return Ok(()) };
+        let Some((source, prefix)) = load.before.prefix else { return Ok(()) };
         self.compare_with(source, prefix)?;
-        let committed = load.floors.iter().copied().min().unwrap_or_default();
+        let committed = load.before.floors.iter().copied().min().unwrap_or_default();
         self.unverified = Some(Unverified { committed, read: Position { source, offset: prefix.length } });
         Ok(())
     }
@@ -157,9 +141,9 @@ impl Feed {
     /// Sets what the beginning of a source is compared with when it is read.
     fn compare_with(&mut self, source: u32, prefix: Prefix) -> Result<(), Error> {
         if self.running.is_some() {
-            return Err(Error::Refused(
-                Refusal::new("another run of this load created the collection while this run inferred its types")
-                    .hint("run the same command again"),
+            return Err(Error::refused(
+                "another run of this load created the collection while this run inferred its types",
+                "run the same command again",
             ));
         }
         self.reading.prefix = Some((source, prefix));
@@ -178,20 +162,14 @@ impl Feed {
         }
         let name = self.names.get(read.source as usize).cloned().unwrap_or_default();
         let before = if read.source == 0 { "" } else { " (or a source before it)" };
-        let changed = || StoreError::AddedUp {
-            load_id,
-            problem: format!("{name}{before}, whose first {} bytes have changed", read.offset),
-        };
+        let differs = |problem: String| Error::from(StoreError::AddedUp { load_id, problem });
+        let changed = || differs(format!("{name}{before}, whose first {} bytes have changed", read.offset));
         let mut end = Position::default();
         loop {
             let chunk = match self.next().await {
-                Err(Error::Source(SourceError::Changed { .. })) => return Err(changed().into()),
+                Err(Error::Source(SourceError::Changed { .. })) => return Err(changed()),
                 Err(Error::Source(SourceError::Continued { .. })) => {
-                    return Err(StoreError::AddedUp {
-                        load_id,
-                        problem: format!("{name}, whose last document has grown"),
-                    }
-                    .into());
+                    return Err(differs(format!("{name}, whose last document has grown")));
                 }
                 chunk => chunk?,
             };
@@ -200,13 +178,11 @@ impl Feed {
             let new = |frame: &Frame| Position { source, offset: frame.offset } >= read;
             if chunk.frames.last().is_some_and(new) {
                 let name = self.names.get(source as usize).cloned().unwrap_or_default();
-                return Err(
-                    StoreError::AddedUp { load_id, problem: format!("{name}, which has more documents now") }.into()
-                );
+                return Err(differs(format!("{name}, which has more documents now")));
             }
             end = Position { source, offset: chunk.end };
         }
-        if end < read { Err(changed().into()) } else { Ok(()) }
+        if end < read { Err(changed()) } else { Ok(()) }
     }
 
     /// The first chunks, enough to infer types. They are not consumed.

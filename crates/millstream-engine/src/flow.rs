@@ -32,7 +32,7 @@ pub(crate) fn flow(
     while let Some((chunk, hold)) = next() {
         // Decode: each document becomes a row with its key, or a reject.
         // Slots: the hash of its key says which lane's part of the chunk it joins.
-        let (mut parts, skipped) = splitter.split(&chunk);
+        let mut parts = splitter.split(&chunk);
         if rejects.none()
             && let Some(first) = parts.iter().flat_map(|part| &part.rejects).min_by_key(|reject| reject.position)
         {
@@ -40,7 +40,6 @@ pub(crate) fn flow(
         }
         tally.decoded(chunk.given_bytes(), parts.iter().map(|p| p.bytes_read).sum());
         drop(chunk);
-        tally.skipped(skipped.documents);
         let rejected = parts.iter().flat_map(|p| &p.rejects);
         tally.rejected(rejected.clone().count() as u64, rejected.map(|r| r.bytes.len() as u64).sum());
         // The memory of the chunk is free again when all of its parts are committed.

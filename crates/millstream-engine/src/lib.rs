@@ -38,7 +38,7 @@ mod verify;
 mod watched;
 mod write;
 
-pub use collection::{FILLFACTOR, Plan, PreparedCollection, definition};
+pub use collection::{FILLFACTOR, definition};
 pub use compaction::{Compacted, compact, refresh_session};
 pub use durability::{DURABILITIES, Durability};
 pub use error::Error;

@@ -1,37 +1,28 @@
 //! The life of a load: opened or resumed under locks, and closed with its receipt.
 
 use crate::error::{CRASHED, Error, TRUNCATED};
-use crate::layout::Layout;
 use crate::watched::{Harmless, Stake, Watched};
 use millstream_failpoint as failpoint;
-use millstream_model::limits::SLOTS;
-use millstream_model::{Counters, Position, Prefix, Receipt};
+use millstream_model::{Counters, Receipt};
 use millstream_pg::Poll;
 use millstream_pg::advisory::OPEN;
 use millstream_store::limits::{LOAD_LOCK_POLL, LOAD_LOCK_WAIT};
 use millstream_store::load::{self, Identity, Progress, Unfinished};
 use millstream_store::recorded_mode::adds_up;
 use millstream_store::{
-    Added, NamedVersion, Schema, added, discard_unread, load_lock, refuse_frozen, refuse_unchecked_deletes, truncation,
-    unlogged,
+    Added, NamedVersion, Schema, added, discard_unread, load_lock, refuse_appended, refuse_frozen,
+    refuse_unchecked_deletes, truncation, unlogged,
 };
 use tokio_postgres::Client;
 
 /// A load that this run owns.
-#[derive(Debug, Clone)]
 pub(crate) struct OwnedLoad {
     /// The load's number.
     pub(crate) load_id: i64,
     /// The number of this run.
     pub(crate) run: i32,
-    /// Per slot, the position before which earlier runs have committed everything.
-    pub(crate) floors: Box<[Position; SLOTS]>,
-    /// The last source that earlier runs have read from, and what they have read of it.
-    pub(crate) prefix: Option<(u32, Prefix)>,
-    /// Counts of earlier runs.
-    pub(crate) before: Counters,
-    /// Bytes of rejects that earlier runs stored.
-    pub(crate) reject_bytes_before: u64,
+    /// What earlier runs have done.
+    pub(crate) before: Progress,
     /// Whether earlier runs exist whose documents still count.
     pub(crate) resumed: bool,
     /// Documents of earlier runs that were lost when a crash of the server emptied the collection.
@@ -43,23 +34,20 @@ pub(crate) struct OwnedLoad {
 impl OwnedLoad {
     /// Documents that earlier runs have stored.
     pub(crate) fn stored(&self) -> u64 {
-        self.before.read.saturating_sub(self.before.rejected)
+        self.before.counters.read.saturating_sub(self.before.counters.rejected)
     }
 }
 
-/// The result of opening a load.
-#[derive(Debug)]
-pub(crate) enum Opened {
+/// The result of opening a load, and of all that comes before.
+pub(crate) enum Opened<T> {
     /// This run owns the load.
-    Owned(Box<OwnedLoad>),
+    Owned(Box<T>),
     /// The load is finished and must not run again by mistake.
     Finished(Box<Added>),
 }
 
 /// How a load is opened.
 pub(crate) struct Opening<'a> {
-    /// Where its documents go.
-    pub(crate) layout: &'static Layout,
     /// The type by which versions are compared, if it was asked for.
     pub(crate) version: Option<&'a NamedVersion>,
     /// The table, if the documents of the load go straight into it.
@@ -84,7 +72,7 @@ pub(crate) async fn open(
     schema: &Schema,
     identity: &Identity,
     opening: &Opening<'_>,
-) -> Result<Opened, Error> {
+) -> Result<Opened<OwnedLoad>, Error> {
     let &Opening { version, watched, lanes, resume, .. } = opening;
     let poll = Poll::new(LOAD_LOCK_POLL, LOAD_LOCK_WAIT);
     let unfinished = loop {
@@ -143,21 +131,11 @@ pub(crate) async fn open(
     }
     load::consolidate_lanes(&transaction, schema, load_id).await?;
     let run = load::begin_run(&transaction, schema, load_id, identity, order, lanes, resumed).await?;
-    let Progress { floors, prefix, counters, reject_bytes } = load::progress(&transaction, schema, load_id).await?;
+    let before = load::progress(&transaction, schema, load_id).await?;
     failpoint::hit("run-begun").await?;
     transaction.commit().await?;
-    let resumed = resumed && crashed.is_none() && counters.read > 0;
-    Ok(Opened::Owned(Box::new(OwnedLoad {
-        load_id,
-        run,
-        floors,
-        prefix,
-        before: counters,
-        reject_bytes_before: reject_bytes,
-        resumed,
-        emptied: crashed,
-        orphan,
-    })))
+    let resumed = resumed && crashed.is_none() && before.counters.read > 0;
+    Ok(Opened::Owned(Box::new(OwnedLoad { load_id, run, before, resumed, emptied: crashed, orphan })))
 }
 
 /// Locks the unfinished load that this run resumes, if there is one, and checks that this run may begin.
@@ -174,12 +152,14 @@ async fn claim(
     {
         return Err(Error::fenced(load_id));
     }
-    let waiting = (opening.layout.refuse_waiting)(client, schema, identity.table_oid, &identity.collection).await;
-    if let Err(error) = waiting {
+    // Documents that wait elsewhere would be merged later, over those of this load.
+    if opening.watched.is_some()
+        && let Err(error) = refuse_appended(client, schema, identity.table_oid, &identity.collection).await
+    {
         if let Some(load_id) = claimed {
             load_lock(schema, load_id).unlock(client).await?;
         }
-        return Err(error);
+        return Err(error.into());
     }
     Ok(unfinished)
 }

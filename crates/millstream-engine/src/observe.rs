@@ -76,6 +76,12 @@ pub trait Observer: Send + Sync {
     fn event(&self, event: Event);
 }
 
+impl dyn Observer + '_ {
+    pub(crate) fn warn(&self, warnings: impl IntoIterator<Item = String>) {
+        warnings.into_iter().for_each(|warning| self.event(Event::Warning(warning)));
+    }
+}
+
 /// An observer that ignores every event.
 #[derive(Debug, Clone, Copy)]
 pub struct Silent;
@@ -93,7 +99,6 @@ pub struct Tally {
     reject_bytes: AtomicU64,
     refused: AtomicU64,
     refused_bytes: AtomicU64,
-    skipped: AtomicU64,
     /// Uncompressed bytes that were decoded, and bytes of the documents found in them.
     decoded: AtomicU64,
     handed_over: AtomicU64,
@@ -112,14 +117,13 @@ impl Tally {
             reject_bytes,
             refused,
             refused_bytes,
-            skipped,
             decoded,
             handed_over,
             input_read,
             input_total,
         } = self;
         let input = [decoded, handed_over, input_read, input_total];
-        let counts = [documents, bytes, rejected, reject_bytes, refused, refused_bytes, skipped];
+        let counts = [documents, bytes, rejected, reject_bytes, refused, refused_bytes];
         for count in counts.into_iter().chain(input) {
             count.store(0, Relaxed);
         }
@@ -173,10 +177,6 @@ impl Tally {
         (self.refused.load(Relaxed), self.refused_bytes.load(Relaxed))
     }
 
-    pub(crate) fn skipped(&self, documents: u64) {
-        self.skipped.fetch_add(documents, Relaxed);
-    }
-
     /// Documents committed by this run.
     pub fn documents(&self) -> u64 {
         self.documents.load(Relaxed)
@@ -195,11 +195,6 @@ impl Tally {
     /// Bytes kept of those.
     pub fn reject_bytes(&self) -> u64 {
         self.reject_bytes.load(Relaxed)
-    }
-
-    /// Documents of this run's input that earlier runs had committed.
-    pub fn documents_skipped(&self) -> u64 {
-        self.skipped.load(Relaxed)
     }
 }
 

@@ -73,7 +73,7 @@ async fn feed_all(feed: &mut Feed, engine: &Engine, around: &Surroundings) -> Re
         let room = tokio::select! {
             biased;
             reason = around.stop.wait() => return Ok(Some(reason)),
-            room = engine.intake().room(&chunk) => room,
+            room = engine.intake.room(&chunk) => room,
         };
         // Without room, the engine has ended and knows why.
         let Some(room) = room else { return Ok(None) };
@@ -86,12 +86,7 @@ async fn feed_all(feed: &mut Feed, engine: &Engine, around: &Surroundings) -> Re
 }
 
 fn damage(chunk: &Chunk) -> Option<StopReason> {
-    let frame = chunk.frames.last()?;
-    let unreadable = frame.unreadable.as_ref().filter(|b| b.ends_source)?;
-    Some(StopReason::Damage {
-        source: chunk.source,
-        offset: frame.offset,
-        line: frame.line,
-        detail: unreadable.fault.detail.to_string(),
-    })
+    let (frame, fault) = chunk.damage()?;
+    let (source, offset, line, detail) = (chunk.source, frame.offset, frame.line, fault.detail.to_string());
+    Some(StopReason::Damage { source, offset, line, detail })
 }

@@ -10,7 +10,7 @@ use crate::observe::Tally;
 use crate::request::LoadRequest;
 use crate::transform;
 use millstream_model::words::option;
-use millstream_model::{KeySpec, Position, StageCounts};
+use millstream_model::{Fault, KeySpec, Position, StageCounts};
 use millstream_pg::{ConnInfo, SessionSettings};
 use millstream_store::Schema;
 use serde::Serialize;
@@ -96,13 +96,8 @@ pub async fn dry_run(request: &LoadRequest, db: &ConnInfo) -> Result<DryRun, Err
                 original.documents[number].outcomes.count(&mut outcomes);
             }
             key.clear();
-            let fault = match &frame.unreadable {
-                Some(unreadable) => unreadable.fault.clone(),
-                None => match decoder.decode(chunk.document(frame), &mut key) {
-                    Ok(()) => continue,
-                    Err(fault) => fault,
-                },
-            };
+            let readable = chunk.readable(frame).map_err(Fault::clone);
+            let Err(fault) = readable.and_then(|document| decoder.decode(document, &mut key)) else { continue };
             dry.rejected += 1;
             if dry.first_rejects.len() < DRY_RUN_REJECTS {
                 let bytes = kept_bytes(chunk.source_document(number));

@@ -13,7 +13,7 @@ use crate::source::{self, Dialect};
 use crate::transform::Transform;
 use millstream_model::limits::DOCUMENT_BYTES_MAX;
 use millstream_model::words::{option, set};
-use millstream_model::{CollectionName, KeyRequest, Refusal};
+use millstream_model::{CollectionName, KeyRequest};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -266,7 +266,7 @@ impl LoadRequest {
 }
 
 fn refuse(problem: String, hint: &str) -> Result<(), Error> {
-    Err(Error::Refused(Refusal::new(problem).hint(hint)))
+    Err(Error::refused(problem, hint))
 }
 
 #[cfg(test)]

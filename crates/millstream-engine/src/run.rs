@@ -10,7 +10,7 @@ use crate::error::{CRASHED, Error};
 use crate::feed::Feed;
 use crate::lifecycle::{self, Closed, Closing, Opened, Opening, OwnedLoad, Truncated};
 use crate::limits::{
-    FLUSH_AFTER, FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX, LOAD_LOCK_RETRY, MEMORY_BATCHES, SETTLE_FAILED_TRIES_MAX,
+    FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX, LOAD_LOCK_RETRY, MEMORY_BATCHES, SETTLE_FAILED_TRIES_MAX,
     UNFOLDED_CHUNK_BYTES,
 };
 use crate::observe::{Event, Observer};
@@ -23,7 +23,7 @@ use crate::write::{LaneReport, LaneSetup, SegmentPlan, Target};
 use millstream_failpoint as failpoint;
 use millstream_model::limits::SLOTS;
 use millstream_model::words::{option, set};
-use millstream_model::{Counters, Receipt, Refusal, StageCounts, WalScope};
+use millstream_model::{Counters, Receipt, StageCounts, WalScope};
 use millstream_pg::{
     ConnInfo, Connection, ErrorKind, Explained, Failures, Poll, SessionSettings, may_pass, quote_identifier,
 };
@@ -53,12 +53,6 @@ struct Facts {
     lanes: u16,
     started: Instant,
     wal_before: Option<i64>,
-}
-
-/// The result of deciding what is loaded.
-enum Decision {
-    Owned(Box<(PreparedCollection, Facts)>),
-    Finished(Box<Added>),
 }
 
 /// The result of beginning a run.
@@ -92,8 +86,8 @@ impl Run {
             }
         };
         let (collection, facts) = match decision {
-            Ok(Decision::Owned(owned)) => *owned,
-            Ok(Decision::Finished(added)) => return finished(*added, around, feed).await,
+            Ok(Opened::Owned(owned)) => *owned,
+            Ok(Opened::Finished(added)) => return finished(*added, around, feed).await,
             Err(error) => {
                 if made_table.is_some() {
                     // If this fails, an empty table stays, which does no harm. The error to report is the first one.
@@ -116,7 +110,7 @@ impl Run {
         feed: &mut Feed,
         interrupted: Option<i64>,
         made_table: &mut Option<u32>,
-    ) -> Result<Decision, Error> {
+    ) -> Result<Opened<(PreparedCollection, Facts)>, Error> {
         let started = Instant::now();
         let collection = tokio::select! {
             biased;
@@ -136,7 +130,6 @@ impl Run {
         }
         let version = named_version(request);
         let opening = Opening {
-            layout: request.layout,
             version: version.as_ref(),
             watched: request.layout.fills_table.then_some(&collection.watched),
             lanes,
@@ -145,7 +138,7 @@ impl Run {
         };
         let owned = match lifecycle::open(&mut control.client, schema, &identity, &opening).await? {
             Opened::Owned(owned) => *owned,
-            Opened::Finished(added) => return Ok(Decision::Finished(added)),
+            Opened::Finished(added) => return Ok(Opened::Finished(added)),
         };
         if !collection.folds() {
             feed.cut_at(UNFOLDED_CHUNK_BYTES);
@@ -153,7 +146,7 @@ impl Run {
         feed.verify(&owned)?;
         announce(&owned, lanes, &*around.observer);
         let wal_before = wal_position(control).await;
-        Ok(Decision::Owned(Box::new((collection, Facts { identity, owned, lanes, started, wal_before }))))
+        Ok(Opened::Owned(Box::new((collection, Facts { identity, owned, lanes, started, wal_before }))))
     }
 
     /// Opens the lanes and starts decoding.
@@ -164,8 +157,7 @@ impl Run {
         let batch_bytes_max = request.memory_bytes / (MEMORY_BATCHES * usize::from(lanes));
         // A stream cannot be read again, so its documents are held.
         let held = (!request.is_repeatable()).then_some(batch_bytes_max);
-        let segments = SegmentPlan::new(request, collection, self.schema.clone(), self.control.server.lz4, held);
-        let segments = Arc::new(segments);
+        let segments = Arc::new(SegmentPlan::new(request, collection, self.control.server.lz4, held));
         let setups = (0..lanes)
             .map(|lane| LaneSetup {
                 db: around.db.clone(),
@@ -175,7 +167,6 @@ impl Run {
                 run: owned.run,
                 batch_rows: request.batch_rows,
                 batch_bytes_max: request.batch_bytes_max.min(batch_bytes_max),
-                flush_after: FLUSH_AFTER,
                 age_max: request.lane_age_max,
                 layout: request.layout,
                 segments: Arc::clone(&segments),
@@ -195,7 +186,7 @@ impl Run {
         }
         let limits = DecodeLimits { document_bytes_max: request.document_bytes_max };
         let decoder = Decoder::for_mode(&collection.key, &collection.mode, limits);
-        let splitter = Splitter::new(decoder, lane_of_slot, owned.floors.clone(), request.transforms.len());
+        let splitter = Splitter::new(decoder, lane_of_slot, owned.before.floors.clone(), request.transforms.len());
         let drain = self.drain.clone();
         let engine = Engine::start(splitter, setups, rejects, request.memory_bytes, Arc::clone(&around.tally), drain);
         self.drain.bounds(engine).await.unwrap_or_else(|| Err(self.drain.ended()))
@@ -270,9 +261,7 @@ impl Run {
             let closed = lifecycle::close(&mut control.client, &schema, &facts.owned, &closing, receipt).await;
             let failure = match closed {
                 Ok(Closed { receipt, warning }) => {
-                    if let Some(warning) = warning {
-                        around.observer.event(Event::Warning(warning));
-                    }
+                    around.observer.warn(warning);
                     let Finish { stopped, error, .. } = finish;
                     if stopped.is_some() && receipt.counters.read == 0 && !runs_again(&request, error.as_ref()) {
                         // If this fails, an empty record stays, which does no harm. The outcome says more.
@@ -322,7 +311,7 @@ impl Facts {
         for (name, batches) in finish.reports.iter().flat_map(|r| &r.writers) {
             *writers.entry(name.clone()).or_default() += batches;
         }
-        let this_run = counters.read.saturating_sub(owned.before.read);
+        let this_run = counters.read.saturating_sub(owned.before.counters.read);
         #[expect(clippy::cast_precision_loss, reason = "a rate needs no 53 bits")]
         let rows_per_second = if seconds > 0.0 { this_run as f64 / seconds } else { 0.0 };
         Receipt {
@@ -340,7 +329,7 @@ impl Facts {
             stages,
             retries: finish.reports.iter().map(|r| r.retries).sum(),
             deadlocks: finish.reports.iter().map(|r| r.deadlocks).sum(),
-            resumed_from: owned.resumed.then_some(owned.before.read),
+            resumed_from: owned.resumed.then_some(owned.before.counters.read),
             finished: finish.stopped.is_none(),
         }
     }
@@ -388,16 +377,10 @@ async fn prepare_database(request: &LoadRequest, around: &Surroundings) -> Resul
     if (request.layout.examine)(&control, request.durability).await? {
         around.observer.event(Event::WalFree);
     }
-    for warning in request.durability.check(&control).await? {
-        around.observer.event(Event::Warning(warning));
-    }
+    around.observer.warn(request.durability.check(&control).await?);
     let schema = Schema::new(&request.schema);
-    if let Some(bound) = schema.ensure(&mut control.client).await? {
-        around.observer.event(Event::Warning(bound.to_string()));
-    }
-    for warning in millstream_store::orphaned_segments::drop_segments(&mut control.client, &schema).await? {
-        around.observer.event(Event::Warning(warning));
-    }
+    around.observer.warn(schema.ensure(&mut control.client).await?.map(|bound| bound.to_string()));
+    around.observer.warn(millstream_store::orphaned_segments::drop_segments(&mut control.client, &schema).await?);
     Ok((control, schema))
 }
 
@@ -413,12 +396,10 @@ async fn require_plain(control: &Connection) -> Result<(), Error> {
     if !control.client.query_one(sql, &[]).await?.get::<_, bool>(0) {
         return Ok(());
     }
-    Err(Error::Refused(
-        Refusal::new(format!(
-            "database {} has the extension citus, which Millstream does not support yet",
-            control.server.database
-        ))
-        .hint("load into a database without it, and copy the table from there"),
+    let database = &control.server.database;
+    Err(Error::refused(
+        format!("database {database} has the extension citus, which Millstream does not support yet"),
+        "load into a database without it, and copy the table from there",
     ))
 }
 
@@ -433,9 +414,9 @@ async fn require_writes(control: &Connection) -> Result<(), Error> {
         "user" => format!("role {role}"),
         _ => format!("role {role} in database {database}"),
     };
-    Err(Error::Refused(
-        Refusal::new(format!("default_transaction_read_only is on for {altered}, so that nothing can be written"))
-            .hint(format!("alter {altered} set default_transaction_read_only = off; or load as another role")),
+    Err(Error::refused(
+        format!("default_transaction_read_only is on for {altered}, so that nothing can be written"),
+        format!("alter {altered} set default_transaction_read_only = off; or load as another role"),
     ))
 }
 
@@ -466,9 +447,9 @@ fn identity(request: &LoadRequest, collection: &PreparedCollection, feed: &Feed)
         durability: request.durability.name,
         unlogged: request.durability.unlogged,
         layout: request.layout.name,
-        sources: feed.source_names(),
-        resumable: feed.resumable(),
-        once: feed.resumable() && collection.mode.adds_up(),
+        sources: feed.names.clone(),
+        resumable: feed.resumable,
+        once: feed.resumable && collection.mode.adds_up(),
         checks_tombstones: collection.checks_tombstones,
     }
 }
@@ -484,7 +465,7 @@ fn announce(owned: &OwnedLoad, lanes: u16, observer: &dyn Observer) {
         observer.event(Event::Warning(format!("{emptied}; it begins at the start of its sources")));
     }
     if owned.resumed {
-        observer.event(Event::Resumed { load_id: owned.load_id, documents: owned.before.read });
+        observer.event(Event::Resumed { load_id: owned.load_id, documents: owned.before.counters.read });
     }
     if let Some(load_id) = owned.orphan {
         observer.event(Event::Warning(format!(
@@ -498,8 +479,8 @@ fn reject_limits(request: &LoadRequest, owned: &OwnedLoad) -> RejectLimits {
     RejectLimits {
         documents_max: request.rejects_max,
         bytes_max: request.reject_bytes_max.max(1),
-        documents_before: owned.before.rejected,
-        bytes_before: owned.reject_bytes_before,
+        documents_before: owned.before.counters.rejected,
+        bytes_before: owned.before.reject_bytes,
     }
 }
 

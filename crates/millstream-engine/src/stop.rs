@@ -68,9 +68,7 @@ impl Stop {
     pub fn stop(&self, reason: StopReason) {
         self.sender.send_if_modified(|state| {
             let first = state.first.is_none();
-            if first {
-                state.first = Some((reason, Instant::now()));
-            }
+            state.first.get_or_insert_with(|| (reason, Instant::now()));
             first
         });
     }

@@ -11,7 +11,7 @@ use crate::run::{Begun, Run};
 use crate::source::frame_lines;
 use crate::stop::{Stop, StopReason};
 use bytes::Bytes;
-use millstream_model::{Position, Refusal};
+use millstream_model::Position;
 use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -149,7 +149,7 @@ impl Stream {
 
     /// A producer for one task.
     pub fn producer(&self) -> Producer {
-        Producer { intake: self.engine.intake().clone(), stop: self.stop.clone(), place: Arc::clone(&self.place) }
+        Producer { intake: self.engine.intake.clone(), stop: self.stop.clone(), place: Arc::clone(&self.place) }
     }
 
     /// Resolves when a lane has met an error that ends the stream. Sends and commits then fail too.
@@ -191,7 +191,7 @@ impl Producer {
                 "send at most {SEND_BYTES_MAX} bytes and {SEND_LINES_MAX} lines at once, cut after the end of a line"
             );
             let problem = format!("{} bytes in {lines} lines are too many for one send", bytes.len());
-            return Err(Error::Refused(Refusal::new(problem).hint(hint)));
+            return Err(Error::refused(problem, hint));
         }
         let mut chunk = frame(bytes);
         let room = tokio::select! {

@@ -45,14 +45,9 @@ impl Watched {
         stake: Stake,
     ) -> Result<Option<Harmless>, Error> {
         let Self { mark: before, times_emptied: known } = self;
-        let collection = before.name.clone();
-        let mark = before.again(client).await?.filter(|mark| mark.name == before.name);
-        let Some(mark) = mark else { return Err(Error::TableMoved { collection }) };
+        let mark = same_table(before, client).await?;
         if mark == *before {
             return Ok(None);
-        }
-        if let Some(what) = before.difference(&mark) {
-            return Err(Error::TableChanged { collection, what });
         }
         let Stake { load_id, documents, adds_up } = stake;
         let rows = rows_since(client, &before.files, &mark).await?;
@@ -69,4 +64,16 @@ impl Watched {
         }
         Ok(Some(Harmless { mark, rewritten, doubtful }))
     }
+}
+
+/// The mark of a table, read again.
+///
+/// # Errors
+/// [`Error::TableMoved`] if it was renamed, replaced or dropped, [`Error::TableChanged`] if documents must be written in
+/// another way now.
+pub(crate) async fn same_table(before: &TableMark, client: &impl GenericClient) -> Result<TableMark, Error> {
+    let collection = before.name.clone();
+    let mark = before.again(client).await?.filter(|mark| mark.name == before.name);
+    let Some(mark) = mark else { return Err(Error::TableMoved { collection }) };
+    before.difference(&mark).map_or(Ok(mark), |what| Err(Error::TableChanged { collection, what }))
 }

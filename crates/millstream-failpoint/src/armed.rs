@@ -1,7 +1,7 @@
 //! What an armed point does.
 
 use crate::points;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
@@ -52,16 +52,9 @@ static ARMED: LazyLock<Vec<Armed>> = LazyLock::new(|| {
 /// # Panics
 /// If the point is in no list, or the environment variable cannot be read.
 pub async fn hit(point: &'static str) -> Result<(), Failed> {
-    match due(point) {
-        None => {}
-        Some(Action::Kill) => kill(),
-        Some(Action::Error) => return Err(Failed(point)),
-        Some(Action::Wait(file)) => {
-            announce(file);
-            while file.exists() {
-                tokio::time::sleep(LOOK_EVERY).await;
-            }
-        }
+    let held_by = act(point)?;
+    while held_by.is_some_and(Path::exists) {
+        tokio::time::sleep(LOOK_EVERY).await;
     }
     Ok(())
 }
@@ -71,15 +64,21 @@ pub async fn hit(point: &'static str) -> Result<(), Failed> {
 /// # Panics
 /// If the action is `error`, or the point is in no list.
 pub fn hit_on_thread(point: &'static str) {
+    let Ok(held_by) = act(point) else { panic!("{point} is passed on a thread, which cannot fail there") };
+    while held_by.is_some_and(Path::exists) {
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Does what is due at a point. Returns the file to wait for, if the point is to be held.
+fn act(point: &'static str) -> Result<Option<&'static Path>, Failed> {
     match due(point) {
-        None => {}
+        None => Ok(None),
         Some(Action::Kill) => kill(),
-        Some(Action::Error) => panic!("{point} is passed on a thread, which cannot fail there"),
+        Some(Action::Error) => Err(Failed(point)),
         Some(Action::Wait(file)) => {
-            announce(file);
-            while file.exists() {
-                std::thread::sleep(LOOK_EVERY);
-            }
+            std::fs::write(file, "").unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+            Ok(Some(file))
         }
     }
 }
@@ -89,10 +88,6 @@ fn due(point: &str) -> Option<&'static Action> {
     let armed = ARMED.iter().find(|armed| armed.point == point)?;
     let last = armed.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1));
     (last == Ok(1)).then_some(&armed.action)
-}
-
-fn announce(file: &std::path::Path) {
-    std::fs::write(file, "").unwrap_or_else(|error| panic!("{}: {error}", file.display()));
 }
 
 fn kill() -> ! {

@@ -172,7 +172,7 @@ impl Batch {
     pub(crate) fn written(&self, groups: &[Group], mode: &Mode) -> Written {
         let documents = groups.iter().map(|g| g.len() as u64).sum();
         let mut written = Written { documents, keys: groups.len() as u64, ..Written::default() };
-        for group in groups.iter().filter(|g| g.len() > 1 && mode.may_skip()) {
+        for group in groups.iter().filter(|g| g.len() > 1 && mode.may_keep_stored()) {
             let (stale, kept) = mode.count_skipped(&self.list(group));
             written.stale += stale;
             written.kept += kept;
@@ -292,12 +292,7 @@ impl Batch {
     /// Reports to the producers that their documents are committed, unless they know already. The memory is freed when
     /// the parts are dropped.
     pub(crate) fn committed(mut self) -> Vec<Part> {
-        for part in self.parts.iter_mut().filter(|p| !p.acknowledged) {
-            part.acknowledged = true;
-            if let Some(hold) = &part.hold {
-                hold.part_committed(part.rejects.len() as u64 + part.refused.load(Relaxed));
-            }
-        }
+        self.parts.iter_mut().for_each(Part::committed);
         self.parts
     }
 

@@ -5,7 +5,7 @@ use crate::original::Original;
 use bytes::Bytes;
 use millstream_model::Position;
 use millstream_store::RejectedDocument;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
@@ -27,7 +27,7 @@ pub(crate) struct Row {
 
 /// A lane's share of a chunk, possibly empty. Every lane gets its part of every chunk, in order, so that the chunk's
 /// end is a watermark for all of the lane's slots.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Part {
     pub(crate) source: u32,
     /// The chunk's end, see [`crate::chunk::Chunk::end`].
@@ -143,6 +143,15 @@ impl Part {
         sum.resize(sum.len().max(self.outcomes.len()), 0);
         for (sum, count) in sum.iter_mut().zip(&self.outcomes) {
             *sum += count;
+        }
+    }
+
+    /// Reports to the producer that its documents are committed, unless it knows already.
+    pub(crate) fn committed(&mut self) {
+        if !std::mem::replace(&mut self.acknowledged, true)
+            && let Some(hold) = &self.hold
+        {
+            hold.part_committed(self.rejects.len() as u64 + self.refused.load(Relaxed));
         }
     }
 

@@ -9,7 +9,6 @@ use millstream_model::limits::{REJECT_BYTES_MAX, REJECT_END_BYTES, SLOTS};
 use millstream_model::{Fault, Position, Slot};
 use millstream_store::RejectedDocument;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 /// Decodes documents and assigns them to lanes.
 #[derive(Debug)]
@@ -28,12 +27,6 @@ pub(crate) struct Splitter {
     version: Vec<u8>,
 }
 
-/// How many documents an earlier run of the load had already committed.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Skipped {
-    pub(crate) documents: u64,
-}
-
 impl Splitter {
     /// `lane_of_slot` and `floors` are indexed by slot.
     pub(crate) fn new(
@@ -48,8 +41,8 @@ impl Splitter {
         Self { decoder, lane_of_slot, floors, resumed, lanes, outcomes, key: Vec::new(), version: Vec::new() }
     }
 
-    /// One part for each lane, in lane order.
-    pub(crate) fn split(&mut self, chunk: &Chunk) -> (Vec<Part>, Skipped) {
+    /// One part for each lane, in lane order, without the documents that an earlier run of the load has committed.
+    pub(crate) fn split(&mut self, chunk: &Chunk) -> Vec<Part> {
         let rows_per_lane = chunk.frames.len() / self.lanes + chunk.frames.len() / 16 + 1;
         let mut parts: Vec<Part> = (0..self.lanes)
             .map(|_| Part {
@@ -59,28 +52,23 @@ impl Splitter {
                 bytes: chunk.bytes.clone(),
                 keys: Vec::with_capacity(rows_per_lane * 20),
                 rows: Vec::with_capacity(rows_per_lane),
-                rejects: Vec::new(),
                 original: chunk.original.clone(),
                 outcomes: vec![0; if chunk.original.is_some() { self.outcomes } else { 0 }],
-                refused: AtomicU64::new(0),
-                bytes_read: 0,
-                hold: None,
-                acknowledged: false,
+                ..Part::default()
             })
             .collect();
-        let mut skipped = Skipped::default();
+        let mut skipped = 0;
         for (number, frame) in chunk.frames.iter().enumerate() {
-            let document = chunk.document(frame);
             self.key.clear();
             self.version.clear();
-            let decoded = match &frame.unreadable {
-                Some(unreadable) => Err(unreadable.fault.clone()),
-                None => self.decoder.decode_versioned(document, &mut self.key, &mut self.version),
+            let decoded = match chunk.readable(frame) {
+                Err(fault) => Err(fault.clone()),
+                Ok(document) => self.decoder.decode_versioned(document, &mut self.key, &mut self.version),
             };
             let position = Position { source: chunk.source, offset: frame.offset };
             let slot = if decoded.is_err() { Slot::of_position(position) } else { Slot::of_key(&self.key) };
             if self.resumed && position < self.floors[slot.index()] {
-                skipped.documents += 1;
+                skipped += 1;
                 continue;
             }
             let part = &mut parts[usize::from(self.lane_of_slot[slot.index()])];
@@ -94,12 +82,8 @@ impl Splitter {
             }
         }
         let dealt: usize = parts.iter().map(Part::documents).sum();
-        assert_eq!(
-            dealt as u64 + skipped.documents,
-            chunk.frames.len() as u64,
-            "every document of a chunk is in one part or committed before"
-        );
-        (parts, skipped)
+        assert_eq!(dealt + skipped, chunk.frames.len(), "every document of a chunk is in one part or committed before");
+        parts
     }
 }
 

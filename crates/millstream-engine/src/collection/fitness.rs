@@ -16,35 +16,30 @@ pub(super) fn check(
     table: &Table,
     known: Option<&KeySpec>,
 ) -> Result<(KeySpec, Vec<String>), Error> {
-    let refuse =
-        |problem: String, hint: String| Error::Collection { collection: request.collection.clone(), problem, hint };
+    let refuse = |(problem, hint)| Error::Collection { collection: request.collection.clone(), problem, hint };
     if known.is_none() && !request.adopt {
-        return Err(refuse(
+        return Err(refuse((
             "it is a table that no load has made".into(),
             format!("add {} to load into it, or choose another name with {}", option("adopt"), option("into")),
-        ));
+        )));
     }
     let collection = known.map(|_| &request.collection);
-    if let Some((problem, hint)) = kind(table).or_else(|| request.durability.misfit(table, collection)) {
-        return Err(refuse(problem, hint));
+    if let Some(misfit) = kind(table).or_else(|| request.durability.misfit(table, collection)) {
+        return Err(refuse(misfit));
     }
-    let key = key_of_table(request, table, known).map_err(|(problem, hint)| refuse(problem, hint))?;
+    let key = key_of_table(request, table, known).map_err(refuse)?;
     if let Some(known) = known
         && known.columns.iter().map(|c| (&c.name, &c.path)).ne(key.columns.iter().map(|c| (&c.name, &c.path)))
     {
         let keys: Vec<String> = known.columns.iter().map(|c| format!("{}={}", c.name, c.path_text())).collect();
-        return Err(refuse(
-            "its key is found elsewhere in the documents".into(),
-            format!("use {}", set("key", keys.join(","))),
-        ));
+        let hint = format!("use {}", set("key", keys.join(",")));
+        return Err(refuse(("its key is found elsewhere in the documents".into(), hint)));
     }
-    if let Some((problem, hint)) = OBSTACLES.iter().find_map(|obstacle| obstacle(table)) {
-        return Err(refuse(problem, hint));
+    let obstacle = || OBSTACLES.iter().find_map(|obstacle| obstacle(table));
+    match obstacle().or_else(|| request.mode.tombstone().and_then(|_| no_deletes(table))) {
+        Some(obstacle) => Err(refuse(obstacle)),
+        None => Ok((key, warnings(table))),
     }
-    if let Some((problem, hint)) = request.mode.tombstone().and_then(|_| no_deletes(table)) {
-        return Err(refuse(problem, hint));
-    }
-    Ok((key, warnings(table)))
 }
 
 /// Checks a table into which documents that wait are merged by the key.

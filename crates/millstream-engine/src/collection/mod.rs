@@ -15,7 +15,7 @@ use crate::merge::Mode;
 use crate::observe::{Event, Observer};
 use crate::request::LoadRequest;
 use crate::watched::Watched;
-use millstream_model::{CollectionName, KeyColumn, KeyRequest, KeySpec, Refusal, VersionType};
+use millstream_model::{CollectionName, KeyColumn, KeyRequest, KeySpec, VersionType};
 use millstream_pg::catalog::{self, Table};
 use millstream_pg::{Connection, quote_qualified};
 use millstream_store::collections::Collection;
@@ -25,30 +25,35 @@ use millstream_store::{Check, Schema, Versions, checks};
 use tokio_postgres::{Client, GenericClient};
 
 /// A collection ready to be loaded into.
-#[derive(Debug, Clone)]
-pub struct PreparedCollection {
+pub(crate) struct PreparedCollection {
     /// The table.
-    pub table_oid: u32,
+    pub(crate) table_oid: u32,
     /// Its key.
-    pub key: KeySpec,
+    pub(crate) key: KeySpec,
     /// Whether the table had no row when we looked.
-    pub empty: bool,
+    pub(crate) empty: bool,
     /// Its state then.
     pub(crate) watched: Watched,
-    /// Whether rows can be updated by a join with the staged keys.
-    pub can_join: bool,
-    /// Whether constraints, triggers or anything else may refuse a document or store it differently.
-    pub may_refuse: bool,
-    /// Whether a trigger may change the key of a row, or drop it, or keep one that is deleted.
-    pub alters_rows: bool,
-    /// Whether rows go into partitions.
-    pub partitioned: bool,
+    pub(crate) traits: TableTraits,
     /// Its CHECK constraints.
-    pub checks: Vec<Check>,
+    pub(crate) checks: Vec<Check>,
     /// Whether writes must be checked against tombstones.
-    pub checks_tombstones: bool,
+    pub(crate) checks_tombstones: bool,
     /// The mode that was asked for, with the type of its version.
-    pub mode: Mode,
+    pub(crate) mode: Mode,
+}
+
+/// What of a table decides how documents are written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TableTraits {
+    /// Whether rows can be updated by a join with the staged keys.
+    pub(crate) can_join: bool,
+    /// Whether constraints, triggers or anything else may refuse a document or store it differently.
+    pub(crate) may_refuse: bool,
+    /// Whether a trigger may change the key of a row, or drop it, or keep one that is deleted.
+    pub(crate) alters_rows: bool,
+    /// Whether rows go into partitions.
+    pub(crate) partitioned: bool,
 }
 
 impl PreparedCollection {
@@ -56,29 +61,25 @@ impl PreparedCollection {
     /// refuse one, the server must check each of them: an upsert checks a document before it is merged into a stored
     /// one.
     pub(crate) fn folds(&self) -> bool {
-        self.mode.stores_documents() || !self.may_refuse
+        self.mode.stores_documents() || !self.traits.may_refuse
     }
 }
 
 /// What a load would find or create.
-#[derive(Debug, Clone)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// The key, with its types.
-    pub key: KeySpec,
+    pub(crate) key: KeySpec,
     /// Why each column has its type, one line per column.
-    pub reasons: Vec<String>,
+    pub(crate) reasons: Vec<String>,
     /// The statement that would create the table; `None` if the table exists and fits.
-    pub ddl: Option<String>,
+    pub(crate) ddl: Option<String>,
     /// Nothing wrong, but worth a line.
-    pub warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
     /// The checks asked for, as the server spells them.
-    pub checks: Vec<String>,
+    pub(crate) checks: Vec<String>,
     /// The type of the version that the mode compares, and why.
-    pub version: Option<String>,
-    pub(crate) can_join: bool,
-    pub(crate) may_refuse: bool,
-    pub(crate) alters_rows: bool,
-    pub(crate) partitioned: bool,
+    pub(crate) version: Option<String>,
+    traits: TableTraits,
     pub(crate) mode: Mode,
 }
 
@@ -89,62 +90,37 @@ pub(crate) async fn plan(
     request: &LoadRequest,
     feed: &mut Feed,
 ) -> Result<Plan, Error> {
-    let name = &request.collection;
-    match catalog::table(&control.client, &name.schema, &name.table).await? {
-        Some(mut table) => {
-            let TypedMode { mode, version, warning } =
-                decide_version_type(&control.client, schema, request, Some(table.oid), feed).await?;
-            // The triggers of a change record change nothing and refuse nothing.
-            table.triggers.retain(|trigger| !trigger.name.starts_with(TRIGGER_PREFIX));
-            let known = millstream_store::known_collection(&control.client, schema, table.oid).await?;
-            let (key, mut warnings) = fitness::check(request, &table, known.as_ref())?;
-            warnings.extend(warning);
-            let reasons = key.columns.iter().map(|c| describe(c, "the collection's own type")).collect();
-            let checks = table_checks(control, request, &table, &mut warnings).await?;
-            let (can_join, may_refuse) = (fitness::can_join(&table), fitness::may_refuse(&table) || !checks.is_empty());
-            if let Some((problem, hint)) = (request.layout.misfit)(&table, can_join && !may_refuse) {
-                return Err(Error::Collection { collection: name.clone(), problem, hint });
-            }
-            let (alters_rows, partitioned) =
-                (fitness::alters_rows(&table, mode.tombstone().is_some()), table.is_partitioned());
-            Ok(Plan {
-                key,
-                reasons,
-                ddl: None,
-                warnings,
-                checks,
-                version,
-                can_join,
-                may_refuse,
-                alters_rows,
-                partitioned,
-                mode,
-            })
-        }
-        None => {
-            let TypedMode { mode, version, warning } =
-                decide_version_type(&control.client, schema, request, None, feed).await?;
-            let (key, reasons, mut warnings) = infer(request, feed).await?;
-            warnings.extend(warning);
-            let columns = format!("{}, doc jsonb not null", key_columns(&key).join(", "));
-            let checks = check::spell(&control.client, name, &columns, &request.checks).await?;
-            let ddl = definition(name, &key, request.durability, control.server.lz4, &checks);
-            let (can_join, may_refuse) = (true, !checks.is_empty());
-            Ok(Plan {
-                key,
-                reasons,
-                ddl: Some(ddl),
-                warnings,
-                checks,
-                version,
-                can_join,
-                may_refuse,
-                alters_rows: false,
-                partitioned: false,
-                mode,
-            })
-        }
+    let (name, client) = (&request.collection, &control.client);
+    let found = catalog::table(client, &name.schema, &name.table).await?;
+    let oid = found.as_ref().map(|table| table.oid);
+    let TypedMode { mode, version, warning } = decide_version_type(client, schema, request, oid, feed).await?;
+    let Some(mut table) = found else {
+        let (key, reasons, mut warnings) = infer(request, feed).await?;
+        warnings.extend(warning);
+        let columns = format!("{}, doc jsonb not null", key_columns(&key).join(", "));
+        let checks = check::spell(client, name, &columns, &request.checks).await?;
+        let ddl = Some(definition(name, &key, request.durability, control.server.lz4, &checks));
+        let may_refuse = !checks.is_empty();
+        let traits = TableTraits { can_join: true, may_refuse, alters_rows: false, partitioned: false };
+        return Ok(Plan { key, reasons, ddl, warnings, checks, version, traits, mode });
+    };
+    // The triggers of a change record change nothing and refuse nothing.
+    table.triggers.retain(|trigger| !trigger.name.starts_with(TRIGGER_PREFIX));
+    let known = millstream_store::known_collection(client, schema, table.oid).await?;
+    let (key, mut warnings) = fitness::check(request, &table, known.as_ref())?;
+    warnings.extend(warning);
+    let reasons = key.columns.iter().map(|c| describe(c, "the collection's own type")).collect();
+    let checks = table_checks(control, request, &table, &mut warnings).await?;
+    let traits = TableTraits {
+        can_join: fitness::can_join(&table),
+        may_refuse: fitness::may_refuse(&table) || !checks.is_empty(),
+        alters_rows: fitness::alters_rows(&table, mode.tombstone().is_some()),
+        partitioned: table.is_partitioned(),
+    };
+    if let Some((problem, hint)) = (request.layout.misfit)(&table, traits.can_join && !traits.may_refuse) {
+        return Err(Error::Collection { collection: name.clone(), problem, hint });
     }
+    Ok(Plan { key, reasons, ddl: None, warnings, checks, version, traits, mode })
 }
 
 /// Checks that documents that wait can be merged into a collection's table. Returns whether a trigger may drop rows or
@@ -217,15 +193,16 @@ pub(crate) async fn prepare(
     if let Some(version) = plan.version {
         observer.event(Event::Version(version));
     }
-    for warning in plan.warnings {
-        observer.event(Event::Warning(warning));
-    }
+    observer.warn(plan.warnings);
     if let Some(ddl) = plan.ddl {
         observer.event(Event::Created(ddl));
     }
     let table = made(&control.client, name).await?;
     millstream_store::remember_collection(&control.client, schema, table, name, &plan.key, true).await?;
-    (request.layout.close_lost_runs)(&mut control.client, schema, table).await?;
+    if request.layout.fills_table {
+        // Lost runs whose documents would wait to be merged over those of this load.
+        millstream_store::close_lost_appenders(&mut control.client, schema, table).await?;
+    }
     if !plan.checks.is_empty() {
         // Before a check is added to the table: if segments wait, this load is refused in any case.
         millstream_store::refuse_appended(&control.client, schema, table, &name.to_string()).await?;
@@ -236,9 +213,7 @@ pub(crate) async fn prepare(
     // Before the rows are looked at: if somebody changes the table from now on, the batches notice.
     let found = truncation::start_over(&mut control.client, schema, table, columns).await?;
     let Found { mark, times_emptied, warning } = found.ok_or_else(|| dropped(name))?;
-    if let Some(warning) = warning {
-        observer.event(Event::Warning(warning));
-    }
+    observer.warn(warning);
     let quoted = quote_qualified(&name.schema, &name.table);
     let filled = millstream_store::any_row(&control.client, &quoted).await?;
     let mode = agreed(control, schema, table, request, plan.mode).await?;
@@ -250,10 +225,7 @@ pub(crate) async fn prepare(
         checks,
         empty: !filled,
         watched: Watched { mark, times_emptied },
-        can_join: plan.can_join,
-        may_refuse: plan.may_refuse,
-        alters_rows: plan.alters_rows,
-        partitioned: plan.partitioned,
+        traits: plan.traits,
         mode,
     })
 }
@@ -295,16 +267,8 @@ fn dropped(name: &CollectionName) -> Error {
 
 /// The key, with types from the documents if the request leaves them open; why each column has its type; and warnings.
 async fn infer(request: &LoadRequest, feed: &mut Feed) -> Result<(KeySpec, Vec<String>, Vec<String>), Error> {
-    let typed: Option<Vec<KeyColumn>> = request
-        .key
-        .iter()
-        .map(|k| Some(KeyColumn { name: k.column.clone(), path: k.path.clone(), key_type: k.key_type? }))
-        .collect();
-    if let Some(columns) = typed {
-        let reasons = columns.iter().map(|c| describe(c, "as given")).collect();
-        return Ok((KeySpec { columns }, reasons, Vec::new()));
-    }
-    let sample = feed.sample().await?;
+    let typed = request.key.iter().all(|column| column.key_type.is_some());
+    let sample = if typed { Vec::new() } else { feed.sample().await? };
     let inferred = decode::infer(sampled(&sample), &request.key)?;
     let reasons = inferred.spec.columns.iter().zip(&inferred.reasons).map(|(c, why)| describe(c, why)).collect();
     Ok((inferred.spec, reasons, inferred.warnings))
@@ -403,9 +367,9 @@ async fn infer_version(
     feed: &mut Feed,
 ) -> Result<Option<(VersionType, String)>, Error> {
     if request.sources.is_empty() {
-        return Err(Error::Refused(
-            Refusal::new("a stream has no documents yet from which to infer the type of its versions")
-                .hint(format!("name it: newest:{}:TYPE", wanted.path_text())),
+        return Err(Error::refused(
+            "a stream has no documents yet from which to infer the type of its versions",
+            format!("name it: newest:{}:TYPE", wanted.path_text()),
         ));
     }
     let sample = feed.sample().await?;
@@ -418,10 +382,7 @@ async fn infer_version(
 /// The documents of chunks, and why others cannot be read.
 fn sampled(chunks: &[Chunk]) -> impl Iterator<Item = decode::Sampled<'_>> {
     let frames = chunks.iter().flat_map(|chunk| chunk.frames.iter().map(move |frame| (chunk, frame)));
-    frames.map(|(chunk, frame)| match &frame.unreadable {
-        Some(unreadable) => Err(&unreadable.fault),
-        None => Ok(chunk.document(frame)),
-    })
+    frames.map(|(chunk, frame)| chunk.readable(frame))
 }
 
 fn describe(column: &KeyColumn, why: &str) -> String {

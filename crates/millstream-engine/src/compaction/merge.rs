@@ -3,9 +3,10 @@
 use super::{range, refresh_session};
 use crate::error::Error;
 use crate::limits::COMPACTION_MEMORY_MIB;
+use crate::watched::same_table;
 use millstream_failpoint as failpoint;
 use millstream_model::words::command;
-use millstream_model::{CollectionName, KeyColumn, Refusal};
+use millstream_model::{CollectionName, KeyColumn};
 use millstream_pg::{ConnInfo, ErrorKind, Explained, Failures, by_key, fill, quote_qualified};
 use millstream_store::collections::Collection;
 use millstream_store::segments::{self, Segment};
@@ -17,16 +18,6 @@ pub(super) struct Fit {
     pub(super) mark: TableMark,
     /// Whether a trigger may drop rows or change their keys.
     pub(super) alters_rows: bool,
-}
-
-impl Fit {
-    /// Requires that the table, which is locked now, is still as it was found.
-    async fn require_same(&self, client: &Client) -> Result<(), Error> {
-        let collection = self.mark.name.clone();
-        let mark = self.mark.again(client).await?.filter(|mark| mark.name == collection);
-        let Some(mark) = mark else { return Err(Error::TableMoved { collection }) };
-        self.mark.difference(&mark).map_or(Ok(()), |what| Err(Error::TableChanged { collection, what }))
-    }
 }
 
 /// How a group is merged.
@@ -114,14 +105,15 @@ impl Merge {
             return error;
         }
         let table = &self.collection;
-        Error::Refused(Refusal::new(format!("{table} refuses documents that wait to be merged into it: {error}")).hint(
+        Error::refused(
+            format!("{table} refuses documents that wait to be merged into it: {error}"),
             format!(
                 "nothing is lost: drop the constraint, index or trigger that refuses them, or mend the row of \
                  {}.segment_N whose document is not valid jsonb, then run again: {}",
                 self.schema,
                 command(format!("compact {table}"))
             ),
-        ))
+        )
     }
 
     async fn attempt(&self, db: &ConnInfo, fit: &Fit, range: usize, empty: bool) -> Result<u64, Error> {
@@ -140,7 +132,8 @@ impl Merge {
             return Ok(0);
         }
         client.batch_execute(&format!("lock table {} in row exclusive mode", self.table)).await?;
-        fit.require_same(client).await?;
+        // Locked now, it must still be as it was found.
+        same_table(&fit.mark, client).await?;
         let keys = client.execute(&self.sql(range, empty), &[]).await?;
         if fit.alters_rows {
             let dropped: i64 = client.query_one(&self.dropped(range), &[]).await?.get(0);

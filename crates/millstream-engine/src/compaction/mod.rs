@@ -10,7 +10,7 @@ use crate::limits::{
 };
 use merge::{Fit, Merge, is_out_of_memory};
 use millstream_failpoint as failpoint;
-use millstream_model::{CollectionName, Refusal};
+use millstream_model::CollectionName;
 use millstream_pg::advisory::COMPACTION;
 use millstream_pg::{ConnInfo, Failures, Poll, SessionSettings};
 use millstream_store::collections::Collection;
@@ -167,10 +167,11 @@ fn crowded(error: Error, name: &CollectionName) -> Error {
     if !is_out_of_memory(&error) {
         return error;
     }
-    Error::Refused(Refusal::new(format!("the segments of {name} cannot be merged: {error}")).hint(
+    Error::refused(
+        format!("the segments of {name} cannot be merged: {error}"),
         "raise max_locks_per_transaction on the server, or end the sessions that hold many locks (see pg_locks); \
-               nothing is lost",
-    ))
+         nothing is lost",
+    )
 }
 
 /// Settings of a session that compacts or refreshes. It may be idle in its transaction during a build.

@@ -21,7 +21,7 @@ impl Extra {
     pub(super) fn new(mode: &Mode) -> Self {
         let deleting = mode.tombstone().map(|tombstone| {
             let mut text = Vec::new();
-            put_text(tombstone.value().as_bytes(), &mut text);
+            put_text(tombstone.value.as_bytes(), &mut text);
             text
         });
         let version_type = mode.version_type().unwrap_or_default();
@@ -31,7 +31,7 @@ impl Extra {
     /// The paths, in the order in which [`Self::read`] expects their values.
     pub(super) fn paths(&self) -> impl Iterator<Item = &[String]> {
         let version = self.mode.version().map(|version| version.path.as_slice());
-        version.into_iter().chain(self.mode.tombstone().map(|tombstone| tombstone.path()))
+        version.into_iter().chain(self.mode.tombstone().map(|tombstone| tombstone.path.path.as_slice()))
     }
 
     /// Appends the version's canonical bytes. Returns whether the document deletes.

@@ -212,25 +212,10 @@ fn string(scan: &mut Scanner<'_>, at: usize) -> (usize, bool) {
     (end, scan.escaped_strings > before)
 }
 
-/// A string with the escapes of `escape_json` (json.c), in quotes.
+/// A string with the escapes of `escape_json` (json.c), in quotes. serde_json writes the same ones.
 fn put_string(text: &[u8], out: &mut Vec<u8>) {
-    out.push(b'"');
-    for &byte in text {
-        match byte {
-            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
-            0x08 => out.extend_from_slice(b"\\b"),
-            0x0c => out.extend_from_slice(b"\\f"),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            0..0x20 => {
-                let digit = |n: u8| b"0123456789abcdef"[usize::from(n)];
-                out.extend_from_slice(&[b'\\', b'u', b'0', b'0', digit(byte >> 4), digit(byte & 15)]);
-            }
-            _ => out.push(byte),
-        }
-    }
-    out.push(b'"');
+    let text = std::str::from_utf8(text).expect("a decoder has judged the string");
+    serde_json::to_writer(out, text).expect("a string can be written into memory");
 }
 
 #[cfg(test)]

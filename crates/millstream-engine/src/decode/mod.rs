@@ -20,14 +20,14 @@ mod value;
 
 pub use inference::{Inference, InferenceError, Sampled, infer, infer_version};
 pub use jsonb_text::JsonbText;
-pub(crate) use places::{Placed, Places};
+pub(crate) use path::Columns;
+pub(crate) use places::Placed;
 
 use crate::merge::Mode;
 use extra::Extra;
 use millstream_model::key_bytes::index_tuple_bytes;
 use millstream_model::limits::{DOCUMENT_BYTES_MAX, INDEX_TUPLE_BYTES_MAX, KEY_COLUMNS_MAX};
 use millstream_model::{Fault, KeyColumn, KeySpec, KeyType, Reason};
-use path::Columns;
 use path_scan::PathScan;
 
 /// Limits of a decoder that are not those of jsonb.

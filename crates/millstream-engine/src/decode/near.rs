@@ -46,18 +46,7 @@ pub(super) fn clause(path: &[String], usable: &[&[u8]]) -> String {
 fn distance(a: &str, b: &str) -> usize {
     const LETTERS_MAX: usize = 64;
     let letters = |text: &str| -> Vec<char> { text.to_lowercase().chars().take(LETTERS_MAX).collect() };
-    let (a, b) = (letters(a), letters(b));
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
+    strsim::generic_levenshtein(&letters(a), &letters(b))
 }
 
 /// The names as a list, each cut to a length that fits a message.

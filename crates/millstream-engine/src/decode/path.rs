@@ -41,7 +41,7 @@ impl Mask {
 
 /// The paths of every column, and others that the same pass looks for.
 #[derive(Debug, Clone)]
-pub(super) struct Columns {
+pub(crate) struct Columns {
     paths: Vec<Vec<Segment>>,
 }
 
@@ -54,7 +54,7 @@ struct Segment {
 
 impl Columns {
     /// Takes at most [`PATHS_MAX`] paths, none of them empty.
-    pub(super) fn new<'p>(paths: impl Iterator<Item = &'p [String]>) -> Self {
+    pub(crate) fn new<'p>(paths: impl Iterator<Item = &'p [String]>) -> Self {
         let segment = |name: &String| Segment { name: name.as_bytes().into(), index: array_index(name) };
         let paths: Vec<Vec<Segment>> = paths.map(|path| path.iter().map(segment).collect()).collect();
         assert!(

@@ -7,23 +7,12 @@ use std::ops::Range;
 /// The bytes of the value at each path, quotes and braces included; `None` where there is none.
 pub(crate) type Placed = [Option<Range<usize>>; PATHS_MAX];
 
-/// Paths to find.
-#[derive(Debug, Clone)]
-pub(crate) struct Places {
-    columns: Columns,
-}
-
-impl Places {
-    /// Takes at most [`PATHS_MAX`] paths, none of them empty.
-    pub(crate) fn new<'p>(paths: impl Iterator<Item = &'p [String]>) -> Self {
-        Self { columns: Columns::new(paths) }
-    }
-
+impl Columns {
     /// Where the values stand. Of several members of one name, the last is found, as jsonb keeps it. `None` if the document
     /// is not a JSON object.
     #[inline]
     pub(crate) fn find(&self, document: &[u8]) -> Option<Placed> {
-        let mut scan = PathScan::new(document, &self.columns);
+        let mut scan = PathScan::new(document, self);
         let is_object = scan.document().ok()?;
         is_object.then(|| {
             scan.found.map(|found| match found {

@@ -1,7 +1,7 @@
 //! Counts the kinds of values that were seen at a path, and chooses a type from them.
 
 use super::path_scan::Found;
-use super::{text, value};
+use super::value;
 use millstream_model::key_bytes::key_texts;
 use millstream_model::{KeyType, LiteralError, VersionType, is_decimal, put_literal};
 
@@ -38,28 +38,21 @@ const KINDS: &[(ValueKind, &str, &str)] = &[
 
 impl ValueKind {
     pub(super) fn of(document: &[u8], found: &Found) -> Self {
-        let mut key = Vec::new();
+        let mut scratch = Vec::new();
+        let text = value::spelled(document, found, &mut scratch).unwrap_or_default();
         match found {
             Found::Missing => Self::Missing,
             Found::Null(_) => Self::Null,
             Found::Boolean(..) => Self::Boolean,
             Found::Container(_) => Self::Container,
-            Found::Number(range) => {
-                let mut spelling = Vec::new();
-                super::number::put_spelling(&document[range.clone()], &mut spelling);
-                Self::of_number(value::whole(&spelling).unwrap_or(&spelling))
-            }
-            Found::String { range, .. } => {
-                let mut plain = Vec::new();
-                text::put_unescaped(&document[range.clone()], &mut plain);
-                match put_literal(KeyType::Timestamptz, &plain, &mut key) {
-                    Ok(()) => Self::Time,
-                    Err(LiteralError::Finer) => Self::FinerTime,
-                    Err(LiteralError::LeapSecond) => Self::LeapSecond,
-                    Err(_) if is_usual_uuid(&plain) => Self::Uuid,
-                    Err(_) => Self::String,
-                }
-            }
+            Found::Number(_) => Self::of_number(value::whole(text).unwrap_or(text)),
+            Found::String { .. } => match put_literal(KeyType::Timestamptz, text, &mut Vec::new()) {
+                Ok(()) => Self::Time,
+                Err(LiteralError::Finer) => Self::FinerTime,
+                Err(LiteralError::LeapSecond) => Self::LeapSecond,
+                Err(_) if is_usual_uuid(text) => Self::Uuid,
+                Err(_) => Self::String,
+            },
         }
     }
 

@@ -6,18 +6,13 @@ mod table;
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::merge::Mode;
+use crate::write::{LaneSetup, Opening};
 use futures_util::future::BoxFuture;
+use log::LOG;
 use millstream_model::Refusal;
 use millstream_pg::Connection;
 use millstream_pg::catalog::Table;
-use millstream_store::Schema;
-use tokio_postgres::Client;
-
-pub(crate) use log::LOG;
-pub(crate) use table::TABLE;
-
-/// The server's answer to a question.
-type Answer<'a, T> = BoxFuture<'a, Result<T, Error>>;
+use table::TABLE;
 
 /// A place for the documents of a load. How its lanes write is in `write/`.
 #[derive(Debug)]
@@ -37,12 +32,9 @@ pub struct Layout {
     /// takes every document and compares keys by their bytes.
     pub(crate) misfit: fn(&Table, bool) -> Option<(String, String)>,
     /// Refuses a server or a role that cannot do what the lanes do. Returns whether they write no WAL there.
-    pub(crate) examine: for<'a> fn(&'a Connection, &'a Durability) -> Answer<'a, bool>,
-    /// Closes runs without a session that would be in the way of this load, by the table's OID.
-    pub(crate) close_lost_runs: for<'a> fn(&'a mut Client, &'a Schema, u32) -> Answer<'a, ()>,
-    /// Refuses to load while documents of the collection (its table's OID, its name) wait elsewhere and would be merged
-    /// later, over those of this load. Call it under the lock that every load takes when it begins.
-    pub(crate) refuse_waiting: for<'a> fn(&'a Client, &'a Schema, u32, &'a str) -> Answer<'a, ()>,
+    pub(crate) examine: for<'a> fn(&'a Connection, &'a Durability) -> BoxFuture<'a, Result<bool, Error>>,
+    /// Opens a lane: connects, and takes over the lane's row.
+    pub(crate) open_lane: fn(LaneSetup) -> Opening,
 }
 
 /// What a request asks for that not every layout can do.
@@ -67,15 +59,6 @@ impl Layout {
     }
 }
 
-/// Names are unique.
-impl PartialEq for Layout {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
-    }
-}
-
-impl Eq for Layout {}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,8 +68,8 @@ mod tests {
         let names: std::collections::BTreeSet<_> = LAYOUTS.iter().map(|layout| layout.name).collect();
         assert_eq!(names.len(), LAYOUTS.len());
         for layout in LAYOUTS {
-            assert_eq!(Layout::by_name(layout.name), Some(*layout));
+            assert!(std::ptr::eq(Layout::by_name(layout.name).unwrap(), *layout));
         }
-        assert_eq!(Layout::by_name("heap"), None);
+        assert!(Layout::by_name("heap").is_none());
     }
 }

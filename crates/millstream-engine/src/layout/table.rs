@@ -2,11 +2,10 @@
 
 use super::Layout;
 use crate::error::Error;
-use millstream_model::Refusal;
+use crate::write::open_batch_lane;
 use millstream_pg::Connection;
-use millstream_store::{close_lost_appenders, refuse_appended};
 
-pub(crate) static TABLE: Layout = Layout {
+pub(super) static TABLE: Layout = Layout {
     name: "table",
     about: "documents go straight into the collection's table",
     fills_table: true,
@@ -14,12 +13,7 @@ pub(crate) static TABLE: Layout = Layout {
     refuses: |_| None,
     misfit: |_, _| None,
     examine: |control, _| Box::pin(async { require_staging(control).await.map(|()| false) }),
-    close_lost_runs: |client, schema, table_oid| {
-        Box::pin(async move { Ok(close_lost_appenders(client, schema, table_oid).await?) })
-    },
-    refuse_waiting: |client, schema, table_oid, collection| {
-        Box::pin(async move { Ok(refuse_appended(client, schema, table_oid, collection).await?) })
-    },
+    open_lane: open_batch_lane,
 };
 
 /// Requires the right to create temporary tables, because every lane stages its batches in one.
@@ -29,8 +23,8 @@ async fn require_staging(control: &Connection) -> Result<(), Error> {
         return Ok(());
     }
     let (role, database) = (&control.server.role, &control.server.database);
-    Err(Error::Refused(
-        Refusal::new(format!("role {role} may not make temporary tables in database {database}"))
-            .hint(format!("grant temporary on database {database} to {role}")),
+    Err(Error::refused(
+        format!("role {role} may not make temporary tables in database {database}"),
+        format!("grant temporary on database {database} to {role}"),
     ))
 }

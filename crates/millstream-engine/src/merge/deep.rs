@@ -3,7 +3,7 @@
 //! Folding is not associative. If an object is stored, `5` and then `{"x":1}` remove its members, but `{"x":1}` alone
 //! keeps them. So a fold ends before such an object.
 
-use super::members::{is_object, put_name};
+use super::members::{is_object, put_name, read, text};
 use super::{Member, Mode, ModeKind};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,8 +12,7 @@ pub(super) static KIND: ModeKind = ModeKind {
     name: "merge:deep",
     about: "like merge, and objects inside are merged the same way",
     fold,
-    cuts,
-    may_cut: true,
+    cuts: Some(cuts),
     set: Some(|_, schema, new, old| format!("{schema}.merge_deep({old}, {new})")),
     stores_documents: false,
     ..ModeKind::PLAIN
@@ -36,7 +35,7 @@ impl<'d> Node<'d> {
     /// The members of an object.
     fn members(&mut self) -> &mut BTreeMap<String, Node<'d>> {
         if let Self::Text(text) = self {
-            *self = Self::Object(members(text).into_iter().map(|(name, value)| (name, Self::Text(value))).collect());
+            *self = Self::Object(read(text).into_iter().map(|(name, value)| (name, Self::Text(value))).collect());
         }
         match self {
             Self::Object(members) => members,
@@ -50,7 +49,7 @@ impl<'d> Node<'d> {
             return;
         }
         let merged = self.members();
-        for (name, value) in members(new) {
+        for (name, value) in read(new) {
             match merged.get_mut(&name) {
                 Some(node) => node.merge(value),
                 None => drop(merged.insert(name, Self::Text(value))),
@@ -67,7 +66,7 @@ impl<'d> Node<'d> {
             return true;
         }
         let merged = self.members();
-        members(new).into_iter().any(|(name, value)| merged.get_mut(&name).is_some_and(|node| node.meets_object(value)))
+        read(new).into_iter().any(|(name, value)| merged.get_mut(&name).is_some_and(|node| node.meets_object(value)))
     }
 
     fn write(&self, text: &mut Vec<u8>) {
@@ -85,27 +84,14 @@ impl<'d> Node<'d> {
     }
 }
 
-/// The members of an object as they were written.
-fn members(object: &str) -> BTreeMap<String, &str> {
-    super::members::read(object.as_bytes())
-}
-
-fn text<'d>(member: &Member<'d>) -> &'d str {
-    std::str::from_utf8(member.document).expect("a decoder has judged the document")
-}
-
 fn fold<'d>(_: &Mode, members: &[Member<'d>]) -> (Cow<'d, [u8]>, usize) {
-    let last = members.len() - 1;
-    if let [only] = members {
-        return (only.document.into(), last);
-    }
     let mut merged = Node::Text("{}");
     for member in members {
-        merged.merge(text(member));
+        merged.merge(text(member.document));
     }
     let mut document = Vec::new();
     merged.write(&mut document);
-    (document.into(), last)
+    (document.into(), members.len() - 1)
 }
 
 /// With a tombstone there are no cuts, because after it no member is stored that could be kept.
@@ -116,7 +102,7 @@ fn cuts(members: &[Member<'_>]) -> Vec<usize> {
     }
     let mut merged = Node::Text("{}");
     for (place, member) in members.iter().enumerate() {
-        let new = text(member);
+        let new = text(member.document);
         if merged.meets_object(new) {
             cuts.push(place);
             merged = Node::Text("{}");

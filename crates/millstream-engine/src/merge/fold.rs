@@ -1,6 +1,6 @@
 //! Folds the documents of a key into one, for every mode.
 
-use super::{Mode, ModeKind};
+use super::Mode;
 use std::borrow::Cow;
 
 /// A document of a key.
@@ -36,41 +36,50 @@ pub enum Effect {
     Delete,
 }
 
-/// See [`Mode::fold`].
-pub(super) fn fold<'d>(mode: &Mode, kind: &ModeKind, members: &[Member<'d>]) -> Folded<'d> {
-    let puts = members.iter().rposition(|m| m.tombstone).map_or(0, |last| last + 1);
-    if kind.versioned || puts == 0 {
-        let (document, version, tombstone) = match members {
-            [only] => (Cow::Borrowed(only.document), only.version, only.tombstone),
-            _ => {
-                let (document, place) = (kind.fold)(mode, members);
-                (document, members[place].version, members[place].tombstone)
-            }
+impl Mode {
+    /// What the documents of a key, oldest first, do together to the stored one.
+    ///
+    /// Folding all documents of a key and applying the result equals applying them one after another. This holds for
+    /// members that `Mode::cuts` does not separate, and for all members if nothing is stored.
+    ///
+    /// # Panics
+    /// Without members.
+    pub fn fold<'d>(&self, members: &[Member<'d>]) -> Folded<'d> {
+        // A tombstone ends what came before it. Versions decide for themselves.
+        let last = if self.kind.versioned { None } else { members.iter().rposition(|member| member.tombstone) };
+        let counted = match last {
+            None => members,
+            Some(last) if last + 1 == members.len() => &members[last..],
+            Some(last) => &members[last + 1..],
         };
-        return Folded { effect: if tombstone { Effect::Delete } else { Effect::Merge }, document, version };
+        let (document, place) = match counted {
+            [only] => (only.document.into(), 0),
+            _ => (self.kind.fold)(self, counted),
+        };
+        let effect = match last {
+            _ if counted[place].tombstone => Effect::Delete,
+            Some(_) => Effect::Reset,
+            None => Effect::Merge,
+        };
+        Folded { effect, document, version: counted[place].version }
     }
-    let Some(first) = members.get(puts) else {
-        let tombstone = &members[puts - 1];
-        return Folded { effect: Effect::Delete, document: tombstone.document.into(), version: tombstone.version };
-    };
-    let (document, _) = (kind.fold)(mode, &members[puts..]);
-    Folded { effect: Effect::Reset, document, version: first.version }
-}
 
-/// See [`Mode::count_skipped`].
-pub(super) fn count_skipped(kind: &ModeKind, members: &[Member<'_>]) -> (u64, u64) {
-    if kind.versioned {
-        let mut newest: &[u8] = &[];
-        let stale = members.iter().filter(|member| {
-            let stale = member.version < newest;
-            newest = newest.max(member.version);
-            stale
-        });
-        return (stale.count() as u64, 0);
+    /// Counts the members of a key that came too late: those older than one before them (stale), and those after one
+    /// that stays (kept).
+    pub(crate) fn count_skipped(&self, members: &[Member<'_>]) -> (u64, u64) {
+        if self.kind.versioned {
+            let mut newest: &[u8] = &[];
+            let stale = members.iter().filter(|member| {
+                let stale = member.version < newest;
+                newest = newest.max(member.version);
+                stale
+            });
+            return (stale.count() as u64, 0);
+        }
+        if !self.kind.first_stays {
+            return (0, 0);
+        }
+        let puts = members.iter().rev().take_while(|m| !m.tombstone).count() as u64;
+        (0, puts.saturating_sub(1))
     }
-    if !kind.first_stays {
-        return (0, 0);
-    }
-    let puts = members.iter().rev().take_while(|m| !m.tombstone).count() as u64;
-    (0, puts.saturating_sub(1))
 }

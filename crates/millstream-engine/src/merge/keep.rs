@@ -7,6 +7,5 @@ pub(super) static KIND: ModeKind = ModeKind {
     about: "the new document is dropped if there is a stored one, so the first document of a key stays",
     fold: |_, members| (members[0].document.into(), 0),
     first_stays: true,
-    kept_counter: Some(|counters| &mut counters.kept),
     ..ModeKind::PLAIN
 };

@@ -16,7 +16,7 @@ pub use fold::{Effect, Folded, Member};
 pub use mode::{Mode, ModeError};
 pub use tombstone::Tombstone;
 
-use millstream_model::{Counters, Fault, KeyRequest};
+use millstream_model::{Fault, KeyRequest};
 use millstream_store::Schema;
 use std::borrow::Cow;
 
@@ -39,21 +39,17 @@ pub struct ModeKind {
     accept: fn(&[KeyRequest]) -> Result<(), String>,
     /// What is wrong with a document besides its key and version.
     check: fn(&Mode, &[u8]) -> Result<(), Fault>,
-    /// Folds documents of a key, oldest first. None of them is a tombstone, unless the mode is versioned.
+    /// Folds several documents of a key, oldest first. None of them is a tombstone, unless the mode is versioned.
     fold: Fold,
-    /// Places before which a fold must end.
-    cuts: fn(&[Member<'_>]) -> Vec<usize>,
-    /// Whether there can be such places.
-    may_cut: bool,
+    /// Places before which a fold must end, if there can be such.
+    cuts: Option<fn(&[Member<'_>]) -> Vec<usize>>,
     /// What replaces a stored document; `None` if it stays.
     set: Option<Set>,
     /// The condition under which it is replaced, as SQL; `None` if there is none.
     condition: Option<fn(&Mode, &str, &str) -> String>,
-    /// The counter of documents that are dropped because the stored one stays.
-    kept_counter: Option<fn(&mut Counters) -> &mut u64>,
-    /// Whether the first of several documents of a new key stays.
+    /// Whether the first document of a key stays, also if it is stored. The others count as kept.
     first_stays: bool,
-    /// Whether versions are compared.
+    /// Whether versions are compared. Documents older than the stored one count as stale.
     versioned: bool,
     /// Whether every stored row is an unchanged document.
     stores_documents: bool,
@@ -70,11 +66,9 @@ impl ModeKind {
         accept: |_| Ok(()),
         check: |_, _| Ok(()),
         fold: |_, members| (members[0].document.into(), 0),
-        cuts: |_| Vec::new(),
-        may_cut: false,
+        cuts: None,
         set: None,
         condition: None,
-        kept_counter: None,
         first_stays: false,
         versioned: false,
         stores_documents: true,
@@ -150,7 +144,7 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), MODES.len());
         for kind in MODES {
-            assert!(kind.set.is_some() || kind.kept_counter.is_some(), "{}: it does nothing", kind.name);
+            assert!(kind.set.is_some() || kind.first_stays, "{}: it does nothing", kind.name);
             let mode = Mode::new(kind, Vec::new());
             let left = u64::from(mode.may_keep_stored());
             let written = Written {

@@ -1,15 +1,15 @@
 //! A merge mode as it is asked for: `NAME[:PATH..]`, and what deletes a document.
 
-use super::{Folded, MODES, Member, ModeKind, Tombstone, Written, fold};
+use super::{MODES, Member, ModeKind, Tombstone, Written};
 use millstream_model::{Counters, Fault, KeyRequest, VersionType, VersionTypeError};
 use millstream_store::Schema;
 
 /// A merge mode with its arguments.
 #[derive(Debug, Clone)]
 pub struct Mode {
-    kind: &'static ModeKind,
+    pub(super) kind: &'static ModeKind,
     /// Paths of the version or of the numbers to add.
-    paths: Vec<KeyRequest>,
+    pub(super) paths: Vec<KeyRequest>,
     /// The type by which versions are compared, if the mode compares them and the type is known.
     version_type: Option<VersionType>,
     tombstone: Option<Tombstone>,
@@ -80,29 +80,9 @@ impl Mode {
         text
     }
 
-    pub(super) fn paths(&self) -> &[KeyRequest] {
-        &self.paths
-    }
-
-    /// What the documents of a key, oldest first, do together to the stored one.
-    ///
-    /// Folding all documents of a key and applying the result equals applying them one after another. This holds for
-    /// members that `Mode::cuts` does not separate, and for all members if nothing is stored.
-    ///
-    /// # Panics
-    /// Without members.
-    pub fn fold<'d>(&self, members: &[Member<'d>]) -> Folded<'d> {
-        fold::fold(self, self.kind, members)
-    }
-
-    /// Counts the members of a key that came too late: those older than one before them (stale), and those after one
-    /// that stays (kept).
-    pub(crate) fn count_skipped(&self, members: &[Member<'_>]) -> (u64, u64) {
-        fold::count_skipped(self.kind, members)
-    }
-
-    /// Whether `count_skipped` can count any.
-    pub(crate) fn may_skip(&self) -> bool {
+    /// Whether the mode may keep a key's stored document, and the first of several new ones: `count_skipped` can count
+    /// some.
+    pub(crate) fn may_keep_stored(&self) -> bool {
         self.kind.versioned || self.kind.first_stays
     }
 
@@ -113,12 +93,12 @@ impl Mode {
 
     /// Indexes of the members of a key that cannot be folded into those before them.
     pub(crate) fn cuts(&self, members: &[Member<'_>]) -> Vec<usize> {
-        (self.kind.cuts)(members)
+        self.kind.cuts.map_or_else(Vec::new, |cuts| cuts(members))
     }
 
     /// Whether `cuts` can return any.
     pub(crate) fn may_cut(&self) -> bool {
-        self.kind.may_cut
+        self.kind.cuts.is_some()
     }
 
     /// Whether every row that a batch stores is one that a document alone would have stored, so that constraints decide
@@ -158,18 +138,14 @@ impl Mode {
         self.kind.condition.map(|condition| condition(self, new, old))
     }
 
-    /// Whether the mode may keep a key's stored document.
-    pub(crate) fn may_keep_stored(&self) -> bool {
-        self.kind.kept_counter.is_some()
-    }
-
     /// The counters of a write.
     pub(crate) fn count(&self, written: Written) -> Counters {
         let Written { documents, keys, inserted, updated, unchanged, deleted, stale, kept } = written;
         let mut counters = Counters { inserted, updated, unchanged, deleted, stale, kept, ..Counters::default() };
         counters.superseded = documents - keys - stale - kept;
-        if let Some(counter) = self.kind.kept_counter {
-            *counter(&mut counters) += keys - written.done();
+        if self.may_keep_stored() {
+            let counter = if self.kind.versioned { &mut counters.stale } else { &mut counters.kept };
+            *counter += keys - written.done();
         }
         counters
     }

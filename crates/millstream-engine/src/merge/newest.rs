@@ -16,7 +16,6 @@ pub(super) static KIND: ModeKind = ModeKind {
     },
     set: Some(|_, _, new, _| new.to_owned()),
     condition: Some(condition),
-    kept_counter: Some(|counters| &mut counters.stale),
     versioned: true,
     ..ModeKind::PLAIN
 };

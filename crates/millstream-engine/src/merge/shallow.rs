@@ -1,6 +1,6 @@
 //! `merge`: the members of the new document are put into the stored one.
 
-use super::members::{Members, read, write};
+use super::members::{Members, read, text, write};
 use super::{Member, Mode, ModeKind};
 use millstream_store::Schema;
 use std::borrow::Cow;
@@ -15,15 +15,11 @@ pub(super) static KIND: ModeKind = ModeKind {
 };
 
 fn fold<'d>(_: &Mode, members: &[Member<'d>]) -> (Cow<'d, [u8]>, usize) {
-    let last = members.len() - 1;
-    if let [only] = members {
-        return (only.document.into(), last);
-    }
     let mut merged = Members::new();
     for member in members {
-        merged.extend(read(member.document));
+        merged.extend(read(text(member.document)));
     }
-    (write(&merged).into(), last)
+    (write(&merged).into(), members.len() - 1)
 }
 
 /// A stored document that is not an object, in a table made by hand, has no members to keep.

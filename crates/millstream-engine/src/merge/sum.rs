@@ -1,6 +1,6 @@
 //! `sum`: the new document takes the place of the old one, but some numbers of the two are added up.
 
-use super::members::{is_object, member, put_name};
+use super::members::{is_object, member, put_name, text};
 use super::{Member, Mode, ModeKind};
 use crate::limits::SUM_PATHS_MAX;
 use bigdecimal::BigDecimal;
@@ -14,7 +14,7 @@ pub(super) static KIND: ModeKind = ModeKind {
     arguments: ":PATH[,PATH..]",
     about: "the new document replaces the stored one, but the numbers at these paths are added up",
     accept,
-    check: |mode, document| mode.paths().iter().try_for_each(|path| check(path, text(document))),
+    check: |mode, document| mode.paths.iter().try_for_each(|path| check(path, text(document))),
     fold,
     set: Some(set),
     stores_documents: false,
@@ -45,10 +45,6 @@ fn accept(paths: &[KeyRequest]) -> Result<(), String> {
     Ok(())
 }
 
-fn text(document: &[u8]) -> &str {
-    std::str::from_utf8(document).expect("a decoder has judged the document")
-}
-
 /// Whether a value is missing or null, which counts as zero.
 fn nothing(value: Option<&str>) -> bool {
     value.is_none_or(|value| value.trim_ascii() == "null")
@@ -77,11 +73,8 @@ fn misfit(expected: &str, wanted: &KeyRequest) -> Fault {
 
 fn fold<'d>(mode: &Mode, members: &[Member<'d>]) -> (Cow<'d, [u8]>, usize) {
     let last = members.len() - 1;
-    if let [only] = members {
-        return (only.document.into(), last);
-    }
     let mut document = members[last].document.to_vec();
-    for path in mode.paths() {
+    for path in &mode.paths {
         let sum: BigDecimal = members.iter().map(|member| amount(text(member.document), &path.path)).sum();
         document = with(text(&document), &path.path, &sum.to_plain_string());
     }
@@ -110,7 +103,7 @@ fn with(document: &str, path: &[String], value: &str) -> Vec<u8> {
 /// Adds on the server, in `numeric`. The cast refuses a stored value that is not a number. The order of the paths does
 /// not matter, because none lies within another.
 fn set(mode: &Mode, _: &Schema, new: &str, old: &str) -> String {
-    mode.paths().iter().fold(new.to_owned(), |document, path| {
+    mode.paths.iter().fold(new.to_owned(), |document, path| {
         let sum = format!("{} operator(pg_catalog.+) {}", number(old, &path.path), number(new, &path.path));
         let put = put("summed.doc", &path.path, &format!("pg_catalog.to_jsonb({sum})"));
         // Without `offset 0` the planner would copy the inner expression to every place where it is used.

@@ -6,20 +6,10 @@ use millstream_model::KeyRequest;
 /// `PATH=VALUE`: a document deletes when the text at the path, as `#>>` gives it, is the value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tombstone {
-    path: KeyRequest,
-    value: String,
-}
-
-impl Tombstone {
     /// Path from the document's root.
-    pub fn path(&self) -> &[String] {
-        &self.path.path
-    }
-
+    pub(crate) path: KeyRequest,
     /// The value that deletes.
-    pub fn value(&self) -> &str {
-        &self.value
-    }
+    pub(crate) value: String,
 }
 
 impl std::str::FromStr for Tombstone {
@@ -61,10 +51,8 @@ mod tests {
             ("/\"a=b\"/c=1", &["a=b", "c"], "1"),
         ] {
             let tombstone: Tombstone = text.parse().unwrap();
-            assert_eq!(
-                (tombstone.path(), tombstone.value()),
-                (&path.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>()[..], value)
-            );
+            assert_eq!(tombstone.path.path, path);
+            assert_eq!(tombstone.value, value);
             assert_eq!(tombstone.to_string().parse::<Tombstone>(), Ok(tombstone));
         }
         for text in ["op", "=d", "a,b=1", "op:text=d", "\"op=d", ""] {

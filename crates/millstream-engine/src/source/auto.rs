@@ -26,8 +26,7 @@ pub(super) fn recognise(window: &mut Window) -> Result<&'static Format, SourceEr
         let tabs = dialect.delimiter.is_none() && is_named_tsv(window.name());
         return Ok(if tabs { &tsv::FORMAT } else { &csv::FORMAT });
     }
-    let first = first_byte(window, 0)?;
-    match first.map(|at| (at, window.bytes()[at])) {
+    match first_byte(window, 0)? {
         None => Ok(&ndjson::FORMAT),
         Some((_, b'[')) => Ok(&json::FORMAT),
         Some((at, b'{')) => objects(window, at),
@@ -35,11 +34,21 @@ pub(super) fn recognise(window: &mut Window) -> Result<&'static Format, SourceEr
     }
 }
 
-/// Index of the first byte from `at` on that is not white space. `None` at the end of the source, or of what
-/// recognition may read.
-fn first_byte(window: &mut Window, mut at: usize) -> Result<Option<usize>, SourceError> {
+/// Index of the first byte from `at` on that is not white space, and the byte. `None` at the end of the source, or of
+/// what recognition may read.
+fn first_byte(window: &mut Window, at: usize) -> Result<Option<(usize, u8)>, SourceError> {
+    let found = find(window, at, |bytes| bytes.iter().position(|&b| !is_space(b)))?;
+    Ok(found.map(|at| (at, window.bytes()[at])))
+}
+
+/// Reads until `find` finds something in the bytes from `at` on.
+fn find(
+    window: &mut Window,
+    mut at: usize,
+    find: impl Fn(&[u8]) -> Option<usize>,
+) -> Result<Option<usize>, SourceError> {
     loop {
-        if let Some(n) = window.bytes()[at..].iter().position(|&b| !is_space(b)) {
+        if let Some(n) = find(&window.bytes()[at..]) {
             return Ok(Some(at + n));
         }
         at = window.bytes().len();
@@ -76,12 +85,12 @@ fn objects(window: &mut Window, start: usize) -> Result<&'static Format, SourceE
         }
     };
     if let Some(end) = end.filter(|&end| is_object(&window.bytes()[start..end])) {
-        let follows = first_byte(window, end)?.map(|at| (at, window.bytes()[at]));
-        let several = end > line_end || follows.is_some_and(|(at, byte)| at < line_end && byte == b'{');
+        let several =
+            end > line_end || first_byte(window, end)?.is_some_and(|(at, byte)| at < line_end && byte == b'{');
         return Ok(if several { &json::FORMAT } else { &ndjson::FORMAT });
     }
-    let second = first_byte(window, line_end)?.map(|at| window.bytes()[at]);
-    let over_lines = first_line_opens(window, start, line_end) && second.is_some_and(|byte| byte != b'{');
+    let second = first_byte(window, line_end)?;
+    let over_lines = first_line_opens(window, start, line_end) && second.is_some_and(|(_, byte)| byte != b'{');
     Ok(if over_lines { &json::FORMAT } else { &ndjson::FORMAT })
 }
 
@@ -97,9 +106,9 @@ fn table(window: &mut Window, start: usize) -> Result<&'static Format, SourceErr
     let (header, header_end) = Header::at(window, start, b',')?;
     let (tabs, tabs_end) = Header::at(window, start, b'\t')?;
     let header_end = if plausible(&header) { header_end } else { tabs_end };
-    let second = first_byte(window, header_end.max(line_end))?.map(|at| window.bytes()[at]);
+    let second = first_byte(window, header_end.max(line_end))?;
     let first_line = &window.bytes()[start..line_end];
-    if !matches!(second, Some(b'{' | b'[')) {
+    if !matches!(second, Some((_, b'{' | b'['))) {
         if is_named_tsv(window.name()) || (!plausible(&header) && plausible(&tabs)) {
             return Ok(&tsv::FORMAT);
         }
@@ -124,16 +133,7 @@ fn is_named_tsv(name: &str) -> bool {
 
 /// End of the line at `start`, or of what recognition may read.
 fn line_end(window: &mut Window, start: usize) -> Result<usize, SourceError> {
-    let mut at = start;
-    loop {
-        if let Some(n) = memchr(b'\n', &window.bytes()[at..]) {
-            return Ok(at + n);
-        }
-        at = window.bytes().len();
-        if !more(window)? {
-            return Ok(at);
-        }
-    }
+    Ok(find(window, start, |bytes| memchr(b'\n', bytes))?.unwrap_or(window.bytes().len()))
 }
 
 /// The first whole line after `at` that is not blank.

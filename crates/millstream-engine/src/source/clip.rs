@@ -22,13 +22,6 @@ pub(super) struct Clipped {
 const TAIL_BYTES: usize = REJECT_END_BYTES + 2;
 
 impl Clip {
-    /// Collects the whole of `bytes` at once.
-    pub(super) fn of(bytes: &[u8]) -> Clipped {
-        let mut clip = Self::default();
-        clip.push(bytes);
-        clip.finish()
-    }
-
     pub(super) fn push(&mut self, bytes: &[u8]) {
         self.len += bytes.len() as u64;
         let (head, rest) = bytes.split_at(bytes.len().min(REJECT_END_BYTES - self.head.len()));

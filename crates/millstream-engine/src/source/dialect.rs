@@ -1,6 +1,7 @@
 //! The options besides the format that decide how bytes become documents.
 
 use super::Encoding;
+use millstream_input::csv::QUOTE;
 use millstream_model::words::{option, set};
 use millstream_model::{KeyRequest, Refusal};
 
@@ -43,6 +44,15 @@ impl Dialect {
         delimiter.is_some() || quote.is_some() || null.is_some() || header.is_some() || *trim || *infer_types
     }
 
+    /// The quote that may enclose a field, if any may.
+    pub(super) fn quote_byte(&self) -> Option<u8> {
+        match self.quote {
+            Some(Quote::Byte(quote)) => Some(quote),
+            Some(Quote::None) => None,
+            None => Some(QUOTE),
+        }
+    }
+
     /// The root as it is typed.
     pub(super) fn root_text(&self) -> String {
         KeyRequest { column: String::new(), path: self.root.clone(), key_type: None }.path_text()
@@ -51,11 +61,7 @@ impl Dialect {
     /// What is wrong with it for this format, and what to do.
     pub(crate) fn problem(&self, format: &str) -> Option<Refusal> {
         let usable = |byte: u8| byte.is_ascii() && !matches!(byte, b'\r' | b'\n' | 0);
-        let quote = match self.quote {
-            Some(Quote::Byte(byte)) => Some(byte),
-            Some(Quote::None) => None,
-            None => Some(b'"'),
-        };
+        let quote = self.quote_byte();
         let of_table = format!(
             "{}, {}, {}, {}, {} and {}",
             option("delimiter"),

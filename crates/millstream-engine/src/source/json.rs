@@ -28,10 +28,8 @@ struct Json {
     value: Option<Value>,
     /// The object around the array, if there is one.
     envelope: Option<Envelope>,
-    /// An error that was found after values which must be handed out first.
-    refused: Option<SourceError>,
-    /// Damage that was found after values which must be handed out first. It ends the source.
-    damage: Option<String>,
+    /// What was found after values which must be handed out first.
+    found: Option<Step>,
     done: bool,
 }
 
@@ -65,6 +63,7 @@ enum Step {
     TooLong,
     /// All bytes are scanned; more are needed.
     More,
+    /// It ends the source.
     Damage(String),
     Refused(SourceError),
 }
@@ -78,20 +77,16 @@ impl Json {
             window,
             expected: if envelope.is_some() { Expected::Envelope } else { Expected::Anything },
             envelope,
-            refused: None,
             at: 0,
             value: None,
-            damage: None,
+            found: None,
             done: false,
         }
     }
 
     fn step(&mut self) -> Step {
-        if let Some(why) = self.damage.take() {
-            return Step::Damage(why);
-        }
-        if let Some(error) = self.refused.take() {
-            return Step::Refused(error);
+        if let Some(step) = self.found.take() {
+            return step;
         }
         if self.value.is_some() {
             return self.follow();
@@ -224,10 +219,7 @@ impl Json {
         self.window.number(&mut frames);
         // Not beyond the last value: the bytes after it may be damage that the user mends.
         let bytes = self.take(end)?;
-        for frame in &frames {
-            self.window.admit(frame.offset, frame.len.into())?;
-        }
-        Ok(self.window.place().chunk(bytes, frames))
+        self.window.chunk(bytes, frames)
     }
 
     /// Takes the value that is too long, in bounded memory.
@@ -278,9 +270,8 @@ impl Json {
             while self.window.bytes().len() < DAMAGE_BYTES_MAX && self.window.fill()? {}
             shown = self.window.bytes().len().min(DAMAGE_BYTES_MAX);
         }
-        let mut clip = Clip::default();
-        clip.push(&self.window.bytes()[..shown]);
-        Ok(self.damaged(self.window.place(), clip, why))
+        self.done = true;
+        Ok(self.window.damaged(shown, why))
     }
 
     /// Why the source may not end here; `None` if it may.
@@ -313,11 +304,7 @@ impl Source for Json {
                     }
                 }
                 step if !values.is_empty() => {
-                    match step {
-                        Step::Damage(why) => self.damage = Some(why),
-                        Step::Refused(error) => self.refused = Some(error),
-                        _ => {}
-                    }
+                    self.found = Some(step);
                     return self.chunk(values).map(Some);
                 }
                 Step::More => {

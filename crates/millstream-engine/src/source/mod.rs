@@ -30,7 +30,7 @@ pub(crate) use ndjson::frame_lines;
 pub use window::Window;
 
 use crate::chunk::Chunk;
-use crate::limits::{CHUNK_BYTES, CHUNK_BYTES_MAX, DOCUMENT_BYTES_CEILING, PROBE_BYTES};
+use crate::limits::{CHUNK_BYTES, PROBE_BYTES};
 use millstream_model::Prefix;
 use millstream_model::limits::DOCUMENT_BYTES_MAX;
 use std::path::Path;
@@ -101,15 +101,6 @@ pub(crate) fn beginning(before: Option<u128>) -> Xxh3 {
     hash
 }
 
-impl SourceOptions {
-    /// Limits the sizes to what a chunk can hold.
-    fn bounded(mut self) -> Self {
-        self.chunk_bytes = self.chunk_bytes.clamp(1, CHUNK_BYTES_MAX);
-        self.document_bytes_max = self.document_bytes_max.min(DOCUMENT_BYTES_CEILING);
-        self
-    }
-}
-
 /// A source ready to be read.
 pub struct Opened {
     /// Its chunks.
@@ -139,7 +130,10 @@ pub fn open_input(input: Input, index: u32, format: &str, options: &SourceOption
     let format = match SOURCES.iter().find(|f| f.name == format) {
         Some(format) => format,
         None if format == AUTO => auto::recognise(&mut window)?,
-        None => return Err(unknown(format)),
+        None => {
+            let known: Vec<_> = std::iter::once(AUTO).chain(SOURCES.iter().map(|f| f.name)).collect();
+            return Err(SourceError::UnknownFormat { format: format.into(), known: known.join("|") });
+        }
     };
     Ok(Opened { source: (format.open)(window)?, format: format.name, progress })
 }
@@ -151,11 +145,6 @@ pub fn open_input(input: Input, index: u32, format: &str, options: &SourceOption
 pub(crate) fn probe(path: &Path, format: &str, options: &SourceOptions) -> Result<(), SourceError> {
     let options = SourceOptions { chunk_bytes: PROBE_BYTES, ..options.clone() };
     open(path, 0, format, &options).map(drop)
-}
-
-fn unknown(format: &str) -> SourceError {
-    let names: Vec<_> = std::iter::once(AUTO).chain(SOURCES.iter().map(|f| f.name)).collect();
-    SourceError::UnknownFormat { format: format.into(), known: names.join("|") }
 }
 
 #[cfg(test)]

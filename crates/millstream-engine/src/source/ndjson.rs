@@ -37,22 +37,14 @@ impl Ndjson {
     /// A chunk of the window's first `cut` bytes, which are whole lines. It is shorter if one of the lines is too long.
     fn whole_lines(&mut self, cut: usize) -> Result<Chunk, SourceError> {
         self.scanned = 0;
-        let (frames, cut) = self.frame(cut);
+        // Up to the first line that is too long.
+        let (offset, line) = (self.window.offset(), self.window.line());
+        let (frames, cut) = frame_lines(&self.window.bytes()[..cut], offset, line, self.document_bytes_max);
         if cut == 0 {
             return self.long_line();
         }
         let bytes = self.window.take(cut)?;
-        for frame in &frames {
-            self.window.admit(frame.offset, frame.len.into())?;
-        }
-        Ok(self.window.place().chunk(bytes, frames))
-    }
-
-    /// Frames the lines in the window's first `cut` bytes, up to the first line that is too long. Also returns the
-    /// length of what was framed.
-    fn frame(&self, cut: usize) -> (Vec<Frame>, usize) {
-        let bytes = &self.window.bytes()[..cut];
-        frame_lines(bytes, self.window.offset(), self.window.line(), self.document_bytes_max)
+        self.window.chunk(bytes, frames)
     }
 
     /// Takes a line that is too long, in bounded memory. The window begins at its first byte.
@@ -93,10 +85,7 @@ impl Ndjson {
         self.skip_blanks()?;
         let rest = self.window.bytes();
         match self.window.end() {
-            Some(End::Damaged(why)) => {
-                let clip = Clip::of(rest);
-                Ok(Some(self.window.place().damaged(clip, why)))
-            }
+            Some(End::Damaged(why)) => Ok(Some(self.window.damaged(rest.len(), why))),
             _ if rest.is_empty() => Ok(None),
             _ => self.whole_lines(rest.len()).map(Some),
         }

@@ -1,6 +1,6 @@
 //! Reads the lines of a rejects file whose documents were mended.
 
-use super::csv::{HeaderProblem, SingleRecords};
+use super::csv::SingleRecords;
 use super::ndjson::Ndjson;
 use super::window::{Window, index, too_large};
 use super::{Format, Source, SourceError};
@@ -46,11 +46,7 @@ impl Rejects {
         let document_bytes_max = window.options().document_bytes_max;
         let line_bytes_max = document_bytes_max.max(REJECT_LINE_BYTES_MAX);
         let records = SingleRecords::of(&window.options().dialect, document_bytes_max).transpose();
-        let records = records.map_err(|HeaderProblem { problem, hint }| SourceError::CsvHeader {
-            name: window.name().into(),
-            problem,
-            hint,
-        })?;
+        let records = records.map_err(|problem| problem.of(&window))?;
         Ok(Self { lines: Ndjson::with_line_limit(window, line_bytes_max), document_bytes_max, records })
     }
 
@@ -101,9 +97,7 @@ impl Source for Rejects {
             let start = bytes.len();
             let mut unreadable = frame.unreadable.clone();
             if unreadable.is_none() {
-                let fault = self.put(line, &mut bytes).err();
-                unreadable =
-                    fault.map(|fault| Box::new(UnreadableFrame { fault, truncated_from: None, ends_source: false }));
+                unreadable = self.put(line, &mut bytes).err().map(UnreadableFrame::whole);
             }
             if unreadable.is_some() {
                 bytes.truncate(start);

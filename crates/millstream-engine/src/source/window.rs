@@ -1,13 +1,15 @@
 //! The window of an input, with the hash of what left it.
 
-use super::clip::Clipped;
+use super::clip::{Clip, Clipped};
 use super::{Input, SourceError, SourceOptions, beginning};
 use crate::chunk::{Chunk, Frame, UnreadableFrame};
+use crate::limits::{CHUNK_BYTES_MAX, DOCUMENT_BYTES_CEILING};
 use bytes::Bytes;
 use millstream_input::End;
 use millstream_model::Prefix;
 use millstream_model::{Fault, Reason};
 use std::collections::VecDeque;
+use std::ops::Deref;
 use xxhash_rust::xxh3::Xxh3;
 
 /// Bytes of one source in order. Every byte leaves it once, through `Window::take`.
@@ -27,7 +29,12 @@ impl Window {
     pub(super) fn new(input: Input, index: u32, options: &SourceOptions) -> Result<Self, SourceError> {
         let mut prefixes = options.prefixes.clone();
         prefixes.sort_unstable_by_key(|p| p.length);
-        let options = options.clone().bounded();
+        // What a chunk can hold.
+        let options = SourceOptions {
+            chunk_bytes: options.chunk_bytes.clamp(1, CHUNK_BYTES_MAX),
+            document_bytes_max: options.document_bytes_max.min(DOCUMENT_BYTES_CEILING),
+            ..options.clone()
+        };
         let mut window = Self {
             bytes: millstream_input::Window::new(input, options.chunk_bytes),
             index,
@@ -53,32 +60,13 @@ impl Window {
         Ok(())
     }
 
-    pub(super) fn name(&self) -> &str {
-        self.bytes.name()
-    }
-
     pub(super) fn options(&self) -> &SourceOptions {
         &self.options
     }
 
-    /// The bytes that were read and not taken yet.
-    pub(super) fn bytes(&self) -> &[u8] {
-        self.bytes.bytes()
-    }
-
-    /// Offset of the first of [`Window::bytes`] in the uncompressed source.
-    pub(super) fn offset(&self) -> u64 {
-        self.bytes.offset()
-    }
-
-    /// Line on which [`Window::bytes`] begin, from 1.
-    pub(super) fn line(&self) -> u64 {
-        self.bytes.line()
-    }
-
     /// Line on which the byte at this index of the window stands.
     pub(super) fn line_at(&self, index: usize) -> u64 {
-        let mut line = self.bytes.line_number().clone();
+        let mut line = self.line_number().clone();
         line.pass(&self.bytes()[..index]);
         line.get()
     }
@@ -90,18 +78,13 @@ impl Window {
 
     /// Sets the line numbers of frames whose documents begin in the window.
     pub(super) fn number(&self, frames: &mut [Frame]) {
-        let (mut line, mut counted) = (self.bytes.line_number().clone(), 0);
+        let (mut line, mut counted) = (self.line_number().clone(), 0);
         for frame in frames {
             let start = usize::try_from(frame.offset - self.offset()).expect("begins in the window");
             line.pass(&self.bytes()[counted..start]);
             counted = start;
             frame.line = line.get();
         }
-    }
-
-    /// How the source ended, once it has.
-    pub(super) fn end(&self) -> Option<&End> {
-        self.bytes.end()
     }
 
     /// Reads more: about a chunk from a file, what is available from a live source. `false` when there is no more.
@@ -142,6 +125,15 @@ impl Window {
         }
     }
 
+    /// A chunk of documents whose bytes were taken, none of them across the end of a prefix.
+    ///
+    /// # Errors
+    /// As [`Window::admit`].
+    pub(super) fn chunk(&self, bytes: Bytes, frames: Vec<Frame>) -> Result<Chunk, SourceError> {
+        frames.iter().try_for_each(|frame| self.admit(frame.offset, frame.len.into()))?;
+        Ok(self.place().chunk(bytes, frames))
+    }
+
     /// A chunk of one document that began at `begin` and is too large. It ends where the window begins.
     ///
     /// # Errors
@@ -160,6 +152,13 @@ impl Window {
         };
         let frame = begin.frame(clip.bytes.len(), unreadable);
         Ok(self.place().chunk(clip.bytes, vec![frame]))
+    }
+
+    /// The last chunk, because the next document cannot be found from here on. So many bytes show what is here.
+    pub(super) fn damaged(&self, shown: usize, why: &str) -> Chunk {
+        let mut clip = Clip::default();
+        clip.push(&self.bytes()[..shown]);
+        self.place().damaged(clip.finish(), why)
     }
 
     /// Takes the first `n` bytes out and hashes them.
@@ -190,6 +189,15 @@ impl Window {
     /// Where the window now begins.
     pub(super) fn place(&self) -> HashedPosition {
         HashedPosition { source: self.index, offset: self.offset(), line: self.line(), hash: self.hash.digest128() }
+    }
+}
+
+/// Where it is in the source, and what of it can be seen. What takes bytes away goes through [`Window`].
+impl Deref for Window {
+    type Target = millstream_input::Window;
+
+    fn deref(&self) -> &Self::Target {
+        &self.bytes
     }
 }
 

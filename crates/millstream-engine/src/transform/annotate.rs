@@ -1,7 +1,7 @@
 //! Looks up the text at a path and inserts what is known about it as a member.
 
 use super::{Applied, Transform};
-use crate::decode::{Placed, Places};
+use crate::decode::{Columns, Placed};
 use crate::limits::{ANNOTATION_BYTES_MAX, ANNOTATION_SEGMENTS_MAX};
 use millstream_model::{Fault, Reason, path_text};
 use std::borrow::Cow;
@@ -81,7 +81,7 @@ pub struct Annotate {
     existing: Existing,
     lookup: Arc<dyn Lookup>,
     /// Of the text, then of each object on the way to the member, then of the member.
-    places: Places,
+    places: Columns,
 }
 
 const OUTCOMES: &[&str] = &["enriched", "missing", "unusable", "existing"];
@@ -116,7 +116,7 @@ impl Annotate {
             return Err(format!("{} has more than {ANNOTATION_SEGMENTS_MAX} segments", path_text(&into)));
         }
         let on_the_way = (1..=into.len()).map(|length| &into[..length]);
-        let places = Places::new(std::iter::once(from.as_slice()).chain(on_the_way));
+        let places = Columns::new(std::iter::once(from.as_slice()).chain(on_the_way));
         Ok(Self { name, from, into, missing, existing, lookup, places })
     }
 }

@@ -90,8 +90,7 @@ fn apply_to(
                     (outcome, true)
                 }
                 Applied::Rejected(outcome, fault) => {
-                    let unreadable = UnreadableFrame { fault, truncated_from: None, ends_source: false };
-                    frames[n].unreadable = Some(Box::new(unreadable));
+                    frames[n].unreadable = Some(UnreadableFrame::whole(fault));
                     (outcome, false)
                 }
             };

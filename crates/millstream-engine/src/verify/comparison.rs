@@ -1,9 +1,10 @@
 //! Compares documents of the sources with rows of the table, side by side in key order.
 
 use super::equality::equal;
-use super::fold::{Expected, Folding};
-use super::record::Origin;
+use super::fold::Folding;
+use super::record::KeyedDocument;
 use super::stored::{Stored, StoredRow};
+use super::{Finding, Verification, VerifyRequest, source_name};
 use crate::decode::JsonbText;
 use crate::error::Error;
 use crate::limits::{FOLDED_BATCH_BYTES, FOLDED_QUEUE};
@@ -25,50 +26,26 @@ pub enum Difference {
     Extra,
 }
 
-/// A difference at a key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Finding {
-    pub(super) difference: Difference,
-    pub(super) key: Vec<Option<String>>,
-    /// Where in the sources the document is that the table should hold.
-    pub(super) place: Option<Origin>,
-}
-
-/// The counts and findings of a comparison.
-#[derive(Debug, Default)]
-pub(super) struct Comparison {
-    pub(super) keys: u64,
-    pub(super) equal: u64,
-    pub(super) missing: u64,
-    pub(super) different: u64,
-    pub(super) extra: u64,
-    pub(super) findings: Vec<Finding>,
-}
-
-/// How to compare, and how much to list.
-#[derive(Debug)]
-pub(super) struct Terms {
-    pub(super) types: Vec<KeyType>,
-    /// Where the runs are.
-    pub(super) directory: PathBuf,
-    /// Whether a row without a document is a difference.
-    pub(super) exact: bool,
-    pub(super) findings_max: usize,
-}
-
-/// Compares every document with the rows of its key.
-pub(super) async fn compare(folding: Folding, stored: Stored, terms: &Terms) -> Result<Comparison, Error> {
-    let folded = Batches::start(folding, terms.directory.clone());
-    let mut comparer = Comparer { folded, stored, terms, found: Comparison::default(), text: Vec::new() };
+/// Compares every document with the rows of its key, whose columns have these types. Adds up in `found`.
+pub(super) async fn compare(
+    folding: Folding,
+    stored: Stored,
+    types: Vec<KeyType>,
+    request: &VerifyRequest,
+    found: Verification,
+) -> Result<Verification, Error> {
+    let folded = Batches::start(folding, request.directory.clone());
+    let mut comparer = Comparer { folded, stored, types, request, found, text: Vec::new() };
     comparer.run().await?;
     Ok(comparer.found)
 }
 
-struct Comparer<'t> {
+struct Comparer<'r> {
     folded: Batches,
     stored: Stored,
-    terms: &'t Terms,
-    found: Comparison,
+    types: Vec<KeyType>,
+    request: &'r VerifyRequest,
+    found: Verification,
     /// The document's text as jsonb prints it.
     text: Vec<u8>,
 }
@@ -86,7 +63,7 @@ impl Comparer<'_> {
             row = self.compare_key(&folded, row).await?;
         }
         // Unless surplus rows are differences, nothing is left to find, and the rest of the table is not read.
-        while let Some(extra) = row.filter(|_| self.terms.exact) {
+        while let Some(extra) = row.filter(|_| self.request.exact) {
             self.extra(&extra)?;
             row = self.stored.next().await?;
         }
@@ -104,7 +81,11 @@ impl Comparer<'_> {
 
     /// Compares a document with the rows of its key. A table without a unique key may have several. One that is equal
     /// is right; every further equal one counts as extra.
-    async fn compare_key(&mut self, folded: &Expected, mut row: Option<StoredRow>) -> Result<Option<StoredRow>, Error> {
+    async fn compare_key(
+        &mut self,
+        folded: &KeyedDocument,
+        mut row: Option<StoredRow>,
+    ) -> Result<Option<StoredRow>, Error> {
         let (mut rows, mut right) = (0, 0);
         while let Some(candidate) = row.as_ref().filter(|row| row.key.as_ref() == Some(&folded.key)) {
             rows += 1;
@@ -127,18 +108,21 @@ impl Comparer<'_> {
         Ok(row)
     }
 
-    fn list(&mut self, difference: Difference, folded: &Expected) {
-        if self.found.findings.len() < self.terms.findings_max {
-            let key = key_texts(&self.terms.types, &folded.key).into_iter().map(Some).collect();
-            self.found.findings.push(Finding { difference, key, place: Some(folded.place) });
+    fn list(&mut self, difference: Difference, folded: &KeyedDocument) {
+        if self.found.findings.len() < self.request.findings_max {
+            let key = key_texts(&self.types, &folded.key).into_iter().map(Some).collect();
+            let source = Some(source_name(&self.request.load, folded.place.source));
+            self.found.findings.push(Finding { difference, key, source, line: Some(folded.place.line) });
         }
     }
 
+    /// Counts a surplus row, if those are looked for.
     fn extra(&mut self, row: &StoredRow) -> Result<(), Error> {
-        self.found.extra += 1;
-        if self.terms.exact && self.found.findings.len() < self.terms.findings_max {
-            let key = row.key_texts(&self.terms.types)?;
-            self.found.findings.push(Finding { difference: Difference::Extra, key, place: None });
+        let Some(extra) = &mut self.found.extra else { return Ok(()) };
+        *extra += 1;
+        if self.found.findings.len() < self.request.findings_max {
+            let (difference, key) = (Difference::Extra, row.key_texts(&self.types)?);
+            self.found.findings.push(Finding { difference, key, source: None, line: None });
         }
         Ok(())
     }
@@ -146,8 +130,8 @@ impl Comparer<'_> {
 
 /// Folded documents, merged from the runs on a thread of their own.
 struct Batches {
-    receiver: mpsc::Receiver<io::Result<Vec<Expected>>>,
-    batch: std::vec::IntoIter<Expected>,
+    receiver: mpsc::Receiver<io::Result<Vec<KeyedDocument>>>,
+    batch: std::vec::IntoIter<KeyedDocument>,
     directory: PathBuf,
 }
 
@@ -167,7 +151,7 @@ impl Batches {
         Self { receiver, batch: Vec::new().into_iter(), directory }
     }
 
-    async fn next(&mut self) -> Result<Option<Expected>, Error> {
+    async fn next(&mut self) -> Result<Option<KeyedDocument>, Error> {
         if let Some(folded) = self.batch.next() {
             return Ok(Some(folded));
         }
@@ -179,11 +163,11 @@ impl Batches {
 }
 
 /// The next documents; none at the end.
-fn read(folding: &mut Folding) -> io::Result<Vec<Expected>> {
+fn read(folding: &mut Folding) -> io::Result<Vec<KeyedDocument>> {
     let (mut batch, mut bytes) = (Vec::new(), 0);
     while bytes < FOLDED_BATCH_BYTES {
         let Some(expected) = folding.next()? else { break };
-        bytes += expected.key.len() + expected.document.len() + size_of::<Expected>();
+        bytes += expected.bytes() + size_of::<KeyedDocument>();
         batch.push(expected);
     }
     Ok(batch)

@@ -1,19 +1,10 @@
 //! Folds the documents of each key into one: what a load with the mode would store in an empty table.
 
-use super::record::{KeyedDocument, Origin};
+use super::record::KeyedDocument;
 use crate::limits::FOLD_BYTES;
 use crate::merge::{Effect, Member, Mode};
 use millstream_input::Sorted;
 use std::io;
-
-/// What a table should hold at a key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Expected {
-    pub(super) key: Vec<u8>,
-    pub(super) document: Vec<u8>,
-    /// Its place in the sources; for a document made of several, the place of the last one.
-    pub(super) place: Origin,
-}
 
 /// Folds sorted records by key.
 #[derive(Debug)]
@@ -31,12 +22,13 @@ impl Folding {
         Ok(folding)
     }
 
-    /// The next key that the table should have; `None` after the last.
-    pub(super) fn next(&mut self) -> io::Result<Option<Expected>> {
+    /// The next key that the table should have, and its document; `None` after the last. A document made of several has
+    /// the place of the last one.
+    pub(super) fn next(&mut self) -> io::Result<Option<KeyedDocument>> {
         while let Some(first) = self.ahead.take() {
             let folded = self.fold_key(first)?;
             if !folded.tombstone {
-                return Ok(Some(Expected { key: folded.key, document: folded.document, place: folded.place }));
+                return Ok(Some(folded));
             }
         }
         Ok(None)
@@ -89,13 +81,13 @@ fn member(record: &KeyedDocument) -> Member<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::head;
+    use super::super::record::{Origin, head};
     use super::*;
     use crate::merge::MODES;
     use millstream_input::Sorter;
     use millstream_testkit::Cases;
 
-    fn folded(mode: &Mode, records: &[KeyedDocument]) -> Vec<Expected> {
+    fn folded(mode: &Mode, records: &[KeyedDocument]) -> Vec<KeyedDocument> {
         let mut sorter = Sorter::new(&std::env::temp_dir(), 1 << 20);
         for record in records {
             let head = head(&record.version, record.tombstone, record.place);

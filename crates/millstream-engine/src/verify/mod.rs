@@ -20,11 +20,10 @@ use crate::limits::{FINDINGS_LISTED, FINDINGS_MAX, SORT_MEMORY_MIB, VERIFY_MEMOR
 use crate::merge::Mode;
 use crate::observe::Tally;
 use crate::request::LoadRequest;
-use comparison::{Comparison, Terms};
 use fold::Folding;
 use millstream_input::Sorter;
+use millstream_model::Counters;
 use millstream_model::words::{command, option};
-use millstream_model::{Counters, Refusal};
 use millstream_pg::{ConnInfo, Connection, SessionSettings, catalog};
 use millstream_store::Schema;
 use millstream_store::segments::{self, Seen};
@@ -63,24 +62,21 @@ impl VerifyRequest {
     /// [`Error::Refused`] names the option and its range.
     pub fn check(&self) -> Result<(), Error> {
         self.load.check()?;
-        let bad = |problem: String, hint: &str| Err(Error::Refused(Refusal::new(problem).hint(hint)));
         if self.findings_max > FINDINGS_MAX {
             let problem = format!("{} takes at most {FINDINGS_MAX}", option("limit"));
-            return bad(problem, "all differences are counted in any case");
+            return Err(Error::refused(problem, "all differences are counted in any case"));
         }
         if self.memory_bytes < VERIFY_MEMORY_BYTES_MIN || u32::try_from(self.memory_bytes).is_err() {
-            let least = VERIFY_MEMORY_BYTES_MIN >> 10;
-            return bad(
-                format!("{} takes {least} KiB to less than 4 GiB", option("memory")),
-                "leave it out for the default of 64 MiB",
-            );
+            let (option, least) = (option("memory"), VERIFY_MEMORY_BYTES_MIN >> 10);
+            let problem = format!("{option} takes {least} KiB to less than 4 GiB");
+            return Err(Error::refused(problem, "leave it out for the default of 64 MiB"));
         }
         Ok(())
     }
 }
 
 /// What a verification found.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Verification {
     /// The table.
     pub collection: String,
@@ -147,17 +143,21 @@ pub async fn verify(request: &VerifyRequest, db: &ConnInfo, tally: Arc<Tally>) -
     let typed = collection::decide_version_type(&connection.client, &schema, &request.load, oid, &mut feed).await?;
     connection.close().await;
     let (counts, folding) = sort(request, typed.mode, &reading, feed, &tally).await?;
-    let terms = Terms {
-        types: reading.key.types(),
-        directory: request.directory.clone(),
+    let found = Verification {
+        collection: request.load.collection.to_string(),
+        mode: request.load.mode.to_string(),
         exact: request.exact,
-        findings_max: request.findings_max,
+        read: counts.read,
+        rejected: counts.rejected,
+        extra: request.exact.then_some(0),
+        warnings,
+        ..Verification::default()
     };
     // A new connection: sorting may have taken longer than an idle connection is kept open.
     let connection = connect(db).await?;
     let stored = Stored::open(&connection.client, &schema, &reading).await?;
-    let found = comparison::compare(folding, stored, &terms).await?;
-    Ok(Verification { seconds: started.elapsed().as_secs_f64(), warnings, ..verification(request, counts, found) })
+    let found = comparison::compare(folding, stored, reading.key.types(), request, found).await?;
+    Ok(Verification { seconds: started.elapsed().as_secs_f64(), ..found })
 }
 
 /// The session is read-only, whatever the role may do.
@@ -223,10 +223,8 @@ async fn sort(
             key.clear();
             version.clear();
             let document = chunk.document(frame);
-            let decoded = match &frame.unreadable {
-                None => decoder.decode_versioned(document, &mut key, &mut version).ok(),
-                Some(_) => None,
-            };
+            let readable = chunk.readable(frame).ok();
+            let decoded = readable.and_then(|document| decoder.decode_versioned(document, &mut key, &mut version).ok());
             let Some(tombstone) = decoded else {
                 counters.rejected += 1;
                 continue;
@@ -254,40 +252,15 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 
 /// Refuses a damaged source: what follows the damage was not read and cannot be compared.
 fn require_whole(chunk: &Chunk, load: &LoadRequest) -> Result<(), Error> {
-    let damage = chunk.frames.iter().find_map(|f| f.unreadable.as_ref().filter(|b| b.ends_source).map(|b| (f, b)));
-    let Some((frame, unreadable)) = damage else { return Ok(()) };
+    let Some((frame, fault)) = chunk.damage() else { return Ok(()) };
     Err(Error::Damaged {
         name: source_name(load, chunk.source),
         line: frame.line,
         offset: frame.offset,
-        detail: unreadable.fault.detail.to_string(),
+        detail: fault.detail.to_string(),
     })
 }
 
 fn source_name(load: &LoadRequest, index: u32) -> String {
     load.sources.get(index as usize).cloned().unwrap_or_default()
-}
-
-fn verification(request: &VerifyRequest, counts: Counters, found: Comparison) -> Verification {
-    let findings = found.findings.into_iter().map(|finding| Finding {
-        difference: finding.difference,
-        key: finding.key,
-        source: finding.place.map(|place| source_name(&request.load, place.source)),
-        line: finding.place.map(|place| place.line),
-    });
-    Verification {
-        collection: request.load.collection.to_string(),
-        mode: request.load.mode.to_string(),
-        exact: request.exact,
-        read: counts.read,
-        rejected: counts.rejected,
-        keys: found.keys,
-        equal: found.equal,
-        missing: found.missing,
-        different: found.different,
-        extra: request.exact.then_some(found.extra),
-        seconds: 0.0,
-        findings: findings.collect(),
-        warnings: Vec::new(),
-    }
 }

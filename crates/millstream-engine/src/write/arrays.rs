@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::limits::ARRAYS_BYTES_MAX;
 use crate::merge::Written;
 use bytes::BufMut;
-use futures_util::FutureExt;
+use futures_util::{FutureExt, TryFutureExt};
 use millstream_pg::copy;
 use tokio_postgres::types::ToSql;
 
@@ -24,26 +24,11 @@ pub(super) fn fit(session: Session<'_>, batch: &Batch, groups: &[Group]) -> bool
 }
 
 fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Writing<'a> {
-    async move {
-        let Upserted { inserted, updated, equal } = upsert(session, batch, groups).await?;
-        let written = batch.written(groups, &session.target.mode);
-        Ok(Some(Written { inserted, updated, unchanged: equal, ..written }))
-    }
-    .boxed()
-}
-
-/// What became of groups. The server dropped the groups in none of these counts, or the mode keeps their stored
-/// documents.
-#[derive(Debug, Default)]
-pub(super) struct Upserted {
-    pub(super) inserted: u64,
-    pub(super) updated: u64,
-    /// Equal to the stored document; 0 if that is not checked.
-    pub(super) equal: u64,
+    upsert(session, batch, groups).map_ok(Some).boxed()
 }
 
 /// Writes groups that [`fit`].
-pub(super) async fn upsert(session: Session<'_>, batch: &Batch, groups: &[Group]) -> Result<Upserted, Error> {
+pub(super) async fn upsert(session: Session<'_>, batch: &Batch, groups: &[Group]) -> Result<Written, Error> {
     let (mut keys, mut documents) = (Keys::new(&session.target.key_types), Vec::new());
     for (key, folded) in batch.winners(groups, &session.target.mode) {
         keys.push(key);
@@ -55,5 +40,6 @@ pub(super) async fn upsert(session: Session<'_>, batch: &Batch, groups: &[Group]
     let arrays: Vec<Array<'_>> = columns.map(|elements| Array { count: groups.len(), elements }).collect();
     let values: Vec<&(dyn ToSql + Sync)> = arrays.iter().map(|array| array as &(dyn ToSql + Sync)).collect();
     let row = session.first(session.client.query_one(&session.prepared.arrays, &values)).await?;
-    Ok(Upserted { inserted: count(&row, 0), updated: count(&row, 1), equal: groups.len() as u64 - count(&row, 2) })
+    let unchanged = groups.len() as u64 - count(&row, 2);
+    Ok(Written { inserted: count(&row, 0), updated: count(&row, 1), unchanged, ..Written::default() })
 }

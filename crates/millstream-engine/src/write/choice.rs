@@ -15,7 +15,7 @@ use crate::request::SkipUnchanged;
 pub(super) struct Choice {
     keys: Keys,
     /// Whether we know nothing about the keys: the table had rows, and no batch has written a key yet.
-    blind: bool,
+    pub(super) blind: bool,
     /// Whether the writers `staged` and `divided` can be used.
     merges: bool,
     /// Whether enough of the last keys were new for dividing a batch to pay.
@@ -100,11 +100,6 @@ impl Choice {
     /// Most documents in the next batch: few, as long as we do not know which writer they need.
     pub(super) fn rows_max(&self) -> usize {
         if self.blind { FIRST_BATCH_ROWS } else { usize::MAX }
-    }
-
-    /// Whether we know nothing about the keys yet.
-    pub(super) fn blind(&self) -> bool {
-        self.blind
     }
 
     /// Whether to compare a sample of the next batch, to learn whether comparing pays.

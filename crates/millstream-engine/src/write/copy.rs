@@ -15,7 +15,7 @@ fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Wri
             Err(error) if error.is_duplicate() => return Ok(None),
             copied => copied?,
         };
-        Ok(Some(Written { inserted, ..batch.written(groups, &session.target.mode) }))
+        Ok(Some(Written { inserted, ..Written::default() }))
     }
     .boxed()
 }

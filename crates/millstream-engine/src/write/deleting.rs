@@ -6,7 +6,7 @@
 //! ones.
 
 use super::copy_stream::{Destination, copy_groups};
-use super::statement::Names;
+use super::statement::{Names, prepare_if};
 use super::{Session, Writer, Writing, counts};
 use crate::batch::{Batch, Group};
 use crate::collection::PreparedCollection;
@@ -21,9 +21,9 @@ pub(super) static WRITER: Writer = Writer { name: "deletes", compares: false, se
 
 /// Additional columns of the staging table. Their names must differ from those of the collection's columns.
 pub(super) const STAGE_COLUMNS: &str =
-    "millstream_effect smallint not null, millstream_id bytea not null, millstream_version bytea not null";
+    ", millstream_effect smallint not null, millstream_id bytea not null, millstream_version bytea not null";
 /// Their names.
-pub(super) const STAGE_NAMES: &str = "millstream_effect, millstream_id, millstream_version";
+pub(super) const STAGE_NAMES: &str = ", millstream_effect, millstream_id, millstream_version";
 
 /// The statements of this writer as text.
 #[derive(Debug)]
@@ -32,26 +32,23 @@ pub(super) struct Sql {
     equal: Option<String>,
     lock: String,
     /// If versions of tombstones are remembered.
-    versions: Option<Versions>,
+    bar: Option<String>,
     delete: String,
     /// If a trigger may keep a row from being deleted.
     undeleted: String,
+    /// If `bar` is there.
+    remember: Option<String>,
     merge: String,
     reset: String,
-}
-
-#[derive(Debug)]
-struct Versions {
-    bar: String,
-    remember: String,
 }
 
 /// The same, prepared on one connection.
 pub(crate) struct Statements {
     equal: Option<Statement>,
     lock: Statement,
-    versions: Option<(Statement, Statement)>,
+    bar: Option<Statement>,
     delete: Statement,
+    remember: Option<Statement>,
     merge: Statement,
     reset: Statement,
 }
@@ -70,28 +67,14 @@ impl Sql {
         skips: bool,
     ) -> Self {
         let mode = &collection.mode;
-        let versions = mode.version().map(|_| {
-            let (oid, version_of) = (collection.table_oid, quote_literal(&mode.paths_text()));
-            Versions {
-                bar: fill!(include_str!("deleting_bar.sql"), schema, stage, run, oid, version_of),
-                remember: fill!(
-                    include_str!("deleting_remember.sql"),
-                    schema,
-                    stage,
-                    run,
-                    oid,
-                    version_of,
-                    table,
-                    join
-                ),
-            }
-        });
+        let (oid, version_of) = (collection.table_oid, quote_literal(&mode.paths_text()));
+        let versioned = mode.version().is_some();
         let condition = mode.condition("staged.doc", "stored.doc").unwrap_or_else(|| "true".to_owned());
         Self {
             equal: skips.then(|| fill!(include_str!("deleting_equal.sql"), table, join)),
             lock: fill!(include_str!("deleting_lock.sql"), table, key, join, stage, run),
-            versions,
-            undeleted: match collection.alters_rows {
+            bar: versioned.then(|| fill!(include_str!("deleting_bar.sql"), schema, stage, run, oid, version_of)),
+            undeleted: match collection.traits.alters_rows {
                 true => {
                     let dropped = super::replay::DROPPED;
                     fill!(include_str!("deleting_undeleted.sql"), table, join, stage, run, condition, dropped)
@@ -99,6 +82,9 @@ impl Sql {
                 false => String::new(),
             },
             delete: fill!(include_str!("deleting_delete.sql"), table, key, join, stage, run, condition),
+            remember: versioned.then(|| {
+                fill!(include_str!("deleting_remember.sql"), schema, stage, run, oid, version_of, table, join)
+            }),
             merge: upsert(&format!("where {run} and millstream_effect = 0"), action),
             reset: upsert(&format!("where {run} and millstream_effect = 1"), reset),
         }
@@ -111,30 +97,21 @@ impl Sql {
 
     /// The writer's statements for rows that are staged and locked, as a part of [`super::replay`]'s function.
     pub(super) fn try_run(&self) -> String {
-        let (bar, remember) = match &self.versions {
-            Some(Versions { bar, remember }) => {
-                (format!("{bar};"), format!("{remember};\n    get diagnostics held = row_count;"))
-            }
-            None => (String::new(), String::new()),
-        };
+        let bar = self.bar.as_ref().map_or_else(String::new, |sql| format!("{sql};"));
+        let remember = self.remember.as_ref();
+        let remember =
+            remember.map_or_else(String::new, |sql| format!("{sql};\n    get diagnostics held = row_count;"));
         let [delete, merge, reset] = [&self.delete, &self.merge, &self.reset].map(|sql| sql.trim_end());
         fill!(include_str!("deleting_run.sql"), bar, delete, undeleted = self.undeleted, remember, merge, reset)
     }
 
     pub(super) async fn prepare(&self, client: &Client) -> Result<Statements, Error> {
-        let versions = match &self.versions {
-            Some(Versions { bar, remember }) => Some((client.prepare(bar).await?, client.prepare(remember).await?)),
-            None => None,
-        };
-        let equal = match &self.equal {
-            Some(equal) => Some(client.prepare(equal).await?),
-            None => None,
-        };
         Ok(Statements {
-            equal,
+            equal: prepare_if(client, self.equal.as_ref()).await?,
             lock: client.prepare(&self.lock).await?,
-            versions,
+            bar: prepare_if(client, self.bar.as_ref()).await?,
             delete: client.prepare(&self.delete).await?,
+            remember: prepare_if(client, self.remember.as_ref()).await?,
             merge: client.prepare(&self.merge).await?,
             reset: client.prepare(&self.reset).await?,
         })
@@ -147,27 +124,26 @@ fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Wri
         let sql = prepared.deleting.as_ref().expect("it is chosen only where documents delete");
         let tombstones = batch.has_tombstones();
         let then = async {
-            let versions = sql.versions.as_ref();
             tokio::try_join!(
                 biased;
                 execute(client, sql.equal.as_ref()),
                 when(tombstones, execute(client, Some(&sql.lock))),
-                execute(client, versions.map(|(bar, _)| bar)),
+                execute(client, sql.bar.as_ref()),
                 when(tombstones, counts(client, &sql.delete, &[])),
-                when(tombstones, execute(client, versions.map(|(_, remember)| remember))),
+                when(tombstones, execute(client, sql.remember.as_ref())),
                 counts(client, &sql.merge, &[]),
                 when(tombstones, counts(client, &sql.reset, &[])),
             )
         };
         let (_, done) = Box::pin(copy_groups(session, Destination::Stage, batch, groups, then)).await?;
         let (equal, _, _, (deleted, named), remembered, merged, reset) = done;
-        let held = if sql.versions.is_some() { remembered } else { named };
+        let held = if sql.remember.is_some() { remembered } else { named };
         Ok(Some(Written {
             inserted: merged.0 + reset.0,
             updated: merged.1 + reset.1,
             deleted,
             unchanged: equal + held.saturating_sub(deleted),
-            ..batch.written(groups, &session.target.mode)
+            ..Written::default()
         }))
     }
     .boxed()

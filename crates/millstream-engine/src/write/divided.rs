@@ -8,10 +8,9 @@
 //! If another session inserts a key after the answer, the COPY or the merge fails on the duplicate, and the batch is
 //! [upserted](super::upsert).
 
-use super::arrays::{self, Upserted};
 use super::copy_stream::{Destination, copy_groups, stage_groups};
 use super::probe::{self, Stored};
-use super::{Session, Writer, Writing, counts, staged};
+use super::{Session, Writer, Writing, arrays, counts, staged, unchanged_rest};
 use crate::batch::{Batch, Group};
 use crate::error::Error;
 use crate::merge::Written;
@@ -35,11 +34,7 @@ fn divide<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Wr
         let divided = split(session, groups.iter().zip(&stored).map(|(group, stored)| (group, !stored)));
         failpoint::hit("batch-divided").await?;
         let merge = staged::merge(session).boxed();
-        let Some(Upserted { inserted, updated, equal }) = send(session, batch, &divided, merge).await? else {
-            return Ok(None);
-        };
-        let written = batch.written(groups, &session.target.mode);
-        Ok(Some(Written { inserted, updated, unchanged: equal, ..written }))
+        send(session, batch, &divided, merge).await
     }
     .boxed()
 }
@@ -52,11 +47,8 @@ fn compare<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> W
         let divided = split(session, differing.map(|(group, stored)| (group, stored == Stored::Absent)));
         let compared = session.prepared.compared.as_ref().expect("it is chosen only where rows can be joined");
         let upsert = counts(session.client, &compared.upsert, &[]).boxed();
-        let Some(Upserted { inserted, updated, .. }) = send(session, batch, &divided, upsert).await? else {
-            return Ok(None);
-        };
-        let written = batch.written(groups, &session.target.mode);
-        Ok(Some(Written { inserted, updated, unchanged: written.keys - inserted - updated, ..written }))
+        let sent = send(session, batch, &divided, upsert).await?;
+        Ok(sent.map(|sent| unchanged_rest(sent, groups)))
     }
     .boxed()
 }
@@ -85,26 +77,26 @@ async fn send(
     batch: &Batch,
     Divided { absent, rest }: &Divided,
     staged: BoxFuture<'_, Result<(u64, u64), Error>>,
-) -> Result<Option<Upserted>, Error> {
+) -> Result<Option<Written>, Error> {
     // Whatever comes second finds the transaction open.
     let later = Session { opening: "", ..session };
-    let copied_and = async |session, rest: BoxFuture<'_, Result<Upserted, Error>>| {
+    let copied_and = async |session, rest: BoxFuture<'_, Result<Written, Error>>| {
         if absent.is_empty() {
             return rest.await;
         }
         let (copied, rest) = copy_groups(session, Destination::Table, batch, absent, rest).await?;
-        Ok(Upserted { inserted: copied + rest.inserted, ..rest })
+        Ok(Written { inserted: copied + rest.inserted, ..rest })
     };
     let sent = async {
         if rest.is_empty() {
-            return copied_and(session, ready(Ok(Upserted::default())).boxed()).await;
+            return copied_and(session, ready(Ok(Written::default())).boxed()).await;
         }
         failpoint::hit("batch-merging").await?;
         if arrays::fit(session, batch, rest) {
             let second = if absent.is_empty() { session } else { later };
             return copied_and(session, arrays::upsert(second, batch, rest).boxed()).await;
         }
-        let written = staged.map_ok(|(inserted, updated)| Upserted { inserted, updated, equal: 0 });
+        let written = staged.map_ok(|(inserted, updated)| Written { inserted, updated, ..Written::default() });
         if absent.is_empty() {
             return stage_groups(session, batch, rest, written).await;
         }

@@ -29,9 +29,7 @@ impl<'t> Keys<'t> {
             rest = more;
         }
     }
-}
 
-impl Keys<'_> {
     /// The arrays of so many keys, as values of a statement.
     pub(super) fn arrays(&self, count: usize) -> Vec<Array<'_>> {
         self.columns.iter().map(|elements| Array { count, elements }).collect()

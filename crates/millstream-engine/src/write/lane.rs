@@ -11,7 +11,7 @@ use super::statement::{Prepared, Target};
 use super::{OpenLane, Opening, Session, Writer, arrays, copy, differing};
 use crate::batch::{Batch, Met, Part};
 use crate::error::Error;
-use crate::limits::{HELD_BATCHES_MAX, KEY_TURNS_MAX, ROUNDS_MAX};
+use crate::limits::{FLUSH_AFTER, HELD_BATCHES_MAX, KEY_TURNS_MAX, ROUNDS_MAX};
 use crate::merge::Written;
 use crate::observe::Event;
 use futures_util::future::BoxFuture;
@@ -66,7 +66,7 @@ impl OnConnection for Batching {
 }
 
 /// Opens a lane that writes batches into the collection's table.
-pub(super) fn open(setup: LaneSetup) -> Opening {
+pub(crate) fn open(setup: LaneSetup) -> Opening {
     Box::pin(async {
         let choice = Choice::new(setup.table_empty, setup.target.merges(), setup.target.skip_unchanged);
         let met = (setup.table_empty && setup.target.divides()).then(|| Met::new(setup.met_words));
@@ -157,7 +157,7 @@ impl Lane {
         let first = if self.kept.is_empty() {
             queue.recv().await?
         } else {
-            tokio::time::timeout(setup.flush_after, queue.recv()).await.ok()??
+            tokio::time::timeout(FLUSH_AFTER, queue.recv()).await.ok()??
         };
         let limits = PortionLimits {
             rows_max: setup.batch_rows.min(self.choice.rows_max()),
@@ -167,7 +167,7 @@ impl Lane {
             held_by: Part::held_bytes,
         };
         let mut parts = vec![first];
-        let mut portion = Portion::new(limits, Some(Instant::now() + setup.flush_after), &parts);
+        let mut portion = Portion::new(limits, Some(Instant::now() + FLUSH_AFTER), &parts);
         while let Some(part) = portion.next(queue).await {
             parts.push(part);
         }
@@ -244,10 +244,10 @@ impl Lane {
 
     /// The last batches, which the server lost when it crashed, oldest first.
     fn lost(&mut self, batches: i64) -> Result<Vec<Vec<Part>>, Error> {
-        let lane = self.ledger.lane();
+        let lane = self.setup().lane;
         let kept = usize::try_from(batches).ok().and_then(|count| self.kept.lost(count));
         let lost = kept.ok_or(Error::CommitsLost { lane, batches })?;
-        self.ledger.writes_again(lost.len());
+        self.ledger.report.retries += lost.len() as u64;
         self.setup().observer.event(Event::Lost { lane, batches: lost.len() });
         Ok(lost)
     }
@@ -262,7 +262,7 @@ impl Lane {
         if turns > KEY_TURNS_MAX && batch.parts() > 1 {
             return Ok(false);
         }
-        let replays = self.caution.replays() || !folds && turns > ROUNDS_MAX || target.alters_rows;
+        let replays = self.caution.replays() || !folds && turns > ROUNDS_MAX || target.traits.alters_rows;
         if replays && !batch.groups().is_empty() {
             return self.replay(batch).await;
         }
@@ -302,7 +302,7 @@ impl Lane {
         if compares || !self.choice.samples() || batch.groups().is_empty() || batch.has_tombstones() {
             return Ok((None, self.write(batch).await?));
         }
-        if self.choice.blind() {
+        if self.choice.blind {
             let sample = probe::sample(self.session(""), batch).await?;
             self.choice.compared(sample);
             return Ok((None, self.write(batch).await?));
@@ -381,7 +381,7 @@ impl Lane {
         let rejects = batch.rejects().chain(refused).collect();
         let outcomes = batch.outcomes();
         let (mark, prefix_hash) = (last.mark(), last.prefix_hash);
-        if self.setup().target.partitioned {
+        if self.setup().target.traits.partitioned {
             // The opening has not locked the partitions. What was written has.
             self.ledger.client().batch_execute(GUARD).await.map_err(differing)?;
         }
@@ -409,9 +409,9 @@ impl Lane {
 /// the key's index, each document would be looked for in all rows.
 fn openings(setup: &LaneSetup) -> [String; 2] {
     let (schema, load, lane) = (&setup.target.schema, setup.load_id, setup.lane);
-    let turn = if setup.target.checks_tombstones { fill!(lane::TURN, schema, load, lane) } else { String::new() };
+    let turn = fill!(lane::TURN, schema, load, lane);
+    let turn = if setup.target.checks_tombstones { format!("{turn};\n") } else { String::new() };
     let CollectionName { schema, table } = &setup.table.mark.name;
     let lock = format!("lock table only {} in row exclusive mode", quote_qualified(schema, table));
-    let turn = if turn.is_empty() { turn } else { format!("{turn};\n") };
     [OPENING, include_str!("flushing.sql")].map(|opening| format!("{opening};\n{turn}{lock}; {GUARD}"))
 }

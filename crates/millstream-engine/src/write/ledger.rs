@@ -33,7 +33,6 @@ pub(crate) struct LaneSetup {
     pub(crate) run: i32,
     pub(crate) batch_rows: usize,
     pub(crate) batch_bytes_max: usize,
-    pub(crate) flush_after: Duration,
     /// Age at which the connection is replaced.
     pub(crate) age_max: Duration,
     /// Where documents go.
@@ -109,7 +108,7 @@ pub(super) struct Ledger<M> {
     pub(super) link: Link<M>,
     /// Commits that the lane's row counts.
     commits: i64,
-    report: LaneReport,
+    pub(super) report: LaneReport,
     reconnected: bool,
 }
 
@@ -146,11 +145,6 @@ impl<M: OnConnection> Ledger<M> {
         Ok(Self { setup, link, commits, report: LaneReport::default(), reconnected: false })
     }
 
-    /// The lane's number.
-    pub(super) fn lane(&self) -> u16 {
-        self.setup.lane
-    }
-
     /// Whether the connection is so old that another should replace it.
     pub(super) fn is_aged(&self) -> bool {
         self.link.opened.elapsed() > self.setup.age_max
@@ -163,11 +157,6 @@ impl<M: OnConnection> Ledger<M> {
     /// Counts a batch that is committed.
     pub(super) fn wrote(&mut self, writer: &'static str) {
         *self.report.writers.entry(writer.to_owned()).or_default() += 1;
-    }
-
-    /// Counts batches that are written again.
-    pub(super) fn writes_again(&mut self, batches: usize) {
-        self.report.retries += batches as u64;
     }
 
     /// The end of a lane, with its report. `None` if its work was cut off. What the server does for it is then cancelled,
@@ -228,7 +217,7 @@ impl<M: OnConnection> Ledger<M> {
         let Some(after) = failures.next(kind) else { return Err(error) };
         self.report.retries += 1;
         self.report.deadlocks += u64::from(kind == ErrorKind::Deadlock);
-        let retry = Event::Retry { lane: self.lane(), attempt: failures.count(), after, error: error.to_string() };
+        let retry = Event::Retry { lane: self.setup.lane, attempt: failures.count(), after, error: error.to_string() };
         self.setup.observer.event(retry);
         tokio::time::sleep(after).await;
         Ok(())

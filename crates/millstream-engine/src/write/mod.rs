@@ -20,13 +20,14 @@ mod staged;
 mod statement;
 mod upsert;
 
+pub(crate) use lane::open as open_batch_lane;
 pub(crate) use ledger::{LaneReport, LaneSetup};
+pub(crate) use segment::open as open_segment_lane;
 pub(crate) use segment_plan::SegmentPlan;
 pub(crate) use statement::Target;
 
 use crate::batch::{Batch, Group, Part};
 use crate::error::Error;
-use crate::layout::{LOG, Layout, TABLE};
 use crate::merge::Written;
 use crate::request::SkipUnchanged;
 use futures_util::future::BoxFuture;
@@ -43,19 +44,7 @@ pub(crate) trait OpenLane: Send {
 }
 
 /// The result of opening a lane.
-type Opening = BoxFuture<'static, Result<Box<dyn OpenLane>, Error>>;
-
-/// Connects and takes over the lane's row.
-type Open = fn(LaneSetup) -> Opening;
-
-/// How the lanes of each layout are opened.
-static LANES: &[(&Layout, Open)] = &[(&TABLE, lane::open), (&LOG, segment::open)];
-
-/// Connects and takes over the lane's row.
-pub(crate) fn open_lane(setup: LaneSetup) -> Opening {
-    let (_, open) = LANES.iter().find(|(layout, _)| *layout == setup.layout).expect("every layout has lanes");
-    open(setup)
-}
+pub(crate) type Opening = BoxFuture<'static, Result<Box<dyn OpenLane>, Error>>;
 
 /// A way of writing. It runs inside an open transaction and leaves it open. After an error, the caller rolls back.
 pub(crate) struct Writer {
@@ -69,7 +58,8 @@ pub(crate) struct Writer {
     pub(crate) write: for<'a> fn(Session<'a>, &'a Batch, &'a [Group]) -> Writing<'a>,
 }
 
-/// The result of a writer; `None` if the groups hold a key that this writer cannot write.
+/// The keys that a writer inserted, updated, deleted and left unchanged; `None` if the groups hold a key that it cannot
+/// write.
 pub(crate) type Writing<'a> = BoxFuture<'a, Result<Option<Written>, Error>>;
 
 /// What a writer works with.
@@ -131,8 +121,7 @@ impl<'a> Session<'a> {
     /// # Errors
     /// [`Error::TableDiffers`] if the table is not in the state that the lane knows.
     async fn open(self) -> Result<(), Error> {
-        let opened = self.client.batch_execute(self.opening).await;
-        opened.map_err(differing)
+        self.client.batch_execute(self.opening).await.map_err(differing)
     }
 
     /// The writer of a batch for which `meant` was chosen. Only `deletes` handles tombstones. Large documents are neither
@@ -150,12 +139,13 @@ impl<'a> Session<'a> {
 
     /// Whether a writer finds out which documents are unchanged.
     pub(crate) fn compares(&self, writer: &Writer) -> bool {
-        let skips = self.target.skip_unchanged != SkipUnchanged::Off;
-        skips && writer.compares
+        self.target.skip_unchanged != SkipUnchanged::Off && writer.compares
     }
 
     async fn write_round(self, writer: &Writer, batch: &'a Batch, groups: &[Group]) -> Result<Option<Written>, Error> {
-        let Some(written) = (writer.write)(self, batch, groups).await? else { return Ok(None) };
+        let Some(keys) = (writer.write)(self, batch, groups).await? else { return Ok(None) };
+        let mut written = batch.written(groups, &self.target.mode);
+        written += keys;
         let done = written.done();
         assert!(done <= written.keys && written.keys <= written.documents, "no row is stored twice: {written:?}");
         if done < written.keys && !self.target.mode.may_keep_stored() {
@@ -171,6 +161,11 @@ fn differing(error: tokio_postgres::Error) -> Error {
         Some(code) if code.code() == GUARD_SQLSTATE => Error::TableDiffers,
         _ => error.into(),
     }
+}
+
+/// What was written, if the keys that were neither inserted nor updated have unchanged documents.
+fn unchanged_rest(written: Written, groups: &[Group]) -> Written {
+    Written { unchanged: groups.len() as u64 - written.inserted - written.updated, ..written }
 }
 
 /// The two counts that a statement returns.
@@ -202,12 +197,6 @@ static WRITERS: &[&Writer] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::LAYOUTS;
-
-    #[test]
-    fn every_layout_has_lanes() {
-        assert!(LAYOUTS.iter().all(|layout| LANES.iter().any(|(of, _)| of == layout)));
-    }
 
     #[test]
     fn names_are_unique() {

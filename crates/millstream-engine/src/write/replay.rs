@@ -17,7 +17,6 @@ use crate::limits::{
 };
 use crate::merge::Written;
 use futures_util::TryStreamExt;
-use millstream_model::Refusal;
 use millstream_pg::{ErrorKind, Explained, fill, quote_literal};
 use std::collections::HashMap;
 use tokio_postgres::types::ToSql;
@@ -89,7 +88,7 @@ impl Sql {
         };
         let leaves = if deletes { format!("millstream_effect = 0 and {leaves}") } else { leaves.clone() };
         let noted = format!("{join} and stored.millstream_turn = staged.millstream_turn");
-        let kept_out = |rows: &str, written: &str| match collection.alters_rows {
+        let kept_out = |rows: &str, written: &str| match collection.traits.alters_rows {
             true => fill!(
                 include_str!("replay_kept_out.sql"),
                 rows,
@@ -128,7 +127,7 @@ impl Sql {
             include_str!("replay_create.sql"),
             columns,
             marks,
-            notes = if collection.alters_rows {
+            notes = if collection.traits.alters_rows {
                 fill!(include_str!("replay_notes.sql"), columns, key)
             } else {
                 String::new()
@@ -160,7 +159,7 @@ impl Replayer {
     /// # Errors
     /// [`Error::Refused`] when the role may not use PL/pgSQL.
     pub(super) async fn open(client: &Client, target: &Target) -> Result<Self, Error> {
-        let sql = target.replay();
+        let sql = &target.replay;
         client.batch_execute(&sql.create).await.map_err(|error| without_language(error.into()))?;
         let refusing = REFUSALS.iter().chain(COMMON).map(|code| (*code).to_owned()).collect();
         let replay = "select * from pg_temp.millstream_replay($1, $2, $3, $4, $5, $6, $7)";
@@ -180,9 +179,9 @@ impl Replayer {
 /// The server refused something in a batch, and the function that finds out what cannot be created.
 fn without_language(error: Error) -> Error {
     match error.kind() {
-        ErrorKind::Rights | ErrorKind::NotFound => Error::Refused(
-            Refusal::new(format!("the server refused documents, and finding them needs PL/pgSQL: {error}"))
-                .hint("ask a superuser to: grant usage on language plpgsql to the role that loads"),
+        ErrorKind::Rights | ErrorKind::NotFound => Error::refused(
+            format!("the server refused documents, and finding them needs PL/pgSQL: {error}"),
+            "ask a superuser to: grant usage on language plpgsql to the role that loads",
         ),
         _ => error,
     }
@@ -282,7 +281,7 @@ async fn run(
     let session = Session { opening: &opening, ..session };
     let (groups, turns): (Vec<Group>, Vec<i32>) = rows.iter().cloned().unzip();
     let refused_max = i64::try_from(rejects_max).unwrap_or(i64::MAX);
-    let Sql { screens, compares, .. } = target.replay();
+    let Sql { screens, compares, .. } = &target.replay;
     let replayed = async {
         let may_keep_stored = target.mode.may_keep_stored();
         let values: &[&(dyn ToSql + Sync)] =

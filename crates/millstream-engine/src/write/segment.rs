@@ -17,7 +17,6 @@ use millstream_model::{Counters, KeyType, Position};
 use millstream_pg::{Failures, copy};
 use millstream_store::{RejectedDocument, segments};
 use std::pin::Pin;
-use std::sync::atomic::Ordering::Relaxed;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_postgres::{Client, CopyInSink};
@@ -56,7 +55,7 @@ impl OnConnection for () {
 }
 
 /// Opens a lane that appends documents to segments.
-pub(super) fn open(setup: LaneSetup) -> Opening {
+pub(crate) fn open(setup: LaneSetup) -> Opening {
     Box::pin(async { Ok(Box::new(Appender { ledger: Ledger::open(setup).await? }) as Box<dyn OpenLane>) })
 }
 
@@ -92,7 +91,7 @@ impl Appender {
                     Found::Same => {}
                     Found::Committed => break counted(&parts),
                     Found::Missing(batches) => {
-                        return Err(Error::CommitsLost { lane: self.ledger.lane(), batches });
+                        return Err(Error::CommitsLost { lane: self.ledger.setup.lane, batches });
                     }
                 }
             };
@@ -101,11 +100,7 @@ impl Appender {
                 self.ledger.wrote(WRITER);
             }
             self.ledger.setup.tally.committed(counters);
-            for part in parts {
-                if let Some(hold) = part.hold.as_ref().filter(|_| part.documents() > 0) {
-                    hold.part_committed(part.rejects.len() as u64 + part.refused.load(Relaxed));
-                }
-            }
+            parts.iter_mut().for_each(Part::committed);
         }
         Ok(())
     }
@@ -151,7 +146,7 @@ impl Appender {
             segment.buffer.put_slice(copy::HEADER);
         }
         let Segment { stream: Some((_, stream)), buffer, .. } = segment else { return Ok(()) };
-        match send(stream, buffer, &self.plan().key_types, part).await {
+        match send(stream, buffer, &self.ledger.setup.target.key_types, part).await {
             // The server has refused the COPY. Only its end reports why.
             Err(error) => Err(stream.as_mut().finish().await.err().map_or(error, Error::from)),
             Ok(()) => Ok(()),
@@ -160,13 +155,13 @@ impl Appender {
 
     /// Creates the table of a segment and opens the stream into it.
     async fn create(&self) -> Result<(i64, Pin<Box<CopyInSink<Bytes>>>), Error> {
-        let (client, plan) = (self.ledger.client(), self.plan());
-        let begin = plan.schema.sql(segments::BEGIN);
+        let (client, LaneSetup { target, table, segments: plan, .. }) = (self.ledger.client(), &self.ledger.setup);
+        let begin = target.schema.sql(segments::BEGIN);
         client.batch_execute(BEGIN).await?;
-        let row = client.query_one(&begin, &[&plan.table_oid]).await?;
+        let row = client.query_one(&begin, &[&table.mark.oid]).await?;
         let segment_id = row.get("segment_id");
-        client.batch_execute(&plan.create(segment_id, row.get("readers"))).await?;
-        let stream = client.copy_in(&plan.copy(segment_id)).await?;
+        client.batch_execute(&plan.create(target, segment_id, row.get("readers"))).await?;
+        let stream = client.copy_in(&plan.copy(target, segment_id)).await?;
         failpoint::hit("segment-opened").await?;
         Ok((segment_id, Box::pin(stream)))
     }
@@ -184,10 +179,14 @@ impl Appender {
             assert_eq!(rows, counters.appended, "the server has taken every row of the segment");
             failpoint::hit("segment-filled").await?;
             let int = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-            let line = self.plan().schema.sql(segments::INSERT);
-            let (rows, bytes) = (int(rows), int(counters.bytes_read));
-            if client.execute(&line, &[&segment_id, &self.ledger.setup.load_id, &rows, &bytes]).await? == 0 {
-                return Err(self.plan().dropped());
+            let LaneSetup { target, table, load_id, .. } = &self.ledger.setup;
+            let line = target.schema.sql(segments::INSERT);
+            if client.execute(&line, &[&segment_id, load_id, &int(rows), &int(counters.bytes_read)]).await? == 0 {
+                return Err(Error::Collection {
+                    collection: table.mark.name.clone(),
+                    problem: "its table was dropped while documents were appended to it".into(),
+                    hint: "load everything again, into a table of its own".into(),
+                });
             }
         } else {
             client.batch_execute(BEGIN).await?;

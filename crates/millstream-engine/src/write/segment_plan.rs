@@ -1,26 +1,19 @@
 //! How segments of a collection are created, and how large they are.
 
+use super::Target;
 use super::portion::PortionLimits;
 use crate::batch::Part;
 use crate::collection::{PreparedCollection, key_columns};
-use crate::durability::Durability;
-use crate::error::Error;
 use crate::limits::{HELD_SEGMENT_BATCHES, SEGMENT_REJECTS_MAX};
 use crate::request::LoadRequest;
-use millstream_model::{CollectionName, KeyType};
 use millstream_pg::quote_identifier;
-use millstream_store::{Schema, segments};
+use millstream_store::segments;
 
 /// How segments of a collection are created, and how large they are.
 #[derive(Debug)]
 pub(crate) struct SegmentPlan {
-    pub(super) schema: Schema,
-    pub(super) collection: CollectionName,
-    pub(super) table_oid: u32,
-    pub(super) key_types: Vec<KeyType>,
-    pub(super) key_list: String,
-    pub(super) columns: String,
-    durability: &'static Durability,
+    key_list: String,
+    columns: String,
     rows_max: usize,
     bytes_max: usize,
     /// Share of the memory budget that a segment may hold, in bytes. `None` if the source can be read again and nothing
@@ -31,23 +24,12 @@ pub(crate) struct SegmentPlan {
 impl SegmentPlan {
     /// `lz4` says whether the server can compress with it. `held` is how many bytes of documents a segment may have if
     /// they must stay in memory until it is committed.
-    pub(crate) fn new(
-        request: &LoadRequest,
-        collection: &PreparedCollection,
-        schema: Schema,
-        lz4: bool,
-        held: Option<usize>,
-    ) -> Self {
+    pub(crate) fn new(request: &LoadRequest, collection: &PreparedCollection, lz4: bool, held: Option<usize>) -> Self {
         let names: Vec<String> = collection.key.columns.iter().map(|c| quote_identifier(&c.name)).collect();
         let compression = if lz4 { " compression lz4" } else { "" };
         Self {
-            schema,
-            collection: request.collection.clone(),
-            table_oid: collection.table_oid,
-            key_types: collection.key.types(),
             key_list: names.join(", "),
             columns: format!("{}, doc text{compression}", key_columns(&collection.key).join(", ")),
-            durability: request.durability,
             rows_max: request.segment_rows_max,
             bytes_max: held.unwrap_or(usize::MAX).min(request.segment_bytes),
             held_bytes_max: held.map(|bytes| HELD_SEGMENT_BATCHES * bytes),
@@ -74,9 +56,9 @@ impl SegmentPlan {
     /// Documents stay text, because parsing them would be most of the server's work: the decoder has checked that jsonb
     /// accepts them, and compaction parses only the newest of each key. Roles that may read the collection's table may
     /// read its segments.
-    pub(super) fn create(&self, segment_id: i64, readers: Option<&str>) -> String {
-        let create = self.durability.create_table();
-        let table = segments::table(&self.schema, segment_id);
+    pub(super) fn create(&self, target: &Target, segment_id: i64, readers: Option<&str>) -> String {
+        let create = target.durability.create_table();
+        let table = segments::table(&target.schema, segment_id);
         let granted = readers.map(|readers| format!("; grant select on {table} to {readers}"));
         format!(
             "{create} {table} ({}) with (autovacuum_enabled = off, toast.autovacuum_enabled = off){}",
@@ -85,16 +67,8 @@ impl SegmentPlan {
         )
     }
 
-    pub(super) fn dropped(&self) -> Error {
-        Error::Collection {
-            collection: self.collection.clone(),
-            problem: "its table was dropped while documents were appended to it".into(),
-            hint: "load everything again, into a table of its own".into(),
-        }
-    }
-
-    pub(super) fn copy(&self, segment_id: i64) -> String {
-        let table = segments::table(&self.schema, segment_id);
+    pub(super) fn copy(&self, target: &Target, segment_id: i64) -> String {
+        let table = segments::table(&target.schema, segment_id);
         format!("copy {table} ({}, doc) from stdin (format binary, freeze)", self.key_list)
     }
 }

@@ -1,12 +1,14 @@
 //! The statements of a collection under a mode, as text and prepared on a connection.
 
 use super::{deleting, probe, replay, staged};
-use crate::collection::{PreparedCollection, key_columns};
+use crate::collection::{PreparedCollection, TableTraits, key_columns};
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::limits::{SORT_MEMORY_MIB, STAGE_MEMORY_MIB};
 use crate::merge::Mode;
 use crate::request::{LoadRequest, SkipUnchanged};
+use futures_util::FutureExt;
+use futures_util::future::OptionFuture;
 use millstream_model::KeyType;
 use millstream_pg::{SessionSettings, by_key, fill, quote_identifier, quote_qualified};
 use millstream_store::{Check, Schema};
@@ -37,23 +39,15 @@ pub(crate) struct Target {
     /// If the writer `staged` can be used.
     merge: Option<String>,
     /// If stored documents can be compared with new ones before those are sent.
-    compared: Option<Compared>,
+    compared: Option<Comparison<String>>,
     /// If rows can be joined: asks which keys are stored.
     present: Option<String>,
     /// If documents delete, or must be checked against tombstones.
     deleting: Option<deleting::Sql>,
-    /// Whether a trigger may drop rows or change their keys. Then the server checks what it has written, in the function
-    /// that can also tell which documents that concerns.
-    pub(crate) alters_rows: bool,
-    /// Whether rows go into partitions.
-    pub(crate) partitioned: bool,
-    replay: replay::Sql,
-}
-
-#[derive(Debug)]
-struct Compared {
-    compare: String,
-    upsert: String,
+    /// If a trigger may alter rows, the server checks what it has written, in the function that can also tell which
+    /// documents that concerns.
+    pub(crate) traits: TableTraits,
+    pub(super) replay: replay::Sql,
 }
 
 /// Names of a collection, quoted, as its statements need them.
@@ -82,9 +76,10 @@ fn marked(set: &str) -> String {
 }
 
 /// Asks for the fingerprints of stored documents, and writes those that differ.
-pub(crate) struct Comparison {
-    pub(super) compare: Statement,
-    pub(super) upsert: Statement,
+#[derive(Debug)]
+pub(crate) struct Comparison<S> {
+    pub(super) compare: S,
+    pub(super) upsert: S,
 }
 
 /// [`Target`]'s statements on one connection.
@@ -94,7 +89,7 @@ pub(crate) struct Prepared {
     pub(crate) upsert: Statement,
     pub(crate) arrays: Statement,
     pub(crate) merge: Option<staged::Statements>,
-    pub(crate) compared: Option<Comparison>,
+    pub(crate) compared: Option<Comparison<Statement>>,
     pub(crate) present: Option<Statement>,
     pub(crate) deleting: Option<deleting::Statements>,
 }
@@ -111,8 +106,8 @@ impl Target {
         let Names { table, key, join } = &names;
         let replaced = |new: &str| mode.set(&schema, new, "stored.doc");
         let condition = mode.condition("excluded.doc", "stored.doc");
-        let inserted = if collection.partitioned { INSERTED_PARTITIONED } else { INSERTED };
-        let update = |set: &str| match collection.partitioned {
+        let inserted = if collection.traits.partitioned { INSERTED_PARTITIONED } else { INSERTED };
+        let update = |set: &str| match collection.traits.partitioned {
             true => format!("update set doc = {}", marked(set)),
             false => format!("update set doc = {set}"),
         };
@@ -128,10 +123,10 @@ impl Target {
             format!("when matched{condition} then\n    update set doc = {set}")
         });
         // An upsert also checks a new document that does not become the stored one; a merge checks only what is stored.
-        let merges = collection.can_join && (mode.replaces() || !collection.may_refuse);
+        let merges = collection.traits.can_join && (mode.replaces() || !collection.traits.may_refuse);
         let merge =
             merges.then(|| fill!(include_str!("merge.sql"), table, key, join, matched, values = values("staged")));
-        let notes = |stage: &str| collection.alters_rows && stage == replay::STAGE;
+        let notes = |stage: &str| collection.traits.alters_rows && stage == replay::STAGE;
         let upsert = |stage: &str, filter: &str, action: &str| {
             let (returned, more) = match notes(stage) {
                 true => {
@@ -142,7 +137,7 @@ impl Target {
             fill!(include_str!("upsert.sql"), table, key, stage, filter, action, inserted, returned, more)
         };
         // If every key must be checked against tombstones, one writer writes every batch.
-        let comparable = mode.replaces() && collection.can_join && !collection.checks_tombstones;
+        let comparable = mode.replaces() && collection.traits.can_join && !collection.checks_tombstones;
         let skips = request.skip_unchanged != SkipUnchanged::Off && comparable;
         let deletes = collection.checks_tombstones || mode.tombstone().is_some();
         let deleting_of = |stage: &str, run: &str| {
@@ -153,10 +148,8 @@ impl Target {
             })
         };
         let deleting = deleting_of(STAGE, "true");
-        let (stage_columns, stage_names) = match deletes {
-            true => (format!(", {}", deleting::STAGE_COLUMNS), format!(", {}", deleting::STAGE_NAMES)),
-            false => (String::new(), String::new()),
-        };
+        let (stage_columns, stage_names) =
+            if deletes { (deleting::STAGE_COLUMNS, deleting::STAGE_NAMES) } else { ("", "") };
         let tries = |run: &str, plain: &dyn Fn() -> String| {
             deleting_of(replay::STAGE, run).map_or_else(plain, |sql| sql.try_run())
         };
@@ -168,12 +161,12 @@ impl Target {
             &replay::Tries {
                 names: &names,
                 keys: &keys,
-                stage: (&stage_columns, &stage_names),
+                stage: (stage_columns, stage_names),
                 lock: deleting_of(replay::STAGE, "true")
                     .map_or_else(String::new, |sql| fill!(include_str!("replay_lock.sql"), lock = sql.lock())),
                 compares: skips,
                 pages: tries(replay::PAGES, &|| upsert_staged(replay::PAGES)),
-                one: tries(replay::ONE, &|| match collection.alters_rows {
+                one: tries(replay::ONE, &|| match collection.traits.alters_rows {
                     true => upsert_staged(replay::ONE),
                     false => fill!(include_str!("upsert_one.sql"), table, key, values = values("r"), action, inserted),
                 }),
@@ -185,7 +178,7 @@ impl Target {
             },
         );
         let changed = || fill!(include_str!("changed_filter.sql"), table, join);
-        let compared = skips.then(|| Compared {
+        let compared = skips.then(|| Comparison {
             compare: compare(table, &keys, collection),
             upsert: upsert(STAGE, &format!("as staged {}", changed()), &action),
         });
@@ -195,7 +188,7 @@ impl Target {
             checks: collection.checks.clone(),
             checks_tombstones: collection.checks_tombstones,
             durability: request.durability,
-            key_types: collection.key.columns.iter().map(|c| c.key_type).collect(),
+            key_types: collection.key.types(),
             schema,
             create_stage: format!(
                 "create temporary table millstream_stage ({}, doc jsonb not null{stage_columns}) on commit delete rows",
@@ -219,14 +212,9 @@ impl Target {
             compared,
             present: merges.then(|| present(table, &keys, collection)),
             deleting,
-            alters_rows: collection.alters_rows,
-            partitioned: collection.partitioned,
+            traits: collection.traits,
             replay,
         }
-    }
-
-    pub(super) fn replay(&self) -> &replay::Sql {
-        &self.replay
     }
 
     /// Whether the staging table also holds what each document does to a stored row.
@@ -241,7 +229,7 @@ impl Target {
 
     /// Whether the writer `divided` can be used, and is not always another one.
     pub(crate) fn divides(&self) -> bool {
-        self.present.is_some() && !self.checks_tombstones && !self.alters_rows
+        self.present.is_some() && !self.checks_tombstones && !self.traits.alters_rows
     }
 
     /// The settings of a lane's session.
@@ -258,38 +246,32 @@ impl Target {
     /// Creates the connection's staging table and prepares the statements.
     pub(crate) async fn prepare(&self, client: &Client) -> Result<Prepared, Error> {
         client.batch_execute(&format!("{}; {}", self.create_stage, staged::CREATE_COUNTER)).await?;
-        let merge = async {
-            match &self.merge {
-                Some(merge) => staged::Statements::prepare(client, merge).await.map(Some),
-                None => Ok(None),
-            }
-        };
-        let compared = async {
-            let Some(Compared { compare, upsert }) = &self.compared else { return Ok(None) };
-            let (compare, upsert) = tokio::try_join!(client.prepare(compare), client.prepare(upsert))?;
-            Ok(Some(Comparison { compare, upsert }))
-        };
-        let present = async {
-            match &self.present {
-                Some(present) => client.prepare(present).await.map(Some),
-                None => Ok(None),
-            }
-        };
-        let deleting = match &self.deleting {
-            Some(deleting) => Some(deleting.prepare(client).await?),
-            None => None,
-        };
+        let merge = self.merge.as_ref().map(|merge| staged::Statements::prepare(client, merge));
+        let compared = self.compared.as_ref().map(move |sql| async move {
+            let (compare, upsert) = tokio::try_join!(client.prepare(&sql.compare), client.prepare(&sql.upsert))?;
+            Ok(Comparison { compare, upsert })
+        });
+        let deleting = self.deleting.as_ref().map(|deleting| deleting.prepare(client));
+        let deleting = OptionFuture::from(deleting).await.transpose()?;
         let (copy_table, copy_stage, upsert, arrays, merge, compared, present) = tokio::try_join!(
             client.prepare(&self.copy_table),
             client.prepare(&self.copy_stage),
             client.prepare(&self.upsert),
             client.prepare(&self.arrays),
-            merge,
-            compared,
-            present,
+            OptionFuture::from(merge).map(Option::transpose),
+            OptionFuture::from(compared).map(Option::transpose),
+            prepare_if(client, self.present.as_ref()),
         )?;
         Ok(Prepared { copy_table, copy_stage, upsert, arrays, merge, compared, present, deleting })
     }
+}
+
+/// Prepares a statement if there is one.
+pub(super) async fn prepare_if(
+    client: &Client,
+    sql: Option<&String>,
+) -> Result<Option<Statement>, tokio_postgres::Error> {
+    OptionFuture::from(sql.map(|sql| client.prepare(sql))).await.transpose()
 }
 
 /// Parameters for arrays of the key's columns, and of documents.
@@ -301,7 +283,7 @@ fn arrays(collection: &PreparedCollection, documents: bool) -> String {
 
 /// The query for the keys that are stored.
 fn present(table: &str, keys: &[String], collection: &PreparedCollection) -> String {
-    let types: Vec<KeyType> = collection.key.columns.iter().map(|c| c.key_type).collect();
+    let types = collection.key.types();
     if let ([key], [key_type], true) = (keys, types.as_slice(), probe::names_itself(&types)) {
         return fill!(include_str!("present_one.sql"), table, key, type = key_type.sql_name());
     }

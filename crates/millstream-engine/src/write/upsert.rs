@@ -2,7 +2,7 @@
 //! inserts the same keys at the same time, or a merge cannot be used.
 
 use super::copy_stream::stage_groups;
-use super::{Session, Writer, Writing, counts};
+use super::{Session, Writer, Writing, counts, unchanged_rest};
 use crate::batch::{Batch, Group};
 use crate::merge::Written;
 use futures_util::FutureExt;
@@ -16,7 +16,7 @@ fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Wri
     async move {
         let upsert = counts(session.client, &session.prepared.upsert, &[]);
         let (inserted, updated) = stage_groups(session, batch, groups, upsert).await?;
-        Ok(Some(Written { inserted, updated, ..batch.written(groups, &session.target.mode) }))
+        Ok(Some(Written { inserted, updated, ..Written::default() }))
     }
     .boxed()
 }
@@ -26,8 +26,7 @@ fn write_changed<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]
         let compared = session.prepared.compared.as_ref().expect("it is chosen only where documents are compared");
         let upsert = counts(session.client, &compared.upsert, &[]);
         let (inserted, updated) = stage_groups(session, batch, groups, upsert).await?;
-        let written = batch.written(groups, &session.target.mode);
-        Ok(Some(Written { inserted, updated, unchanged: written.keys - inserted - updated, ..written }))
+        Ok(Some(unchanged_rest(Written { inserted, updated, ..Written::default() }, groups)))
     }
     .boxed()
 }

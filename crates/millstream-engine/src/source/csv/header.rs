@@ -22,6 +22,12 @@ pub(in super::super) struct HeaderProblem {
     pub(in super::super) hint: String,
 }
 
+impl HeaderProblem {
+    pub(in super::super) fn of(self, window: &Window) -> SourceError {
+        SourceError::CsvHeader { name: window.name().into(), problem: self.problem, hint: self.hint }
+    }
+}
+
 impl Header {
     /// Reads the header. Also returns the record that holds it; the next record begins after it.
     ///
@@ -36,17 +42,16 @@ impl Header {
         let dialect = window.options().dialect.clone();
         if let Some(names) = &dialect.header {
             let header = Self::from_names(names.iter().map(String::as_bytes), None, false);
-            return Ok((header.map_err(|problem| failed(window, problem))?, Record::new(separators)));
+            return Ok((header.map_err(|problem| problem.of(window))?, Record::new(separators)));
         }
         let (record, problem) = first_record(window, separators, 0)?;
         if let Some(problem) = problem {
             let hint = "begin the source with a line of column names, such as `id,name`".into();
-            return Err(failed(window, HeaderProblem { problem, hint }));
+            return Err(HeaderProblem { problem, hint }.of(window));
         }
         let guessed = dialect.delimiter.is_none().then_some(separators.delimiter);
         let header = Self::from_names(record.fields(), guessed, dialect.trim);
-        let header = header.map_err(|problem| failed(window, problem))?;
-        Ok((header, record))
+        Ok((header.map_err(|problem| problem.of(window))?, record))
     }
 
     /// A header of these names. If the delimiter is a guess, a single name that holds another delimiter is refused.
@@ -174,10 +179,6 @@ fn first_record(
         let problem = if raw.is_empty() { Some("is missing, the source is empty".into()) } else { stray };
         return Ok((record, problem));
     }
-}
-
-fn failed(window: &Window, problem: HeaderProblem) -> SourceError {
-    SourceError::CsvHeader { name: window.name().into(), problem: problem.problem, hint: problem.hint }
 }
 
 /// A character that people use to separate columns.

@@ -14,7 +14,6 @@ use crate::chunk::{Chunk, Frame, UnreadableFrame};
 use millstream_input::End;
 use millstream_input::csv::{Record, Seen};
 use reading::{Conversion, separators};
-use value::Values;
 
 /// The format's entry in the list.
 pub(super) const FORMAT: Format = Format {
@@ -44,9 +43,8 @@ impl Csv {
         let (header, mut record) = Header::read(&mut window, &mut separators)?;
         record.keep(header.len());
         record.next();
-        let values = Values::of(&window.options().dialect);
-        let document_bytes_max = window.options().document_bytes_max;
-        let reading = Conversion { header, separators, values, document_bytes_max };
+        let (dialect, document_bytes_max) = (window.options().dialect.clone(), window.options().document_bytes_max);
+        let reading = Conversion { header, separators, dialect, document_bytes_max };
         Ok(Self { window, record, reading, done: false })
     }
 
@@ -72,8 +70,7 @@ impl Csv {
             len: index(chunk.bytes.len() - start),
             offset,
             line: 0,
-            unreadable: fault
-                .map(|fault| Box::new(UnreadableFrame { fault, truncated_from: None, ends_source: false })),
+            unreadable: fault.map(UnreadableFrame::whole),
         });
     }
 
@@ -97,8 +94,7 @@ impl Csv {
     fn at_end(&mut self) -> Result<Option<Chunk>, SourceError> {
         self.done = true;
         if let Some(End::Damaged(why)) = self.window.end() {
-            let clip = Clip::of(self.window.bytes());
-            return Ok(Some(self.window.place().damaged(clip, why)));
+            return Ok(Some(self.window.damaged(self.window.bytes().len(), why)));
         }
         if self.record.at == self.record.start {
             return Ok(None);
@@ -116,8 +112,7 @@ impl Csv {
     /// found.
     fn open_quote(&mut self) -> Result<Chunk, SourceError> {
         self.done = true;
-        let clip = Clip::of(&self.window.bytes()[..self.record.at]);
-        Ok(self.window.place().damaged(clip, OPEN_QUOTE))
+        Ok(self.window.damaged(self.record.at, OPEN_QUOTE))
     }
 
     /// Takes a record that is too long, in bounded memory.

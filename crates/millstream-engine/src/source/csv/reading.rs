@@ -1,20 +1,20 @@
 //! How a CSV record becomes a document, and what is wrong with it if it does not.
 
-use super::super::dialect::{Dialect, Quote};
+use super::super::dialect::Dialect;
 use super::super::window::too_large;
 use super::OPEN_QUOTE;
 use super::header::{Header, HeaderProblem};
-use super::value::{Values, put_string};
+use super::value::put_string;
 use memchr::memchr_iter;
 use millstream_input::MARK;
-use millstream_input::csv::{QUOTE, Record, Seen, Separators, quoted, stray};
+use millstream_input::csv::{Record, Seen, Separators, quoted, stray};
 use millstream_model::{Fault, Reason};
 
 /// How a record becomes a document.
 pub(super) struct Conversion {
     pub(super) header: Header,
     pub(super) separators: Separators,
-    pub(super) values: Values,
+    pub(super) dialect: Dialect,
     pub(super) document_bytes_max: usize,
 }
 
@@ -48,7 +48,7 @@ impl Conversion {
             return Err(Fault::new(Reason::CsvFields, detail));
         }
         let start = out.len();
-        let mut quoted = (!self.values.are_strings()).then(|| quoted(raw, self.separators));
+        let mut quoted = (!self.dialect.keeps_fields()).then(|| quoted(raw, self.separators));
         for (n, (name, field)) in self.header.members().zip(record.fields()).enumerate() {
             let Ok(text) = std::str::from_utf8(field) else {
                 let detail = format!("field {} of the record is not UTF-8", n + 1);
@@ -57,7 +57,7 @@ impl Conversion {
             out.extend_from_slice(name);
             match &mut quoted {
                 None => put_string(text, out),
-                Some(quoted) => self.values.put(text, quoted.next().unwrap_or_default(), out),
+                Some(quoted) => self.dialect.put_field(text, quoted.next().unwrap_or_default(), out),
             }
         }
         out.push(b'}');
@@ -70,12 +70,7 @@ impl Conversion {
 
 /// Those of a dialect. The delimiter is used if it names none. What ends lines is not known yet.
 pub(super) fn separators(dialect: &Dialect, delimiter: u8) -> Separators {
-    let quote = match dialect.quote {
-        Some(Quote::Byte(quote)) => Some(quote),
-        Some(Quote::None) => None,
-        None => Some(QUOTE),
-    };
-    Separators { delimiter: dialect.delimiter.unwrap_or(delimiter), quote, returns: false }
+    Separators { delimiter: dialect.delimiter.unwrap_or(delimiter), quote: dialect.quote_byte(), returns: false }
 }
 
 /// Makes documents of single records, as rejects are.
@@ -85,8 +80,8 @@ impl SingleRecords {
     /// Records of this dialect, which names the columns. `None` if it names none.
     pub(in super::super) fn of(dialect: &Dialect, document_bytes_max: usize) -> Option<Result<Self, HeaderProblem>> {
         let header = Header::from_names(dialect.header.as_ref()?.iter().map(String::as_bytes), None, false);
-        let (separators, values) = (separators(dialect, b','), Values::of(dialect));
-        Some(header.map(|header| Self(Conversion { header, separators, values, document_bytes_max })))
+        let (separators, dialect) = (separators(dialect, b','), dialect.clone());
+        Some(header.map(|header| Self(Conversion { header, separators, dialect, document_bytes_max })))
     }
 
     /// Appends the document of a text, which is one record.

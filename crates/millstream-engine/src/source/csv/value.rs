@@ -3,32 +3,18 @@
 use super::super::dialect::Dialect;
 use crate::limits::{EXPONENT_DIGITS_MAX, INFERRED_NUMBER_BYTES_MAX};
 
-/// How fields become JSON values.
-#[derive(Debug, Default)]
-pub(super) struct Values {
-    /// The unquoted text that becomes null.
-    pub(super) null: Option<String>,
-    pub(super) trim: bool,
-    /// Whether unquoted numbers and booleans become those of JSON.
-    pub(super) infer: bool,
-}
-
-impl Values {
-    pub(super) fn of(dialect: &Dialect) -> Self {
-        Self { null: dialect.null.clone(), trim: dialect.trim, infer: dialect.infer_types }
-    }
-
+impl Dialect {
     /// Whether every field becomes a string, unchanged.
-    pub(super) fn are_strings(&self) -> bool {
-        self.null.is_none() && !self.trim && !self.infer
+    pub(super) fn keeps_fields(&self) -> bool {
+        self.null.is_none() && !self.trim && !self.infer_types
     }
 
-    /// Appends the value of a field.
-    pub(super) fn put(&self, text: &str, quoted: bool, out: &mut Vec<u8>) {
+    /// Appends the JSON value of a field.
+    pub(super) fn put_field(&self, text: &str, quoted: bool, out: &mut Vec<u8>) {
         let text = if self.trim && !quoted { trimmed(text) } else { text };
         if !quoted && self.null.as_deref() == Some(text) {
             out.extend_from_slice(b"null");
-        } else if !quoted && self.infer && is_literal(text) {
+        } else if !quoted && self.infer_types && is_literal(text) {
             out.extend_from_slice(text.as_bytes());
         } else {
             put_string(text, out);

@@ -7,11 +7,11 @@ use crate::secret::masked;
 use crate::signal::Signals;
 use crate::table::{Align, Table, wrap};
 use millstream_host::shell_line;
+use millstream_lab::Spread;
 use millstream_lab::experiments::report::{csv, html, markdown, text, with_unit};
 use millstream_lab::experiments::{
     self, Analysis, Commands, Conditions, Difference, Differences, Ended, Record, Request, Selection, Source,
 };
-use millstream_lab::Spread;
 use serde_json::json;
 use std::path::Path;
 
