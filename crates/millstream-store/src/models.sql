@@ -25,4 +25,4 @@ left join pg_catalog.pg_class kept
     on kept.relnamespace = ours.relnamespace and kept.relname = 'model_' || m.model_id::text
 left join pg_catalog.pg_class c on c.oid = m.table_oid
 left join pg_catalog.pg_namespace cn on cn.oid = c.relnamespace
-order by 2
+order by coalesce(n.nspname::text, m.schema_name), coalesce(v.relname::text, m.model_name)

@@ -23,6 +23,9 @@ use std::borrow::Cow;
 /// Folds documents of a key into one. Also returns the index of the document whose version it has.
 type Fold = for<'d> fn(&Mode, &[Member<'d>]) -> (Cow<'d, [u8]>, usize);
 
+/// Places before which a fold must end.
+type Cuts = fn(&[Member<'_>]) -> Vec<usize>;
+
 /// What replaces a stored document, as SQL over a new and an old one, with the functions of our schema.
 type Set = fn(&Mode, &Schema, &str, &str) -> String;
 
@@ -41,8 +44,8 @@ pub struct ModeKind {
     check: fn(&Mode, &[u8]) -> Result<(), Fault>,
     /// Folds several documents of a key, oldest first. None of them is a tombstone, unless the mode is versioned.
     fold: Fold,
-    /// Places before which a fold must end, if there can be such.
-    cuts: Option<fn(&[Member<'_>]) -> Vec<usize>>,
+    /// `None` if a fold never ends before its last document.
+    cuts: Option<Cuts>,
     /// What replaces a stored document; `None` if it stays.
     set: Option<Set>,
     /// The condition under which it is replaced, as SQL; `None` if there is none.

@@ -34,8 +34,11 @@ const TABLE: &str = "table";
 /// The form that is not text.
 const BINARY: &str = "mmdb";
 
-/// Options that mean something for some forms only, and whether they are given.
-const OPTIONS: &[(&str, &[&str], fn(&ExportArgs) -> bool)] = &[
+/// An option, the forms for which it means something, and whether it is given.
+type FormOption = (&'static str, &'static [&'static str], fn(&ExportArgs) -> bool);
+
+/// Options that mean something for some forms only.
+const OPTIONS: &[FormOption] = &[
     ("FILE", &["csv", BINARY, "ndjson", "nftables", "sql"], |args| args.file.is_some()),
     ("--into", &[BINARY, "nftables", "sql", TABLE], |args| args.into.is_some()),
     ("--cidr", &["csv"], |args| args.cidr),
