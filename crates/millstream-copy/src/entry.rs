@@ -1,5 +1,6 @@
 //! One thing in a tree: what a manifest says about it.
 
+use crate::limits::{LARGE_BYTES_MAX, LARGE_BYTES_MIN};
 use rustix::fs::{FileType, Stat};
 use serde::{Deserialize, Serialize};
 
@@ -124,6 +125,11 @@ impl Facts {
             EntryKind::File { size, .. } => size,
             _ => 0,
         }
+    }
+
+    /// Whether it is a file that is copied in pieces.
+    pub(crate) fn is_large(&self) -> bool {
+        (LARGE_BYTES_MIN..=LARGE_BYTES_MAX).contains(&self.size()) && self.shared.is_none()
     }
 
     /// The hash of a file, if it is known.

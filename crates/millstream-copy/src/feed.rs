@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::limits::LARGE_FILES_MAX;
 use crate::manifest::{NO_NOTE, Note, Reader, Sorter, decode, encode};
 use crate::path::path_of;
-use crate::state::{Known, State, is_large};
+use crate::state::{Known, State};
 use crate::walk::Listed;
 use std::io;
 
@@ -56,7 +56,7 @@ pub(crate) fn feed(
             keep_shared(&mut shared, &item).map_err(&failed)?;
             continue;
         }
-        if has_large && is_large(facts) && large < LARGE_FILES_MAX {
+        if has_large && facts.is_large() && large < LARGE_FILES_MAX {
             large += 1;
             continue;
         }
@@ -79,7 +79,7 @@ fn feed_large(state: &State, send: &mut impl FnMut(Fed) -> Result<bool, Error>) 
     let mut entries = Entries::open(state)?;
     let mut large = 0;
     while let Some(item) = entries.next()? {
-        if !is_large(&item.entry.facts) || large == LARGE_FILES_MAX {
+        if !item.entry.facts.is_large() || large == LARGE_FILES_MAX {
             continue;
         }
         large += 1;

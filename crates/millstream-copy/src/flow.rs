@@ -15,7 +15,7 @@ use crate::state::{self, State};
 use crate::tally::{Failures, Phase, Tally};
 use crate::tree::Tree;
 use crate::verification::{self, Verification};
-use crate::walk::{Listed, Scope, Walk};
+use crate::walk::{Listed, Walk};
 use millstream_failpoint::hit_on_thread;
 use millstream_model::Refusal;
 use millstream_model::words::{option, set};
@@ -240,7 +240,7 @@ impl<'a> Begun<'a> {
         let Self { request, tally, failures, .. } = self;
         let attributes = request.attributes && self.remote.is_none();
         let header = state::header(&self.place, &self.target, attributes, request.hashing());
-        let (scope, list, folder) = (Scope::of(request, &self.place), self.state.list(), self.state.folder());
+        let (scope, list, folder) = (self.place.scope(request), self.state.list(), self.state.folder());
         let listed = match self.remote.as_ref().filter(|remote| remote.way == Way::FromThere) {
             Some(remote) => remote.listing(scope, tally, failures).list(&header, &list, folder)?,
             None => {
@@ -419,6 +419,6 @@ fn sync(destination: &Tree, root: &Path) -> Result<(), Error> {
 }
 
 /// Processors of this process.
-pub(crate) fn cpus() -> usize {
+fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }

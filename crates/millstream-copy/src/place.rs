@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::path::shown_path;
 use crate::request::Request;
-use crate::walk::Filter;
+use crate::walk::{Filter, Scope};
 use millstream_model::Refusal;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -170,6 +170,16 @@ impl Ends {
         match root.as_os_str().as_bytes().ends_with(b":") {
             true => [root.as_os_str(), name].join(OsStr::new("")).into(),
             false => root.join(name),
+        }
+    }
+
+    /// What of the source a request copies.
+    pub(crate) fn scope(&self, request: &Request) -> Scope<'_> {
+        Scope {
+            filter: Filter::new(&request.rules, &self.before),
+            copy_links: request.copy_links,
+            one_file_system: request.one_file_system,
+            only: self.file.as_ref().map(|single| (&single.from[..], &single.to[..])),
         }
     }
 

@@ -3,7 +3,6 @@
 use crate::entry::{EntryKind, Facts, Inode, inode};
 use crate::error::Error;
 use crate::hasher::Hashing;
-use crate::limits::{LARGE_BYTES_MAX, LARGE_BYTES_MIN};
 use crate::manifest::{self, Header, Journal, Note, Notes, Piece, Reader, Sorted, Sorter, Writer};
 use crate::path::order;
 use crate::place::Ends;
@@ -436,11 +435,6 @@ pub(crate) fn finished(home: &Path) -> Result<Manifests, Error> {
         }
     }
     Ok(found)
-}
-
-/// Whether a file is copied in pieces, as far as its facts say.
-pub(crate) fn is_large(facts: &Facts) -> bool {
-    (LARGE_BYTES_MIN..=LARGE_BYTES_MAX).contains(&facts.size()) && facts.shared.is_none()
 }
 
 /// The digits of a copy, which are chosen once.

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::feed::Item;
 use crate::manifest::{Note, Piece};
 use crate::path::split;
-use crate::state::{is_large, random};
+use crate::state::random;
 use crate::tree::{self, named};
 use millstream_failpoint::hit_on_thread;
 use rustix::fd::OwnedFd;
@@ -58,7 +58,7 @@ impl Worker<'_> {
         }
         let (source, stat) = self.open_source(path, &folders)?;
         let facts = self.facts_of(&source, &stat)?;
-        if !is_large(&facts) {
+        if !facts.is_large() {
             // It was, when it was listed.
             return self.copy_file(path, &folders, &name).map(|(outcome, facts)| Start::Over(outcome, facts));
         }

@@ -214,7 +214,7 @@ pub(crate) fn dress(job: &RemoteJob<'_>, unmade: &Unmade) -> Result<u64, Error> 
 /// The option that runs a script there before rsync, if a shell answers: a connection less.
 fn before_rsync(job: &RemoteJob<'_>, script: &OsStr) -> OsString {
     match job.prepares_by_shell() {
-        true => joined([&"--rsync-path=sh -c ", &quoted(script.as_bytes()), &"; rsync"]),
+        true => joined([&"--rsync-path=", &"sh -c ", &quoted(script.as_bytes()), &"; rsync"]),
         false => "--rsync-path=rsync".into(),
     }
 }

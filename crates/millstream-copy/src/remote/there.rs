@@ -50,7 +50,7 @@ impl There {
         };
         let jobs = match request.jobs {
             Jobs::Fixed(jobs) => jobs,
-            Jobs::Auto => crate::flow::cpus(),
+            Jobs::Auto => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         };
         Ok(Some(Self { root, host, rsync: Rsync::new(request)?, jobs }))
     }

@@ -12,9 +12,6 @@ use crate::error::Error;
 use crate::limits::LISTED_ENTRIES_MAX;
 use crate::manifest::{Header, Sorter, Writer, encode};
 use crate::path::join;
-use crate::place::Ends;
-use crate::request::Request;
-use crate::state::is_large;
 use crate::tally::{Failures, Tally};
 use crate::tree::{self, Thing, Tree};
 use rustix::fd::{AsFd, OwnedFd};
@@ -96,18 +93,6 @@ struct Shared<'a> {
     is_whole: AtomicBool,
 }
 
-impl<'a> Scope<'a> {
-    /// What a request copies.
-    pub(crate) fn of(request: &Request, place: &'a Ends) -> Self {
-        Self {
-            filter: Filter::new(&request.rules, &place.before),
-            copy_links: request.copy_links,
-            one_file_system: request.one_file_system,
-            only: place.file.as_ref().map(|single| (&single.from[..], &single.to[..])),
-        }
-    }
-}
-
 impl Listed {
     /// Counts an entry that was found.
     pub(crate) fn count(&mut self, facts: &Facts, tally: &Tally) {
@@ -117,7 +102,7 @@ impl Listed {
         self.bytes += size;
         self.folders += u64::from(facts.kind == EntryKind::Folder);
         self.shared += u64::from(facts.shared.is_some());
-        self.large += u64::from(is_large(facts));
+        self.large += u64::from(facts.is_large());
     }
 }
 
