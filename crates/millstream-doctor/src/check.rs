@@ -1,6 +1,7 @@
 //! A check: what it looks for, where it looks, and from which numbers on it reports.
 
 use crate::host::Host;
+pub(crate) use crate::refusal::Stop;
 use crate::server::{Database, Server};
 use crate::statement::Statements;
 use millstream_model::{Class, Finding, Level};
@@ -136,33 +137,6 @@ pub(crate) type Looking<'a> = Pin<Box<dyn Future<Output = Looked> + Send + 'a>>;
 
 /// What a look comes to: what it saw, or why it ended before its end.
 pub(crate) type Looked = Result<Seen, Stop>;
-
-/// Why a look ends early.
-#[derive(Debug)]
-pub(crate) enum Stop {
-    /// It cannot see what it is for: this, and what would allow it.
-    Unseen(String),
-    /// The server's error.
-    Failed(Error),
-}
-
-impl From<String> for Stop {
-    fn from(unseen: String) -> Self {
-        Self::Unseen(unseen)
-    }
-}
-
-impl From<Error> for Stop {
-    fn from(error: Error) -> Self {
-        Self::Failed(error)
-    }
-}
-
-impl From<tokio_postgres::Error> for Stop {
-    fn from(error: tokio_postgres::Error) -> Self {
-        Self::Failed(error.into())
-    }
-}
 
 /// What a look saw.
 #[derive(Debug, Default)]

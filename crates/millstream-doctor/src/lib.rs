@@ -11,6 +11,7 @@ pub mod limits;
 mod partition;
 pub mod preset;
 mod recent;
+mod refusal;
 mod report;
 mod server;
 mod settings;

@@ -1,7 +1,7 @@
 //! Partitions: what a check finds of several partitions of a table or an index is one finding, about the root.
 
 use crate::limits::{PARTITIONS_MAX, PARTITIONS_SHOWN_MAX};
-use crate::server::or_refusal;
+use crate::refusal::or_refusal;
 use millstream_model::Finding;
 use millstream_pg::Error;
 use std::cmp::Reverse;

@@ -1,9 +1,9 @@
 //! What is examined: a server, and its databases.
 
-use crate::check::Stop;
 use crate::limits::{LOCK_TIME_MAX_MS, ROWS_MAX, STATEMENT_TIME_MAX_MS};
 use crate::partition::Roots;
 use crate::recent::Earlier;
+use crate::refusal::Stop;
 use crate::statement::Statements;
 use millstream_model::words::option;
 use millstream_model::{Change, Repair, Restart};
@@ -302,15 +302,6 @@ async fn restrict(session: &Connection) -> Result<(), Error> {
 
 async fn worst(session: &Connection, sql: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, Error> {
     Ok(session.client.query(sql, &[parameters, &[&ROWS_MAX]].concat()).await?)
-}
-
-/// Makes the server's refusal an answer. A lost connection stays an error.
-pub(crate) fn or_refusal<T>(result: Result<T, impl Into<Error>>) -> Result<Result<T, String>, Error> {
-    match result.map_err(Into::into) {
-        Ok(value) => Ok(Ok(value)),
-        Err(Error::Server { message, .. }) => Ok(Err(message)),
-        Err(error) => Err(error),
-    }
 }
 
 fn timeouts() -> String {

@@ -1,7 +1,7 @@
 //! A snapshot of a server's counters, sizes and settings: two of them show what happened in between.
 
 use crate::limits::{SNAPSHOT_STATEMENTS_MAX, SNAPSHOT_TABLES_MAX};
-use crate::server::or_refusal;
+use crate::refusal::or_refusal;
 use crate::statement::{schema, shown};
 use millstream_pg::{Error, fill, quote_identifier};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! The statements that the server has counted (`pg_stat_statements`).
 
 use crate::limits::{STATEMENT_BYTES_MAX, STATEMENT_SHOWN_MAX, STATEMENTS_MAX};
-use crate::server::or_refusal;
+use crate::refusal::or_refusal;
 use millstream_model::Finding;
 use millstream_model::quantity;
 use millstream_pg::{Error, fill, quote_identifier};

@@ -3,7 +3,8 @@
 use super::number::with_analyzed;
 use crate::check::{Check, Look, Looked, Seen, Stop, Task};
 use crate::limits::PROOF_TIME_MAX;
-use crate::server::{Database, Server, or_refusal};
+use crate::refusal::or_refusal;
+use crate::server::{Database, Server};
 use crate::statement::Counted;
 use millstream_model::quantity::{count, whole};
 use millstream_model::{Class, Finding, Level};

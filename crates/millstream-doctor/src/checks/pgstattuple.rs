@@ -1,7 +1,8 @@
 //! Measurements by the extension `pgstattuple`, if it is there and this role may use it.
 
 use crate::limits::{ROWS_MAX, STATEMENT_TIME_MAX_MS};
-use crate::server::{Database, or_refusal};
+use crate::refusal::or_refusal;
+use crate::server::Database;
 use millstream_pg::{Error, quote_identifier};
 use std::time::{Duration, Instant};
 use tokio_postgres::Row;

@@ -3,7 +3,8 @@
 use super::number::{needs, number, size};
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::STATEMENT_BYTES_MAX;
-use crate::server::{Database, or_refusal};
+use crate::refusal::or_refusal;
+use crate::server::Database;
 use crate::statement::{schema, shown};
 use millstream_model::quantity::{bytes, count};
 use millstream_model::{Class, Finding, Level, Repair};

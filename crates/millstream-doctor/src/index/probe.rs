@@ -13,8 +13,7 @@ use super::definition::Definition;
 use super::plan::Use;
 use super::sql::Sql;
 use super::statement::{Statement, USABLE};
-use crate::check::Stop;
-use crate::server::or_refusal;
+use crate::refusal::{Stop, or_refusal};
 use millstream_pg::{Error, quote_identifier, quote_qualified};
 use tokio_postgres::{Client, Transaction};
 
