@@ -9,7 +9,7 @@ use crate::limits::{DECODE_QUEUE_BYTES, FRAME_BYTES, LANE_QUEUE, LARGE_CHUNK_BYT
 use crate::observe::Tally;
 use crate::reject_limits::RejectLimits;
 use crate::stop::StopReason;
-use crate::write::{LaneReport, LaneSetup};
+use crate::write::{LaneReport, LaneSetup, open_lane};
 use futures_util::future::try_join_all;
 use std::sync::Arc;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -109,7 +109,7 @@ impl Engine {
     ) -> Result<Self, Error> {
         let (mut tasks, lane_ended) = (JoinSet::new(), Arc::new(Notify::new()));
         let mut queues = Vec::with_capacity(lanes.len());
-        for lane in try_join_all(lanes.into_iter().map(|setup| (setup.layout.open_lane)(setup))).await? {
+        for lane in try_join_all(lanes.into_iter().map(open_lane)).await? {
             let (queue, parts) = mpsc::channel(LANE_QUEUE);
             queues.push(queue);
             let end = LaneEnd(Arc::clone(&lane_ended));

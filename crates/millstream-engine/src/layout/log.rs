@@ -3,14 +3,13 @@
 use super::{Layout, Wish};
 use crate::durability::Durability;
 use crate::error::Error;
-use crate::write::open_segment_lane;
 use millstream_model::Refusal;
 use millstream_model::limits::DOCUMENT_BYTES_MAX;
 use millstream_model::words::{option, set};
 use millstream_pg::Connection;
 use millstream_pg::catalog::Table;
 
-pub(super) static LOG: Layout = Layout {
+pub(crate) static LOG: Layout = Layout {
     name: "log",
     about: "documents are appended without looking up keys; a compaction merges them into the table later",
     // Segments are other tables, and may outlive the rows of this one.
@@ -19,7 +18,6 @@ pub(super) static LOG: Layout = Layout {
     refuses,
     misfit,
     examine: |control, durability| Box::pin(writes_no_wal(control, durability)),
-    open_lane: open_segment_lane,
 };
 
 /// Refuses what needs the stored documents: only a compaction looks at them, and it replaces each by the newest one.

@@ -6,13 +6,13 @@ mod table;
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::merge::Mode;
-use crate::write::{LaneSetup, Opening};
 use futures_util::future::BoxFuture;
-use log::LOG;
 use millstream_model::Refusal;
 use millstream_pg::Connection;
 use millstream_pg::catalog::Table;
-use table::TABLE;
+
+pub(crate) use log::LOG;
+pub(crate) use table::TABLE;
 
 /// A place for the documents of a load. How its lanes write is in `write/`.
 #[derive(Debug)]
@@ -33,8 +33,6 @@ pub struct Layout {
     pub(crate) misfit: fn(&Table, bool) -> Option<(String, String)>,
     /// Refuses a server or a role that cannot do what the lanes do. Returns whether they write no WAL there.
     pub(crate) examine: for<'a> fn(&'a Connection, &'a Durability) -> BoxFuture<'a, Result<bool, Error>>,
-    /// Opens a lane: connects, and takes over the lane's row.
-    pub(crate) open_lane: fn(LaneSetup) -> Opening,
 }
 
 /// What a request asks for that not every layout can do.

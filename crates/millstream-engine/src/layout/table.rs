@@ -2,10 +2,9 @@
 
 use super::Layout;
 use crate::error::Error;
-use crate::write::open_batch_lane;
 use millstream_pg::Connection;
 
-pub(super) static TABLE: Layout = Layout {
+pub(crate) static TABLE: Layout = Layout {
     name: "table",
     about: "documents go straight into the collection's table",
     fills_table: true,
@@ -13,7 +12,6 @@ pub(super) static TABLE: Layout = Layout {
     refuses: |_| None,
     misfit: |_, _| None,
     examine: |control, _| Box::pin(async { require_staging(control).await.map(|()| false) }),
-    open_lane: open_batch_lane,
 };
 
 /// Requires the right to create temporary tables, because every lane stages its batches in one.

@@ -66,7 +66,7 @@ impl OnConnection for Batching {
 }
 
 /// Opens a lane that writes batches into the collection's table.
-pub(crate) fn open(setup: LaneSetup) -> Opening {
+pub(super) fn open(setup: LaneSetup) -> Opening {
     Box::pin(async {
         let choice = Choice::new(setup.table_empty, setup.target.merges(), setup.target.skip_unchanged);
         let met = (setup.table_empty && setup.target.divides()).then(|| Met::new(setup.met_words));

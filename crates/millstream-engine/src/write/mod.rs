@@ -20,14 +20,13 @@ mod staged;
 mod statement;
 mod upsert;
 
-pub(crate) use lane::open as open_batch_lane;
 pub(crate) use ledger::{LaneReport, LaneSetup};
-pub(crate) use segment::open as open_segment_lane;
 pub(crate) use segment_plan::SegmentPlan;
 pub(crate) use statement::Target;
 
 use crate::batch::{Batch, Group, Part};
 use crate::error::Error;
+use crate::layout::{LOG, Layout, TABLE};
 use crate::merge::Written;
 use crate::request::SkipUnchanged;
 use futures_util::future::BoxFuture;
@@ -44,7 +43,20 @@ pub(crate) trait OpenLane: Send {
 }
 
 /// The result of opening a lane.
-pub(crate) type Opening = BoxFuture<'static, Result<Box<dyn OpenLane>, Error>>;
+type Opening = BoxFuture<'static, Result<Box<dyn OpenLane>, Error>>;
+
+/// Connects and takes over the lane's row.
+type Open = fn(LaneSetup) -> Opening;
+
+/// How the lanes of each layout are opened.
+static LANES: &[(&Layout, Open)] = &[(&TABLE, lane::open), (&LOG, segment::open)];
+
+/// Connects and takes over the lane's row.
+pub(crate) fn open_lane(setup: LaneSetup) -> Opening {
+    let of = |layout: &Layout| std::ptr::eq(layout, setup.layout);
+    let (_, open) = LANES.iter().find(|(layout, _)| of(layout)).expect("every layout has lanes");
+    open(setup)
+}
 
 /// A way of writing. It runs inside an open transaction and leaves it open. After an error, the caller rolls back.
 pub(crate) struct Writer {
@@ -197,6 +209,12 @@ static WRITERS: &[&Writer] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::LAYOUTS;
+
+    #[test]
+    fn every_layout_has_lanes() {
+        assert!(LAYOUTS.iter().all(|layout| LANES.iter().any(|(of, _)| std::ptr::eq(*of, *layout))));
+    }
 
     #[test]
     fn names_are_unique() {

@@ -55,7 +55,7 @@ impl OnConnection for () {
 }
 
 /// Opens a lane that appends documents to segments.
-pub(crate) fn open(setup: LaneSetup) -> Opening {
+pub(super) fn open(setup: LaneSetup) -> Opening {
     Box::pin(async { Ok(Box::new(Appender { ledger: Ledger::open(setup).await? }) as Box<dyn OpenLane>) })
 }
 
