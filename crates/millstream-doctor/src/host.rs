@@ -6,6 +6,7 @@ use millstream_host::kernel::link::{self, NetLink};
 use millstream_host::kernel::{BlockDevice, Cgroup, Mount, cgroup, file, mount, pressure};
 use millstream_host::{DiskSpace, disk_space};
 use millstream_model::MachineFacts;
+use millstream_model::quantity::whole;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -220,8 +221,7 @@ impl Host {
     /// What is not known, and why.
     pub(crate) fn facts(&self) -> Result<MachineFacts, String> {
         let unknown = || "the memory of the machine, because /proc/meminfo cannot be read".to_owned();
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-        let memory_bytes = (self.memory("MemTotal").ok_or_else(unknown)? * 1_024.0) as u64;
+        let memory_bytes = whole(self.memory("MemTotal").ok_or_else(unknown)? * 1_024.0);
         // If nothing is known of the disks, nothing is promised of them.
         let disks = self.disks();
         let rotates = |disk: &str| self.number(&format!("/sys/block/{disk}/queue/rotational")) != Some(0.0);

@@ -10,7 +10,6 @@ use crate::observe::Tally;
 use crate::reject_limits::RejectLimits;
 use crate::stop::StopReason;
 use crate::write::{LaneReport, LaneSetup, open_lane};
-use futures_util::future::try_join_all;
 use std::sync::Arc;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -109,7 +108,17 @@ impl Engine {
     ) -> Result<Self, Error> {
         let (mut tasks, lane_ended) = (JoinSet::new(), Arc::new(Notify::new()));
         let mut queues = Vec::with_capacity(lanes.len());
-        for lane in try_join_all(lanes.into_iter().map(open_lane)).await? {
+        let mut opening = JoinSet::new();
+        for setup in lanes {
+            opening.spawn(async move { (setup.lane, open_lane(setup).await) });
+        }
+        let mut open = Vec::new();
+        while let Some(joined) = opening.join_next().await {
+            let (number, lane) = joined.map_err(|_| Error::BrokenOff("a lane could not start"))?;
+            open.push((number, lane?));
+        }
+        open.sort_by_key(|(number, _)| *number);
+        for (_, lane) in open {
             let (queue, parts) = mpsc::channel(LANE_QUEUE);
             queues.push(queue);
             let end = LaneEnd(Arc::clone(&lane_ended));

@@ -163,7 +163,7 @@ pub async fn table(client: &impl GenericClient, schema: &str, name: &str) -> Res
         }
         table.other_indexes += 1;
         if restricts {
-            table.other_unique.push(definition);
+            table.other_unique.extend(definition);
             if index.primary {
                 table.other_primary = Some(index.name);
             }
@@ -180,7 +180,8 @@ struct Index {
     /// It refuses rows.
     restricts: bool,
     inferable: bool,
-    definition: String,
+    /// Null if it was dropped in this moment.
+    definition: Option<String>,
 }
 
 /// The rows of a query, each read as a JSON object.
@@ -190,7 +191,7 @@ async fn read<T: DeserializeOwned>(
     parameters: &[&(dyn ToSql + Sync)],
 ) -> Result<Vec<T>, Error> {
     let rows = client.query(&as_json(query), parameters).await?;
-    let unreadable = |_| Error::Driver { message: "a row of the catalog cannot be read".to_owned() };
+    let unreadable = |error| Error::Driver { message: format!("a row of the catalog cannot be read: {error}") };
     rows.iter().map(|row| serde_json::from_str(row.try_get(0)?).map_err(unreadable)).collect()
 }
 

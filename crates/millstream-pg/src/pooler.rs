@@ -41,8 +41,8 @@ async fn compare(resting: &Client, holding: &Client) -> Result<(), Error> {
         // PgBouncer's statement mode refuses transactions as a protocol violation.
         return Err(if error.sqlstate() == Some("08P01") { refused() } else { error });
     }
-    let moved = backend(holding).await? == before || backend(resting).await? != before;
-    if moved { Err(refused()) } else { Ok(()) }
+    let shared = backend(holding).await? == before || backend(resting).await? != before;
+    if shared { Err(refused()) } else { Ok(()) }
 }
 
 /// The backend that answers: its pid and when it started.

@@ -42,4 +42,4 @@ pub async fn by_oid(client: &Client, schema: &Schema, table_oid: u32) -> Result<
 }
 
 /// What is wrong with a record that cannot be read.
-pub(crate) const UNREADABLE: &str = "a collection's record holds a key that cannot be read";
+pub(crate) const UNREADABLE: &str = "a collection's record cannot be read";

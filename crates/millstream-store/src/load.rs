@@ -267,10 +267,10 @@ pub async fn begin_run(
     let bound = |n: usize| i16::try_from(n).expect("slots are few");
     let slots = (0..lanes).map(|lane| slots_of_lane(lane, lanes));
     let (first, end): (Vec<i16>, Vec<i16>) = slots.map(|slots| (bound(slots.start), bound(slots.end))).unzip();
-    let lanes = "insert into {schema}.lane (load_id, lane, run, epoch, slot_first, slot_end) \
-                 select $1, nth - 1, $2, $3, lane.first, lane.end \
+    let insert = "insert into {schema}.lane (load_id, lane, run, epoch, slot_first, slot_end) \
+                 select $1::bigint, nth - 1, $2::integer, $3::integer, lane.first, lane.end \
                  from unnest($4::smallint[], $5::smallint[]) with ordinality as lane (first, \"end\", nth)";
-    transaction.execute(&schema.sql(lanes), &[&load_id, &run, &epoch, &first, &end]).await?;
+    transaction.execute(&schema.sql(insert), &[&load_id, &run, &epoch, &first, &end]).await?;
     Ok(run)
 }
 

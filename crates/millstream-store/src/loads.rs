@@ -118,5 +118,5 @@ pub(crate) async fn lock_idle(transaction: &Transaction<'_>, schema: &Schema, lo
 async fn read(client: &Client, schema: &Schema, load_id: Option<i64>, limit: u64) -> Result<Vec<LoadSummary>, Error> {
     let sql = as_json(&fill!(include_str!("loads.sql"), schema, sessions = schema.sessions()));
     let rows = client.query(&sql, &[&load_id, &i64::try_from(limit).unwrap_or(i64::MAX)]).await?;
-    rows.iter().map(|row| row::read(row, "a load's record holds a receipt that cannot be read")).collect()
+    rows.iter().map(|row| row::read(row, "a load's record cannot be read")).collect()
 }

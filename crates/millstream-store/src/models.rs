@@ -84,7 +84,7 @@ impl Model {
 /// Every model, by name.
 pub async fn list(client: &impl GenericClient, schema: &Schema) -> Result<Vec<Model>, Error> {
     let rows = client.query(&as_json(&schema.sql(include_str!("models.sql"))), &[]).await?;
-    rows.iter().map(|row| row::read(row, "a model's record holds a definition that cannot be read")).collect()
+    rows.iter().map(|row| row::read(row, "a model's record cannot be read")).collect()
 }
 
 /// The model of a name, `None` when there is none.

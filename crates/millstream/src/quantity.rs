@@ -1,7 +1,7 @@
 //! Counts, sizes, rates and durations as people read and write them.
 
 use crate::limits::AGE_SECONDS_MAX;
-use millstream_model::quantity::AGE_UNITS;
+use millstream_model::quantity::{AGE_UNITS, whole};
 pub use millstream_model::quantity::{age, bytes, count};
 
 /// A span of time back from now.
@@ -65,9 +65,7 @@ pub fn per_second(count: u64, seconds: f64) -> f64 {
 
 /// How many bytes there were each second.
 pub fn byte_rate(count: u64, seconds: f64) -> String {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-    let rate = per_second(count, seconds) as u64;
-    bytes(rate)
+    bytes(whole(per_second(count, seconds)))
 }
 
 /// A number per second, without unit: `142,857`, small ones with a decimal.
@@ -75,10 +73,7 @@ pub fn rate(per_second: f64) -> String {
     if per_second > 0.0 && per_second < 100.0 {
         return format!("{per_second:.1}");
     }
-    // A cast from f64 saturates, and a rate is nowhere near the end of u64.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rounded on purpose")]
-    let whole = per_second.round() as u64;
-    count(whole)
+    count(whole(per_second.round()))
 }
 
 /// A count with its noun: `1 load`, `2,000 loads`, `0 indexes`.

@@ -78,10 +78,14 @@ impl Table {
         for row in std::iter::once(&heading).chain(&self.rows) {
             let wrapped = wrap(row.last().map_or("", |cell| cell), *widths.last().unwrap_or(&0));
             let is_wrapped = matches!(self.columns.last(), Some((_, Align::Wrap)));
-            let cells = row.iter().zip(&self.columns).zip(&widths).map(|((cell, (_, align)), &w)| match align {
-                Align::Left => format!("{cell:<w$}"),
-                Align::Right => format!("{cell:>w$}"),
-                Align::Wrap => wrapped.first().cloned().unwrap_or_default(),
+            let cells = row.iter().zip(&self.columns).zip(&widths).map(|((cell, (_, align)), &w)| {
+                // A width in a format panics from 65,536 on.
+                let pad = " ".repeat(w.saturating_sub(cell.chars().count()));
+                match align {
+                    Align::Left => format!("{cell}{pad}"),
+                    Align::Right => format!("{pad}{cell}"),
+                    Align::Wrap => wrapped.first().cloned().unwrap_or_default(),
+                }
             });
             text.push_str(cells.collect::<Vec<_>>().join(GAP).trim_end());
             text.push('\n');

@@ -46,7 +46,8 @@ impl Listing<'_> {
     /// Lists the tree into a manifest. What cannot be listed is a failure.
     ///
     /// # Errors
-    /// There is nothing; the rules exclude the root; the other machine cannot be reached, or has no GNU find; the manifest cannot be written.
+    /// There is nothing; the rules exclude the root; the other machine cannot be reached, or has no GNU find; the manifest
+    /// cannot be written.
     pub(crate) fn list(&self, header: &Header, manifest: &Path, folder: &Path) -> Result<Listed, Error> {
         if self.scope.only.is_none() {
             self.scope.filter.refuse_root(self.root.text())?;

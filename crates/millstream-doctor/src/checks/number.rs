@@ -33,11 +33,9 @@ pub(crate) fn needs(what: &str, of: &str, needed: f64, counted: f64) -> Result<(
     if counted < needed { Err(format!("{what}: needs {needs} {of}, has {has}")) } else { Ok(()) }
 }
 
-/// A number of bytes that the kernel gave.
+/// A number of bytes.
 pub(super) fn size(number: f64) -> String {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast of floats saturates")]
-    let number = number as u64;
-    quantity::bytes(number)
+    quantity::bytes(quantity::whole(number))
 }
 
 /// A share of a whole in percent; 0 of nothing.

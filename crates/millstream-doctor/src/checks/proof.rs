@@ -2,6 +2,7 @@
 
 use crate::check::{Looked, Seen, Task};
 use crate::limits::PROOF_TIME_MAX;
+use crate::refusal::Stop;
 use crate::server::Database;
 use crate::statement::Counted;
 use millstream_model::Finding;
@@ -37,7 +38,11 @@ pub(super) async fn proven<T: Sync>(
     (name, refused): (&str, &str),
     examine: Examine<T>,
 ) -> Looked {
-    let mut session = database.session_to_plan(planner).await?;
+    // The caller has more to say of what it did not see.
+    let mut session = match database.session_to_plan(planner).await {
+        Err(Stop::Unseen(why)) => return Ok(Seen::default().but(Some(why))),
+        session => session?,
+    };
     let end = Instant::now() + PROOF_TIME_MAX;
     let mut keys = BTreeSet::new();
     let (mut refusals, mut late) = (Vec::new(), 0);

@@ -433,7 +433,7 @@ fn fixed(condition: &Condition) -> Option<String> {
 /// Plans statements with a candidate. One whose plan does not become `times` cheaper does not use it.
 ///
 /// # Errors
-/// Why the server or the role does not allow that.
+/// Why the server or the role does not allow that; the server's.
 pub(crate) async fn try_candidate(
     client: &mut Client,
     candidate: &Candidate,

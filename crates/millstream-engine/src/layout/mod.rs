@@ -21,7 +21,8 @@ pub struct Layout {
     pub name: &'static str,
     /// One line for the help text.
     pub about: &'static str,
-    /// Whether a document is in the collection's table once it is committed, and gone when the table's rows are.
+    /// Whether a document is in the collection's table once it is committed, and gone when the table's rows are. Then
+    /// no documents may wait elsewhere: they would be merged later, over those of this load.
     pub(crate) fills_table: bool,
     /// Whether a lane keeps what it sent until it is committed. If it does not, a run that was interrupted is followed
     /// by another, which reads the sources again.

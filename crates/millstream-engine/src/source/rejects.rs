@@ -46,7 +46,7 @@ impl Rejects {
         let document_bytes_max = window.options().document_bytes_max;
         let line_bytes_max = document_bytes_max.max(REJECT_LINE_BYTES_MAX);
         let records = SingleRecords::of(&window.options().dialect, document_bytes_max).transpose();
-        let records = records.map_err(|problem| problem.of(&window))?;
+        let records = records.map_err(|problem| problem.into_error(&window))?;
         Ok(Self { lines: Ndjson::with_line_limit(window, line_bytes_max), document_bytes_max, records })
     }
 

@@ -1,7 +1,7 @@
 //! How segments of a collection are created, and how large they are.
 
-use super::Target;
 use super::portion::PortionLimits;
+use super::statement::Target;
 use crate::batch::Part;
 use crate::collection::{PreparedCollection, key_columns};
 use crate::limits::{HELD_SEGMENT_BATCHES, SEGMENT_REJECTS_MAX};

@@ -23,7 +23,8 @@ pub(in super::super) struct HeaderProblem {
 }
 
 impl HeaderProblem {
-    pub(in super::super) fn of(self, window: &Window) -> SourceError {
+    /// The error of the source whose window this is.
+    pub(in super::super) fn into_error(self, window: &Window) -> SourceError {
         SourceError::CsvHeader { name: window.name().into(), problem: self.problem, hint: self.hint }
     }
 }
@@ -42,16 +43,16 @@ impl Header {
         let dialect = window.options().dialect.clone();
         if let Some(names) = &dialect.header {
             let header = Self::from_names(names.iter().map(String::as_bytes), None, false);
-            return Ok((header.map_err(|problem| problem.of(window))?, Record::new(separators)));
+            return Ok((header.map_err(|problem| problem.into_error(window))?, Record::new(separators)));
         }
         let (record, problem) = first_record(window, separators, 0)?;
         if let Some(problem) = problem {
             let hint = "begin the source with a line of column names, such as `id,name`".into();
-            return Err(HeaderProblem { problem, hint }.of(window));
+            return Err(HeaderProblem { problem, hint }.into_error(window));
         }
         let guessed = dialect.delimiter.is_none().then_some(separators.delimiter);
         let header = Self::from_names(record.fields(), guessed, dialect.trim);
-        Ok((header.map_err(|problem| problem.of(window))?, record))
+        Ok((header.map_err(|problem| problem.into_error(window))?, record))
     }
 
     /// A header of these names. If the delimiter is a guess, a single name that holds another delimiter is refused.
