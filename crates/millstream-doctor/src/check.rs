@@ -1,7 +1,7 @@
 //! A check: what it looks for, where it looks, and from which numbers on it reports.
 
 use crate::host::Host;
-pub(crate) use crate::refusal::Stop;
+use crate::refusal::Stop;
 use crate::server::{Database, Server};
 use crate::statement::Statements;
 use millstream_model::{Class, Finding, Level};

@@ -1,11 +1,12 @@
 //! An examination: runs the checks within a budget, and collects what they find and what they cannot see.
 
-use crate::check::{Check, Look, Looking, Seen, Stop, Task};
+use crate::check::{Check, Look, Looking, Seen, Task};
 use crate::checks::CHECKS;
 use crate::checks::ground::GROUNDS;
 use crate::host::Host;
 use crate::limits::{FINDINGS_MAX, MEASURE_PARTS, MEASURE_TIME_MAX, ROWS_MAX};
 use crate::recent::Earlier;
+use crate::refusal::Stop;
 use crate::report::{Counters, Report, Skip};
 use crate::server::{Database, Server};
 use crate::settings::Settings;

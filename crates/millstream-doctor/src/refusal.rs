@@ -1,11 +1,11 @@
-//! Why a look ends early, and what becomes of a statement that the server refuses.
+//! Why a question has no answer, and what becomes of a statement that the server refuses.
 
 use millstream_pg::Error;
 
-/// Why a look ends early.
+/// Why a question has no answer.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// It cannot see what it is for: this, and what would allow it.
+    /// The server or the role does not allow it: why, or what a look cannot see for that.
     Unseen(String),
     /// The server's error.
     Failed(Error),

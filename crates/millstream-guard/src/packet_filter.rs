@@ -5,6 +5,7 @@ use crate::netlink;
 use crate::nft::{asked, load};
 use crate::rules::{TABLE, digest, digest_of, name, removal};
 use millstream_change::{Answer, Kind, Lasting, Place};
+use millstream_host::in_path;
 use millstream_model::Refusal;
 use millstream_model::range::FAMILIES;
 use std::fs;
@@ -160,9 +161,7 @@ impl Kind for PacketFilter {
 
 /// nft with its directory, which a unit wants.
 fn program() -> PathBuf {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).map(|dir| dir.join("nft")).find(|file| file.is_file());
-    found.unwrap_or_else(|| "/usr/sbin/nft".into())
+    in_path("nft").unwrap_or_else(|| "/usr/sbin/nft".into())
 }
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ pub fn hangup_is_ignored() -> bool {
     status.is_some_and(|status| status.sigign & 1 == 1)
 }
 
-/// Processor time of a process, in seconds. It includes the children that the process has waited for.
+/// Processor time of a process in seconds, with that of its ended children.
 pub(crate) fn cpu_seconds(pid: u32) -> Option<f64> {
     let stat = stat(pid)?;
     let ticks = u64::try_from(stat.cutime + stat.cstime).ok()? + stat.utime + stat.stime;

@@ -28,7 +28,7 @@ pub fn load_lock_keys(schema: &Schema, load_id: i64) -> (i32, i32) {
     (schema.load_lock_class(), id)
 }
 
-/// The lock with those keys, which a session takes again after the one before was lost.
+/// The lock with those keys.
 pub fn load_lock(schema: &Schema, load_id: i64) -> LockKey {
     let (class, id) = load_lock_keys(schema, load_id);
     LockKey::Two(class, id)

@@ -470,12 +470,12 @@ impl<'a> Worker<'a> {
 
     /// Lets us write in a folder, unless we may write everywhere.
     fn open_to_us(&self, folder: Thing<'_>, stat: &Stat) -> io::Result<()> {
+        if self.job.dress.owner {
+            return Ok(());
+        }
         let now = Facts::of(stat);
         let usable = Facts { mode: now.mode | 0o700, ..now.clone() };
-        match self.job.dress.owner {
-            true => Ok(()),
-            false => folder.dress(&usable, &now, Dress { attributes: false, owner: false }),
-        }
+        folder.dress(&usable, &now, Dress { attributes: false, owner: false })
     }
 
     /// Accounts for a folder whose content is complete, or that could not be made.

@@ -2,8 +2,9 @@
 
 use super::checkpoints::Checkpoints;
 use super::number::{count, needs, number, percent};
-use crate::check::{Check, Look, Looked, Seen, Stop, Task};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
+use crate::refusal::Stop;
 use crate::server::Server;
 use millstream_model::quantity::{self, bytes, whole};
 use millstream_model::{Class, Level, Repair};

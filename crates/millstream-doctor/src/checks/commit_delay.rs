@@ -1,8 +1,9 @@
 //! Check `commit-delay`: commits that wait for others longer than a flush takes.
 
 use super::number::number;
-use crate::check::{Check, Look, Looked, Seen, Stop, Task};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::{COMMIT_LOOK, COMMIT_LOOKS_MAX, FLUSHES_MIN};
+use crate::refusal::Stop;
 use crate::server::Server;
 use millstream_model::quantity::count;
 use millstream_model::{Class, Level};

@@ -1,9 +1,9 @@
 //! Check `distinct-prefix`: `select distinct` that reads a whole index to find a few values.
 
 use super::number::with_analyzed;
-use crate::check::{Check, Look, Looked, Seen, Stop, Task};
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::PROOF_TIME_MAX;
-use crate::refusal::or_refusal;
+use crate::refusal::{Stop, or_refusal};
 use crate::server::{Database, Server};
 use crate::statement::Counted;
 use millstream_model::quantity::{count, whole};

@@ -1,4 +1,4 @@
-//! The paths of a key, ready to be compared with member names.
+//! Paths, ready to be compared with member names.
 
 use super::text;
 use millstream_model::limits::KEY_COLUMNS_MAX;
@@ -39,7 +39,7 @@ impl Mask {
     }
 }
 
-/// The paths of every column, and others that the same pass looks for.
+/// Paths that one pass over a document looks for: those of columns, and others.
 #[derive(Debug, Clone)]
 pub(crate) struct Columns {
     paths: Vec<Vec<Segment>>,

@@ -19,7 +19,8 @@ use tokio_postgres::{Client, Statement};
 
 pub(super) static WRITER: Writer = Writer { name: "deletes", compares: false, sends_all: false, write };
 
-/// Additional columns of the staging table, each after a comma. Their names must differ from those of the collection's columns.
+/// Additional columns of the staging table, each after a comma. Their names must differ from those of the collection's
+/// columns.
 pub(super) const STAGE_COLUMNS: &str =
     ", millstream_effect smallint not null, millstream_id bytea not null, millstream_version bytea not null";
 /// Their names, each after a comma.

@@ -2,7 +2,7 @@
 
 use super::Generator;
 use super::row::Row;
-use millstream_host::Sandbox;
+use millstream_host::{Sandbox, in_path};
 use millstream_model::Refusal;
 use millstream_model::range::Family;
 use serde::{Deserialize, Serialize};
@@ -49,11 +49,9 @@ impl Backend {
             }
             Self::Xdp => {}
         }
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let is_there = |program: &String| std::env::split_paths(&path).any(|dir| dir.join(program).is_file());
         programs
             .iter()
-            .find(|program| !is_there(program))
+            .find(|program| in_path(program).is_none())
             .map(|program| format!("there is no program {program} in PATH"))
     }
 

@@ -1,6 +1,7 @@
 //! NetworkManager's own files, as it writes them itself.
 
 use super::{Words, kind};
+use crate::limits::FORWARD_DELAY_USUAL;
 use crate::topology::{Addressing, Link, LinkKind, Method, Topology};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -87,7 +88,8 @@ fn keyfile(topology: &Topology, link: &Link, words: Words) -> String {
         }
         LinkKind::Bridge(bridge) => {
             // What is as usual is left out.
-            let usual = [("forward-delay", 15), ("hello-time", 2), ("max-age", 20), ("priority", 32_768)];
+            let usual =
+                [("forward-delay", FORWARD_DELAY_USUAL), ("hello-time", 2), ("max-age", 20), ("priority", 32_768)];
             let numbers = bridge.numbers().filter(|number| !usual.contains(number));
             let mut keys: Keys = numbers.map(|(key, value)| (key.to_owned(), value.to_string())).collect();
             if !bridge.stp {

@@ -97,7 +97,7 @@ pub fn record(path: &Path, look: &Snapshot) -> Result<(), Failure> {
     while kept.len() > 1 && (kept.len() > RECORDED_LOOKS_MAX || size(&kept) > FILE_BYTES_MAX) {
         kept.remove(0);
     }
-    let failed = |error: std::io::Error| Failure::user(format!("cannot write {}", path.display())).because(&error);
+    let failed = Failure::cannot("write", path);
     write_whole(path, &(kept.join("\n") + "\n")).map_err(failed)
 }
 
@@ -110,8 +110,8 @@ fn recorded(text: &str) -> impl Iterator<Item = Snapshot> {
 /// # Errors
 /// It cannot be read, or is too large.
 pub fn read(path: &Path) -> Result<String, Failure> {
-    let failed = |error: std::io::Error| Failure::user(format!("cannot read {}", path.display())).because(&error);
-    let size = std::fs::metadata(path).map_err(failed)?.len();
+    let failed = Failure::cannot("read", path);
+    let size = std::fs::metadata(path).map_err(&failed)?.len();
     if size > FILE_BYTES_MAX {
         return Err(Failure::user(format!("{} is too large: it has {size} bytes", path.display())));
     }

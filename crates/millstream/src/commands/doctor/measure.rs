@@ -49,8 +49,8 @@ pub async fn measured(text: &str, db: &ConnInfo, output: Output, signals: &Signa
     let postgres = installed_here(db).await?;
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let dir = PathBuf::from(format!("doctor-measure-{seconds}"));
-    let failed = |error: std::io::Error| Failure::user(format!("cannot write {}", dir.display())).because(&error);
-    std::fs::create_dir(&dir).map_err(failed)?;
+    let failed = Failure::cannot("write", &dir);
+    std::fs::create_dir(&dir).map_err(&failed)?;
     let file = dir.join("change.toml");
     std::fs::write(&file, text).map_err(failed)?;
     let name = [file.display().to_string()];

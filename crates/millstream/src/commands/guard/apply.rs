@@ -71,8 +71,7 @@ pub async fn apply(args: &ApplyArgs, output: Output) -> Result<Exit, Failure> {
     }
     let (journal, place) = (changes::journal()?, changes::place(None)?);
     let made = Changes::new(&journal, KINDS, &place);
-    let value = Some(Rules::of(&policy).nft());
-    let change = Change { kind: PacketFilter.name().to_owned(), target: TARGET.to_owned(), value };
+    let change = Change::new(PacketFilter.name(), TARGET, Rules::of(&policy).nft());
     let reason = args.policy.policy.display().to_string();
     let number = changes::watched(&made, &change, &reason, args.confirm_within, None).await?;
     made.apply(number).await?;

@@ -137,8 +137,7 @@ impl Measured {
 }
 
 fn workload(file: &Path) -> Result<Workload, Failure> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::user(format!("cannot read {}", file.display())).because(&error))?;
+    let text = std::fs::read_to_string(file).map_err(Failure::cannot("read", file))?;
     Workload::parse(&text).map_err(|fault| {
         let line = fault.line.map_or(String::new(), |line| format!(":{line}"));
         Failure::user(fault.message).at(format!("{}{line}", file.display()))
@@ -146,11 +145,8 @@ fn workload(file: &Path) -> Result<Workload, Failure> {
 }
 
 fn write(measured: &Measured, out: &Path) -> Result<(), Failure> {
-    let failed = |error: &(dyn std::error::Error + 'static)| {
-        Failure::user(format!("cannot write {}", out.display())).because(error)
-    };
-    let file = std::fs::File::create_new(out).map_err(|error| failed(&error))?;
-    serde_json::to_writer_pretty(file, measured).map_err(|error| failed(&error))
+    let file = std::fs::File::create_new(out).map_err(Failure::cannot("write", out))?;
+    serde_json::to_writer_pretty(file, measured).map_err(Failure::cannot("write", out))
 }
 
 fn show(measured: &Measured, output: Output) -> Result<Exit, Failure> {

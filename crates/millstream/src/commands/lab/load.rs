@@ -207,9 +207,6 @@ fn quoted(name: &str) -> String {
 }
 
 fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Failure> {
-    let cannot = |error: &(dyn std::error::Error + 'static)| {
-        Failure::user(format!("cannot read {}", path.display())).because(error)
-    };
-    let text = std::fs::read_to_string(path).map_err(|error| cannot(&error))?;
-    serde_json::from_str(&text).map_err(|error| cannot(&error))
+    let text = std::fs::read_to_string(path).map_err(Failure::cannot("read", path))?;
+    serde_json::from_str(&text).map_err(Failure::cannot("read", path))
 }
