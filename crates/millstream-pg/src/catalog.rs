@@ -1,11 +1,10 @@
 //! The facts of a table that a loader needs, read from the system catalog.
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use tokio_postgres::GenericClient;
-use tokio_postgres::types::ToSql;
 
 use crate::error::Error;
+use crate::json_rows::json_rows;
 
 /// A table as the catalog describes it, and what the current role may do with it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -151,11 +150,11 @@ pub struct Privileges {
 /// # Errors
 /// Errors of the server or the connection.
 pub async fn table(client: &impl GenericClient, schema: &str, name: &str) -> Result<Option<Table>, Error> {
-    let found = read(client, include_str!("catalog/table.sql"), &[&schema, &name]).await?.pop();
+    let found = json_rows(client, include_str!("catalog/table.sql"), &[&schema, &name]).await?.pop();
     let Some(mut table): Option<Table> = found else { return Ok(None) };
-    table.columns = read(client, include_str!("catalog/column.sql"), &[&table.oid]).await?;
-    let indexes: Vec<Index> = read(client, include_str!("catalog/index.sql"), &[&table.oid]).await?;
-    table.triggers = read(client, include_str!("catalog/trigger.sql"), &[&table.oid]).await?;
+    table.columns = json_rows(client, include_str!("catalog/column.sql"), &[&table.oid]).await?;
+    let indexes: Vec<Index> = json_rows(client, include_str!("catalog/index.sql"), &[&table.oid]).await?;
+    table.triggers = json_rows(client, include_str!("catalog/trigger.sql"), &[&table.oid]).await?;
     for Index { index, restricts, inferable, definition } in indexes {
         if inferable {
             table.unique_indexes.push(index);
@@ -182,22 +181,6 @@ struct Index {
     inferable: bool,
     /// Null if it was dropped in this moment.
     definition: Option<String>,
-}
-
-/// The rows of a query, each read as a JSON object.
-async fn read<T: DeserializeOwned>(
-    client: &impl GenericClient,
-    query: &str,
-    parameters: &[&(dyn ToSql + Sync)],
-) -> Result<Vec<T>, Error> {
-    let rows = client.query(&as_json(query), parameters).await?;
-    let unreadable = |error| Error::Driver { message: format!("a row of the catalog cannot be read: {error}") };
-    rows.iter().map(|row| serde_json::from_str(row.try_get(0)?).map_err(unreadable)).collect()
-}
-
-/// A query for the rows of another query, each as one JSON object.
-pub fn as_json(query: &str) -> String {
-    format!("select pg_catalog.row_to_json(listed)::pg_catalog.text from (\n{query}\n) as listed")
 }
 
 /// How many connections the role may still open: the least that the limits of server, database and role leave. This is

@@ -10,6 +10,7 @@ mod error;
 mod explained;
 mod hash;
 mod identifier;
+mod json_rows;
 mod kind;
 pub mod limits;
 mod plans;
@@ -25,7 +26,6 @@ pub mod template;
 mod tls;
 
 pub use attempt::connect;
-pub use catalog::as_json;
 pub use connection::{Connection, ServerFacts};
 pub use conninfo::{
     Address, ClientCertificate, ConnInfo, Environment, Host, Keepalives, Secret, SslMode, TargetSession, TlsRoot,
@@ -35,6 +35,7 @@ pub use error::Error;
 pub use explained::Explained;
 pub use hash::hash_text;
 pub use identifier::{quote_identifier, quote_literal, quote_name, quote_qualified, quote_setting};
+pub use json_rows::json_rows;
 pub use kind::ErrorKind;
 pub use plans::{by_key, own_plans, plans_by_key};
 pub use poll::Poll;

@@ -1,10 +1,9 @@
 //! One collection, found by its name or its table.
 
 use crate::error::Error;
-use crate::row;
 use crate::schema::Schema;
 use millstream_model::{CollectionName, KeyColumn};
-use millstream_pg::{as_json, fill};
+use millstream_pg::{fill, json_rows};
 use serde::Deserialize;
 use tokio_postgres::Client;
 
@@ -29,17 +28,12 @@ pub struct Collection {
 /// The collection of a name, `None` when there is none.
 pub async fn find(client: &Client, schema: &Schema, name: &CollectionName) -> Result<Option<Collection>, Error> {
     let condition = "coalesce(n.nspname, k.schema_name) = $1 and coalesce(t.relname, k.table_name) = $2";
-    let sql = as_json(&fill!(include_str!("collection.sql"), schema, condition));
-    let row = client.query_opt(&sql, &[&name.schema, &name.table]).await?;
-    row.map(|row| row::read(&row, UNREADABLE)).transpose()
+    let sql = fill!(include_str!("collection.sql"), schema, condition);
+    Ok(json_rows(client, &sql, &[&name.schema, &name.table]).await?.pop())
 }
 
 /// The collection of a table, `None` when there is none.
 pub async fn by_oid(client: &Client, schema: &Schema, table_oid: u32) -> Result<Option<Collection>, Error> {
-    let sql = as_json(&fill!(include_str!("collection.sql"), schema, condition = "k.table_oid = $1"));
-    let row = client.query_opt(&sql, &[&table_oid]).await?;
-    row.map(|row| row::read(&row, UNREADABLE)).transpose()
+    let sql = fill!(include_str!("collection.sql"), schema, condition = "k.table_oid = $1");
+    Ok(json_rows(client, &sql, &[&table_oid]).await?.pop())
 }
-
-/// What is wrong with a record that cannot be read.
-pub(crate) const UNREADABLE: &str = "a collection's record cannot be read";

@@ -1,19 +1,17 @@
 //! Lists, finds and drops collections.
 
 use crate::check::Check;
-use crate::collection::UNREADABLE;
 pub use crate::collection::{Collection, by_oid, find};
 use crate::error::Error;
 use crate::limits::{COMPACTION_SEGMENTS_MAX, DROP_LOCK_WAIT};
 use crate::load::await_openings;
 use crate::loads::lock_unfinished;
-use crate::row;
 use crate::schema::Schema;
 use crate::{models, orphaned_segments, segments};
 use millstream_model::words::{command, option};
 use millstream_model::{CollectionName, KeyColumn};
 use millstream_pg::advisory::COMPACTION;
-use millstream_pg::{as_json, quote_name};
+use millstream_pg::{json_rows, quote_name};
 use serde::{Deserialize, Serialize};
 use tokio_postgres::Client;
 
@@ -62,8 +60,7 @@ pub struct Dropped {
 
 /// Every collection, by name.
 pub async fn list(client: &Client, schema: &Schema) -> Result<Vec<CollectionSummary>, Error> {
-    let rows = client.query(&as_json(&schema.sql(include_str!("collections.sql"))), &[]).await?;
-    rows.iter().map(|row| row::read(row, UNREADABLE)).collect()
+    Ok(json_rows(client, &schema.sql(include_str!("collections.sql")), &[]).await?)
 }
 
 /// Deletes the records of a collection, its loads and its rejects, in one transaction. If `with_table` is set, drops

@@ -4,9 +4,8 @@ use crate::error::Error;
 use crate::limits::DROP_LOCK_WAIT;
 use crate::load::await_openings;
 use crate::lock::{at_work, load_lock};
-use crate::row;
 use crate::schema::Schema;
-use millstream_pg::{as_json, fill};
+use millstream_pg::{fill, json_rows};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio_postgres::{Client, Transaction};
@@ -116,7 +115,6 @@ pub(crate) async fn lock_idle(transaction: &Transaction<'_>, schema: &Schema, lo
 }
 
 async fn read(client: &Client, schema: &Schema, load_id: Option<i64>, limit: u64) -> Result<Vec<LoadSummary>, Error> {
-    let sql = as_json(&fill!(include_str!("loads.sql"), schema, sessions = schema.sessions()));
-    let rows = client.query(&sql, &[&load_id, &i64::try_from(limit).unwrap_or(i64::MAX)]).await?;
-    rows.iter().map(|row| row::read(row, "a load's record cannot be read")).collect()
+    let sql = fill!(include_str!("loads.sql"), schema, sessions = schema.sessions());
+    Ok(json_rows(client, &sql, &[&load_id, &i64::try_from(limit).unwrap_or(i64::MAX)]).await?)
 }

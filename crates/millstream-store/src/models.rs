@@ -2,11 +2,10 @@
 
 use crate::definition::Definition;
 use crate::error::Error;
-use crate::row;
 use crate::schema::Schema;
 use millstream_model::CollectionName;
 use millstream_model::words::command;
-use millstream_pg::as_json;
+use millstream_pg::json_rows;
 use serde::{Deserialize, Serialize};
 use tokio_postgres::GenericClient;
 
@@ -83,8 +82,7 @@ impl Model {
 
 /// Every model, by name.
 pub async fn list(client: &impl GenericClient, schema: &Schema) -> Result<Vec<Model>, Error> {
-    let rows = client.query(&as_json(&schema.sql(include_str!("models.sql"))), &[]).await?;
-    rows.iter().map(|row| row::read(row, "a model's record cannot be read")).collect()
+    Ok(json_rows(client, &schema.sql(include_str!("models.sql")), &[]).await?)
 }
 
 /// The model of a name, `None` when there is none.
