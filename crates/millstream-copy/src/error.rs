@@ -2,6 +2,7 @@
 
 use crate::path::shown_path;
 use millstream_model::Refusal;
+use millstream_model::words::command;
 use millstream_pg::{ErrorKind, Explained};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -68,6 +69,13 @@ impl Error {
     /// Something is not done, and what to do instead.
     pub(crate) fn refused(problem: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Refused(Refusal::new(problem).hint(hint))
+    }
+
+    /// Nothing that was copied to this place is recorded.
+    pub(crate) fn no_manifest(wanted: &Path) -> Self {
+        let says = format!("there is no manifest of a copy to {}", shown_path(wanted));
+        let hint = format!("only what {} has copied can be compared, by the user who did", command("copy"));
+        Self::refused(says, hint)
     }
 
     /// Converts the system's error about a file.

@@ -17,6 +17,7 @@ use crate::tree::Tree;
 use crate::verification::{self, Verification};
 use crate::walk::{Listed, Walk};
 use millstream_failpoint::hit_on_thread;
+use millstream_host::cpus;
 use millstream_model::Refusal;
 use millstream_model::words::{option, set};
 use rustix::fs::{CWD, Mode, mkdirat, syncfs};
@@ -416,9 +417,4 @@ fn sync(destination: &Tree, root: &Path) -> Result<(), Error> {
     let folder = destination.folder(b"").map_err(&failed)?;
     syncfs(folder).map_err(std::io::Error::from).map_err(&failed)?;
     root.parent().map_or(Ok(()), flush).map_err(failed)
-}
-
-/// Processors of this process.
-fn cpus() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }

@@ -11,7 +11,6 @@ use crate::path::{shown, shown_path, split};
 use crate::state::finished;
 use crate::tally::{Failure, Failures, Phase, Tally};
 use crate::tree::{self, Thing, Tree, named};
-use millstream_model::words::command;
 use millstream_pg::Explained;
 use rustix::fd::{AsFd, OwnedFd};
 use serde::Serialize;
@@ -89,9 +88,7 @@ pub(crate) fn verify(destination: &Path, home: &Path, jobs: usize, tally: &Tally
         if let Some(damaged) = manifests.damaged.pop() {
             return Err(damaged);
         }
-        let says = format!("there is no manifest of a copy to {}", shown_path(wanted));
-        let hint = format!("only what {} has copied can be compared, by the user who did", command("copy"));
-        return Err(Error::refused(says, hint));
+        return Err(Error::no_manifest(&wanted));
     }
     found.sort();
     let compared = found.iter().map(|(_, manifest)| compare(manifest, jobs, tally));

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use millstream_model::{CollectionName, KeySpec};
-use millstream_pg::{ErrorKind, Explained, quote_identifier, quote_qualified};
+use millstream_pg::{ErrorKind, Explained, quote_identifier, quote_name};
 use millstream_store::Schema;
 use tokio_postgres::Client;
 
@@ -41,7 +41,7 @@ pub(crate) async fn explained(
             problem: "its primary key was dropped while the load ran".into(),
             hint: format!(
                 "alter table {} add primary key ({}); then run the same command again: it resumes",
-                quote_qualified(&collection.schema, &collection.table),
+                quote_name(collection),
                 columns.join(", ")
             ),
         };

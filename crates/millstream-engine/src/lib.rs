@@ -17,6 +17,7 @@ mod engine;
 mod error;
 mod feed;
 mod flow;
+mod json_string;
 mod layout;
 mod lifecycle;
 pub mod limits;

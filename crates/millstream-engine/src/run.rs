@@ -241,7 +241,7 @@ impl Run {
     async fn close(self, mut finish: Finish) -> Result<Outcome, Error> {
         let Self { request, around, mut control, schema, facts, collection, made_table, .. } = self;
         failpoint::hit("lanes-ended").await?;
-        let table = (&request.collection, collection.table_oid, &collection.key);
+        let table = (&request.collection, collection.watched.mark.oid, &collection.key);
         if let Some(error) = finish.error.take() {
             finish.error = Some(diagnosis::explained(&control.client, &schema, table, error).await);
         }
@@ -438,7 +438,7 @@ async fn lane_count(control: &Connection, around: &Surroundings, asked: Option<u
 
 fn identity(request: &LoadRequest, collection: &PreparedCollection, feed: &Feed) -> Identity {
     Identity {
-        table_oid: collection.table_oid,
+        table_oid: collection.watched.mark.oid,
         collection: request.collection.to_string(),
         mode: collection.mode.to_string(),
         key: collection.key.clone(),

@@ -3,7 +3,7 @@
 use crate::scene::{Files, adopting, appending, collection, equal, execute, request, run, schema, surroundings};
 use millstream_engine::{Mode, compact, load};
 use millstream_model::{CollectionName, KeyRequest};
-use millstream_pg::{Explained, quote_qualified};
+use millstream_pg::{Explained, quote_name};
 use millstream_store::{collections, documents};
 use millstream_testkit::{TestDatabase, each_build};
 
@@ -127,7 +127,7 @@ async fn names_may_hold_what_templates_do() {
         {
             let (table, key) = names[n % names.len()];
             let name = CollectionName { schema: "{schema}".into(), table: format!("{table} {n}") };
-            let quoted = quote_qualified(&name.schema, &name.table);
+            let quoted = quote_name(&name);
             execute(
                 &db,
                 &format!(

@@ -4,19 +4,24 @@ use crate::kernel::{BlockDevice, Mount, cgroup, file, mount};
 use crate::process::kilobytes;
 use millstream_model::MachineFacts;
 use std::fs;
+use std::num::NonZero;
 use std::path::Path;
+
+/// Processors that this process may use; a cgroup's quota counts. 1 if they are unknown.
+pub fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
+}
 
 /// Examines this machine and the disk of a directory. For unknown numbers it assumes 512 MiB of memory, one processor,
 /// no free space and a disk that does not rotate.
 pub fn facts(dir: &Path) -> MachineFacts {
-    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let mounts = mount::mounts();
     let on = mount::of(&mounts, dir);
     MachineFacts {
         kernel: format!("{} {}", std::env::consts::OS, read("/proc/sys/kernel/osrelease")).trim().to_owned(),
         processor: file::value(&read("/proc/cpuinfo"), "model name").map(str::to_owned),
-        cores: u32::try_from(cores).unwrap_or(u32::MAX),
+        cores: u32::try_from(cpus()).unwrap_or(u32::MAX),
         memory_bytes: kilobytes(&read("/proc/meminfo"), "MemTotal:").unwrap_or(512 << 20),
         cgroup_bytes: cgroup::of("self", "memory", &mounts).and_then(|group| group.memory_bytes()),
         load_average: read("/proc/loadavg").split(' ').next().and_then(|average| average.parse().ok()),

@@ -41,7 +41,7 @@ pub use child::Child;
 pub use command::{Command, Ended, in_path};
 pub use disk_latency::disk_latency;
 pub use error::Error;
-pub use facts::{DiskSpace, disk_free_bytes, disk_space, facts};
+pub use facts::{DiskSpace, cpus, disk_free_bytes, disk_space, facts};
 pub use file_lock::FileLock;
 pub use held::HostChanges;
 pub use measured::Measured;

@@ -50,7 +50,7 @@ impl There {
         };
         let jobs = match request.jobs {
             Jobs::Fixed(jobs) => jobs,
-            Jobs::Auto => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            Jobs::Auto => millstream_host::cpus(),
         };
         Ok(Some(Self { root, host, rsync: Rsync::new(request)?, jobs }))
     }

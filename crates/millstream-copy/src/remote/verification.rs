@@ -19,7 +19,7 @@ use crate::tally::{Failures, Phase, Tally};
 use crate::verification::{Verification, difference};
 use crate::walk::Scope;
 use millstream_model::Refusal;
-use millstream_model::words::{command, option};
+use millstream_model::words::option;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -109,9 +109,7 @@ pub(crate) fn verify(
         }
     }
     if found.is_empty() {
-        let says = format!("there is no manifest of a copy to {}", shown_path(wanted.text()));
-        let hint = format!("only what {} has copied can be compared, by the user who did", command("copy"));
-        return Err(Error::refused(says, hint));
+        return Err(Error::no_manifest(Path::new(&wanted.text())));
     }
     found.sort_by(|a, b| a.destination.cmp(&b.destination));
     Ok(Some(found))

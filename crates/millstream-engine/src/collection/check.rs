@@ -5,7 +5,7 @@ use crate::limits::CHECK_LOCK_WAIT;
 use crate::observe::{Event, Observer};
 use millstream_model::CollectionName;
 use millstream_model::words::{option, set};
-use millstream_pg::{Connection, ErrorKind, Explained, quote_identifier, quote_qualified};
+use millstream_pg::{Connection, ErrorKind, Explained, quote_identifier, quote_name, quote_qualified};
 use millstream_store::{Check, checks};
 use tokio_postgres::Client;
 
@@ -117,7 +117,7 @@ pub(super) fn missing<'a>(asked: &'a [String], present: &[Check]) -> Vec<&'a Str
 /// Adds the missing checks, under a lock so that nobody else adds them too. It does not check the rows, so that the
 /// lock is short.
 async fn add(control: &mut Connection, name: &CollectionName, table_oid: u32, asked: &[String]) -> Result<(), Error> {
-    let table = quote_qualified(&name.schema, &name.table);
+    let table = quote_name(name);
     let transaction = control.client.transaction().await?;
     let wait_ms = CHECK_LOCK_WAIT.as_millis();
     let lock = format!("set local lock_timeout = {wait_ms}; lock table {table} in access exclusive mode");
@@ -131,7 +131,7 @@ async fn add(control: &mut Connection, name: &CollectionName, table_oid: u32, as
 
 /// Checks the stored rows against a constraint. Returns a warning if some break it, or if they could not be checked.
 async fn validate(client: &Client, name: &CollectionName, check: &Check) -> Result<Option<String>, Error> {
-    let table = quote_qualified(&name.schema, &name.table);
+    let table = quote_name(name);
     let Check { name: constraint, expression, .. } = check;
     let sql = format!("alter table {table} validate constraint {}", quote_identifier(constraint));
     let wait_ms = CHECK_LOCK_WAIT.as_millis();

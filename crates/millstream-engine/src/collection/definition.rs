@@ -2,7 +2,7 @@
 
 use crate::durability::Durability;
 use millstream_model::{CollectionName, KeyColumn, KeySpec};
-use millstream_pg::{quote_identifier, quote_qualified};
+use millstream_pg::{quote_identifier, quote_name};
 
 /// Percent of a page that inserts fill. If the page is full, an update moves its row to another page and adds an index
 /// entry. Free space on the page lets the row stay, but makes the table larger for those who only insert. Measured with
@@ -31,7 +31,7 @@ pub fn definition(
     format!(
         "{} {} (\n    {}\n) with (fillfactor = {FILLFACTOR})",
         durability.create_table(),
-        quote_qualified(&name.schema, &name.table),
+        quote_name(name),
         lines.join(",\n    ")
     )
 }

@@ -17,7 +17,7 @@ use crate::request::LoadRequest;
 use crate::watched::Watched;
 use millstream_model::{CollectionName, KeyColumn, KeyRequest, KeySpec, VersionType};
 use millstream_pg::catalog::{self, Table};
-use millstream_pg::{Connection, quote_qualified};
+use millstream_pg::{Connection, quote_name};
 use millstream_store::collections::Collection;
 use millstream_store::models::TRIGGER_PREFIX;
 use millstream_store::truncation::{self, Found};
@@ -26,8 +26,6 @@ use tokio_postgres::{Client, GenericClient};
 
 /// A collection ready to be loaded into.
 pub(crate) struct PreparedCollection {
-    /// The table.
-    pub(crate) table_oid: u32,
     /// Its key.
     pub(crate) key: KeySpec,
     /// Whether the table had no row when we looked.
@@ -146,7 +144,7 @@ async fn table_checks(
     warnings: &mut Vec<String>,
 ) -> Result<Vec<String>, Error> {
     let name = &request.collection;
-    let columns = format!("like {}", quote_qualified(&name.schema, &name.table));
+    let columns = format!("like {}", quote_name(name));
     let asked = check::spell(&control.client, name, &columns, &request.checks).await?;
     let present = checks(&control.client, table.oid).await?;
     if let Some(missing) = check::missing(&asked, &present).first()
@@ -214,12 +212,11 @@ pub(crate) async fn prepare(
     let found = truncation::start_over(&mut control.client, schema, table, columns).await?;
     let Found { mark, times_emptied, warning } = found.ok_or_else(|| dropped(name))?;
     observer.warn(warning);
-    let quoted = quote_qualified(&name.schema, &name.table);
+    let quoted = quote_name(name);
     let filled = millstream_store::any_row(&control.client, &quoted).await?;
     let mode = agreed(control, schema, table, request, plan.mode).await?;
     let checks_tombstones = checks_tombstones(control, schema, table, &mode).await?;
     Ok(PreparedCollection {
-        table_oid: table,
         checks_tombstones,
         key: plan.key,
         checks,

@@ -7,7 +7,7 @@ use crate::watched::same_table;
 use millstream_failpoint as failpoint;
 use millstream_model::words::command;
 use millstream_model::{CollectionName, KeyColumn};
-use millstream_pg::{ConnInfo, ErrorKind, Explained, Failures, by_key, fill, quote_qualified};
+use millstream_pg::{ConnInfo, ErrorKind, Explained, Failures, by_key, fill, quote_name};
 use millstream_store::collections::Collection;
 use millstream_store::segments::{self, Segment};
 use millstream_store::{Schema, TableMark};
@@ -50,7 +50,7 @@ impl Merge {
         let (compaction, bounds) = begun.ok_or(millstream_store::Error::Ledger("a group of segments has no number"))?;
         let keys = segments::key_names(collection);
         let key_list = keys.join(", ");
-        let table = quote_qualified(&collection.name.schema, &collection.name.table);
+        let table = quote_name(&collection.name);
         let exists = format!("select exists (select from {table})");
         let empty = !client.query_one(&exists, &[]).await?.get::<_, bool>(0);
         let appended = segments::appended(schema, &key_list, "doc", group);

@@ -7,6 +7,7 @@
 use super::number;
 use super::scan::Scanner;
 use super::text;
+use crate::json_string::put_string;
 use std::cmp::Ordering::Equal;
 use std::ops::Range;
 
@@ -92,7 +93,7 @@ impl JsonbText {
         let [b'"', escaped @ .., b'"'] = value else { return number::put_spelling(value, out) };
         let start = self.names.len();
         text::put_unescaped(escaped, &mut self.names);
-        put_string(&self.names[start..], out);
+        put_string(as_text(&self.names[start..]), out);
         self.names.truncate(start);
     }
 
@@ -165,7 +166,7 @@ impl JsonbText {
                 out.extend_from_slice(b", ");
             }
             if member.escaped {
-                put_string(name(member), out);
+                put_string(as_text(name(member)), out);
             } else {
                 out.extend_from_slice(&document[member.name.start - 1..member.name.end + 1]);
             }
@@ -212,10 +213,9 @@ fn string(scan: &mut Scanner<'_>, at: usize) -> (usize, bool) {
     (end, scan.escaped_strings > before)
 }
 
-/// A string with the escapes of `escape_json` (json.c), in quotes. serde_json writes the same ones.
-fn put_string(text: &[u8], out: &mut Vec<u8>) {
-    let text = std::str::from_utf8(text).expect("a decoder has judged the string");
-    serde_json::to_writer(out, text).expect("a string can be written into memory");
+/// A string of the document, or a part of one.
+fn as_text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("a decoder has judged the string")
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The members of JSON objects, their values as they were written.
 
+use crate::json_string::put_string;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
@@ -34,7 +35,7 @@ pub(super) fn put_name(name: &str, object: &mut Vec<u8>) {
     if object.last() != Some(&b'{') {
         object.push(b',');
     }
-    serde_json::to_writer(&mut *object, name).expect("a text can be written into memory");
+    put_string(name, object);
     object.push(b':');
 }
 

@@ -6,7 +6,7 @@ use millstream_model::key_bytes::{key_texts, put_from_wire};
 use millstream_model::words::{option, set};
 use millstream_model::{CollectionName, KeyColumn, KeyRequest, KeySpec, KeyType};
 use millstream_pg::catalog::{Column, Table};
-use millstream_pg::{ErrorKind, Explained, quote_identifier, quote_qualified};
+use millstream_pg::{ErrorKind, Explained, quote_identifier, quote_name};
 use millstream_store::Schema;
 use millstream_store::segments::{self, Seen};
 use std::pin::Pin;
@@ -177,7 +177,7 @@ impl Stored {
             Seen::Hidden | Seen::Absent => Vec::new(),
         };
         let keys: Vec<String> = key.columns.iter().map(|column| quote_identifier(&column.name)).collect();
-        let relation = segments::newest(schema, &quote_qualified(&name.schema, &name.table), &keys, &segments);
+        let relation = segments::newest(schema, &quote_name(name), &keys, &segments);
         let none: [&str; 0] = [];
         let sql = format!("select {selected}, doc from {relation} as newest order by {order}");
         let rows = Box::pin(client.query_raw(&sql, none).await?);

@@ -68,7 +68,7 @@ impl Sql {
         skips: bool,
     ) -> Self {
         let mode = &collection.mode;
-        let (oid, version_of) = (collection.table_oid, quote_literal(&mode.paths_text()));
+        let (oid, version_of) = (collection.watched.mark.oid, quote_literal(&mode.paths_text()));
         let versioned = mode.version().is_some();
         let condition = mode.condition("staged.doc", "stored.doc").unwrap_or_else(|| "true".to_owned());
         Self {
@@ -107,15 +107,17 @@ impl Sql {
     }
 
     pub(super) async fn prepare(&self, client: &Client) -> Result<Statements, Error> {
-        Ok(Statements {
-            equal: prepare_if(client, self.equal.as_ref()).await?,
-            lock: client.prepare(&self.lock).await?,
-            bar: prepare_if(client, self.bar.as_ref()).await?,
-            delete: client.prepare(&self.delete).await?,
-            remember: prepare_if(client, self.remember.as_ref()).await?,
-            merge: client.prepare(&self.merge).await?,
-            reset: client.prepare(&self.reset).await?,
-        })
+        let (equal, lock, bar, delete, remember, merge, reset) = tokio::try_join!(
+            biased;
+            prepare_if(client, self.equal.as_ref()),
+            client.prepare(&self.lock),
+            prepare_if(client, self.bar.as_ref()),
+            client.prepare(&self.delete),
+            prepare_if(client, self.remember.as_ref()),
+            client.prepare(&self.merge),
+            client.prepare(&self.reset),
+        )?;
+        Ok(Statements { equal, lock, bar, delete, remember, merge, reset })
     }
 }
 

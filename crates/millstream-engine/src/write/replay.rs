@@ -76,7 +76,7 @@ impl Sql {
         let join_one = join_one.join(" and ");
         let deletes = !mark_names.is_empty();
         let puts = if deletes { "millstream_effect <> 2" } else { "true" };
-        let oid = collection.table_oid;
+        let oid = collection.watched.mark.oid;
         let breaches = fill!(include_str!("replay_breaches.sql"), oid);
         let (unchanged, unchanged_one) = if *compares {
             (

@@ -10,7 +10,7 @@ use crate::request::{LoadRequest, SkipUnchanged};
 use futures_util::FutureExt;
 use futures_util::future::OptionFuture;
 use millstream_model::KeyType;
-use millstream_pg::{SessionSettings, by_key, fill, quote_identifier, quote_qualified};
+use millstream_pg::{SessionSettings, by_key, fill, quote_identifier, quote_name};
 use millstream_store::{Check, Schema};
 use tokio_postgres::{Client, Statement};
 
@@ -98,11 +98,7 @@ impl Target {
     pub(crate) fn new(request: &LoadRequest, collection: &PreparedCollection, schema: Schema) -> Self {
         let (name, mode) = (&request.collection, &collection.mode);
         let keys: Vec<String> = collection.key.columns.iter().map(|c| quote_identifier(&c.name)).collect();
-        let names = Names {
-            table: quote_qualified(&name.schema, &name.table),
-            key: keys.join(", "),
-            join: by_key("stored", "staged", &keys),
-        };
+        let names = Names { table: quote_name(name), key: keys.join(", "), join: by_key("stored", "staged", &keys) };
         let Names { table, key, join } = &names;
         let replaced = |new: &str| mode.set(&schema, new, "stored.doc");
         let condition = mode.condition("excluded.doc", "stored.doc");

@@ -10,7 +10,7 @@ use crate::target::Database;
 use millstream_doctor::index::{self, ExaminedTable, Explanation, Mismatch, Missed, NewIndex, TableRead, Verdict};
 use millstream_host::shell_word;
 use millstream_model::{CollectionName, KeyRequest};
-use millstream_pg::quote_qualified;
+use millstream_pg::quote_name;
 use millstream_publish::{IndexedTable, THE_KEY};
 use millstream_store::models::Model;
 
@@ -142,7 +142,7 @@ fn missed_lines(name: &CollectionName, model: Option<&Model>, missed: &Missed) -
 /// What creates an index: SQL, or for a model the command that publishes it again with its whole definition.
 fn make(name: &CollectionName, model: Option<&Model>, clause: &str) -> String {
     let Some(model) = model else {
-        return format!("create index on {} {clause};", quote_qualified(&name.schema, &name.table));
+        return format!("create index on {} {clause};", quote_name(name));
     };
     let mut words = vec!["millstream publish".to_owned()];
     words.push(model.collection.as_ref().map_or_else(|| "COLLECTION".into(), shell_word));

@@ -3,6 +3,7 @@
 use super::super::SourceError;
 use super::super::window::Window;
 use super::value::trimmed;
+use crate::json_string::put_string;
 use crate::limits::CSV_HEADER_BYTES_MAX;
 use millstream_input::End;
 use millstream_input::csv::{QUOTE, Record, Seen, Separators, ends_in_return, stray};
@@ -84,7 +85,7 @@ impl Header {
                 return problem(format!("has the name of column {n} twice"), "give each column a name of its own");
             }
             let mut member = vec![if n == 1 { b'{' } else { b',' }];
-            serde_json::to_writer(&mut member, name).expect("a string can be written into memory");
+            put_string(name, &mut member);
             member.push(b':');
             members.push(member);
             only = name;

@@ -4,7 +4,7 @@ use super::super::dialect::Dialect;
 use super::super::window::too_large;
 use super::OPEN_QUOTE;
 use super::header::{Header, HeaderProblem};
-use super::value::put_string;
+use crate::json_string::put_string;
 use memchr::memchr_iter;
 use millstream_input::MARK;
 use millstream_input::csv::{Record, Seen, Separators, quoted, stray};

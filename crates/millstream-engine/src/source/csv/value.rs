@@ -1,6 +1,7 @@
 //! Turns fields of a delimited file into JSON values: strings, null, numbers and booleans.
 
 use super::super::dialect::Dialect;
+use crate::json_string::put_string;
 use crate::limits::{EXPONENT_DIGITS_MAX, INFERRED_NUMBER_BYTES_MAX};
 
 impl Dialect {
@@ -20,11 +21,6 @@ impl Dialect {
             put_string(text, out);
         }
     }
-}
-
-/// Appends a JSON string.
-pub(super) fn put_string(text: &str, out: &mut Vec<u8>) {
-    serde_json::to_writer(out, text).expect("a string can be written into memory");
 }
 
 /// The text without the spaces and tabs at its ends.

@@ -47,8 +47,7 @@ pub struct VerifyArgs {
 /// Runs the command.
 pub async fn run(args: &VerifyArgs, output: Output, signals: &Signals) -> Result<Exit, Failure> {
     let (destination, shell, home) = (args.destination.clone(), args.ssh.clone(), home()?);
-    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let jobs = args.jobs.unwrap_or(cpus);
+    let jobs = args.jobs.unwrap_or_else(millstream_host::cpus);
     let (watched, tally) = watched(args.progress, signals);
     let verify = move || millstream_copy::verify(&destination, shell, &home, jobs, &tally);
     let (found, stopped) = watched.run("the comparison", verify).await?;

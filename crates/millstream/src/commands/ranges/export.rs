@@ -11,7 +11,7 @@ use crate::target::{self, Purpose};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use millstream_host::shell_word;
 use millstream_model::CollectionName;
-use millstream_pg::{SessionSettings, quote_identifier, quote_literal, quote_qualified};
+use millstream_pg::{SessionSettings, quote_identifier, quote_literal, quote_name};
 use millstream_ranges::Generation;
 use millstream_ranges::export::{EXPORTS, ExportOptions, TableOptions, export, lateral, to_table};
 use serde_json::json;
@@ -181,7 +181,7 @@ async fn fill(args: &ExportArgs, output: Output) -> Result<Exit, Failure> {
     let options = TableOptions { ip4r: args.ip4r, function: function.clone() };
     let rows = Box::pin(to_table(&connection.client, &generation, &table, &options)).await?;
     let question = function.map(|schema| {
-        let table = quote_literal(&quote_qualified(&table.schema, &table.table));
+        let table = quote_literal(&quote_name(&table));
         format!("select * from {}.range_of({}, '192.0.2.1')", quote_identifier(&schema), table.trim_start())
     });
     let many = lateral(&table);
