@@ -150,11 +150,15 @@ pub struct Privileges {
 /// # Errors
 /// Errors of the server or the connection.
 pub async fn table(client: &impl GenericClient, schema: &str, name: &str) -> Result<Option<Table>, Error> {
-    let found = json_rows(client, include_str!("catalog/table.sql"), &[&schema, &name]).await?.pop();
+    let found =
+        json_rows(client, "a row of the catalog", include_str!("catalog/table.sql"), &[&schema, &name]).await?.pop();
     let Some(mut table): Option<Table> = found else { return Ok(None) };
-    table.columns = json_rows(client, include_str!("catalog/column.sql"), &[&table.oid]).await?;
-    let indexes: Vec<Index> = json_rows(client, include_str!("catalog/index.sql"), &[&table.oid]).await?;
-    table.triggers = json_rows(client, include_str!("catalog/trigger.sql"), &[&table.oid]).await?;
+    table.columns =
+        json_rows(client, "a row of the catalog", include_str!("catalog/column.sql"), &[&table.oid]).await?;
+    let indexes: Vec<Index> =
+        json_rows(client, "a row of the catalog", include_str!("catalog/index.sql"), &[&table.oid]).await?;
+    table.triggers =
+        json_rows(client, "a row of the catalog", include_str!("catalog/trigger.sql"), &[&table.oid]).await?;
     for Index { index, restricts, inferable, definition } in indexes {
         if inferable {
             table.unique_indexes.push(index);

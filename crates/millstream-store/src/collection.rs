@@ -29,11 +29,11 @@ pub struct Collection {
 pub async fn find(client: &Client, schema: &Schema, name: &CollectionName) -> Result<Option<Collection>, Error> {
     let condition = "coalesce(n.nspname, k.schema_name) = $1 and coalesce(t.relname, k.table_name) = $2";
     let sql = fill!(include_str!("collection.sql"), schema, condition);
-    Ok(json_rows(client, &sql, &[&name.schema, &name.table]).await?.pop())
+    Ok(json_rows(client, "a collection's record", &sql, &[&name.schema, &name.table]).await?.pop())
 }
 
 /// The collection of a table, `None` when there is none.
 pub async fn by_oid(client: &Client, schema: &Schema, table_oid: u32) -> Result<Option<Collection>, Error> {
     let sql = fill!(include_str!("collection.sql"), schema, condition = "k.table_oid = $1");
-    Ok(json_rows(client, &sql, &[&table_oid]).await?.pop())
+    Ok(json_rows(client, "a collection's record", &sql, &[&table_oid]).await?.pop())
 }

@@ -60,7 +60,7 @@ pub struct Dropped {
 
 /// Every collection, by name.
 pub async fn list(client: &Client, schema: &Schema) -> Result<Vec<CollectionSummary>, Error> {
-    Ok(json_rows(client, &schema.sql(include_str!("collections.sql")), &[]).await?)
+    Ok(json_rows(client, "a collection's record", &schema.sql(include_str!("collections.sql")), &[]).await?)
 }
 
 /// Deletes the records of a collection, its loads and its rejects, in one transaction. If `with_table` is set, drops

@@ -116,5 +116,5 @@ pub(crate) async fn lock_idle(transaction: &Transaction<'_>, schema: &Schema, lo
 
 async fn read(client: &Client, schema: &Schema, load_id: Option<i64>, limit: u64) -> Result<Vec<LoadSummary>, Error> {
     let sql = fill!(include_str!("loads.sql"), schema, sessions = schema.sessions());
-    Ok(json_rows(client, &sql, &[&load_id, &i64::try_from(limit).unwrap_or(i64::MAX)]).await?)
+    Ok(json_rows(client, "a load's record", &sql, &[&load_id, &i64::try_from(limit).unwrap_or(i64::MAX)]).await?)
 }

@@ -82,7 +82,7 @@ impl Model {
 
 /// Every model, by name.
 pub async fn list(client: &impl GenericClient, schema: &Schema) -> Result<Vec<Model>, Error> {
-    Ok(json_rows(client, &schema.sql(include_str!("models.sql")), &[]).await?)
+    Ok(json_rows(client, "a model's record", &schema.sql(include_str!("models.sql")), &[]).await?)
 }
 
 /// The model of a name, `None` when there is none.

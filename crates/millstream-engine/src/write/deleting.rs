@@ -108,7 +108,6 @@ impl Sql {
 
     pub(super) async fn prepare(&self, client: &Client) -> Result<Statements, Error> {
         let (equal, lock, bar, delete, remember, merge, reset) = tokio::try_join!(
-            biased;
             prepare_if(client, self.equal.as_ref()),
             client.prepare(&self.lock),
             prepare_if(client, self.bar.as_ref()),
