@@ -2,6 +2,9 @@
 
 use millstream_model::Change;
 
+/// How often the server of the lab makes checkpoints where an experiment is about them.
+const CHECKPOINT_SECONDS: u32 = 30;
+
 /// What an experiment of the lab sets, as lines of its file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sides {
@@ -13,6 +16,8 @@ pub struct Sides {
     pub changed: String,
     /// The present value.
     pub value: String,
+    /// How long a run must be to show the change, if the usual time is too short.
+    pub seconds: Option<u32>,
     /// The server of the lab starts again between the arms.
     pub restarts: bool,
 }
@@ -22,6 +27,18 @@ impl Sides {
     pub fn of(change: &Change, value: &str, line: impl Fn(&str) -> String) -> Self {
         let proposed = change.value.as_deref().unwrap_or_default();
         Self { now: line(value), changed: line(proposed), value: value.to_owned(), ..Self::default() }
+    }
+
+    /// The same with checkpoints. A run begins right after one, and during a short run no other one would begin.
+    #[must_use]
+    pub fn with_checkpoints(self) -> Self {
+        let every = Self::entry("settings", "checkpoint_timeout", &format!("{CHECKPOINT_SECONDS}s"));
+        Self { both: self.both + &every, seconds: Some(Self::seconds_of_two(CHECKPOINT_SECONDS)), ..self }
+    }
+
+    /// The length of a run in which two checkpoints begin, one each so many seconds.
+    pub fn seconds_of_two(seconds: u32) -> u32 {
+        2 * seconds + 2
     }
 
     /// A table of the file with one entry.

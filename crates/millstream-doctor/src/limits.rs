@@ -35,6 +35,9 @@ pub const FILE_BYTES_MAX: u64 = 64 << 20;
 /// Longest wait of a change for a lock: others queue behind a change that waits.
 pub const CHANGE_LOCK_TIME_MAX_MS: u64 = 2_000;
 
+/// Longest time between checkpoints that an experiment compares: it then takes two hours.
+pub const CHECKPOINT_SECONDS_MAX: u32 = 120;
+
 /// Longest time until a setting that was written must be in effect for new sessions.
 pub const SETTING_EFFECT_MAX: Duration = Duration::from_secs(10);
 

@@ -20,7 +20,7 @@ fn evidence<'a>(finding: &'a Finding, name: &str) -> Option<&'a str> {
 }
 
 /// The same database for a role without rights.
-fn as_role(url: &str, role: &str) -> String {
+pub(crate) fn as_role(url: &str, role: &str) -> String {
     let (_, place) = url.rsplit_once('@').unwrap();
     format!("postgres://{role}:p@{place}")
 }
@@ -114,7 +114,7 @@ async fn pages_that_vacuum_skips_take_no_time() {
     }
 }
 
-async fn report_of(url: &str, check: &str, settings: &str) -> Report {
+pub(crate) async fn report_of(url: &str, check: &str, settings: &str) -> Report {
     examine(&request(url, &[check], settings)).await.unwrap()
 }
 
@@ -247,9 +247,7 @@ async fn full_wal_buffers_are_found_and_larger_ones_are_not() {
         let repair = finding.repair.as_ref().unwrap();
         assert_eq!(repair.commands[0], "alter system set wal_buffers = '16MB'");
         assert_eq!((repair.restart, repair.change.as_ref()), (Restart::Server, None));
-        let measured = finding.experiment.as_ref().unwrap();
-        assert_eq!((measured.kind.as_str(), measured.target.as_str()), ("setting", "wal_buffers"));
-        assert_eq!(measured.value.as_deref(), Some("16MB"));
+        assert_eq!(finding.experiment, None, "pgbench writes too little at a time");
         sql(&client, "select pg_stat_reset_shared('wal')").await;
         assert_eq!(keys(&report_of(&url, "wal-buffers-full", settings).await), [""; 0]);
 

@@ -80,6 +80,7 @@ async fn what_pgbench_does_not_show_is_not_measured_and_nobody_is_asked_after_a_
     for sql in [
         "alter system set full_page_writes = off",
         "alter system set checkpoint_completion_target = 0.5",
+        "alter system set checkpoint_timeout = '1min'",
         "select pg_reload_conf()",
     ] {
         client.batch_execute(sql).await.unwrap();
@@ -90,7 +91,13 @@ async fn what_pgbench_does_not_show_is_not_measured_and_nobody_is_asked_after_a_
         assert!(refused.stderr.contains("this change has no experiment"), "{refused:?}");
     }
     let source = place.experiment(some);
-    assert_eq!(arms(&source)[1].settings["checkpoint_completion_target"], "0.9");
+    let [now, changed] = arms(&source);
+    assert_eq!(changed.settings["checkpoint_completion_target"], "0.9");
+    assert_eq!([now, changed].map(|setup| setup.settings["checkpoint_timeout"].clone()), ["30s", "30s"]);
+    assert_eq!(source.experiment.seconds, 62, "two checkpoints begin in a run");
+    let source = place.experiment("checkpoint-timeout:checkpoint_timeout");
+    assert_eq!(arms(&source).map(|setup| setup.settings["checkpoint_timeout"].clone()), ["1min", "15min"]);
+    assert_eq!(source.experiment.seconds, 122, "two checkpoints begin in a run that is as it is now");
     let alone = place.doctor(&["fix", some, "--measure"]).ends(2);
     assert!(alone.stderr.contains("there is no terminal to ask on"), "{alone:?}");
     let left: Vec<String> = fs::read_dir(place.home.path())

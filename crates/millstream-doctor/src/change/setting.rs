@@ -1,7 +1,7 @@
 //! Settings of a server that `alter system` has written.
 
 use super::session::{assignment, identity, open, refusal};
-use crate::limits::{SETTING_EFFECT_MAX, SETTING_LOOK};
+use crate::limits::{CHECKPOINT_SECONDS_MAX, SETTING_EFFECT_MAX, SETTING_LOOK};
 use millstream_change::{Answer, Kind, Place, Sides};
 use millstream_host::kernel::file;
 use millstream_model::{Change, Refusal};
@@ -11,8 +11,8 @@ use std::time::Instant;
 #[derive(Debug)]
 pub struct SettingKind;
 
-/// Settings that show in the transactions of pgbench, which find rows by their key and write. Plans and large scans are
-/// not among them.
+/// Settings that show in the transactions of pgbench, which find rows by their key and write a little. Plans, large scans
+/// and large amounts of WAL are not among them.
 const MEASURABLE: &[&str] = &[
     "bgwriter_delay",
     "checkpoint_completion_target",
@@ -21,9 +21,7 @@ const MEASURABLE: &[&str] = &[
     "commit_delay",
     "commit_siblings",
     "huge_pages",
-    "max_wal_size",
     "shared_buffers",
-    "wal_buffers",
     "wal_compression",
     "wal_sync_method",
 ];
@@ -105,6 +103,20 @@ async fn sides(place: &Place, change: &Change) -> Result<Sides, Refusal> {
     let (value, restarts): (String, bool) = (row.get(0), row.get(1));
     let setting = |value: &str| Sides::entry("settings", &change.target, value);
     let mut sides = Sides { restarts, ..Sides::of(change, &value, setting) };
+    match change.target.as_str() {
+        "checkpoint_timeout" => {
+            let sql = "select setting::bigint from pg_settings where name = 'checkpoint_timeout'";
+            let seconds: i64 = session.client.query_one(sql, &[]).await.map_err(refusal)?.get(0);
+            let Some(seconds) = u32::try_from(seconds).ok().filter(|seconds| *seconds <= CHECKPOINT_SECONDS_MAX) else {
+                let says = format!("an experiment with checkpoint_timeout at {value} would take hours");
+                let hint = "compare the values on a server of yours, for several checkpoints each";
+                return Err(Refusal::new(says).hint(hint));
+            };
+            sides.seconds = Some(Sides::seconds_of_two(seconds));
+        }
+        "checkpoint_completion_target" | "checkpoint_flush_after" => sides = sides.with_checkpoints(),
+        _ => {}
+    }
     if change.target == "huge_pages" {
         let sql = "select current_setting('shared_buffers'), \
                    nullif(current_setting('shared_memory_size_in_huge_pages', true), '')::bigint, \
@@ -122,10 +134,10 @@ async fn sides(place: &Place, change: &Change) -> Result<Sides, Refusal> {
         // With `try` the server would take the pages that another arm has left.
         sides.now = setting("off");
         if let Some(pages) = pages.filter(|pages| *pages > 0) {
-            // Those that others use stay theirs.
-            let used =
-                memory_kb("HugePages_Total").zip(memory_kb("HugePages_Free")).map_or(0, |(all, free)| all - free);
-            let pages = used + pages + pages / 20 + SPARE_PAGES;
+            // Those that others use or have reserved stay theirs, and free ones stay set aside.
+            let [total, free, reserved] =
+                ["Total", "Free", "Rsvd"].map(|name| memory_kb(&format!("HugePages_{name}")).unwrap_or(0));
+            let pages = total.max(total - free + reserved + pages + pages / 20 + SPARE_PAGES);
             sides.changed += &Sides::entry("host", "vm.nr_hugepages", &pages.to_string());
         }
     }

@@ -5,7 +5,7 @@ use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use crate::server::Server;
 use millstream_model::quantity::{bytes, whole};
-use millstream_model::{Class, Danger, Level};
+use millstream_model::{Class, Danger, Level, Repair, Restart};
 use millstream_pg::sizing::{shared_buffers, size};
 
 pub(super) const CHECK: Check = Check {
@@ -29,6 +29,12 @@ async fn look(server: &Server, host: &Host, task: Task) -> Looked {
     }
     let level = if percent >= task.threshold("critical_percent") { Level::Critical } else { Level::Warning };
     let whose = if usable < facts.memory_bytes { "its control group may use" } else { "the machine has" };
+    let repair = server.setting(
+        "shared_buffers",
+        &size(shared_buffers(usable)),
+        "begin with what Millstream sets on such a machine: a quarter, at most 16 GB; and measure",
+        "fewer pages stay in the server's own memory",
+    );
     let sentence = format!("shared_buffers take {percent:.0} % of the memory that {whose}");
     Ok(task
         .finding(level, "shared_buffers", sentence)
@@ -37,11 +43,7 @@ async fn look(server: &Server, host: &Host, task: Task) -> Looked {
         .with("memory of the machine", bytes(facts.memory_bytes), "/proc/meminfo")
         .with_known("limit of the control group", facts.cgroup_bytes.map(bytes), "memory.max")
         .unless("the database fits into shared_buffers, and few sessions work at a time")
-        .repaired_at_start(server.setting(
-            "shared_buffers",
-            &size(shared_buffers(usable)),
-            "begin with what Millstream sets on such a machine: a quarter, at most 16 GB; and measure",
-            "fewer pages stay in the server's own memory",
-        ))
+        // It is about memory that runs out, which an experiment does not show.
+        .repaired_by(Repair { change: None, ..repair.needs(Restart::Server) })
         .into())
 }

@@ -48,7 +48,8 @@ pub struct FixArgs {
     #[arg(long, conflicts_with_all = ["apply", "measure", "confirm_within"])]
     experiment: bool,
 
-    /// Run that experiment first, on a server of the lab, and change it only if it is faster; takes a quarter of an hour
+    /// Run that experiment first, on a server of the lab, and change it only if it is faster; takes a quarter of an hour,
+    /// for settings of checkpoints longer
     #[arg(long)]
     measure: bool,
 

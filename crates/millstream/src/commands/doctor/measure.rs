@@ -17,9 +17,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The arm with the change.
 const CHANGED: &str = "changed";
 
+/// How long a run is.
+const SECONDS: u32 = 20;
+
 /// The experiment that compares a change with what is there now, as a file of the lab.
 pub fn experiment(change: &Change, sides: &Sides) -> String {
-    let Sides { both, now, changed, value, restarts } = sides;
+    let Sides { both, now, changed, value, restarts, seconds } = sides;
+    let seconds = seconds.unwrap_or(SECONDS);
     let proposed = change.value.as_deref().unwrap_or_default();
     let question = format!("Is {} = {proposed} faster than {value} here?", change.target);
     // A server that has just started reads everything from the disk.
@@ -30,7 +34,7 @@ pub fn experiment(change: &Change, sides: &Sides) -> String {
          read = \"The transactions are those of pgbench, not yours. Put scripts of your own into [run].\"\n\
          metric = \"tps\"\n\
          blocks = 10\n\
-         seconds = 20\n\
+         seconds = {seconds}\n\
          {warm_up}\n\
          [data]\nscale = 50\n\n\
          [run]\nscripts = [\"builtin:tpcb-like\"]\nclients = 8\nthreads = 2\nprotocol = \"prepared\"\n{both}\n\
@@ -126,7 +130,6 @@ mod tests {
         let place = Place::default();
         for (kind, target, before, value) in [
             ("sysctl", "vm.dirty_background_bytes", Some("vm.dirty_background_ratio=10"), "268435456"),
-            ("sysctl", "vm.zone_reclaim_mode", Some("1"), "0"),
             ("table-option", "shop/public.t/fillfactor", None, "90"),
         ] {
             let change = Change { kind: kind.to_owned(), target: target.to_owned(), value: Some(value.to_owned()) };
@@ -141,10 +144,15 @@ mod tests {
         }
         for (kind, target) in [
             ("index", "shop/public.i"),
+            ("sysctl", "vm.zone_reclaim_mode"),
+            ("sysfs", "/sys/block/sda/queue/read_ahead_kb"),
             ("table-option", "shop/public.t/autovacuum_enabled"),
             // No transaction of pgbench sorts or reads ahead.
             ("setting", "work_mem"),
             ("setting", "effective_io_concurrency"),
+            // None writes enough WAL.
+            ("setting", "max_wal_size"),
+            ("setting", "wal_buffers"),
         ] {
             let change = Change { kind: kind.to_owned(), target: target.to_owned(), value: Some(String::new()) };
             assert!(!find(KINDS, kind).unwrap().is_measurable(&change), "{target}");
