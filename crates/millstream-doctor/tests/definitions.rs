@@ -127,6 +127,27 @@ async fn a_sequence_that_a_default_uses_ends_with_its_narrowest_column() {
     .await;
 }
 
+#[tokio::test]
+async fn a_sequence_with_an_end_of_its_own_does_not_get_further_by_another_type() {
+    testkit::each_build(async |database| {
+        let client = database.client().await;
+        sql(
+            &client,
+            "create table ordered (no int primary key); create sequence order_no maxvalue 1000 owned by ordered.no;
+             alter table ordered alter no set default nextval('order_no'); create sequence short as int maxvalue 1000;
+             create table small (no smallint); create sequence large as int maxvalue 50000 owned by small.no;
+             select setval('order_no', 950), setval('short', 950), setval('large', 32000)",
+        )
+        .await;
+        let found = report(&database, "sequence-end", "").await;
+        assert_eq!(keys(&found), ["public.large", "public.order_no", "public.short"]);
+        assert_eq!(commands(&found), ["alter table public.small alter column no type bigint"]);
+        let larger = &found.findings[1].repair.as_ref().unwrap().sentence;
+        assert!(larger.contains("let it have a larger end"), "{found:?}");
+    })
+    .await;
+}
+
 /// Thresholds for small tables.
 const FEW_ROWS: &str = "[threshold.foreign-key-without-index]\nrows = 100";
 

@@ -1,11 +1,13 @@
 //! Planted faults of replication and archiving: seen from the primary and from the standby.
 
-use crate::checks::{WAL, seen, sql};
-use crate::server_more::{server, until};
+use crate::checks::{WAL, seen, sql, subjects};
+use crate::server_more::{as_role, report_of, server, until};
 use millstream_doctor::Report;
 use millstream_model::{Danger, Level};
 use millstream_testkit::{self as testkit, Server};
+use std::fs::File;
 use std::process::Command;
+use std::time::{Duration, SystemTime};
 use tokio_postgres::IsolationLevel;
 
 /// A standby of a server, which streams from it.
@@ -71,7 +73,7 @@ async fn a_replica_that_does_not_replay_is_found_on_both_sides() {
             if reader.query("select from t", &[]).await.is_ok() {
                 break;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
         let open = reader.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start().await.unwrap();
         open.query("select count(*) from t", &[]).await.unwrap();
@@ -84,6 +86,33 @@ async fn a_replica_that_does_not_replay_is_found_on_both_sides() {
         // A standby whose primary is gone.
         drop((client, primary));
         seen(&there, "replica-behind", settings, |keys| keys == ["receiver"]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_was_a_standby_counts_the_use_of_indexes_from_its_promotion_on() {
+    // Less than a second: the counters are as old as the test.
+    let settings = "[threshold.unused-index]\nindex_mb = 0\ndays = 0.00001";
+    for build in testkit::builds().await {
+        let server = server(build, &[]).await;
+        server.stop(testkit::StopMode::Fast).await;
+        server.write("standby.signal", "").await;
+        server.start_again().await;
+        let (url, client) = (server.url("postgres"), testkit::connect(&server.url("postgres")).await);
+        sql(&client, "select pg_promote(); create table t (n int); create index idle on t (n)").await;
+        let history = File::options().write(true).open(server.data().join("pg_wal/00000002.history")).unwrap();
+        let day = Duration::from_secs(86_400);
+
+        history.set_modified(SystemTime::now() - day).unwrap();
+        let found = report_of(&url, "unused-index", settings).await;
+        assert_eq!(subjects(&found), ["public.idle"], "{found:?}");
+        assert!(found.findings[0].sentence.contains("since the counters began"), "{found:?}");
+        history.set_modified(SystemTime::now() + day).unwrap();
+        let young = report_of(&url, "unused-index", settings).await;
+        assert!(young.skipped[0].why.starts_with("which indexes no query uses: needs"), "{young:?}");
+        sql(&client, "create role nobody login password 'p'").await;
+        let blind = report_of(&as_role(&url, "nobody"), "unused-index", settings).await;
+        assert!(blind.skipped[0].why.ends_with("grant pg_monitor to it"), "{blind:?}");
     }
 }
 

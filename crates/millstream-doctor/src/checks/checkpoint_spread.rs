@@ -26,7 +26,8 @@ async fn look(server: &Server, task: Task) -> Looked {
     let Checkpoints { view, row } = Checkpoints::of(server).await?;
     task.counted(row.get::<_, Option<f64>>("seconds").unwrap_or(0.0));
     let early = (target < task.threshold("target")).then(|| burst(server, &task, target));
-    let checkpoints = number(&row, "timed") + number(&row, "requested");
+    // The time of restartpoints is in the sum.
+    let checkpoints = ["timed", "requested", "restartpoints"].map(|column| number(&row, column)).iter().sum::<u64>();
     let mean = number(&row, "sync_ms") as f64 / 1e3 / (checkpoints.max(1) as f64);
     let waits = checkpoints as f64 >= task.threshold("count") && mean >= task.threshold("sync_seconds");
     let late = waits.then(|| {

@@ -65,6 +65,11 @@ async fn look(server: &Server, task: Task) -> Looked {
                 "; then let the system write what it has not written yet, or a crash may still destroy it";
             repair.commands.push("$ sync".to_owned());
         }
+        if *name == "full_page_writes" {
+            // Pages that were changed since the last checkpoint are logged whole only after the next one.
+            repair.sentence += "; then make a checkpoint, or a crash before the next one may still destroy pages";
+            repair.commands.push("$ psql --command checkpoint".to_owned());
+        }
         Some(
             task.finding(*level, *name, format!("it is off: {danger}"))
                 .endangers(Danger::Data)

@@ -37,7 +37,7 @@ fn finding(row: &Row, task: &Task) -> Finding {
     let of = column.as_ref().map(|(table, column)| format!(" of {table}.{column}")).unwrap_or_default();
     let found = format!("{percent:.0} % of its numbers{of} are used up");
     let mut commands = Vec::new();
-    if row.get::<_, &str>("sequence_type") != "bigint" {
+    if row.get("ends_with_type") {
         commands.push(format!("alter sequence {name} as bigint"));
     }
     let widenings: Vec<String> = row.get("widenings");

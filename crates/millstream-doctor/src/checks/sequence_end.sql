@@ -103,7 +103,8 @@ shares as (
         f.attname,
         -- A sequence that counts down begins at its largest number.
         case when s.rises then s.smallest else s.largest end as first_value,
-        case when s.rises then least(s.largest, f.top) else greatest(s.smallest, f.bottom) end as end_value
+        case when s.rises then least(s.largest, f.top) else greatest(s.smallest, f.bottom) end as end_value,
+        case when s.rises then s.largest else s.smallest end as own_end
     from
         sequences as s
         left join fits as f on f.sequence = s.oid and f.rank = 1
@@ -128,10 +129,19 @@ select
     array(
         select distinct format('alter table %s alter column %I type bigint', f.table_oid::regclass, f.attname) as w
         from fits as f
-        where f.sequence = u.oid and f.can_widen
+        where
+            f.sequence = u.oid
+            and f.can_widen
+            -- Otherwise the sequence ends before the column does.
+            and case when u.rises then f.top <= u.own_end else f.bottom >= u.own_end end
         order by w
     ) as widenings,
-    u.seqtypid::regtype::text as sequence_type,
+    -- The type moves the end of a sequence only if that is the end of its type.
+    case u.seqtypid
+        when 'int2'::regtype then u.own_end in (-32768, 32767)
+        when 'int4'::regtype then u.own_end in (-2147483648, 2147483647)
+        else false
+    end as ends_with_type,
     u.last_value,
     u.end_value::bigint as end_value,
     u.share

@@ -28,13 +28,19 @@ async fn look(database: &Database, task: Task) -> Looked {
                     "enable the triggers; then drop the foreign key and add it again, so that all rows are looked at",
                     "rows that came meanwhile may break the key, and adding it again fails until you have mended them",
                 )
-                .run([format!("alter table {table} enable trigger all")]);
+                .run([enable(&table, &row.get::<_, Vec<String>>("triggers"))]);
         }
         task.finding(Level::Warning, format!("{table}.{name}"), "this trigger is disabled: it runs in no session")
             .with("its state", states, "pg_trigger.tgenabled")
             .unless("it is left out on purpose, as while data is copied")
             .repaired("enable it, or drop it if nobody needs it", "what it should have done meanwhile stays undone")
-            .run([format!("alter table {table} enable trigger {name}")])
+            .run([enable(&table, &[name])])
     });
     Ok(found.collect())
+}
+
+/// Enables these triggers. With `all`, others that are left out on purpose would run too.
+fn enable(table: &str, triggers: &[String]) -> String {
+    let each: Vec<String> = triggers.iter().map(|name| format!("enable trigger {name}")).collect();
+    format!("alter table {table} {}", each.join(", "))
 }

@@ -3,6 +3,7 @@ select
     g.tgrelid::regclass::text as table_name,
     quote_ident(coalesce(k.conname, g.tgname)) as name,
     k.oid is not null as is_key,
+    array_agg(quote_ident(g.tgname) order by g.tgname) as triggers,
     case count(*) when 1 then 'disabled' else format('%s disabled', count(*)) end as states
 from
     pg_trigger as g

@@ -1,6 +1,6 @@
 -- What keeps vacuum from removing dead row versions of this database's tables: the session, standby, slot or prepared
 -- transaction with the oldest snapshot. A vacuum holds nothing, and the catalog_xmin of a slot only the catalogs.
--- $1: the snapshot must be so many seconds old, or where no time is known ($2) so many transactions.
+-- $1: the snapshot must be so many seconds old, or $2: so many transactions. Of standbys and slots no time is known.
 select
     kind,
     name,
@@ -12,10 +12,11 @@ from (
         format('%s of %s (process %s, %s)', coalesce(nullif(application_name, ''), 'a session'),
                coalesce(usename, 'nobody'), pid, coalesce(state, 'in the background')) as name,
         greatest(age(backend_xmin), age(backend_xid)) as age,
-        -- A statement takes a new snapshot, unless the transaction has an id or keeps its first snapshot.
-        date_part('epoch', now() - case
+        -- A statement takes a new snapshot, unless the transaction has an id. One that keeps its first snapshot is found by
+        -- the age of that. The one statement of a standby is as old as its connection.
+        case when backend_type <> 'walsender' then date_part('epoch', now() - case
             when state = 'active' and backend_xid is null then query_start else xact_start
-        end)::float8 as seconds
+        end) end::float8 as seconds
     from
         pg_stat_activity
     where
@@ -45,7 +46,8 @@ from (
         database = current_database()
 ) as holders
 where
-    coalesce(seconds >= $1::float8, age >= $2::float8)
+    seconds >= $1::float8
+    or age >= $2::float8
 order by
     age desc
 limit 1

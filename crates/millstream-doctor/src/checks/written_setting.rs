@@ -40,8 +40,8 @@ impl Line {
     /// Whether it sets this setting. The server keeps some names of older versions.
     pub(super) fn sets(&self, setting: &Setting) -> bool {
         let Some(name) = &self.name else { return false };
-        let present = OLD_NAMES.iter().find(|(old, _)| name.eq_ignore_ascii_case(old));
-        present.map_or(name.as_str(), |(_, new)| new).eq_ignore_ascii_case(&setting.name)
+        let renamed = |(old, new): &(&str, &str)| name.eq_ignore_ascii_case(old) && *new == setting.name;
+        name.eq_ignore_ascii_case(&setting.name) || OLD_NAMES.iter().any(renamed)
     }
 }
 
