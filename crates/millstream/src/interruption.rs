@@ -46,9 +46,10 @@ impl Watched {
         stop: impl FnOnce() + Send + 'static,
     ) -> Self {
         let stopped = Arc::new(OnceLock::new());
-        let (signals, asked) = (signals.clone(), Arc::clone(&stopped));
+        // Before the work begins, which a first signal must not break off.
+        let (stop_asked, asked) = (signals.stop_asked(), Arc::clone(&stopped));
         let watch = tokio::spawn(async move {
-            let _ = asked.set(signals.stop_asked().await);
+            let _ = asked.set(stop_asked.await);
             stop();
             note("stopping; a second signal stops at once");
         });

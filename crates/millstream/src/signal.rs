@@ -76,14 +76,16 @@ impl Signals {
 
     /// Resolves at the first signal, with the exit that it asks for. After this call the command must end itself in
     /// good order, and only a second signal ends the process.
-    pub async fn stop_asked(&self) -> Exit {
+    pub fn stop_asked(&self) -> impl Future<Output = Exit> + Send + use<> {
         self.orderly.store(true, Ordering::SeqCst);
         let mut asked = self.asked.clone();
-        let exit = asked.wait_for(|asked| asked.exit.is_some()).await.ok().and_then(|asked| asked.exit);
-        match exit {
-            Some(exit) => exit,
-            // The watching task lives as long as the runtime, so the wait cannot end without a signal.
-            None => std::future::pending().await,
+        async move {
+            let exit = asked.wait_for(|asked| asked.exit.is_some()).await.ok().and_then(|asked| asked.exit);
+            match exit {
+                Some(exit) => exit,
+                // The watching task lives as long as the runtime, so the wait cannot end without a signal.
+                None => std::future::pending().await,
+            }
         }
     }
 

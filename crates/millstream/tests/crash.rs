@@ -101,7 +101,8 @@ async fn a_crash_loses_only_what_the_durability_allows() {
                 break;
             }
         }
-        assert!(lost > 0, "no crash took a batch that was not flushed");
+        // Before PostgreSQL 17, each commit wakes the process that flushes it.
+        assert!(lost > 0 || build.major() < 17, "no crash took a batch that was not flushed");
     }
 }
 
@@ -174,7 +175,9 @@ async fn an_unlogged_stream_stops_after_a_crash_and_counts_lost_documents() {
             let table = format!("public.stream_{crash:?}").to_lowercase();
             let more = ["-", "--source-name", &table, "--durability", "unlogged"];
             let mut client = Client::new(&table, &url, &more, Some(text.clone().into_bytes()));
-            client.feed(text.len() / 2);
+            let half = text.len() / 2;
+            let fed = text[..half].lines().count() as i64;
+            client.feed(half);
             client.start(2, "");
             let seen = watched(&mut client, &url, &table, |look| look.committed > SOME).await;
             let committed = seen.last().unwrap().committed;
@@ -185,7 +188,7 @@ async fn an_unlogged_stream_stops_after_a_crash_and_counts_lost_documents() {
             assert_eq!(output.status.code(), Some(2), "{stderr}");
             let (_, missing) = stderr.split_once("a crash of the server has emptied the collection, ").expect(&stderr);
             let missing: i64 = missing.split(' ').next().unwrap().parse().expect(&stderr);
-            assert!((committed..=DOCUMENTS / 2 + 1).contains(&missing), "{missing} of {committed} committed: {stderr}");
+            assert!((committed..=fed).contains(&missing), "{missing} of {committed} committed: {stderr}");
             assert!(stderr.contains("load everything again from its start"), "{stderr}");
             assert!(output.stdout.is_empty(), "there is no receipt of what is gone");
             holds(&url, &table, 0).await;

@@ -51,7 +51,19 @@ async fn the_doctor_warns_of_nothing_while_documents_are_loaded_again_and_again(
             writeln!(documents, "{{\"id\": {n}, \"round\": {round}, \"name\": \"document {n}\"}}").unwrap();
         }
         std::fs::write(&file, documents).unwrap();
-        run(&mut command(&["load", file.to_str().unwrap(), "--into", "events", "--key", "id", "--db", &url])).ends(0);
+        run(&mut command(&[
+            "load",
+            file.to_str().unwrap(),
+            "--into",
+            "events",
+            "--key",
+            "id",
+            "--lanes",
+            "1",
+            "--db",
+            &url,
+        ]))
+        .ends(0);
     };
     for round in 0..3 {
         load(round);

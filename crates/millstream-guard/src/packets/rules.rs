@@ -82,7 +82,8 @@ impl Backend {
         if let Some(sets) = row.ipset(generator, family) {
             load("ipset", &["restore"], sets)?;
         }
-        load(&self.tool(family, "restore"), &[], row.iptables(generator, family)).map(|_| None)
+        // Others may hold the lock.
+        load(&self.tool(family, "restore"), &["-w"], row.iptables(generator, family)).map(|_| None)
     }
 
     /// A program of iptables.

@@ -115,7 +115,8 @@ impl Form {
                     let kind = self.name().trim_start_matches("iptables");
                     match program {
                         "ipset" => give("ipset", &["-exist", "restore"], input)?,
-                        restore => give(&restore.replace("tables", &format!("tables{kind}")), &[], input)?,
+                        // Others may hold the lock.
+                        restore => give(&restore.replace("tables", &format!("tables{kind}")), &["-w"], input)?,
                     };
                 }
             }
