@@ -111,12 +111,12 @@ async fn statements_that_take_most_time_are_named_and_a_slow_distinct_is_rewritt
         // The time of a nested statement is part of that of the outer one.
         sql(
             &client,
-            "create function outer_one() returns void language sql set work_mem = '1MB' as 'select pg_sleep(0.2)';
+            "create function outer_one() returns void language sql set work_mem = '1MB' as 'select pg_sleep(2)';
              set pg_stat_statements.track = 'all'; select pg_stat_statements_reset(); select outer_one();
              set pg_stat_statements.track = 'top'",
         )
         .await;
-        let nested = "[threshold.top-statement]\npercent = 80\nseconds = 0";
+        let nested = "[threshold.top-statement]\npercent = 60\nseconds = 0";
         assert_eq!(keys(&examine(&request(&url, &["top-statement"], nested)).await.unwrap()).len(), 2);
 
         let distinct = "[threshold.distinct-prefix]\nrows = 1000\nper_value = 100";

@@ -3,7 +3,7 @@
 use crate::checks::{WAL, keys, report, request, seen, sql, subjects};
 use crate::host::{FAST, GROUPS, machine};
 use crate::proof::counting_server;
-use millstream_doctor::{Report, Request, examine};
+use millstream_doctor::{Report, Request, Skip, examine};
 use millstream_model::{Finding, Level, Restart};
 use millstream_testkit::{self as testkit, Build, Server};
 use std::path::Path;
@@ -487,7 +487,9 @@ async fn a_database_of_another_encoding_is_examined_like_one_in_utf8() {
         session.client.batch_execute(plant).await.unwrap();
 
         let skipped = |report: &Report| -> Vec<(String, String)> {
-            report.skipped.iter().map(|skip| (skip.check.clone(), skip.why.clone())).collect()
+            // How long the counters have counted differs.
+            let why = |skip: &Skip| skip.why.split(": needs ").next().unwrap_or_default().to_owned();
+            report.skipped.iter().map(|skip| (skip.check.clone(), why(skip))).collect()
         };
         let here = examine(&request(&server.url("postgres"), &[], "")).await.unwrap();
         let there = examine(&latin).await.unwrap();

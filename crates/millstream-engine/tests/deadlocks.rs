@@ -109,6 +109,8 @@ async fn opposite(db: &TestDatabase, rng: &mut Rng, mode: &str) {
 async fn a_deleting_batch_ended_by_a_deadlock_counts_once() {
     each_build(async |db| {
         let other = db.client().await;
+        // It looks for a deadlock once, after this time. Until then the other session must wait, too.
+        other.batch_execute(&format!("alter database {} set deadlock_timeout = '3s'", db.name)).await.unwrap();
         for (mode, sums) in [("sum:value", [11, 1_102]), ("replace", [10, 100])] {
             let (table, files) = (format!("public.cycle{}", fastrand::u32(..)), Files::new());
             let first = "{\"id\":\"5\",\"value\":2}\n{\"id\":\"9\",\"value\":3}\n";

@@ -457,7 +457,7 @@ async fn a_load_waits_for_keys_another_session_is_inserting() {
             transaction.execute(insert, &[]).await.unwrap();
             let commit = async {
                 let waits = "select exists (select from pg_stat_activity where wait_event = 'transactionid' \
-                             and application_name like 'millstream lane%')";
+                             and application_name like 'millstream lane%' and datname = current_database())";
                 while !watch.query_one(waits, &[]).await.unwrap().get::<_, bool>(0) {
                     tokio::time::sleep(std::time::Duration::from_millis(5)).await;
                 }

@@ -217,9 +217,11 @@ mod tests {
     #[tokio::test]
     async fn a_program_that_is_left_alone_must_get_ready() {
         let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("done");
-        shell(&format!("echo ready; sleep 1; echo > {}", file.display())).leave(LIMIT).await.unwrap();
-        assert!(!file.exists());
+        let [go, file] = ["go", "done"].map(|name| dir.path().join(name));
+        let script =
+            format!("echo ready; until [ -e {} ]; do sleep 0.01; done; echo > {}", go.display(), file.display());
+        shell(&script).leave(LIMIT).await.unwrap();
+        std::fs::write(go, "").unwrap();
         let appeared = crate::wait_until(LIMIT, Duration::from_millis(10), || file.exists().then_some(()));
         appeared.await.unwrap();
         let error = shell("exit 1").leave(LIMIT).await.unwrap_err();

@@ -234,7 +234,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let copy = dir.path().join("tests");
-        fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+        // A child that another thread starts now would hold a file that this process writes, and could not run it.
+        let copied = Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&copy).run_blocking().unwrap();
+        assert!(copied.status.success(), "{copied:?}");
         let test = "sandbox::tests::networks_of_a_sandbox_reach_each_other_and_end_with_it";
         let ended = nobody.command(&copy).args(["--exact", test]).run_blocking().unwrap();
         assert!(ended.status.success() && ended.stdout.contains("1 passed"), "{ended:?}");

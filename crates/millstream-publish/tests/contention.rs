@@ -59,7 +59,8 @@ async fn until<T>(client: &Client, task: &JoinHandle<T>, what: &str) {
     }
 }
 
-const BUILD_HELD: &str = "pg_locks where locktype = 'advisory' and objid = 7 and not granted
+/// A build that waits for the lock 7 in this database.
+pub(crate) const BUILD_HELD: &str = "pg_locks where locktype = 'advisory' and objid = 7 and not granted
     and database = (select oid from pg_database where datname = current_database())";
 
 #[tokio::test(flavor = "multi_thread")]

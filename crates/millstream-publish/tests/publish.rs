@@ -1,5 +1,6 @@
 //! Read models: they equal what they are derived from, and always show one whole refresh.
 
+use crate::contention::BUILD_HELD;
 use crate::scene::{Files, Stream, request, run, schema, surroundings};
 use millstream_pg::{Explained, SessionSettings};
 use millstream_publish::{
@@ -525,7 +526,7 @@ async fn a_lock_on_new_rows_delays_the_swap_and_no_reader() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        until("pg_locks where locktype = 'advisory' and objid = 7 and not granted").await;
+        until(BUILD_HELD).await;
         let kept =
             "pg_class where relname ~ '^model_[0-9]+_[12]$' and reloptions::text like '%autovacuum_enabled=off%'";
         assert_eq!(rows(&client, kept).await, 2, "autovacuum keeps away from what is built");

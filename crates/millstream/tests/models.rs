@@ -198,7 +198,11 @@ async fn one_process_at_a_time_keeps_refreshing_a_model() {
         BufReader::new(first.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         assert!(line.starts_with("offers_read: 1 row by swap"), "{line}");
         let client = db.client().await;
-        let runner = format!("select pid from pg_locks where locktype = 'advisory' and classid = {}", 0x6d73_6c72);
+        let runner = format!(
+            "select pid from pg_locks where locktype = 'advisory' and classid = {} \
+             and database = (select oid from pg_database where datname = current_database())",
+            0x6d73_6c72
+        );
         let pid: i32 = client.query_one(&runner, &[]).await.unwrap().get(0);
         let defined = "select string_agg(concat(definition, wanted), '') from millstream.model";
         let before: String = client.query_one(defined, &[]).await.unwrap().get(0);

@@ -250,6 +250,9 @@ mod tests {
     fn an_old_name_is_known() {
         let line = Line::good("Sort_Mem", "1MB", 1);
         assert!(line.sets(&setting("work_mem", "integer", None, &[])));
-        assert!(!line.sets(&setting("sort_mem", "integer", None, &[])));
+        assert!(!line.sets(&setting("maintenance_work_mem", "integer", None, &[])));
+        // Its new name came with PostgreSQL 18.
+        let line = Line::good("ssl_ecdh_curve", "secp384r1", 1);
+        assert!(["ssl_ecdh_curve", "ssl_groups"].iter().all(|name| line.sets(&setting(name, "string", None, &[]))));
     }
 }
