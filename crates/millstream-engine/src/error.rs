@@ -103,12 +103,12 @@ pub enum Error {
         batches: i64,
     },
     /// A crash of the server has emptied the unlogged collection, or a TRUNCATE has emptied its table or a partition.
-    #[error("{by} has emptied the collection, {documents} documents of this load were in it")]
+    #[error("{by}, {documents} documents of this load were in it")]
     Emptied {
-        /// How many documents of the load are gone.
+        /// How many documents of the load were in the collection.
         documents: u64,
         /// What has emptied it.
-        by: &'static str,
+        by: EmptiedBy,
     },
     /// The collection's table was renamed or replaced since the load began, or is gone.
     #[error("the table of {collection} was renamed, replaced or dropped while the load ran")]
@@ -164,11 +164,19 @@ pub enum Error {
     BrokenOff(&'static str),
 }
 
-/// What empties an unlogged collection.
-pub(crate) const CRASHED: &str = "a crash of the server";
-
-/// What empties any collection.
-pub(crate) const TRUNCATED: &str = "a TRUNCATE";
+/// What empties a collection.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EmptiedBy {
+    /// A crash, which empties unlogged tables.
+    #[error("a crash of the server has emptied the collection")]
+    Crash,
+    /// A TRUNCATE of the table.
+    #[error("a TRUNCATE has emptied the collection")]
+    Truncate,
+    /// A TRUNCATE of this partition.
+    #[error("a TRUNCATE has emptied partition {0} of the collection")]
+    TruncateOf(String),
+}
 
 /// SQLSTATEs that usually mean a wrong statement. Raised by a lane's prepared statements, they refuse data: a trigger
 /// made two keys of a batch the same, or a cast in a trigger, generated column or index (to tsquery, jsonpath, ltree,
@@ -274,6 +282,7 @@ impl Explained for Error {
                 set("resume", "off"),
                 command(format!("verify {collection} SOURCE.."))
             )),
+            Self::Emptied { by: EmptiedBy::TruncateOf(_), .. } => Some("load everything again from its start".into()),
             Self::Emptied { .. } => {
                 Some("load everything again from its start; all that was in the collection is gone".into())
             }

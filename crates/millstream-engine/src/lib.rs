@@ -42,7 +42,7 @@ mod write;
 pub use collection::{FILLFACTOR, definition};
 pub use compaction::{Compacted, compact, refresh_session};
 pub use durability::{DURABILITIES, Durability};
-pub use error::Error;
+pub use error::{EmptiedBy, Error};
 pub use layout::{LAYOUTS, Layout};
 pub use merge::{Effect, Folded, MODES, Member, Mode, ModeError, Tombstone};
 pub use observe::{Event, Observer, Silent, Tally};

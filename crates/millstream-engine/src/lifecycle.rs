@@ -1,6 +1,6 @@
 //! The life of a load: opened or resumed under locks, and closed with its receipt.
 
-use crate::error::{CRASHED, Error, TRUNCATED};
+use crate::error::{EmptiedBy, Error};
 use crate::watched::{Harmless, Stake, Watched};
 use millstream_failpoint as failpoint;
 use millstream_model::{Counters, Receipt};
@@ -13,6 +13,7 @@ use millstream_store::{
     Added, NamedVersion, Schema, added, discard_unread, load_lock, refuse_appended, refuse_frozen,
     refuse_unchecked_deletes, truncation, unlogged,
 };
+use std::time::Duration;
 use tokio_postgres::Client;
 
 /// A load that this run owns.
@@ -50,6 +51,8 @@ pub(crate) enum Opened<T> {
 pub(crate) struct Opening<'a> {
     /// The type by which versions are compared, if it was asked for.
     pub(crate) version: Option<&'a NamedVersion>,
+    /// Deletes that are older than this are forgotten.
+    pub(crate) forget_deletes: Option<Duration>,
     /// The table, if the documents of the load go straight into it.
     pub(crate) watched: Option<&'a Watched>,
     /// Connections that write.
@@ -73,7 +76,7 @@ pub(crate) async fn open(
     identity: &Identity,
     opening: &Opening<'_>,
 ) -> Result<Opened<OwnedLoad>, Error> {
-    let &Opening { version, watched, lanes, resume, .. } = opening;
+    let &Opening { version, forget_deletes, watched, lanes, resume, .. } = opening;
     let poll = Poll::new(LOAD_LOCK_POLL, LOAD_LOCK_WAIT);
     let unfinished = loop {
         // One session at a time, so that a command that is started twice in one moment opens one load. An error ends
@@ -102,9 +105,15 @@ pub(crate) async fn open(
         OPEN.unlock(client).await?;
         return Ok(Opened::Finished(Box::new(added)));
     }
-    if let Some(version) = version {
-        version.apply(client, schema, identity.table_oid).await?;
+    // Nothing else refuses the load from here on. If the version's type does, no delete is forgotten either.
+    let transaction = client.transaction().await?;
+    if let Some(age) = forget_deletes {
+        millstream_store::forget_tombstones(&transaction, schema, identity.table_oid, age).await?;
     }
+    if let Some(version) = version {
+        version.apply(&transaction, schema, identity.table_oid).await?;
+    }
+    transaction.commit().await?;
     let resumed = unfinished.is_some();
     let truncated = unfinished.as_ref().is_some_and(|unfinished| unfinished.emptied.is_some());
     let load_id = match unfinished {
@@ -218,8 +227,8 @@ pub(crate) struct Closed {
 /// What a TRUNCATE took from a load.
 #[derive(Debug, Clone)]
 pub(crate) enum Truncated {
-    /// Its documents, this many.
-    All(u64),
+    /// Its documents, this many: it starts over. Names the partition if only that was truncated.
+    All { documents: u64, partition: Option<String> },
     /// What it had added up in this partition.
     Partition(String),
 }
@@ -228,7 +237,12 @@ impl Truncated {
     /// What an error says about that, if anything.
     pub(crate) fn of(error: &Error) -> Option<Self> {
         match error {
-            Error::Emptied { documents, by: TRUNCATED } => Some(Self::All(*documents)),
+            Error::Emptied { documents, by: EmptiedBy::Truncate } => {
+                Some(Self::All { documents: *documents, partition: None })
+            }
+            Error::Emptied { documents, by: EmptiedBy::TruncateOf(partition) } => {
+                Some(Self::All { documents: *documents, partition: Some(partition.clone()) })
+            }
             Error::PartitionEmptied { partition, .. } => Some(Self::Partition(partition.clone())),
             _ => None,
         }
@@ -281,7 +295,7 @@ pub(crate) async fn close(
     if let Some(documents) = unlogged::emptied(&transaction, schema, load_id, false).await? {
         unlogged::void(&transaction, schema, load_id, unlogged::CRASHED).await?;
         transaction.commit().await?;
-        return Err(Error::Emptied { documents, by: CRASHED });
+        return Err(Error::Emptied { documents, by: EmptiedBy::Crash });
     }
     load::consolidate_lanes(&transaction, schema, load_id).await?;
     if let Some(truncated) = truncated {
@@ -290,9 +304,10 @@ pub(crate) async fn close(
             None => None,
         };
         let (error, partition) = match truncated {
-            Truncated::All(documents) => {
+            Truncated::All { documents, partition } => {
                 unlogged::void(&transaction, schema, load_id, truncation::EMPTIED).await?;
-                (Error::Emptied { documents, by: TRUNCATED }, None)
+                let by = partition.clone().map_or(EmptiedBy::Truncate, EmptiedBy::TruncateOf);
+                (Error::Emptied { documents, by }, partition)
             }
             Truncated::Partition(partition) => {
                 load::record_end(&transaction, schema, load_id, "stopped", closing.reason, None).await?;

@@ -6,7 +6,7 @@ use crate::decode::{DecodeLimits, Decoder};
 use crate::diagnosis;
 use crate::drain::Drain;
 use crate::engine::{Engine, Finish};
-use crate::error::{CRASHED, Error};
+use crate::error::{EmptiedBy, Error};
 use crate::feed::Feed;
 use crate::lifecycle::{self, Closed, Closing, Opened, Opening, OwnedLoad, Truncated};
 use crate::limits::{
@@ -131,6 +131,7 @@ impl Run {
         let version = named_version(request);
         let opening = Opening {
             version: version.as_ref(),
+            forget_deletes: request.forget_deletes,
             watched: request.layout.fills_table.then_some(&collection.watched),
             lanes,
             resume: request.resume,
@@ -461,7 +462,7 @@ fn named_version(request: &LoadRequest) -> Option<NamedVersion> {
 
 fn announce(owned: &OwnedLoad, lanes: u16, observer: &dyn Observer) {
     if let Some(documents) = owned.emptied.filter(|documents| *documents > 0) {
-        let emptied = Error::Emptied { documents, by: CRASHED };
+        let emptied = Error::Emptied { documents, by: EmptiedBy::Crash };
         observer.event(Event::Warning(format!("{emptied}; it begins at the start of its sources")));
     }
     if owned.resumed {
@@ -498,7 +499,7 @@ mod tests {
         let fenced = || Error::fenced(1);
         let lost = || Error::Postgres(millstream_pg::Error::Lost { message: "cut".into() });
         let final_one = || Error::CommitsLost { lane: 0, batches: 1 };
-        let emptied = || Error::Emptied { documents: 1, by: CRASHED };
+        let emptied = || Error::Emptied { documents: 1, by: EmptiedBy::Crash };
         for (failure, of_engine, expected) in [
             (fenced(), Some(lost()), fenced()),
             (fenced(), Some(final_one()), final_one()),

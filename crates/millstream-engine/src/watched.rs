@@ -1,7 +1,7 @@
 //! Looks at a collection's table again during a run: somebody may change it under the load.
 
-use crate::error::{Error, TRUNCATED};
-use millstream_store::truncation::{Rows, rows_since, times_emptied};
+use crate::error::{EmptiedBy, Error};
+use millstream_store::truncation::{Rows, emptied_of, rows_since, times_emptied};
 use millstream_store::{Schema, TableMark};
 use tokio_postgres::GenericClient;
 
@@ -52,17 +52,22 @@ impl Watched {
         let Stake { load_id, documents, adds_up } = stake;
         let rows = rows_since(client, &before.files, &mark).await?;
         let again = times_emptied(client, schema, mark.oid).await? > *known;
-        let rewritten = matches!(rows, Rows::Rewritten { .. });
-        let doubtful = rows == Rows::Rewritten { uncounted: true } && documents > 0;
-        match rows {
-            _ if documents == 0 => {}
-            Rows::PartitionEmptied(partition) if adds_up => return Err(Error::PartitionEmptied { load_id, partition }),
-            Rows::Emptied | Rows::PartitionEmptied(_) => return Err(Error::Emptied { documents, by: TRUNCATED }),
+        let partition = match rows {
+            Rows::Same => return Ok(Some(Harmless { mark, rewritten: false, doubtful: false })),
+            // Nothing of the load is gone. Whatever else the truncated rows belonged to is found out by a new run.
+            _ if documents == 0 && rows != (Rows::Rewritten { uncounted: false }) => {
+                return Err(Error::TableChanged { collection: mark.name, what: "the file of the table" });
+            }
+            Rows::Emptied => None,
+            Rows::PartitionEmptied(partition) => Some(partition),
             // Another run has found it truncated, and somebody has inserted since.
-            Rows::Rewritten { .. } if again => return Err(Error::Emptied { documents, by: TRUNCATED }),
-            Rows::Rewritten { .. } | Rows::Same => {}
-        }
-        Ok(Some(Harmless { mark, rewritten, doubtful }))
+            Rows::Rewritten { .. } if again && documents > 0 => emptied_of(client, schema, load_id).await?,
+            Rows::Rewritten { uncounted } => return Ok(Some(Harmless { mark, rewritten: true, doubtful: uncounted })),
+        };
+        Err(match partition {
+            Some(partition) if adds_up => Error::PartitionEmptied { load_id, partition },
+            partition => Error::Emptied { documents, by: partition.map_or(EmptiedBy::Truncate, EmptiedBy::TruncateOf) },
+        })
     }
 }
 

@@ -370,6 +370,30 @@ async fn a_running_load_notices_a_truncated_partition() {
     .await;
 }
 
+/// What is in other partitions stays, and so does what is recorded of it.
+#[tokio::test]
+async fn a_truncated_partition_takes_nothing_from_the_others() {
+    each_build(async |db| {
+        let (files, others) = (Files::new(), Files::new());
+        let added = partitioned(&db, &files, "sum:value").await;
+        run(&db.url(), &added).await;
+        let replacing = halfway(&db, &others, &documents(600..700).text, |_| {}).await;
+        let adding = halfway(&db, &files, &documents(150..300).text, |request| {
+            (request.mode, request.source_name) = ("sum:value".parse().unwrap(), Some("adding".into()));
+        })
+        .await;
+        execute(&db, "truncate public.t_low").await;
+        let error = replacing.end(&documents(0..10).text).await.expect_err("a pipe cannot be read again");
+        assert!(error.to_string().contains("partition public.t_low"), "{error}");
+        assert!(run(&db.url(), &added).await.recalled, "nothing is added again");
+        // The partition has rows again, and the load that adds up still learns which one it was.
+        run(&db.url(), &request("public.t", "id", &[files.write("again", documents(0..10).text)])).await;
+        let error = adding.end(&documents(300..310).text).await.expect_err("a part of what it added up is gone");
+        assert!(matches!(&error, Error::PartitionEmptied { partition, .. } if partition == "public.t_low"), "{error}");
+    })
+    .await;
+}
+
 /// After the last batch nothing is written, so only the end of the run can notice.
 #[tokio::test]
 async fn a_truncate_behind_the_last_batch_is_noticed() {

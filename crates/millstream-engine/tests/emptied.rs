@@ -1,6 +1,6 @@
 //! Tables that someone empties, renames or replaces while their loads are unfinished or running.
 
-use crate::scene::{Files, Stream, appending, compacted, request, run, stored, surroundings};
+use crate::scene::{Files, Stream, appending, compacted, request, run, schema, stored, surroundings};
 use millstream_engine::{Error, LoadRequest, Outcome, StopReason, load};
 use millstream_testkit::{TestDatabase, each_build};
 use std::collections::BTreeMap;
@@ -276,6 +276,12 @@ pub(crate) async fn halfway(
 }
 
 impl Halfway {
+    /// Sends more, at which the load ends by itself.
+    async fn ends_at(self, more: &str) -> Result<Outcome, Error> {
+        let _ = self.more.send(more.to_owned());
+        self.loading.await.expect("it does not panic")
+    }
+
     pub(crate) async fn end(self, rest: &str) -> Result<Outcome, Error> {
         let _ = self.more.send(rest.to_owned());
         drop(self.more);
@@ -349,8 +355,32 @@ async fn a_running_load_fails_on_truncate_and_continues_on_a_rewrite() {
         let running = halfway(&db, &files, &first.text, |_| {}).await;
         let refilled = "begin; truncate public.t; insert into public.t values ('other', '{}'); commit";
         db.client().await.batch_execute(refilled).await.unwrap();
-        let error = running.end(&documents(500..1_000).text).await.expect_err("documents are missing");
+        let error = running.ends_at(&documents(500..1_000).text).await.expect_err("documents are missing");
         assert!(matches!(error, Error::PerhapsTruncated { .. }), "{error}");
+    })
+    .await;
+}
+
+/// Nothing of the load is gone, but what is recorded of other loads must be reset.
+#[tokio::test]
+async fn a_truncate_before_the_first_document_is_noticed() {
+    each_build(async |db| {
+        let files = Files::new();
+        let mut added = request("public.t", "id:text", &[files.write("added", documents(0..100).text)]);
+        (added.mode, added.resume) = ("sum:value".parse().unwrap(), true);
+        run(&db.url(), &added).await;
+        let running = halfway(&db, &files, "", |_| {}).await;
+        let client = db.client().await;
+        let begun = schema().sql("select exists (select from {schema}.load where state = 'running')");
+        while !client.query_one(&begun, &[]).await.unwrap().get::<_, bool>(0) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        execute(&db, "truncate public.t").await;
+        let outcome = running.end(&documents(100..200).text).await.expect("there is a receipt");
+        assert!(matches!(outcome.error, Some(Error::TableChanged { .. })), "{outcome:?}");
+        assert!(stored(&db, "public.t").await.is_empty(), "nothing is written");
+        let (outcome, warnings) = run_and_listen(&db, &added).await;
+        assert!(!outcome.recalled && stored(&db, "public.t").await == documents(0..100).last, "{warnings}");
     })
     .await;
 }

@@ -53,5 +53,5 @@ pub use reject_line::RejectLine;
 pub use runs::{close_locked_run, close_lost_run, is_deleting, lost_for_good, refuse_unchecked_deletes};
 pub use schema::{DISTINCT_WALK, SCHEMA_VERSION, Schema};
 pub use unlogged::any_row;
-pub use versions::{FORGET_TOMBSTONES, NamedVersion, Versions};
+pub use versions::{NamedVersion, Versions, forget_tombstones};
 pub use withdrawal::{discard_unread, withdraw};

@@ -74,6 +74,16 @@ pub async fn times_emptied(client: &impl GenericClient, schema: &Schema, table_o
     Ok(client.query_one(&sql, &[&table_oid]).await?.get(0))
 }
 
+/// The partition that another run has found truncated while this load was at work. `None` if it was the table, or if no
+/// run has found any.
+///
+/// # Errors
+/// The server's.
+pub async fn emptied_of(client: &impl GenericClient, schema: &Schema, load_id: i64) -> Result<Option<String>, Error> {
+    let sql = schema.sql("select nullif(emptied, '') from {schema}.load where load_id = $1");
+    Ok(client.query_opt(&sql, &[&load_id]).await?.and_then(|row| row.get(0)))
+}
+
 /// Records the files of a table. `emptied` says that it was found truncated: then runs that are at work notice too.
 ///
 /// # Errors
@@ -172,8 +182,8 @@ pub async fn start_over<'a>(
 }
 
 /// Resets what is recorded of documents that were truncated: of all of the table, or of a partition. Returns a sentence to
-/// print. Call it under the lock [`OPEN`]. If a running load has found the TRUNCATE, take that lock before
-/// the one of the load's own row.
+/// print. Does nothing if the files are recorded: then another run has found the TRUNCATE, and has reset all. Call it
+/// under the lock [`OPEN`]. If a running load has found the TRUNCATE, take that lock before the one of the load's own row.
 ///
 /// # Errors
 /// The server's.
@@ -183,6 +193,10 @@ pub async fn reset_all(
     mark: &TableMark,
     partition: Option<&str>,
 ) -> Result<Option<String>, Error> {
+    let known = schema.sql("select exists (select from {schema}.collection where table_oid = $1 and files = $2)");
+    if transaction.query_one(&known, &[&mark.oid, &mark.files]).await?.get(0) {
+        return Ok(None);
+    }
     let (mut over, mut lacking) = (Vec::new(), Vec::new());
     for load in loads(transaction, schema, mark).await? {
         match reset(transaction, schema, &load, partition).await? {

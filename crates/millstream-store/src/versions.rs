@@ -8,11 +8,24 @@ use crate::runs::{close_locked_run, runs};
 use crate::schema::Schema;
 use millstream_model::words::set;
 use millstream_model::{CollectionName, VersionType};
-use tokio_postgres::Client;
+use std::time::Duration;
 use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, GenericClient, Transaction};
 
-/// Deletes tombstones that are older than a number of seconds.
-pub const FORGET_TOMBSTONES: &str = include_str!("tombstone_forget.sql");
+/// Deletes the tombstones of a table that are older than this.
+///
+/// # Errors
+/// The server's.
+pub async fn forget_tombstones(
+    client: &impl GenericClient,
+    schema: &Schema,
+    table_oid: u32,
+    age: Duration,
+) -> Result<(), Error> {
+    let sql = schema.sql(include_str!("tombstone_forget.sql"));
+    client.execute(&sql, &[&table_oid, &age.as_secs_f64()]).await?;
+    Ok(())
+}
 
 /// The versions of a collection that a load compares.
 #[derive(Debug, Clone, Copy)]
@@ -41,9 +54,9 @@ impl NamedVersion {
     ///
     /// # Errors
     /// [`Error::Collection`] when tombstones, or a load that runs, compare them by another type.
-    pub async fn apply(&self, client: &mut Client, schema: &Schema, table_oid: u32) -> Result<(), Error> {
+    pub async fn apply(&self, transaction: &Transaction<'_>, schema: &Schema, table_oid: u32) -> Result<(), Error> {
         let versions = Versions { table_oid, collection: &self.collection, path: &self.path };
-        versions.change(client, schema, self.version_type).await
+        versions.change(transaction, schema, self.version_type).await
     }
 }
 
@@ -60,7 +73,12 @@ impl Versions<'_> {
     }
 
     /// Returns the recorded type. If there is none, records this one.
-    pub async fn remember(self, client: &Client, schema: &Schema, wanted: VersionType) -> Result<VersionType, Error> {
+    pub async fn remember(
+        self,
+        client: &impl GenericClient,
+        schema: &Schema,
+        wanted: VersionType,
+    ) -> Result<VersionType, Error> {
         let sql = schema.sql(include_str!("version_remember.sql"));
         read(client.query_one(&sql, &[&self.table_oid, &self.path, &wanted.to_string()]).await?.get(0))
     }
@@ -70,21 +88,20 @@ impl Versions<'_> {
     /// # Errors
     /// [`Error::Collection`] when another type is recorded, and tombstones of another type exist or a load into the
     /// collection runs.
-    pub(crate) async fn change(self, client: &mut Client, schema: &Schema, wanted: VersionType) -> Result<(), Error> {
+    async fn change(self, transaction: &Transaction<'_>, schema: &Schema, wanted: VersionType) -> Result<(), Error> {
         let (oid, name) = (self.table_oid, wanted.to_string());
-        let known = self.remember(client, schema, wanted).await?;
+        let known = self.remember(transaction, schema, wanted).await?;
         if known == wanted {
             return Ok(());
         }
-        let transaction = client.transaction().await?;
-        for run in runs(&transaction, schema, oid).await? {
+        for run in runs(transaction, schema, oid).await? {
             if run.at_work {
                 return Err(self.differs(known, wanted, &format!("load {} into it runs", run.load_id)));
             }
             if run.lost {
-                lock_idle(&transaction, schema, run.load_id).await?;
+                lock_idle(transaction, schema, run.load_id).await?;
                 let why = format!("the type of its versions was changed to {wanted}");
-                close_locked_run(&transaction, schema, run.load_id, &why).await?;
+                close_locked_run(transaction, schema, run.load_id, &why).await?;
             }
         }
         let others = VersionType::all().filter(|other| *other != wanted);
@@ -93,7 +110,7 @@ impl Versions<'_> {
         if transaction.execute(&sql, &[&oid, &self.path, &name, &others]).await? == 0 {
             return Err(self.differs(known, wanted, "it remembers versions of deleted documents"));
         }
-        Ok(transaction.commit().await?)
+        Ok(())
     }
 
     fn differs(self, known: VersionType, wanted: VersionType, why: &str) -> Error {

@@ -271,8 +271,7 @@ async fn infer(request: &LoadRequest, feed: &mut Feed) -> Result<(KeySpec, Vec<S
     Ok((inferred.spec, reasons, inferred.warnings))
 }
 
-/// The mode, with the version type that the collection uses. First deletes old tombstones, if the request asks for
-/// that.
+/// The mode, with the version type that the collection uses.
 async fn agreed(
     control: &Connection,
     schema: &Schema,
@@ -281,10 +280,6 @@ async fn agreed(
     mode: Mode,
 ) -> Result<Mode, Error> {
     let Some(path) = mode.version().map(KeyRequest::path_text) else { return Ok(mode) };
-    if let Some(age) = request.forget_deletes {
-        let sql = schema.sql(millstream_store::FORGET_TOMBSTONES);
-        control.client.execute(&sql, &[&table_oid, &age.as_secs_f64()]).await?;
-    }
     // The type is open if there is no document.
     let Some(wanted) = mode.version_type() else { return Ok(mode) };
     if request.mode.version_type().is_some() {

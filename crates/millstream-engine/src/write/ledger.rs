@@ -6,7 +6,7 @@
 use super::segment_plan::SegmentPlan;
 use super::statement::Target;
 use crate::drain::Drain;
-use crate::error::{CRASHED, Error};
+use crate::error::{EmptiedBy, Error};
 use crate::layout::Layout;
 use crate::observe::{Event, Observer, Tally};
 use crate::reject_limits::RejectLimits;
@@ -293,11 +293,15 @@ async fn attach<M: OnConnection>(setup: &mut LaneSetup, again: bool) -> Result<(
         .await?
         .ok_or_else(|| Error::fenced(load_id))?;
     if row.get("emptied") {
-        return Err(Error::Emptied { documents: setup.tally.documents(), by: CRASHED });
+        return Err(Error::Emptied { documents: setup.tally.documents(), by: EmptiedBy::Crash });
     }
     failpoint::hit(if again { "lane-reattached" } else { "lane-attached" }).await?;
     let (epoch, commits) = (row.get(0), row.get(1));
-    if again && let Some(Harmless { mark, .. }) = setup.look_at_table(client).await? {
+    if again && let Some(Harmless { mark, doubtful, .. }) = setup.look_at_table(client).await? {
+        // At the end, the server may have counted the rows, and nobody would know any more.
+        if doubtful && setup.layout.fills_table {
+            return Err(Error::PerhapsTruncated { collection: mark.name, load_id });
+        }
         setup.table.mark = mark;
     }
     let (advance, reject) = (Advance::sql(&setup.target.schema), sql(lane::INSERT_REJECTS));
