@@ -72,6 +72,11 @@ pub const BATCH_BYTES_MAX: usize = 16 << 20;
 /// hundreds of thousands of documents. After a failure, this much is read again.
 pub const SEGMENT_BYTES: usize = 64 << 20;
 
+/// A segment ends when its lane has passed this many times the bytes of the sources that full segments of all lanes take.
+/// A lane whose keys are rare, or that has none, must commit its position now and then: a load that resumes reads on from
+/// the lowest position. If all lanes get their share of the documents, their segments are full before that.
+pub const SEGMENT_SPANS_MAX: usize = 2;
+
 /// Rejects after which a segment ends. It keeps them until its commit, and a short one takes many times its bytes.
 pub const SEGMENT_REJECTS_MAX: usize = 50_000;
 

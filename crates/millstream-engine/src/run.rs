@@ -158,7 +158,7 @@ impl Run {
         let batch_bytes_max = request.memory_bytes / (MEMORY_BATCHES * usize::from(lanes));
         // A stream cannot be read again, so its documents are held.
         let held = (!request.is_repeatable()).then_some(batch_bytes_max);
-        let segments = Arc::new(SegmentPlan::new(request, collection, self.control.server.lz4, held));
+        let segments = Arc::new(SegmentPlan::new(request, collection, lanes, self.control.server.lz4, held));
         let setups = (0..lanes)
             .map(|lane| LaneSetup {
                 db: around.db.clone(),

@@ -1,9 +1,10 @@
 //! The log layout: documents appended to segments, read behind the table, and merged into it.
 
 use crate::scene::{
-    Files, Stream, appending, collection, compacted, request, run, schema, stored, surroundings, waiting,
+    Files, Stream, appending, collection, compacted, equal, request, run, schema, stored, surroundings, waiting,
 };
-use millstream_engine::{Error, Layout, LoadRequest, SkipUnchanged, VerifyRequest, load, verify};
+use millstream_engine::limits::SEGMENT_SPANS_MAX;
+use millstream_engine::{Error, Layout, LoadRequest, SkipUnchanged, StopReason, VerifyRequest, load, verify};
 use millstream_pg::Explained;
 use millstream_store::Error as StoreError;
 use millstream_store::collections;
@@ -215,6 +216,66 @@ async fn a_cut_lane_restarts_from_the_last_commit() {
             compacted(&db, table, 2).await.unwrap();
             assert!(stored(&db, table).await == stream.last, "{table}");
         }
+    })
+    .await;
+}
+
+/// A load that breaks off leaves no lane far behind, even one that gets no documents.
+#[tokio::test]
+async fn a_lane_without_documents_commits_its_position() {
+    const LANES: u16 = 2;
+    const SEGMENT_BYTES: usize = 16 << 10;
+    const CHUNK_BYTES: usize = 4 << 10;
+    /// No position behind this place in the third source is committed.
+    const BROKEN_OFF: i64 = 150_000;
+    each_build(async |db| {
+        let (files, client) = (Files::new(), db.client().await);
+        // It makes our tables.
+        run(&db.url(), &appending("before", &[files.write("before", "{\"id\":\"a\"}\n")], 10)).await;
+        let trap = format!(
+            "create function public.trap() returns trigger language plpgsql as
+             $$begin raise exception using errcode = 'disk_full'; end$$;
+             create trigger trap before update on millstream.lane for each row
+                 when ((new.source, new.byte_offset) > (2, {BROKEN_OFF})) execute function public.trap()"
+        );
+        client.batch_execute(&trap).await.unwrap();
+        // All documents have one key, so one lane gets none.
+        let mut whole = Stream::default();
+        let sources: Vec<String> = (0..3_i64)
+            .map(|source| {
+                let begin = whole.text.len();
+                (0..4_000).for_each(|n| whole.push("only", 4_000 * source + n));
+                files.write(&source.to_string(), &whole.text[begin..])
+            })
+            .collect();
+        let mut wanted = appending("rare", &sources, usize::MAX);
+        (wanted.lanes, wanted.segment_bytes, wanted.chunk_bytes) = (Some(LANES), SEGMENT_BYTES, CHUNK_BYTES);
+        let broken_off = run(&db.url(), &wanted).await;
+        assert_eq!(broken_off.stopped, Some(StopReason::Failed), "{broken_off:?}");
+        let before = broken_off.receipt;
+        let lowest = "select source, byte_offset
+                      from millstream.load, unnest(floor_source, floor_offset) as slot (source, byte_offset)
+                      where load_id = $1 order by 1, 2 limit 1";
+        let lowest = client.query_one(lowest, &[&before.load_id]).await.unwrap();
+        let lowest: (i32, i64) = (lowest.get(0), lowest.get(1));
+        // A part is a whole chunk, and a chunk is not cut inside a line.
+        let span = SEGMENT_SPANS_MAX * usize::from(LANES) * SEGMENT_BYTES + 4 * CHUNK_BYTES;
+        let far_enough = (2, BROKEN_OFF - i64::try_from(span).unwrap());
+        assert!((far_enough..=(2, BROKEN_OFF)).contains(&lowest), "{lowest:?}");
+
+        client.batch_execute("drop trigger trap on millstream.lane").await.unwrap();
+        let done = run(&db.url(), &wanted).await.receipt;
+        assert_eq!((done.load_id, done.resumed_from), (before.load_id, Some(before.counters.read)));
+        assert_eq!((done.finished, done.counters.read), (true, whole.documents));
+        let segments = "select count(*), min(documents), sum(documents)::bigint
+                        from millstream.segment where load_id = $1";
+        let segments = client.query_one(segments, &[&done.load_id]).await.unwrap();
+        let (count, least, documents): (i64, i64, i64) = (segments.get(0), segments.get(1), segments.get(2));
+        assert_eq!(u64::try_from(count).unwrap(), before.writers["segment"] + done.writers["segment"]);
+        assert_eq!((least > 0, u64::try_from(documents).unwrap()), (true, whole.documents));
+        assert_eq!(equal(&db, &request("rare", "id", &sources)).await, 1);
+        compacted(&db, "rare", 2).await.unwrap();
+        assert!(stored(&db, "rare").await == whole.last);
     })
     .await;
 }

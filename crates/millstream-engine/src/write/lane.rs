@@ -162,6 +162,8 @@ impl Lane {
         let limits = PortionLimits {
             rows_max: setup.batch_rows.min(self.choice.rows_max()),
             bytes_max: setup.batch_bytes_max,
+            // `FLUSH_AFTER` ends a batch without documents.
+            span_bytes_max: usize::MAX,
             rejects_max: usize::MAX,
             held_bytes_max: HELD_BATCHES_MAX * setup.batch_bytes_max,
             held_by: Part::held_bytes,

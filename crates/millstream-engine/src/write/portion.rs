@@ -1,6 +1,7 @@
 //! How much of a lane's queue goes into one commit.
 
 use crate::batch::Part;
+use millstream_model::Position;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -10,6 +11,8 @@ pub(super) struct PortionLimits {
     pub(super) rows_max: usize,
     /// Bytes of documents.
     pub(super) bytes_max: usize,
+    /// Bytes of the sources over which its parts reach, whether or not they have documents.
+    pub(super) span_bytes_max: usize,
     /// Rejected documents.
     pub(super) rejects_max: usize,
     /// Bytes of memory, as `held_by` counts them.
@@ -25,6 +28,9 @@ pub(super) struct Portion {
     deadline: Option<Instant>,
     rows: usize,
     bytes: u64,
+    /// Where its last part ends, and the bytes of the sources from the end of its first part to there.
+    end: Option<Position>,
+    span_bytes: u64,
     rejects: usize,
     held_bytes: usize,
 }
@@ -32,7 +38,8 @@ pub(super) struct Portion {
 impl Portion {
     /// A portion that begins with parts that have come already.
     pub(super) fn new(limits: PortionLimits, deadline: Option<Instant>, parts: &[Part]) -> Self {
-        let mut portion = Self { limits, deadline, rows: 0, bytes: 0, rejects: 0, held_bytes: 0 };
+        let mut portion =
+            Self { limits, deadline, rows: 0, bytes: 0, end: None, span_bytes: 0, rejects: 0, held_bytes: 0 };
         parts.iter().for_each(|part| portion.count(part));
         portion
     }
@@ -53,6 +60,12 @@ impl Portion {
     fn count(&mut self, part: &Part) {
         self.rows += part.documents();
         self.bytes += part.bytes_read;
+        let mark = part.mark();
+        self.span_bytes += match self.end.replace(mark) {
+            None => 0,
+            Some(before) if before.source == mark.source => mark.offset.saturating_sub(before.offset),
+            Some(_) => mark.offset,
+        };
         self.rejects += part.rejects.len();
         self.held_bytes += (self.limits.held_by)(part);
     }
@@ -61,7 +74,37 @@ impl Portion {
         let limits = &self.limits;
         self.rows >= limits.rows_max
             || self.bytes >= limits.bytes_max as u64
+            || self.span_bytes >= limits.span_bytes_max as u64
             || self.rejects >= limits.rejects_max
             || self.held_bytes >= limits.held_bytes_max
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_portion_without_documents_ends_after_its_span_of_the_sources() {
+        let limits = PortionLimits {
+            rows_max: usize::MAX,
+            bytes_max: usize::MAX,
+            span_bytes_max: 100,
+            rejects_max: usize::MAX,
+            held_bytes_max: usize::MAX,
+            held_by: Part::held_bytes,
+        };
+        let part = |source, end| Part { source, end, ..Part::default() };
+        let (sender, mut queue) = mpsc::channel(8);
+        for (source, end) in [(0, 60), (1, 10), (1, 69), (1, 70), (1, 80)] {
+            sender.send(part(source, end)).await.expect("there is room");
+        }
+        drop(sender);
+        let mut portion = Portion::new(limits, None, &[part(0, 30)]);
+        let mut last = None;
+        while let Some(part) = portion.next(&mut queue).await {
+            last = Some(part.mark());
+        }
+        assert_eq!(last, Some(Position { source: 1, offset: 70 }), "30 bytes of the first source, 70 of the second");
     }
 }

@@ -166,7 +166,8 @@ impl Appender {
         Ok((segment_id, Box::pin(stream)))
     }
 
-    /// Ends the stream, stores the segment's record, the rejects, the watermark and the counters, and commits.
+    /// Ends the stream, stores the segment's record, the rejects, the watermark and the counters, and commits. Without
+    /// rows there is no segment, and the lane's position advances all the same.
     async fn commit(&mut self, mut segment: Segment) -> Result<Counters, Error> {
         let counters = segment.counters;
         self.ledger.link.connection.works_on(counters.read);

@@ -4,7 +4,7 @@ use super::portion::PortionLimits;
 use super::statement::Target;
 use crate::batch::Part;
 use crate::collection::{PreparedCollection, key_columns};
-use crate::limits::{HELD_SEGMENT_BATCHES, SEGMENT_REJECTS_MAX};
+use crate::limits::{HELD_SEGMENT_BATCHES, SEGMENT_REJECTS_MAX, SEGMENT_SPANS_MAX};
 use crate::request::LoadRequest;
 use millstream_pg::quote_identifier;
 use millstream_store::segments;
@@ -16,6 +16,8 @@ pub(crate) struct SegmentPlan {
     columns: String,
     rows_max: usize,
     bytes_max: usize,
+    /// Bytes of the sources after which a lane commits its position, however few documents it has got.
+    span_bytes_max: usize,
     /// Share of the memory budget that a segment may hold, in bytes. `None` if the source can be read again and nothing
     /// is held.
     held_bytes_max: Option<usize>,
@@ -24,14 +26,22 @@ pub(crate) struct SegmentPlan {
 impl SegmentPlan {
     /// `lz4` says whether the server can compress with it. `held` is how many bytes of documents a segment may have if
     /// they must stay in memory until it is committed.
-    pub(crate) fn new(request: &LoadRequest, collection: &PreparedCollection, lz4: bool, held: Option<usize>) -> Self {
+    pub(crate) fn new(
+        request: &LoadRequest,
+        collection: &PreparedCollection,
+        lanes: u16,
+        lz4: bool,
+        held: Option<usize>,
+    ) -> Self {
         let names: Vec<String> = collection.key.columns.iter().map(|c| quote_identifier(&c.name)).collect();
         let compression = if lz4 { " compression lz4" } else { "" };
+        let bytes_max = held.unwrap_or(usize::MAX).min(request.segment_bytes);
         Self {
             key_list: names.join(", "),
             columns: format!("{}, doc text{compression}", key_columns(&collection.key).join(", ")),
             rows_max: request.segment_rows_max,
-            bytes_max: held.unwrap_or(usize::MAX).min(request.segment_bytes),
+            bytes_max,
+            span_bytes_max: bytes_max.saturating_mul(SEGMENT_SPANS_MAX * usize::from(lanes)),
             held_bytes_max: held.map(|bytes| HELD_SEGMENT_BATCHES * bytes),
         }
     }
@@ -46,6 +56,7 @@ impl SegmentPlan {
         PortionLimits {
             rows_max: self.rows_max,
             bytes_max: self.bytes_max,
+            span_bytes_max: self.span_bytes_max,
             rejects_max: SEGMENT_REJECTS_MAX,
             held_bytes_max: self.held_bytes_max.unwrap_or(usize::MAX),
             held_by: Part::budget_bytes,
