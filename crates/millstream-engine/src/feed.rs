@@ -3,7 +3,9 @@
 use crate::chunk::{Chunk, Frame};
 use crate::error::Error;
 use crate::lifecycle::OwnedLoad;
-use crate::limits::{FEED_QUEUE, INFERENCE_BYTES_MAX, INFERENCE_DOCUMENTS, STAGED_CHUNK_BYTES};
+use crate::limits::{
+    FEED_QUEUE, FRAME_BYTES, INFERENCE_BYTES_MAX, INFERENCE_DOCUMENTS, STAGED_CHUNK_BYTES, UNVERIFIED_MEMORIES_MAX,
+};
 use crate::observe::Tally;
 use crate::request::LoadRequest;
 use crate::source::{self, SourceError, SourceOptions};
@@ -30,6 +32,8 @@ pub(crate) struct Feed {
     pub(crate) resumable: bool,
     running: Option<Running>,
     unverified: Option<Unverified>,
+    /// Bytes of chunks that may wait until the sources are compared, if those can be read again.
+    waiting_bytes_max: usize,
 }
 
 /// What earlier runs of a load have read, until it is compared with the sources.
@@ -105,7 +109,9 @@ impl Feed {
         let (repeatable, resumable) = (streams == 0, streams == 0 || request.source_name.is_some());
         let (format, transforms) = (request.format.clone(), request.transforms.clone());
         let reading = ReadingThread { format, options, prefix: None, transforms, tally };
-        Ok(Self { sources, names, reading, repeatable, resumable, running: None, unverified: None })
+        let waiting_bytes_max = request.memory_bytes.saturating_mul(UNVERIFIED_MEMORIES_MAX);
+        let (running, unverified) = (None, None);
+        Ok(Self { sources, names, reading, repeatable, resumable, running, unverified, waiting_bytes_max })
     }
 
     /// A feed without sources: the program sends the documents itself, one stream for the load.
@@ -114,8 +120,9 @@ impl Feed {
         let format = request.format.clone();
         let reading =
             ReadingThread { format, options: SourceOptions::default(), prefix: None, transforms: Vec::new(), tally };
-        let (repeatable, resumable) = (true, false);
-        Self { sources: Vec::new(), names, reading, repeatable, resumable, running: None, unverified: None }
+        let (sources, repeatable, resumable, waiting_bytes_max) = (Vec::new(), true, false, 0);
+        let (running, unverified) = (None, None);
+        Self { sources, names, reading, repeatable, resumable, running, unverified, waiting_bytes_max }
     }
 
     /// Limits the chunks to this many bytes, unless reading has begun.
@@ -126,7 +133,7 @@ impl Feed {
 
     /// Makes the feed compare the beginning of the sources with what earlier runs have read. Until that is done, no
     /// chunk comes out: documents of another file must not be committed under the positions of this one. The chunks
-    /// that wait are no more than what an earlier run had in flight.
+    /// that wait are what an earlier run had in flight. If they take too much memory, files are read again instead.
     ///
     /// # Errors
     /// [`Error::Refused`] when a stream has already been read, because it cannot be read again.
@@ -212,9 +219,15 @@ impl Feed {
     /// # Errors
     /// [`SourceError`] when a source cannot be read.
     pub(crate) async fn next(&mut self) -> Result<Option<Chunk>, Error> {
-        let running = self.running.get_or_insert_with(|| start(&self.sources, &self.reading));
+        let mut running = self.running.get_or_insert_with(|| start(&self.sources, &self.reading));
         if let Some(unverified) = &self.unverified {
-            running.hold_until_verified(unverified, &self.names).await?;
+            let waiting_bytes_max = if self.repeatable { self.waiting_bytes_max } else { usize::MAX };
+            if !running.hold_until_verified(unverified, &self.names, waiting_bytes_max).await? {
+                // They are compared once more. A change between the two readings is noticed late, as one in the
+                // middle of a load is.
+                running = self.running.insert(start(&self.sources, &self.reading));
+                running.skip(unverified.committed).await?;
+            }
             self.unverified = None;
         }
         if let Some(chunk) = running.peeked.pop_front() {
@@ -226,26 +239,49 @@ impl Feed {
 
 impl Running {
     /// Reads up to the position that earlier runs have reached, which compares everything before it. Keeps the chunks
-    /// with documents that are not committed.
-    async fn hold_until_verified(&mut self, unverified: &Unverified, names: &[String]) -> Result<(), Error> {
+    /// with documents that are not committed. If they take more than so many bytes of memory, it keeps none and returns
+    /// false.
+    async fn hold_until_verified(
+        &mut self,
+        unverified: &Unverified,
+        names: &[String],
+        waiting_bytes_max: usize,
+    ) -> Result<bool, Error> {
         let Unverified { committed, read } = *unverified;
+        let (mut end, mut waiting_bytes) = (Position::default(), 0);
         while let Some(chunk) = self.chunks.recv().await {
             let chunk = chunk?;
-            let end = Position { source: chunk.source, offset: chunk.end };
+            end = Position { source: chunk.source, offset: chunk.end };
             if end > committed || end >= read {
+                waiting_bytes += chunk.held_bytes() + chunk.frames.len() * FRAME_BYTES;
                 self.peeked.push_back(chunk);
+                if waiting_bytes > waiting_bytes_max {
+                    self.peeked.clear();
+                }
             }
             if end >= read {
                 break;
             }
         }
         // If the source has ended earlier, or damage has ended it, nothing was compared.
-        let compared = self.peeked.back().is_some_and(|last| last.source == read.source && last.end >= read.offset);
+        let compared = end.source == read.source && end.offset >= read.offset;
         if compared || read.offset == 0 {
-            return Ok(());
+            return Ok(waiting_bytes <= waiting_bytes_max);
         }
         let name = names.get(read.source as usize).cloned().unwrap_or_default();
         Err(SourceError::Changed { name, length: read.offset }.into())
+    }
+
+    /// Reads up to the first chunk with documents that are not committed, and keeps it.
+    async fn skip(&mut self, committed: Position) -> Result<(), Error> {
+        while let Some(chunk) = self.chunks.recv().await {
+            let chunk = chunk?;
+            if (Position { source: chunk.source, offset: chunk.end }) > committed {
+                self.peeked.push_back(chunk);
+                break;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -304,4 +340,57 @@ fn read_all(
         bytes_before += opened.progress.bytes_read();
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(chunk: &Chunk) -> Position {
+        Position { source: chunk.source, offset: chunk.end }
+    }
+
+    /// The ends of all chunks that are left.
+    async fn ends(feed: &mut Feed) -> Result<Vec<Position>, Error> {
+        let mut ends = Vec::new();
+        while let Some(chunk) = feed.next().await? {
+            ends.push(end(&chunk));
+        }
+        Ok(ends)
+    }
+
+    #[tokio::test]
+    async fn files_of_which_too_much_waits_are_read_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let text: String = (0..500).map(|n| format!("{{\"id\":{n}}}\n")).collect();
+        let sources = ["a", "b"].map(|name| folder.path().join(name));
+        sources.iter().for_each(|source| std::fs::write(source, &text).expect("a file"));
+        let names = sources.iter().map(|source| source.display().to_string()).collect();
+        let mut request = LoadRequest::new("a".parse().expect("a name"), Vec::new(), names);
+        (request.format, request.chunk_bytes) = ("ndjson".into(), 100);
+        let opened = || Feed::open(&request, Arc::default()).expect("both are there");
+        let (mut whole, mut feed) = (Vec::new(), opened());
+        while let Some(chunk) = feed.next().await.expect("it is read") {
+            whole.push(chunk);
+        }
+        let (committed, read) = (10, whole.len() - 10);
+        let resumed = |waiting_bytes_max| {
+            let (mut feed, Chunk { source, end: length, prefix_hash: hash, .. }) = (opened(), &whole[read]);
+            feed.compare_with(*source, Prefix { length: *length, hash: *hash }).expect("nothing is read yet");
+            feed.unverified = Some(Unverified { committed: end(&whole[committed]), read: end(&whole[read]) });
+            Feed { waiting_bytes_max, ..feed }
+        };
+        let rest: Vec<Position> = whole[committed + 1..].iter().map(end).collect();
+        for (waiting_bytes_max, waiting) in [(0, 0), (2_000, 0), (usize::MAX, read - committed - 1)] {
+            let mut feed = resumed(waiting_bytes_max);
+            assert_eq!(feed.next().await.expect("it is the same").as_ref().map(end), Some(rest[0]));
+            assert_eq!(feed.running.as_ref().map(|running| running.peeked.len()), Some(waiting));
+            assert_eq!(ends(&mut feed).await.expect("it is the same"), rest[1..], "{waiting_bytes_max}");
+        }
+        std::fs::write(&sources[0], text.replacen('7', "8", 1)).expect("a file");
+        for waiting_bytes_max in [0, usize::MAX] {
+            let refused = resumed(waiting_bytes_max).next().await;
+            assert!(matches!(refused, Err(Error::Source(SourceError::Changed { .. }))), "{refused:?}");
+        }
+    }
 }

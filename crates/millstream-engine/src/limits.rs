@@ -72,9 +72,10 @@ pub const BATCH_BYTES_MAX: usize = 16 << 20;
 /// hundreds of thousands of documents. After a failure, this much is read again.
 pub const SEGMENT_BYTES: usize = 64 << 20;
 
-/// A segment ends when its lane has passed this many times the bytes of the sources that full segments of all lanes take.
-/// A lane whose keys are rare, or that has none, must commit its position now and then: a load that resumes reads on from
-/// the lowest position. If all lanes get their share of the documents, their segments are full before that.
+/// A segment ends when its lane has passed this many times the bytes of the sources that full segments of all lanes
+/// take. A lane whose keys are rare, or that has none, must commit its position now and then: a load that resumes holds
+/// what comes after the lowest position. If all lanes get their share of the documents, their segments are full before
+/// that.
 pub const SEGMENT_SPANS_MAX: usize = 2;
 
 /// Rejects after which a segment ends. It keeps them until its commit, and a short one takes many times its bytes.
@@ -109,6 +110,11 @@ pub const FLUSH_AFTER: Duration = Duration::from_millis(200);
 
 /// Source bytes in flight between the sources and the lanes' commits, by default.
 pub const MEMORY_BYTES: usize = 128 << 20;
+
+/// A load that resumes holds what an earlier run had in flight until its sources are compared. If that is more than
+/// this many times its memory, it reads its files twice instead. Lanes of the log layout keep no bytes, so they may
+/// have more in flight than the memory.
+pub const UNVERIFIED_MEMORIES_MAX: usize = 4;
 
 /// Batches of every lane that the memory must hold at least: one is written, one waits, and both keep chunks alive that
 /// they share with other lanes.
@@ -356,6 +362,10 @@ const _: () = assert!(BATCH_ROWS <= BATCH_ROWS_MAX);
 const _: () = assert!(BATCH_ROWS_MAX as u64 <= CHANGE_KEYS_MAX, "the keys of a batch are recorded");
 const _: () = assert!(CHUNK_BYTES <= BATCH_BYTES_MAX);
 const _: () = assert!(BATCH_BYTES_MAX <= SEGMENT_BYTES && SEGMENT_BYTES as u64 <= COMPACTION_BYTES);
+const _: () = assert!(
+    UNVERIFIED_MEMORIES_MAX * MEMORY_BYTES >= SEGMENT_SPANS_MAX * LANES_DEFAULT_MAX as usize * SEGMENT_BYTES,
+    "a load that resumes by default reads its files once, unless its documents are short"
+);
 const _: () = assert!(MEMORY_BYTES >= MEMORY_BYTES_MIN);
 const _: () = assert!(VERIFY_MEMORY_BYTES >= VERIFY_MEMORY_BYTES_MIN && FINDINGS_LISTED <= FINDINGS_MAX);
 const _: () = assert!(VERIFY_MEMORY_BYTES_MIN >= 4 * RUN_BUFFER_BYTES, "several runs are merged at once");
