@@ -112,20 +112,6 @@ impl Record {
         self.feed(b"\n").1
     }
 
-    /// Whether a quote is open at the end of this beginning of a record.
-    pub fn is_in_quotes(&self, beginning: &[u8]) -> bool {
-        // Another reader reads it again, because a copy of a reader does not work (csv-core 0.1.13).
-        let mut probe = Self::new(self.separators);
-        probe.keep(0);
-        let mut rest = beginning;
-        while !rest.is_empty() {
-            let (n, _) = probe.feed(rest);
-            probe.forget();
-            rest = &rest[n..];
-        }
-        !probe.end()
-    }
-
     /// The record as it is in the window, without its line end. Call it once, when all of the record was seen: it takes
     /// the carriage return of the line end from the last field.
     #[inline]

@@ -115,12 +115,10 @@ impl Csv {
         Ok(self.window.damaged(self.record.at, OPEN_QUOTE))
     }
 
-    /// Takes a record that is too long, in bounded memory.
+    /// Takes a record that is too long, in bounded memory. An open quote may still close: it ends the source only if the
+    /// source ends in it.
     fn long_record(&mut self) -> Result<Chunk, SourceError> {
         self.take_done()?;
-        if self.record.is_in_quotes(&self.window.bytes()[..self.record.at]) {
-            return self.open_quote();
-        }
         let begin = self.window.place();
         let mut clip = Clip::default();
         let whole = loop {
@@ -210,7 +208,7 @@ mod tests {
         let name = |offset, line, value: &str| good(offset, line, &format!("{{\"\u{feff}a\":\"{value}\"}}"));
         assert_eq!(read_both_ways("\n\u{feff}a\n1\n".as_bytes()), [name(6, 3, "1")]);
         assert_eq!(read_both_ways("\u{feff}\u{feff}a\n1\u{feff}\n".as_bytes()), [name(8, 2, "1\u{feff}")]);
-        // A mark in front of a quote makes that text, also where the record is too long and is looked at again.
+        // A mark in front of a quote makes that text, also where the record is too long.
         let long = format!("\u{feff}\"{}", "x".repeat(200));
         let text = format!("a\n{long}\n2\n");
         let expected = [bad(2, 2, &long, TooLarge), good(3 + long.len() as u64, 3, "{\"a\":\"2\"}")];
@@ -299,7 +297,7 @@ mod tests {
         for mut rng in Cases::new(20) {
             let got = read_oddly("csv", &endless, &endless, 100, &mut rng).unwrap();
             assert_eq!(got[0], expected[0]);
-            assert_eq!((got[1].offset, got[1].bytes.len()), (8, 102));
+            assert_eq!((got[1].offset, got[1].bytes.len()), (8, 992));
             assert_eq!(got[1].unreadable, Some((DamagedSource, None)));
         }
     }
@@ -319,6 +317,23 @@ mod tests {
                 bad(48, 7, "12345678901", TooLarge),
             ];
             assert_eq!(got, expected);
+        }
+    }
+
+    #[test]
+    fn a_quoted_record_too_long_is_the_only_reject() {
+        let (first, whole, last) = ("\"12345678,\n\n\"\"9012345\"", "\"1\"", "\"1\",\"\n2345678901\"");
+        for line_end in ["\n", "\r\n"] {
+            let text = ["a", first, whole, last].join(line_end);
+            let at = |part: &str| text.find(part).unwrap() as u64;
+            let expected = [
+                bad(at(first), 2, first, TooLarge),
+                good(at(whole), 5, r#"{"a":"1"}"#),
+                bad(at(last), 6, last, TooLarge),
+            ];
+            for mut rng in Cases::new(20) {
+                assert_eq!(read_oddly("csv", text.as_bytes(), text.as_bytes(), 10, &mut rng).unwrap(), expected);
+            }
         }
     }
 
