@@ -1,10 +1,11 @@
 //! Loads into a server without faults.
 
-use crate::scene::{Files, Stream, request, run, stored, surroundings};
+use crate::scene::{Files, Stream, request, run, schema, stored, surroundings};
 use millstream_engine::{Error, Event, LoadRequest, SkipUnchanged, StopReason, load};
 use millstream_model::{KEY_TYPES, KeyType};
 use millstream_pg::Explained;
 use millstream_store::Error as StoreError;
+use millstream_store::rejects::{self, Cleared, RejectFilter};
 use millstream_store::{DISTINCT_WALK, SCHEMA_VERSION, Schema};
 use millstream_testkit::{Cases, database, each_build};
 
@@ -321,6 +322,39 @@ async fn damage_ends_the_source_and_a_repaired_file_resumes_there() {
         let rejects: i64 =
             db.client().await.query_one("select count(*) from millstream.reject", &[]).await.unwrap().get(0);
         assert_eq!(rejects, 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_damaged_place_is_counted_once_although_the_rejects_are_cleared() {
+    each_build(async |db| {
+        let files = Files::new();
+        // Of a document above 1 MiB, less is kept than was read.
+        let text = format!("id,n\n1,2\n3\n4,\"{}", "x".repeat(3 << 20));
+        let csv = |table: &str, text: &str| {
+            let mut wanted = request(table, "id:bigint", &[files.write("a.csv", text)]);
+            wanted.format = "csv".into();
+            wanted
+        };
+        let wanted = csv("halved", &text);
+        let (client, mut stopped) = (db.client().await, Vec::new());
+        for deleted in [1, 0] {
+            let outcome = run(&db.url(), &wanted).await;
+            assert!(matches!(outcome.stopped, Some(StopReason::Damage { line: 4, .. })), "{outcome:?}");
+            stopped.push(outcome.receipt.counters);
+            let table_oid = client.query_one("select 'halved'::regclass::oid", &[]).await.unwrap().get(0);
+            let filter = RejectFilter { table_oid, ..RejectFilter::default() };
+            let cleared = rejects::clear(&client, &schema(), &filter).await.unwrap();
+            assert_eq!(cleared, Cleared { deleted, kept: 1 });
+        }
+        assert_eq!((stopped[0].read, stopped[0].inserted, stopped[0].rejected), (3, 1, 2));
+        assert_eq!(stopped[1], stopped[0]);
+        let mended = format!("{text}\"\n");
+        let whole = run(&db.url(), &csv("whole", &mended)).await.receipt;
+        let resumed = run(&db.url(), &wanted).await.receipt;
+        assert_eq!((resumed.finished, resumed.counters.inserted), (true, 2));
+        assert_eq!(resumed.counters, whole.counters);
     })
     .await;
 }

@@ -4,16 +4,16 @@ with gone as (
     delete from {schema}.reject
     where load_id = $1
       and reason = 'damaged_source'
-    returning coalesce(octet_length(document), octet_length(decode(document_base64, 'base64'))) as kept
+    returning bytes, coalesce(octet_length(document), octet_length(decode(document_base64, 'base64'))) as kept
 ),
 sums as (
-    select count(*) as rejects, coalesce(sum(kept), 0)::bigint as kept
+    select count(*) as rejects, coalesce(sum(bytes), 0)::bigint as bytes, coalesce(sum(kept), 0)::bigint as kept
     from gone
 )
 update {schema}.load l
 set read = l.read - s.rejects,
     rejected = l.rejected - s.rejects,
-    bytes_read = l.bytes_read - s.kept,
+    bytes_read = l.bytes_read - s.bytes,
     reject_bytes = l.reject_bytes - s.kept
 from sums s
 where l.load_id = $1

@@ -5,6 +5,7 @@ use crate::reject_line::RejectLine;
 use crate::row::count as counted;
 use crate::schema::Schema;
 use futures_util::TryStreamExt;
+use millstream_pg::fill;
 use serde::Serialize;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row};
@@ -91,14 +92,21 @@ pub async fn each<E: From<Error>>(
     Ok(())
 }
 
-/// Deletes rejects and returns how many. The loads keep their counts.
-pub async fn clear(client: &Client, schema: &Schema, filter: &RejectFilter) -> Result<u64, Error> {
-    let sql = format!(
-        "delete from {schema}.reject where (load_id, source, byte_offset) in \
-         (select r.load_id, r.source, r.byte_offset {})",
-        matching(schema)
-    );
-    Ok(client.execute(&sql, &parameters(filter)).await?)
+/// What [`clear`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cleared {
+    /// Rejects that are deleted.
+    pub deleted: u64,
+    /// Rejects of damaged sources that stay, because a later run of their load takes them back.
+    pub kept: u64,
+}
+
+/// Deletes rejects. Those for the damage at which loads stopped stay while the loads can be resumed. The loads keep
+/// their counts.
+pub async fn clear(client: &Client, schema: &Schema, filter: &RejectFilter) -> Result<Cleared, Error> {
+    let sql = fill!(include_str!("rejects_clear.sql"), schema, matching = matching(schema));
+    let row = client.query_one(&sql, &parameters(filter)).await?;
+    Ok(Cleared { deleted: counted(&row, "deleted"), kept: counted(&row, "kept") })
 }
 
 /// The parameters of [`matching`].

@@ -224,6 +224,22 @@ async fn rejects_are_summed_up_listed_and_cleared() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_reject_of_a_damaged_file_stays_while_its_load_can_be_resumed() {
+    let fixture = Fixture::new().await;
+    let sql = "insert into millstream.reject \
+                   (load_id, source, byte_offset, line, reason, detail, document, bytes, truncated) \
+               values (3, 1, 7, 2, 'damaged_source', 'the CSV record has an open quote', '2,\"', 3, false)";
+    fixture.client.batch_execute(sql).await.unwrap();
+    let clear = ["rejects", "events", "--load", "3", "--clear"];
+    let run = fixture.run(&clear).ends(0);
+    assert_eq!(run.stdout, "cleared 1 reject\n");
+    assert!(run.stderr.contains("kept 1 reject where a file is damaged"), "{run:?}");
+    fixture.client.batch_execute("update millstream.load set resumable = false where load_id = 3").await.unwrap();
+    let run = fixture.run(&clear).ends(0);
+    assert!(run.stdout == "cleared 1 reject\n" && !run.stderr.contains("kept"), "{run:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn export_writes_whole_rejects_and_clears_only_those() {
     let fixture = Fixture::new().await;
     let dir = tempfile::tempdir().unwrap();

@@ -12,7 +12,7 @@ use crate::table::{Align, Column, Table, visible};
 use crate::target::Database;
 use clap::builder::PossibleValuesParser;
 use millstream_model::{CollectionName, REASONS};
-use millstream_store::rejects::{self, ReasonCount, RejectFilter, RejectRecord};
+use millstream_store::rejects::{self, Cleared, ReasonCount, RejectFilter, RejectRecord};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -30,8 +30,8 @@ Examples:
 /// and detail. --output json also prints the bytes of the documents.
 ///
 /// --export writes the rejects to a file. You can mend the documents there and load the file with `load
-/// --format rejects`. --clear removes the rejects. With both, exactly the exported ones are removed. Loads keep
-/// their counts.
+/// --format rejects`. --clear removes the rejects. With both, only exported ones are removed. Loads keep their
+/// counts. The reject of a damaged file stays while its load can be resumed; the resumed load removes it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct RejectsArgs {
@@ -129,7 +129,7 @@ const COLUMNS: &[Column<RejectRecord>] = &[
     ("detail", Align::Wrap, |reject| reject.line.detail.clone()),
 ];
 
-/// Exports, clears, or both. With both, exactly the exported rejects are removed, because both see one snapshot. If the
+/// Exports, clears, or both. With both, only exported rejects are removed, because both see one snapshot. If the
 /// command ends early, the session ends and the server rolls back.
 async fn take_out(
     args: &RejectsArgs,
@@ -156,16 +156,22 @@ async fn take_out(
         let to = if is_stdout { "stdout".to_owned() } else { visible(&path.display().to_string()) };
         lines.push(format!("exported {} to {to}", quantity::things(n, "reject")));
     }
-    if let Some(n) = cleared {
-        lines.push(format!("cleared {}", quantity::things(n, "reject")));
+    if let Some(Cleared { deleted, .. }) = cleared {
+        lines.push(format!("cleared {}", quantity::things(deleted, "reject")));
     }
     if is_stdout {
         // Stdout holds the rejects and nothing else.
         lines.iter().for_each(|line| note(line));
     } else if output.is_json() {
-        output.json(&json!({ "exported": exported, "cleared": cleared }))?;
+        output.json(&json!({ "exported": exported, "cleared": cleared.map(|cleared| cleared.deleted) }))?;
     } else {
         output.line(&lines.join("\n"))?;
+    }
+    if let Some(Cleared { kept: kept @ 1.., .. }) = cleared {
+        note(&format!(
+            "kept {} where a file is damaged: mend the file and run the same load again, which removes the reject",
+            quantity::things(kept, "reject")
+        ));
     }
     Ok(Exit::Done)
 }
