@@ -268,11 +268,11 @@ async fn a_role_without_temporary_tables_is_refused_first() {
     let db = database().await;
     let client = db.client().await;
     let name: String = client.query_one("select current_database()", &[]).await.unwrap().get(0);
-    let role = format!("nostage_{}", fastrand::u32(..));
+    let role = format!("No-stage_{}", fastrand::u32(..));
     client
         .batch_execute(&format!(
-            "create role {role} login password 'x'; revoke temporary on database {name} from public;
-             grant create on database {name} to {role}; grant create on schema public to {role}"
+            "create role \"{role}\" login password 'x'; revoke temporary on database {name} from public;
+             grant create on database {name} to \"{role}\"; grant create on schema public to \"{role}\""
         ))
         .await
         .unwrap();
@@ -284,6 +284,8 @@ async fn a_role_without_temporary_tables_is_refused_first() {
     assert!(error.to_string().contains("temporary tables"), "{error}");
     let made: bool = client.query_one("select to_regclass('unstaged') is not null", &[]).await.unwrap().get(0);
     assert!(!made);
+    client.batch_execute(&error.hint().unwrap()).await.unwrap();
+    assert!(run(&url, &wanted).await.receipt.finished);
 }
 
 /// A table whose trigger refuses bad documents, and holds the document `last` while someone has lock 1.

@@ -1,7 +1,7 @@
 //! Loads into a server without faults.
 
 use crate::scene::{Files, Stream, request, run, schema, stored, surroundings};
-use millstream_engine::{Error, Event, LoadRequest, SkipUnchanged, StopReason, load};
+use millstream_engine::{Error, Event, Layout, LoadRequest, SkipUnchanged, StopReason, load};
 use millstream_model::{KEY_TYPES, KeyType};
 use millstream_pg::Explained;
 use millstream_store::Error as StoreError;
@@ -700,13 +700,18 @@ async fn tables_of_an_older_version_are_upgraded() {
 #[tokio::test]
 async fn our_schema_can_have_another_name_and_be_dropped_at_once() {
     let db = database().await;
-    let files = Files::new();
-    let mut wanted = request("named", "id", &[files.write("a", "{\"id\":1}\n")]);
-    wanted.schema = "my \"own\"".into();
-    run(&db.url(), &wanted).await;
-    let client = db.client().await;
-    assert!(Schema::new("my \"own\"").exists(&client).await.unwrap());
-    client.batch_execute("drop schema \"my \"\"own\"\"\" cascade").await.unwrap();
-    let rows: i64 = client.query_one("select count(*) from named", &[]).await.unwrap().get(0);
-    assert_eq!(rows, 1);
+    let (client, files) = (db.client().await, Files::new());
+    let file = files.write("a", "{\"id\":1}\n");
+    for (n, name) in ["my \"own\"", "it's", "a\\b"].into_iter().enumerate() {
+        let (own, table) = (Schema::new(name), format!("named{n}"));
+        for layout in ["table", "log"] {
+            let mut wanted = request(&table, "id", std::slice::from_ref(&file));
+            (wanted.schema, wanted.layout) = (name.into(), Layout::by_name(layout).unwrap());
+            assert!(run(&db.url(), &wanted).await.receipt.finished, "{name} {layout}");
+        }
+        assert!(own.exists(&client).await.unwrap());
+        client.batch_execute(&format!("drop schema {own} cascade")).await.unwrap();
+        let rows: i64 = client.query_one(&format!("select count(*) from {table}"), &[]).await.unwrap().get(0);
+        assert_eq!(rows, 1);
+    }
 }

@@ -162,7 +162,8 @@ pub async fn find_orphaned(client: &Client, schema: &Schema, identity: &Identity
 /// # Errors
 /// The server's.
 pub async fn next_order(client: &Client, schema: &Schema) -> Result<i64, Error> {
-    let sql = schema.sql("select pg_catalog.nextval('{schema}.run_number')");
+    let sql = "select pg_catalog.nextval(pg_catalog.format('%I.run_number', {schema_literal})::pg_catalog.regclass)";
+    let sql = schema.sql(sql);
     Ok(client.query_one(&sql, &[]).await?.get(0))
 }
 

@@ -1,6 +1,8 @@
 -- The number of a table's next segment, and the other roles that may read the table.
 select
-    pg_catalog.nextval('{schema}.segment_number') as segment_id,
+    pg_catalog.nextval(
+        pg_catalog.format('%I.segment_number', {schema_literal})::pg_catalog.regclass
+    ) as segment_id,
     (
         select string_agg(
             distinct case when a.grantee = 0 then 'public'

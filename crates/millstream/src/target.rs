@@ -6,6 +6,7 @@ use crate::output::note;
 use millstream_host::shell_word;
 use millstream_local::LocalOptions;
 use millstream_model::CollectionName;
+use millstream_model::limits::IDENTIFIER_BYTES_MAX;
 use millstream_pg::{ConnInfo, Connection, Environment, ErrorKind, Explained, SessionSettings};
 use millstream_store::Schema;
 use millstream_store::collections::{self, Collection};
@@ -99,8 +100,14 @@ pub fn schema(args: &TargetArgs) -> Schema {
     Schema::new(name.unwrap_or(SCHEMA_DEFAULT))
 }
 
-/// Refuses names that PostgreSQL reserves.
+/// Refuses names that PostgreSQL reserves or would cut: we would not find our tables again.
 fn check_schema(name: &str) -> Result<(), Failure> {
+    if name.len() > IDENTIFIER_BYTES_MAX {
+        return Err(Failure::user(format!(
+            "schema \"{name}\" is longer than {IDENTIFIER_BYTES_MAX} bytes, the longest name PostgreSQL keeps"
+        ))
+        .hint("choose a shorter name, as in --schema millstream"));
+    }
     if name.starts_with("pg_") || name == "information_schema" {
         return Err(Failure::user(format!(
             "schema {name} cannot hold Millstream's tables: PostgreSQL reserves the name"

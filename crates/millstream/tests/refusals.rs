@@ -79,6 +79,14 @@ fn a_schema_that_postgresql_reserves_is_refused() {
 }
 
 #[test]
+fn a_schema_whose_name_is_too_long_is_refused() {
+    let (longest, longer) = ("ä".repeat(31) + "s", "ä".repeat(32));
+    let ask = |name: &str| millstream(&["collections", "--db", NOBODY, "--schema", name]).ends(2).stderr;
+    assert!(ask(&longer).contains("\" is longer than 63 bytes, the longest name PostgreSQL keeps"));
+    assert!(!ask(&longest).contains("longer than"));
+}
+
+#[test]
 fn help_and_version_go_to_stdout() {
     let version = millstream(&["--version"]).ends(0);
     assert_eq!(version.stdout, concat!("millstream ", env!("CARGO_PKG_VERSION"), "\n"));

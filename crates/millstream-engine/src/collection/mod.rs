@@ -144,7 +144,8 @@ async fn table_checks(
     warnings: &mut Vec<String>,
 ) -> Result<Vec<String>, Error> {
     let name = &request.collection;
-    let columns = format!("like {}", quote_name(name));
+    let quoted = quote_name(name);
+    let columns = format!("like {quoted}");
     let asked = check::spell(&control.client, name, &columns, &request.checks).await?;
     let present = checks(&control.client, table.oid).await?;
     if let Some(missing) = check::missing(&asked, &present).first()
@@ -153,7 +154,7 @@ async fn table_checks(
         return Err(Error::Collection {
             collection: name.clone(),
             problem: "only its owner may add a check".into(),
-            hint: format!("ask {} to: alter table {name} add check ({missing}) not valid", table.owner),
+            hint: format!("ask {} to: alter table {quoted} add check ({missing}) not valid", table.owner),
         });
     }
     let others = present.iter().filter(|check| !asked.contains(&check.expression));

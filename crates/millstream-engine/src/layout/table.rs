@@ -2,7 +2,7 @@
 
 use super::Layout;
 use crate::error::Error;
-use millstream_pg::Connection;
+use millstream_pg::{Connection, quote_identifier};
 
 pub(crate) static TABLE: Layout = Layout {
     name: "table",
@@ -20,7 +20,7 @@ async fn require_staging(control: &Connection) -> Result<(), Error> {
     if control.client.query_one(sql, &[]).await?.get(0) {
         return Ok(());
     }
-    let (role, database) = (&control.server.role, &control.server.database);
+    let (role, database) = (quote_identifier(&control.server.role), quote_identifier(&control.server.database));
     Err(Error::refused(
         format!("role {role} may not make temporary tables in database {database}"),
         format!("grant temporary on database {database} to {role}"),
