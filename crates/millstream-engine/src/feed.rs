@@ -198,7 +198,9 @@ impl Feed {
     /// [`SourceError`] when a source cannot be read.
     pub(crate) async fn sample(&mut self) -> Result<Vec<Chunk>, Error> {
         let running = self.running.get_or_insert_with(|| start(&self.sources, &self.reading));
-        let (mut documents, mut bytes) = (0, 0);
+        // A stream that pauses may never send a second sample.
+        let mut documents: usize = running.peeked.iter().map(|chunk| chunk.frames.len()).sum();
+        let mut bytes: usize = running.peeked.iter().map(|chunk| chunk.bytes.len()).sum();
         while documents < INFERENCE_DOCUMENTS && bytes < INFERENCE_BYTES_MAX {
             let Some(chunk) = running.chunks.recv().await else { break };
             let chunk = chunk?;

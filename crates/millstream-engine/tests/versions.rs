@@ -1,13 +1,16 @@
 //! The type by which versions in mode `newest` are compared, from the first load on.
 
 use crate::scene::{Files, request, run, schema, surroundings};
-use millstream_engine::{Error, Event, LoadRequest, Mode, Stream, VerifyRequest, load, verify};
+use millstream_engine::{Error, Event, LoadRequest, Mode, Observer, Stream, VerifyRequest, load, verify};
 use millstream_model::Counters;
 use millstream_pg::{ConnInfo, Environment, Explained};
 use millstream_store::load_lock_keys;
 use millstream_testkit::{TestDatabase, database, each_build};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
+
+/// Longest wait for a load that has no reason to wait at all.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A load of these lines in a mode that compares versions, with tombstones where `op` is `d`.
 fn lines(files: &Files, table: &str, mode: &str, text: &str) -> LoadRequest {
@@ -43,6 +46,34 @@ async fn fractions_are_compared_as_numbers() {
             assert_eq!((counters.updated, counters.stale), (1 - stale, stale), "{version}: {counters:?}");
         }
         assert_eq!(load("\"later\"").await.rejected, 1);
+    })
+    .await;
+}
+
+/// Ends a stream once the load of it has begun.
+struct Ending(Mutex<Option<mpsc::Sender<String>>>);
+
+impl Observer for Ending {
+    fn event(&self, event: Event) {
+        if matches!(event, Event::Started { .. }) {
+            drop(self.0.lock().expect("no test panics while it holds this").take());
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_types_of_version_and_key_are_inferred_from_one_sample_of_a_stream() {
+    each_build(async |db| {
+        let files = Files::new();
+        let (pipe, more) = files.pipe("stream");
+        more.send((0..1_500).map(|n| format!("{{\"id\":{n},\"v\":{n}}}\n")).collect()).expect("the pipe is read");
+        let mut wanted = request("public.sampled", "id", &[pipe]);
+        (wanted.format, wanted.mode) = ("ndjson".into(), "newest:v".parse().expect("a mode"));
+        let (mut around, _) = surroundings(&db.url());
+        around.observer = Arc::new(Ending(Mutex::new(Some(more))));
+        let loading = Box::pin(load(&wanted, &around));
+        let outcome = tokio::time::timeout(PATIENCE, loading).await.expect("it begins").expect("it loads");
+        assert_eq!(outcome.receipt.counters.inserted, 1_500, "{outcome:?}");
     })
     .await;
 }
