@@ -1,6 +1,6 @@
 //! Copies of trees by the real binary, compared with what rsync sees, and interrupted in every way.
 
-use crate::process::{Run, command, run};
+use crate::process::{Run, command, run, send};
 use millstream_failpoint::COPY;
 use millstream_testkit::{LoopDisk, SmallDisk, skip};
 use serde_json::Value;
@@ -374,7 +374,7 @@ fn a_stopped_copy_prints_its_receipt_and_resumes() {
     copying.env("MILLSTREAM_FAILPOINTS", format!("file-named=wait:{}@50", held.display()));
     let mut child = copying.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     appears(&held);
-    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT).unwrap();
+    send("INT", child.id());
     let mut said = String::new();
     BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
     assert_eq!(said, "stopping; a second signal stops at once\n");

@@ -1,7 +1,7 @@
 //! Copies to and from another machine: this one, reached by ssh and by a daemon of rsync.
 
 use crate::copy::{Place, TOUR, appears, shell};
-use crate::process::{Run, run};
+use crate::process::{Run, run, send};
 use millstream_failpoint::COPY_THERE;
 use millstream_testkit::{LoopDisk, Proxy, RsyncDaemon, SmallDisk, SshServer};
 use serde_json::Value;
@@ -525,7 +525,7 @@ fn a_copy_between_machines_that_is_stopped_counts_no_false_failures() {
     copying.env("MILLSTREAM_FAILPOINTS", format!("bucket-copied=wait:{}", held.display()));
     let mut child = copying.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     appears(&held);
-    rustix::process::kill_process(rustix::process::Pid::from_child(&child), rustix::process::Signal::INT).unwrap();
+    send("INT", child.id());
     let mut said = String::new();
     BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
     fs::remove_file(&held).unwrap();

@@ -1,6 +1,6 @@
 //! The demo: what it prints, what it leaves behind, what it refuses to touch.
 
-use crate::process::{Run, command, run};
+use crate::process::{Run, command, run, send};
 use millstream_testkit::{TestDatabase, database};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -116,7 +116,7 @@ async fn an_interrupted_demo_leaves_no_files_and_can_be_repeated() {
     let demo = Demo::new().await;
     let mut child = demo.command(&["--docs", "500000"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     wait_for_second_load(&demo, &mut child).await;
-    interrupt(&child);
+    send("INT", child.id());
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(is_empty(demo.tmp.path()));
     demo.run(&["--docs", "1000"]).ends(0);
@@ -133,9 +133,4 @@ async fn wait_for_second_load(demo: &Demo, child: &mut Child) {
         }
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
-}
-
-fn interrupt(child: &Child) {
-    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(status.success());
 }

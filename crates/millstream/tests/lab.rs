@@ -1,7 +1,7 @@
 //! Small runs of the experiments that load documents: they work and report the truth. The numbers that they measure mean
 //! nothing.
 
-use crate::process::{Run, command, run};
+use crate::process::{Run, command, run, send};
 use millstream_lab::Outcome;
 use millstream_lab::experiments::{Record, Selection, Source};
 use millstream_testkit::{TestDatabase, builds, database, database_on, dealt};
@@ -184,8 +184,7 @@ async fn an_interrupted_run_keeps_only_arms_that_nothing_continues_and_whole_cha
         tokio::task::yield_now().await;
     }
     // The signal goes only to the lab, which must end its child itself.
-    let kill = Command::new("kill").args(["-s", "INT", &running.id().to_string()]).status();
-    assert!(kill.unwrap().success());
+    send("INT", running.id());
     let said: Vec<String> = lines.collect();
     assert_eq!(running.wait().unwrap().code(), Some(130), "{said:?}");
     assert!(lab.record().runs.iter().all(|run| run.arm == "again"), "{:?}", lab.record().runs);

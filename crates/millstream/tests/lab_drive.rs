@@ -1,6 +1,6 @@
 //! `lab drive`: every scheduled transaction is accounted for. The latencies that it measures here mean nothing.
 
-use crate::process::{Run, command, run};
+use crate::process::{Run, command, run, send};
 use millstream_testkit::{TestDatabase, database, each_build};
 use serde_json::Value;
 use std::process::Stdio;
@@ -161,8 +161,7 @@ async fn ctrl_c_ends_the_run_on_the_server_too() {
     command.arg(&file).args(["--db", &database.url()]).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
     wait_for_sleepers(&database, 1).await;
-    let pid = child.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    send("INT", child.id());
     let output = tokio::task::spawn_blocking(|| child.wait_with_output().unwrap()).await.unwrap();
     assert_eq!(output.status.code(), Some(130), "{output:?}");
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -1,6 +1,6 @@
 //! Kernels in guests: what the command does, with a script in place of qemu; and a kernel that boots, with qemu.
 
-use crate::process::{command, millstream, run};
+use crate::process::{command, millstream, run, send};
 use millstream_lab::experiments::Record;
 use millstream_testkit::{Feature, build_with, kernel_package, skip};
 use std::fs;
@@ -212,8 +212,7 @@ fn ctrl_c_ends_the_guest_and_leaves_nothing_behind() {
         std::thread::sleep(Duration::from_millis(20));
     }
     let pid = fs::read_to_string(place.at("pid")).unwrap();
-    let kill = Command::new("kill").args(["-s", "INT", &boot.id().to_string()]).status();
-    assert!(kill.unwrap().success());
+    send("INT", boot.id());
     assert_eq!(boot.wait().unwrap().code(), Some(130));
     let mut said = String::new();
     boot.stderr.take().unwrap().read_to_string(&mut said).unwrap();

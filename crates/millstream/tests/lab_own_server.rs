@@ -1,6 +1,6 @@
 //! The lab's own server: whatever ends an experiment, it gets back its settings and its WAL.
 
-use crate::process::{command, run};
+use crate::process::{command, run, send};
 use millstream_lab::Outcome;
 use millstream_lab::experiments::Record;
 use millstream_testkit::{LocalHome, default_build};
@@ -98,11 +98,6 @@ impl Drop for Place {
     }
 }
 
-fn send(signal: &str, child: &Child) {
-    let kill = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
-    assert!(kill.unwrap().success());
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn an_experiment_that_is_stopped_or_killed_gives_back_settings_and_wal_and_is_resumed() {
     let place = Place::new().await;
@@ -110,7 +105,7 @@ async fn an_experiment_that_is_stopped_or_killed_gives_back_settings_and_wal_and
     let mut lines = BufReader::new(stopped.stderr.take().unwrap()).lines().map_while(Result::ok);
     assert!(lines.any(|line| line.starts_with("block 1 of 1: ")), "the first run never ended");
     place.wait_for_both(&mut stopped).await;
-    send("INT", &stopped);
+    send("INT", stopped.id());
     let rest: Vec<String> = lines.collect();
     assert_eq!(stopped.wait().unwrap().code(), Some(130), "{rest:?}");
     assert!(rest.iter().any(|line| line.contains("stopped; to resume: ") && line.contains("--wal-dir")), "{rest:?}");
@@ -130,7 +125,7 @@ async fn an_experiment_that_is_stopped_or_killed_gives_back_settings_and_wal_and
 
     let mut killed = place.start("killed");
     place.wait_for_both(&mut killed).await;
-    send("KILL", &killed);
+    send("KILL", killed.id());
     killed.wait().unwrap();
     assert!(place.left().1);
     let next = run(&mut place.command("next")).ends(0);

@@ -1,6 +1,6 @@
 //! The local server, started and stopped by the binary.
 
-use crate::process::{Run, command, run};
+use crate::process::{Run, command, run, send};
 use millstream_testkit::LocalHome;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -102,8 +102,7 @@ async fn db_psql_connects_to_the_local_server() {
 
 /// Kills the server's first process, as the kernel does when memory is short.
 fn kill_server(home: &Home) {
-    let pid = home.json(&["db", "status"], 0)["server"]["pid"].to_string();
-    assert!(std::process::Command::new("kill").args(["-9", &pid]).status().unwrap().success());
+    send("KILL", &home.json(&["db", "status"], 0)["server"]["pid"]);
 }
 
 /// The first line of a command's stderr with this beginning. Panics if there is none.

@@ -1,10 +1,10 @@
 //! Read models, by their commands.
 
-use crate::process::{command, millstream};
+use crate::process::{command, millstream, send};
 use millstream_testkit::each_build;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_is_published_refreshed_listed_and_removed() {
@@ -178,8 +178,7 @@ async fn a_load_refreshes_the_models_it_names() {
 }
 
 fn interrupt(running: &mut Child) -> Option<i32> {
-    let kill = Command::new("kill").args(["-s", "INT", &running.id().to_string()]).status();
-    assert!(kill.unwrap().success());
+    send("INT", running.id());
     running.wait().unwrap().code()
 }
 

@@ -83,3 +83,10 @@ pub fn run(command: &mut Command) -> Run {
 pub fn millstream(args: &[&str]) -> Run {
     run(&mut command(args))
 }
+
+/// Sends a signal, such as `INT`, to a process.
+#[track_caller]
+pub fn send(signal: &str, pid: impl fmt::Display) {
+    let kill = Command::new("kill").args(["-s", signal, &pid.to_string()]).status();
+    assert!(kill.unwrap().success());
+}

@@ -1,7 +1,7 @@
 //! Stores of IP ranges from the command line: built from dirty files, asked, checked, compared, and built
 //! again after whatever went wrong.
 
-use crate::process::{Run, command, millstream, run};
+use crate::process::{Run, command, millstream, run, send};
 use millstream_failpoint::RANGES;
 use millstream_testkit::SmallDisk;
 use serde_json::{Value, json};
@@ -512,8 +512,7 @@ fn a_build_that_is_killed_or_stopped_while_it_reads_changes_nothing() {
     assert_eq!(value(&store, "10.0.0.7"), "{\"name\":\"old\"}");
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
         let mut stopped = begun(&store);
-        let sent = Command::new("kill").args(["-s", signal, &stopped.id().to_string()]).status().unwrap();
-        assert!(sent.success());
+        send(signal, stopped.id());
         let messages = BufReader::new(stopped.stderr.take().unwrap());
         assert!(messages.lines().any(|line| line.unwrap().starts_with("stopping")));
         // Its input stays open and gives no more.

@@ -2,13 +2,12 @@
 //! stopped.
 
 use crate::kill::until;
-use crate::process::millstream;
+use crate::process::{millstream, send};
 use crate::refresh_kill::{end, nth, start, stderr};
 use millstream_failpoint::REFRESH;
 use millstream_testkit::{Server, Settings, StopMode, builds, connect, each_build};
 use serde_json::Value;
 use std::fmt::Write;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
@@ -183,8 +182,7 @@ async fn a_stopped_refresh_removes_its_unfinished_tables() {
             let child = start(&url, args, &format!("rows-built=wait:{}", held.display()));
             until("the build is held", async || held.exists()).await;
             assert_eq!(generations().await, 2, "one is being built");
-            let pid = child.id().unwrap().to_string();
-            assert!(Command::new("kill").args(["-s", "INT", &pid]).status().unwrap().success());
+            send("INT", child.id().unwrap());
             let output = end(child).await;
             assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
             assert_eq!(generations().await, 1, "{args:?}");

@@ -1,6 +1,6 @@
 //! Ctrl-C and SIGTERM while a command waits.
 
-use crate::process::{command, command_in_terminal, millstream};
+use crate::process::{command, command_in_terminal, millstream, send};
 use millstream_testkit::database;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -9,12 +9,6 @@ use std::time::Duration;
 
 /// More distinct values than fit between the server and a reader who does not read.
 const VALUES: &str = "insert into public.pings select 'device-' || n, '{}' from generate_series(1, 300000) n";
-
-/// Sends a signal to a process.
-fn send(signal: &str, child: &Child) {
-    let kill = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
-    assert!(kill.unwrap().success());
-}
 
 /// Sends a load its first document on standard input, and waits until the load has begun.
 fn begin(loading: &mut Child) -> (ChildStdin, BufReader<ChildStderr>) {
@@ -43,7 +37,7 @@ async fn signals_end_distinct_and_its_session() {
         let mut line = String::new();
         printed.read_line(&mut line).unwrap();
         assert_eq!(line, "device-1\n");
-        send(signal, &walking);
+        send(signal, walking.id());
         assert_eq!(walking.wait().unwrap().code(), Some(code));
         assert!(printed.lines().map_while(Result::ok).count() < 299_999, "it was stopped");
         let walks = "select count(*) from pg_stat_activity
@@ -64,7 +58,7 @@ fn signals_end_a_waiting_command_with_their_code() {
         let mut line = String::new();
         BufReader::new(waiting.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
         assert!(line.starts_with("target: "), "{line}");
-        send(signal, &waiting);
+        send(signal, waiting.id());
         assert_eq!(waiting.wait().unwrap().code(), Some(code));
     }
 }
@@ -84,7 +78,7 @@ async fn closing_the_terminal_stops_a_load_unless_it_runs_under_nohup() {
         let loading = loading.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut loading = loading.spawn().unwrap();
         let (mut documents, mut messages) = begin(&mut loading);
-        send("HUP", &loading);
+        send("HUP", loading.id());
         if nohup {
             documents.write_all(b"{\"id\":2}\n").unwrap();
             drop(documents);
@@ -116,7 +110,7 @@ async fn a_stopped_stream_is_offered_resume_only_with_a_source_name() {
         while db.client().await.query_one(committed, &[]).await.unwrap().get::<_, i64>(0) == 0 {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
-        send("INT", &loading);
+        send("INT", loading.id());
         let mut rest = String::new();
         messages.read_to_string(&mut rest).unwrap();
         assert_eq!(loading.wait().unwrap().code(), Some(130), "{rest}");
@@ -153,7 +147,7 @@ async fn a_second_signal_cancels_a_load_behind_a_lock_and_the_load_resumes() {
     holder.batch_execute("begin; lock table public.jammed").await.unwrap();
     documents.write_all(b"{\"id\":2}\n").unwrap();
     waits_for_a_lock(&client).await;
-    send("TERM", &loading);
+    send("TERM", loading.id());
     let mut line = String::new();
     while !line.starts_with("stopping: ") {
         line.clear();
@@ -161,7 +155,7 @@ async fn a_second_signal_cancels_a_load_behind_a_lock_and_the_load_resumes() {
     }
     // A signal that follows sooner counts as the same.
     tokio::time::sleep(Duration::from_millis(200)).await;
-    send("TERM", &loading);
+    send("TERM", loading.id());
     let mut receipt = String::new();
     loading.stdout.take().unwrap().read_to_string(&mut receipt).unwrap();
     assert_eq!(loading.wait().unwrap().code(), Some(143));
@@ -201,7 +195,7 @@ async fn signals_end_compact_and_publish_behind_a_lock_which_they_name() {
             assert!(messages.read_line(&mut line).unwrap() > 0, "it never said why");
         }
         assert!(!looks || line.contains(&format!("session {pid} holds it")), "{line}");
-        send("TERM", &waiting);
+        send("TERM", waiting.id());
         assert_eq!(waiting.wait().unwrap().code(), Some(143), "{args:?}");
         count_waiting(&client, |count| count == 0).await;
     }

@@ -1,8 +1,8 @@
 //! A load killed between sending COMMIT and reading its answer, while its backend is held there.
 
 use super::{Victim, is_killed, until};
+use crate::process::send;
 use millstream_testkit::{Server, Settings, builds, cases, connect};
-use std::process::Command;
 use tokio_postgres::Client;
 
 /// Kills on every build.
@@ -42,7 +42,7 @@ async fn kill_in_commit(server: &Server, watch: &Client) {
 
     // The orphaned backends stay in COMMIT while the commits of others work again.
     let orphans: Vec<i32> = watch.query(IN_COMMIT, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
-    orphans.iter().for_each(|pid| signal("-STOP", *pid));
+    orphans.iter().for_each(|pid| send("STOP", pid));
     watch.batch_execute("alter system reset synchronous_standby_names").await.unwrap();
     watch.batch_execute("select pg_reload_conf()").await.unwrap();
     probe.abort();
@@ -50,7 +50,7 @@ async fn kill_in_commit(server: &Server, watch: &Client) {
     let waiting = "select from pg_stat_activity
         where application_name = 'millstream control' and wait_event_type = 'Lock'";
     until("the next run waits for it", async || !watch.query(waiting, &[]).await.unwrap().is_empty()).await;
-    orphans.iter().for_each(|pid| signal("-CONT", *pid));
+    orphans.iter().for_each(|pid| send("CONT", pid));
     assert_eq!(victim.end(rerun).await.code(), Some(victim.code()));
     victim.finish(&mut rng).await;
 }
@@ -70,8 +70,4 @@ async fn hold_commits(server: &Server, watch: &Client) -> tokio::task::JoinHandl
     let held = "select from pg_stat_activity where application_name = 'probe' and wait_event = 'SyncRep'";
     until("commits are held", async || !watch.query(held, &[]).await.unwrap().is_empty()).await;
     probe
-}
-
-fn signal(signal: &str, pid: i32) {
-    assert!(Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success());
 }
