@@ -1,6 +1,6 @@
 //! Copies of trees by the real binary, compared with what rsync sees, and interrupted in every way.
 
-use crate::process::{Run, command, run, send};
+use crate::process::{Run, command, killed, run, send};
 use millstream_failpoint::COPY;
 use millstream_testkit::{LoopDisk, SmallDisk, skip};
 use serde_json::Value;
@@ -9,7 +9,6 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -326,9 +325,7 @@ fn a_copy_that_is_killed_at_any_point_resumes_and_copies_nothing_twice() {
         place.write("to/extra", b"");
         let args = ["from/", "to", "--delete", "--yes", "--hash", "--output", "json", "--progress", "none"];
         let nth = if *point == "piece-copied" { 2 } else { 1 };
-        let mut copying = place.command(&args);
-        let killed = copying.env("MILLSTREAM_FAILPOINTS", format!("{point}=kill@{nth}")).output().unwrap();
-        assert_eq!(killed.status.signal(), Some(9), "{point}: {killed:?}");
+        killed(&mut place.command(&args), &format!("{point}=kill@{nth}"));
         let whole: Vec<_> = (0..40).filter(|n| place.path(&format!("to/{}/{n}", n % 7)).exists()).collect();
         for n in &whole {
             assert_eq!(fs::read(place.path(&format!("to/{}/{n}", n % 7))).unwrap(), format!("text {n}").as_bytes());
@@ -349,9 +346,7 @@ fn a_large_file_that_is_killed_between_pieces_keeps_those_that_are_copied() {
     let large = File::create(place.path("from/large")).unwrap();
     large.set_len(200 << 20).unwrap();
     large.write_all_at(b"some bytes", 70 << 20).unwrap();
-    let mut copying = place.command(&["from/", "to", "--jobs", "1", "--progress", "none"]);
-    let killed = copying.env("MILLSTREAM_FAILPOINTS", "piece-copied=kill@3").output().unwrap();
-    assert_eq!(killed.status.signal(), Some(9));
+    killed(&mut place.command(&["from/", "to", "--jobs", "1", "--progress", "none"]), "piece-copied=kill@3");
     let unfinished = fs::read_dir(place.path("to")).unwrap().map(|entry| entry.unwrap().path());
     let unfinished: Vec<_> = unfinished.collect();
     assert_eq!(unfinished.len(), 1, "{unfinished:?}");
@@ -615,9 +610,7 @@ fn pieces_of_another_file_are_not_taken_for_those_of_this_one() {
         file.write_all_at(&[byte], 5).unwrap();
         file.set_modified(std::time::UNIX_EPOCH).unwrap();
     }
-    let mut copying = place.command(&["from/", "to", "--jobs", "1", "--progress", "none"]);
-    let killed = copying.env("MILLSTREAM_FAILPOINTS", "piece-copied=kill@2").output().unwrap();
-    assert_eq!(killed.status.signal(), Some(9));
+    killed(&mut place.command(&["from/", "to", "--jobs", "1", "--progress", "none"]), "piece-copied=kill@2");
     place.receipt(&["other/", "to", "--verify"], 0);
     let mut byte = [0];
     File::open(place.path("to/large")).unwrap().read_exact_at(&mut byte, 5).unwrap();
@@ -630,8 +623,7 @@ fn files_that_perhaps_never_reached_the_disk_are_read_again_after_a_restart() {
     for n in 0..20 {
         place.write(format!("from/{n}"), b"text");
     }
-    let mut copying = place.command(&["from/", "to", "--progress", "none"]);
-    copying.env("MILLSTREAM_FAILPOINTS", "folders-dressed=kill").output().unwrap();
+    killed(&mut place.command(&["from/", "to", "--progress", "none"]), "folders-dressed=kill");
     // A look at the plan gathers the journals; then the machine starts again, and a file has lost its bytes.
     place.copy(&["from/", "to", "--dry-run"]).ends(0);
     let lost = OpenOptions::new().write(true).open(place.path("to/7")).unwrap();

@@ -1,6 +1,6 @@
 //! Copies of whole clusters, made while they are written, on this machine and over ssh.
 
-use crate::process::{Run, command, run};
+use crate::process::{Run, command, killed, run};
 use millstream_failpoint::COPY_CLUSTER;
 use millstream_testkit::{Server, Settings, SshServer, StopMode, builds, connect, default_build, skip};
 use serde_json::Value;
@@ -278,11 +278,9 @@ async fn a_cluster_that_cannot_be_copied_is_refused_with_the_way_out() {
     assert!(!cluster.path("to").exists());
     // A killed copy is no cluster, and goes on from what is there.
     let url = cluster.server.url("postgres");
+    let args = ["copy", "--postgres", &url, "to", "--tablespace", &mapping];
     for point in COPY_CLUSTER {
-        let mut killed = cluster.command(&["copy", "--postgres", &url, "to", "--tablespace", &mapping]);
-        killed.args(["--standby", "left"]);
-        killed.env("MILLSTREAM_FAILPOINTS", format!("{point}=kill"));
-        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&killed.output().unwrap().status), Some(9), "{point}");
+        killed(cluster.command(&args).args(["--standby", "left"]), &format!("{point}=kill"));
         assert!(!cluster.path("to/global/pg_control").exists(), "a server would start on it");
     }
     // A temporary slot ends with its session, a moment after the command.
@@ -291,8 +289,7 @@ async fn a_cluster_that_cannot_be_copied_is_refused_with_the_way_out() {
     assert_eq!(slots().await, 1, "what is killed drops no slot");
     cluster.copy(&["to", "--tablespace", &mapping]).ends(0);
     assert_eq!(slots().await, 0);
-    let mut killed = cluster.command(&["copy", "--postgres", &url, "to", "--tablespace", &mapping]);
-    killed.env("MILLSTREAM_FAILPOINTS", "folders-made=kill").output().unwrap();
+    killed(&mut cluster.command(&args), "folders-made=kill");
     assert!(!cluster.path("to/global/pg_control").exists(), "a server would start on what is half old");
     let receipt: Value = cluster.copy(&["to", "--tablespace", &mapping]).ends(0).json();
     assert!(receipt["same"].as_u64() > receipt["copied"].as_u64(), "{receipt}");

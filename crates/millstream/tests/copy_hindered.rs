@@ -1,12 +1,12 @@
 //! Copies in which something is in the way: rights, mounts, disks and earlier runs.
 
 use crate::copy::{Place, appears};
-use crate::process::run;
+use crate::process::{killed, run};
 use millstream_testkit::{SmallDisk, skip};
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown, symlink};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 /// A user who is not root, and has no groups.
@@ -29,11 +29,6 @@ fn as_nobody(place: &Place, args: &[&str]) -> Command {
     let mut command = place.command(&[args, &["--progress", "none", "--output", "json"]].concat());
     command.uid(NOBODY).gid(NOBODY);
     command
-}
-
-fn killed_at(mut copying: Command, point: &str) {
-    let killed = copying.env("MILLSTREAM_FAILPOINTS", point).output().unwrap();
-    assert_eq!(killed.status.signal(), Some(9), "{point}: {killed:?}");
 }
 
 #[test]
@@ -63,7 +58,7 @@ fn a_folder_of_somebody_else_hinders_neither_resuming_nor_the_end_of_a_copy() {
     fs::set_permissions(place.path("to/lost+found"), Permissions::from_mode(0o700)).unwrap();
     place.write("to/old", b"");
     chown(place.path("to"), Some(NOBODY), Some(NOBODY)).unwrap();
-    killed_at(as_nobody(&place, &["from/", "to"]), "file-named=kill");
+    killed(&mut as_nobody(&place, &["from/", "to"]), "file-named=kill");
     let args = ["from/", "to", "--delete", "--yes"];
     let kept = run(&mut as_nobody(&place, &args)).ends(1).json();
     let why = kept["kept_because"].as_str().unwrap();
@@ -117,10 +112,10 @@ fn pieces_in_a_file_that_is_gone_are_not_taken_for_those_of_the_next_one() {
         large.write_all_at(b"some bytes", piece << 26).unwrap();
     }
     let copying = || place.command(&["from/", "to", "--jobs", "1", "--progress", "none"]);
-    killed_at(copying(), "piece-copied=kill@3");
+    killed(&mut copying(), "piece-copied=kill@3");
     // Another disk is mounted there.
     fs::remove_dir_all(place.path("to")).unwrap();
-    killed_at(copying(), "piece-copied=kill@1");
+    killed(&mut copying(), "piece-copied=kill@1");
     place.receipt(&["from/", "to", "--verify"], 0);
     let same = Command::new("cmp").arg(place.path("from/large")).arg(place.path("to/large")).status().unwrap();
     assert!(same.success());
@@ -149,7 +144,7 @@ fn files_whose_notes_were_lost_with_the_power_are_copied_again() {
     for n in 0..20 {
         place.write(format!("from/{n}"), b"text");
     }
-    killed_at(place.command(&["from/", "to", "--jobs", "1", "--progress", "none"]), "folders-dressed=kill");
+    killed(&mut place.command(&["from/", "to", "--jobs", "1", "--progress", "none"]), "folders-dressed=kill");
     let folder = fs::read_dir(place.path("home/copies")).unwrap().next().unwrap().unwrap().path();
     for entry in fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
@@ -165,7 +160,7 @@ fn files_whose_notes_were_lost_with_the_power_are_copied_again() {
     }
     fs::write(folder.join("boot"), "another\n").unwrap();
     // The run that finds it is killed before it has seen everything.
-    killed_at(place.command(&["from/", "to", "--jobs", "1", "--progress", "none"]), "file-named=kill@3");
+    killed(&mut place.command(&["from/", "to", "--jobs", "1", "--progress", "none"]), "file-named=kill@3");
     let receipt = place.receipt(&["from/", "to"], 0);
     assert_eq!((&receipt["copied"], &receipt["same"]), (&Value::from(17), &Value::from(4)), "{receipt}");
     for n in [7, 8] {

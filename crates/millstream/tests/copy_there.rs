@@ -1,13 +1,12 @@
 //! Copies to and from another machine: this one, reached by ssh and by a daemon of rsync.
 
 use crate::copy::{Place, TOUR, appears, shell};
-use crate::process::{Run, run, send};
+use crate::process::{Run, killed, run, send};
 use millstream_failpoint::COPY_THERE;
 use millstream_testkit::{LoopDisk, Proxy, RsyncDaemon, SmallDisk, SshServer};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 
 /// A place whose copies go through ssh.
@@ -169,12 +168,8 @@ fn a_copy_between_machines_that_is_killed_at_any_point_resumes() {
         let to = format!("127.0.0.1:{}", place.path("to").display());
         let args = ["from/", &to, "--delete", "--yes", "--hash", "--output", "json", "--progress", "none"];
         let shell = there.ssh.shell(there.ssh.port());
-        let mut copying = place.command(&args);
-        copying.env("RSYNC_RSH", &shell);
-        let killed = copying.env("MILLSTREAM_FAILPOINTS", format!("{point}=kill")).output().unwrap();
-        assert_eq!(killed.status.signal(), Some(9), "{point}: {killed:?}");
-        let mut again = place.command(&args);
-        let receipt = run(again.env("RSYNC_RSH", &shell)).ends(0).json();
+        killed(place.command(&args).env("RSYNC_RSH", &shell), &format!("{point}=kill"));
+        let receipt = run(place.command(&args).env("RSYNC_RSH", &shell)).ends(0).json();
         place.is_equal("from", "to");
         place.is_tidy("to");
         assert_eq!(receipt["unhashed"], 0, "{point}: {receipt}");

@@ -1,11 +1,10 @@
 //! `load --enrich`: documents get what a store of ranges knows, and all else means the bytes of the file.
 
-use crate::process::{Run, command, millstream};
+use crate::process::{Run, command, killed, millstream};
 use millstream_testkit::{TestDatabase, database};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs;
-use std::os::unix::process::ExitStatusExt;
 use tokio_postgres::Row;
 
 /// A directory with a store, a file of documents, and a database.
@@ -143,8 +142,7 @@ async fn an_enrichment_is_judged_over_all_runs_of_a_load() {
     let small = ["--batch-rows", "2000", "--lanes", "1"];
     let args = place.args("load", &file, GEO, &small);
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let killed = command(&args).env("MILLSTREAM_FAILPOINTS", "batch-committed=kill@2").output().unwrap();
-    assert_eq!(killed.status.signal(), Some(9));
+    killed(&mut command(&args), "batch-committed=kill@2");
     let resumed = place.run("load", &file, GEO, &small).ends(0);
     assert!(resumed.json()["resumed_from"].as_u64().is_some_and(|before| before > 0), "{resumed:?}");
     assert!(!resumed.stderr.contains("nothing was enriched"), "{resumed:?}");
@@ -191,14 +189,13 @@ async fn a_load_resumes_with_the_generation_that_it_began_with() {
     }
     let file = place.write("visits.ndjson", &text);
     let small = ["--batch-rows", "2000", "--lanes", "2"];
-    let killed = |build: Option<&str>| {
+    let kill = |build: Option<&str>| {
         let args = place.args("load", &file, GEO, &small);
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        let status = command(&args).env("MILLSTREAM_FAILPOINTS", "batch-committed=kill@4").output().unwrap().status;
-        assert_eq!(status.signal(), Some(9));
+        killed(&mut command(&args), "batch-committed=kill@4");
         build.into_iter().for_each(|country| place.build(country));
     };
-    killed(Some("NZ"));
+    kill(Some("NZ"));
     let resumed = place.run("load", &file, GEO, &small).ends(0);
     assert!(resumed.stderr.contains("began with an earlier generation"), "{}", resumed.stderr);
     let receipt = resumed.json();
@@ -210,7 +207,7 @@ async fn a_load_resumes_with_the_generation_that_it_began_with() {
     let documents = place.documents().await;
     assert!(documents.len() == 30_000 && documents.iter().all(|doc| doc["geo"]["country"] == "AU"));
     // A new load takes the new generation. After two more builds that one is gone.
-    killed(Some("FJ"));
+    kill(Some("FJ"));
     place.build("WS");
     let refused = place.run("load", &file, GEO, &small).ends(2);
     assert!(refused.stderr.contains("no generation 2"), "{}", refused.stderr);

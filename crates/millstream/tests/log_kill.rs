@@ -2,7 +2,7 @@
 //! resume.
 
 use crate::kill::{is_killed, until};
-use crate::process::command;
+use crate::process::{command, killed};
 use fastrand::Rng;
 use millstream_failpoint::{COMMIT, COMPACTION, SEGMENT};
 use millstream_testkit::{Server, Settings, StopMode, builds, cases, connect, dealt};
@@ -101,12 +101,6 @@ fn ends(command: &mut Command) -> serde_json::Value {
     crate::process::run(command).ends(0).json()
 }
 
-/// Runs a command that is killed at a failpoint.
-fn killed(mut command: Command, failpoint: &str) {
-    let output: Output = command.env("MILLSTREAM_FAILPOINTS", failpoint).output().unwrap();
-    assert!(is_killed(output.status), "{failpoint} is passed: {}", String::from_utf8_lossy(&output.stderr));
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_load_killed_at_any_point_of_a_segment_resumes_correctly() {
     let mut rng = Rng::new();
@@ -119,7 +113,7 @@ async fn a_load_killed_at_any_point_of_a_segment_resumes_correctly() {
             scene.write(&mut rng, "key", "a");
             let streamed = rng.bool();
             for nth in [1, rng.u32(2..5)] {
-                killed(scene.load("a", rng.u16(1..4), streamed), &format!("{point}=kill@{nth}"));
+                killed(&mut scene.load("a", rng.u16(1..4), streamed), &format!("{point}=kill@{nth}"));
             }
             let receipt = ends(&mut scene.load("a", rng.u16(1..4), streamed));
             assert_eq!((&receipt["read"], &receipt["appended"]), (&DOCUMENTS.into(), &DOCUMENTS.into()), "{receipt}");
@@ -168,7 +162,7 @@ async fn a_compaction_killed_at_any_point_is_completed_by_the_next() {
             for wave in ["first", "second"] {
                 scene.write(&mut rng, "key", wave);
                 ends(&mut scene.load(wave, 2, false));
-                killed(scene.compact(), &format!("{point}=kill"));
+                killed(&mut scene.compact(), &format!("{point}=kill"));
                 let more = format!("{wave}-more");
                 scene.write(&mut rng, "key", &more);
                 ends(&mut scene.load(&more, 3, false));

@@ -1,6 +1,7 @@
 //! Runs the binary in a clean environment.
 
 use std::fmt;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output, Stdio};
 
 /// Of each output of a run, a failed test shows so many characters.
@@ -82,6 +83,13 @@ pub fn run(command: &mut Command) -> Run {
 /// Runs the binary with these arguments to its end.
 pub fn millstream(args: &[&str]) -> Run {
     run(&mut command(args))
+}
+
+/// Runs a command, which must be killed at one of its failpoints.
+#[track_caller]
+pub fn killed(command: &mut Command, failpoints: &str) {
+    let killed = command.env("MILLSTREAM_FAILPOINTS", failpoints).output().expect("the binary starts");
+    assert_eq!(killed.status.signal(), Some(9), "{failpoints}: {}", String::from_utf8_lossy(&killed.stderr));
 }
 
 /// Sends a signal, such as `INT`, to a process.

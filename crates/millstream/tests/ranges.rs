@@ -1,14 +1,13 @@
 //! Stores of IP ranges from the command line: built from dirty files, asked, checked, compared, and built
 //! again after whatever went wrong.
 
-use crate::process::{Run, command, millstream, run, send};
+use crate::process::{Run, command, killed, millstream, run, send};
 use millstream_failpoint::RANGES;
 use millstream_testkit::SmallDisk;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -461,9 +460,7 @@ fn a_build_killed_at_any_point_leaves_a_store_that_serves_and_can_be_built() {
         let store = place.path("geo");
         build(&store, &place.named("old"), &[]).ends(0);
         let new = place.named("new");
-        let mut killed = command(&["ranges", "build", &store, &new, "--progress", "none"]);
-        let killed = killed.env("MILLSTREAM_FAILPOINTS", format!("{point}=kill")).output().unwrap();
-        assert_eq!(killed.status.signal(), Some(9), "{point} is passed: {killed:?}");
+        killed(&mut command(&["ranges", "build", &store, &new, "--progress", "none"]), &format!("{point}=kill"));
         let is_unfinished = ["ranges-filled", "ranges-hashed"].contains(point);
         assert_eq!(leftovers(&store).contains(&"build.new".to_owned()), is_unfinished, "{point}");
         let serving = if *point == "ranges-current" { "new" } else { "old" };
