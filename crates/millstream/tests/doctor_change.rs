@@ -1,10 +1,9 @@
 //! Repairs that the doctor applies and takes back, also when it is killed.
 
-use crate::process::{Run, command, run};
+use crate::process::{Run, command, doctor, killed, run};
 use millstream_failpoint::CHANGE;
 use millstream_testkit::{Server, Settings, SmallDisk, StopMode, builds, connect};
 use serde_json::Value;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -39,16 +38,12 @@ impl Place {
         self.client.batch_execute(sql).await.unwrap();
     }
 
-    fn doctor(&self, args: &[&str], failpoints: &str) -> Run {
-        run(&mut self.command(args, failpoints))
+    fn doctor(&self, args: &[&str]) -> Run {
+        run(&mut self.command(args))
     }
 
-    fn command(&self, args: &[&str], failpoints: &str) -> std::process::Command {
-        let mut command = command(&["doctor"]);
-        command.args(args).args(["--db", &self.server.url("postgres")]);
-        command.current_dir(self.home.path());
-        command.env("MILLSTREAM_HOME", self.home.path()).env("MILLSTREAM_FAILPOINTS", failpoints);
-        command
+    fn command(&self, args: &[&str]) -> std::process::Command {
+        doctor(args, &self.server.url("postgres"), self.home.path())
     }
 
     /// The server as the doctor names it: without the password.
@@ -74,7 +69,7 @@ impl Place {
 
     /// How a process ends that watches over the first change.
     async fn watching_ends(&self) -> std::process::ExitStatus {
-        let mut command = self.command(&["undo-in-time", "1"], "");
+        let mut command = self.command(&["undo-in-time", "1"]);
         let mut watching = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         for _ in 0..1_200 {
             if let Some(status) = watching.try_wait().unwrap() {
@@ -103,50 +98,50 @@ impl Place {
 async fn a_setting_is_changed_confirmed_and_given_back() {
     for build in builds().await {
         let place = Place::new(build).await;
-        let asks = place.doctor(&["fix", KEY], "").ends(2);
+        let asks = place.doctor(&["fix", KEY]).ends(2);
         assert!(asks.stderr.contains("hint: --apply changes it without asking"), "{asks:?}");
         let place_and_change = format!("\nserver: {}\nfull_page_writes: off -> on\n", place.described());
         assert!(asks.stderr.contains(&place_and_change), "{asks:?}");
-        place.doctor(&["fix", KEY, "--apply"], "").ends(0);
+        place.doctor(&["fix", KEY, "--apply"]).ends(0);
         place.comes_to("on").await;
-        let twice = place.doctor(&["fix", KEY, "--apply"], "").ends(2);
+        let twice = place.doctor(&["fix", KEY, "--apply"]).ends(2);
         assert!(twice.stderr.contains("there is no finding durability-off:full_page_writes now"), "{twice:?}");
         let open = format!("change 1 is not confirmed: full_page_writes: off -> on\n  server: {}\n", place.described());
         assert!(twice.stderr.contains(&open), "{twice:?}");
         let mut changes = command(&["doctor", "changes"]);
         let listed = run(changes.env("MILLSTREAM_HOME", place.home.path())).ends(0).stdout;
         assert!(listed.ends_with(&format!(" ({KEY}), server: {}\n", place.described())), "{listed}");
-        place.doctor(&["confirm"], "").ends(0);
-        place.doctor(&["undo"], "").ends(2);
-        place.doctor(&["undo", "1"], "").ends(0);
+        place.doctor(&["confirm"]).ends(0);
+        place.doctor(&["undo"]).ends(2);
+        place.doctor(&["undo", "1"]).ends(0);
         place.comes_to("off").await;
-        let again = place.doctor(&["undo", "1"], "").ends(0);
+        let again = place.doctor(&["undo", "1"]).ends(0);
         assert!(again.stderr.contains("change 1 was undone before"), "{again:?}");
         assert_eq!(place.states(), ["undone"]);
 
-        place.doctor(&["fix", KEY, "--apply"], "").ends(0);
+        place.doctor(&["fix", KEY, "--apply"]).ends(0);
         place.sql("alter system reset full_page_writes").await;
-        let theirs = place.doctor(&["undo"], "").ends(2);
+        let theirs = place.doctor(&["undo"]).ends(2);
         assert!(theirs.stderr.contains("somebody else has changed full_page_writes since"), "{theirs:?}");
         let way_out = "millstream doctor undo 2 --keep closes the change and keeps";
         assert!(theirs.stderr.contains(&format!("hint: {way_out}")), "{theirs:?}");
-        let confirmed = place.doctor(&["confirm"], "").ends(2);
+        let confirmed = place.doctor(&["confirm"]).ends(2);
         assert!(confirmed.stderr.contains(way_out), "{confirmed:?}");
         place.sql("alter system set full_page_writes = off").await;
         place.sql("select pg_reload_conf()").await;
         place.comes_to("off").await;
-        let planned = place.doctor(&["fix", KEY, "--apply"], "").ends(2);
+        let planned = place.doctor(&["fix", KEY, "--apply"]).ends(2);
         assert!(planned.stderr.contains(way_out), "{planned:?}");
 
-        let closed = place.doctor(&["undo", "--keep"], "").ends(0);
+        let closed = place.doctor(&["undo", "--keep"]).ends(0);
         assert!(closed.stderr.contains("change 2 is closed; full_page_writes keeps its present value"), "{closed:?}");
         for again in [&["undo", "2", "--keep"][..], &["undo", "2"]] {
-            let again = place.doctor(again, "").ends(0);
+            let again = place.doctor(again).ends(0);
             assert!(again.stderr.contains("change 2 was closed before"), "{again:?}");
         }
         assert_eq!(place.states(), ["undone", "closed"]);
         assert_eq!(place.value().await, "off");
-        place.doctor(&["fix", KEY, "--apply"], "").ends(0);
+        place.doctor(&["fix", KEY, "--apply"]).ends(0);
         place.comes_to("on").await;
     }
 }
@@ -154,7 +149,7 @@ async fn a_setting_is_changed_confirmed_and_given_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_change_of_a_server_that_is_gone_can_be_closed_and_is_not_watched_for_ever() {
     let place = Place::new(millstream_testkit::default_build().await).await;
-    place.doctor(&["fix", KEY, "--apply"], "").ends(0);
+    place.doctor(&["fix", KEY, "--apply"]).ends(0);
     assert!(place.watching_ends().await.success(), "a change without a deadline needs nobody");
     let path = place.home.path().join("changes/000001.json");
     let mut entry: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
@@ -165,7 +160,7 @@ async fn the_change_of_a_server_that_is_gone_can_be_closed_and_is_not_watched_fo
     assert_eq!(place.watching_ends().await.code(), Some(2));
     assert_eq!(place.states(), ["verified"]);
 
-    let gone = place.doctor(&["undo"], "").ends(2);
+    let gone = place.doctor(&["undo"]).ends(2);
     assert!(gone.stderr.contains("gone for good, millstream doctor undo 1 --keep closes the change"), "{gone:?}");
     let mut command = command(&["doctor", "undo", "--keep"]);
     run(command.env("MILLSTREAM_HOME", place.home.path())).ends(0);
@@ -177,31 +172,32 @@ async fn a_change_that_nobody_confirms_is_undone_also_if_the_doctor_is_killed() 
     // Most of it is waiting.
     let mut all = tokio::task::JoinSet::new();
     for build in builds().await {
-        all.spawn(killed(build));
+        all.spawn(killed_on(build));
     }
     while let Some(ended) = all.join_next().await {
         ended.unwrap();
     }
 }
 
-async fn killed(build: &'static millstream_testkit::Build) {
+async fn killed_on(build: &'static millstream_testkit::Build) {
     let place = Place::new(build).await;
     let first = ["", "change-planned", "change-written", "change-verified"];
     // No line makes the change of a server last.
     let is_tested = |point: &&str| first.contains(point) || KILLED_LATER.iter().any(|(_, later, ..)| later == point);
     assert!(CHANGE.iter().all(|point| point.starts_with("line-") || is_tested(point)));
     for point in first {
-        let kill = if point.is_empty() { String::new() } else { format!("{point}=kill") };
-        let args = ["fix", KEY, "--apply", "--confirm-within", "3s"];
-        let output = place.command(&args, &kill).output().unwrap();
-        assert_eq!(output.status.signal(), (!point.is_empty()).then_some(9), "{point}: {output:?}");
-        // It has read the value again. Perhaps the change is undone by now.
-        assert!(!point.is_empty() || output.status.success(), "{output:?}");
+        let mut fixing = place.command(&["fix", KEY, "--apply", "--confirm-within", "3s"]);
+        if point.is_empty() {
+            // It has read the value again. Perhaps the change is undone by now.
+            run(&mut fixing).ends(0);
+        } else {
+            killed(&mut fixing, &format!("{point}=kill"));
+        }
         // Nobody watches over a plan that was just made: the next run shows it.
         if point == "change-planned" {
-            let shown = place.doctor(&[], "").ends(1);
+            let shown = place.doctor(&[]).ends(1);
             assert!(shown.stderr.contains("change 2 is not confirmed"), "{shown:?}");
-            place.doctor(&["undo"], "").ends(0);
+            place.doctor(&["undo"]).ends(0);
         }
         for _ in 0..1_200 {
             if place.states().iter().all(|state| state == "undone") {
@@ -212,16 +208,15 @@ async fn killed(build: &'static millstream_testkit::Build) {
         assert!(place.states().iter().all(|state| state == "undone"), "{point}: {:?}", place.states());
         place.comes_to("off").await;
     }
-    place.doctor(&["fix", KEY, "--apply"], "").ends(0);
+    place.doctor(&["fix", KEY, "--apply"]).ends(0);
     let number = place.states().len().to_string();
     for (args, point, state, value) in KILLED_LATER {
         let args: Vec<&str> = args.iter().map(|arg| if *arg == "NUMBER" { number.as_str() } else { *arg }).collect();
-        let killed = place.command(&args, &format!("{point}=kill")).output().unwrap();
-        assert_eq!(killed.status.signal(), Some(9), "{point}: {killed:?}");
+        killed(&mut place.command(&args), &format!("{point}=kill"));
         assert_eq!(place.states().last().unwrap(), state, "{point}");
         place.comes_to(value).await;
     }
-    place.doctor(&["undo"], "").ends(0);
+    place.doctor(&["undo"]).ends(0);
     assert_eq!(place.states().last().unwrap(), "undone");
     place.comes_to("off").await;
 }
@@ -237,7 +232,7 @@ const KILLED_LATER: [(&[&str], &str, &str, &str); 3] = [
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_restart_of_the_machine_the_next_run_shows_first_what_nobody_has_confirmed() {
     let place = Place::new(millstream_testkit::default_build().await).await;
-    place.doctor(&["fix", KEY, "--apply"], "").ends(0);
+    place.doctor(&["fix", KEY, "--apply"]).ends(0);
     place.comes_to("on").await;
     let path = |number: u32| place.home.path().join(format!("changes/{number:06}.json"));
     let mut entry: Value = serde_json::from_slice(&std::fs::read(path(1)).unwrap()).unwrap();
@@ -252,7 +247,7 @@ async fn after_a_restart_of_the_machine_the_next_run_shows_first_what_nobody_has
     (entry["identity"], entry["server"]) = (Value::Null, Value::Null);
     std::fs::write(path(2), entry.to_string()).unwrap();
 
-    let shown = place.doctor(&["fix", KEY, "--apply"], "").ends(2).stderr;
+    let shown = place.doctor(&["fix", KEY, "--apply"]).ends(2).stderr;
     let since = "is not confirmed, made before the machine was started again:";
     let server = place.described();
     let first = format!(
@@ -261,13 +256,13 @@ async fn after_a_restart_of_the_machine_the_next_run_shows_first_what_nobody_has
          change 2 {since} vm.swappiness: 9001 -> 9002\n  millstream doctor undo 2\n"
     );
     assert!(shown.starts_with(&first), "{shown}");
-    let late = place.doctor(&["confirm", "2"], "").ends(2);
+    let late = place.doctor(&["confirm", "2"]).ends(2);
     assert!(late.stderr.contains("a restart of the machine has undone change 2\n"), "{late:?}");
     assert!(late.stderr.contains("hint: close it with millstream doctor undo 2"), "{late:?}");
-    let closed = place.doctor(&["undo", "2"], "").ends(0);
+    let closed = place.doctor(&["undo", "2"]).ends(0);
     assert!(closed.stderr.contains("a restart of the machine has undone change 2 already"), "{closed:?}");
     // A setting of a server outlives a restart.
-    place.doctor(&["undo"], "").ends(0);
+    place.doctor(&["undo"]).ends(0);
     place.comes_to("off").await;
     assert_eq!(place.states(), ["undone", "undone"]);
 }
@@ -279,9 +274,9 @@ async fn an_index_and_an_option_of_a_table_come_back_as_they_were() {
         place.sql("create table t (a int, \"B\" text); create index one on t (a); create index \"Two\" on t (a)").await;
         let count = "select count(*) from pg_indexes where tablename = 't' and indexname = 'Two'";
         let indexes = async || place.client.query_one(count, &[]).await.unwrap().get::<_, i64>(0);
-        place.doctor(&["fix", "duplicate-index:postgres:public.\"Two\"", "--apply"], "").ends(0);
+        place.doctor(&["fix", "duplicate-index:postgres:public.\"Two\"", "--apply"]).ends(0);
         assert_eq!(indexes().await, 0);
-        place.doctor(&["undo"], "").ends(0);
+        place.doctor(&["undo"]).ends(0);
         assert_eq!(indexes().await, 1);
 
         std::fs::write(place.home.path().join("doctor.toml"), "[threshold.dead-tuples]\ntable_mb = 0.1\n").unwrap();
@@ -291,14 +286,14 @@ async fn an_index_and_an_option_of_a_table_come_back_as_they_were() {
         place.sql("select pg_stat_force_next_flush()").await;
         let options = "select array_to_string(reloptions, ' ') from pg_class where relname = 'D'";
         let options = async || place.client.query_one(options, &[]).await.unwrap().get::<_, String>(0);
-        place.doctor(&["fix", "dead-tuples:postgres:public.\"D\"", "--apply"], "").ends(0);
+        place.doctor(&["fix", "dead-tuples:postgres:public.\"D\"", "--apply"]).ends(0);
         assert_eq!(options().await, "fillfactor=90");
-        place.doctor(&["undo"], "").ends(0);
+        place.doctor(&["undo"]).ends(0);
         assert_eq!(options().await, "fillfactor=90 autovacuum_enabled=off");
 
-        let by_hand = place.doctor(&["fix", "long-transaction:x"], "").ends(2);
+        let by_hand = place.doctor(&["fix", "long-transaction:x"]).ends(2);
         assert!(by_hand.stderr.contains("there is no finding long-transaction:x now"), "{by_hand:?}");
-        let unknown = place.doctor(&["fix", "weather"], "").ends(2);
+        let unknown = place.doctor(&["fix", "weather"]).ends(2);
         assert!(unknown.stderr.contains("there is no check weather"), "{unknown:?}");
     }
 }
@@ -321,11 +316,7 @@ async fn the_owner_of_a_table_changes_it_without_other_rights() {
             .await
             .unwrap();
         let key = "duplicate-index:shop:public.two";
-        let doctor = |args: &[&str]| {
-            let mut command = command(&["doctor"]);
-            command.args(args).args(["--db", &url("postgres")]).current_dir(place.home.path());
-            run(command.env("MILLSTREAM_HOME", place.home.path()))
-        };
+        let doctor = |args: &[&str]| run(&mut doctor(args, &url("postgres"), place.home.path()));
         let count = "select count(*) from pg_indexes where tablename = 't'";
         let indexes = async || shop.query_one(count, &[]).await.unwrap().get::<_, i64>(0);
         doctor(&["fix", key, "--apply"]).ends(0);
@@ -367,24 +358,24 @@ async fn a_setting_of_a_role_comes_back_as_it_was() {
         }
         let own = "select array_to_string(setconfig, ' ') from pg_db_role_setting where setrole = '\"R\"'::regrole";
         let own = async || place.client.query_one(own, &[]).await.unwrap().get::<_, String>(0);
-        let fix = || place.doctor(&["fix", "temporary-files:postgres", "--apply"], "").ends(0);
+        let fix = || place.doctor(&["fix", "temporary-files:postgres", "--apply"]).ends(0);
         let is_changed = |own: &str| own.contains("work_mem=") && own.contains("MB") && own.contains("jit=off");
         fix();
         assert!(is_changed(&own().await), "{}", own().await);
-        place.doctor(&["undo"], "").ends(0);
+        place.doctor(&["undo"]).ends(0);
         assert_eq!(own().await, "work_mem=100kB jit=off");
 
         // The value of the server counts.
         place.sql("alter role \"R\" in database postgres reset work_mem").await;
         fix();
         assert!(is_changed(&own().await), "{}", own().await);
-        place.doctor(&["undo"], "").ends(0);
+        place.doctor(&["undo"]).ends(0);
         assert_eq!(own().await, "jit=off");
 
         // An undo does not find what has another name by now.
         fix();
         place.sql("alter role \"R\" rename to \"S\"").await;
-        let gone = place.doctor(&["undo"], "").ends(0);
+        let gone = place.doctor(&["undo"]).ends(0);
         assert!(gone.stderr.contains("if it was renamed, the change is still in effect"), "{gone:?}");
         place.sql("alter role \"S\" rename to \"R\"").await;
         assert!(is_changed(&own().await), "{}", own().await);
@@ -392,9 +383,9 @@ async fn a_setting_of_a_role_comes_back_as_it_was() {
 
         fix();
         place.sql("alter role \"R\" in database postgres set work_mem = '7MB'").await;
-        let theirs = place.doctor(&["undo"], "").ends(2);
+        let theirs = place.doctor(&["undo"]).ends(2);
         assert!(theirs.stderr.contains("changed R/postgres/work_mem since: it is 7MB"), "{theirs:?}");
-        place.doctor(&["undo", "--keep"], "").ends(0);
+        place.doctor(&["undo", "--keep"]).ends(0);
         assert_eq!((own().await.as_str(), place.states().last().unwrap().as_str()), ("jit=off work_mem=7MB", "closed"));
     }
 }
@@ -405,8 +396,7 @@ async fn nothing_is_touched_if_the_old_value_cannot_be_recorded() {
     let build = millstream_testkit::default_build().await;
     let place = Place::new(build).await;
     fill(&disk.dir.join("filler"));
-    let mut command = place.command(&["fix", KEY, "--apply"], "");
-    let refused = run(command.env("MILLSTREAM_HOME", &disk.dir)).ends(2);
+    let refused = run(place.command(&["fix", KEY, "--apply"]).env("MILLSTREAM_HOME", &disk.dir)).ends(2);
     assert!(refused.stderr.contains("No space left on device"), "{refused:?}");
     assert_eq!(place.value().await, "off");
 }

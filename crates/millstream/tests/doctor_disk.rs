@@ -1,6 +1,6 @@
 //! Attributes of a real disk that the doctor finds wrong, changes and gives back.
 
-use crate::process::{Run, command, run};
+use crate::process::{Run, doctor, run};
 use millstream_testkit::{LoopDisk, Server, Settings, StopMode, default_build};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -41,10 +41,12 @@ impl Place {
         fs::read_to_string(self.attribute(name)).unwrap().trim().to_owned()
     }
 
+    fn command(&self, args: &[&str]) -> Command {
+        doctor(args, &self.server.url("postgres"), self.home.path())
+    }
+
     fn doctor(&self, args: &[&str]) -> Run {
-        let mut command = command(&["doctor"]);
-        command.args(args).args(["--db", &self.server.url("postgres")]);
-        run(command.current_dir(self.home.path()).env("MILLSTREAM_HOME", self.home.path()))
+        run(&mut self.command(args))
     }
 
     /// What the check says of the disk, if it finds something.
@@ -90,8 +92,7 @@ async fn an_attribute_of_a_disk_that_is_not_the_labs_has_no_experiment_here() {
     let why = format!("the lab measures the disk of its own data, and that is not {}", place.disk.name);
     assert!(refused.stderr.contains(&why) && refused.stderr.contains("set MILLSTREAM_HOME"), "{refused:?}");
     // With its data on that disk, it has one.
-    let mut there = command(&["doctor", "fix", &key, "--experiment", "--config", "own.toml"]);
-    there.args(["--db", &place.server.url("postgres")]).current_dir(place.home.path());
+    let mut there = place.command(&["fix", &key, "--experiment", "--config", "own.toml"]);
     let there = run(there.env("MILLSTREAM_HOME", &place.disk.dir)).ends(0);
     let arms = ["host = { \"disk.rotational\" = \"1\" }", "host = { \"disk.rotational\" = \"0\" }"];
     assert!(arms.iter().all(|arm| there.stdout.contains(arm)), "{there:?}");

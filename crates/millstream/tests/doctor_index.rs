@@ -1,10 +1,9 @@
 //! Indexes that the doctor builds and takes back.
 
-use crate::process::{Run, command, run};
+use crate::process::{Run, command, doctor, killed, run};
 use millstream_testkit::{Build, Server, Settings, builds, connect, skip};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::ExitStatusExt;
 use tokio_postgres::Client;
 
 /// Small tables and few calls count.
@@ -42,16 +41,14 @@ impl Place {
         self.client.batch_execute("select 1").await.unwrap();
     }
 
-    fn command(&self, args: &[&str], failpoints: &str) -> std::process::Command {
-        let mut command = command(&["doctor"]);
-        command.args(args).args(["--db", &self.server.url("postgres")]).current_dir(self.home.path());
-        command.env("MILLSTREAM_HOME", self.home.path()).env("MILLSTREAM_FAILPOINTS", failpoints);
+    fn command(&self, args: &[&str]) -> std::process::Command {
+        let mut command = doctor(args, &self.server.url("postgres"), self.home.path());
         command.env("PGPASSFILE", self.home.path().join("passwords"));
         command
     }
 
     fn doctor(&self, args: &[&str]) -> Run {
-        run(&mut self.command(args, ""))
+        run(&mut self.command(args))
     }
 
     /// The newest change.
@@ -149,8 +146,7 @@ async fn what_a_build_that_broke_off_has_left_is_removed() {
             .await;
         let (key, name) = ("foreign-key-without-index:postgres:public.visit.visit_customer_fkey", "visit_customer_idx");
         for (point, left) in [("change-planned", None), ("change-written", Some(true))] {
-            let killed = place.command(&["fix", key, "--apply"], &format!("{point}=kill")).output().unwrap();
-            assert_eq!(killed.status.signal(), Some(9), "{point}: {killed:?}");
+            killed(&mut place.command(&["fix", key, "--apply"]), &format!("{point}=kill"));
             assert_eq!(place.change()["state"], "planned");
             assert_eq!(place.index(name).await.map(|(_, is_valid)| is_valid), left, "{point}");
             if left.is_none() {

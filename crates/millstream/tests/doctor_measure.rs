@@ -1,6 +1,6 @@
 //! Findings that the lab can measure before anything is changed.
 
-use crate::process::{Run, command, run};
+use crate::process::{Run, command, doctor, run};
 use millstream_lab::experiments::{Selection, Setup, Source, WarmUp};
 use millstream_testkit::{Server, Settings, builds, connect, default_build};
 use std::fs;
@@ -24,9 +24,7 @@ impl Place {
     }
 
     fn doctor(&self, args: &[&str]) -> Run {
-        let mut command = command(&["doctor"]);
-        command.args(args).args(["--config", "own.toml", "--db", &self.server.url("postgres")]);
-        run(command.current_dir(self.home.path()).env("MILLSTREAM_HOME", self.home.path()))
+        run(doctor(args, &self.server.url("postgres"), self.home.path()).args(["--config", "own.toml"]))
     }
 
     /// The experiment of a finding, as the lab reads it.

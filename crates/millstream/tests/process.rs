@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 /// Of each output of a run, a failed test shows so many characters.
@@ -67,6 +68,13 @@ pub fn command_in_terminal(args: &[&str]) -> Command {
         };
     }
     command.stdin(Stdio::null());
+    command
+}
+
+/// The doctor with these arguments on a server. Its home is also its current directory.
+pub fn doctor(args: &[&str], url: &str, home: &Path) -> Command {
+    let mut command = command(&["doctor"]);
+    command.args(args).args(["--db", url]).current_dir(home).env("MILLSTREAM_HOME", home);
     command
 }
 
