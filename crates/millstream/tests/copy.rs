@@ -53,11 +53,7 @@ impl Place {
     /// Copies and returns the receipt, whose counts must add up.
     #[track_caller]
     pub fn receipt(&self, args: &[&str], code: i32) -> Value {
-        let receipt = self.copy(&[args, &["--output", "json"]].concat()).ends(code).json();
-        let of = |name: &str| receipt[name].as_u64().unwrap();
-        let sum: u64 = ["copied", "same", "linked", "skipped", "failed"].iter().map(|name| of(name)).sum();
-        assert_eq!(of("seen"), sum, "{receipt}");
-        receipt
+        receipt(self.command(args), code)
     }
 
     /// Asserts that rsync would change nothing.
@@ -80,6 +76,16 @@ impl Place {
         let found = Command::new("find").arg(self.path(name)).args(["-name", ".millstream-copy*"]).output().unwrap();
         assert_eq!(String::from_utf8_lossy(&found.stdout), "");
     }
+}
+
+/// Copies with this command and returns the receipt, whose counts must add up.
+#[track_caller]
+pub fn receipt(mut copying: Command, code: i32) -> Value {
+    let receipt = run(copying.args(["--output", "json", "--progress", "none"])).ends(code).json();
+    let of = |name: &str| receipt[name].as_u64().unwrap();
+    let sum: u64 = ["copied", "same", "linked", "skipped", "failed"].iter().map(|name| of(name)).sum();
+    assert_eq!(of("seen"), sum, "{receipt}");
+    receipt
 }
 
 /// Whether the test can run: rsync is what the copies are compared with.

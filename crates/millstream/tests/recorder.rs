@@ -1,5 +1,6 @@
 //! The lab's recorder as a process of its own: what it records on every version, and how it ends.
 
+use crate::kill::until;
 use crate::process::{command, run};
 use millstream_lab::Environment;
 use millstream_lab::recorder::{Recorder, Recording, Watched};
@@ -7,7 +8,6 @@ use millstream_pg::{ConnInfo, Environment as Surroundings};
 use millstream_testkit::{TestDatabase, database, each_build};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 use tokio_postgres::Client;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_millstream");
@@ -28,17 +28,6 @@ fn seconds_of_server(file: &Path) -> usize {
     std::fs::read_to_string(file).unwrap_or_default().matches("\"sessions.active\"").count()
 }
 
-/// Waits until what is looked for is there.
-async fn until(mut look: impl AsyncFnMut() -> bool) {
-    for _ in 0..1_000 {
-        if look().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("it never came");
-}
-
 async fn recorder_sessions(client: &Client) -> i64 {
     // Other tests use the same server, with databases of their own.
     let sql = "select count(*) from pg_stat_activity
@@ -56,10 +45,10 @@ async fn recorded(database: &TestDatabase, out: &Path) -> Recording {
     let sleeping = tokio::spawn(async move { sleeper.batch_execute("select pg_sleep(2.5)").await });
     client.batch_execute("insert into t select n, repeat('x', 500) from generate_series(1, 20000) n").await.unwrap();
     client.batch_execute("checkpoint").await.unwrap();
-    until(async || seconds_of_server(out) >= 2).await;
+    until("two seconds are recorded", async || seconds_of_server(out) >= 2).await;
     let recording = recorder.finish().await.unwrap();
     // The server ends the session a moment after the recorder.
-    until(async || recorder_sessions(&client).await == 0).await;
+    until("the recorder's session ends", async || recorder_sessions(&client).await == 0).await;
     sleeping.await.unwrap().unwrap();
     recording
 }
@@ -129,10 +118,10 @@ async fn the_recorder_survives_the_loss_of_its_session() {
     let kill = "select pg_terminate_backend(pid) from pg_stat_activity
          where application_name ~ 'millstream lab recorder' and datname = current_database()";
     client.batch_execute(kill).await.unwrap();
-    until(async || recorder_sessions(&client).await == 0).await;
-    until(async || recorder_sessions(&client).await == 1).await;
+    until("the recorder's session ends", async || recorder_sessions(&client).await == 0).await;
+    until("the recorder connects again", async || recorder_sessions(&client).await == 1).await;
     let before = seconds(&out);
-    until(async || seconds(&out) > before + 1).await;
+    until("more is recorded", async || seconds(&out) > before + 1).await;
     let recording = recorder.finish().await.unwrap();
     let sampled = &recording.series["sessions.active"].values;
     assert!(sampled.last().unwrap().is_some(), "{recording:?}");
