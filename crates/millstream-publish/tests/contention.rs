@@ -1,9 +1,8 @@
 //! Publishing and refreshing while others publish, change the collections or read the models.
 
-use crate::publish::{asked, publish_on, refresh_on, wanted};
+use crate::publish::{asked, publish_on, refresh_on, session, wanted};
 use crate::republish::{number, things};
 use crate::scene::{Files, request, run, schema, surroundings};
-use millstream_pg::SessionSettings;
 use millstream_pg::advisory::MODEL;
 use millstream_publish::{Error, PublishRequest, Published, RefreshRequest, publish, refresh};
 use millstream_testkit::{TestDatabase, each_build};
@@ -70,8 +69,7 @@ async fn a_publish_sees_the_refresh_it_waited_for() {
         assert_eq!(publish_on(&db, &held()).await.unwrap(), Published::Redefined);
         let hold = format!("select pg_advisory_lock(7), pg_advisory_lock({PUBLISHING})");
         client.batch_execute(&hold).await.unwrap();
-        let conninfo = surroundings(&db.url()).0.db;
-        let mut connection = millstream_pg::connect(&conninfo, &SessionSettings::control()).await.unwrap();
+        let mut connection = session(&db.url()).await;
         // The definition that is shown now. When this publish gets its turn, the model shows another one.
         let publishing =
             tokio::spawn(async move { publish(&mut connection, &schema(), &small("things", "things_read")).await });

@@ -1,19 +1,19 @@
 //! A frozen collection survives crashes together with its records.
 
+use crate::publish::{session, wanted};
+use crate::republish::number;
 use crate::scene::{Files, request, run, schema, surroundings};
 use millstream_engine::Error as EngineError;
 use millstream_engine::{Durability, LoadRequest, load};
-use millstream_pg::{Connection, Explained, SessionSettings};
-use millstream_publish::{Error, PublishRequest, RefreshRequest, Refreshed, publish, refresh};
+use millstream_pg::Explained;
+use millstream_publish::{Error, RefreshRequest, Refreshed, publish, refresh};
 use millstream_publish::{Frozen, freeze, freeze_estimate};
-use millstream_store::Definition;
 use millstream_store::Error as StoreError;
 use millstream_store::{collections, load_lock_keys, loads};
 use millstream_testkit::{Server, Settings, StopMode, builds, connect, each_build};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
-use tokio_postgres::Client;
 
 /// How the server crashes, with its wal_level. With `minimal`, what is on disk is all there is.
 const CRASHES: [(StopMode, &str); 2] = [(StopMode::Kill, "replica"), (StopMode::Immediate, "minimal")];
@@ -47,12 +47,8 @@ async fn sums(url: &str, table: &str) -> BTreeMap<String, i64> {
     rows.expect("the table can be read").iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
-async fn connection(url: &str) -> Connection {
-    millstream_pg::connect(&surroundings(url).0.db, &SessionSettings::control()).await.expect("a session")
-}
-
 async fn freeze_at(url: &str) -> Result<Frozen, Error> {
-    let mut connection = connection(url).await;
+    let mut connection = session(url).await;
     let name = "sums".parse().expect("a name");
     let found = collections::find(&connection.client, &schema(), &name).await?;
     freeze(&mut connection.client, &schema(), &found.expect("it was loaded into")).await
@@ -60,7 +56,7 @@ async fn freeze_at(url: &str) -> Result<Frozen, Error> {
 
 /// Bytes of WAL that freezing is expected to write, and bytes of the tables.
 async fn estimated(url: &str) -> (u64, u64) {
-    let connection = connection(url).await;
+    let connection = session(url).await;
     let client = &connection.client;
     let found =
         collections::find(client, &schema(), &"sums".parse().expect("a name")).await.expect("the server answers");
@@ -71,21 +67,13 @@ async fn estimated(url: &str) -> (u64, u64) {
 }
 
 async fn publish_at(url: &str) {
-    let request = PublishRequest {
-        collection: "sums".parse().expect("a name"),
-        model: "model".parse().expect("a name"),
-        definition: Definition { columns: vec!["n:bigint=n".parse().expect("a column")], ..Definition::default() },
-    };
-    publish(&mut connection(url).await, &schema(), &request).await.expect("the server answers");
+    let request = wanted("sums", "model", &["n:bigint=n"], &[], None);
+    publish(&mut session(url).await, &schema(), &request).await.expect("the server answers");
 }
 
 async fn refresh_at(url: &str) -> Vec<Refreshed> {
     let request = RefreshRequest { workers: Some(1), ..RefreshRequest::new(vec!["model".parse().expect("a name")]) };
     Box::pin(refresh(&surroundings(url).0.db, &schema(), &request)).await.expect("the server answers")
-}
-
-async fn number(client: &Client, sql: &str) -> i64 {
-    client.query_one(sql, &[]).await.expect("the server answers").get(0)
 }
 
 const UNLOGGED: &str = "select count(*) from pg_class where relpersistence = 'u' and relname <> 'unlogged_load' \

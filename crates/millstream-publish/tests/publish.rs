@@ -2,7 +2,7 @@
 
 use crate::contention::BUILD_HELD;
 use crate::scene::{Files, Stream, request, run, schema, surroundings};
-use millstream_pg::{Explained, SessionSettings};
+use millstream_pg::{Connection, Explained, SessionSettings};
 use millstream_publish::{
     Error, PublishRequest, Published, RefreshRequest, Refreshed, estimate, publish, refresh, unpublish,
 };
@@ -38,10 +38,12 @@ pub(crate) fn wanted(
     }
 }
 
+pub(crate) async fn session(url: &str) -> Connection {
+    millstream_pg::connect(&surroundings(url).0.db, &SessionSettings::control()).await.expect("a session")
+}
+
 pub(crate) async fn publish_on(db: &TestDatabase, request: &PublishRequest) -> Result<Published, Error> {
-    let conninfo = surroundings(&db.url()).0.db;
-    let mut connection = millstream_pg::connect(&conninfo, &SessionSettings::control()).await.expect("a session");
-    publish(&mut connection, &schema(), request).await
+    publish(&mut session(&db.url()).await, &schema(), request).await
 }
 
 pub(crate) fn asked(models: &[&str], way: Option<&str>) -> RefreshRequest {
@@ -130,14 +132,12 @@ async fn a_model_equals_its_definition_after_every_refresh() {
             .unwrap()
             .get(0);
         assert_eq!(left, 5);
-        let conninfo = surroundings(&url).0.db;
-        let mut connection = millstream_pg::connect(&conninfo, &SessionSettings::control()).await.unwrap();
-        unpublish(&mut connection, &schema(), &"model".parse().unwrap()).await.unwrap();
+        unpublish(&mut session(&url).await, &schema(), &"model".parse().unwrap()).await.unwrap();
         let sql = "select count(*) from pg_class where relnamespace = 'millstream'::regnamespace and relname ~ '^(model_|change_)[0-9]'";
         assert_eq!(client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0), 0);
         let sql = "select count(*) from pg_trigger where tgname like 'millstream_changed_%'";
         assert_eq!(client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0), 0);
-        assert!(estimate(&conninfo, &schema(), &asked(&["model"], None)).await.is_err());
+        assert!(estimate(&surroundings(&url).0.db, &schema(), &asked(&["model"], None)).await.is_err());
     })
     .await;
 }
@@ -401,8 +401,7 @@ async fn a_crash_that_empties_an_unlogged_collection_empties_the_model() {
         first.durability = millstream_engine::Durability::by_name("unlogged").unwrap();
         run(&url, &first).await;
         let conninfo = surroundings(&url).0.db;
-        let mut connection = millstream_pg::connect(&conninfo, &SessionSettings::control()).await.unwrap();
-        publish(&mut connection, &schema(), &wanted("things", "model", &[], &[], None)).await.unwrap();
+        publish(&mut session(&url).await, &schema(), &wanted("things", "model", &[], &[], None)).await.unwrap();
         refresh(&conninfo, &schema(), &asked(&["model"], None)).await.unwrap();
         server.restart(StopMode::Immediate).await;
         let done = refresh(&conninfo, &schema(), &asked(&["model"], None)).await.unwrap();
@@ -421,8 +420,7 @@ async fn a_collection_with_a_model_is_not_dropped() {
         let files = Files::new();
         run(&db.url(), &request("things", "id", &[files.write("a", "{\"id\":\"a\"}\n")])).await;
         publish_on(&db, &wanted("things", "model", &[], &[], None)).await.unwrap();
-        let conninfo = surroundings(&db.url()).0.db;
-        let mut connection = millstream_pg::connect(&conninfo, &SessionSettings::control()).await.unwrap();
+        let mut connection = session(&db.url()).await;
         let name = "things".parse().unwrap();
         let collection = collections::find(&connection.client, &schema(), &name).await.unwrap().unwrap();
         let error = collections::drop(&mut connection.client, &schema(), &collection, true).await.expect_err("a model");
@@ -617,9 +615,7 @@ async fn a_view_that_was_dropped_by_hand_is_made_again() {
             .unwrap();
         let error = refresh_on(&db, &["things_read"], None).await.expect_err("the name is taken");
         assert!(error.to_string().contains("something else has its name"), "{error}");
-        let conninfo = surroundings(&db.url()).0.db;
-        let mut connection = millstream_pg::connect(&conninfo, &SessionSettings::control()).await.unwrap();
-        unpublish(&mut connection, &schema(), &"things_read".parse().unwrap()).await.unwrap();
+        unpublish(&mut session(&db.url()).await, &schema(), &"things_read".parse().unwrap()).await.unwrap();
         assert_eq!(rows(&client, "public.things_read").await, 1, "a view that is not ours stays");
     })
     .await;
@@ -676,14 +672,14 @@ async fn models_of_two_schemas_do_not_wait_for_each_other() {
         let mut third = request("thirds", "id", &[files.write("a", "{\"id\":\"a\"}\n")]);
         third.schema = "second".into();
         run(&db.url(), &third).await;
-        let conninfo = surroundings(&db.url()).0.db;
-        let mut connection = millstream_pg::connect(&conninfo, &SessionSettings::control()).await.unwrap();
         let second = Schema::new("second");
-        publish(&mut connection, &second, &wanted("thirds", "thirds_read", &[], &[], None)).await.unwrap();
+        publish(&mut session(&db.url()).await, &second, &wanted("thirds", "thirds_read", &[], &[], None))
+            .await
+            .unwrap();
         let client = db.client().await;
         let hold = "select pg_advisory_lock(1836280941, hashoid('millstream.model'::regclass) # 1)";
         client.batch_execute(hold).await.unwrap();
-        refresh(&conninfo, &second, &asked(&["thirds_read"], None)).await.unwrap();
+        refresh(&surroundings(&db.url()).0.db, &second, &asked(&["thirds_read"], None)).await.unwrap();
         let busy = refresh_on(&db, &["things_read"], None).await.expect_err("it is held");
         assert!(matches!(busy, Error::ModelBusy { .. }), "{busy}");
     })

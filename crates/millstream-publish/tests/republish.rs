@@ -1,8 +1,8 @@
 //! Models that are published again with another definition, materialized models, and models in several schemas.
 
-use crate::publish::{asked, publish_on, refresh_on, wanted};
+use crate::publish::{asked, publish_on, refresh_on, session, wanted};
 use crate::scene::{Files, request, run, schema, surroundings};
-use millstream_pg::{ConnInfo, Connection, Explained, SessionSettings};
+use millstream_pg::Explained;
 use millstream_publish::{Figures, PublishRequest, Published, estimate, figures, publish, refresh, unpublish};
 use millstream_store::{Schema, models};
 use millstream_testkit::{TestDatabase, each_build};
@@ -18,12 +18,6 @@ pub(crate) async fn things(db: &TestDatabase) -> Client {
     let client = db.client().await;
     client.batch_execute("analyze public.things").await.expect("the server answers");
     client
-}
-
-async fn session(db: &TestDatabase) -> (ConnInfo, Connection) {
-    let conninfo = surroundings(&db.url()).0.db;
-    let connection = millstream_pg::connect(&conninfo, &SessionSettings::control()).await.expect("a session");
-    (conninfo, connection)
 }
 
 pub(crate) async fn number(client: &Client, sql: &str) -> i64 {
@@ -209,7 +203,7 @@ async fn materialized_and_other_models_show_one_snapshot() {
         assert!(error.to_string().contains("index \"no_such\""), "{error}");
 
         // The record ends with the last model that needs it.
-        let (_, mut connection) = session(&db).await;
+        let mut connection = session(&db.url()).await;
         unpublish(&mut connection, &schema(), &"model".parse().unwrap()).await.unwrap();
         assert_eq!(number(&client, triggers).await, 0);
         assert_eq!(refresh_on(&db, &["kept"], None).await.unwrap()[0].rows, 0);
@@ -233,7 +227,7 @@ async fn models_of_two_schemas_follow_one_collection() {
         (more.schema, more.adopt) = ("second".into(), true);
         run(&db.url(), &more).await;
         let second = Schema::new("second");
-        let (conninfo, mut connection) = session(&db).await;
+        let (conninfo, mut connection) = (surroundings(&db.url()).0.db, session(&db.url()).await);
         publish_on(&db, &wanted("things", "first_read", &[], &[], None)).await.unwrap();
         publish(&mut connection, &second, &wanted("things", "second_read", &[], &[], None)).await.unwrap();
         refresh_on(&db, &["first_read"], None).await.unwrap();
@@ -293,7 +287,7 @@ async fn unpublish_during_the_first_refresh_removes_model_and_view() {
         publish_on(&db, &materialized(wanted("things", "model", &[], &[], None))).await.unwrap();
         let owner = db.client().await;
         owner.batch_execute("begin; lock table public.things in access exclusive mode").await.unwrap();
-        let (conninfo, mut connection) = session(&db).await;
+        let (conninfo, mut connection) = (surroundings(&db.url()).0.db, session(&db.url()).await);
         let refreshing =
             tokio::spawn(async move { Box::pin(refresh(&conninfo, &schema(), &asked(&["model"], None))).await });
         let held =
@@ -387,7 +381,7 @@ async fn a_model_that_is_renamed_while_its_refresh_waits_is_refreshed() {
         // The lock that another refresh holds.
         let lock = "select pg_advisory_lock(1836280941, hashoid(tableoid) # model_id) from millstream.model";
         client.batch_execute(lock).await.unwrap();
-        let conninfo = session(&db).await.0;
+        let conninfo = surroundings(&db.url()).0.db;
         let waiter =
             tokio::spawn(async move { Box::pin(refresh(&conninfo, &schema(), &asked(&["model"], None))).await });
         let waits = "select count(*) from pg_stat_activity where datname = current_database()

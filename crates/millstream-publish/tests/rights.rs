@@ -1,9 +1,9 @@
 //! Who owns a model, with whose rights it is built, and which rights its readers need.
 
-use crate::publish::{asked, wanted};
+use crate::publish::{asked, session, wanted};
 use crate::republish::{materialized, number, things};
 use crate::scene::{Files, appending, run, schema, surroundings};
-use millstream_pg::{Explained, SessionSettings};
+use millstream_pg::Explained;
 use millstream_publish::{Error, PublishRequest, Published, Refreshed, estimate, publish, refresh, unpublish};
 use millstream_testkit::{TestDatabase, each_build};
 use tokio_postgres::Client;
@@ -48,17 +48,14 @@ impl Roles {
 }
 
 async fn publish_as(url: &str, request: &PublishRequest) -> Result<Published, Error> {
-    let conninfo = surroundings(url).0.db;
-    let mut connection = millstream_pg::connect(&conninfo, &SessionSettings::control()).await.expect("a session");
+    let mut connection = session(url).await;
     let published = publish(&mut connection, &schema(), request).await;
     connection.close().await;
     published
 }
 
 async fn unpublish_as(url: &str, model: &str) -> Result<Option<String>, Error> {
-    let conninfo = surroundings(url).0.db;
-    let mut connection = millstream_pg::connect(&conninfo, &SessionSettings::control()).await.expect("a session");
-    unpublish(&mut connection, &schema(), &model.parse().expect("a name")).await
+    unpublish(&mut session(url).await, &schema(), &model.parse().expect("a name")).await
 }
 
 async fn refresh_as(url: &str, model: &str, way: Option<&str>) -> Result<Vec<Refreshed>, Error> {

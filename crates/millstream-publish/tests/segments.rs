@@ -1,11 +1,11 @@
 //! Read models and freezing of collections whose documents wait in segments.
 
+use crate::publish::{asked, publish_on, refresh_on, session, wanted};
 use crate::scene::{Files, Stream, appending, collection, compacted, run, schema, stored, surroundings, waiting};
 use millstream_engine::Durability;
 use millstream_engine::limits::COMPACTION_RECORDED_DOCUMENTS;
-use millstream_pg::SessionSettings;
-use millstream_publish::{Error, PublishRequest, RefreshRequest, estimate, freeze, publish, refresh, unpublish};
-use millstream_store::{Definition, Error as StoreError, collections};
+use millstream_publish::{Error, estimate, freeze, unpublish};
+use millstream_store::{Error as StoreError, collections};
 use millstream_testkit::{database, each_build};
 
 #[tokio::test]
@@ -17,26 +17,21 @@ async fn a_model_shows_segments_and_a_drop_leaves_nothing() {
             stream.push(&format!("{n:04}"), n);
         }
         run(&db.url(), &appending("shown", &[files.write("a", &stream.text)], 100)).await;
-        let around = surroundings(&db.url()).0;
-        let mut connection = millstream_pg::connect(&around.db, &SessionSettings::control()).await.unwrap();
-        let definition = Definition { indexes: vec!["(doc)".into()], ..Definition::default() };
-        let model: millstream_model::CollectionName = "shown_read".parse().unwrap();
-        let wanted = PublishRequest { collection: "shown".parse().unwrap(), model: model.clone(), definition };
-        publish(&mut connection, &schema(), &wanted).await.unwrap();
-        let models = RefreshRequest { workers: Some(2), ..RefreshRequest::new(vec![model.clone()]) };
+        publish_on(&db, &wanted("shown", "shown_read", &[], &["(doc)"], None)).await.unwrap();
+        let (conninfo, models) = (surroundings(&db.url()).0.db, asked(&["shown_read"], None));
         for (wave, value) in [1_000, 2_000].into_iter().enumerate() {
             for n in 0..200 {
                 stream.push(&format!("{n:04}"), value + n);
             }
             let file = files.write(&format!("wave {wave}"), &stream.text);
             run(&db.url(), &appending("shown", &[file], 100)).await;
-            let reason = &estimate(&around.db, &schema(), &models).await.unwrap()[0].reason;
+            let reason = &estimate(&conninfo, &schema(), &models).await.unwrap()[0].reason;
             let ending = format!("; {} segments are merged first", waiting(&db, "shown").await);
             assert!(reason.ends_with(&ending), "{reason}");
             // A segment is left while the server still ends a session of its load.
             let mut left = vec!["not refreshed".to_owned()];
             for _ in 0..100 {
-                let refreshed = refresh(&around.db, &schema(), &models).await.unwrap();
+                let refreshed = refresh_on(&db, &["shown_read"], None).await.unwrap();
                 left = refreshed.into_iter().flat_map(|one| one.warnings).collect();
                 if left.is_empty() {
                     break;
@@ -44,10 +39,10 @@ async fn a_model_shows_segments_and_a_drop_leaves_nothing() {
             }
             assert!(left.is_empty(), "{left:?}");
             assert!(stored(&db, "shown_read").await == stream.last);
-            let reason = &estimate(&around.db, &schema(), &models).await.unwrap()[0].reason;
+            let reason = &estimate(&conninfo, &schema(), &models).await.unwrap()[0].reason;
             assert!(!reason.contains("segment"), "{reason}");
         }
-        unpublish(&mut connection, &schema(), &model).await.unwrap();
+        unpublish(&mut session(&db.url()).await, &schema(), &"shown_read".parse().unwrap()).await.unwrap();
         run(&db.url(), &appending("shown", &[files.write("last", &stream.text)], 100)).await;
         let mut client = db.client().await;
         let found = collection(&client, "shown").await;
@@ -81,26 +76,18 @@ async fn a_refresh_skips_segments_in_use() {
     each_build(async |db| {
         let (files, client) = (Files::new(), db.client().await);
         run(&db.url(), &appending("things", &[files.write("a", "{\"id\":\"a\"}\n")], 100)).await;
-        let request = PublishRequest {
-            collection: "things".parse().unwrap(),
-            model: "model".parse().unwrap(),
-            definition: Definition::default(),
-        };
-        let conninfo = surroundings(&db.url()).0.db;
-        let mut connection = millstream_pg::connect(&conninfo, &SessionSettings::control()).await.unwrap();
-        publish(&mut connection, &schema(), &request).await.unwrap();
+        publish_on(&db, &wanted("things", "model", &[], &[], None)).await.unwrap();
         let segment: String = client
             .query_one("select 'millstream.segment_' || segment_id from millstream.segment", &[])
             .await
             .unwrap()
             .get(0);
         client.batch_execute(&format!("begin; lock table {segment} in access share mode")).await.unwrap();
-        let wanted = RefreshRequest::new(vec![request.model]);
-        let done = Box::pin(refresh(&conninfo, &schema(), &wanted)).await.unwrap();
+        let done = refresh_on(&db, &["model"], None).await.unwrap();
         assert_eq!((done[0].rows, done[0].warnings.len()), (1, 1), "{done:?}");
         assert!(done[0].warnings[0].starts_with("segments were left to the next refresh: "), "{done:?}");
         client.batch_execute("commit").await.unwrap();
-        let done = Box::pin(refresh(&conninfo, &schema(), &wanted)).await.unwrap();
+        let done = refresh_on(&db, &["model"], None).await.unwrap();
         assert!(done[0].warnings.is_empty() && waiting(&db, "things").await == 0, "{done:?}");
     })
     .await;
@@ -118,11 +105,7 @@ async fn groups_of_a_published_collection_fit_the_change_record() {
         }
         assert_eq!(waiting(&db, table).await, 4);
         if groups.len() > 1 {
-            let around = surroundings(&db.url()).0;
-            let mut connection = millstream_pg::connect(&around.db, &SessionSettings::control()).await.unwrap();
-            let (collection, model) = (table.parse().unwrap(), "model".parse().unwrap());
-            let wanted = PublishRequest { collection, model, definition: Definition::default() };
-            publish(&mut connection, &schema(), &wanted).await.unwrap();
+            publish_on(&db, &wanted(table, "model", &[], &[], None)).await.unwrap();
         }
         // Each transaction that drops segments deletes the rows of a group with one statement.
         let sql = format!(
