@@ -4,6 +4,7 @@
 use crate::counters::LONG;
 use crate::host::machine;
 use crate::host_more::QUIET;
+use crate::server_more::server;
 use millstream_change::{Sysctl, SysfsAttribute};
 use millstream_doctor::{IndexKind, Report, Request, RoleSettingKind, SettingKind, Settings, TableOptionKind, examine};
 use millstream_model::{Finding, Level};
@@ -592,8 +593,7 @@ pub(crate) async fn seen(url: &str, check: &str, settings: &str, expected: impl 
 async fn rows_that_an_old_snapshot_keeps_from_being_frozen_are_found() {
     for build in testkit::builds().await {
         // The smallest ages that the server allows.
-        let conf = vec!["autovacuum_freeze_max_age = 100000".to_owned(), "autovacuum_naptime = 1s".to_owned()];
-        let server = testkit::Server::start(build, testkit::Settings { conf, ..testkit::Settings::default() }).await;
+        let server = server(build, &["autovacuum_freeze_max_age = 100000", "autovacuum_naptime = 1s"]).await;
         let url = server.url("postgres");
         let (client, mut holder) = (testkit::connect(&url).await, testkit::connect(&url).await);
         let settings = "[threshold.wraparound]\nage_millions = 0\ncritical_millions = 0.1";

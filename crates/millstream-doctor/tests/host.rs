@@ -1,6 +1,7 @@
 //! Planted faults of a machine, in a directory that stands for its `/proc`, `/sys` and `/etc`.
 
 use crate::checks::{keys, request};
+use crate::server_more::server;
 use millstream_doctor::{Report, Request, examine};
 use millstream_model::Level;
 use millstream_testkit as testkit;
@@ -208,8 +209,7 @@ async fn settings_are_compared_with_the_memory_of_the_machine_or_of_the_control_
             "maintenance_work_mem = 1GB",
             "effective_io_concurrency = 32",
         ];
-        let conf = conf.into_iter().map(str::to_owned).collect();
-        let server = testkit::Server::start(build, testkit::Settings { conf, ..testkit::Settings::default() }).await;
+        let server = server(build, &conf).await;
         let url = server.url("postgres");
         let (large, small) = ("MemTotal: 20000000 kB\n", "MemTotal: 600000 kB\n");
         let memory = |text| ("proc/meminfo", text);

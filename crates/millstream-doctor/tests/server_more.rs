@@ -10,8 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 pub(crate) async fn server(build: &'static Build, conf: &[&str]) -> Server {
-    let conf = conf.iter().map(|line| (*line).to_owned()).collect();
-    Server::start(build, testkit::Settings { conf, ..testkit::Settings::default() }).await
+    Server::start(build, testkit::Settings::with(conf)).await
 }
 
 /// The evidence of that name.
@@ -352,10 +351,9 @@ async fn a_commit_delay_is_judged_by_the_time_of_a_flush() {
     let fast = "[threshold.commit-delay]\nflush_us = 1e9";
     let slow = "[threshold.commit-delay]\nflush_us = 0\ntimes = 1e9";
     for build in testkit::builds().await {
-        let conf = ["commit_delay = 1000", "track_wal_io_timing = off"].map(str::to_owned).to_vec();
+        let settings = testkit::Settings::with(&["commit_delay = 1000", "track_wal_io_timing = off"]);
         // In memory a flush may take less than the clock shows.
-        let own = testkit::Settings { conf, durable: true, ..testkit::Settings::default() };
-        let server = Server::start(build, own).await;
+        let server = Server::start(build, testkit::Settings { durable: true, ..settings }).await;
         let url = server.url("postgres");
         let client = testkit::connect(&url).await;
         let untimed = report_of(&url, "commit-delay", fast).await;

@@ -151,8 +151,7 @@ async fn a_small_lock_table_is_enough_to_compact_and_to_drop() {
     const SEGMENTS: u32 = 140;
     for build in builds().await {
         let conf = ["max_locks_per_transaction = 10", "max_connections = 20", "autovacuum = off"];
-        let server =
-            Server::start(build, Settings { conf: conf.map(str::to_owned).into(), ..Settings::default() }).await;
+        let server = Server::start(build, Settings::with(&conf)).await;
         let db = TestDatabase { name: "postgres".into(), server: Box::leak(Box::new(server)) };
         let files = Files::new();
         run(&db.url(), &one_by_one("crowd", &files, 0..SEGMENTS)).await;

@@ -15,14 +15,6 @@ const CRASHES: [StopMode; 2] = [StopMode::Immediate, StopMode::Kill];
 /// Crashes to try until one takes a batch.
 const CRASHES_MAX: usize = 20;
 
-/// A server that loses everything that is not flushed when it crashes: its WAL writer sleeps, and nothing else flushes.
-fn forgetful() -> Settings {
-    let conf =
-        ["wal_writer_delay = 10s", "wal_writer_flush_after = 1GB", "bgwriter_lru_maxpages = 0", "autovacuum = off"];
-    let conf = conf.map(str::to_owned).to_vec();
-    Settings { durable: true, conf, ..Settings::default() }
-}
-
 fn promising(name: &str) -> &'static Durability {
     Durability::by_name(name).expect("a promise")
 }
@@ -67,7 +59,7 @@ async fn durable_and_async_loads_are_complete_after_a_crash() {
                 break;
             }
             for name in ["durable", "async"] {
-                let server = Server::start(build, forgetful()).await;
+                let server = Server::start(build, Settings::forgetful()).await;
                 let stream = Stream::random(&mut fastrand::Rng::with_seed(n), 150_000, 90_000);
                 let files = Files::new();
                 let mut wanted = request("crashed", "id", &[files.write("a", &stream.text)]);
@@ -94,7 +86,7 @@ async fn a_printed_receipt_is_durable() {
     for build in builds().await {
         for crash in CRASHES {
             for name in ["durable", "async"] {
-                let server = Server::start(build, forgetful()).await;
+                let server = Server::start(build, Settings::forgetful()).await;
                 let stream = Stream::random(&mut fastrand::Rng::with_seed(3), 20_000, 20_000);
                 let files = Files::new();
                 let mut wanted = request("receipted", "id", &[files.write("a", &stream.text)]);
@@ -110,7 +102,7 @@ async fn a_printed_receipt_is_durable() {
 #[tokio::test]
 async fn acknowledged_documents_of_a_durable_load_survive_a_crash() {
     for build in builds().await {
-        let server = Server::start(build, forgetful()).await;
+        let server = Server::start(build, Settings::forgetful()).await;
         let stream = Stream::random(&mut fastrand::Rng::with_seed(4), 100_000, 100_000);
         let files = Files::new();
         for crash in CRASHES {
@@ -147,8 +139,7 @@ async fn acknowledged_documents_of_a_durable_load_survive_a_crash() {
 async fn a_server_that_does_not_flush_is_refused_for_durable_loads() {
     for build in builds().await {
         for setting in ["fsync", "full_page_writes"] {
-            let conf = vec![format!("{setting} = off")];
-            let server = Server::start(build, Settings { conf, ..Settings::default() }).await;
+            let server = Server::start(build, Settings::with(&[&format!("{setting} = off")])).await;
             let files = Files::new();
             let (around, events) = surroundings(&server.url("postgres"));
             let mut wanted = request("flushed", "id", &[files.write("a", "{\"id\":1}\n")]);

@@ -47,8 +47,7 @@ async fn an_equal_document_in_any_spelling_writes_nothing() {
 async fn equal_documents_write_only_bookkeeping_wal() {
     for build in builds().await {
         // Alone, because PostgreSQL 15 counts the WAL of all sessions.
-        let settings = Settings { conf: vec!["autovacuum = off".to_owned()], ..Settings::default() };
-        let server = Server::start(build, settings).await;
+        let server = Server::start(build, Settings::with(&["autovacuum = off"])).await;
         let (url, files) = (server.url("postgres"), Files::new());
         let mut stream = Stream::default();
         (0..20_000).for_each(|n| stream.push(&format!("key-{n:06}"), n));

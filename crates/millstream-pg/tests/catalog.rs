@@ -81,8 +81,7 @@ async fn free_connections_respect_every_limit() {
     let build = testkit::default_build().await;
     // A worker of autovacuum would be a connection in use.
     let conf = ["max_connections = 30", "superuser_reserved_connections = 5", "autovacuum = off"];
-    let conf = conf.map(str::to_owned).to_vec();
-    let server = testkit::Server::start(build, testkit::Settings { conf, ..testkit::Settings::default() }).await;
+    let server = testkit::Server::start(build, testkit::Settings::with(&conf)).await;
     let admin = connected(&server.url("postgres")).await;
     let free = async |client: &Client| catalog::free_connections(client).await.expect("read");
     let used = "select sum(numbackends)::int4 from pg_stat_database";

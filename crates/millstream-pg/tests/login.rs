@@ -79,8 +79,8 @@ async fn a_refused_password_ends_the_search_and_a_dead_host_does_not() {
 #[tokio::test]
 async fn a_full_server_may_be_retried() {
     let build = testkit::default_build().await;
-    let conf = vec!["max_connections = 4".to_owned(), "superuser_reserved_connections = 0".to_owned()];
-    let server = testkit::Server::start(build, testkit::Settings { conf, ..testkit::Settings::default() }).await;
+    let few = testkit::Settings::with(&["max_connections = 4", "superuser_reserved_connections = 0"]);
+    let server = testkit::Server::start(build, few).await;
     let mut open = Vec::new();
     let error = loop {
         match crate::connect(&server.url("postgres")).await {

@@ -83,8 +83,8 @@ const UNLOGGED: &str = "select count(*) from pg_class where relpersistence = 'u'
 async fn a_frozen_collection_survives_a_crash_and_its_sum_resumes() {
     for build in builds().await {
         for (crash, wal_level) in CRASHES {
-            let conf = vec![format!("wal_level = {wal_level}"), "max_wal_senders = 0".to_owned()];
-            let server = Server::start(build, Settings { durable: true, conf, ..Settings::default() }).await;
+            let settings = Settings::with(&[&format!("wal_level = {wal_level}"), "max_wal_senders = 0"]);
+            let server = Server::start(build, Settings { durable: true, ..settings }).await;
             let url = server.url("postgres");
             let (text, whole) = documents(60_000);
             let files = Files::new();

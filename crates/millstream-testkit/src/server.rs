@@ -27,6 +27,20 @@ pub struct Settings {
     pub conf: Vec<String>,
 }
 
+impl Settings {
+    /// More lines for `postgresql.conf`, and no other difference.
+    pub fn with(conf: &[&str]) -> Self {
+        Self { conf: conf.iter().map(|line| (*line).to_owned()).collect(), ..Self::default() }
+    }
+
+    /// A server that loses everything that is not flushed when it crashes: its WAL writer sleeps, and nothing else flushes.
+    pub fn forgetful() -> Self {
+        let conf =
+            ["wal_writer_delay = 10s", "wal_writer_flush_after = 1GB", "bgwriter_lru_maxpages = 0", "autovacuum = off"];
+        Self { durable: true, ..Self::with(&conf) }
+    }
+}
+
 /// How to stop a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopMode {

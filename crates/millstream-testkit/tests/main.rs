@@ -21,7 +21,7 @@ async fn every_build_gives_a_fresh_database() {
 #[tokio::test]
 async fn a_private_server_stops_starts_and_survives_a_kill() {
     let build = millstream_testkit::default_build().await;
-    let settings = Settings { durable: true, conf: vec!["work_mem = '7MB'".to_owned()], ..Settings::default() };
+    let settings = Settings { durable: true, ..Settings::with(&["work_mem = '7MB'"]) };
     let server = Server::start(build, settings).await;
     let url = server.url("postgres");
     let client = millstream_testkit::connect(&url).await;

@@ -227,8 +227,8 @@ async fn a_cluster_is_copied_to_another_machine() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_cannot_be_copied_is_refused_with_the_way_out() {
-    let conf = ["wal_level = minimal", "max_wal_senders = 0"].map(str::to_owned).to_vec();
-    let server = Server::start(default_build().await, Settings { conf, ..Settings::default() }).await;
+    let minimal = Settings::with(&["wal_level = minimal", "max_wal_senders = 0"]);
+    let server = Server::start(default_build().await, minimal).await;
     let cluster = Cluster::start(server).await;
     let client = connect(&cluster.server.url("postgres")).await;
     let refused = cluster.copy(&["to"]).ends(2);

@@ -28,14 +28,6 @@ fn documents() -> String {
     text
 }
 
-/// A server that loses everything that is not flushed when it crashes: its WAL writer sleeps, and nothing else flushes.
-fn forgetful() -> Settings {
-    let conf =
-        ["wal_writer_delay = 10s", "wal_writer_flush_after = 1GB", "bgwriter_lru_maxpages = 0", "autovacuum = off"];
-    let conf = conf.map(str::to_owned).to_vec();
-    Settings { durable: true, conf, ..Settings::default() }
-}
-
 /// The state of a load at one moment.
 struct Look {
     committed: i64,
@@ -89,7 +81,7 @@ fn receipt(output: &Output) -> Value {
 async fn a_crash_loses_only_what_the_durability_allows() {
     for build in builds().await {
         println!("on {}", build.installation);
-        let server = Server::start(build, forgetful()).await;
+        let server = Server::start(build, Settings::forgetful()).await;
         let mut lost = 0;
         for round in 0..ROUNDS_MAX {
             for crash in CRASHES {
@@ -169,7 +161,7 @@ async fn crashed_twice(server: &Server, crash: StopMode, promise: &str, round: u
 async fn an_unlogged_stream_stops_after_a_crash_and_counts_lost_documents() {
     for build in builds().await {
         println!("on {}", build.installation);
-        let server = Server::start(build, forgetful()).await;
+        let server = Server::start(build, Settings::forgetful()).await;
         let (url, text) = (server.url("postgres"), documents());
         for crash in CRASHES {
             let table = format!("public.stream_{crash:?}").to_lowercase();

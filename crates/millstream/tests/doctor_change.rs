@@ -339,8 +339,8 @@ async fn the_owner_of_a_table_changes_it_without_other_rights() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_setting_of_a_role_comes_back_as_it_was() {
     for build in builds().await {
-        let conf = vec!["shared_preload_libraries = 'pg_stat_statements'".to_owned()];
-        let place = Place::with(build, Settings { conf, ..Settings::default() }).await;
+        let counting = Settings::with(&["shared_preload_libraries = 'pg_stat_statements'"]);
+        let place = Place::with(build, counting).await;
         let settings = "[threshold.temporary-files]\nfiles_per_hour = 1e-9\ngb_per_hour = 1e-12\nhours = 0\n";
         std::fs::write(place.home.path().join("doctor.toml"), settings).unwrap();
         for sql in [

@@ -20,8 +20,8 @@ struct Place {
 
 impl Place {
     async fn new(build: &'static Build) -> Self {
-        let conf = vec!["shared_preload_libraries = 'pg_stat_statements'".to_owned()];
-        let server = Server::start(build, Settings { conf, ..Settings::default() }).await;
+        let settings = Settings::with(&["shared_preload_libraries = 'pg_stat_statements'"]);
+        let server = Server::start(build, settings).await;
         let client = connect(&server.url("postgres")).await;
         let place = Self { server, client, home: tempfile::tempdir().unwrap() };
         let passwords = place.home.path().join("passwords");

@@ -16,8 +16,7 @@ struct Place {
 
 impl Place {
     async fn new(build: &'static millstream_testkit::Build) -> Self {
-        let conf = vec!["shared_buffers = 128MB".to_owned(), "huge_pages = off".to_owned()];
-        let server = Server::start(build, Settings { conf, ..Settings::default() }).await;
+        let server = Server::start(build, Settings::with(&["shared_buffers = 128MB", "huge_pages = off"])).await;
         let home = tempfile::tempdir().unwrap();
         fs::write(home.path().join("own.toml"), CONFIG).unwrap();
         Self { server, home }

@@ -265,8 +265,8 @@ async fn loads_and_compactions_survive_a_server_crash_at_any_point() {
     for build in builds().await {
         println!("on {}", build.installation);
         for (way, (mode, level)) in [(StopMode::Kill, "replica"), (StopMode::Immediate, "minimal")].iter().enumerate() {
-            let conf = vec![format!("wal_level = {level}"), "max_wal_senders = 0".to_owned()];
-            let server = Server::start(build, Settings { durable: true, conf, ..Settings::default() }).await;
+            let settings = Settings::with(&[&format!("wal_level = {level}"), "max_wal_senders = 0"]);
+            let server = Server::start(build, Settings { durable: true, ..settings }).await;
             // Each way takes every other point of a compaction. Together they take every point of a segment.
             let points = SEGMENT.iter().cycle().zip(COMPACTION);
             for (loading, compacting) in points.skip(way).step_by(2) {
