@@ -319,6 +319,11 @@ pub(crate) fn subjects(report: &Report) -> Vec<String> {
     report.findings.iter().map(|finding| finding.subject.clone()).collect()
 }
 
+/// The evidence of that name.
+pub(crate) fn evidence<'a>(finding: &'a Finding, name: &str) -> Option<&'a str> {
+    finding.evidence.iter().find(|one| one.name == name).map(|one| one.value.as_str())
+}
+
 pub(crate) async fn sql(client: &Client, text: &str) {
     // Vacuum refuses to be one of several statements that are sent together.
     for statement in text.split(';') {

@@ -1,6 +1,6 @@
 //! Faults in definitions: of indexes, sequences and foreign keys, also of partitioned and temporary tables.
 
-use crate::checks::{FAULTS, keys, report, sql, subjects};
+use crate::checks::{FAULTS, evidence, keys, report, sql, subjects};
 use millstream_doctor::Report;
 use millstream_model::Level;
 use millstream_testkit as testkit;
@@ -68,8 +68,7 @@ async fn a_duplicate_on_a_partitioned_table_is_found_once() {
         assert_eq!(keys(&found), ["public.log_twin"]);
         assert_eq!(commands(&found), ["drop index public.log_twin"]);
         assert_eq!(found.findings[0].repair.as_ref().unwrap().change, None);
-        let size = found.findings[0].evidence.iter().find(|one| one.name == "size").unwrap();
-        assert_ne!(size.value, "0 B", "that of the partitions");
+        assert_ne!(evidence(&found.findings[0], "size").unwrap(), "0 B", "that of the partitions");
         sql(&client, commands(&found)[0]).await;
         // What one partition has beside its part of the index.
         sql(&client, "create index own on log_1 (n)").await;
@@ -224,10 +223,7 @@ async fn foreign_keys_of_partitioned_tables_are_seen_on_both_sides() {
         let found = report(&database, "foreign-key-without-index", FEW_ROWS).await;
         assert_eq!(keys(&found), ["public.sale.sale_shop_fkey", "public.visit.visit_shop_fkey"]);
         assert_eq!(commands(&found)[0], "create index on public.sale (shop)");
-        let tables = |report: &Report| {
-            let shown = report.findings[0].evidence.iter().find(|one| one.name == "partitions without an index");
-            shown.map(|one| one.value.clone())
-        };
+        let tables = |report: &Report| evidence(&report.findings[0], "partitions without an index").map(str::to_owned);
         assert_eq!(tables(&found).as_deref(), Some("2"));
         // An index of the partition alone serves as well.
         sql(&client, "create index on sale_2 (shop); create index on visit (shop)").await;

@@ -1,6 +1,6 @@
 //! Missed indexes on servers that allow no temporary tables: suspected, or proven with hypothetical indexes.
 
-use crate::checks::{request, sql};
+use crate::checks::{evidence, request, sql};
 use crate::proof::{as_role, counting_server};
 use millstream_doctor::{Request, examine};
 use millstream_model::{Finding, Level};
@@ -12,10 +12,6 @@ async fn finding(url: &str, index: &str) -> Finding {
     let report = examine(&Request { planner: Some(as_role(url, "shop:p")), ..asked }).await.unwrap();
     let found = report.findings.iter().find(|one| one.subject == index);
     found.unwrap_or_else(|| panic!("{report:?}")).clone()
-}
-
-fn evidence<'a>(finding: &'a Finding, name: &str) -> Option<&'a str> {
-    finding.evidence.iter().find(|one| one.name == name).map(|one| one.value.as_str())
 }
 
 #[track_caller]

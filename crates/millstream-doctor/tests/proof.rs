@@ -1,6 +1,7 @@
 //! What a role without rights over others plans and reads: faults of statements and of documents.
 
-use crate::checks::{keys, request, sql, subjects};
+use crate::checks::{evidence, keys, request, sql, subjects};
+use crate::server_more::server;
 use millstream_doctor::{Request, examine};
 use millstream_model::Level;
 use millstream_pg::{ConnInfo, Environment};
@@ -8,8 +9,7 @@ use millstream_testkit as testkit;
 
 /// A server that counts statements.
 pub(crate) async fn counting_server(build: &'static testkit::Build) -> testkit::Server {
-    let conf = vec!["shared_preload_libraries = 'pg_stat_statements'".to_owned()];
-    testkit::Server::start(build, testkit::Settings { conf, ..testkit::Settings::default() }).await
+    server(build, &["shared_preload_libraries = 'pg_stat_statements'"]).await
 }
 
 /// The same server for another role, as `NAME:PASSWORD`.
@@ -103,8 +103,7 @@ async fn statements_that_take_most_time_are_named_and_a_slow_distinct_is_rewritt
         sql(&client, "create extension pg_stat_statements; select pg_stat_statements_reset(); select pg_sleep(2)")
             .await;
         let found = examine(&request(&url, &["top-statement"], top)).await.unwrap();
-        let evidence = found.findings[0].evidence.iter().find(|one| one.name == "statement").unwrap();
-        assert_eq!(evidence.value, "select pg_sleep($1)");
+        assert_eq!(evidence(&found.findings[0], "statement"), Some("select pg_sleep($1)"));
         let calm = "[threshold.top-statement]\npercent = 60\nseconds = 60";
         assert_eq!(keys(&examine(&request(&url, &["top-statement"], calm)).await.unwrap()), [""; 0]);
 

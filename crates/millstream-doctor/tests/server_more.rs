@@ -1,21 +1,16 @@
 //! Planted faults of a server's pace, statistics and settings: found by numbers of its own, and silent when repaired.
 
-use crate::checks::{WAL, keys, report, request, seen, sql, subjects};
+use crate::checks::{WAL, evidence, keys, report, request, seen, sql, subjects};
 use crate::host::{FAST, GROUPS, machine};
 use crate::proof::counting_server;
 use millstream_doctor::{Report, Request, Skip, examine};
-use millstream_model::{Finding, Level, Restart};
+use millstream_model::{Level, Restart};
 use millstream_testkit::{self as testkit, Build, Server};
 use std::path::Path;
 use std::time::Duration;
 
 pub(crate) async fn server(build: &'static Build, conf: &[&str]) -> Server {
     Server::start(build, testkit::Settings::with(conf)).await
-}
-
-/// The evidence of that name.
-fn evidence<'a>(finding: &'a Finding, name: &str) -> Option<&'a str> {
-    finding.evidence.iter().find(|one| one.name == name).map(|one| one.value.as_str())
 }
 
 /// The same database for a role without rights.
