@@ -167,7 +167,6 @@ impl Gate {
         drop(open);
         let after = counts();
         let seconds = begun.elapsed().as_secs_f64();
-        #[expect(clippy::cast_precision_loss, reason = "a rate needs no 53 bits")]
         let rate = |before: u64, after: u64| after.saturating_sub(before) as f64 / seconds;
         Some(Rate { entries_per_second: rate(before.0, after.0), bytes_per_second: rate(before.1, after.1) })
     }
@@ -239,7 +238,6 @@ fn first(cpus: usize) -> usize {
 }
 
 /// How long the rest takes: files of many bytes by their bytes, others by their number.
-#[expect(clippy::cast_precision_loss, reason = "an estimate needs no 53 bits")]
 fn seconds_left(entries: u64, bytes: u64, rate: Rate) -> f64 {
     let seconds = |left: u64, rate: f64| if rate > 0.0 { left as f64 / rate } else { f64::INFINITY };
     if entries == 0 || bytes == 0 {

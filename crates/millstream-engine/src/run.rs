@@ -313,7 +313,6 @@ impl Facts {
             *writers.entry(name.clone()).or_default() += batches;
         }
         let this_run = counters.read.saturating_sub(owned.before.counters.read);
-        #[expect(clippy::cast_precision_loss, reason = "a rate needs no 53 bits")]
         let rows_per_second = if seconds > 0.0 { this_run as f64 / seconds } else { 0.0 };
         Receipt {
             collection: identity.collection.clone(),

@@ -127,7 +127,6 @@ pub struct RowSecurity {
 
 /// What the current role may do with a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[expect(clippy::struct_excessive_bools, reason = "one right each")]
 pub struct Privileges {
     /// Use the schema it is in.
     pub schema_usage: bool,

@@ -53,7 +53,6 @@ pub async fn freeze_estimate(
     let row = client.query_one("select pg_catalog.current_setting('wal_level')", &[]).await?;
     let wal_level: String = row.get(0);
     let wal_bytes = if wal_level == "minimal" { 0 } else { bytes };
-    #[expect(clippy::cast_precision_loss, reason = "an estimate needs no 53 bits")]
     let seconds = bytes as f64 / FREEZE_BYTES_PER_SECOND as f64;
     Ok(FreezeEstimate { tables: tables.len() as u64, bytes, seconds, wal_bytes, wal_level })
 }

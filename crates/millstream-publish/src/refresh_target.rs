@@ -93,7 +93,6 @@ impl<'a> RefreshTarget<'a> {
         let (pending, model) = (self.pending(client).await?, &self.model);
         let asked = self.asked(asked)?;
         let rows = rows_estimate(client, model.table_oid).await?;
-        #[expect(clippy::cast_precision_loss, reason = "a share needs no 53 bits")]
         let share = pending.keys as f64 / rows.max(1) as f64;
         let (way, reason) = match asked {
             _ if model.definition.materialized => (&materialized::WAY, "it is a materialized view".to_owned()),

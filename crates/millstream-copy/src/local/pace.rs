@@ -41,7 +41,6 @@ impl Pace {
 }
 
 fn next(due: Instant, now: Instant, bytes: u64, limit: u64) -> Instant {
-    #[expect(clippy::cast_precision_loss, reason = "a pause needs no 53 bits")]
     let takes = Duration::from_secs_f64(bytes as f64 / limit.max(1) as f64);
     due.max(now.checked_sub(BURST).unwrap_or(now)) + takes
 }

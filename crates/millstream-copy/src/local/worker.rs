@@ -503,7 +503,6 @@ impl<'a> Worker<'a> {
 }
 
 /// What an error of the source means.
-#[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
 pub(super) fn of_source(error: io::Error) -> Trouble {
     match error.kind() {
         io::ErrorKind::NotFound => Trouble::Gone,

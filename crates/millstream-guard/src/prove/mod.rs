@@ -217,9 +217,7 @@ impl Report {
     fn compare_limit(&mut self, limited: &probes::Limited, passed: &Passed) {
         let (sent, count) = (passed.packets.len(), passed.packets.iter().filter(|passes| **passes).count());
         let most = f64::from(limited.burst) + limited.per_second * passed.seconds + 1.0;
-        #[expect(clippy::cast_precision_loss, reason = "a few packets are sent")]
-        let is_too_many = count as f64 > most;
-        if is_too_many || count < sent.min(limited.burst as usize) {
+        if count as f64 > most || count < sent.min(limited.burst as usize) {
             self.wrong.push(Wrong::Limit { line: limited.line.clone(), sent, passed: count });
         }
         self.packets += sent;

@@ -152,9 +152,7 @@ pub fn build(request: &BuildRequest, inputs: Vec<Box<dyn Input>>, observer: &dyn
     (receipt.bytes, receipt.xxh3) = hash(&building.unfinished)?;
     failpoint::hit_on_thread("ranges-hashed");
     receipt.seconds = began.elapsed().as_secs_f64();
-    #[expect(clippy::cast_precision_loss, reason = "a rate is rounded")]
-    let rate = read as f64 / receipt.seconds;
-    receipt.ranges_per_second = rate;
+    receipt.ranges_per_second = read as f64 / receipt.seconds;
     assert!(receipt.adds_up(), "every entry is in one column of the receipt: {receipt:?}");
     building.publish(&receipt)?;
     Ok(receipt)
