@@ -18,6 +18,14 @@ pub fn quote_identifier(name: &str) -> String {
     quoted
 }
 
+/// A word without the double quotes around it. Two of them within it are one.
+pub fn unquoted(word: &str) -> String {
+    match word.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        Some(inner) => inner.replace("\"\"", "\""),
+        None => word.to_owned(),
+    }
+}
+
 /// `schema.name`, both quoted.
 pub fn quote_qualified(schema: &str, name: &str) -> String {
     format!("{}.{}", quote_identifier(schema), quote_identifier(name))

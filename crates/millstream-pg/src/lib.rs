@@ -34,7 +34,7 @@ pub use conninfo::{
 pub use error::Error;
 pub use explained::Explained;
 pub use hash::hash_text;
-pub use identifier::{quote_identifier, quote_literal, quote_name, quote_qualified, quote_setting};
+pub use identifier::{quote_identifier, quote_literal, quote_name, quote_qualified, quote_setting, unquoted};
 pub use json_rows::json_rows;
 pub use kind::ErrorKind;
 pub use plans::{by_key, own_plans, plans_by_key};

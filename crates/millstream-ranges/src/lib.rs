@@ -22,7 +22,7 @@ pub use error::Error;
 pub use index::Index;
 pub use logged::{Which, addresses};
 pub use millstream_model::range::{AddressReading, FAMILIES, Family, Range};
-pub use pick::{Pick, unquoted, words};
+pub use pick::{Pick, words};
 pub use store::{FORMAT, Found, Generation, Layout, Receipt, current, generations};
 pub use value::braced;
 pub use verify::{Verification, verify};

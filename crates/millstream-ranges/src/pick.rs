@@ -2,6 +2,7 @@
 
 use crate::value::{braced, member, object};
 use millstream_model::{KeyRequest, path_text};
+use millstream_pg::unquoted;
 
 /// Some members of a value, as in `country, asn.org as org`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,14 +82,6 @@ pub fn words(text: &str) -> Vec<(usize, &str)> {
     let words = outside_quotes(text, char::is_whitespace).into_iter().filter(|word| !word.is_empty());
     // Each word is a part of the text.
     words.map(|word| (word.as_ptr() as usize - text.as_ptr() as usize, word)).collect()
-}
-
-/// A word without the double quotes around it. Two of them within it are one.
-pub fn unquoted(word: &str) -> String {
-    match word.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
-        Some(inner) => inner.replace("\"\"", "\""),
-        None => word.to_owned(),
-    }
 }
 
 /// The parts of a text between these characters, unless they are in double quotes.

@@ -1,5 +1,6 @@
 //! SQL as the server prints it, split into tokens: enough to compare, split and replace, but not a parser.
 
+use millstream_pg::unquoted;
 use std::ops::Range;
 
 /// A piece of SQL and its tokens.
@@ -410,13 +411,6 @@ fn comment_len(text: &str) -> usize {
         }
     }
     text.len()
-}
-
-fn unquoted(name: &str) -> String {
-    match name.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
-        Some(inner) => inner.replace("\"\"", "\""),
-        None => name.to_owned(),
-    }
 }
 
 #[cfg(test)]
