@@ -56,4 +56,4 @@ pub use shell::{shell_line, shell_word};
 pub use ssh::Ssh;
 pub use stream::Stream;
 pub use wait::wait_until;
-pub use whole_file::{NEW, read_whole, remove_whole, write_private, write_whole};
+pub use whole_file::{NEW, read_at_most, read_whole, remove_whole, write_private, write_whole};

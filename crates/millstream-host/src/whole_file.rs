@@ -1,7 +1,8 @@
 //! A file that is replaced as a whole.
 
+use millstream_model::Refusal;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -61,6 +62,23 @@ pub fn read_whole(path: &Path) -> io::Result<Option<String>> {
     match fs::read_to_string(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         read => read.map(Some),
+    }
+}
+
+/// The text of a file, which may be a pipe, of so many bytes at most. `hint`: what helps if it is larger.
+///
+/// # Errors
+/// It cannot be read, is not UTF-8, or is larger.
+pub fn read_at_most(path: &Path, most: u64, hint: Option<&str>) -> Result<String, Refusal> {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|opened| opened.take(most + 1).read_to_string(&mut text));
+    match read {
+        Ok(length) if length as u64 > most => {
+            let problem = format!("{} has more than {most} bytes", path.display());
+            Err(Refusal { problem, hint: hint.map(str::to_owned) })
+        }
+        Ok(_) => Ok(text),
+        Err(error) => Err(Refusal::file("read", path, &error)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Lists of addresses: from the policy itself, from a file, or from a store of IP ranges.
 
-use super::read_at_most;
 use crate::limits::{LIST_BYTES_MAX, RANGES_MAX};
+use millstream_host::read_at_most;
 use millstream_model::Refusal;
 use millstream_model::range::{AddressReading, Range};
 use std::path::Path;
@@ -16,7 +16,7 @@ pub(crate) fn range(text: &str) -> Result<Range, Refusal> {
 
 /// The ranges of a text file: one on each line, and what follows a `#` or a `;` is a comment.
 pub(super) fn of_file(file: &Path) -> Result<Vec<Range>, Refusal> {
-    let text = read_at_most(file, LIST_BYTES_MAX, "make several lists of it")?;
+    let text = read_at_most(file, LIST_BYTES_MAX, Some("make several lists of it"))?;
     let mut ranges = Vec::new();
     // Some programs begin a text with a mark of its encoding.
     for (n, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {

@@ -13,11 +13,10 @@ pub use meaning::{Decision, meaning};
 pub use packet::{Content, Direction, Flags, Packet};
 
 use crate::limits::POLICY_BYTES_MAX;
+use millstream_host::read_at_most;
 use millstream_model::Refusal;
 use millstream_model::range::{Family, Range};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -140,26 +139,14 @@ pub enum Unit {
 /// Reads the ranges of a store of IP ranges.
 pub type ReadStore<'a> = &'a dyn Fn(&Path) -> Result<Vec<Range>, Refusal>;
 
-/// The text of a file, which may be a pipe. `hint`: what helps if it is too large.
-fn read_at_most(file: &Path, most: u64, hint: &str) -> Result<String, Refusal> {
-    let mut text = String::new();
-    let read = File::open(file).and_then(|opened| opened.take(most + 1).read_to_string(&mut text));
-    match read {
-        Ok(length) if length as u64 > most => {
-            Err(Refusal::new(format!("{} has more than {most} bytes", file.display())).hint(hint))
-        }
-        Ok(_) => Ok(text),
-        Err(error) => Err(Refusal::file("read", file, &error)),
-    }
-}
-
 impl Policy {
     /// Reads a policy and the lists that it names. Their paths are relative to the policy's file.
     ///
     /// # Errors
     /// A file cannot be read, or says what cannot be done. The message names the place.
     pub fn read(file: &Path, store: ReadStore<'_>) -> Result<Self, Refusal> {
-        let text = read_at_most(file, POLICY_BYTES_MAX, "addresses belong in a list, which may be a file of its own")?;
+        let hint = "addresses belong in a list, which may be a file of its own";
+        let text = read_at_most(file, POLICY_BYTES_MAX, Some(hint))?;
         let dir = file.parent().unwrap_or(Path::new(""));
         text::policy(&text, dir, store).map_err(Refusal::at(file.display()))
     }

@@ -6,12 +6,11 @@ mod text;
 pub use bond::{Bond, BondMode, LacpRate, Monitor, TransmitHash};
 
 use crate::limits::TOPOLOGY_BYTES_MAX;
+use millstream_host::read_at_most;
 use millstream_model::Refusal;
 use millstream_model::range::{Family, number};
 use serde::Deserialize;
 use std::fmt;
-use std::fs::File;
-use std::io::Read;
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -135,13 +134,7 @@ impl Topology {
     /// # Errors
     /// The file cannot be read, or says what cannot be. The message names the place.
     pub fn read(file: &Path) -> Result<Self, Refusal> {
-        let mut text = String::new();
-        let opened = File::open(file).map_err(|error| Refusal::file("read", file, &error))?;
-        let read = opened.take(TOPOLOGY_BYTES_MAX + 1).read_to_string(&mut text);
-        let length = read.map_err(|error| Refusal::file("read", file, &error))?;
-        if length as u64 > TOPOLOGY_BYTES_MAX {
-            return Err(Refusal::new(format!("{} has more than {TOPOLOGY_BYTES_MAX} bytes", file.display())));
-        }
+        let text = read_at_most(file, TOPOLOGY_BYTES_MAX, None)?;
         Self::parse(&text).map_err(Refusal::at(file.display()))
     }
 
