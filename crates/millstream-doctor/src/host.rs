@@ -262,26 +262,20 @@ impl Host {
 
     /// Names of the devices that carry the file systems of data, WAL and tablespaces, each once, with what it holds.
     pub(crate) fn devices(&self) -> Vec<(&'static str, String)> {
-        let mut found: Vec<(&str, String)> = Vec::new();
-        for (role, _, mount) in self.mounts() {
-            let device = BlockDevice::of(mount, &self.path("/sys"));
-            found.extend(
-                device
-                    .map(|device| (role, device.name))
-                    .filter(|(_, name)| !found.iter().any(|(_, other)| other == name)),
-            );
-        }
-        found
+        self.names(|device| vec![device.name])
     }
 
     /// Names of the disks that hold data, WAL and tablespaces, each once, with what it holds.
     pub(crate) fn disks(&self) -> Vec<(&'static str, String)> {
+        self.names(|device| device.disks)
+    }
+
+    fn names(&self, of: impl Fn(BlockDevice) -> Vec<String>) -> Vec<(&'static str, String)> {
         let mut found: Vec<(&str, String)> = Vec::new();
         for (role, _, mount) in self.mounts() {
-            let device = BlockDevice::of(mount, &self.path("/sys"));
-            for disk in device.into_iter().flat_map(|device| device.disks) {
-                if !found.iter().any(|(_, name)| *name == disk) {
-                    found.push((role, disk));
+            for name in BlockDevice::of(mount, &self.path("/sys")).into_iter().flat_map(&of) {
+                if !found.iter().any(|(_, other)| *other == name) {
+                    found.push((role, name));
                 }
             }
         }
