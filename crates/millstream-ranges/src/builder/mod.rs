@@ -2,6 +2,7 @@
 
 mod overlap;
 mod record;
+mod write;
 
 pub use overlap::Overlap;
 
@@ -11,7 +12,7 @@ use crate::limits::{
     BATCH_BYTES, BATCH_QUEUE, BATCH_RECORDS, BATCH_WAIT, MAP_BYTES_MAX, MAP_BYTES_MIN, MAP_FACTOR, PAGE_BYTES_MAX,
     PROGRESS_RANGES, REJECTS_MAX, SORT_BYTES, SORT_BYTES_MIN,
 };
-use crate::store::{Building, Content, FORMAT, Layout, Put, Receipt, Written, hash, write};
+use crate::store::{Building, FORMAT, Layout, Receipt, hash};
 use millstream_failpoint as failpoint;
 use millstream_input::{Sorted, Sorter};
 use millstream_model::range::Family;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Instant;
+use write::{Put, Written, write};
 
 /// What to build.
 #[derive(Debug, Clone)]
@@ -335,7 +337,11 @@ struct Sweeping<'a> {
     observer: &'a dyn Observer,
 }
 
-impl Content for Sweeping<'_> {
+impl Sweeping<'_> {
+    /// Puts the next few ranges, in order. Returns whether there are more.
+    ///
+    /// # Errors
+    /// Those of `put`, of the disk, and [`Error::Stopped`].
     fn next(&mut self, put: Put<'_>) -> Result<bool, Error> {
         let Some(sweep) = &mut self.sweep else { return Ok(false) };
         if self.written.is_multiple_of(PROGRESS_RANGES) {
@@ -356,12 +362,6 @@ impl Content for Sweeping<'_> {
         Ok(false)
     }
 
-    fn receipt(&self) -> &Receipt {
-        &self.receipt
-    }
-}
-
-impl Sweeping<'_> {
     fn count(&mut self, counts: Counts) {
         let Counts { whole, merged, cut, covered, stored } = counts;
         let receipt = &mut self.receipt;

@@ -3,9 +3,9 @@
 //! A line sweeps over the addresses. A heap holds the records that cover its place; the one on top counts there.
 
 use super::record::{InputPosition, RangeRecord};
+use super::write::{Put, Stored};
 use crate::error::Error;
 use crate::limits::{DEPTH_MAX, OVERLAPS_NAMED};
-use crate::store::{Put, Stored};
 use millstream_model::range::{Family, Range};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -2,12 +2,10 @@
 
 mod folder;
 mod receipt;
-mod write;
 
 pub(crate) use folder::Building;
 pub use folder::{current, generations};
 pub use receipt::{FORMAT, Layout, Receipt};
-pub(crate) use write::{Content, Put, Stored, Written, write};
 
 use crate::column_type::ColumnType;
 use crate::error::Error;
@@ -343,7 +341,7 @@ pub(crate) fn hash(path: &Path) -> Result<(u64, String), Error> {
 
 /// Opens a file with LMDB. Without `map_bytes`, the address space is that of the build.
 #[expect(unsafe_code, reason = "LMDB maps the file into memory")]
-fn environment(path: &Path, flags: EnvFlags, map_bytes: Option<usize>) -> Result<Env<WithoutTls>, Error> {
+pub(crate) fn environment(path: &Path, flags: EnvFlags, map_bytes: Option<usize>) -> Result<Env<WithoutTls>, Error> {
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options.max_dbs(3);
     if let Some(bytes) = map_bytes {

@@ -1,9 +1,9 @@
 //! Writes the file of a generation.
 
-use super::receipt::{FORMAT, Layout, Receipt};
-use super::{META, environment, key};
+use super::Sweeping;
 use crate::error::Error;
 use crate::limits::{MAP_BYTES_MAX, PROBE_BYTES, WRITE_BYTES, WRITE_ROWS};
+use crate::store::{FORMAT, Layout, META, Receipt, environment, key};
 use crate::value;
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, EnvFlags, MdbError, PutFlags};
@@ -30,27 +30,15 @@ pub(crate) enum Written {
 /// Where ranges to store go.
 pub(crate) type Put<'a> = &'a mut dyn FnMut(Stored<'_>) -> Result<(), Error>;
 
-/// What a file is to hold.
-pub(crate) trait Content {
-    /// Puts the next few ranges, in order. Returns whether there are more.
-    ///
-    /// # Errors
-    /// Those of `put`, and its own.
-    fn next(&mut self, put: Put<'_>) -> Result<bool, Error>;
-
-    /// What the file says about itself; asked after the end.
-    fn receipt(&self) -> &Receipt;
-}
-
 /// Writes ranges into a new file and syncs it.
 ///
 /// # Errors
 /// Errors of LMDB, the disk and the content.
-pub(crate) fn write(
+pub(super) fn write(
     path: &Path,
     layout: Layout,
     map_bytes: usize,
-    content: &mut dyn Content,
+    content: &mut Sweeping<'_>,
 ) -> Result<Written, Error> {
     if map_bytes > MAP_BYTES_MAX {
         return Err(Error::TooLarge { path: path.to_owned() });
@@ -97,7 +85,7 @@ pub(crate) fn write(
         }
         failpoint::hit_on_thread("ranges-filled");
         if layout == Layout::Named {
-            for (name, text) in described(content.receipt()) {
+            for (name, text) in described(&content.receipt) {
                 meta.put(&mut transaction, name.as_bytes(), text.as_bytes()).map_err(failed)?;
             }
         }
