@@ -105,15 +105,9 @@ pub(crate) async fn open(
         OPEN.unlock(client).await?;
         return Ok(Opened::Finished(Box::new(added)));
     }
-    // Nothing else refuses the load from here on. If the version's type does, no delete is forgotten either.
-    let transaction = client.transaction().await?;
-    if let Some(age) = forget_deletes {
-        millstream_store::forget_tombstones(&transaction, schema, identity.table_oid, age).await?;
-    }
     if let Some(version) = version {
-        version.apply(&transaction, schema, identity.table_oid).await?;
+        version.apply(client, schema, identity.table_oid, forget_deletes).await?;
     }
-    transaction.commit().await?;
     let resumed = unfinished.is_some();
     let truncated = unfinished.as_ref().is_some_and(|unfinished| unfinished.emptied.is_some());
     let load_id = match unfinished {
@@ -122,6 +116,10 @@ pub(crate) async fn open(
     };
     let order = load::next_order(client, schema).await?;
     OPEN.unlock(client).await?;
+    // Nothing refuses the load from here on. It may take long, so nobody else waits for it.
+    if let Some(age) = forget_deletes {
+        millstream_store::forget_tombstones(client, schema, identity.table_oid, age).await?;
+    }
     failpoint::hit("load-recorded").await?;
     let transaction = client.transaction().await?;
     load::terminate_backends(&transaction, schema, load_id).await?;
@@ -316,7 +314,8 @@ pub(crate) async fn close(
             }
         };
         if let Some(now) = now {
-            truncation::reset_all(&transaction, schema, &now, partition.as_deref()).await?;
+            let knows = closing.watched.map(|watched| watched.times_emptied);
+            truncation::reset_all(&transaction, schema, &now, partition.as_deref(), knows).await?;
         }
         transaction.commit().await?;
         return Err(error);

@@ -17,6 +17,9 @@ pub const CHUNK_BYTES_MAX: usize = 16 << 20;
 /// jsonb.h).
 pub const DOCUMENT_BYTES_CEILING: usize = 1 << 28;
 
+/// A CSV record that is longer than this many of the longest documents does not end: its quote should not be there.
+pub const CSV_RECORD_DOCUMENTS_MAX: usize = 16;
+
 /// Bytes at the start of a source that are read to recognise its format.
 pub const RECOGNISE_BYTES_MAX: usize = 1 << 20;
 

@@ -55,13 +55,13 @@ impl Watched {
         let partition = match rows {
             Rows::Same => return Ok(Some(Harmless { mark, rewritten: false, doubtful: false })),
             // Nothing of the load is gone. Whatever else the truncated rows belonged to is found out by a new run.
-            _ if documents == 0 && rows != (Rows::Rewritten { uncounted: false }) => {
+            _ if documents == 0 && (again || rows != (Rows::Rewritten { uncounted: false })) => {
                 return Err(Error::TableChanged { collection: mark.name, what: "the file of the table" });
             }
             Rows::Emptied => None,
             Rows::PartitionEmptied(partition) => Some(partition),
             // Another run has found it truncated, and somebody has inserted since.
-            Rows::Rewritten { .. } if again && documents > 0 => emptied_of(client, schema, load_id).await?,
+            Rows::Rewritten { .. } if again => emptied_of(client, schema, load_id).await?,
             Rows::Rewritten { uncounted } => return Ok(Some(Harmless { mark, rewritten: true, doubtful: uncounted })),
         };
         Err(match partition {

@@ -169,8 +169,8 @@ pub async fn start_over<'a>(
     let warning = match &rows {
         Rows::Same => deleted(&transaction, schema, &mark).await?,
         Rows::Rewritten { .. } => Some(rewritten(&mark)),
-        Rows::Emptied => reset_all(&transaction, schema, &mark, None).await?,
-        Rows::PartitionEmptied(partition) => reset_all(&transaction, schema, &mark, Some(partition)).await?,
+        Rows::Emptied => reset_all(&transaction, schema, &mark, None, None).await?,
+        Rows::PartitionEmptied(partition) => reset_all(&transaction, schema, &mark, Some(partition), None).await?,
     };
     let left_empty = recorded.as_deref() == Some("") && !any_row(&transaction, &name).await?;
     if !left_empty {
@@ -182,8 +182,9 @@ pub async fn start_over<'a>(
 }
 
 /// Resets what is recorded of documents that were truncated: of all of the table, or of a partition. Returns a sentence to
-/// print. Does nothing if the files are recorded: then another run has found the TRUNCATE, and has reset all. Call it
-/// under the lock [`OPEN`]. If a running load has found the TRUNCATE, take that lock before the one of the load's own row.
+/// print. Does nothing if another run has found these files truncated since the table was found so as many times as a run
+/// `knows`: then that has reset all. Call it under the lock [`OPEN`]. If a running load has found the TRUNCATE, take that
+/// lock before the one of the load's own row.
 ///
 /// # Errors
 /// The server's.
@@ -192,9 +193,11 @@ pub async fn reset_all(
     schema: &Schema,
     mark: &TableMark,
     partition: Option<&str>,
+    knows: Option<i32>,
 ) -> Result<Option<String>, Error> {
-    let known = schema.sql("select exists (select from {schema}.collection where table_oid = $1 and files = $2)");
-    if transaction.query_one(&known, &[&mark.oid, &mark.files]).await?.get(0) {
+    let found = "select exists ( \
+                     select from {schema}.collection where table_oid = $1 and files = $2 and emptied > $3)";
+    if transaction.query_one(&schema.sql(found), &[&mark.oid, &mark.files, &knows]).await?.get(0) {
         return Ok(None);
     }
     let (mut over, mut lacking) = (Vec::new(), Vec::new());

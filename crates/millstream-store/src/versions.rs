@@ -50,13 +50,29 @@ pub struct NamedVersion {
 }
 
 impl NamedVersion {
-    /// Makes this the type by which versions are compared from now on.
+    /// Makes this the type by which versions are compared from now on. If it was another one, first forgets the
+    /// tombstones that are older than `forget`.
     ///
     /// # Errors
-    /// [`Error::Collection`] when tombstones, or a load that runs, compare them by another type.
-    pub async fn apply(&self, transaction: &Transaction<'_>, schema: &Schema, table_oid: u32) -> Result<(), Error> {
+    /// [`Error::Collection`] when tombstones, or a load that runs, compare them by another type. Nothing is forgotten then.
+    pub async fn apply(
+        &self,
+        client: &mut Client,
+        schema: &Schema,
+        table_oid: u32,
+        forget: Option<Duration>,
+    ) -> Result<(), Error> {
         let versions = Versions { table_oid, collection: &self.collection, path: &self.path };
-        versions.change(transaction, schema, self.version_type).await
+        let known = versions.remember(client, schema, self.version_type).await?;
+        if known == self.version_type {
+            return Ok(());
+        }
+        let transaction = client.transaction().await?;
+        if let Some(age) = forget {
+            forget_tombstones(&transaction, schema, table_oid, age).await?;
+        }
+        versions.change(&transaction, schema, known, self.version_type).await?;
+        Ok(transaction.commit().await?)
     }
 }
 
@@ -73,12 +89,7 @@ impl Versions<'_> {
     }
 
     /// Returns the recorded type. If there is none, records this one.
-    pub async fn remember(
-        self,
-        client: &impl GenericClient,
-        schema: &Schema,
-        wanted: VersionType,
-    ) -> Result<VersionType, Error> {
+    pub async fn remember(self, client: &Client, schema: &Schema, wanted: VersionType) -> Result<VersionType, Error> {
         let sql = schema.sql(include_str!("version_remember.sql"));
         read(client.query_one(&sql, &[&self.table_oid, &self.path, &wanted.to_string()]).await?.get(0))
     }
@@ -88,12 +99,14 @@ impl Versions<'_> {
     /// # Errors
     /// [`Error::Collection`] when another type is recorded, and tombstones of another type exist or a load into the
     /// collection runs.
-    async fn change(self, transaction: &Transaction<'_>, schema: &Schema, wanted: VersionType) -> Result<(), Error> {
+    async fn change(
+        self,
+        transaction: &Transaction<'_>,
+        schema: &Schema,
+        known: VersionType,
+        wanted: VersionType,
+    ) -> Result<(), Error> {
         let (oid, name) = (self.table_oid, wanted.to_string());
-        let known = self.remember(transaction, schema, wanted).await?;
-        if known == wanted {
-            return Ok(());
-        }
         for run in runs(transaction, schema, oid).await? {
             if run.at_work {
                 return Err(self.differs(known, wanted, &format!("load {} into it runs", run.load_id)));

@@ -22,6 +22,8 @@ use millstream_store::collections::Collection;
 use millstream_store::models::TRIGGER_PREFIX;
 use millstream_store::truncation::{self, Found};
 use millstream_store::{Check, Schema, Versions, checks};
+use std::time::Duration;
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, GenericClient};
 
 /// A collection ready to be loaded into.
@@ -216,7 +218,7 @@ pub(crate) async fn prepare(
     let quoted = quote_name(name);
     let filled = millstream_store::any_row(&control.client, &quoted).await?;
     let mode = agreed(control, schema, table, request, plan.mode).await?;
-    let checks_tombstones = checks_tombstones(control, schema, table, &mode).await?;
+    let checks_tombstones = checks_tombstones(control, schema, table, &mode, request.forget_deletes).await?;
     Ok(PreparedCollection {
         checks_tombstones,
         key: plan.key,
@@ -291,13 +293,22 @@ async fn agreed(
     Ok(mode.with_version_type(versions.remember(&control.client, schema, wanted).await?))
 }
 
-/// Whether writes must be checked against tombstones.
-async fn checks_tombstones(control: &Connection, schema: &Schema, table: u32, mode: &Mode) -> Result<bool, Error> {
+/// Whether writes must be checked against tombstones. Those that the load will forget do not count.
+async fn checks_tombstones(
+    control: &Connection,
+    schema: &Schema,
+    table: u32,
+    mode: &Mode,
+    forget: Option<Duration>,
+) -> Result<bool, Error> {
     if mode.version().is_none() {
         return Ok(false);
     }
-    let sql = schema.sql("select exists (select from {schema}.tombstone where table_oid = $1 and version_of = $2)");
-    let any: bool = control.client.query_one(&sql, &[&table, &mode.paths_text()]).await?.get(0);
+    let sql = "select exists ( \
+                   select from {schema}.tombstone where table_oid = $1 and version_of = $2 \
+                   and ($3::float8 is null or deleted_at >= now() - pg_catalog.make_interval(secs => $3)))";
+    let parameters: [&(dyn ToSql + Sync); 3] = [&table, &mode.paths_text(), &forget.map(|age| age.as_secs_f64())];
+    let any: bool = control.client.query_one(&schema.sql(sql), &parameters).await?.get(0);
     Ok(any || mode.tombstone().is_some() || millstream_store::is_deleting(&control.client, schema, table).await?)
 }
 

@@ -11,6 +11,7 @@ use super::clip::Clip;
 use super::window::{Window, index};
 use super::{Format, Source, SourceError};
 use crate::chunk::{Chunk, Frame, UnreadableFrame};
+use crate::limits::CSV_RECORD_DOCUMENTS_MAX;
 use millstream_input::End;
 use millstream_input::csv::{Record, Seen};
 use reading::{Conversion, separators};
@@ -115,20 +116,23 @@ impl Csv {
         Ok(self.window.damaged(self.record.at, OPEN_QUOTE))
     }
 
-    /// Takes a record that is too long, in bounded memory. An open quote may still close: it ends the source only if the
-    /// source ends in it.
+    /// Takes a record that is too long, in bounded memory. An open quote may still close. If it does not for long, it is
+    /// one that should not be there, and what comes after it would be lost as one record.
     fn long_record(&mut self) -> Result<Chunk, SourceError> {
         self.take_done()?;
         let begin = self.window.place();
         let mut clip = Clip::default();
+        let mut left = CSV_RECORD_DOCUMENTS_MAX.saturating_mul(self.reading.document_bytes_max);
         let whole = loop {
             clip.push(&self.window.bytes()[..self.record.at]);
+            left = left.saturating_sub(self.record.at);
             self.window.take(std::mem::take(&mut self.record.at))?;
             self.record.forget();
-            if self.window.bytes().is_empty() && !self.window.fill()? {
+            if left == 0 || self.window.bytes().is_empty() && !self.window.fill()? {
                 break false;
             }
-            let (n, whole) = self.record.feed(self.window.bytes());
+            let bytes = self.window.bytes();
+            let (n, whole) = self.record.feed(&bytes[..bytes.len().min(left)]);
             self.record.at = n;
             if whole {
                 clip.push(&self.window.bytes()[..n]);
@@ -138,8 +142,9 @@ impl Csv {
         };
         let damage = match self.window.end() {
             _ if whole => None,
-            Some(End::Damaged(why)) => Some(why.as_str()),
+            Some(End::Damaged(why)) if left > 0 => Some(why.as_str()),
             _ if !self.record.end() => Some(OPEN_QUOTE),
+            _ if left == 0 => Some("the CSV record does not end"),
             _ => None,
         };
         if let Some(why) = damage {
@@ -299,6 +304,17 @@ mod tests {
             assert_eq!(got[0], expected[0]);
             assert_eq!((got[1].offset, got[1].bytes.len()), (8, 992));
             assert_eq!(got[1].unreadable, Some((DamagedSource, None)));
+        }
+        // It closes, but so late that it should not have been there.
+        let late = [&endless[..], &[b'\n'; 2000], b"\"\n5,6\n"].concat();
+        for mut rng in Cases::new(20) {
+            let got = read_oddly("csv", &late, &late, 100, &mut rng).unwrap();
+            assert_eq!((got.len(), got[1].offset, got[1].unreadable), (2, 8, Some((DamagedSource, None))));
+        }
+        let unquoted = [b"a\n".to_vec(), vec![b'x'; 5000], b"\n1\n".to_vec()].concat();
+        for mut rng in Cases::new(20) {
+            let got = read_oddly("csv", &unquoted, &unquoted, 100, &mut rng).unwrap();
+            assert_eq!((got.len(), got[0].unreadable), (1, Some((DamagedSource, None))));
         }
     }
 
