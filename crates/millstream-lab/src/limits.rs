@@ -291,4 +291,7 @@ pub(crate) const GUEST_TIME_MAX: Duration = Duration::from_secs(30 * 60);
 /// Longest time of a program that takes a package apart or lists libraries.
 pub(crate) const GUEST_TOOL_TIME_MAX: Duration = Duration::from_secs(5 * 60);
 
+/// Most lines of what a failed program said that its error repeats.
+pub(crate) const SAID_LINES_MAX: usize = 5;
+
 const _: () = assert!(PROCESSOR_FREE_PERCENT < PROCESSOR_BUSY_PERCENT);

@@ -5,7 +5,7 @@ use super::cluster::{Cluster, Trouble};
 use super::experiment::Experiment;
 use crate::core::{Measures, libpq};
 use crate::error::Error;
-use crate::limits::{COMMAND_TIME_MAX, RUN_SLACK};
+use crate::limits::{COMMAND_TIME_MAX, RUN_SLACK, SAID_LINES_MAX};
 use millstream_host::{Child, Command, Measured};
 use millstream_pg::ConnInfo;
 use std::collections::BTreeMap;
@@ -238,7 +238,10 @@ pub(crate) async fn run_to_end(
         false => {
             let said = measured.ended.stderr.lines().filter(|line| !line.starts_with("progress: "));
             let said: Vec<&str> = said.collect();
-            let said = said[said.len().saturating_sub(5)..].join(" ");
+            // The first error says why. What clients of pgbench say afterwards may only follow from it.
+            let error = said.iter().position(|line| line.to_ascii_lowercase().contains("error:"));
+            let begin = error.unwrap_or_else(|| said.len().saturating_sub(SAID_LINES_MAX));
+            let said = said[begin..].iter().take(SAID_LINES_MAX).copied().collect::<Vec<_>>().join(" ");
             let said = if said.is_empty() { said } else { format!(": {said}") };
             Err(failed(format!("it ended with {}{said}", measured.ended.status)))
         }
