@@ -1,9 +1,7 @@
 //! The two sides of an experiment about a change.
 
+use crate::limits::CHECKPOINT_SECONDS;
 use millstream_model::Change;
-
-/// How often the server of the lab makes checkpoints where an experiment is about them.
-const CHECKPOINT_SECONDS: u32 = 30;
 
 /// What an experiment of the lab sets, as lines of its file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -68,7 +68,7 @@ async fn look(server: &Server, task: Task) -> Looked {
         if *name == "full_page_writes" {
             // Pages that were changed since the last checkpoint are logged whole only after the next one.
             repair.sentence += "; then make a checkpoint, or a crash before the next one may still destroy pages";
-            repair.commands.push("$ psql --command checkpoint".to_owned());
+            repair.commands.push("$ psql -c checkpoint".to_owned());
         }
         Some(
             task.finding(*level, *name, format!("it is off: {danger}"))
