@@ -178,6 +178,13 @@ pub enum EmptiedBy {
     TruncateOf(String),
 }
 
+impl EmptiedBy {
+    /// The partition, if only that was emptied.
+    pub(crate) fn partition(&self) -> Option<&str> {
+        if let Self::TruncateOf(partition) = self { Some(partition) } else { None }
+    }
+}
+
 /// SQLSTATEs that usually mean a wrong statement. Raised by a lane's prepared statements, they refuse data: a trigger
 /// made two keys of a batch the same, or a cast in a trigger, generated column or index (to tsquery, jsonpath, ltree,
 /// regtype ..) cannot read a text.

@@ -225,8 +225,8 @@ pub(crate) struct Closed {
 /// What a TRUNCATE took from a load.
 #[derive(Debug, Clone)]
 pub(crate) enum Truncated {
-    /// Its documents, this many: it starts over. Names the partition if only that was truncated.
-    All { documents: u64, partition: Option<String> },
+    /// Its documents, this many: it starts over.
+    All { documents: u64, by: EmptiedBy },
     /// What it had added up in this partition.
     Partition(String),
 }
@@ -235,12 +235,8 @@ impl Truncated {
     /// What an error says about that, if anything.
     pub(crate) fn of(error: &Error) -> Option<Self> {
         match error {
-            Error::Emptied { documents, by: EmptiedBy::Truncate } => {
-                Some(Self::All { documents: *documents, partition: None })
-            }
-            Error::Emptied { documents, by: EmptiedBy::TruncateOf(partition) } => {
-                Some(Self::All { documents: *documents, partition: Some(partition.clone()) })
-            }
+            Error::Emptied { by: EmptiedBy::Crash, .. } => None,
+            Error::Emptied { documents, by } => Some(Self::All { documents: *documents, by: by.clone() }),
             Error::PartitionEmptied { partition, .. } => Some(Self::Partition(partition.clone())),
             _ => None,
         }
@@ -302,9 +298,9 @@ pub(crate) async fn close(
             None => None,
         };
         let (error, partition) = match truncated {
-            Truncated::All { documents, partition } => {
+            Truncated::All { documents, by } => {
                 unlogged::void(&transaction, schema, load_id, truncation::EMPTIED).await?;
-                let by = partition.clone().map_or(EmptiedBy::Truncate, EmptiedBy::TruncateOf);
+                let partition = by.partition().map(str::to_owned);
                 (Error::Emptied { documents, by }, partition)
             }
             Truncated::Partition(partition) => {
