@@ -1,7 +1,7 @@
 //! Patterns of names fit as they do in rsync.
 
 use millstream_copy::{Pattern, Request, Rule, Tally, copy};
-use millstream_testkit::{Cases, skip};
+use millstream_testkit::{Cases, Need, machine_has};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -29,8 +29,8 @@ fn listed(root: &Path) -> BTreeSet<String> {
 
 #[test]
 fn rules_choose_what_rsync_chooses() {
-    if Command::new("rsync").arg("--version").output().is_err() {
-        return skip("the rules of rsync are compared with rsync");
+    if !machine_has(&[Need::RSYNC]) {
+        return;
     }
     for mut random in Cases::new(40) {
         let place = tempfile::tempdir().unwrap();

@@ -5,7 +5,7 @@ use millstream_testkit as testkit;
 
 #[tokio::test]
 async fn freshly_written_tables_and_indexes_promise_nothing() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let client = database.client().await;
         let nulls: Vec<String> = (1..=400).map(|n| format!("n{n} int")).collect();
         let padded: Vec<String> =
@@ -102,7 +102,7 @@ fn promised(sentence: &str) -> f64 {
 #[tokio::test]
 async fn a_promise_is_what_a_rewrite_gives_back() {
     let small = "[threshold.table-bloat]\ntable_mb = 0.3\nfree_mb = 0.1\n[threshold.index-bloat]\nindex_mb = 0.2";
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let client = database.client().await;
         let size = async |name: &str| {
             let sql = "select pg_relation_size($1::text::regclass)::float8";
@@ -158,7 +158,7 @@ async fn a_promise_is_what_a_rewrite_gives_back() {
 async fn many_small_tables_are_judged_together() {
     let settings = "[threshold.table-bloat]\ntable_mb = 3\nfree_mb = 1\n[threshold.index-bloat]\nindex_mb = 1
         [threshold.dead-tuples]\ntable_mb = 3";
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let client = database.client().await;
         let of_each = |statement: &str| -> String {
             (0..20).map(|n| statement.replace('T', &format!("small_{n}")) + ";\n").collect()

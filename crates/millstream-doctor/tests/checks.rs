@@ -359,7 +359,7 @@ async fn planted_faults_are_found_and_silent_when_repaired() {
 
 #[tokio::test]
 async fn a_long_transaction_is_found_while_it_is_open() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let (mut idle, settings) = (database.client().await, "[threshold.long-transaction]\nidle_seconds = 0");
         let name: String = idle.query_one("select current_database()::text", &[]).await.unwrap().get(0);
         let ours = |report: &Report| report.findings.iter().find(|one| one.subject.ends_with(&name)).cloned();
@@ -376,7 +376,7 @@ async fn a_long_transaction_is_found_while_it_is_open() {
 
 #[tokio::test]
 async fn who_blocks_others_is_named_while_they_wait() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let (mut holder, waiter) = (database.client().await, database.client().await);
         let settings = "[threshold.blocked-session]\nseconds = 0";
         let name: String = holder.query_one("select current_database()::text", &[]).await.unwrap().get(0);
@@ -408,7 +408,7 @@ async fn who_blocks_others_is_named_while_they_wait() {
 
 #[tokio::test]
 async fn a_session_for_each_transaction_is_found() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let (url, settings) = (database.url(), "[threshold.connection-churn]\npercent = 50\nper_second = 0\nhours = 0");
         let client = database.client().await;
         let work = async || {
@@ -432,7 +432,7 @@ async fn a_session_for_each_transaction_is_found() {
 
 #[tokio::test]
 async fn a_collation_that_the_library_has_changed_is_found_and_its_repair_works() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let client = database.client().await;
         let has = "select exists (select from pg_collation where collprovider = 'i' and collversion is not null)";
         // Builds of PostgreSQL without ICU have no collation with a version here.
@@ -458,7 +458,7 @@ async fn a_collation_that_the_library_has_changed_is_found_and_its_repair_works(
 
 #[tokio::test]
 async fn who_holds_dead_rows_is_named_also_if_vacuum_has_just_come() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let (client, mut holder) = (database.client().await, database.client().await);
         let settings = |seconds: u32| {
             format!("[threshold.dead-tuples]\ntable_mb = 0\nholder_seconds = {seconds}\nholder_transactions = 1e9")
@@ -482,7 +482,7 @@ async fn who_holds_dead_rows_is_named_also_if_vacuum_has_just_come() {
 
 #[tokio::test]
 async fn space_is_measured_where_the_extension_is_there() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let client = database.client().await;
         sql(&client, "create schema extra; create extension pgstattuple schema extra").await;
         // Statistics that say nothing: only the measurement knows.
@@ -529,7 +529,7 @@ fn found_command(report: &Report, part: &str) -> bool {
 
 #[tokio::test]
 async fn a_silenced_finding_is_only_counted_until_its_day() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let client = database.client().await;
         sql(&client, "create table t (a int); create index one on t (a); create index two on t (a)").await;
         let silence =
@@ -629,7 +629,7 @@ async fn rows_that_an_old_snapshot_keeps_from_being_frozen_are_found() {
 
 #[tokio::test]
 async fn a_role_without_rights_gets_what_it_may_see_and_reasons_for_the_rest() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let client = database.client().await;
         let role = format!("nobody{:08x}", fastrand::u32(..));
         sql(&client, &format!("create role {role} login password 'p'")).await;

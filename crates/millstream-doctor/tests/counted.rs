@@ -11,7 +11,7 @@ use tokio_postgres::Client;
 #[tokio::test]
 async fn deadlocks_are_counted_and_a_wait_is_none() {
     let settings = "[threshold.deadlock]\ncount = 1\nper_day = 0";
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let (url, mut one, mut other) = (database.url(), database.client().await, database.client().await);
         sql(&one, "create table t (id int primary key, n int); insert into t values (1, 0), (2, 0)").await;
         for client in [&one, &other] {
@@ -55,7 +55,7 @@ async fn deadlocks_are_counted_and_a_wait_is_none() {
 #[tokio::test]
 async fn transactions_that_are_rolled_back_are_counted() {
     let settings = "[threshold.rollback]\npercent = 40\nper_second = 0\nhours = 0";
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let (url, client) = (database.url(), database.client().await);
         let work = async |client: &Client, end: &str| {
             for _ in 0..300 {

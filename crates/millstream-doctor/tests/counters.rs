@@ -10,7 +10,7 @@ pub(crate) const LONG: &str = "[threshold.connection-churn]\nhours = 840\n[thres
 #[tokio::test]
 async fn a_check_that_needs_weeks_of_counters_has_not_looked_after_seconds() {
     let checks = ["connection-churn", "temporary-files", "unused-index"];
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let report = examine(&request(&database.url(), &checks, LONG)).await.unwrap();
         assert_eq!((report.passed.as_slice(), report.findings.as_slice()), (&[][..], &[][..]), "{report:?}");
         let whys: Vec<&str> = report.skipped.iter().map(|skip| skip.why.as_str()).collect();
@@ -31,7 +31,7 @@ async fn a_check_that_needs_weeks_of_counters_has_not_looked_after_seconds() {
 #[tokio::test]
 async fn a_finding_is_not_gone_because_the_counters_were_reset() {
     let (check, settings) = ("hot-row", "[threshold.hot-row]\nupdates = 2\nper_row = 2\nper_second = 0");
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let client = database.client().await;
         let update = "update counter set n = n + 1; update counter set n = n + 1";
         sql(&client, &format!("create table counter (n int); insert into counter values (0); {update}")).await;

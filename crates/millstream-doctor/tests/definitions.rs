@@ -12,7 +12,7 @@ fn commands(report: &Report) -> Vec<&str> {
 
 #[tokio::test]
 async fn temporary_tables_of_other_sessions_are_not_judged() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         for fault in FAULTS {
             let planted = format!("{}; {}", fault.alike, fault.fault);
             let temporary = planted
@@ -32,7 +32,7 @@ async fn temporary_tables_of_other_sessions_are_not_judged() {
 
 #[tokio::test]
 async fn indexes_with_other_parameters_of_an_operator_class_are_no_duplicates() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let client = database.client().await;
         sql(
             &client,
@@ -50,7 +50,7 @@ async fn indexes_with_other_parameters_of_an_operator_class_are_no_duplicates() 
 
 #[tokio::test]
 async fn a_duplicate_on_a_partitioned_table_is_found_once() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let client = database.client().await;
         sql(
             &client,
@@ -83,7 +83,7 @@ async fn a_duplicate_on_a_partitioned_table_is_found_once() {
 
 #[tokio::test]
 async fn a_sequence_that_a_default_uses_ends_with_its_narrowest_column() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let client = database.client().await;
         sql(
             &client,
@@ -128,7 +128,7 @@ async fn a_sequence_that_a_default_uses_ends_with_its_narrowest_column() {
 
 #[tokio::test]
 async fn a_sequence_with_an_end_of_its_own_does_not_get_further_by_another_type() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let client = database.client().await;
         sql(
             &client,
@@ -152,7 +152,7 @@ const FEW_ROWS: &str = "[threshold.foreign-key-without-index]\nrows = 100";
 
 #[tokio::test]
 async fn a_partial_index_of_rows_with_a_value_serves_a_foreign_key() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let client = database.client().await;
         sql(
             &client,
@@ -179,7 +179,7 @@ async fn a_partial_index_of_rows_with_a_value_serves_a_foreign_key() {
 
 #[tokio::test]
 async fn an_update_that_cannot_change_a_key_needs_no_index_of_a_foreign_key() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let client = database.client().await;
         sql(
             &client,
@@ -202,7 +202,7 @@ async fn an_update_that_cannot_change_a_key_needs_no_index_of_a_foreign_key() {
 
 #[tokio::test]
 async fn foreign_keys_of_partitioned_tables_are_seen_on_both_sides() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let client = database.client().await;
         sql(
             &client,
@@ -241,7 +241,7 @@ async fn foreign_keys_of_partitioned_tables_are_seen_on_both_sides() {
 #[tokio::test]
 async fn a_published_table_without_a_key_cannot_be_updated() {
     let settings = "[threshold.table-without-key]\nrows = 100";
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let client = database.client().await;
         sql(
             &client,

@@ -431,7 +431,7 @@ async fn little_room_for_wal_is_found_on_a_disk_that_is_not_full() {
 
 #[tokio::test]
 async fn the_release_of_a_server_is_compared_with_the_table() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         // As if every version ended soon, and the table were old.
         let settings = "[threshold.minor-version-behind]\nend_days = 1e6\ntable_days = -1e6";
         let report = examine(&request(&database.url(), &["minor-version-behind"], settings)).await.unwrap();

@@ -155,7 +155,7 @@ fn parts(missed: &Missed) -> (String, String, String, String) {
 
 #[tokio::test]
 async fn a_missed_index_is_reported_with_both_fixes() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let client = &mut database.client().await;
         client.batch_execute(include_str!("index.sql")).await.expect("made");
         let mut wrong = Vec::new();

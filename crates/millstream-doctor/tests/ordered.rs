@@ -6,7 +6,7 @@ use millstream_testkit as testkit;
 
 #[tokio::test]
 async fn an_equality_on_a_later_key_does_not_make_an_ordered_scan_a_look_up() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let mut client = database.client().await;
         let query = "select note from event where kind = $1 order by at limit 10";
         sql(

@@ -119,7 +119,7 @@ async fn what_became_slower_larger_and_another_is_named() {
 
 #[tokio::test]
 async fn sessions_that_are_opened_now_are_found_whatever_was_counted() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let url = database.url();
         let settings = "[threshold.connection-churn]\nhours = 840\nnow_per_second = 3";
         let look = async || {

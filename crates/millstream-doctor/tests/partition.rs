@@ -5,7 +5,7 @@ use millstream_testkit as testkit;
 
 #[tokio::test]
 async fn faults_of_partitions_are_one_finding_under_the_key_of_their_root() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let (client, settings) = (database.client().await, "[threshold.dead-tuples]\ntable_mb = 0.1");
         sql(&client, "create table log (day int, n int) partition by range (day)").await;
         for day in 1..=5 {

@@ -41,7 +41,7 @@ fn own(server: &Server) {
 #[tokio::test]
 async fn a_replica_that_does_not_replay_is_found_on_both_sides() {
     let settings = "[threshold.replica-behind]\nmb = 10";
-    for build in testkit::builds().await {
+    for build in testkit::builds_with(&[testkit::Feature::BaseBackup]).await {
         let primary = server(build, &[]).await;
         let standby = standby_of(&primary).await;
         let (url, there) = (primary.url("postgres"), standby.url("postgres"));

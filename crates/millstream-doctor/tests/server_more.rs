@@ -114,7 +114,7 @@ pub(crate) async fn report_of(url: &str, check: &str, settings: &str) -> Report 
 
 #[tokio::test]
 async fn dead_rows_of_a_toast_table_are_found_under_its_owner() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let (client, settings) = (database.client().await, "[threshold.dead-tuples]\ntable_mb = 0.01");
         sql(
             &client,
@@ -147,7 +147,7 @@ async fn dead_rows_of_a_toast_table_are_found_under_its_owner() {
 
 #[tokio::test]
 async fn a_toast_table_that_is_mostly_free_space_is_found_under_its_owner() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let client = database.client().await;
         let settings = "[threshold.table-bloat]\ntable_mb = 0.5\nfree_mb = 0.5";
         sql(
@@ -177,7 +177,7 @@ async fn a_toast_table_that_is_mostly_free_space_is_found_under_its_owner() {
 
 #[tokio::test]
 async fn tables_without_statistics_are_found_also_partitioned_ones() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let (client, settings) = (database.client().await, "[threshold.never-analyzed]\nrows = 100");
         sql(
             &client,
@@ -445,7 +445,7 @@ async fn too_large_shared_buffers_get_the_size_of_the_table_of_settings() {
 
 #[tokio::test]
 async fn estimates_say_how_old_the_statistics_are() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let client = database.client().await;
         sql(
             &client,

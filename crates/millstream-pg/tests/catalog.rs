@@ -8,7 +8,7 @@ use crate::{connected, one};
 
 #[tokio::test]
 async fn table_facts_are_read() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let connection = connected(&database.url()).await;
         let client = &connection.client;
         client.batch_execute(include_str!("catalog.sql")).await.expect("made");

@@ -1,11 +1,11 @@
 //! Hashes of texts against the server's own.
 
 use millstream_pg::hash_text;
-use millstream_testkit::{Cases, each_build};
+use millstream_testkit::{Cases, every_build};
 
 #[tokio::test]
 async fn texts_hash_as_the_server_hashes_them() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = db.client().await;
         let sql = client.prepare("select hashtextextended($1 collate \"C\", $2)").await.unwrap();
         for mut rng in Cases::new(300) {

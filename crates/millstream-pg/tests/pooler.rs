@@ -10,8 +10,6 @@ use millstream_testkit as testkit;
 
 use crate::connected;
 
-const PROGRAMS: &[&str] = &["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"];
-
 /// A running PgBouncer; it ends when dropped.
 struct Pooler {
     process: Child,
@@ -28,7 +26,7 @@ impl Drop for Pooler {
 
 impl Pooler {
     /// Starts one in front of the server; as root it becomes `nobody`, for it refuses to run as root.
-    async fn start(program: &str, server: &testkit::Server, settings: &str) -> Pooler {
+    async fn start(server: &testkit::Server, settings: &str) -> Pooler {
         let dir = tempfile::tempdir().expect("a directory");
         let port = testkit::Port::new();
         let file = dir.path().join("pgbouncer.ini");
@@ -43,7 +41,7 @@ impl Pooler {
         for (path, mode) in [(dir.path(), 0o755), (file.as_path(), 0o644)] {
             std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("mode set");
         }
-        let mut command = Command::new(program);
+        let mut command = Command::new(testkit::Need::PGBOUNCER.file());
         if is_root(dir.path()) {
             command.args(["-u", "nobody"]);
         }
@@ -66,17 +64,11 @@ fn is_root(own: &Path) -> bool {
     std::fs::metadata(own).is_ok_and(|metadata| metadata.uid() == 0)
 }
 
-fn program() -> Option<&'static str> {
-    let found = PROGRAMS.iter().copied().find(|program| Path::new(program).exists());
-    if found.is_none() {
-        testkit::skip("pgbouncer is not installed");
-    }
-    found
-}
-
 #[tokio::test]
 async fn a_transaction_pooler_is_refused_however_it_chooses_backends() {
-    let Some(program) = program() else { return };
+    if !testkit::machine_has(&[testkit::Need::PGBOUNCER]) {
+        return;
+    }
     let database = testkit::database().await;
     for settings in [
         "pool_mode = transaction",
@@ -85,7 +77,7 @@ async fn a_transaction_pooler_is_refused_however_it_chooses_backends() {
         "pool_mode = transaction\nmin_pool_size = 5",
         "pool_mode = statement",
     ] {
-        let pooler = Pooler::start(program, database.server, settings).await;
+        let pooler = Pooler::start(database.server, settings).await;
         let (first, second) = (connected(&pooler.url()).await, connected(&pooler.url()).await);
         let error = ensure_session_pooling(&first, &second).await.expect_err(settings);
         assert_eq!(error.kind(), ErrorKind::Config, "{settings}: {error}");
@@ -96,9 +88,11 @@ async fn a_transaction_pooler_is_refused_however_it_chooses_backends() {
 
 #[tokio::test]
 async fn a_session_pooler_and_no_pooler_pass() {
-    let Some(program) = program() else { return };
+    if !testkit::machine_has(&[testkit::Need::PGBOUNCER]) {
+        return;
+    }
     let database = testkit::database().await;
-    let pooler = Pooler::start(program, database.server, "pool_mode = session").await;
+    let pooler = Pooler::start(database.server, "pool_mode = session").await;
     for url in [pooler.url(), database.url()] {
         let (first, second) = (connected(&url).await, connected(&url).await);
         ensure_session_pooling(&first, &second).await.unwrap_or_else(|error| panic!("{url}: {error}"));
@@ -111,9 +105,11 @@ async fn a_session_pooler_and_no_pooler_pass() {
 
 #[tokio::test]
 async fn a_pooler_that_refuses_options_is_named() {
-    let Some(program) = program() else { return };
+    if !testkit::machine_has(&[testkit::Need::PGBOUNCER]) {
+        return;
+    }
     let database = testkit::database().await;
-    let pooler = Pooler::start(program, database.server, "pool_mode = session").await;
+    let pooler = Pooler::start(database.server, "pool_mode = session").await;
     let error = crate::refused(&format!("{}?options=-c%20geqo%3Doff", pooler.url())).await;
     assert!(error.hint().expect("a way out").contains("ignore_startup_parameters"), "{error}");
 }

@@ -7,7 +7,7 @@ use crate::{connect, connected, nowhere, one, refused};
 
 #[tokio::test]
 async fn connecting_reads_facts_about_the_server() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let connection = connected(&database.url()).await;
         let server = &connection.server;
         assert_eq!(u32::try_from(server.version_num / 10_000), Ok(database.build().major()));
@@ -30,7 +30,7 @@ async fn connecting_reads_facts_about_the_server() {
 
 #[tokio::test]
 async fn our_session_settings_override_all_others() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let admin = database.client().await;
         let alter = format!("alter database {} set", database.name);
         for setting in [
@@ -108,7 +108,7 @@ async fn a_database_that_is_not_utf8_is_refused() {
 
 #[tokio::test]
 async fn a_set_role_that_cannot_see_its_session_gets_a_hint() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let admin = database.client().await;
         let team = format!("{}_team", database.name);
         admin.batch_execute(&format!("create role {team}")).await.expect("a role");

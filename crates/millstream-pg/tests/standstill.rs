@@ -27,7 +27,7 @@ async fn reason(info: &ConnInfo, work: impl Future<Output = ()>) -> Standstill {
 
 #[tokio::test]
 async fn a_session_behind_a_lock_names_the_holder() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let role = format!("waiter_{}", fastrand::u32(..));
         let holder = connected(&format!("{}?application_name=etl", database.url())).await;
         let pid = holder.server.backend_pid;
@@ -55,7 +55,7 @@ async fn a_session_behind_a_lock_names_the_holder() {
 
 #[tokio::test]
 async fn the_servers_own_work_is_named_and_can_be_cancelled() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let info = ConnInfo::parse(&database.url(), &nowhere()).expect("a URL");
         let worker = session(&info).await;
         worker.works_on(1_000);
@@ -76,7 +76,7 @@ async fn the_servers_own_work_is_named_and_can_be_cancelled() {
 
 #[tokio::test]
 async fn a_session_that_waits_for_us_does_not_stand_still() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let info = ConnInfo::parse(&database.url(), &nowhere()).expect("a URL");
         let idle = session(&info).await;
         idle.client.batch_execute("begin").await.expect("begun");
@@ -97,7 +97,7 @@ async fn a_session_that_waits_for_us_does_not_stand_still() {
 
 #[tokio::test]
 async fn no_session_outlives_its_client() {
-    testkit::each_build(async |database| {
+    testkit::every_build(async |database| {
         let left = connected(&database.url()).await;
         let pid = left.server.backend_pid;
         let client = database.client().await;

@@ -9,7 +9,7 @@ use millstream_engine::{LoadRequest, Mode, SkipUnchanged, writers};
 use millstream_publish::limits::{CHANGE_BYTES_MAX, CHANGE_ROW_KEYS};
 use millstream_publish::{Estimate, estimate};
 use millstream_store::limits::CHANGE_KEYS_MAX;
-use millstream_testkit::{Cases, TestDatabase, each_build};
+use millstream_testkit::{Cases, TestDatabase, every_build};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::Duration;
@@ -100,7 +100,7 @@ const CASES: &[Case] = &[
 async fn the_changes_of_every_writer_reach_the_model() {
     let tried: BTreeSet<&str> = CASES.iter().map(|case| case.writer).collect();
     assert_eq!(tried, writers().collect());
-    each_build(async |db| {
+    every_build(async |db| {
         let client = db.client().await;
         for (n, case) in CASES.iter().enumerate() {
             let (collection, model) = (format!("public.written_{n}"), format!("public.model_{n}"));
@@ -139,7 +139,7 @@ async fn the_changes_of_every_writer_reach_the_model() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_of_a_replication_reach_the_model() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = db.client().await;
         published(&db, "public.replicated", "public.model").await;
         let replicated = "set session_replication_role = replica;
@@ -155,7 +155,7 @@ async fn changes_of_a_replication_reach_the_model() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_of_every_mode_reach_the_model() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = db.client().await;
         let modes = ["replace", "keep", "merge", "merge:deep", "newest:value:bigint", "sum:value"];
         for (n, mode) in modes.iter().enumerate() {
@@ -183,7 +183,7 @@ async fn changes_of_every_mode_reach_the_model() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rewriting_a_table_records_no_changes() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = db.client().await;
         published(&db, "public.things", "public.model").await;
         for statement in ["vacuum full public.things", "cluster public.things using things_pkey"] {
@@ -201,7 +201,7 @@ async fn rewriting_a_table_records_no_changes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn copies_and_merges_by_plain_sql_reach_the_model() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = db.client().await;
         published(&db, "public.things", "public.model").await;
         let sink = client.copy_in("copy public.things (id, doc) from stdin").await.unwrap();
@@ -242,7 +242,7 @@ async fn lower(client: &Client, limit: u64, to: u64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn past_its_limits_the_record_marks_everything_as_changed() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = db.client().await;
         for (n, (limit, to, some, many)) in [
             (CHANGE_KEYS_MAX, 20, "< 'k00020'", "< 'k00021'"),
@@ -276,7 +276,7 @@ async fn past_its_limits_the_record_marks_everything_as_changed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn changed_keys_reach_the_model() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = db.client().await;
         published(&db, "public.things", "public.model").await;
         // The statement names no column of the key.
@@ -307,7 +307,7 @@ async fn changed_keys_reach_the_model() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refresh_vacuums_a_model_only_when_it_is_bloated() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = db.client().await;
         published(&db, "public.things", "public.model").await;
         let vacuums = async || -> i64 {
@@ -333,7 +333,7 @@ async fn a_refresh_vacuums_a_model_only_when_it_is_bloated() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lane_that_commits_after_a_refresh_is_in_the_next() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = db.client().await;
         published(&db, "public.things", "public.model").await;
         client
@@ -389,7 +389,7 @@ fn odd_document(n: i64, value: i64) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_of_every_type_and_names_of_every_kind_reach_the_model() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = db.client().await;
         let long = "\u{e9}".repeat(31);
         let (collection, model) = (format!("\"Odd \"\"one\"\"\".\"{long}\""), format!("\"it's\".\"{long}x\""));
@@ -431,7 +431,7 @@ async fn keys_of_every_type_and_names_of_every_kind_reach_the_model() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_equals_its_collection_after_transactions_in_any_order() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = db.client().await;
         let mut n = 0;
         for mut rng in Cases::new(3) {

@@ -10,7 +10,7 @@ use millstream_publish::{Error, RefreshRequest, Refreshed, publish, refresh};
 use millstream_publish::{Frozen, freeze, freeze_estimate};
 use millstream_store::Error as StoreError;
 use millstream_store::{collections, load_lock_keys, loads};
-use millstream_testkit::{Server, Settings, StopMode, builds, connect, each_build};
+use millstream_testkit::{Server, Settings, StopMode, builds, connect, every_build};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
@@ -211,7 +211,7 @@ async fn sums_stay_correct_if_the_tables_persistence_is_changed_by_hand() {
 
 #[tokio::test]
 async fn freeze_closes_runs_without_a_session() {
-    each_build(async |db| {
+    every_build(async |db| {
         let url = db.url();
         let (text, _) = documents(100);
         let files = Files::new();
@@ -237,7 +237,7 @@ async fn freeze_closes_runs_without_a_session() {
 
 #[tokio::test]
 async fn a_collection_in_use_is_not_frozen() {
-    each_build(async |db| {
+    every_build(async |db| {
         let url = db.url();
         let (text, _) = documents(100);
         let files = Files::new();
@@ -268,7 +268,7 @@ async fn a_collection_in_use_is_not_frozen() {
 
 #[tokio::test]
 async fn a_load_planned_before_the_freeze_does_not_begin_after_it() {
-    each_build(async |db| {
+    every_build(async |db| {
         let url = db.url();
         let (text, _) = documents(100);
         let files = Files::new();

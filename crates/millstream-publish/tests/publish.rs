@@ -8,7 +8,7 @@ use millstream_publish::{
 };
 use millstream_store::Definition;
 use millstream_store::{Schema, collections};
-use millstream_testkit::{Server, Settings, StopMode, TestDatabase, builds, connect, database, each_build};
+use millstream_testkit::{Server, Settings, StopMode, TestDatabase, builds, connect, database, every_build};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -70,7 +70,7 @@ async fn rows(client: &Client, table: &str) -> i64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_equals_its_definition_after_every_refresh() {
-    each_build(async |db| {
+    every_build(async |db| {
         let files = Files::new();
         let mut rng = fastrand::Rng::with_seed(7);
         let url = db.url();
@@ -170,7 +170,7 @@ async fn read_until(url: String, done: Arc<AtomicBool>) -> u64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn readers_see_whole_refreshes_and_never_wait() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = db.client().await;
         let url = db.url();
         let files = Files::new();
@@ -202,7 +202,7 @@ async fn readers_see_whole_refreshes_and_never_wait() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_late_commit_is_in_the_next_refresh() {
-    each_build(async |db| {
+    every_build(async |db| {
         let (client, late) = (db.client().await, db.client().await);
         let files = Files::new();
         run(
@@ -231,7 +231,7 @@ async fn a_late_commit_is_in_the_next_refresh() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_definitions_are_refused_before_anything_is_built() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = db.client().await;
         let files = Files::new();
         run(
@@ -287,7 +287,7 @@ async fn wrong_definitions_are_refused_before_anything_is_built() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_definition_cannot_smuggle_in_other_statements() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = db.client().await;
         let files = Files::new();
         run(&db.url(), &request("things", "id", &[files.write("a", "{\"id\":\"a\",\"n\":1}\n{\"id\":\"b\"}\n")])).await;
@@ -361,7 +361,7 @@ async fn a_definition_cannot_smuggle_in_other_statements() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_column_keeps_the_length_and_the_scale_of_its_type() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = db.client().await;
         let files = Files::new();
         let text = "{\"id\":\"a\",\"price\":1.239,\"code\":\"abc\"}\n\
@@ -416,7 +416,7 @@ async fn a_crash_that_empties_an_unlogged_collection_empties_the_model() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_collection_with_a_model_is_not_dropped() {
-    each_build(async |db| {
+    every_build(async |db| {
         let files = Files::new();
         run(&db.url(), &request("things", "id", &[files.write("a", "{\"id\":\"a\"}\n")])).await;
         publish_on(&db, &wanted("things", "model", &[], &[], None)).await.unwrap();
@@ -445,7 +445,7 @@ async fn two_models(db: &TestDatabase) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_locked_index_is_dropped_by_the_next_publish() {
-    each_build(async |db| {
+    every_build(async |db| {
         two_models(&db).await;
         let reader = db.client().await;
         reader.batch_execute("begin; select * from public.things_read").await.unwrap();
@@ -473,7 +473,7 @@ async fn a_locked_index_is_dropped_by_the_next_publish() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_publish_beside_another_fails_instead_of_waiting_for_ever() {
-    each_build(async |db| {
+    every_build(async |db| {
         two_models(&db).await;
         let other = db.client().await;
         other.batch_execute(&format!("select pg_advisory_lock({})", 0x6d73_6c70_7562_6c73_i64)).await.unwrap();
@@ -488,7 +488,7 @@ async fn a_publish_beside_another_fails_instead_of_waiting_for_ever() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_build_that_fails_leaves_nothing() {
-    each_build(async |db| {
+    every_build(async |db| {
         two_models(&db).await;
         let client = db.client().await;
         let fragile = wanted("things", "things_read", &["value:int=value"], &["value"], Some("1 / (value - 7) <> 5"));
@@ -506,7 +506,7 @@ async fn a_build_that_fails_leaves_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_on_new_rows_delays_the_swap_and_no_reader() {
-    each_build(async |db| {
+    every_build(async |db| {
         two_models(&db).await;
         let client = db.client().await;
         let held = "create function public.held() returns boolean language plpgsql stable as \
@@ -554,7 +554,7 @@ async fn a_lock_on_new_rows_delays_the_swap_and_no_reader() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn locked_replaced_rows_are_removed_by_the_next_refresh() {
-    each_build(async |db| {
+    every_build(async |db| {
         two_models(&db).await;
         let other = db.client().await;
         // The lock that a manual vacuum holds.
@@ -572,7 +572,7 @@ async fn locked_replaced_rows_are_removed_by_the_next_refresh() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_cleanup_is_a_warning_and_other_models_are_cleaned_up() {
-    each_build(async |db| {
+    every_build(async |db| {
         two_models(&db).await;
         let client = db.client().await;
         client
@@ -600,7 +600,7 @@ async fn a_failed_cleanup_is_a_warning_and_other_models_are_cleaned_up() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_view_that_was_dropped_by_hand_is_made_again() {
-    each_build(async |db| {
+    every_build(async |db| {
         two_models(&db).await;
         let client = db.client().await;
         client.batch_execute("drop view public.things_read").await.unwrap();
@@ -623,7 +623,7 @@ async fn a_view_that_was_dropped_by_hand_is_made_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_table_rewritten_before_a_refresh_is_shown_whole() {
-    each_build(async |db| {
+    every_build(async |db| {
         two_models(&db).await;
         let (client, gate, writer) = (db.client().await, db.client().await, db.client().await);
         // Stops the refresh of both after it created the second table to fill, before its transaction begins.
@@ -666,7 +666,7 @@ async fn a_table_rewritten_before_a_refresh_is_shown_whole() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn models_of_two_schemas_do_not_wait_for_each_other() {
-    each_build(async |db| {
+    every_build(async |db| {
         two_models(&db).await;
         let files = Files::new();
         let mut third = request("thirds", "id", &[files.write("a", "{\"id\":\"a\"}\n")]);
@@ -688,7 +688,7 @@ async fn models_of_two_schemas_do_not_wait_for_each_other() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_column_can_be_of_a_type_in_any_schema_of_the_path() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = db.client().await;
         client
             .batch_execute(
@@ -721,7 +721,7 @@ async fn a_column_can_be_of_a_type_in_any_schema_of_the_path() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failing_expression_names_the_key_of_the_document() {
-    each_build(async |db| {
+    every_build(async |db| {
         let (client, files) = (db.client().await, Files::new());
         let mut text = String::new();
         for n in 0..5_000 {
@@ -754,7 +754,7 @@ async fn a_failing_expression_names_the_key_of_the_document() {
 
 #[tokio::test]
 async fn a_table_without_jsonb_has_no_model() {
-    each_build(async |db| {
+    every_build(async |db| {
         let files = Files::new();
         run(&db.url(), &request("texts", "id", &[files.write("a", "{\"id\":\"a\",\"v\":1}\n")])).await;
         let client = db.client().await;

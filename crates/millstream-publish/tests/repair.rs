@@ -4,7 +4,7 @@ use crate::publish::{asked, publish_on, refresh_on, wanted};
 use crate::republish::{number, things};
 use crate::scene::{schema, surroundings};
 use millstream_publish::estimate;
-use millstream_testkit::{TestDatabase, each_build};
+use millstream_testkit::{TestDatabase, every_build};
 use tokio_postgres::Client;
 
 /// What damages the record of `things`, and the cause that a refresh reports.
@@ -59,7 +59,7 @@ async fn differences(client: &Client) -> i64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_record_is_made_again_with_one_swap() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = two_models(&db).await;
         let (record, trigger) = names(&client).await;
         for (n, (damage, cause)) in DAMAGES.iter().enumerate() {
@@ -101,7 +101,7 @@ async fn a_damaged_record_is_made_again_with_one_swap() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_that_cannot_be_made_again_is_a_warning_each_time() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = things(&db).await;
         publish_on(&db, &wanted("things", "first", &["a:int=a"], &["a"], None)).await.unwrap();
         refresh_on(&db, &["first"], None).await.unwrap();
@@ -144,7 +144,7 @@ async fn a_record_that_cannot_be_made_again_is_a_warning_each_time() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_model_misses_changes_that_a_crash_removed_from_the_record() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = two_models(&db).await;
         // Empties the record and keeps the collection, as a crash does if only the record is unlogged.
         client.batch_execute("update public.things set doc = '{\"a\": 77}' where id = 'k10'").await.unwrap();
@@ -165,7 +165,7 @@ async fn no_model_misses_changes_that_a_crash_removed_from_the_record() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_through_a_child_table_are_not_missed() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = two_models(&db).await;
         let kid =
             "create table public.kid () inherits (public.things); insert into public.kid values ('kid', '{\"a\": 1}')";
@@ -199,7 +199,7 @@ async fn changes_through_a_child_table_are_not_missed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_key_column_blocks_no_writer_and_is_not_cast() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = two_models(&db).await;
         let (record, trigger) = names(&client).await;
         // The owner makes a cast that the record's functions would call with the publisher's rights.

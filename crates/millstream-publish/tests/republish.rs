@@ -5,7 +5,7 @@ use crate::scene::{Files, request, run, schema, surroundings};
 use millstream_pg::Explained;
 use millstream_publish::{Figures, PublishRequest, Published, estimate, figures, publish, refresh, unpublish};
 use millstream_store::{Schema, models};
-use millstream_testkit::{TestDatabase, each_build};
+use millstream_testkit::{TestDatabase, every_build};
 use tokio_postgres::Client;
 
 /// Documents `{"id":"kN","a":N,"b":"N"}` in the collection `things`.
@@ -37,7 +37,7 @@ pub(crate) fn materialized(mut request: PublishRequest) -> PublishRequest {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn republish_changes_a_model_and_keeps_its_view() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = things(&db).await;
         publish_on(&db, &wanted("things", "model", &["a:int=a"], &["a"], None)).await.unwrap();
         refresh_on(&db, &["model"], None).await.unwrap();
@@ -126,7 +126,7 @@ async fn republish_changes_a_model_and_keeps_its_view() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unbuilt_model_keeps_its_definition_unless_given_another() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = things(&db).await;
         let first = wanted("things", "model", &["a:int=a"], &["a"], Some("a >= 100"));
         let plain = wanted("things", "model", &[], &[], None);
@@ -152,7 +152,7 @@ async fn an_unbuilt_model_keeps_its_definition_unless_given_another() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn materialized_and_other_models_show_one_snapshot() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = things(&db).await;
         client.batch_execute("insert into public.things values ('odd', '{\"a\": \"odd\"}')").await.unwrap();
         let kept = materialized(wanted("things", "kept", &["a:int=a"], &["a", "using gin (doc)"], None));
@@ -220,7 +220,7 @@ async fn materialized_and_other_models_show_one_snapshot() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn models_of_two_schemas_follow_one_collection() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = things(&db).await;
         let files = Files::new();
         let mut more = request("things", "id", &[files.write("b", "{\"id\":\"more\",\"a\":1}\n")]);
@@ -250,7 +250,7 @@ async fn models_of_two_schemas_follow_one_collection() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_built_models_and_models_in_build_keep_changes() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = things(&db).await;
         for model in ["built", "never"] {
             publish_on(&db, &wanted("things", model, &[], &[], None)).await.unwrap();
@@ -282,7 +282,7 @@ async fn only_built_models_and_models_in_build_keep_changes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unpublish_during_the_first_refresh_removes_model_and_view() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = things(&db).await;
         publish_on(&db, &materialized(wanted("things", "model", &[], &[], None))).await.unwrap();
         let owner = db.client().await;
@@ -313,7 +313,7 @@ async fn unpublish_during_the_first_refresh_removes_model_and_view() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn figures_of_locked_tables_are_unknown() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = things(&db).await;
         publish_on(&db, &wanted("things", "model", &[], &[], None)).await.unwrap();
         refresh_on(&db, &["model"], None).await.unwrap();
@@ -331,7 +331,7 @@ async fn figures_of_locked_tables_are_unknown() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn figures_count_pending_changes_and_bloat() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = things(&db).await;
         publish_on(&db, &wanted("things", "model", &[], &[], None)).await.unwrap();
         let figures = async || figures_of(&client, &schema(), "model").await;
@@ -373,7 +373,7 @@ async fn figures_count_pending_changes_and_bloat() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_is_renamed_while_its_refresh_waits_is_refreshed() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = things(&db).await;
         publish_on(&db, &wanted("things", "model", &[], &[], None)).await.unwrap();
         refresh_on(&db, &["model"], None).await.unwrap();

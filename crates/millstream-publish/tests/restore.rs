@@ -234,7 +234,7 @@ async fn a_restored_database_resumes_where_it_was_dumped() {
 
 #[tokio::test]
 async fn a_database_copy_is_bound_and_a_renamed_schema_is_refused() {
-    millstream_testkit::each_build(async |db| {
+    millstream_testkit::every_build(async |db| {
         let files = Files::new();
         fill(&db, &files, 5).await;
         let copy = TestDatabase { name: format!("{}_copy", db.name), server: db.server };
@@ -267,7 +267,7 @@ async fn a_database_copy_is_bound_and_a_renamed_schema_is_refused() {
 
 #[tokio::test]
 async fn a_collection_without_its_table_is_not_bound_to_another() {
-    millstream_testkit::each_build(async |db| {
+    millstream_testkit::every_build(async |db| {
         let files = Files::new();
         fill(&db, &files, 3).await;
         let client = db.client().await;

@@ -5,11 +5,11 @@ use crate::republish::{number, things};
 use millstream_pg::Explained;
 use millstream_publish::{PublishRequest, Published};
 use millstream_store::Definition;
-use millstream_testkit::each_build;
+use millstream_testkit::every_build;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn row_wise_models_refuse_expressions_over_several_rows() {
-    each_build(async |db| {
+    every_build(async |db| {
         let client = things(&db).await;
         let selecting = |select: &str, materialized: bool| PublishRequest {
             definition: Definition { select: Some(select.into()), materialized, ..Definition::default() },

@@ -6,11 +6,11 @@ use millstream_engine::Durability;
 use millstream_engine::limits::COMPACTION_RECORDED_DOCUMENTS;
 use millstream_publish::{Error, estimate, freeze, unpublish};
 use millstream_store::{Error as StoreError, collections};
-use millstream_testkit::{database, each_build};
+use millstream_testkit::{database, every_build};
 
 #[tokio::test]
 async fn a_model_shows_segments_and_a_drop_leaves_nothing() {
-    each_build(async |db| {
+    every_build(async |db| {
         let files = Files::new();
         let mut stream = Stream::default();
         for n in 0..500 {
@@ -73,7 +73,7 @@ async fn unlogged_segments_are_frozen_with_their_collection() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refresh_skips_segments_in_use() {
-    each_build(async |db| {
+    every_build(async |db| {
         let (files, client) = (Files::new(), db.client().await);
         run(&db.url(), &appending("things", &[files.write("a", "{\"id\":\"a\"}\n")], 100)).await;
         publish_on(&db, &wanted("things", "model", &[], &[], None)).await.unwrap();

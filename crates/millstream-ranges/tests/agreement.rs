@@ -5,7 +5,7 @@ use fastrand::Rng;
 use maxminddb::Reader;
 use millstream_ranges::export::{ExportOptions, TableOptions, export, to_table};
 use millstream_ranges::{FAMILIES, Family, Generation, Index, Range};
-use millstream_testkit::{each_build, skip};
+use millstream_testkit::{every_build, skip};
 use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -101,7 +101,7 @@ async fn all_ways_to_ask_give_the_same_answer() {
     assert!(asked.iter().map(from_mmdb).eq(expected.iter().copied()), "maxminddb");
 
     let tried = AtomicBool::new(false);
-    each_build(async |db| {
+    every_build(async |db| {
         let client = db.client().await;
         let there = "select exists (select from pg_available_extensions where name = 'ip4r')";
         let ip4r: bool = client.query_one(there, &[]).await.expect("it answers").get(0);

@@ -430,7 +430,7 @@ async fn ip4r_is_used_where_it_is_installed() {
     let generation = folder.build(ranges);
     let tried = AtomicBool::new(false);
     let expected: Vec<Answer> = wanted.iter().map(|address| from_store(&generation, *address)).collect();
-    each_build(async |db| {
+    every_build(async |db| {
         let client = db.client().await;
         let options = TableOptions { ip4r: true, ..TableOptions::default() };
         let table = name("ranges");

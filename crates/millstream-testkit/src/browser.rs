@@ -1,8 +1,8 @@
 //! Pages as a browser shows them.
 
 use crate::limits::{BROWSER_TIME_MAX, PAGE_TIME_MAX};
-use crate::skip;
-use millstream_host::{Command, Error};
+use crate::need::{Need, machine_has};
+use millstream_host::Command;
 use std::path::Path;
 
 /// What a browser makes of a page in a window of some width.
@@ -16,11 +16,14 @@ pub struct Shown {
     pub heading: String,
 }
 
-/// Shows a page in headless Chromium, in a window of each of these widths. `None`, after [`skip`], without Chromium.
+/// Shows a page in headless Chromium, in a window of each of these widths. `None`, after [`crate::skip`], without Chromium.
 ///
 /// # Panics
 /// If the browser shows nothing in time.
 pub async fn shown(page: &Path, widths: &[u64]) -> Option<Vec<Shown>> {
+    if !machine_has(&[Need::CHROMIUM]) {
+        return None;
+    }
     let dir = tempfile::tempdir().expect("a temporary directory");
     // The program sets no window narrower than 500 pixels, but a frame may be.
     let frames = dir.path().join("frames.html");
@@ -34,13 +37,7 @@ pub async fn shown(page: &Path, widths: &[u64]) -> Option<Vec<Shown>> {
     command.arg(format!("--virtual-time-budget={}", PAGE_TIME_MAX.as_millis()));
     command.arg(format!("--user-data-dir={}", dir.path().join("profile").display())).env("HOME", dir.path());
     command.arg(format!("file://{}?{}#{}", frames.display(), widths.join(","), page.display()));
-    let ended = match command.run(BROWSER_TIME_MAX).await {
-        Err(Error::Missing { .. }) => {
-            skip("it needs chromium");
-            return None;
-        }
-        ended => ended.expect("chromium ends"),
-    };
+    let ended = command.run(BROWSER_TIME_MAX).await.expect("chromium ends");
     let title = ended.stdout.split_once("<title>").and_then(|(_, rest)| rest.split_once("</title>"));
     let (answer, _) = title.unwrap_or_else(|| panic!("{ended:?}"));
     let seen: Vec<(u64, u64, String)> =

@@ -1,5 +1,6 @@
 //! The builds of PostgreSQL that tests run against.
 
+use crate::cases::{deal, is_every_hand};
 use crate::feature::Feature;
 use millstream_host::Account;
 use millstream_local::limits::MAJOR_DOWNLOADED;
@@ -57,11 +58,44 @@ pub async fn default_build() -> &'static Build {
 
 /// The first build that has all of these features; `None` (after [`crate::skip`]) if none has.
 pub async fn build_with(features: &[Feature]) -> Option<&'static Build> {
-    let found = builds().await.iter().find(|build| build.has(features));
-    if found.is_none() {
+    builds_with(features).await.first().copied()
+}
+
+/// Every build that has all of these features. If none has, after [`crate::skip`].
+pub async fn builds_with(features: &[Feature]) -> Vec<&'static Build> {
+    let found: Vec<&Build> = builds().await.iter().filter(|build| build.has(features)).collect();
+    if found.is_empty() {
         crate::skip(&format!("no build of PostgreSQL here has {features:?}"));
     }
     found
+}
+
+/// The builds that this test runs on: one of [`builds`], which the test's name and `MILLSTREAM_TEST_DEAL` choose. With
+/// `MILLSTREAM_TEST_SCALE` above 1, and where the name is unknown, all of them.
+pub async fn dealt_builds() -> Vec<&'static Build> {
+    dealt_builds_with(&[]).await
+}
+
+/// The same of those builds that have all of these features. If none has, after [`crate::skip`].
+pub async fn dealt_builds_with(features: &[Feature]) -> Vec<&'static Build> {
+    let found = builds_with(features).await;
+    match test_name() {
+        Some(name) if !is_every_hand() && !found.is_empty() => vec![found[one_of(&name, deal(), found.len())]],
+        _ => found,
+    }
+}
+
+/// The name of the test that runs on this thread. A thread without one is not of the test harness, or runs all tests.
+pub(crate) fn test_name() -> Option<String> {
+    std::thread::current().name().filter(|name| *name != "main" && !name.starts_with("tokio-")).map(str::to_owned)
+}
+
+fn one_of(name: &str, deal: u64, hands: usize) -> usize {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    let hands = u64::try_from(hands).expect("few builds");
+    usize::try_from(hasher.finish().wrapping_add(deal) % hands).expect("one of few")
 }
 
 async fn find_all() -> Vec<Build> {
@@ -115,4 +149,27 @@ async fn downloaded(account: &Account) -> Result<Installation, String> {
     millstream_local::download(&builds, account, &mut progress)
         .await
         .map_err(|error| format!("{error}; {}", error.hint().unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_deal_gives_every_test_another_build() {
+        let names = ["load::one", "load::two", "log::three", "models::four", "models::five", "verify::six"];
+        let dealt = |deal| names.map(|name| one_of(name, deal, 2));
+        let (even, odd) = (dealt(0), dealt(1));
+        assert!(even.iter().zip(odd).all(|(even, odd)| even + odd == 1), "{even:?} {odd:?}");
+        assert!(even.contains(&0) && even.contains(&1), "{even:?}");
+        assert_eq!(one_of("any", 7, 1), 0);
+    }
+
+    #[test]
+    fn the_harness_names_the_thread_of_a_test() {
+        // With one thread for all tests it does not.
+        if let Some(name) = test_name() {
+            assert_eq!(name, "build::tests::the_harness_names_the_thread_of_a_test");
+        }
+    }
 }

@@ -16,7 +16,18 @@ pub fn cases(count: usize) -> usize {
 /// # Panics
 /// If the variable is not a positive number.
 pub fn dealt<T>(all: impl IntoIterator<Item = T>, hand: usize, hands: usize) -> Vec<T> {
-    share(all, hand, if scale() > 1.0 { 1 } else { hands })
+    share(all, hand, if is_every_hand() { 1 } else { hands })
+}
+
+/// Whether nothing is dealt out: every build gets everything.
+pub(crate) fn is_every_hand() -> bool {
+    scale() > 1.0
+}
+
+/// A number that changes what each build gets, from `MILLSTREAM_TEST_DEAL` (default 0).
+pub(crate) fn deal() -> u64 {
+    let read = |text: String| text.parse().unwrap_or_else(|_| panic!("MILLSTREAM_TEST_DEAL is not a number: {text}"));
+    std::env::var("MILLSTREAM_TEST_DEAL").map_or(0, read)
 }
 
 fn share<T>(all: impl IntoIterator<Item = T>, hand: usize, hands: usize) -> Vec<T> {

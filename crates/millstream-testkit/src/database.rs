@@ -1,7 +1,8 @@
 //! A separate database for every test.
 
-use crate::build::{Build, builds, default_build};
+use crate::build::{Build, build_with, builds, dealt_builds_with, default_build};
 use crate::cases::dealt;
+use crate::feature::Feature;
 use crate::server::{Server, shared};
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio_postgres::{Client, NoTls};
@@ -56,6 +57,11 @@ pub async fn database() -> TestDatabase {
     database_on(default_build().await).await
 }
 
+/// A fresh database on the first build that has all of these features; `None` (after [`crate::skip`]) if none has.
+pub async fn database_with(features: &[Feature]) -> Option<TestDatabase> {
+    Some(database_on(build_with(features).await?).await)
+}
+
 /// A fresh database on that build.
 pub async fn database_on(build: &'static Build) -> TestDatabase {
     static NUMBER: AtomicU32 = AtomicU32::new(1);
@@ -67,16 +73,36 @@ pub async fn database_on(build: &'static Build) -> TestDatabase {
     TestDatabase { name, server }
 }
 
-/// Runs a test once on every build, with a fresh database each time, and prints the build.
+/// Runs a test with a fresh database on the build that [`dealt_builds`] chooses for it, and prints the build.
 pub async fn each_build<F>(mut test: F)
 where
     F: AsyncFnMut(TestDatabase),
 {
-    each_build_with([()], async |db, _| test(db).await).await;
+    each_build_with(&[], async |db| test(db).await).await;
+}
+
+/// The same on one of those builds that have all of these features. If none has, after [`crate::skip`].
+pub async fn each_build_with<F>(features: &[Feature], mut test: F)
+where
+    F: AsyncFnMut(TestDatabase),
+{
+    for build in dealt_builds_with(features).await {
+        println!("on {}", build.installation);
+        test(database_on(build).await).await;
+    }
+}
+
+/// Runs a test once on every build, with a fresh database each time, and prints the build: for SQL that depends on the
+/// version.
+pub async fn every_build<F>(mut test: F)
+where
+    F: AsyncFnMut(TestDatabase),
+{
+    every_build_with([()], async |db, _| test(db).await).await;
 }
 
 /// The same for similar cases, which the builds share as [`dealt`] says. If there is one case, every build gets it.
-pub async fn each_build_with<T, F>(all: impl IntoIterator<Item = T>, mut test: F)
+pub async fn every_build_with<T, F>(all: impl IntoIterator<Item = T>, mut test: F)
 where
     T: Clone,
     F: AsyncFnMut(TestDatabase, Vec<T>),

@@ -16,6 +16,10 @@ pub enum Feature {
     Psql,
     /// The `pg_dump` and `pg_restore` programs.
     Dump,
+    /// The `pg_basebackup` program.
+    BaseBackup,
+    /// The `pg_verifybackup` program.
+    VerifyBackup,
 }
 
 impl Feature {
@@ -27,6 +31,8 @@ impl Feature {
             Self::Pgbench => installation.program("pgbench").is_file(),
             Self::Psql => installation.program("psql").is_file(),
             Self::Dump => ["pg_dump", "pg_restore"].iter().all(|name| installation.program(name).is_file()),
+            Self::BaseBackup => installation.program("pg_basebackup").is_file(),
+            Self::VerifyBackup => installation.program("pg_verifybackup").is_file(),
         }
     }
 }

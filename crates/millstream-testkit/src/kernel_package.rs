@@ -1,21 +1,14 @@
 //! A kernel that a test boots.
 
+use crate::need::{Need, machine_has};
 use crate::skip;
-use millstream_host::Command;
 use std::path::PathBuf;
-
-/// Programs without which no kernel boots in a guest.
-const PROGRAMS: &[&str] = &["qemu-system-x86_64", "busybox"];
 
 /// The package of a kernel that `MILLSTREAM_TEST_KERNEL` names. `None`, after [`skip`], without one, or on a machine
 /// that cannot boot it in a guest.
 pub fn kernel_package() -> Option<PathBuf> {
     let package = named("MILLSTREAM_TEST_KERNEL", "package of a kernel")?;
-    if let Some(missing) = PROGRAMS.iter().find(|name| Command::new(name).arg("--help").run_blocking().is_err()) {
-        skip(&format!("it needs {missing}"));
-        return None;
-    }
-    Some(package)
+    machine_has(&[Need::QEMU, Need::BUSYBOX]).then_some(package)
 }
 
 /// The directory in which NetworkManager is unpacked, which `MILLSTREAM_TEST_NETWORKMANAGER` names. `None`, after [`skip`],

@@ -7,7 +7,7 @@
 //! let client = database.client().await;
 //! client.batch_execute("create table t (a int)").await.unwrap();
 //!
-//! // The same test on every build of PostgreSQL that this machine has.
+//! // The same test on one of the builds of PostgreSQL that this machine has; at night on each of them.
 //! millstream_testkit::each_build(async |database| {
 //!     let _ = database.client().await;
 //! })
@@ -19,7 +19,8 @@
 //! |---|---|
 //! | `MILLSTREAM_TEST_POSTGRES` | major versions to test, such as `15,18`, the first for single-build tests; default: every version installed, and a downloaded 18 |
 //! | `MILLSTREAM_TEST_NO_SKIP` | `1`: a test that cannot run here fails instead of printing `skipped:` |
-//! | `MILLSTREAM_TEST_SCALE` | factor on the number of cases of property tests |
+//! | `MILLSTREAM_TEST_SCALE` | factor on the number of cases of property tests and kills; above 1, every build gets every test |
+//! | `MILLSTREAM_TEST_DEAL` | a number; the next one deals to most tests another build |
 //! | `MILLSTREAM_TEST_SEED` | seed of property tests, to replay a failure |
 //! | `MILLSTREAM_TEST_NETWORKMANAGER` | a directory in which NetworkManager and what it needs are unpacked |
 //! | `MILLSTREAM_TEST_KERNEL` | a Debian package with a kernel, which a test boots in qemu |
@@ -36,6 +37,7 @@ mod feature;
 mod kernel_package;
 mod limits;
 mod loop_disk;
+mod need;
 mod pieces;
 mod port;
 mod proxy;
@@ -47,14 +49,18 @@ mod template;
 mod watchdog;
 
 pub use browser::{Shown, shown};
-pub use build::{Build, build_with, builds, default_build};
+pub use build::{Build, build_with, builds, builds_with, dealt_builds, dealt_builds_with, default_build};
 pub use cases::{Cases, cases, dealt};
 pub use certificate::Certificates;
 pub use compress::{gzip, zstd};
-pub use database::{TestDatabase, connect, database, database_on, each_build, each_build_with};
+pub use database::{
+    TestDatabase, connect, database, database_on, database_with, each_build, each_build_with, every_build,
+    every_build_with,
+};
 pub use feature::Feature;
 pub use kernel_package::{kernel_package, networkmanager};
 pub use loop_disk::LoopDisk;
+pub use need::{Need, machine_has};
 pub use pieces::Pieces;
 pub use port::Port;
 pub use proxy::{Proxy, Traffic};
@@ -64,12 +70,17 @@ pub use small_disk::SmallDisk;
 pub use ssh::{RsyncDaemon, SshServer};
 pub use watchdog::LocalHome;
 
-/// Prints that a test cannot run here. With `MILLSTREAM_TEST_NO_SKIP=1` that is a failure.
+use std::io::Write;
+
+/// Prints that a test cannot run here, to stderr, which the harness does not capture. With `MILLSTREAM_TEST_NO_SKIP=1`
+/// that is a failure.
 ///
 /// # Panics
 /// If skips are failures.
 pub fn skip(reason: &str) {
     let failing = std::env::var("MILLSTREAM_TEST_NO_SKIP").is_ok_and(|value| value == "1");
     assert!(!failing, "skipped: {reason}");
-    println!("skipped: {reason}");
+    let name = build::test_name().map_or_else(String::new, |name| format!("{name}: "));
+    // One write, so that lines of two tests do not mix.
+    let _ = std::io::stderr().write_all(format!("skipped: {name}{reason}\n").as_bytes());
 }

@@ -2,6 +2,7 @@
 
 use crate::limits::WAIT_SECONDS_MAX;
 use crate::loop_disk::is_done;
+use crate::need::{Need, machine_has};
 use crate::port::Port;
 use millstream_host::{Child, Command};
 use std::fs;
@@ -27,16 +28,15 @@ pub struct RsyncDaemon {
 }
 
 impl SshServer {
-    /// Starts one. Without sshd, ssh and root it prints that the test is skipped and returns `None`.
+    /// Starts one. Without sshd, ssh, rsync and root it prints that the test is skipped and returns `None`.
     ///
     /// # Panics
     /// If it does not start.
     pub fn start() -> Option<Self> {
-        let sshd = ["/usr/sbin/sshd", "/usr/local/sbin/sshd"].map(Path::new).into_iter().find(|path| path.exists());
-        let (Some(sshd), true) = (sshd, is_root() && is_done(Command::new("ssh").arg("-V"))) else {
-            crate::skip("a copy to another machine needs sshd, ssh and root");
+        // A copy between machines runs rsync on both.
+        if !machine_has(&[Need::Root, Need::SSHD, Need::SSH, Need::RSYNC]) {
             return None;
-        };
+        }
         // It changes to this directory and refuses to start without.
         fs::create_dir_all("/run/sshd").expect("root may make it");
         let dir = tempfile::tempdir().expect("there is room for a directory");
@@ -56,7 +56,8 @@ impl SshServer {
             path("allowed").display()
         );
         fs::write(path("config"), config).expect("there is room for a file");
-        let child = Command::new(sshd).args(["-D", "-f"]).arg(path("config")).arg("-E").arg(path("log")).start();
+        let child =
+            Command::new(Need::SSHD.file()).args(["-D", "-f"]).arg(path("config")).arg("-E").arg(path("log")).start();
         let child = child.expect("sshd starts");
         let server = Self { dir, port, _child: child };
         answers(server.port());
@@ -85,8 +86,7 @@ impl RsyncDaemon {
     /// # Panics
     /// If it does not start.
     pub fn start(files: &Path) -> Option<Self> {
-        if !is_root() || !is_done(Command::new("rsync").arg("--version")) {
-            crate::skip("a daemon of rsync needs rsync and root");
+        if !machine_has(&[Need::Root, Need::RSYNC]) {
             return None;
         }
         let dir = tempfile::tempdir().expect("there is room for a directory");
@@ -120,8 +120,4 @@ fn answers(port: u16) {
         assert!(begun.elapsed().as_secs() < WAIT_SECONDS_MAX, "the server answers at port {port}");
         std::thread::sleep(Duration::from_millis(5));
     }
-}
-
-fn is_root() -> bool {
-    fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0)
 }

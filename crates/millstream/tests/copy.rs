@@ -2,7 +2,7 @@
 
 use crate::process::{Run, command, killed, run, send};
 use millstream_failpoint::COPY;
-use millstream_testkit::{LoopDisk, SmallDisk, skip};
+use millstream_testkit::{LoopDisk, Need, SmallDisk, machine_has, skip};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -90,11 +90,7 @@ pub fn receipt(mut copying: Command, code: i32) -> Value {
 
 /// Whether the test can run: rsync is what the copies are compared with.
 fn has_rsync() -> bool {
-    let found = Command::new("rsync").arg("--version").output().is_ok();
-    if !found {
-        skip("copies are compared by rsync");
-    }
-    found
+    machine_has(&[Need::RSYNC])
 }
 
 pub fn shell(dir: &Path, script: &str) {

@@ -3,7 +3,7 @@
 use crate::copy::{Place, TOUR, appears, receipt, shell};
 use crate::process::{Run, killed, run, send};
 use millstream_failpoint::COPY_THERE;
-use millstream_testkit::{LoopDisk, Proxy, RsyncDaemon, SmallDisk, SshServer};
+use millstream_testkit::{LoopDisk, Need, Proxy, RsyncDaemon, SmallDisk, SshServer, machine_has};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -415,6 +415,9 @@ fn own_shell(place: &Place, name: &str, script: &str) -> String {
 
 #[test]
 fn what_rsync_leaves_out_there_is_no_success() {
+    if !machine_has(&[Need::Root, Need::RSYNC]) {
+        return;
+    }
     let place = Place::new();
     let as_nobody = own_shell(&place, "nobody", "exec setpriv --reuid 65534 --clear-groups sh -c \"$*\"");
     // Paths of more than 4,096 bytes are too long for rsync.
@@ -440,6 +443,9 @@ fn what_rsync_leaves_out_there_is_no_success() {
 
 #[test]
 fn a_list_that_is_not_whole_deletes_nothing() {
+    if !machine_has(&[Need::RSYNC]) {
+        return;
+    }
     let place = Place::new();
     let path = place.path("bin").display().to_string();
     let odd = own_shell(&place, "odd", &format!("PATH={path}:$PATH exec sh -c \"$*\""));
@@ -467,6 +473,9 @@ fn a_list_that_is_not_whole_deletes_nothing() {
 
 #[test]
 fn nothing_is_sent_through_a_link_that_cannot_be_replaced() {
+    if !machine_has(&[Need::Root, Need::RSYNC]) {
+        return;
+    }
     let place = Place::new();
     let as_nobody = own_shell(&place, "nobody", "exec setpriv --reuid 65534 --clear-groups sh -c \"$*\"");
     place.write("from/in/link/deep/file", b"text");
@@ -489,6 +498,9 @@ fn nothing_is_sent_through_a_link_that_cannot_be_replaced() {
 
 #[test]
 fn one_failure_does_not_condemn_others_where_times_are_coarse() {
+    if !machine_has(&[Need::RSYNC]) {
+        return;
+    }
     let Some(disk) = LoopDisk::mount_coarse(16 << 20) else { return };
     let place = Place::new();
     let plain = own_shell(&place, "plain", "exec sh -c \"$*\"");
@@ -504,6 +516,9 @@ fn one_failure_does_not_condemn_others_where_times_are_coarse() {
 
 #[test]
 fn a_copy_between_machines_that_is_stopped_counts_no_false_failures() {
+    if !machine_has(&[Need::RSYNC]) {
+        return;
+    }
     let place = Place::new();
     let plain = own_shell(&place, "plain", "exec sh -c \"$*\"");
     place.write("from/file", b"text");
@@ -529,6 +544,9 @@ fn a_copy_between_machines_that_is_stopped_counts_no_false_failures() {
 
 #[test]
 fn a_comparison_goes_on_beside_what_is_gone_and_behind_what_a_login_prints() {
+    if !machine_has(&[Need::RSYNC]) {
+        return;
+    }
     let place = Place::new();
     let plain = own_shell(&place, "plain", "exec sh -c \"$*\"");
     let noisy = own_shell(&place, "noisy", "echo Welcome; echo 'find: a banner' >&2; exec sh -c \"$*\"");

@@ -2,7 +2,7 @@
 
 use crate::client::Client;
 use crate::kill::{is_killed, until};
-use millstream_testkit::{Server, Settings, StopMode, builds, connect};
+use millstream_testkit::{Server, Settings, StopMode, connect, dealt_builds};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::process::Output;
@@ -79,7 +79,7 @@ fn receipt(output: &Output) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crash_loses_only_what_the_durability_allows() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         println!("on {}", build.installation);
         let server = Server::start(build, Settings::forgetful()).await;
         let mut lost = 0;
@@ -159,7 +159,7 @@ async fn crashed_twice(server: &Server, crash: StopMode, promise: &str, round: u
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unlogged_stream_stops_after_a_crash_and_counts_lost_documents() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         println!("on {}", build.installation);
         let server = Server::start(build, Settings::forgetful()).await;
         let (url, text) = (server.url("postgres"), documents());

@@ -1,11 +1,11 @@
 //! `millstream doctor` as a user sees it.
 
 use crate::process::{command, millstream, run};
-use millstream_testkit::{builds, database_on, misfit};
+use millstream_testkit::{database_on, dealt_builds, misfit};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fault_is_reported_with_evidence_and_repair_on_80_columns() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         let database = database_on(build).await;
         let client = database.client().await;
         let doctor = |more: &[&str]| {

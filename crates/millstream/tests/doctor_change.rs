@@ -2,7 +2,7 @@
 
 use crate::process::{Run, command, doctor, killed, run};
 use millstream_failpoint::CHANGE;
-use millstream_testkit::{Server, Settings, SmallDisk, StopMode, builds, connect};
+use millstream_testkit::{Server, Settings, SmallDisk, StopMode, connect, dealt_builds};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Stdio;
@@ -96,7 +96,7 @@ impl Place {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_setting_is_changed_confirmed_and_given_back() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         let place = Place::new(build).await;
         let asks = place.doctor(&["fix", KEY]).ends(2);
         assert!(asks.stderr.contains("hint: --apply changes it without asking"), "{asks:?}");
@@ -171,7 +171,7 @@ async fn the_change_of_a_server_that_is_gone_can_be_closed_and_is_not_watched_fo
 async fn a_change_that_nobody_confirms_is_undone_also_if_the_doctor_is_killed() {
     // Most of it is waiting.
     let mut all = tokio::task::JoinSet::new();
-    for build in builds().await {
+    for build in dealt_builds().await {
         all.spawn(killed_on(build));
     }
     while let Some(ended) = all.join_next().await {
@@ -269,7 +269,7 @@ async fn after_a_restart_of_the_machine_the_next_run_shows_first_what_nobody_has
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_index_and_an_option_of_a_table_come_back_as_they_were() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         let place = Place::new(build).await;
         place.sql("create table t (a int, \"B\" text); create index one on t (a); create index \"Two\" on t (a)").await;
         let count = "select count(*) from pg_indexes where tablename = 't' and indexname = 'Two'";
@@ -300,7 +300,7 @@ async fn an_index_and_an_option_of_a_table_come_back_as_they_were() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_owner_of_a_table_changes_it_without_other_rights() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         let place = Place::new(build).await;
         for sql in [
             "create role owner login password 'p'",
@@ -338,7 +338,7 @@ async fn the_owner_of_a_table_changes_it_without_other_rights() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_setting_of_a_role_comes_back_as_it_was() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         let counting = Settings::with(&["shared_preload_libraries = 'pg_stat_statements'"]);
         let place = Place::with(build, counting).await;
         let settings = "[threshold.temporary-files]\nfiles_per_hour = 1e-9\ngb_per_hour = 1e-12\nhours = 0\n";

@@ -1,7 +1,7 @@
 //! Indexes that the doctor builds and takes back.
 
 use crate::process::{Run, command, doctor, killed, run};
-use millstream_testkit::{Build, Server, Settings, builds, connect, skip};
+use millstream_testkit::{Build, Server, Settings, builds, connect, dealt_builds, skip};
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
 use tokio_postgres::Client;
@@ -73,7 +73,7 @@ fn behind(definition: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_index_for_a_foreign_key_is_built_and_taken_back() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         let place = Place::new(build).await;
         place
             .sql(
@@ -133,7 +133,7 @@ async fn an_index_for_a_foreign_key_is_built_and_taken_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_build_that_broke_off_has_left_is_removed() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         let place = Place::new(build).await;
         place
             .sql(
@@ -173,7 +173,7 @@ async fn what_a_build_that_broke_off_has_left_is_removed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_index_that_was_proven_is_built_in_the_words_of_the_server() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         let place = Place::new(build).await;
         place
             .sql(

@@ -2,7 +2,7 @@
 
 use crate::process::{Run, command, doctor, run};
 use millstream_lab::experiments::{Selection, Setup, Source, WarmUp};
-use millstream_testkit::{Server, Settings, builds, connect, default_build};
+use millstream_testkit::{Server, Settings, connect, dealt_builds, default_build};
 use std::fs;
 
 /// Every machine of a test is large enough for these findings.
@@ -43,7 +43,7 @@ fn arms(source: &Source) -> [Setup; 2] {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_setting_that_needs_a_restart_is_measured_on_a_server_of_the_lab_and_not_applied() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         let place = Place::new(build).await;
         let found = place.doctor(&["--check", "default-setting,huge-pages-unused", "--one-database"]).ends(0);
         for key in ["default-setting:shared_buffers", "huge-pages-unused:huge_pages"] {

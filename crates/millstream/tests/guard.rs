@@ -2,11 +2,15 @@
 
 use crate::process::{Run, millstream};
 use millstream_host::{Ended, Sandbox};
+use millstream_testkit::{Need, machine_has};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_millstream");
+
+/// What the tests need that load rules, in networks of their own.
+const NEEDS: &[Need] = &[Need::Networks, Need::NFT, Need::IPTABLES];
 
 /// What a small host needs.
 const SMALL: &str = "\
@@ -47,6 +51,9 @@ fn proved(policy: &str, script: &str) -> Run {
 
 #[test]
 fn the_example_is_proved_in_every_form_and_mode() {
+    if !machine_has(NEEDS) {
+        return;
+    }
     let text = fs::read_to_string(example()).unwrap();
     let blocked = example().with_file_name("blocked.txt");
     for (mode, forms) in [
@@ -71,6 +78,9 @@ fn the_example_is_proved_in_every_form_and_mode() {
 
 #[test]
 fn a_rule_that_is_missing_is_found() {
+    if !machine_has(NEEDS) {
+        return;
+    }
     let (_dir, policy) = file("policy.toml", SMALL);
     let rules = millstream(&["guard", "show", &policy]).ends(0).stdout;
     for (line, found) in [
@@ -98,6 +108,9 @@ fn a_rule_that_is_missing_is_found() {
 /// Three scripts as articles have them. Each protects a web server, and fails where it says.
 #[test]
 fn scripts_of_articles_are_proved_and_fail_where_they_must() {
+    if !machine_has(NEEDS) {
+        return;
+    }
     let two_lines = "\
 iptables -A INPUT -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT
 iptables -P INPUT DROP
@@ -149,6 +162,9 @@ iptables -A INPUT -p udp --sport 53 -j ACCEPT
 /// Of many services, each is tried, although not every combination of packets can be sent.
 #[test]
 fn one_wrong_rule_among_many_services_is_found() {
+    if !machine_has(NEEDS) {
+        return;
+    }
     let services: String = (0..40)
         .map(|n| format!("[services.s{n}]\ntcp = [{}]\nudp = [{}]\nfrom = ['10.{n}.0.0/16']\n", 2_000 + n, 3_000 + n))
         .collect();
@@ -217,6 +233,9 @@ fn what_is_wrong_with_a_policy_is_named_with_its_place() {
 /// In a network of its own, this host is another one.
 #[test]
 fn a_host_is_planned_for_watched_and_denies_at_once() {
+    if !machine_has(NEEDS) {
+        return;
+    }
     let sandbox = Sandbox::make(1).unwrap();
     let (_dir, policy) = file("policy.toml", SMALL);
     let millstream = |args: &[&str]| sandbox.command(0, PROGRAM).arg("guard").args(args).run_blocking().unwrap();
@@ -266,12 +285,16 @@ struct Host {
 }
 
 impl Host {
-    fn new() -> Self {
+    /// `None`, after a skip, where it cannot be made. Only root can read all of `/etc`.
+    fn new() -> Option<Self> {
+        if !machine_has(&[&[Need::Root], NEEDS].concat()) {
+            return None;
+        }
         let host = Self { sandbox: Sandbox::make(1).unwrap(), dir: tempfile::tempdir().unwrap() };
         let copied = host.sandbox.run(0, "cp", ["-a", "/etc", host.dir.path().to_str().unwrap()]);
         copied.unwrap();
         fs::create_dir_all(host.dir.path().join("etc/systemd/system")).unwrap();
-        host
+        Some(host)
     }
 
     /// A program there.
@@ -312,7 +335,7 @@ const LOST: &str = "[services.http]\n";
 
 #[test]
 fn rules_are_applied_confirmed_and_taken_back() {
-    let host = Host::new();
+    let Some(host) = Host::new() else { return };
     let (small, web) = (host.policy("small.toml", SMALL), host.policy("web.toml", WEB));
     let asked = host.guard(&["apply", &small], "");
     assert!(asked.status.code() == Some(2) && asked.stderr.contains("--yes"), "{asked:?}");
@@ -360,7 +383,7 @@ fn rules_are_applied_confirmed_and_taken_back() {
 /// What is denied while a change waits must not stand in the way of the rules that come back.
 #[test]
 fn rules_come_back_whatever_was_denied_meanwhile() {
-    let host = Host::new();
+    let Some(host) = Host::new() else { return };
     let (small, web) = (host.policy("small.toml", SMALL), host.policy("web.toml", WEB));
     // Nothing on this host remembers these rules: they were loaded by hand.
     let rules = host.guard(&["show", &small], "").succeeded().unwrap().stdout;
@@ -377,7 +400,7 @@ fn rules_come_back_whatever_was_denied_meanwhile() {
 
 #[test]
 fn of_two_changes_the_later_one_is_undone_first() {
-    let host = Host::new();
+    let Some(host) = Host::new() else { return };
     let (small, web) = (host.policy("small.toml", SMALL), host.policy("web.toml", WEB));
     for policy in [&small, &web] {
         host.guard(&["apply", policy, "--yes"], "").succeeded().unwrap();
@@ -398,7 +421,7 @@ fn of_two_changes_the_later_one_is_undone_first() {
 #[tokio::test]
 async fn a_lock_out_ends_by_itself() {
     for point in ["change-planned", "change-written", "change-verified"] {
-        let host = Host::new();
+        let Some(host) = Host::new() else { return };
         let (small, lost) = (host.policy("small.toml", SMALL), host.policy("lost.toml", LOST));
         host.guard(&["apply", &small, "--yes"], "").succeeded().unwrap();
         host.guard(&["confirm"], "").succeeded().unwrap();
@@ -423,7 +446,7 @@ async fn a_lock_out_ends_by_itself() {
 /// A confirmation counts only over a connection that began after the rules took effect.
 #[tokio::test]
 async fn an_old_connection_confirms_nothing() {
-    let host = Host::new();
+    let Some(host) = Host::new() else { return };
     let small = host.policy("small.toml", SMALL);
     // What serves a connection is known by its name.
     let server = host.dir.path().join("sshd");
@@ -458,7 +481,7 @@ fn a_kill_during_confirm_and_undo_can_be_repeated() {
     for point in
         ["line-recorded", "line-written", "change-confirmed", "change-reopened", "line-restored", "value-restored"]
     {
-        let host = Host::new();
+        let Some(host) = Host::new() else { return };
         let small = host.policy("small.toml", SMALL);
         host.guard(&["apply", &small, "--yes", "--confirm-within", "1h"], "").succeeded().unwrap();
         let failpoints = format!("{point}=kill");

@@ -3,7 +3,7 @@
 use crate::process::{Run, command, run};
 use millstream_lab::Outcome;
 use millstream_lab::experiments::Record;
-use millstream_testkit::{TestDatabase, builds, database_on};
+use millstream_testkit::{Feature, TestDatabase, database_on, dealt_builds_with};
 use std::path::PathBuf;
 
 /// Two ways to ask for the same number.
@@ -89,7 +89,7 @@ impl Place {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_experiment_in_a_file_runs_is_reported_and_compared() {
-    for build in builds().await {
+    for build in dealt_builds_with(&[Feature::Pgbench]).await {
         let place = Place::on(database_on(build).await).await;
         let run = place.run().ends(1);
         let record = place.record();

@@ -5,7 +5,7 @@ use crate::kill::{is_killed, until};
 use crate::process::{command, killed};
 use fastrand::Rng;
 use millstream_failpoint::{COMMIT, COMPACTION, SEGMENT};
-use millstream_testkit::{Server, Settings, StopMode, builds, cases, connect, dealt};
+use millstream_testkit::{Server, Settings, StopMode, builds, cases, connect, dealt, dealt_builds};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::process::{Command, Output, Stdio};
@@ -126,7 +126,7 @@ async fn a_load_killed_at_any_point_of_a_segment_resumes_correctly() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_streamed_segment_that_fails_to_open_loses_nothing() {
     let mut rng = Rng::new();
-    for build in builds().await {
+    for build in dealt_builds().await {
         println!("on {}", build.installation);
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
         for nth in 1..=4 {
@@ -178,7 +178,7 @@ async fn a_compaction_killed_at_any_point_is_completed_by_the_next() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_older_load_during_a_compaction_overwrites_no_later_documents() {
     let mut rng = Rng::new();
-    for build in builds().await {
+    for build in dealt_builds().await {
         println!("on {}", build.installation);
         let server = Server::start(build, Settings::default()).await;
         let mut scene = Scene::new(&server, &mut rng).await;
@@ -208,7 +208,7 @@ async fn an_older_load_during_a_compaction_overwrites_no_later_documents() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn loads_and_compactions_survive_kills_at_any_moment() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         println!("on {}", build.installation);
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
         let (mut kills, seed) = (0, fastrand::u64(..));
@@ -262,7 +262,7 @@ async fn loads_and_compactions_survive_kills_at_any_moment() {
 #[tokio::test(flavor = "multi_thread")]
 async fn loads_and_compactions_survive_a_server_crash_at_any_point() {
     let mut rng = Rng::new();
-    for build in builds().await {
+    for build in dealt_builds().await {
         println!("on {}", build.installation);
         for (way, (mode, level)) in [(StopMode::Kill, "replica"), (StopMode::Immediate, "minimal")].iter().enumerate() {
             let settings = Settings::with(&[&format!("wal_level = {level}"), "max_wal_senders = 0"]);

@@ -3,11 +3,15 @@
 use crate::kill::until;
 use crate::process::{command, millstream};
 use millstream_guard::packets::{Backend, Generator, Row, rows};
+use millstream_testkit::{Need, machine_has};
 use serde_json::Value;
 use std::fs;
 
 /// Rows whose sets are so large that one family is enough.
 const LARGE: &str = "265537";
+
+/// What the rows need.
+const NEEDS: &[Need] = &[Need::Networks, Need::NFT, Need::IPTABLES, Need::IPSET];
 
 #[test]
 fn every_row_is_proved_and_measured_or_skipped_with_a_reason() {
@@ -20,6 +24,9 @@ fn every_row_is_proved_with_live_frames_or_skipped_with_a_reason() {
 }
 
 fn every_row(generator: Generator, is_wanted: impl Fn(&Row, &str) -> bool) {
+    if !machine_has(NEEDS) {
+        return;
+    }
     let is_root = rustix::process::geteuid().is_root();
     for row in rows().unwrap() {
         for (backend, family) in Backend::ALL.into_iter().flat_map(|backend| [(backend, "4"), (backend, "6")]) {
@@ -59,6 +66,9 @@ fn a_row_that_is_not_there_is_refused_with_the_names_of_the_others() {
 /// A kill leaves neither the network nor what sends in it.
 #[tokio::test]
 async fn a_kill_leaves_nothing_running() {
+    if !machine_has(NEEDS) {
+        return;
+    }
     let mut run = command(&["lab", "packets", "accept", "--seconds", "3000"]).spawn().unwrap();
     let below = |pid: u32| {
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();

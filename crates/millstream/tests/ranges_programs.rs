@@ -3,7 +3,7 @@
 use crate::process::{Run, millstream};
 use crate::ranges_readers::{TIME_MAX, can, is_here};
 use millstream_host::{Command, Ended};
-use millstream_testkit::{Feature, database, skip};
+use millstream_testkit::{Feature, Need, database_with, machine_has};
 use std::fs;
 use tempfile::TempDir;
 
@@ -40,11 +40,8 @@ impl Place {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn psql_runs_the_script() {
+    let Some(db) = database_with(&[Feature::Psql]).await else { return };
     let place = Place::new();
-    let db = database().await;
-    if !db.build().has(&[Feature::Psql]) {
-        return skip("this build of PostgreSQL has no psql");
-    }
     let script = place.path("geo.sql");
     place.export(&["--to", "sql", "--into", "Geo", &script]).ends(0);
     let mut psql = Command::new(db.build().installation.bin.join("psql"));
@@ -64,10 +61,8 @@ async fn psql_runs_the_script() {
 #[tokio::test]
 async fn nft_takes_the_script_and_every_name_that_is_not_refused() {
     // In a network of its own, so that nothing here is read or changed.
-    let mut try_nft = Command::new("unshare");
-    try_nft.args(["--net", "nft", "list", "ruleset"]);
-    if !try_nft.run(TIME_MAX).await.is_ok_and(|ended| ended.status.success()) {
-        return skip("it needs root and nftables");
+    if !machine_has(&[Need::Root, Need::NFT]) {
+        return;
     }
     let place = Place::new();
     let script = place.path("geo.nft");

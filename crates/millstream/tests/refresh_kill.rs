@@ -3,7 +3,7 @@
 use crate::kill::{is_killed, until};
 use crate::process::{command, millstream};
 use millstream_failpoint::REFRESH;
-use millstream_testkit::{Server, Settings, StopMode, builds, cases, connect, dealt};
+use millstream_testkit::{Server, Settings, StopMode, builds, cases, connect, dealt, dealt_builds};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::process::{Output, Stdio};
@@ -381,7 +381,7 @@ async fn crash_at(server: &Server, point: &str, case: Case, crash: StopMode, sta
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_change_while_models_are_built_and_the_table_does_not() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         println!("on {}", build.installation);
         let server = Server::start(build, Settings::default()).await;
         let (url, dir) = (server.url("postgres"), tempfile::tempdir().unwrap());

@@ -5,7 +5,7 @@ use crate::kill::until;
 use crate::process::{millstream, send};
 use crate::refresh_kill::{end, nth, start, stderr};
 use millstream_failpoint::REFRESH;
-use millstream_testkit::{Server, Settings, StopMode, builds, connect, each_build};
+use millstream_testkit::{Server, Settings, StopMode, connect, dealt_builds, each_build};
 use serde_json::Value;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -100,7 +100,7 @@ async fn models_of_two_collections_show_one_snapshot() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refresh_notices_a_crash_that_empties_the_collection() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         println!("on {}", build.installation);
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
         let url = server.url("postgres");

@@ -2,7 +2,7 @@
 
 use super::{Victim, is_killed, until};
 use crate::process::send;
-use millstream_testkit::{Server, Settings, builds, cases, connect};
+use millstream_testkit::{Server, Settings, cases, connect, dealt_builds};
 use tokio_postgres::Client;
 
 /// Kills on every build.
@@ -16,7 +16,7 @@ const IN_COMMIT: &str = "select pid from pg_stat_activity
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_whose_client_died_is_counted_once() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         println!("on {}", build.installation);
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
         let watch = connect(&server.url("postgres")).await;

@@ -2,13 +2,13 @@
 
 use super::until;
 use crate::process::command;
-use millstream_testkit::{Server, Settings, builds, connect};
+use millstream_testkit::{Server, Settings, connect, dealt_builds};
 use serde_json::Value;
 use std::process::{Child, Stdio};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_run_that_waited_adds_no_sums_again() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         println!("on {}", build.installation);
         let server = Server::start(build, Settings::default()).await;
         let (url, dir) = (server.url("postgres"), tempfile::tempdir().unwrap());

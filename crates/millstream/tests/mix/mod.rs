@@ -7,7 +7,7 @@ use crate::client::Client;
 use crate::kill::{is_killed, until};
 use crate::process::millstream;
 use fastrand::Rng;
-use millstream_testkit::{Cases, Server, Settings, StopMode, builds, connect};
+use millstream_testkit::{Cases, Server, Settings, StopMode, connect, dealt_builds};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use traffic::{Stream, Traffic};
@@ -52,7 +52,7 @@ impl Course {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_loads_through_faults_end_equal_to_the_oracle() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         println!("on {}", build.installation);
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
         for (n, mut rng) in Cases::new(MIXES).enumerate() {
