@@ -1,114 +1,66 @@
-//! What every fuzz target checks of a source of documents.
+//! Fuzz targets: what must hold of every input, whoever wrote it.
 
-use millstream_engine::source::{Input, SourceError, SourceOptions, open_input};
-use millstream_model::Reason;
-use std::io::{Cursor, Read};
+mod csv;
+mod document;
+mod frame;
+mod grammar;
+mod json;
+mod rejects;
+mod scanner;
 
-/// Chunk sizes that must give the same documents.
-const CHUNK_BYTES: [usize; 2] = [1, 64 << 10];
-
-/// How compressed data begins: gzip, zstd, a zstd frame that is skipped.
-const COMPRESSED: [&[u8]; 3] = [b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x50\x2a\x4d\x18"];
-
-/// One document as a source delivers it.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Framed {
-    /// Byte offset in the source.
-    pub offset: u64,
-    /// Line, from 1.
-    pub line: u64,
-    /// The document, or what there is of an unreadable one.
-    pub bytes: Vec<u8>,
-    /// Why it is unreadable.
-    pub unreadable: Option<Unreadable>,
+/// What is asserted of every input of one kind.
+pub struct Target {
+    /// Its name, which is also the name of its file and of its folder in `corpus/`.
+    pub name: &'static str,
+    /// Panics if the input breaks what must hold.
+    pub check: fn(&[u8]),
 }
 
-/// Why a source delivers no document.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Unreadable {
-    /// The reason's kind.
-    pub reason: Reason,
-    /// What is wrong.
-    pub detail: String,
-    /// The whole length where head and tail alone are kept.
-    pub truncated_from: Option<u64>,
-    /// Nothing after it is read.
-    pub ends_source: bool,
-}
+/// Every target, by name.
+pub const TARGETS: &[Target] = &[
+    Target { name: "csv", check: csv::check },
+    Target { name: "document", check: document::check },
+    Target { name: "json", check: json::check },
+    Target { name: "rejects", check: rejects::check },
+    Target { name: "scanner", check: scanner::check },
+];
 
-/// Reads `input` as a source of the format, in chunks of every size, asserts that all give the same, and
-/// returns it. `None` where the source as a whole is refused, and for compressed data, whose positions are not
-/// those of the input.
-pub fn framed(format: &str, input: &[u8], document_bytes_max: usize) -> Option<Vec<Framed>> {
-    if COMPRESSED.iter().any(|magic| input.starts_with(magic)) {
-        return None;
+#[cfg(test)]
+mod tests {
+    use super::TARGETS;
+    use std::path::{Path, PathBuf};
+
+    const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus");
+
+    fn entries(folder: &Path) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+        paths.sort_unstable();
+        paths
     }
-    let [bytewise, at_once] = CHUNK_BYTES.map(|chunk_bytes| {
-        let options = SourceOptions { chunk_bytes, document_bytes_max, ..SourceOptions::default() };
-        read(format, input, &options).map_err(|error| error.to_string())
-    });
-    // What is not text is known by its first bytes, of which a slow source gives too few.
-    let at_once = at_once.ok()?;
-    assert_eq!(bytewise.as_ref(), Ok(&at_once), "the chunks' size changes what is read");
-    Some(at_once)
-}
 
-/// Asserts that a frame which is not a document and was not cut holds bytes of the input.
-pub fn assert_kept(input: &[u8], frame: &Framed) {
-    if frame.unreadable.as_ref().is_some_and(|unreadable| unreadable.truncated_from.is_none()) {
-        let start = usize::try_from(frame.offset).expect("an offset in memory");
-        assert!(input[start..].starts_with(&frame.bytes), "a reject holds other bytes than its place: {frame:?}");
+    #[test]
+    fn each_target_has_a_corpus_and_each_corpus_a_target() {
+        let corpora = entries(Path::new(CORPUS));
+        let corpora: Vec<_> = corpora.iter().map(|folder| folder.file_name().unwrap().to_str().unwrap()).collect();
+        let targets: Vec<_> = TARGETS.iter().map(|target| target.name).collect();
+        assert_eq!(targets, corpora, "left the targets, right the folders of the corpus, both by name");
     }
-}
 
-/// Gives one byte at a time where chunks have one byte, else all there are.
-struct Pieces {
-    bytes: Cursor<Vec<u8>>,
-    largest: usize,
-}
-
-impl Read for Pieces {
-    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
-        let most = self.largest.min(into.len());
-        self.bytes.read(&mut into[..most])
-    }
-}
-
-fn read(format: &str, input: &[u8], options: &SourceOptions) -> Result<Vec<Framed>, SourceError> {
-    let pieces = Pieces { bytes: Cursor::new(input.to_vec()), largest: options.chunk_bytes };
-    let input_length = input.len() as u64;
-    let mut opened = open_input(Input::from_reader(Box::new(pieces), "fuzz", Some(input_length))?, 0, format, options)?;
-    let (mut frames, mut end, mut line, mut ended) = (Vec::<Framed>::new(), 0, 1, false);
-    while let Some(chunk) = opened.source.next_chunk()? {
-        assert!(!ended, "a chunk behind the end of the source");
-        assert!(chunk.end >= end && chunk.end <= input_length, "the chunk ends at {}, before it {end}", chunk.end);
-        for frame in &chunk.frames {
-            let unreadable = frame.unreadable.as_deref();
-            ended = unreadable.is_some_and(|unreadable| unreadable.ends_source);
-            assert!(frame.offset >= end, "a frame at {} of what ended at {end}", frame.offset);
-            assert!(ended || frame.offset < chunk.end, "a frame behind its chunk");
-            assert!(frames.last().is_none_or(|last| last.offset < frame.offset), "positions do not grow");
-            assert!(frame.line >= line, "lines do not grow");
-            line = frame.line;
-            frames.push(Framed {
-                offset: frame.offset,
-                line: frame.line,
-                bytes: chunk.document(frame).to_vec(),
-                unreadable: unreadable.map(|unreadable| Unreadable {
-                    reason: unreadable.fault.reason,
-                    detail: unreadable.fault.detail.to_string(),
-                    truncated_from: unreadable.truncated_from,
-                    ends_source: unreadable.ends_source,
-                }),
-            });
+    #[test]
+    fn no_input_of_the_corpus_breaks_its_target() {
+        let mut broken = Vec::new();
+        for target in TARGETS {
+            let inputs = entries(&Path::new(CORPUS).join(target.name));
+            assert!(!inputs.is_empty(), "the corpus of {} is empty", target.name);
+            for path in inputs {
+                let input = std::fs::read(&path).unwrap();
+                // The others are tried too. What broke has printed its message.
+                if std::panic::catch_unwind(|| (target.check)(&input)).is_err() {
+                    broken.push(format!("{}/{}", target.name, path.file_name().unwrap().display()));
+                }
+            }
         }
-        end = chunk.end;
+        assert!(broken.is_empty(), "inputs that break their target, below {CORPUS}: {broken:?}");
     }
-    Ok(frames)
-}
-
-/// Whether serde_json takes the document for JSON.
-pub fn is_grammatical(document: &[u8]) -> bool {
-    // Numbers out of range and lone surrogates are no matter of the grammar: they are skipped, not read.
-    std::str::from_utf8(document).is_ok_and(|text| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok())
 }

@@ -30,6 +30,7 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("millstream-testkit", &["model", "pg", "host", "local"]),
+    ("millstream-fuzz", &["model", "store", "engine"]),
     ("xtask", &[]),
 ];
 

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: builds the fuzz targets with the stable toolchain and runs them.
+//! `cargo xtask fuzz`: builds the fuzz targets and libFuzzer with the stable toolchain, and runs them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -8,7 +8,12 @@ const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-l
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares";
 
-/// How long a target runs unless `--seconds` says otherwise.
+/// The package, and its program.
+const PROGRAM: &str = "millstream-fuzz";
+/// The profile of the root's Cargo.toml with which it is built.
+const PROFILE: &str = "fuzz";
+
+/// How long each target runs unless `--seconds` says otherwise.
 const SECONDS: u32 = 60;
 /// Targets that run at the same time.
 const PARALLEL: usize = 2;
@@ -35,10 +40,11 @@ pub(crate) fn command() -> Result<ExitCode, String> {
         }
     }
     let chosen = if chosen.is_empty() { known } else { chosen };
-    let built = build(&root)?;
+    let program = build(&root)?;
+    crate::say(&format!("{seconds} seconds each, {PARALLEL} at a time: {}\n", chosen.join(", ")))?;
     let mut broken = 0;
     for some in chosen.chunks(PARALLEL) {
-        let runs = some.iter().map(|target| start(&root, &built, target, seconds)).collect::<Result<Vec<_>, _>>()?;
+        let runs = some.iter().map(|target| start(&root, &program, target, seconds)).collect::<Result<Vec<_>, _>>()?;
         for (target, (run, log)) in some.iter().zip(runs) {
             broken += usize::from(!end(target, run, &log)?);
         }
@@ -46,25 +52,24 @@ pub(crate) fn command() -> Result<ExitCode, String> {
     Ok(ExitCode::from(u8::from(broken > 0)))
 }
 
-/// The targets: the files of `fuzz/targets/`.
+/// The targets: the folders of `fuzz/corpus/`. A test of `millstream-fuzz` compares them with its list.
 fn targets(root: &Path) -> Result<Vec<String>, String> {
-    let folder = root.join("fuzz/targets");
+    let folder = root.join("fuzz/corpus");
     let entries = std::fs::read_dir(&folder).map_err(|error| format!("cannot list {}: {error}", folder.display()))?;
-    let mut names: Vec<String> = entries
-        .filter_map(|entry| Some(entry.ok()?.file_name().into_string().ok()?.strip_suffix(".rs")?.to_owned()))
-        .collect();
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
     names.sort_unstable();
     Ok(names)
 }
 
-/// Builds every target. Returns the folder of the programs.
+/// Builds the program, which holds every target. Returns its path.
 fn build(root: &Path) -> Result<PathBuf, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let host = host()?;
     let folder = root.join("target/fuzz");
     let status = Command::new(cargo)
-        .args(["build", "--quiet", "--locked", "--bins", "--manifest-path"])
-        .arg(root.join("fuzz/Cargo.toml"))
+        .args(["build", "--quiet", "--locked", "--package", PROGRAM, "--bin", PROGRAM])
+        .args(["--features", "libfuzzer", "--profile", PROFILE, "--manifest-path"])
+        .arg(root.join("Cargo.toml"))
         .arg("--target-dir")
         .arg(&folder)
         // With `--target`, cargo does not use the flags for build scripts, which lack the runtime.
@@ -73,7 +78,7 @@ fn build(root: &Path) -> Result<PathBuf, String> {
         .status()
         .map_err(|error| format!("cannot run cargo: {error}"))?;
     match status.success() {
-        true => Ok(folder.join(host).join("debug")),
+        true => Ok(folder.join(host).join(PROFILE).join(PROGRAM)),
         false => {
             Err("the fuzz targets do not build\n  hint: libFuzzer is compiled with g++, is that installed?".into())
         }
@@ -88,7 +93,7 @@ fn host() -> Result<String, String> {
 }
 
 /// Starts a target. New inputs go to `target/fuzz/corpus`, inputs that break it to `target/fuzz/artifacts`.
-fn start(root: &Path, built: &Path, target: &str, seconds: u32) -> Result<(std::process::Child, PathBuf), String> {
+fn start(root: &Path, program: &Path, target: &str, seconds: u32) -> Result<(std::process::Child, PathBuf), String> {
     let folder = root.join("target/fuzz");
     let (grown, artifacts) = (folder.join("corpus").join(target), folder.join("artifacts").join(target));
     for made in [&grown, &artifacts] {
@@ -96,7 +101,8 @@ fn start(root: &Path, built: &Path, target: &str, seconds: u32) -> Result<(std::
     }
     let log = folder.join(format!("{target}.log"));
     let file = std::fs::File::create(&log).map_err(|error| format!("cannot write {}: {error}", log.display()))?;
-    let run = Command::new(built.join(target))
+    let run = Command::new(program)
+        .env("MILLSTREAM_FUZZ_TARGET", target)
         .arg(format!("-max_total_time={seconds}"))
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
         .args(BOUNDS)
@@ -118,7 +124,11 @@ fn end(target: &str, mut run: std::process::Child, log: &Path) -> Result<bool, S
         let (executions, covered) = (executions.unwrap_or("?").trim(), covered.unwrap_or("?"));
         crate::say(&format!("{target}: {executions} inputs, {covered} branches reached\n"))?;
     } else {
-        crate::say(&format!("{target}: broken ({status})\n{text}\n"))?;
+        let input = match text.lines().rev().find_map(|line| line.split_once("Test unit written to ")) {
+            Some((_, path)) => format!("keep the input in fuzz/corpus/{target}/: {path}"),
+            None => "it wrote no input".to_owned(),
+        };
+        crate::say(&format!("{text}\n{target}: broken ({status}), {input}\n"))?;
     }
     Ok(status.success())
 }

@@ -24,7 +24,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "rules", about: "list the house rules that tidy checks", run: tidy::list },
     Command {
         name: "fuzz",
-        about: "build and run the fuzz targets: [TARGET..] [--seconds N]; exit 1 when an input breaks one",
+        about: "search for inputs that break a fuzz target: [TARGET..] [--seconds N for each]; exit 1 when one does",
         run: fuzz::command,
     },
     Command {

@@ -1,14 +1,12 @@
 //! The reader of rejects files: what was written is read back, what people made of it is no trouble.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use millstream_fuzz::{assert_kept, framed};
+use crate::frame::{assert_kept, framed};
 use millstream_store::RejectLine;
 
 /// The first byte of the input says how long a document may be.
 const LONGEST: [usize; 2] = [20, 16 << 20];
 
-fuzz_target!(|input: &[u8]| {
+pub(crate) fn check(input: &[u8]) {
     let Some((choice, input)) = input.split_first() else { return };
     let document_bytes_max = LONGEST[usize::from(choice & 1)];
     if let Some(frames) = framed("rejects", input, document_bytes_max) {
@@ -25,7 +23,7 @@ fuzz_target!(|input: &[u8]| {
         assert_eq!(frames.len(), lines, "each line is a document or a reject");
     }
     written_and_read_back(input);
-});
+}
 
 fn written_and_read_back(document: &[u8]) {
     let mut line = RejectLine {

@@ -1,10 +1,8 @@
 //! The decoder: a document to its key or a fault, for keys and versions of every type.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
+use crate::grammar::is_grammatical;
 use millstream_engine::Mode;
 use millstream_engine::decode::{DecodeLimits, Decoder, JsonbText, infer};
-use millstream_fuzz::is_grammatical;
 use millstream_model::key_bytes::{key_texts, put_copy_fields};
 use millstream_model::limits::KEY_COLUMNS_MAX;
 use millstream_model::{Fault, KEY_TYPES, KeyColumn, KeyRequest, KeySpec, KeyType, Reason};
@@ -23,7 +21,7 @@ const MODES: [&str; 7] = [
     "merge:deep",
 ];
 
-fuzz_target!(|document: &[u8]| {
+pub(crate) fn check(document: &[u8]) {
     for path in PATHS {
         for &key_type in KEY_TYPES {
             drop(judge(&[(path, key_type)], document));
@@ -55,7 +53,7 @@ fuzz_target!(|document: &[u8]| {
         let fault = judge(&[(PATHS[0], columns[0]), (PATHS[1], columns[1])], document).err();
         assert!(fault.is_none_or(|fault| fault.reason != Reason::NotJson), "inferred from what is not JSON");
     }
-});
+}
 
 /// Judges a document, and what jsonb would print of it.
 fn judge(columns: &[(&[&str], KeyType)], document: &[u8]) -> Result<(), Fault> {

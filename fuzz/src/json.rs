@@ -1,13 +1,12 @@
 //! The readers of JSON: lines, arrays and sequences of values, by name or as they are recognised.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use millstream_fuzz::{assert_kept, framed, is_grammatical};
+use crate::frame::{assert_kept, framed};
+use crate::grammar::is_grammatical;
 
 /// The first byte of the input says how long a document may be.
 const LONGEST: [usize; 2] = [20, 16 << 20];
 
-fuzz_target!(|input: &[u8]| {
+pub(crate) fn check(input: &[u8]) {
     let Some((choice, input)) = input.split_first() else { return };
     let document_bytes_max = LONGEST[usize::from(choice & 1)];
     framed("auto", input, document_bytes_max);
@@ -42,4 +41,4 @@ fuzz_target!(|input: &[u8]| {
             }
         }
     }
-});
+}

@@ -1,15 +1,13 @@
 //! The scanner: which documents are JSON that jsonb takes, wherever they begin in a word.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
+use crate::grammar::is_grammatical;
 use millstream_engine::decode::{DecodeLimits, Decoder};
-use millstream_fuzz::is_grammatical;
 use millstream_model::{Fault, KeySpec, Reason};
 
 /// Blanks in front of a document that move it through the eight bytes that are read at once.
 const SHIFTS: usize = 8;
 
-fuzz_target!(|document: &[u8]| {
+pub(crate) fn check(document: &[u8]) {
     let mut decoder = Decoder::new(&KeySpec { columns: Vec::new() }, DecodeLimits::default());
     let mut judge = |document: &[u8]| decoder.decode(document, &mut Vec::new());
     let verdict = judge(document);
@@ -30,4 +28,4 @@ fuzz_target!(|document: &[u8]| {
         // Bytes that are not UTF-8 are found first, and an open string may take the blanks behind it.
         assert_eq!(reason(&judge(&shifted)), reason(&verdict), "moved by {shift}");
     }
-});
+}

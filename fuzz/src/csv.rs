@@ -1,9 +1,7 @@
 //! The CSV reader: records to documents, each of which depends on the header and its own bytes alone.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
+use crate::frame::{Framed, assert_kept, framed};
 use millstream_engine::decode::{DecodeLimits, Decoder};
-use millstream_fuzz::{assert_kept, framed};
 use millstream_model::{KeySpec, Reason};
 
 /// Most records that are read alone too.
@@ -12,7 +10,7 @@ const ALONE: usize = 8;
 /// The first byte of the input says how long a document may be.
 const LONGEST: [usize; 4] = [10, 100, 1 << 12, 16 << 20];
 
-fuzz_target!(|input: &[u8]| {
+pub(crate) fn check(input: &[u8]) {
     let Some((choice, input)) = input.split_first() else { return };
     let document_bytes_max = LONGEST[usize::from(choice & 3)];
     let Some(frames) = framed("csv", input, document_bytes_max) else { return };
@@ -32,8 +30,8 @@ fuzz_target!(|input: &[u8]| {
         let alone = [&input[..place(0)], &input[place(n)..end]].concat();
         // Without the records before it, its bytes may stand where those of another kind of file do.
         let Some(read) = framed("csv", &alone, document_bytes_max) else { continue };
-        let of_first = |frame: &millstream_fuzz::Framed| frame.unreadable.as_ref().map(|unreadable| unreadable.reason);
+        let of_first = |frame: &Framed| frame.unreadable.as_ref().map(|unreadable| unreadable.reason);
         assert_eq!(read.len(), 1, "the record alone is {read:?}");
         assert_eq!((&read[0].bytes, of_first(&read[0])), (&frames[n].bytes, of_first(&frames[n])), "read alone");
     }
-});
+}

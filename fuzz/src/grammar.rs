@@ -1,0 +1,7 @@
+//! The grammar of JSON, as somebody else reads it.
+
+/// Whether serde_json takes the document for JSON.
+pub(crate) fn is_grammatical(document: &[u8]) -> bool {
+    // Numbers out of range and lone surrogates are no matter of the grammar: they are skipped, not read.
+    std::str::from_utf8(document).is_ok_and(|text| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok())
+}
