@@ -1,6 +1,7 @@
 //! One thing in a tree: what a manifest says about it.
 
-use crate::limits::{LARGE_BYTES_MAX, LARGE_BYTES_MIN};
+use crate::limits::{LARGE_PIECES_MAX, LARGE_PIECES_MIN, PIECE_BYTES};
+use millstream_failpoint::limit;
 use rustix::fs::{FileType, Stat};
 use serde::{Deserialize, Serialize};
 
@@ -129,7 +130,8 @@ impl Facts {
 
     /// Whether it is a file that is copied in pieces.
     pub(crate) fn is_large(&self) -> bool {
-        (LARGE_BYTES_MIN..=LARGE_BYTES_MAX).contains(&self.size()) && self.shared.is_none()
+        let piece = piece_bytes();
+        (LARGE_PIECES_MIN * piece..=LARGE_PIECES_MAX * piece).contains(&self.size()) && self.shared.is_none()
     }
 
     /// The hash of a file, if it is known.
@@ -178,6 +180,13 @@ impl Time {
         const UNITS: [u32; 6] = [1, 100, 1_000, 1_000_000, 10_000_000, 1_000_000_000];
         self.seconds == kept.seconds && UNITS.iter().any(|unit| kept.nanos == self.nanos - self.nanos % unit)
     }
+}
+
+/// Bytes of a piece of a large file. Notes of pieces hold only numbers, so a test must resume with the same bytes.
+pub(crate) fn piece_bytes() -> u64 {
+    let bytes = limit("piece-bytes", PIECE_BYTES);
+    assert!(bytes.is_power_of_two() && bytes >= blake3::CHUNK_LEN as u64, "{bytes} bytes are no subtree of a hash");
+    bytes
 }
 
 /// When the content was changed.

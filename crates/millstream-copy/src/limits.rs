@@ -23,12 +23,13 @@ pub const BLOCKS_MAX: usize = 32;
 
 /// Entries of a folder that are kept in memory while it is listed.
 pub const LISTED_ENTRIES_MAX: usize = 4_096;
-/// Bytes of a piece, into which a large file is cut: a subtree of its hash, so a power of two.
+/// Bytes of a piece, into which a large file is cut: a subtree of its hash, so a power of two. Tests set it lower:
+/// use `entry::piece_bytes`.
 pub const PIECE_BYTES: u64 = 64 << 20;
-/// A file of so many bytes is large: several workers copy it at once.
-pub const LARGE_BYTES_MIN: u64 = 2 * PIECE_BYTES;
+/// A file with the bytes of so many pieces is large: several workers copy it at once.
+pub const LARGE_PIECES_MIN: u64 = 2;
 /// A larger file is copied like others: the hashes of its pieces would take more than 32 MiB.
-pub const LARGE_BYTES_MAX: u64 = PIECE_BYTES << 20;
+pub const LARGE_PIECES_MAX: u64 = 1 << 20;
 /// Large files that are copied in pieces. Those above are copied like other files.
 pub const LARGE_FILES_MAX: usize = 10_000;
 /// Bytes that a worker reads at once.
@@ -52,9 +53,9 @@ pub const TRIALS_MIN: u32 = 20;
 /// A larger number of workers is kept if it is this much faster.
 pub const GAIN_MIN: f64 = 1.05;
 
-const _: () = assert!(PIECE_BYTES.is_power_of_two() && LARGE_BYTES_MIN > PIECE_BYTES);
+const _: () = assert!(PIECE_BYTES.is_power_of_two() && LARGE_PIECES_MIN > 1);
 const _: () = assert!(PIECE_BYTES.is_multiple_of(BUFFER_BYTES as u64));
-const _: () = assert!(BLOCK_BYTES_MAX < LARGE_BYTES_MIN);
+const _: () = assert!(BLOCK_BYTES_MAX < LARGE_PIECES_MIN * PIECE_BYTES);
 
 /// Connections to another machine that are made at once. A server of ssh begins to refuse at 10, of all its users.
 pub const STARTING_MAX: usize = 4;

@@ -12,6 +12,9 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// Bytes of a piece of a large file in these copies. A file with twice as many is large.
+pub const PIECE_BYTES: u64 = 256 << 10;
+
 /// A folder with a source, a destination and a home of ours.
 pub struct Place(tempfile::TempDir);
 
@@ -43,6 +46,7 @@ impl Place {
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = command(&[&["copy"], args].concat());
         command.current_dir(self.0.path()).env("MILLSTREAM_HOME", self.path("home"));
+        command.env("MILLSTREAM_LIMITS", format!("piece-bytes={PIECE_BYTES}"));
         command
     }
 
@@ -98,12 +102,13 @@ pub fn shell(dir: &Path, script: &str) {
     assert!(done.success(), "{script}");
 }
 
-/// A tree with everything that a tree may have. As root also a device and files of others.
+/// A tree with everything that a tree may have. As root also a device and files of others. The bytes of the large file
+/// lie in two pieces of it. The sparse file is not large.
 pub const TOUR: &str = r#"
 mkdir -p a/b/c d odd deep
 echo hello > a/one; : > a/empty; ln a/one d/two; ln a/one a/b/three
-truncate -s 3M sparse; printf x | dd of=sparse bs=1 seek=1500000 conv=notrunc status=none
-truncate -s 140M large; head -c 3000000 /dev/urandom | dd of=large bs=64k seek=1000 conv=notrunc status=none
+truncate -s 400K sparse; printf x | dd of=sparse bs=1 seek=200000 conv=notrunc status=none
+truncate -s 560K large; head -c 100000 /dev/urandom | dd of=large bs=4k seek=50 conv=notrunc status=none
 for name in '#hash' ';semi' '-dash' $'new\nline' $'\xff\xfe' ' lead' 'back\slash' '*star' '\#012' "$(printf 'n%.0s' {1..255})"; do
     printf %s "$name" > "odd/$name"
 done
@@ -322,8 +327,8 @@ fn a_copy_that_is_killed_at_any_point_resumes_and_copies_nothing_twice() {
         }
         // In three pieces.
         let large = File::create(place.path("from/large")).unwrap();
-        large.set_len(130 << 20).unwrap();
-        large.write_all_at(b"some bytes", 100 << 20).unwrap();
+        large.set_len(2 * PIECE_BYTES + 8_000).unwrap();
+        large.write_all_at(b"some bytes", PIECE_BYTES + 100_000).unwrap();
         place.write("to/extra", b"");
         let args = ["from/", "to", "--delete", "--yes", "--hash", "--output", "json", "--progress", "none"];
         let nth = if *point == "piece-copied" { 2 } else { 1 };
@@ -346,8 +351,8 @@ fn a_copy_that_is_killed_at_any_point_resumes_and_copies_nothing_twice() {
 fn a_large_file_that_is_killed_between_pieces_keeps_those_that_are_copied() {
     let place = Place::new();
     let large = File::create(place.path("from/large")).unwrap();
-    large.set_len(200 << 20).unwrap();
-    large.write_all_at(b"some bytes", 70 << 20).unwrap();
+    large.set_len(3 * PIECE_BYTES + 30_000).unwrap();
+    large.write_all_at(b"some bytes", PIECE_BYTES + 20_000).unwrap();
     killed(&mut place.command(&["from/", "to", "--jobs", "1", "--progress", "none"]), "piece-copied=kill@3");
     let unfinished = fs::read_dir(place.path("to")).unwrap().map(|entry| entry.unwrap().path());
     let unfinished: Vec<_> = unfinished.collect();
@@ -608,7 +613,7 @@ fn pieces_of_another_file_are_not_taken_for_those_of_this_one() {
     for (name, byte) in [("from/large", b'a'), ("other/large", b'b')] {
         let path = place.write(name, b"");
         let file = OpenOptions::new().write(true).open(path).unwrap();
-        file.set_len(130 << 20).unwrap();
+        file.set_len(2 * PIECE_BYTES + 8_000).unwrap();
         file.write_all_at(&[byte], 5).unwrap();
         file.set_modified(std::time::UNIX_EPOCH).unwrap();
     }
@@ -668,7 +673,7 @@ fn a_source_that_cannot_be_listed_whole_deletes_nothing() {
 fn a_file_system_that_can_clones_files_which_then_have_no_hash() {
     let Some(disk) = LoopDisk::mount_sharing(320 << 20) else { return };
     let place = Place::on(&disk.dir);
-    place.write("from/file", &vec![7; 1 << 20]);
+    place.write("from/file", &vec![7; 100_000]);
     File::create(place.path("from/large")).unwrap().write_all(&vec![8; 130 << 20]).unwrap();
     // There is no room for a second copy of the bytes.
     let receipt = place.receipt(&["from/", "to"], 0);

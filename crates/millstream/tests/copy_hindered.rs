@@ -1,6 +1,6 @@
 //! Copies in which something is in the way: rights, mounts, disks and earlier runs.
 
-use crate::copy::{Place, appears};
+use crate::copy::{PIECE_BYTES, Place, appears};
 use crate::process::{killed, run};
 use millstream_testkit::{SmallDisk, skip};
 use serde_json::Value;
@@ -85,9 +85,9 @@ fn a_deletion_that_does_not_happen_leaves_the_copy_whole_and_forgets_nothing() {
 
 #[test]
 fn a_large_file_that_shrinks_before_its_turn_is_copied_as_it_is() {
-    for len in [0, 10 << 20, 100 << 20] {
+    for len in [0, 40_000, PIECE_BYTES + 100_000] {
         let place = Place::new();
-        File::create(place.path("from/large")).unwrap().set_len(200 << 20).unwrap();
+        File::create(place.path("from/large")).unwrap().set_len(3 * PIECE_BYTES + 30_000).unwrap();
         let held = place.path("held");
         let mut copying = place.command(&["from/", "to", "--progress", "none"]);
         copying.env("MILLSTREAM_FAILPOINTS", format!("folders-made=wait:{}", held.display()));
@@ -107,9 +107,9 @@ fn a_large_file_that_shrinks_before_its_turn_is_copied_as_it_is() {
 fn pieces_in_a_file_that_is_gone_are_not_taken_for_those_of_the_next_one() {
     let place = Place::new();
     let large = File::create(place.path("from/large")).unwrap();
-    large.set_len(200 << 20).unwrap();
-    for piece in 0..4_u64 {
-        large.write_all_at(b"some bytes", piece << 26).unwrap();
+    large.set_len(3 * PIECE_BYTES + 30_000).unwrap();
+    for piece in 0..4 {
+        large.write_all_at(b"some bytes", piece * PIECE_BYTES).unwrap();
     }
     let copying = || place.command(&["from/", "to", "--jobs", "1", "--progress", "none"]);
     killed(&mut copying(), "piece-copied=kill@3");
@@ -125,13 +125,14 @@ fn pieces_in_a_file_that_is_gone_are_not_taken_for_those_of_the_next_one() {
 #[test]
 fn a_file_that_cannot_be_written_leaves_no_unfinished_one() {
     let place = Place::new();
-    File::create(place.path("from/large")).unwrap().set_len(130 << 20).unwrap();
-    File::create(place.path("from/small")).unwrap().set_len(120 << 20).unwrap();
+    File::create(place.path("from/large")).unwrap().set_len(2 * PIECE_BYTES).unwrap();
+    File::create(place.path("from/small")).unwrap().set_len(2 * PIECE_BYTES - 1).unwrap();
     let copying = place.command(&["from/", "to", "--progress", "none", "--output", "json"]);
     // Blocks of 1 KiB.
     let mut limited = Command::new("bash");
-    limited.args(["-c", "trap '' XFSZ; ulimit -f 100000; exec \"$@\"", "bash"]).arg(copying.get_program());
-    limited.args(copying.get_args()).current_dir(place.path("")).env("MILLSTREAM_HOME", place.path("home"));
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 400; exec \"$@\"", "bash"]).arg(copying.get_program());
+    limited.args(copying.get_args()).current_dir(place.path(""));
+    limited.envs(copying.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let receipt = run(&mut limited).ends(1).json();
     assert_eq!(receipt["failed"], 2, "{receipt}");
     place.is_tidy("to");

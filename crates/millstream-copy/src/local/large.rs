@@ -1,7 +1,6 @@
 //! A large file, which several workers copy in pieces.
 
-use crate::entry::{Entry, Hash};
-use crate::limits::PIECE_BYTES;
+use crate::entry::{Entry, Hash, piece_bytes};
 use crate::manifest::Piece;
 use blake3::hazmat::{ChainingValue, HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 use rustix::fd::OwnedFd;
@@ -41,8 +40,8 @@ pub(super) struct Pieces {
 impl Large {
     /// The bytes of a piece.
     pub(super) fn range(&self, number: u32) -> Range<u64> {
-        let start = u64::from(number) * PIECE_BYTES;
-        start..(start + PIECE_BYTES).min(self.entry.facts.size())
+        let start = u64::from(number) * piece_bytes();
+        start..(start + piece_bytes()).min(self.entry.facts.size())
     }
 
     /// A hasher for a piece.
@@ -98,7 +97,7 @@ impl Pieces {
 }
 
 fn pieces(size: u64) -> u32 {
-    u32::try_from(size.div_ceil(PIECE_BYTES)).expect("a file has no more than 2^63 bytes, and a piece 2^26")
+    u32::try_from(size.div_ceil(piece_bytes())).expect("a file of more pieces than LARGE_PIECES_MAX is not large")
 }
 
 /// The hash of the whole from those of its pieces. `None` for fewer than two: a single one was hashed as a part.

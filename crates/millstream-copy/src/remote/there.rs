@@ -234,4 +234,16 @@ mod tests {
         assert_eq!((hash[0], hash[31]), (10, 255));
         assert_eq!((unhex(b"0a"), unhex("zz".repeat(32).as_bytes())), (None, None));
     }
+
+    #[test]
+    fn a_batch_is_full_with_so_many_bytes_and_none_is_lost() {
+        let sizes = [HASHED_BYTES_MAX / 2, HASHED_BYTES_MAX / 2, 1, HASHED_BYTES_MAX, 1];
+        let mut batches = in_batches(2, &Tally::default(), Ok, |send| {
+            assert!(sizes.iter().zip(0..).all(|(size, file)| send(file, *size)));
+            Ok(())
+        })
+        .unwrap();
+        batches.sort();
+        assert_eq!(batches, [vec![0, 1], vec![2, 3], vec![4]]);
+    }
 }
