@@ -4,7 +4,7 @@
 use crate::process::{Run, command, run, send};
 use millstream_lab::Outcome;
 use millstream_lab::experiments::{Record, Selection, Source};
-use millstream_testkit::{TestDatabase, builds, database, database_on, dealt};
+use millstream_testkit::{Feature, TestDatabase, builds_with, database, database_on, dealt};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -73,7 +73,7 @@ async fn experiments_with_other_tables_and_with_read_models_run_small() {
 
 /// Deals experiments out to the builds of PostgreSQL, and checks that each of their runs was measured.
 async fn run_small(experiments: [&str; 6]) {
-    let builds = builds().await;
+    let builds = builds_with(&[Feature::Pgbench]).await;
     let hands = builds.iter().enumerate().map(|(hand, build)| (build, dealt(experiments, hand, builds.len())));
     for (build, experiment) in hands.flat_map(|(build, dealt)| dealt.into_iter().map(move |one| (build, one))) {
         let lab = Laboratory::new(experiment, database_on(build).await).await;

@@ -1,7 +1,7 @@
 //! `lab drive`: every scheduled transaction is accounted for. The latencies that it measures here mean nothing.
 
 use crate::process::{Run, command, run, send};
-use millstream_testkit::{TestDatabase, database, each_build};
+use millstream_testkit::{Feature, TestDatabase, database_with, each_build_with};
 use serde_json::Value;
 use std::process::Stdio;
 use std::time::Duration;
@@ -71,7 +71,7 @@ async fn wait_for_sleepers(database: &TestDatabase, wanted: i64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_scheduled_transaction_is_accounted_for() {
-    each_build(async |database| {
+    each_build_with(&[Feature::Pgbench], async |database| {
         let client = database.client().await;
         client.batch_execute(TABLE).await.unwrap();
         let run = drive(&database, MIX, &["--output", "json", "--seed", "7"]);
@@ -99,7 +99,7 @@ async fn every_scheduled_transaction_is_accounted_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn too_much_load_is_said_and_skipped_where_there_is_a_limit() {
-    let database = database().await;
+    let Some(database) = database_with(&[Feature::Pgbench]).await else { return };
     let slow = sleeping("0.1", "rate = 100").replace("name = \"one\"", "name = \"one\"\nobjective_ms = 1");
     let run = drive(&database, &slow, &[]).ends(1);
     assert!(run.stdout.contains("overloaded: ") && run.stdout.contains("p99 of 1 ms: missed"), "{run:?}");
@@ -112,7 +112,7 @@ async fn too_much_load_is_said_and_skipped_where_there_is_a_limit() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_search_prints_every_step() {
-    let database = database().await;
+    let Some(database) = database_with(&[Feature::Pgbench]).await else { return };
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("found.json");
     let workload = sleeping("0.05", "rate = 40");
@@ -137,7 +137,7 @@ async fn a_search_prints_every_step() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_workloads_are_refused_with_their_place() {
-    let database = database().await;
+    let Some(database) = database_with(&[Feature::Pgbench]).await else { return };
     database.client().await.batch_execute(TABLE).await.unwrap();
     let run = drive(&database, &MIX.replacen("weight = 3", "wieght = 3", 1), &[]).ends(2);
     assert!(run.stderr.contains("mix.toml:8") && run.stderr.contains("did you mean \"weight\"?"), "{run:?}");
@@ -153,7 +153,7 @@ async fn wrong_workloads_are_refused_with_their_place() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ctrl_c_ends_the_run_on_the_server_too() {
-    let database = database().await;
+    let Some(database) = database_with(&[Feature::Pgbench]).await else { return };
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("mix.toml");
     std::fs::write(&file, sleeping("600", "rate = 100")).unwrap();
