@@ -197,7 +197,6 @@ async fn many_small_tables_are_judged_together() {
 /// Waits until the server has counted the dead rows of the small tables.
 async fn wait_for_dead(client: &tokio_postgres::Client) {
     let counted = "select count(*) = 20 from pg_stat_user_tables where n_dead_tup > 2000";
-    while !client.query_one(counted, &[]).await.unwrap().get::<_, bool>(0) {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    testkit::until("the server counts the dead rows", async || client.query_one(counted, &[]).await.unwrap().get(0))
+        .await;
 }

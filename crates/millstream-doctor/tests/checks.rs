@@ -387,15 +387,8 @@ async fn who_blocks_others_is_named_while_they_wait() {
         open.query("select pg_sleep(0), 'secret'", &[]).await.unwrap();
         assert_eq!(ours(&report(&database, "blocked-session", settings).await), None);
         let waiting = tokio::spawn(async move { waiter.query("select from t", &[]).await });
-        let mut found = None;
-        for _ in 0..200 {
-            found = ours(&report(&database, "blocked-session", settings).await);
-            if found.is_some() {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        let found = found.unwrap();
+        let look = async || ours(&report(&database, "blocked-session", settings).await);
+        let found = testkit::until_some("the session that blocks another one is found", look).await;
         assert!(found.sentence.starts_with("a session has waited"), "{found:?}");
         let statement = found.evidence.iter().find(|one| one.name.starts_with("its statement")).unwrap();
         assert_eq!(statement.value, "select pg_sleep", "without its values");

@@ -69,12 +69,7 @@ async fn a_replica_that_does_not_replay_is_found_on_both_sides() {
         }
         sql(&client, "create table t as select generate_series(1, 1000) as n").await;
         let mut reader = testkit::connect(&there).await;
-        for _ in 0..600 {
-            if reader.query("select from t", &[]).await.is_ok() {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        testkit::until("the replica has the table", async || reader.query("select from t", &[]).await.is_ok()).await;
         let open = reader.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start().await.unwrap();
         open.query("select count(*) from t", &[]).await.unwrap();
         sql(&client, "delete from t; vacuum t").await;

@@ -269,9 +269,7 @@ async fn checkpoints_by_hand_are_silent_on_a_server_that_writes_little_wal() {
             let sql = "select extract(epoch from now() - stats_reset)::float8 from pg_stat_bgwriter";
             client.query_one(sql, &[]).await.unwrap().get::<_, f64>(0)
         };
-        while seconds().await < 2.0 {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        testkit::until("the counters are two seconds old", async || seconds().await >= 2.0).await;
         sql(&client, "select pg_stat_reset_shared('wal')").await;
         let blind = report_of(&url, "checkpoint-forced", "").await;
         assert_eq!((subjects(&blind).len(), blind.skipped.len()), (0, 1), "{blind:?}");
@@ -404,15 +402,7 @@ async fn reads_that_wait_for_each_other_are_found_on_disks_that_serve_many() {
         assert_eq!(found(large.path(), settings).await, expected);
         sql(&client, "alter system set effective_io_concurrency = 16; select pg_reload_conf()").await;
         // A new session has the new value.
-        let mut left = found(small.path(), settings).await;
-        for _ in 0..600 {
-            if left.is_empty() {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            left = found(small.path(), settings).await;
-        }
-        assert_eq!(left, [""; 0]);
+        testkit::until("nothing is found any more", async || found(small.path(), settings).await.is_empty()).await;
 
         if build.major() >= 18 {
             let alone = self::server(build, &["io_method = sync"]).await;

@@ -239,9 +239,8 @@ async fn trouble(url: &str) -> Vec<Client> {
     tokio::spawn(async move { waiter.batch_execute("update seat set n = 1 where id = 1").await });
     let mut sessions = vec![holder];
     let waits = "select exists (select from pg_locks where not granted and waitstart is not null)";
-    while !sessions[0].query_one(waits, &[]).await.unwrap().get::<_, bool>(0) {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    testkit::until("a session waits for the row", async || sessions[0].query_one(waits, &[]).await.unwrap().get(0))
+        .await;
     // The reserved ones are left to the doctor.
     for _ in 0..14 {
         sessions.push(testkit::connect(url).await);

@@ -6,6 +6,7 @@ use millstream_doctor::{Report, examine};
 use millstream_testkit::{self as testkit, Server};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 use tokio_postgres::Client;
 
 const CHECK: &str = "dead-tuples";
@@ -94,6 +95,7 @@ async fn hold_rows(server: &Server, client: &Client) {
     let xid: u32 = xid.parse().unwrap();
     let socket = server.socket_dir().join(format!(".s.PGSQL.{}", server.port()));
     let mut reader = UnixStream::connect(socket).unwrap();
+    reader.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
     let startup = b"\0\x03\0\0user\0millstream\0replication\0true\0\0";
     reader.write_all(&message(None, startup)).unwrap();
     read_until(&mut reader, b'Z');
@@ -103,14 +105,8 @@ async fn hold_rows(server: &Server, client: &Client) {
     // Hot standby feedback: the time, the oldest transaction and its epoch, and the same for catalogs.
     let feedback = [&b"h"[..], &[0; 8], &xid.to_be_bytes(), &[0; 4], &[0; 4], &[0; 4]].concat();
     reader.write_all(&message(Some(b'd'), &feedback)).unwrap();
-    for _ in 0..600 {
-        let held = "select xmin is not null from pg_replication_slots where slot_name = 'gone'";
-        if client.query_one(held, &[]).await.unwrap().get(0) {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
-    panic!("the slot holds no rows: {}", server.log());
+    let held = "select xmin is not null from pg_replication_slots where slot_name = 'gone'";
+    testkit::until("the slot holds rows", async || client.query_one(held, &[]).await.unwrap().get(0)).await;
 }
 
 /// A message of PostgreSQL's protocol: its kind, if it has one, its length and what it says.
@@ -147,12 +143,7 @@ async fn workers_that_are_all_busy_are_named() {
         )
         .await;
         let busy = "select exists (select from pg_stat_progress_vacuum)";
-        for _ in 0..600 {
-            if client.query_one(busy, &[]).await.unwrap().get(0) {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
+        testkit::until("the worker is busy", async || client.query_one(busy, &[]).await.unwrap().get(0)).await;
         sql(&client, DEAD).await;
         let found = until_said(&url, "of autovacuum are busy").await;
         let finding = found.findings.iter().find(|one| one.subject == "public.dead").unwrap();

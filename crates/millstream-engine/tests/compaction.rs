@@ -1,23 +1,19 @@
 //! Compactions that meet triggers, a full lock table, and sessions that the server ends; loads that meet the last, too.
 
-use crate::scene::{Files, appending, collection, compacted, execute, request, run, schema, stored, waiting};
+use crate::scene::{
+    Files, appending, collection, compacted, execute, request, run, schema, stored, until_held_up, waiting,
+};
 use millstream_engine::LoadRequest;
 use millstream_pg::Explained;
 use millstream_store::collections;
 use millstream_testkit::{Server, Settings, StopMode, TestDatabase, builds, each_build};
-use std::time::Duration;
 
 /// Waits until a session of this name waits for a lock, then ends all sessions of this name.
 async fn end_waiting(db: &TestDatabase, name: &str) {
-    let client = db.client().await;
-    let waits = "select exists (select from pg_stat_activity where application_name = $1 and wait_event_type = 'Lock'
-                                and datname = current_database())";
-    while !client.query_one(waits, &[&name]).await.expect("a row").get::<_, bool>(0) {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until_held_up(db, name).await;
     let end = "select pg_terminate_backend(pid) from pg_stat_activity
                where application_name = $1 and datname = current_database()";
-    client.query(end, &[&name]).await.expect("they are ended");
+    db.client().await.query(end, &[&name]).await.expect("they are ended");
 }
 
 /// A load of documents `{id, value}`, one in each segment.

@@ -3,10 +3,9 @@
 use crate::scene::{Files, request, run, stored};
 use fastrand::Rng;
 use millstream_engine::{LoadRequest, Mode};
-use millstream_testkit::{Cases, TestDatabase, each_build};
+use millstream_testkit::{Cases, TestDatabase, each_build, until};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::time::Duration;
 
 const MODES: &[&str] = &["sum:value", "replace"];
 /// Keys that both loads write.
@@ -125,9 +124,8 @@ async fn a_deleting_batch_ended_by_a_deadlock_counts_once() {
                 let waits =
                     "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
                 let watcher = db.client().await;
-                while watcher.query(waits, &[]).await.unwrap().is_empty() {
-                    tokio::time::sleep(Duration::from_millis(2)).await;
-                }
+                until("the batch waits for the key", async || !watcher.query(waits, &[]).await.unwrap().is_empty())
+                    .await;
                 let update = format!("update {table} set doc = '{{\"value\": 1002}}' where id = '5'; commit");
                 other.batch_execute(&update).await.expect("the other one gives way");
             };

@@ -1,13 +1,12 @@
 //! What each durability guarantees when the server crashes.
 
-use crate::scene::{Events, Files, Stream, request, run, schema, surroundings};
-use millstream_engine::{DURABILITIES, Durability, Error, Event, LoadRequest, Outcome, Surroundings, dry_run, load};
+use crate::scene::{Events, Files, Stream, request, run, schema, surroundings, until_committed};
+use millstream_engine::{DURABILITIES, Durability, Error, Event, LoadRequest, Outcome, dry_run, load};
 use millstream_pg::Explained;
 use millstream_store::{collections, loads};
 use millstream_testkit::{Build, Server, Settings, StopMode, builds, database, each_build};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// How a server crashes.
 const CRASHES: [StopMode; 2] = [StopMode::Immediate, StopMode::Kill];
@@ -30,17 +29,11 @@ async fn stored(server: &Server, table: &str) -> BTreeMap<String, i64> {
 async fn crashed_in_mid_load(server: &Server, wanted: &LoadRequest, crash: StopMode) -> (Outcome, Arc<Events>) {
     let (around, events) = surroundings(&server.url("postgres"));
     let crashing = async {
-        committed(&around, 20_000).await;
+        until_committed(&around.tally, 20_000).await;
         server.restart(crash).await;
     };
     let (outcome, ()) = tokio::join!(Box::pin(load(wanted, &around)), crashing);
     (outcome.expect("the load begins"), events)
-}
-
-async fn committed(around: &Surroundings, documents: u64) {
-    while around.tally.documents() < documents {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
 }
 
 fn lost(events: &Events) -> usize {
@@ -114,7 +107,7 @@ async fn acknowledged_documents_of_a_durable_load_survive_a_crash() {
                 let mut loading = Box::pin(load(&wanted, &around));
                 tokio::select! {
                     outcome = &mut loading => panic!("it ended too soon: {outcome:?}"),
-                    () = committed(&around, 10_000) => {}
+                    () = until_committed(&around.tally, 10_000) => {}
                 }
                 let acknowledged = around.tally.documents();
                 server.stop(crash).await;
@@ -307,7 +300,7 @@ async fn a_stream_into_an_emptied_collection_stops_and_counts_losses() {
         wanted.sources = vec![pipe];
         let (around, _) = surroundings(&server.url("postgres"));
         let crashing = async {
-            committed(&around, 20_000).await;
+            until_committed(&around.tally, 20_000).await;
             server.restart(StopMode::Kill).await;
         };
         let (outcome, ()) = tokio::join!(Box::pin(load(&wanted, &around)), crashing);

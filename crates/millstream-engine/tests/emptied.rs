@@ -2,9 +2,8 @@
 
 use crate::scene::{Files, Stream, appending, compacted, request, run, schema, stored, surroundings};
 use millstream_engine::{Error, LoadRequest, Outcome, StopReason, load};
-use millstream_testkit::{TestDatabase, each_build};
+use millstream_testkit::{TestDatabase, each_build, until};
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 /// Documents of an interrupted load: many chunks.
 const DOCUMENTS: usize = 30_000;
@@ -268,10 +267,11 @@ pub(crate) async fn halfway(
     let loading = tokio::spawn(async move { Box::pin(load(&request, &around)).await });
     let documents = first.lines().count() as u64;
     more.send(first.to_owned()).expect("the pipe is read");
-    while tally.documents() < documents {
+    until(&format!("the load commits {documents} documents"), async || {
         assert!(!loading.is_finished(), "the load goes on");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+        tally.documents() >= documents
+    })
+    .await;
     Halfway { more, loading }
 }
 
@@ -373,9 +373,7 @@ async fn a_truncate_before_the_first_document_is_noticed() {
             let running = halfway(&db, &files, "", |_| {}).await;
             let client = db.client().await;
             let begun = schema().sql("select exists (select from {schema}.load where state = 'running')");
-            while !client.query_one(&begun, &[]).await.unwrap().get::<_, bool>(0) {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
+            until("the load is recorded", async || client.query_one(&begun, &[]).await.unwrap().get(0)).await;
             execute(&db, "truncate public.t").await;
             if others > 0 {
                 // Another load finds out first, and the server counts its rows.

@@ -1,12 +1,12 @@
 //! Loads that meet servers and networks which break.
 
-use crate::scene::{Files, Stream, appending, compacted, request, run, schema, stored, surroundings};
+use crate::scene::{Files, Stream, appending, compacted, request, run, schema, stored, surroundings, until_committed};
 use millstream_engine::{Error, Event, Layout, LoadRequest, StopReason, load};
 use millstream_model::KeyRequest;
 use millstream_pg::{ErrorKind, Explained, Poll};
 use millstream_store::Error as StoreError;
 use millstream_store::loads;
-use millstream_testkit::{Cases, Proxy, Server, Settings, StopMode, builds, connect, database, each_build};
+use millstream_testkit::{Cases, Proxy, Server, Settings, StopMode, builds, connect, database, each_build, until};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio_postgres::Client;
@@ -27,9 +27,7 @@ async fn cut_connections_lose_and_repeat_nothing() {
         let url = server.url_at(&proxy.address.to_string(), &name);
         let (around, _) = surroundings(&url);
         let cutting = async {
-            while around.tally.documents() == 0 {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+            until_committed(&around.tally, 1).await;
             for _ in 0..5 {
                 tokio::time::sleep(Duration::from_millis(rng.u64(50..400))).await;
                 // Answers are held back, so that the cut falls between a COMMIT and its answer.
@@ -61,9 +59,7 @@ async fn a_load_survives_a_server_restart() {
             wanted.batch_rows = 1_000;
             let (around, events) = surroundings(&url);
             let restarting = async {
-                while around.tally.documents() < 20_000 {
-                    tokio::time::sleep(Duration::from_millis(5)).await;
-                }
+                until_committed(&around.tally, 20_000).await;
                 server.restart(mode).await;
             };
             let (outcome, ()) = tokio::join!(load(&wanted, &around), restarting);
@@ -95,22 +91,13 @@ async fn a_load_still_refuses_a_second_run_after_a_server_restart() {
         let (around, _) = surroundings(&url);
         let others = async {
             more.send("{\"id\":\"a\",\"value\":1}\n".into()).unwrap();
-            while around.tally.documents() < 1 {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+            until_committed(&around.tally, 1).await;
             server.restart(StopMode::Fast).await;
             more.send("{\"id\":\"b\",\"value\":2}\n".into()).unwrap();
-            while around.tally.documents() < 2 {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+            until_committed(&around.tally, 2).await;
             let client = connect(&url).await;
-            let locks = "select count(*) from pg_locks where locktype = 'advisory' and objsubid = 2";
-            for _ in 0..3_000 {
-                if client.query_one(locks, &[]).await.unwrap().get::<_, i64>(0) > 0 {
-                    break;
-                }
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
+            let locks = "select count(*) > 0 from pg_locks where locktype = 'advisory' and objsubid = 2";
+            until("the load locks itself again", async || client.query_one(locks, &[]).await.unwrap().get(0)).await;
             let error = Box::pin(load(&wanted, &surroundings(&url).0)).await.expect_err("the first one lives");
             assert!(matches!(error, Error::Store(StoreError::LoadRunning { .. })), "{error}");
             more.send("{\"id\":\"c\",\"value\":3}\n".into()).unwrap();
@@ -144,17 +131,13 @@ async fn a_closed_run_commits_nothing_when_it_reconnects() {
             let (around, _) = surroundings(&url);
             let meanwhile = async {
                 more.send("{\"id\":\"a\",\"value\":1}\n".into()).unwrap();
-                while around.tally.documents() < 1 {
-                    tokio::time::sleep(Duration::from_millis(5)).await;
-                }
+                until_committed(&around.tally, 1).await;
                 proxy.set(|traffic| traffic.closed = true);
                 proxy.cut();
                 let client = db.client().await;
-                let sessions = "select exists (select from pg_stat_activity where application_name like 'millstream%'
-                                and datname = current_database() and pid <> pg_backend_pid())";
-                while client.query_one(sessions, &[]).await.unwrap().get(0) {
-                    tokio::time::sleep(Duration::from_millis(5)).await;
-                }
+                let none = "select not exists (select from pg_stat_activity where application_name like 'millstream%'
+                            and datname = current_database() and pid <> pg_backend_pid())";
+                until("the load's sessions end", async || client.query_one(none, &[]).await.unwrap().get(0)).await;
                 // Its own segments are not a reason to close it.
                 assert_eq!(compacted(&db, name, 1).await.unwrap().segments, 1);
                 let older = async || {
@@ -207,9 +190,7 @@ async fn after_a_crash_no_acknowledged_document_is_missing() {
                 let (wanted, around) = (wanted.clone(), around.clone());
                 async move { Box::pin(load(&wanted, &around)).await }
             });
-            while around.tally.documents() < 20_000 {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+            until_committed(&around.tally, 20_000).await;
             server.stop(mode).await;
             // The run dies before the server is back.
             running.abort();
@@ -310,9 +291,10 @@ fn held(file: String) -> LoadRequest {
 async fn lane_waits(client: &Client, wait_event: &str) {
     let sql = "select from pg_stat_activity where datname = current_database()
                and application_name like 'millstream lane%' and wait_event = $1";
-    while client.query(sql, &[&wait_event]).await.expect("the server answers").is_empty() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until(&format!("the backend of a lane waits for {wait_event}"), async || {
+        !client.query(sql, &[&wait_event]).await.expect("the server answers").is_empty()
+    })
+    .await;
 }
 
 /// Ends the sessions of this name.
@@ -367,9 +349,7 @@ async fn hold_commits(client: &Client, url: &str) -> tokio::task::JoinHandle<()>
             async move { while committing.batch_execute("update public.probe set n = n + 1").await.is_ok() {} },
         );
     let sql = "select from pg_stat_activity where application_name = 'probe' and wait_event = 'SyncRep'";
-    while client.query(sql, &[]).await.expect("the server answers").is_empty() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until("commits are held", async || !client.query(sql, &[]).await.expect("the server answers").is_empty()).await;
     probe
 }
 
@@ -426,9 +406,7 @@ async fn a_background_process_does_not_count_as_a_lane() {
         // The server ends the load's sessions, and with them its lock, a little later.
         let ours = "select from pg_stat_activity
                     where datname = current_database() and application_name like 'millstream control%'";
-        while !client.query(ours, &[]).await.unwrap().is_empty() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until("the load's session ends", async || client.query(ours, &[]).await.unwrap().is_empty()).await;
         let load = loads::list(&forgetting, &schema, 100).await.unwrap().remove(0);
         assert_eq!(load.state, "crashed");
         assert!(loads::forget(&mut forgetting, &schema, load.load_id).await.expect("nobody works for it"));

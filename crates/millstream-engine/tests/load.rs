@@ -7,7 +7,7 @@ use millstream_pg::Explained;
 use millstream_store::Error as StoreError;
 use millstream_store::rejects::{self, Cleared, RejectFilter};
 use millstream_store::{DISTINCT_WALK, SCHEMA_VERSION, Schema};
-use millstream_testkit::{Cases, database, each_build};
+use millstream_testkit::{Cases, database, each_build, until};
 
 #[tokio::test]
 async fn the_last_document_of_a_key_wins() {
@@ -492,9 +492,7 @@ async fn a_load_waits_for_keys_another_session_is_inserting() {
             let commit = async {
                 let waits = "select exists (select from pg_stat_activity where wait_event = 'transactionid' \
                              and application_name like 'millstream lane%' and datname = current_database())";
-                while !watch.query_one(waits, &[]).await.unwrap().get::<_, bool>(0) {
-                    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-                }
+                until("a lane waits for the key", async || watch.query_one(waits, &[]).await.unwrap().get(0)).await;
                 transaction.commit().await.unwrap();
             };
             let (outcome, ()) = tokio::join!(run(&url, &wanted), commit);
@@ -665,9 +663,11 @@ async fn a_running_load_refuses_a_second_run() {
         let wanted = wanted.clone();
         async move { load(&wanted, &around).await }
     });
-    while !first.is_finished() && !events.0.lock().unwrap().iter().any(|e| matches!(e, Event::Started { .. })) {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+    until("the first load begins", async || {
+        assert!(!first.is_finished(), "it waits for the table");
+        events.0.lock().unwrap().iter().any(|event| matches!(event, Event::Started { .. }))
+    })
+    .await;
     let second = load(&wanted, &surroundings(&url).0).await;
     assert!(matches!(second, Err(Error::Store(StoreError::LoadRunning { .. }))), "{second:?}");
     other.batch_execute("commit").await.unwrap();

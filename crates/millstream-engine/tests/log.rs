@@ -1,7 +1,8 @@
 //! The log layout: documents appended to segments, read behind the table, and merged into it.
 
 use crate::scene::{
-    Files, Stream, appending, collection, compacted, equal, request, run, schema, stored, surroundings, waiting,
+    Files, Stream, appending, collection, compacted, equal, request, run, schema, stored, surroundings, until_held_up,
+    waiting,
 };
 use millstream_engine::limits::SEGMENT_SPANS_MAX;
 use millstream_engine::{Error, Layout, LoadRequest, SkipUnchanged, StopReason, VerifyRequest, load, verify};
@@ -477,17 +478,12 @@ async fn segments_committed_during_a_compaction_do_not_wait_for_a_load() {
     let holder = client.transaction().await.unwrap();
     holder.batch_execute("lock table public.beside in exclusive mode").await.unwrap();
     let meanwhile = async {
-        let client = db.client().await;
-        let sql = "select exists (select from pg_stat_activity where application_name = 'millstream compact'
-                                    and wait_event_type = 'Lock' and datname = current_database())";
-        while !client.query_one(sql, &[]).await.unwrap().get::<_, bool>(0) {
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
+        until_held_up(&db, "millstream compact").await;
         let sql = "create table millstream.segment_1000 (id text, doc text);
                    insert into millstream.segment_1000 values ('a', '{\"id\": \"a\", \"value\": 2}');
                    insert into millstream.segment (segment_id, table_oid, load_id, run_order, documents, bytes)
                    select 1000, table_oid, load_id, run_order, 1, 30 from millstream.segment";
-        client.batch_execute(sql).await.unwrap();
+        db.client().await.batch_execute(sql).await.unwrap();
         holder.commit().await.unwrap();
     };
     let (done, ()) = tokio::join!(compacted(&db, "beside", 1), meanwhile);

@@ -1,11 +1,10 @@
 //! Loads that lose something on the server: disk space, rights, write access, time.
 
-use crate::scene::{Files, Stream, request, surroundings};
+use crate::scene::{Files, Stream, request, surroundings, until_committed, until_event};
 use millstream_engine::{Event, LoadRequest, Outcome, StopReason, Surroundings, load};
 use millstream_pg::{ErrorKind, Explained};
-use millstream_testkit::{Server, Settings, SmallDisk, builds, connect, database, each_build};
+use millstream_testkit::{Server, Settings, SmallDisk, builds, connect, database, each_build, until};
 use std::collections::BTreeMap;
-use std::time::Duration;
 use tokio_postgres::Client;
 
 /// Documents of a load: many batches for each lane.
@@ -21,13 +20,6 @@ fn small_batches(table: &str, file: String) -> LoadRequest {
 
 async fn run_in(around: &Surroundings, wanted: &LoadRequest) -> Outcome {
     Box::pin(load(wanted, around)).await.expect("the load begins")
-}
-
-/// Waits until a load is well under way.
-async fn under_way(around: &Surroundings) {
-    while around.tally.documents() < COMMITTED {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
 }
 
 /// The table holds as many rows as the receipt counts, all under keys of the stream.
@@ -107,7 +99,7 @@ async fn a_revoked_right_ends_a_load_which_resumes_later() {
         let wanted = small_batches("revoked", files.write("a", &stream.text));
         let (around, _) = surroundings(&url);
         let revoking = async {
-            under_way(&around).await;
+            until_committed(&around.tally, COMMITTED).await;
             client.batch_execute(&format!("revoke insert on revoked from {role}")).await.unwrap();
         };
         let (outcome, ()) = tokio::join!(run_in(&around, &wanted), revoking);
@@ -131,12 +123,10 @@ async fn a_load_waits_for_a_read_only_server() {
         let wanted = small_batches("reading", files.write("a", &stream.text));
         let (around, events) = surroundings(&url);
         let refusing = async {
-            under_way(&around).await;
+            until_committed(&around.tally, COMMITTED).await;
             client.batch_execute("alter system set default_transaction_read_only = on").await.unwrap();
             client.batch_execute("select pg_reload_conf()").await.unwrap();
-            while !events.0.lock().unwrap().iter().any(|e| matches!(e, Event::Retry { .. })) {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+            until_event(&events, "the load is refused and retries", |event| matches!(event, Event::Retry { .. })).await;
             client.batch_execute("alter system reset default_transaction_read_only").await.unwrap();
             client.batch_execute("select pg_reload_conf()").await.unwrap();
         };
@@ -181,14 +171,15 @@ async fn a_cancelled_batch_is_retried() {
     let wanted = small_batches("cancelled", files.write("a", &stream.text));
     let (around, events) = surroundings(&db.url());
     let cancelling = async {
-        under_way(&around).await;
+        until_committed(&around.tally, COMMITTED).await;
         // A lane may be between two batches.
-        while !events.0.lock().unwrap().iter().any(|e| matches!(e, Event::Retry { .. })) {
-            let cancel = "select pg_cancel_backend(pid) from pg_stat_activity
-                where datname = current_database() and application_name = 'millstream lane 0' and state = 'active'";
+        let cancel = "select pg_cancel_backend(pid) from pg_stat_activity
+            where datname = current_database() and application_name = 'millstream lane 0' and state = 'active'";
+        until("a batch is cancelled and retried", async || {
             client.execute(cancel, &[]).await.unwrap();
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+            events.0.lock().unwrap().iter().any(|event| matches!(event, Event::Retry { .. }))
+        })
+        .await;
     };
     let (outcome, ()) = tokio::join!(run_in(&around, &wanted), cancelling);
     assert!(outcome.receipt.finished && outcome.receipt.retries > 0, "{outcome:?}");

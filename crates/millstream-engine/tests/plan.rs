@@ -2,8 +2,7 @@
 
 use crate::scene::{Files, Stream, appending, compacted, equal, request, run};
 use millstream_engine::{Mode, SkipUnchanged};
-use millstream_testkit::{TestDatabase, each_build};
-use std::time::Duration;
+use millstream_testkit::{TestDatabase, each_build, until};
 use tokio_postgres::Client;
 
 /// Rows of each table. If a statement reads a table for each of its keys, the test ends late, but it ends.
@@ -278,7 +277,8 @@ async fn read(client: &Client) -> Vec<i64> {
 /// Waits until the sessions of the load are gone, because they then have reported what they read.
 async fn ended(client: &Client) {
     let sql = "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()";
-    while client.query_one(sql, &[]).await.expect("the server answers").get::<_, i64>(0) > 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until("the sessions of the load end", async || {
+        client.query_one(sql, &[]).await.expect("the server answers").get::<_, i64>(0) == 0
+    })
+    .await;
 }

@@ -1,10 +1,10 @@
 //! Documents that many tasks hand over at once.
 
-use crate::scene::{Events, request, stored, surroundings};
+use crate::scene::{Events, request, stored, surroundings, until_committed};
 use millstream_engine::limits::{FLUSH_AFTER, MEMORY_BYTES_MIN, SEND_BYTES_MAX, SEND_LINES_MAX};
 use millstream_engine::{Error, Event, LoadRequest, Outcome, Producer, Stop, StopReason, Stream, Surroundings};
 use millstream_pg::Explained;
-use millstream_testkit::{Cases, Server, Settings, StopMode, builds, database, each_build};
+use millstream_testkit::{Cases, Server, Settings, StopMode, builds, database, each_build, until, until_some};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -352,9 +352,7 @@ async fn a_server_restart_during_a_stream_loses_and_repeats_nothing() {
             for number in 0..PRODUCERS {
                 tasks.spawn(produce(stream.producer(), number, 100, 100, 3));
             }
-            while around.tally.documents() < 20_000 {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
+            until_committed(&around.tally, 20_000).await;
             server.restart(mode).await;
             let documents: u64 = tasks.join_all().await.into_iter().sum();
             let outcome = close(stream).await;
@@ -383,11 +381,7 @@ async fn a_quiet_stream_locks_its_load_again_after_a_server_restart() {
         server.restart(StopMode::Fast).await;
         let client = millstream_testkit::connect(&url).await;
         let held = "select exists (select from pg_locks where locktype = 'advisory' and objsubid = 2)";
-        let deadline = std::time::Instant::now() + Duration::from_secs(60);
-        while !client.query_one(held, &[]).await.unwrap().get::<_, bool>(0) {
-            assert!(std::time::Instant::now() < deadline, "it is held again");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        until("the stream locks its load again", async || client.query_one(held, &[]).await.unwrap().get(0)).await;
         producer.send(document("b", 1)).await.unwrap().committed().await.unwrap();
         assert_eq!(close(stream).await.receipt.counters.read, 2);
     }
@@ -404,12 +398,7 @@ async fn a_permanent_error_reaches_every_send_and_commit() {
     let error = commit.committed().await.unwrap_err();
     assert!(matches!(error, Error::StreamEnded(_)), "{error:?}");
     stream.ended().await;
-    let error = loop {
-        if let Err(error) = producer.send(document("c", 1)).await {
-            break error;
-        }
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    };
+    let error = until_some("a send fails", async || producer.send(document("c", 1)).await.err()).await;
     assert!(matches!(error, Error::StreamEnded(_)), "{error:?}");
     let outcome = close(stream).await;
     assert_eq!(outcome.stopped, Some(StopReason::Failed));

@@ -1,6 +1,6 @@
 //! Loads that the server refuses, in part or altogether.
 
-use crate::scene::{Files, Stream, request, run, stored, surroundings};
+use crate::scene::{Files, Stream, request, run, stored, surroundings, until_committed};
 use millstream_engine::{Error, Outcome, StopReason, dry_run, load};
 use millstream_pg::{ErrorKind, Explained};
 use millstream_testkit::{TestDatabase, database, each_build};
@@ -191,9 +191,7 @@ async fn changed_in_mid_load(db: &TestDatabase, table: &str, change: &str) -> Ou
     let (around, _) = surroundings(&db.url());
     let changing = async {
         more.send("{\"id\":\"a\"}\n".into()).expect("the pipe is read");
-        while around.tally.documents() == 0 {
-            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
-        }
+        until_committed(&around.tally, 1).await;
         db.client().await.batch_execute(change).await.expect("the change");
         more.send("{\"id\":\"b\"}\n".into()).expect("the pipe is read");
     };
@@ -228,9 +226,7 @@ async fn our_schema_dropped_in_mid_load_is_named() {
         let (around, _) = surroundings(&db.url());
         let changing = async {
             more.send("{\"id\":\"a\"}\n".into()).expect("the pipe is read");
-            while around.tally.documents() == 0 {
-                tokio::time::sleep(std::time::Duration::from_millis(2)).await;
-            }
+            until_committed(&around.tally, 1).await;
             db.client().await.batch_execute("drop schema millstream cascade").await.unwrap();
             more.send("{\"id\":\"b\"}\n".into()).expect("the pipe is read");
         };

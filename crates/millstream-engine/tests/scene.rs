@@ -8,7 +8,7 @@ use millstream_model::KeyRequest;
 use millstream_pg::{ConnInfo, Environment};
 use millstream_store::collections::{self, Collection};
 use millstream_store::{Schema, segments};
-use millstream_testkit::TestDatabase;
+use millstream_testkit::{TestDatabase, until};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -84,9 +84,31 @@ impl Events {
 pub(crate) async fn until_locked_out(db: &TestDatabase, table: &str) {
     let client = db.client().await;
     let sql = "select exists (select from pg_locks where relation = $1::text::regclass and not granted)";
-    while !client.query_one(sql, &[&table]).await.expect("locks can be listed").get::<_, bool>(0) {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
+    until(&format!("a session waits for a lock on {table}"), async || {
+        client.query_one(sql, &[&table]).await.expect("locks can be listed").get(0)
+    })
+    .await;
+}
+
+/// Waits until a session of this name waits for a lock in a database.
+pub(crate) async fn until_held_up(db: &TestDatabase, name: &str) {
+    let client = db.client().await;
+    let sql = "select exists (select from pg_stat_activity where application_name = $1 and wait_event_type = 'Lock'
+                                and datname = current_database())";
+    until(&format!("a session {name} waits for a lock"), async || {
+        client.query_one(sql, &[&name]).await.expect("sessions can be listed").get(0)
+    })
+    .await;
+}
+
+/// Waits until a load has committed so many documents.
+pub(crate) async fn until_committed(tally: &Tally, documents: u64) {
+    until(&format!("a load commits {documents} documents"), async || tally.documents() >= documents).await;
+}
+
+/// Waits until an event of a load is as wanted. `what` says which one.
+pub(crate) async fn until_event(events: &Events, what: &str, wanted: impl Fn(&Event) -> bool) {
+    until(what, async || events.0.lock().expect("no test panics while it holds this").iter().any(&wanted)).await;
 }
 
 pub(crate) fn surroundings(url: &str) -> (Surroundings, Arc<Events>) {
@@ -115,15 +137,10 @@ pub(crate) async fn stopped(
 ) -> Option<Outcome> {
     let (around, _) = surroundings(url);
     let (committed, drops) = (rng.u64(..documents), rng.bool());
-    let far_enough = async {
-        while around.tally.documents() < committed {
-            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-        }
-    };
     let mut loading = Box::pin(load(wanted, &around));
     let ended = tokio::select! {
         ended = &mut loading => ended,
-        () = far_enough => {
+        () = until_committed(&around.tally, committed) => {
             // Once all are committed, the load may be recorded as finished.
             if drops && around.tally.documents() < documents {
                 return None;

@@ -1,28 +1,19 @@
 //! Segments that wait: with concurrent readers, for roles with few rights, without their table, and in a stream.
 
-use crate::scene::{Files, appending, collection, compacted, request, run, schema, stored, surroundings, waiting};
+use crate::scene::{
+    Files, appending, collection, compacted, request, run, schema, stored, surroundings, until_held_up, waiting,
+};
 use millstream_engine::limits::{FRAME_BYTES, MEMORY_BYTES_MIN};
 use millstream_engine::{
     Error, Event, Layout, LoadRequest, Stream, Verification, VerifyRequest, compact, load, verify,
 };
 use millstream_pg::Explained;
 use millstream_store::{collections, documents};
-use millstream_testkit::{TestDatabase, connect, database, each_build};
+use millstream_testkit::{TestDatabase, connect, database, each_build, until};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 use tokio_postgres::Client;
-
-/// Waits until a session of that name waits for a lock.
-async fn held_up(db: &TestDatabase, name: &str) {
-    let client = db.client().await;
-    let sql = "select exists (select from pg_stat_activity where application_name = $1 and wait_event_type = 'Lock'
-                                and datname = current_database())";
-    while !client.query_one(sql, &[&name]).await.expect("a row").get::<_, bool>(0) {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-}
 
 async fn verified(url: &str, wanted: LoadRequest) -> Verification {
     let directory = tempfile::tempdir().expect("a directory");
@@ -73,7 +64,7 @@ async fn segments_and_table_are_read_in_one_snapshot() {
         let (url, wanted) = (db.url(), request("moment", "id", &[newer]));
         let reading = verified(&url, wanted);
         let merging = async {
-            held_up(&db, "millstream verify").await;
+            until_held_up(&db, "millstream verify").await;
             transaction.commit().await.unwrap();
         };
         let (found, ()) = tokio::join!(reading, merging);
@@ -97,7 +88,7 @@ async fn a_table_rewritten_before_a_read_is_read_whole() {
         let (url, mut reader) = (db.url(), db.client().await);
         let reading = async { tokio::join!(verified(&url, wanted), value(&mut reader, "rewritten", "a")) };
         let rewriting = async {
-            held_up(&db, "millstream verify").await;
+            until_held_up(&db, "millstream verify").await;
             transaction.commit().await.unwrap();
         };
         let ((found, value), ()) = tokio::join!(reading, rewriting);
@@ -369,7 +360,7 @@ async fn a_drop_locks_the_table_before_its_segments() {
     reader.batch_execute("begin; lock table public.read in access share mode").await.unwrap();
     client.batch_execute("set application_name = 'dropping'").await.unwrap();
     let reading = async {
-        held_up(&db, "dropping").await;
+        until_held_up(&db, "dropping").await;
         let lock = format!("lock table {segment} in access share mode nowait; commit");
         let locked = reader.batch_execute(&lock).await;
         reader.batch_execute("rollback").await.unwrap();
@@ -396,7 +387,7 @@ async fn a_deadlocked_compaction_leaves_its_segments_to_the_next() {
     let begin = format!("set deadlock_timeout = '1h'; begin; lock table {last} in access share mode");
     other.batch_execute(&begin).await.unwrap();
     let dumping = async {
-        held_up(&db, "millstream compact").await;
+        until_held_up(&db, "millstream compact").await;
         other.batch_execute(&format!("lock table {first} in access share mode")).await.unwrap();
         other.batch_execute("commit").await.unwrap();
     };
@@ -422,10 +413,11 @@ async fn a_retried_segment_counts_once() {
     let cut = "select pid, pg_terminate_backend(pid) from pg_stat_activity
                where wait_event_type = 'Lock' and datname = current_database()";
     let cutting = async {
-        while other.query_opt(cut, &[]).await.expect("one lane").is_none() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
+        until("the lane waits for its row, and is cut off", async || {
             other.batch_execute("select pg_stat_clear_snapshot()").await.unwrap();
-        }
+            other.query_opt(cut, &[]).await.expect("one lane").is_some()
+        })
+        .await;
         other.batch_execute("rollback").await.unwrap();
     };
     let (outcome, ()) = tokio::join!(Box::pin(stream.close()), cutting);

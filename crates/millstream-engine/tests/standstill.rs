@@ -1,9 +1,9 @@
 //! Loads that stand still say why, and a stop ends them.
 
-use crate::scene::{Events, Files, Stream, appending, request, stored, surroundings};
+use crate::scene::{Events, Files, Stream, appending, request, stored, surroundings, until_committed, until_event};
 use millstream_engine::{Error, Event, LoadRequest, Outcome, StopReason, Surroundings, load};
 use millstream_pg::Standstill;
-use millstream_testkit::{TestDatabase, each_build};
+use millstream_testkit::{TestDatabase, each_build, until};
 use std::time::Duration;
 use tokio_postgres::Client;
 
@@ -17,13 +17,6 @@ fn impatient(mut wanted: LoadRequest) -> LoadRequest {
     wanted
 }
 
-/// Waits until some documents are committed.
-async fn under_way(around: &Surroundings) {
-    while around.tally.documents() == 0 {
-        tokio::time::sleep(Duration::from_millis(2)).await;
-    }
-}
-
 /// Locks a table in an open transaction, and waits until the load says that it waits for that session.
 async fn hold(holder: &Client, table: &str, events: &Events) {
     holder.batch_execute(&format!("begin; lock table {table}")).await.expect("locked");
@@ -33,9 +26,7 @@ async fn hold(holder: &Client, table: &str, events: &Events) {
 async fn held(holder: &Client, events: &Events) {
     let pid: i32 = holder.query_one("select pg_backend_pid()", &[]).await.expect("a session").get(0);
     let names_it = |event: &Event| matches!(event, Event::Standstill { reason: Standstill::Lock { holder: Some(h), .. }, .. } if h.pid == pid);
-    while !events.0.lock().expect("events").iter().any(names_it) {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until_event(events, &format!("the load names session {pid}, which holds the lock"), names_it).await;
 }
 
 async fn run_in(around: &Surroundings, wanted: &LoadRequest) -> Outcome {
@@ -46,9 +37,10 @@ async fn run_in(around: &Surroundings, wanted: &LoadRequest) -> Outcome {
 async fn nobody_waits(client: &Client) {
     let waiting = "select count(*) from pg_stat_activity
         where datname = current_database() and application_name like '%millstream lane%' and wait_event_type = 'Lock'";
-    while client.query_one(waiting, &[]).await.expect("counted").get::<_, i64>(0) > 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until("no session of a load waits for a lock", async || {
+        client.query_one(waiting, &[]).await.expect("counted").get::<_, i64>(0) == 0
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -60,7 +52,7 @@ async fn a_load_behind_a_lock_names_the_session_that_holds_it() {
         let (around, events) = surroundings(&db.url());
         let holder = db.client().await;
         let holding = async {
-            under_way(&around).await;
+            until_committed(&around.tally, 1).await;
             hold(&holder, "behind", &events).await;
             holder.batch_execute("commit").await.expect("released");
         };
@@ -76,7 +68,7 @@ async fn stopped_behind(db: &TestDatabase, wanted: &LoadRequest, locked: &str, h
     let (around, events) = surroundings(&db.url());
     let holder = db.client().await;
     let stopping = async {
-        under_way(&around).await;
+        until_committed(&around.tally, 1).await;
         hold(&holder, locked, &events).await;
         around.stop.stop(StopReason::Terminated);
         if hurries {
@@ -131,7 +123,7 @@ async fn too_many_rejects_end_a_load_that_stands_still() {
         let holder = db.client().await;
         let holding = async {
             more.send(first.to_owned()).expect("it reads");
-            under_way(&around).await;
+            until_committed(&around.tally, 1).await;
             holder.batch_execute("begin; lock table bad in share mode").await.expect("locked");
             more.send(rest.clone()).expect("it reads");
         };

@@ -1,6 +1,6 @@
 //! Loads that end before they have read a document leave nothing behind, and do not block each other.
 
-use crate::scene::{Events, Files, request, run, schema, surroundings};
+use crate::scene::{Events, Files, request, run, schema, surroundings, until_event};
 use millstream_engine::{Error, Event, LoadRequest, Outcome, StopReason, load};
 use millstream_pg::Explained;
 use millstream_store::loads;
@@ -9,10 +9,7 @@ use std::sync::Arc;
 
 /// Waits until the load is recorded.
 async fn begun(events: &Arc<Events>) {
-    let started = || events.0.lock().expect("nobody panics").iter().any(|e| matches!(e, Event::Started { .. }));
-    while !started() {
-        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-    }
+    until_event(events, "the load is recorded", |event| matches!(event, Event::Started { .. })).await;
 }
 
 /// Runs a load until it waits for its first document. `ends` says whether it is then stopped, or dropped as if it were

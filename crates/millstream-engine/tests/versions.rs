@@ -1,6 +1,6 @@
 //! The type by which versions in mode `newest` are compared, from the first load on.
 
-use crate::scene::{Files, request, run, schema, surroundings};
+use crate::scene::{Files, request, run, schema, surroundings, until_committed};
 use millstream_engine::{Error, Event, LoadRequest, Mode, Observer, Stream, VerifyRequest, load, verify};
 use millstream_model::Counters;
 use millstream_pg::{ConnInfo, Environment, Explained};
@@ -203,9 +203,7 @@ async fn the_first_deleting_load_is_refused_beside_a_running_one() {
         let tally = Arc::clone(&around.tally);
         let loading = tokio::spawn(async move { Box::pin(load(&running, &around)).await });
         more.send("{\"id\":\"first\",\"v\":1}\n".into()).unwrap();
-        while tally.documents() == 0 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        until_committed(&tally, 1).await;
         let deleting = lines(&files, "public.mixed", "newest:v:bigint", "{\"id\":\"a\",\"v\":9,\"op\":\"d\"}\n");
         let refused = Box::pin(load(&deleting, &surroundings(&db.url()).0)).await.expect_err("it would be forgotten");
         assert!(refused.to_string().contains("without delete-when"), "{refused}");

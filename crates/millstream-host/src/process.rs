@@ -124,7 +124,8 @@ fn pids(listing: &str, dir: &str) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Command;
+    use crate::{Command, wait_until};
+    use std::time::Duration;
 
     #[test]
     fn the_kernels_account_is_read() {
@@ -143,25 +144,24 @@ mod tests {
         assert_eq!(pids(listing, "/var/data"), [12, 15]);
     }
 
-    #[test]
-    fn a_living_process_is_found_and_a_dead_one_is_not() {
+    #[tokio::test]
+    async fn a_living_process_is_found_and_a_dead_one_is_not() {
         let account = Account::current().unwrap();
         let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let script = "cd \"$1\" && exec sleep 60";
+        let (limit, step) = (Duration::from_secs(60), Duration::from_millis(5));
         let mut child = Command::new("/bin/sh").args(["-c", script, "sh"]).arg(dir.path()).start().unwrap();
         // A child becomes its program after it was started.
-        while !is_living_in(child.id(), dir.path(), "sleep") {
-            std::thread::yield_now();
-        }
+        let living = || is_living_in(child.id(), dir.path(), "sleep").then_some(());
+        assert!(wait_until(limit, step, living).await.is_some(), "the child becomes its program");
         assert_eq!(living_in(&account, dir.path(), "sleep"), [child.id()]);
         assert!(living_in(&account, dir.path(), "postgres").is_empty(), "another name");
         assert!(!is_living_in(child.id(), dir.path(), "postgres"));
         assert!(!is_living_in(child.id(), other.path(), "sleep"), "another directory");
         signal(&account, "KILL", &[child.id()]);
         // Not waited for: the killed child is a zombie now, or about to be one.
-        while !living_in(&account, dir.path(), "sleep").is_empty() {
-            std::thread::yield_now();
-        }
+        let gone = || living_in(&account, dir.path(), "sleep").is_empty().then_some(());
+        assert!(wait_until(limit, step, gone).await.is_some(), "the killed child does not live");
         assert!(!is_living_in(child.id(), dir.path(), "sleep"));
         child.finish();
     }

@@ -33,13 +33,11 @@ async fn connection_errors_name_the_address() {
     assert!(silent.to_string().contains("no answer in time"), "{silent}");
     drop(listener);
     // A process that another test starts at this moment has the listener too, until it runs its program.
-    let still_open = || match std::net::TcpStream::connect(("127.0.0.1", port)) {
-        Err(error) => error.kind() != std::io::ErrorKind::ConnectionRefused,
-        Ok(_) => true,
-    };
-    while still_open() {
-        tokio::task::yield_now().await;
-    }
+    testkit::until("nobody has the listener any more", async || {
+        let connected = std::net::TcpStream::connect(("127.0.0.1", port));
+        connected.is_err_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+    })
+    .await;
 
     let error = refused(&format!("host=127.0.0.1 port={port} user=u")).await;
     assert_eq!(error.kind(), ErrorKind::Unreachable);

@@ -47,10 +47,11 @@ impl Pooler {
         }
         let process = command.arg("-q").arg(&file).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let mut pooler = Pooler { process: process.expect("it starts"), port, _dir: dir };
-        while TcpStream::connect(("127.0.0.1", pooler.port.number)).is_err() {
-            assert!(pooler.process.try_wait().expect("a child").is_none(), "pgbouncer ended at once");
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
+        testkit::until("pgbouncer answers at its port", async || {
+            assert_eq!(pooler.process.try_wait().expect("a child"), None, "pgbouncer ended at once");
+            TcpStream::connect(("127.0.0.1", pooler.port.number)).is_ok()
+        })
+        .await;
         pooler
     }
 

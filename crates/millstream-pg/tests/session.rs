@@ -198,8 +198,6 @@ async fn dropping_a_connection_ends_its_backend() {
             drop(connection);
         }
         let gone = format!("select count(*) from pg_stat_activity where pid = {pid}");
-        while one(&watcher, &gone).await != "0" {
-            tokio::task::yield_now().await;
-        }
+        testkit::until("the backend of a dropped connection ends", async || one(&watcher, &gone).await == "0").await;
     }
 }

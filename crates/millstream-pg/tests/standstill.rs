@@ -6,9 +6,13 @@ use millstream_pg::{ConnInfo, Connection, SessionSettings, Standstill};
 use millstream_testkit as testkit;
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 
 /// A statement that ends only when it is cancelled or its session ends.
 const FOR_EVER: &str = "select pg_catalog.pg_sleep(1e6)";
+
+/// Longest time until a reason is given for a standstill.
+const REASON_TIME_MAX: Duration = Duration::from_secs(120);
 
 async fn session(info: &ConnInfo) -> Connection {
     millstream_pg::connect(info, &SessionSettings::named("millstream test")).await.expect("connects")
@@ -21,7 +25,7 @@ async fn reason(info: &ConnInfo, work: impl Future<Output = ()>) -> Standstill {
     let say = |_: u64, standstill: Standstill| said.send(standstill).expect("it is heard");
     tokio::select! {
         () = attend(info, patience, || 0, say, work) => panic!("it must not end"),
-        reason = heard.recv() => reason.expect("a reason"),
+        reason = timeout(REASON_TIME_MAX, heard.recv()) => reason.expect("it says why").expect("a reason"),
     }
 }
 
@@ -114,7 +118,8 @@ async fn no_session_outlives_its_client() {
 }
 
 async fn until(client: &tokio_postgres::Client, sql: &str, pid: i32, count: i64) {
-    while client.query_one(sql, &[&pid]).await.expect("it can be asked").get::<_, i64>(0) != count {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    testkit::until(&format!("{count} sessions of pid {pid} are found by: {sql}"), async || {
+        client.query_one(sql, &[&pid]).await.expect("it can be asked").get::<_, i64>(0) == count
+    })
+    .await;
 }

@@ -9,10 +9,9 @@ use millstream_engine::{LoadRequest, Mode, SkipUnchanged, writers};
 use millstream_publish::limits::{CHANGE_BYTES_MAX, CHANGE_ROW_KEYS};
 use millstream_publish::{Estimate, estimate};
 use millstream_store::limits::CHANGE_KEYS_MAX;
-use millstream_testkit::{Cases, TestDatabase, every_build};
+use millstream_testkit::{Cases, TestDatabase, every_build, until};
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::time::Duration;
 use tokio_postgres::Client;
 
 /// Rows of a collection before its writer is tried.
@@ -354,10 +353,11 @@ async fn a_lane_that_commits_after_a_refresh_is_in_the_next() {
         let load = tokio::spawn(async move { run(&url, &wanted).await.receipt });
         let waits = "select exists (select from pg_stat_activity where datname = current_database()
                          and application_name like 'millstream lane%' and wait_event = 'advisory')";
-        while !client.query_one(waits, &[]).await.unwrap().get::<_, bool>(0) {
+        until("a lane waits in its commit", async || {
             assert!(!load.is_finished(), "its commit is held");
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+            client.query_one(waits, &[]).await.unwrap().get(0)
+        })
+        .await;
         let held = refresh_on(&db, &["model"], Some("incremental")).await.unwrap();
         assert_eq!((held[0].rows, held[0].lag_seconds), (0, None), "nobody sees it");
         client.batch_execute("select pg_advisory_unlock(7)").await.unwrap();

@@ -52,10 +52,11 @@ fn refreshing(db: &TestDatabase, request: RefreshRequest) -> JoinHandle<Result<V
 
 /// Waits until a count is above zero, while a task runs.
 async fn until<T>(client: &Client, task: &JoinHandle<T>, what: &str) {
-    while number(client, &format!("select count(*) from {what}")).await == 0 {
+    millstream_testkit::until(&format!("there is one of {what}"), async || {
         assert!(!task.is_finished(), "it waits: {what}");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+        number(client, &format!("select count(*) from {what}")).await > 0
+    })
+    .await;
 }
 
 /// A build that waits for the lock 7 in this database.
@@ -193,9 +194,10 @@ async fn a_refresh_survives_the_end_of_its_sessions() {
                 let waits =
                     "select exists (select from pg_stat_activity where application_name like 'millstream refresh%'
                                  and wait_event_type = 'Lock' and datname = current_database())";
-                while !other.query_one(waits, &[]).await.expect("a row").get::<_, bool>(0) {
-                    tokio::time::sleep(Duration::from_millis(10)).await;
-                }
+                millstream_testkit::until("a session of the refresh waits for a lock", async || {
+                    other.query_one(waits, &[]).await.expect("a row").get(0)
+                })
+                .await;
                 let end = "select pg_terminate_backend(pid) from pg_stat_activity
                            where application_name like 'millstream refresh%' and datname = current_database()";
                 other.query(end, &[]).await.expect("they are ended");

@@ -10,10 +10,9 @@ use millstream_publish::{Error, RefreshRequest, Refreshed, publish, refresh};
 use millstream_publish::{Frozen, freeze, freeze_estimate};
 use millstream_store::Error as StoreError;
 use millstream_store::{collections, load_lock_keys, loads};
-use millstream_testkit::{Server, Settings, StopMode, builds, connect, every_build};
+use millstream_testkit::{Server, Settings, StopMode, builds, connect, every_build, until};
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::time::Duration;
 
 /// How the server crashes, with its wal_level. With `minimal`, what is on disk is all there is.
 const CRASHES: [(StopMode, &str); 2] = [(StopMode::Kill, "replica"), (StopMode::Immediate, "minimal")];
@@ -219,9 +218,7 @@ async fn freeze_closes_runs_without_a_session() {
         let client = connect(&url).await;
         let held = "select count(*) from pg_locks where locktype = 'advisory' and objsubid = 2
                     and database = (select oid from pg_database where datname = current_database())";
-        while number(&client, held).await > 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until("the load's locks are free", async || number(&client, held).await == 0).await;
         let lost = "update millstream.load set state = 'running';
                     insert into millstream.lane (load_id, lane, run, epoch, slot_first, slot_end)
                     select load_id, 0, runs, epoch, 0, 256 from millstream.load";
@@ -288,9 +285,7 @@ async fn a_load_planned_before_the_freeze_does_not_begin_after_it() {
         let beginning = async {
             let waiting = "select count(*) from pg_locks where locktype = 'advisory' and not granted \
                            and database = (select oid from pg_database where datname = current_database())";
-            while number(&client, waiting).await == 0 {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
+            until("the load waits for the lock", async || number(&client, waiting).await > 0).await;
             client.batch_execute("alter table public.sums set logged; select pg_advisory_unlock_all()").await.unwrap();
         };
         let (outcome, ()) = tokio::join!(Box::pin(load(&wanted, &around)), beginning);

@@ -519,10 +519,11 @@ async fn a_lock_on_new_rows_delays_the_swap_and_no_reader() {
         let both = asked(&["things_read", "others_read"], Some("swap"));
         let swap = tokio::spawn(async move { Box::pin(refresh(&conninfo, &schema(), &both)).await });
         let until = async |sql: &str| {
-            while rows(&client, sql).await == 0 {
+            millstream_testkit::until(&format!("there is one of {sql}"), async || {
                 assert!(!swap.is_finished(), "it waits: {sql}");
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+                rows(&client, sql).await > 0
+            })
+            .await;
         };
         until(BUILD_HELD).await;
         let kept =
@@ -641,9 +642,10 @@ async fn a_table_rewritten_before_a_refresh_is_shown_whole() {
         gate.batch_execute("select pg_advisory_lock(7)").await.unwrap();
         let waits = async |what: &str| {
             let sql = format!("select count(*) from pg_locks where not granted and {what}");
-            while client.query_one(&sql, &[]).await.unwrap().get::<_, i64>(0) == 0 {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
+            millstream_testkit::until(&format!("a session waits for a lock where {what}"), async || {
+                client.query_one(&sql, &[]).await.unwrap().get::<_, i64>(0) > 0
+            })
+            .await;
         };
         let conninfo = surroundings(&db.url()).0.db;
         let both = asked(&["things_read", "others_read"], Some("swap"));

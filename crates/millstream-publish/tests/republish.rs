@@ -5,7 +5,7 @@ use crate::scene::{Files, request, run, schema, surroundings};
 use millstream_pg::Explained;
 use millstream_publish::{Figures, PublishRequest, Published, estimate, figures, publish, refresh, unpublish};
 use millstream_store::{Schema, models};
-use millstream_testkit::{TestDatabase, every_build};
+use millstream_testkit::{TestDatabase, every_build, until};
 use tokio_postgres::Client;
 
 /// Documents `{"id":"kN","a":N,"b":"N"}` in the collection `things`.
@@ -83,10 +83,11 @@ async fn republish_changes_a_model_and_keeps_its_view() {
             async move { Box::pin(refresh(&conninfo, &schema(), &asked(&["model"], None))).await }
         });
         let wide = "select count(*) from pg_attribute where attrelid = 'public.model'::regclass and attname = 'b'";
-        while number(&client, wide).await == 0 {
+        until("the view has the column", async || {
             assert!(!done.is_finished(), "it has the column at its end");
-            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
-        }
+            number(&client, wide).await > 0
+        })
+        .await;
         // The view is new, the snapshot is old: the reader sees the old rows, in which the new column is null.
         let then = "select count(*) + count(b) from public.model";
         assert_eq!(number(&reader, then).await, DOCUMENTS, "a transaction sees one refresh");
@@ -293,16 +294,20 @@ async fn unpublish_during_the_first_refresh_removes_model_and_view() {
         let held =
             "select count(*) from pg_locks w join pg_locks l using (pid) where l.locktype = 'advisory' and l.granted
                         and l.classid = 1836280941 and w.relation = 'public.things'::regclass and not w.granted";
-        while number(&client, held).await == 0 {
+        until("the refresh waits for the collection", async || {
             assert!(!refreshing.is_finished(), "it waits for the collection");
-        }
+            number(&client, held).await > 0
+        })
+        .await;
         let removing =
             tokio::spawn(async move { unpublish(&mut connection, &schema(), &"model".parse().expect("a name")).await });
         let waits = "select count(*) from pg_stat_activity where datname = current_database()
                          and query like '%pg_try_advisory_xact_lock(1836280941,%' and pid <> pg_backend_pid()";
-        while number(&client, waits).await == 0 {
+        until("the removal waits for the refresh", async || {
             assert!(!removing.is_finished(), "it waits for the refresh");
-        }
+            number(&client, waits).await > 0
+        })
+        .await;
         owner.batch_execute("commit").await.unwrap();
         refreshing.await.unwrap().unwrap();
         removing.await.unwrap().unwrap();
@@ -386,9 +391,11 @@ async fn a_model_that_is_renamed_while_its_refresh_waits_is_refreshed() {
             tokio::spawn(async move { Box::pin(refresh(&conninfo, &schema(), &asked(&["model"], None))).await });
         let waits = "select count(*) from pg_stat_activity where datname = current_database()
                          and application_name = 'millstream refresh' and query like '%pg_try_advisory_lock%'";
-        while number(&client, waits).await == 0 {
+        until("the refresh waits for the lock of the model", async || {
             assert!(!waiter.is_finished(), "it waits for the lock");
-        }
+            number(&client, waits).await > 0
+        })
+        .await;
         client
             .batch_execute("alter view public.model rename to renamed; select pg_advisory_unlock_all()")
             .await

@@ -46,6 +46,7 @@ mod server;
 mod small_disk;
 mod ssh;
 mod template;
+mod wait;
 mod watchdog;
 
 pub use browser::{Shown, shown};
@@ -68,6 +69,7 @@ pub use schema::misfit;
 pub use server::{Server, Settings, StopMode, shared};
 pub use small_disk::SmallDisk;
 pub use ssh::{RsyncDaemon, SshServer};
+pub use wait::{until, until_blocking, until_some};
 pub use watchdog::LocalHome;
 
 use std::io::Write;

@@ -19,6 +19,12 @@ pub(crate) const WAIT_SECONDS_MAX: u64 = 120;
 /// Time between two checks of a stopping server.
 pub(crate) const STOP_POLL: Duration = Duration::from_millis(20);
 
+/// Longest wait of a test for an event.
+pub(crate) const EVENT_TIME_MAX: Duration = Duration::from_secs(120);
+
+/// Time between two looks whether it has happened.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(2);
+
 /// Longest time for a program. `pg_ctl` gives up by itself before.
 pub(crate) const PROGRAM_TIME_MAX: Duration = Duration::from_secs(WAIT_SECONDS_MAX * 2);
 

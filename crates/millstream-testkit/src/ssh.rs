@@ -1,15 +1,14 @@
 //! A server of ssh, and a daemon of rsync, on this machine.
 
-use crate::limits::WAIT_SECONDS_MAX;
 use crate::loop_disk::is_done;
 use crate::need::{Need, machine_has};
 use crate::port::Port;
+use crate::wait::until_blocking;
 use millstream_host::{Child, Command};
 use std::fs;
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 /// A server of ssh that lets in whoever has its key. It ends when this is dropped.
 #[derive(Debug)]
@@ -58,10 +57,9 @@ impl SshServer {
         fs::write(path("config"), config).expect("there is room for a file");
         let child =
             Command::new(Need::SSHD.file()).args(["-D", "-f"]).arg(path("config")).arg("-E").arg(path("log")).start();
-        let child = child.expect("sshd starts");
-        let server = Self { dir, port, _child: child };
-        answers(server.port());
-        Some(server)
+        let mut child = child.expect("sshd starts");
+        answers(port.number, &mut child);
+        Some(Self { dir, port, _child: child })
     }
 
     /// Its port on 127.0.0.1.
@@ -103,8 +101,8 @@ impl RsyncDaemon {
         command.args(["--daemon", "--no-detach", "--address=127.0.0.1", "--port", &port.number.to_string()]);
         let mut config_option = std::ffi::OsString::from("--config=");
         config_option.push(&config);
-        let child = command.arg(config_option).start().expect("rsync starts");
-        answers(port.number);
+        let mut child = command.arg(config_option).start().expect("rsync starts");
+        answers(port.number, &mut child);
         Some(Self { _dir: dir, port, _child: child })
     }
 
@@ -114,10 +112,9 @@ impl RsyncDaemon {
     }
 }
 
-fn answers(port: u16) {
-    let begun = Instant::now();
-    while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(begun.elapsed().as_secs() < WAIT_SECONDS_MAX, "the server answers at port {port}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+fn answers(port: u16, child: &mut Child) {
+    until_blocking(&format!("a server answers at port {port}"), || {
+        assert_eq!(child.ended(), None, "the server of port {port} has ended");
+        TcpStream::connect(("127.0.0.1", port)).is_ok()
+    });
 }

@@ -70,13 +70,9 @@ async fn a_proxy_loses_the_answer_to_a_commit() {
 
     proxy.set(|traffic| traffic.answers_held = true);
     let commit = tokio::spawn(async move { client.batch_execute("commit").await });
-    loop {
-        let row = direct.query_one("select count(*) from t", &[]).await.unwrap();
-        if row.get::<_, i64>(0) == 1 {
-            break;
-        }
-        tokio::task::yield_now().await;
-    }
+    let committed = "select count(*) = 1 from t";
+    millstream_testkit::until("the row is committed", async || direct.query_one(committed, &[]).await.unwrap().get(0))
+        .await;
     proxy.cut();
     let error = commit.await.unwrap().unwrap_err();
     assert!(error.code().is_none(), "the connection is lost: {error}");

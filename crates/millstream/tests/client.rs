@@ -1,7 +1,7 @@
 //! A load as a process that is killed and run again. If it reads a stream, the test decides how fast.
 
-use crate::kill::until;
 use crate::process::command;
+use millstream_testkit::until;
 use std::io::Write;
 use std::process::{Child, Output, Stdio};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Copies of trees by the real binary, compared with what rsync sees, and interrupted in every way.
 
-use crate::process::{Run, command, killed, run, send};
+use crate::process::{Run, assert_runs, command, killed, run, send};
 use millstream_failpoint::COPY;
-use millstream_testkit::{LoopDisk, Need, SmallDisk, machine_has, skip};
+use millstream_testkit::{LoopDisk, Need, SmallDisk, machine_has, skip, until_blocking};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// Bytes of a piece of a large file in these copies. A file with twice as many is large.
 pub const PIECE_BYTES: u64 = 256 << 10;
@@ -296,8 +296,8 @@ fn a_link_at_the_destination_is_never_followed_out() {
     let held = place.path("held");
     let mut copying = place.command(&["from/", "to", "--progress", "none"]);
     copying.env("MILLSTREAM_FAILPOINTS", format!("folders-made=wait:{}", held.display()));
-    let child = copying.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    appears(&held);
+    let mut child = copying.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    appears(&held, &mut child);
     fs::rename(place.path("to/folder"), place.path("to/moved")).unwrap();
     symlink("../outside", place.path("to/folder")).unwrap();
     fs::remove_file(&held).unwrap();
@@ -308,11 +308,13 @@ fn a_link_at_the_destination_is_never_followed_out() {
     assert_eq!(fs::read_dir(place.path("outside")).unwrap().count(), 1);
 }
 
-/// Waits until a failpoint has made its file.
-pub fn appears(file: &Path) {
-    while !file.exists() {
-        std::thread::sleep(std::time::Duration::from_millis(2));
-    }
+/// Waits until a copy is held at a failpoint, which makes this file.
+#[track_caller]
+pub fn appears(file: &Path, child: &mut Child) {
+    until_blocking(&format!("the copy makes {}", file.display()), || {
+        assert_runs(child);
+        file.exists()
+    });
 }
 
 #[test]
@@ -375,7 +377,7 @@ fn a_stopped_copy_prints_its_receipt_and_resumes() {
     let mut copying = place.command(&["from/", "to", "--output", "json", "--progress", "none"]);
     copying.env("MILLSTREAM_FAILPOINTS", format!("file-named=wait:{}@50", held.display()));
     let mut child = copying.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    appears(&held);
+    appears(&held, &mut child);
     send("INT", child.id());
     let mut said = String::new();
     BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
@@ -398,8 +400,8 @@ fn two_copies_to_one_destination_do_not_run_at_once() {
     let held = place.path("held");
     let mut copying = place.command(&["from/", "to", "--progress", "none"]);
     copying.env("MILLSTREAM_FAILPOINTS", format!("copy-listed=wait:{}", held.display()));
-    let child = copying.stdout(Stdio::null()).spawn().unwrap();
-    appears(&held);
+    let mut child = copying.stdout(Stdio::null()).spawn().unwrap();
+    appears(&held, &mut child);
     let refused = place.copy(&["from/", "to"]).ends(2);
     assert!(refused.stderr.contains("another copy writes to "), "{refused:?}");
     fs::remove_file(&held).unwrap();
@@ -415,8 +417,8 @@ fn files_that_vanish_change_or_become_something_else_are_accounted_for() {
     let held = place.path("held");
     let mut copying = place.command(&["from/", "to", "--output", "json", "--progress", "none"]);
     copying.env("MILLSTREAM_FAILPOINTS", format!("folders-made=wait:{}", held.display()));
-    let child = copying.stdout(Stdio::piped()).spawn().unwrap();
-    appears(&held);
+    let mut child = copying.stdout(Stdio::piped()).spawn().unwrap();
+    appears(&held, &mut child);
     fs::remove_file(place.path("from/vanishes")).unwrap();
     OpenOptions::new().append(true).open(place.path("from/grows")).unwrap().write_all(b" and more").unwrap();
     fs::remove_file(place.path("from/becomes-a-pipe")).unwrap();

@@ -1,6 +1,6 @@
 //! Copies of whole clusters, made while they are written, on this machine and over ssh.
 
-use crate::process::{Run, command, killed, run};
+use crate::process::{Run, command, killed, run, until_held};
 use millstream_failpoint::COPY_CLUSTER;
 use millstream_testkit::{Server, Settings, SshServer, StopMode, builds, connect, default_build, skip};
 use serde_json::Value;
@@ -62,10 +62,8 @@ impl Cluster {
         let url = self.server.socket_url("postgres");
         let mut copy = self.command(&[&["copy", "--postgres", &url, "--progress", "none"], args].concat());
         copy.env("MILLSTREAM_FAILPOINTS", format!("{point}=wait:{}", held.display()));
-        let copy = copy.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        while !held.exists() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        let mut copy = copy.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        until_held(&mut copy, &held).await;
         happens.await;
         fs::remove_file(&held).unwrap();
         copy.wait_with_output().unwrap()

@@ -91,8 +91,8 @@ fn a_large_file_that_shrinks_before_its_turn_is_copied_as_it_is() {
         let held = place.path("held");
         let mut copying = place.command(&["from/", "to", "--progress", "none"]);
         copying.env("MILLSTREAM_FAILPOINTS", format!("folders-made=wait:{}", held.display()));
-        let child = copying.stdout(Stdio::null()).spawn().unwrap();
-        appears(&held);
+        let mut child = copying.stdout(Stdio::null()).spawn().unwrap();
+        appears(&held, &mut child);
         let large = OpenOptions::new().write(true).open(place.path("from/large")).unwrap();
         large.set_len(len).unwrap();
         fs::remove_file(&held).unwrap();

@@ -187,8 +187,8 @@ fn files_that_vanish_or_cannot_be_read_are_accounted_for_between_machines() {
         let held = place.path("held");
         let mut copying = there.command(&[source, to, "--output", "json", "--progress", "none"]);
         copying.env("MILLSTREAM_FAILPOINTS", format!("folders-made=wait:{}", held.display()));
-        let child = copying.stdout(Stdio::piped()).spawn().unwrap();
-        appears(&held);
+        let mut child = copying.stdout(Stdio::piped()).spawn().unwrap();
+        appears(&held, &mut child);
         let is_push = source == "from/";
         fs::remove_file(place.path(if is_push { "from/vanishes" } else { "back/vanishes" })).unwrap();
         fs::remove_file(&held).unwrap();
@@ -274,8 +274,8 @@ fn what_was_not_shown_is_not_deleted_on_another_machine() {
     let held = place.path("held");
     let mut copying = there.command(&["from/", &there.address("to"), "--delete", "--yes", "--progress", "none"]);
     copying.env("MILLSTREAM_FAILPOINTS", format!("deletion-found=wait:{}", held.display()));
-    let child = copying.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    appears(&held);
+    let mut child = copying.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    appears(&held, &mut child);
     fs::rename(&shown, place.path("to/other")).unwrap();
     fs::remove_file(&held).unwrap();
     let output = child.wait_with_output().unwrap();
@@ -294,8 +294,8 @@ fn a_folder_that_becomes_a_link_during_the_copy_is_no_success() {
         let held = place.path("held");
         let mut copying = there.command(&[source, to, "--hash", "--output", "json", "--progress", "none"]);
         copying.env("MILLSTREAM_FAILPOINTS", format!("bucket-copied=wait:{}", held.display()));
-        let child = copying.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        appears(&held);
+        let mut child = copying.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        appears(&held, &mut child);
         fs::rename(place.path(replaced), place.path("aside")).unwrap();
         std::os::unix::fs::symlink(place.path("aside"), place.path(replaced)).unwrap();
         fs::remove_file(&held).unwrap();
@@ -344,8 +344,8 @@ fn a_source_that_is_emptied_while_it_is_copied_deletes_nothing_on_another_machin
     let held = place.path("held");
     let mut copying = there.command(&["from/", &to, "--delete", "--yes", "--progress", "none"]);
     copying.env("MILLSTREAM_FAILPOINTS", format!("buckets-copied=wait:{}", held.display()));
-    let child = copying.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    appears(&held);
+    let mut child = copying.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    appears(&held, &mut child);
     for n in 0..5 {
         fs::remove_file(place.path(&format!("from/{n}"))).unwrap();
     }
@@ -530,7 +530,7 @@ fn a_copy_between_machines_that_is_stopped_counts_no_false_failures() {
     let mut copying = place.command(&args);
     copying.env("MILLSTREAM_FAILPOINTS", format!("bucket-copied=wait:{}", held.display()));
     let mut child = copying.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    appears(&held);
+    appears(&held, &mut child);
     send("INT", child.id());
     let mut said = String::new();
     BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();

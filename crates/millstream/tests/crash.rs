@@ -1,8 +1,8 @@
 //! The server is killed during a load and between two runs of it: what each durability guarantees.
 
 use crate::client::Client;
-use crate::kill::{is_killed, until};
-use millstream_testkit::{Server, Settings, StopMode, connect, dealt_builds};
+use crate::kill::is_killed;
+use millstream_testkit::{Server, Settings, StopMode, connect, dealt_builds, until};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::process::Output;

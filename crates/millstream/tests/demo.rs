@@ -1,7 +1,7 @@
 //! The demo: what it prints, what it leaves behind, what it refuses to touch.
 
 use crate::process::{Run, command, run, send};
-use millstream_testkit::{TestDatabase, database};
+use millstream_testkit::{TestDatabase, database, until};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -125,12 +125,10 @@ async fn an_interrupted_demo_leaves_no_files_and_can_be_repeated() {
 /// Waits until rows of telemetry are committed.
 async fn wait_for_second_load(demo: &Demo, child: &mut Child) {
     let client = demo.database.client().await;
-    loop {
+    until("rows of telemetry are committed", async || {
         assert!(child.try_wait().unwrap().is_none(), "the demo ended before it was interrupted");
         let rows = client.query_one("select count(*) from demo_telemetry", &[]).await;
-        if rows.is_ok_and(|row| row.get::<_, i64>(0) > 0) {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-    }
+        rows.is_ok_and(|row| row.get::<_, i64>(0) > 0)
+    })
+    .await;
 }

@@ -2,7 +2,7 @@
 
 use crate::process::{Run, millstream};
 use millstream_host::{Ended, Sandbox};
-use millstream_testkit::{Need, machine_has};
+use millstream_testkit::{Need, machine_has, until};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -434,7 +434,7 @@ async fn a_lock_out_ends_by_itself() {
             // The watchdog was not started yet, and nothing was touched.
             host.guard(&["undo"], "").succeeded().unwrap();
         }
-        crate::kill::until("our rules are back", async || {
+        until("our rules are back", async || {
             let changes = host.command(PROGRAM).args(["doctor", "changes"]).run_blocking().unwrap().stdout;
             changes.contains("2  undone")
         })
@@ -459,19 +459,16 @@ async fn an_old_connection_confirms_nothing() {
     let mut old = old.args(["-c", &script]).start().unwrap();
     // It began in an earlier second.
     let begun = std::time::SystemTime::now();
-    crate::kill::until("a second passes", async || begun.elapsed().unwrap().as_secs() > 1).await;
+    until("a second passes", async || begun.elapsed().unwrap().as_secs() > 1).await;
     host.guard(&["apply", &small, "--yes", "--confirm-within", "1h"], "").succeeded().unwrap();
     fs::write(&gate, "").unwrap();
-    crate::kill::until("the old one has tried", async || {
-        fs::read_to_string(&said).is_ok_and(|said| said.contains("ended"))
-    })
-    .await;
+    until("the old one has tried", async || fs::read_to_string(&said).is_ok_and(|said| said.contains("ended"))).await;
     old.finish();
     let text = fs::read_to_string(&said).unwrap();
     assert!(text.contains("this connection is older than the rules") && text.contains("ended 2"), "{text}");
 
     let applied = std::time::SystemTime::now();
-    crate::kill::until("a second passes", async || applied.elapsed().unwrap().as_secs() > 1).await;
+    until("a second passes", async || applied.elapsed().unwrap().as_secs() > 1).await;
     let new = host.command(server.to_str().unwrap()).args(["-c", &format!("{confirm}; true")]).run_blocking().unwrap();
     assert!(new.stdout.contains("ended 0"), "{new:?}");
 }

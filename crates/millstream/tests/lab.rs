@@ -1,10 +1,10 @@
 //! Small runs of the experiments that load documents: they work and report the truth. The numbers that they measure mean
 //! nothing.
 
-use crate::process::{Run, command, run, send};
+use crate::process::{Run, assert_runs, command, run, send};
 use millstream_lab::Outcome;
 use millstream_lab::experiments::{Record, Selection, Source};
-use millstream_testkit::{Feature, TestDatabase, builds_with, database, database_on, dealt};
+use millstream_testkit::{Feature, TestDatabase, builds_with, database, database_on, dealt, until};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -180,9 +180,11 @@ async fn an_interrupted_run_keeps_only_arms_that_nothing_continues_and_whole_cha
         lines.any(|line| line.contains("durable/fresh: rows_per_second")),
         "the first arm of the chain did not end"
     );
-    while !lab.dir.path().join("begun").exists() {
-        tokio::task::yield_now().await;
-    }
+    until("the second arm of the chain begins", async || {
+        assert_runs(&mut running);
+        lab.dir.path().join("begun").exists()
+    })
+    .await;
     // The signal goes only to the lab, which must end its child itself.
     send("INT", running.id());
     let said: Vec<String> = lines.collect();

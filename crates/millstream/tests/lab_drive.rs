@@ -1,10 +1,10 @@
 //! `lab drive`: every scheduled transaction is accounted for. The latencies that it measures here mean nothing.
 
-use crate::process::{Run, command, run, send};
-use millstream_testkit::{Feature, TestDatabase, database_with, each_build_with};
+use crate::process::{Run, assert_runs, command, run, send};
+use millstream_testkit::{Feature, TestDatabase, database_with, each_build_with, until};
 use serde_json::Value;
 use std::process::Stdio;
-use std::time::Duration;
+use tokio_postgres::Client;
 
 const TABLE: &str = "create table account (id bigint primary key, balance bigint not null);
     insert into account select n, 0 from generate_series(1, 100) n";
@@ -59,14 +59,11 @@ fn assert_adds_up(script: &Value) {
     }
 }
 
-/// Waits until the server runs so many statements of `lab drive` that sleep.
-async fn wait_for_sleepers(database: &TestDatabase, wanted: i64) {
-    let client = database.client().await;
+/// How many statements of `lab drive` the server runs.
+async fn driven(client: &Client) -> i64 {
     let sql = "select count(*) from pg_stat_activity where datname = current_database() and state = 'active'
                and application_name like 'millstream drive %'";
-    while client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) != wanted {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    client.query_one(sql, &[]).await.unwrap().get(0)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -159,12 +156,17 @@ async fn ctrl_c_ends_the_run_on_the_server_too() {
     std::fs::write(&file, sleeping("600", "rate = 100")).unwrap();
     let mut command = command(&["lab", "drive", "--output", "json"]);
     command.arg(&file).args(["--db", &database.url()]).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = command.spawn().unwrap();
-    wait_for_sleepers(&database, 1).await;
+    let mut child = command.spawn().unwrap();
+    let client = database.client().await;
+    until("the server runs the statement that sleeps", async || {
+        assert_runs(&mut child);
+        driven(&client).await == 1
+    })
+    .await;
     send("INT", child.id());
     let output = tokio::task::spawn_blocking(|| child.wait_with_output().unwrap()).await.unwrap();
     assert_eq!(output.status.code(), Some(130), "{output:?}");
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&result["stopped"], result["runs"].as_array().unwrap().len()), (&Value::Bool(true), 0));
-    wait_for_sleepers(&database, 0).await;
+    until("the server runs no statement any more", async || driven(&client).await == 0).await;
 }

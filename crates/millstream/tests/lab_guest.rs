@@ -1,14 +1,13 @@
 //! Kernels in guests: what the command does, with a script in place of qemu; and a kernel that boots, with qemu.
 
-use crate::process::{command, millstream, run, send};
+use crate::process::{assert_runs, command, millstream, run, send};
 use millstream_lab::experiments::Record;
-use millstream_testkit::{Feature, Need, build_with, kernel_package, machine_has};
+use millstream_testkit::{Feature, Need, build_with, kernel_package, machine_has, until_blocking};
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 /// An experiment that needs no server.
 const EXPERIMENT: &str = "\
@@ -204,10 +203,10 @@ fn ctrl_c_ends_the_guest_and_leaves_nothing_behind() {
     let Some(place) = Place::new() else { return };
     place.qemu("echo $$ >\"$PLACE/new\"; mv \"$PLACE/new\" \"$PLACE/pid\"; exec sleep 600");
     let mut boot = place.boot(&[]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    while !place.at("pid").exists() {
-        assert_eq!(boot.try_wait().unwrap(), None);
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    until_blocking("the machine runs", || {
+        assert_runs(&mut boot);
+        place.at("pid").exists()
+    });
     let pid = fs::read_to_string(place.at("pid")).unwrap();
     send("INT", boot.id());
     assert_eq!(boot.wait().unwrap().code(), Some(130));
@@ -217,11 +216,7 @@ fn ctrl_c_ends_the_guest_and_leaves_nothing_behind() {
     assert_eq!(fs::read_dir(place.at("tmp")).unwrap().count(), 0);
     // A zombie process has an empty command line.
     let line = PathBuf::from(format!("/proc/{}/cmdline", pid.trim()));
-    let ended = (0..1_000).any(|_| {
-        std::thread::sleep(Duration::from_millis(20));
-        fs::read(&line).map_or(true, |line| line.is_empty())
-    });
-    assert!(ended, "the machine still runs");
+    until_blocking("the machine ends", || fs::read(&line).map_or(true, |line| line.is_empty()));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! The lab's own server: whatever ends an experiment, it gets back its settings and its WAL.
 
-use crate::process::{Run, command, run, send};
+use crate::process::{Run, assert_runs, command, run, send};
 use millstream_lab::Outcome;
 use millstream_lab::experiments::Record;
-use millstream_testkit::{Feature, LocalHome, build_with};
+use millstream_testkit::{Feature, LocalHome, build_with, until};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -82,10 +82,11 @@ impl Place {
 
     /// Waits until an experiment has moved the WAL and changed settings.
     async fn wait_for_both(&self, running: &mut Child) {
-        while !matches!(self.left(), (settings, true) if !settings.is_empty()) {
-            assert_eq!(running.try_wait().unwrap(), None, "the arm was never run");
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
+        until("an experiment has moved the WAL and changed settings", async || {
+            assert_runs(running);
+            matches!(self.left(), (settings, true) if !settings.is_empty())
+        })
+        .await;
     }
 
     fn record(&self, out: &str) -> Record {

@@ -1,13 +1,12 @@
 //! The local server, started and stopped by the binary.
 
-use crate::process::{Run, command, run, send};
-use millstream_testkit::LocalHome;
+use crate::process::{Run, assert_runs, command, run, send, until_held};
+use millstream_testkit::{LocalHome, until};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::Duration;
 
 /// A home of its own for a local server, which is stopped at the end.
 struct Home {
@@ -130,9 +129,11 @@ async fn a_load_restarts_a_dead_local_server_but_not_a_stopped_one() {
     documents.write_all(b"{\"id\":1}\n").unwrap();
     wait_for(&mut stderr, "load ");
     let client = millstream_testkit::connect(home.run(&["db", "url"]).ends(0).stdout.trim()).await;
-    while client.query_one("select count(*) from public.kept", &[]).await.unwrap().get::<_, i64>(0) == 0 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    until("the first document is committed", async || {
+        assert_runs(&mut loading);
+        client.query_one("select count(*) from public.kept", &[]).await.unwrap().get::<_, i64>(0) > 0
+    })
+    .await;
     kill_server(&home);
     wait_for(&mut stderr, "warning: the local server had died and was started again (1 of 3)");
     documents.write_all(b"{\"id\":2}\n").unwrap();
@@ -173,14 +174,14 @@ async fn verify_and_refresh_restart_when_the_local_server_dies() {
         let mut running = command(args);
         let running = running.env("MILLSTREAM_HOME", home.path());
         let running = running.env("MILLSTREAM_FAILPOINTS", format!("{point}=wait:{}", held.display()));
-        let running = running.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        while !held.exists() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        let mut running = running.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        until_held(&mut running, &held).await;
         kill_server(&home);
-        while home.run(&["db", "status", "--output", "json"]).json()["state"] != "running" {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        until("the local server runs again", async || {
+            assert_runs(&mut running);
+            home.run(&["db", "status", "--output", "json"]).json()["state"] == "running"
+        })
+        .await;
         std::fs::remove_file(&held).unwrap();
         let output = running.wait_with_output().unwrap();
         let (shown, stderr) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());

@@ -1,11 +1,11 @@
 //! The log layout, with the command or the server killed at every point and at random moments: load and compaction
 //! resume.
 
-use crate::kill::{is_killed, until};
-use crate::process::{command, killed};
+use crate::kill::is_killed;
+use crate::process::{assert_runs, command, killed, until_held};
 use fastrand::Rng;
 use millstream_failpoint::{COMMIT, COMPACTION, SEGMENT};
-use millstream_testkit::{Server, Settings, StopMode, builds, cases, connect, dealt, dealt_builds};
+use millstream_testkit::{Server, Settings, StopMode, builds, cases, connect, dealt, dealt_builds, until};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::process::{Command, Output, Stdio};
@@ -195,11 +195,12 @@ async fn an_older_load_during_a_compaction_overwrites_no_later_documents() {
             let output = child.wait_with_output().unwrap();
             assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
         };
-        let first = spawned(scene.load("first", 1, false), "chunk-read");
-        until("the first load has begun", async || first.1.exists()).await;
+        let mut first = spawned(scene.load("first", 1, false), "chunk-read");
+        until_held(&mut first.0, &first.1).await;
         ends(&mut scene.load("second", 1, false));
-        let compaction = spawned(scene.compact(), "compaction-listed");
-        until("the compaction has seen the segments of the second", async || compaction.1.exists()).await;
+        let mut compaction = spawned(scene.compact(), "compaction-listed");
+        // It has seen the segments of the second load.
+        until_held(&mut compaction.0, &compaction.1).await;
         ended(first);
         ended(compaction);
         scene.check().await;
@@ -293,8 +294,12 @@ async fn crashed(server: &Server, mode: StopMode, mut command: Command, point: &
     let dir = tempfile::tempdir().unwrap();
     let held = dir.path().join("held");
     command.env("MILLSTREAM_FAILPOINTS", format!("{point}=wait:{}@{nth}", held.display()));
-    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    until(&format!("it is held at {point}"), async || held.exists()).await;
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until(&format!("it is held at {point}"), async || {
+        assert_runs(&mut child);
+        held.exists()
+    })
+    .await;
     server.restart(mode).await;
     std::fs::remove_file(&held).unwrap();
     child.wait_with_output().unwrap()

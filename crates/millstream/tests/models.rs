@@ -1,7 +1,7 @@
 //! Read models, by their commands.
 
-use crate::process::{command, millstream, send};
-use millstream_testkit::each_build;
+use crate::process::{assert_runs, command, millstream, send};
+use millstream_testkit::{each_build, until};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -216,10 +216,11 @@ async fn one_process_at_a_time_keeps_refreshing_a_model() {
         owner.batch_execute("begin; lock table public.offers in access exclusive mode").await.unwrap();
         let mut third = start();
         let waiting = "select count(*) from pg_locks where relation = 'public.offers'::regclass and not granted";
-        while client.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) == 0 {
-            assert!(third.try_wait().unwrap().is_none(), "it is not at its end");
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
+        until("the refresh waits for the collection", async || {
+            assert_runs(&mut third);
+            client.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) > 0
+        })
+        .await;
         assert_eq!(interrupt(&mut third), Some(130), "in the middle of a refresh");
         owner.batch_execute("commit").await.unwrap();
         millstream(&["refresh", "offers_read", "--db", &url]).ends(0);
@@ -284,14 +285,16 @@ async fn publishing_survives_the_end_of_its_session() {
         // Creating the triggers waits for this.
         client.batch_execute("begin; lock table public.ended in row exclusive mode").await.unwrap();
         let mut publish = command(&["publish", "ended", "--as", "ended_read", "--db", &url]);
-        let publishing = publish.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let mut publishing = publish.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let other = db.client().await;
         let end = "select pg_terminate_backend(pid) from pg_stat_activity
                    where wait_event_type = 'Lock' and datname = current_database()";
-        while other.query(end, &[]).await.unwrap().is_empty() {
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        until("a session waits for the lock, and is ended", async || {
+            assert_runs(&mut publishing);
             other.batch_execute("select pg_stat_clear_snapshot()").await.unwrap();
-        }
+            !other.query(end, &[]).await.unwrap().is_empty()
+        })
+        .await;
         client.batch_execute("rollback").await.unwrap();
         assert!(publishing.wait_with_output().unwrap().status.success());
         assert_eq!(client.query("select from ended_read", &[]).await.unwrap().len(), 1);

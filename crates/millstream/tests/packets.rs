@@ -1,9 +1,8 @@
 //! `lab packets`: every row does to packets what it declares, and leaves nothing behind.
 
-use crate::kill::until;
 use crate::process::{command, millstream};
 use millstream_guard::packets::{Backend, Generator, Row, rows};
-use millstream_testkit::{Need, machine_has};
+use millstream_testkit::{Need, machine_has, until};
 use serde_json::Value;
 use std::fs;
 

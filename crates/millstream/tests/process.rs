@@ -1,9 +1,11 @@
 //! Runs the binary in a clean environment.
 
+use millstream_testkit::until;
 use std::fmt;
+use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 /// Of each output of a run, a failed test shows so many characters.
 const SHOWN_CHARS: usize = 2_000;
@@ -98,6 +100,27 @@ pub fn millstream(args: &[&str]) -> Run {
 pub fn killed(command: &mut Command, failpoints: &str) {
     let killed = command.env("MILLSTREAM_FAILPOINTS", failpoints).output().expect("the binary starts");
     assert_eq!(killed.status.signal(), Some(9), "{failpoints}: {}", String::from_utf8_lossy(&killed.stderr));
+}
+
+/// Fails if a child has ended, with its status, and with what it said if its stderr is piped.
+#[track_caller]
+pub fn assert_runs(child: &mut Child) {
+    if let Some(status) = child.try_wait().unwrap() {
+        let mut said = String::new();
+        if let Some(stderr) = &mut child.stderr {
+            stderr.read_to_string(&mut said).unwrap();
+        }
+        panic!("the command has ended, {status}: {said}");
+    }
+}
+
+/// Waits until a child is held at a failpoint, which makes this file.
+#[track_caller]
+pub fn until_held(child: &mut Child, file: &Path) -> impl Future<Output = ()> {
+    until("a command is held at its failpoint", async move || {
+        assert_runs(child);
+        file.exists()
+    })
 }
 
 /// Sends a signal, such as `INT`, to a process.

@@ -1,11 +1,10 @@
 //! The lab's recorder as a process of its own: what it records on every version, and how it ends.
 
-use crate::kill::until;
 use crate::process::{command, run};
 use millstream_lab::Environment;
 use millstream_lab::recorder::{Recorder, Recording, Watched};
 use millstream_pg::{ConnInfo, Environment as Surroundings};
-use millstream_testkit::{TestDatabase, database, each_build};
+use millstream_testkit::{TestDatabase, database, each_build, until};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tokio_postgres::Client;

@@ -1,9 +1,9 @@
 //! A refresh, with the command or the server killed at every point: models show one whole moment, and then the next.
 
-use crate::kill::{is_killed, until};
+use crate::kill::is_killed;
 use crate::process::{command, millstream};
 use millstream_failpoint::REFRESH;
-use millstream_testkit::{Server, Settings, StopMode, builds, cases, connect, dealt, dealt_builds};
+use millstream_testkit::{Server, Settings, StopMode, builds, cases, connect, dealt, dealt_builds, until};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::process::{Output, Stdio};

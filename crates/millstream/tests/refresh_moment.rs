@@ -1,11 +1,10 @@
 //! Models of several collections show one moment, also after a crash emptied a collection and after a refresh was
 //! stopped.
 
-use crate::kill::until;
 use crate::process::{millstream, send};
 use crate::refresh_kill::{end, nth, start, stderr};
 use millstream_failpoint::REFRESH;
-use millstream_testkit::{Server, Settings, StopMode, connect, dealt_builds, each_build};
+use millstream_testkit::{Server, Settings, StopMode, connect, dealt_builds, each_build, until};
 use serde_json::Value;
 use std::fmt::Write;
 use std::sync::Arc;

@@ -1,8 +1,7 @@
 //! Plans of queries stay the same while a model is rebuilt.
 
-use crate::kill::until;
 use crate::process::{command, millstream};
-use millstream_testkit::{connect, each_build};
+use millstream_testkit::{connect, each_build, until};
 use std::process::Stdio;
 use tokio::process::Command;
 use tokio_postgres::Client;

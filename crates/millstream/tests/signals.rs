@@ -1,11 +1,12 @@
 //! Ctrl-C and SIGTERM while a command waits.
 
-use crate::process::{command, command_in_terminal, millstream, send};
-use millstream_testkit::database;
+use crate::process::{assert_runs, command, command_in_terminal, millstream, send};
+use millstream_testkit::{database, until};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::process::{Child, ChildStderr, ChildStdin, Command, Stdio};
 use std::time::Duration;
+use tokio_postgres::Client;
 
 /// More distinct values than fit between the server and a reader who does not read.
 const VALUES: &str = "insert into public.pings select 'device-' || n, '{}' from generate_series(1, 300000) n";
@@ -40,11 +41,9 @@ async fn signals_end_distinct_and_its_session() {
         send(signal, walking.id());
         assert_eq!(walking.wait().unwrap().code(), Some(code));
         assert!(printed.lines().map_while(Result::ok).count() < 299_999, "it was stopped");
-        let walks = "select count(*) from pg_stat_activity
+        let walks = "select from pg_stat_activity
                      where datname = current_database() and query like '%walked%' and pid <> pg_backend_pid()";
-        while client.query_one(walks, &[]).await.unwrap().get::<_, i64>(0) > 0 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        until("the session that walked ends", async || client.query(walks, &[]).await.unwrap().is_empty()).await;
     }
 }
 
@@ -107,9 +106,12 @@ async fn a_stopped_stream_is_offered_resume_only_with_a_source_name() {
         let (_documents, mut messages) = begin(&mut loading);
         let committed = "select coalesce(sum(n.read), 0)::bigint from millstream.lane n
                          join millstream.load l using (load_id) where l.state = 'running'";
-        while db.client().await.query_one(committed, &[]).await.unwrap().get::<_, i64>(0) == 0 {
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
+        let client = db.client().await;
+        until("the first document is committed", async || {
+            assert_runs(&mut loading);
+            client.query_one(committed, &[]).await.unwrap().get::<_, i64>(0) > 0
+        })
+        .await;
         send("INT", loading.id());
         let mut rest = String::new();
         messages.read_to_string(&mut rest).unwrap();
@@ -118,17 +120,25 @@ async fn a_stopped_stream_is_offered_resume_only_with_a_source_name() {
     }
 }
 
-/// Waits until a session of a command waits for a lock.
-async fn waits_for_a_lock(client: &tokio_postgres::Client) {
-    count_waiting(client, |count| count > 0).await;
-}
-
-async fn count_waiting(client: &tokio_postgres::Client, enough: fn(i64) -> bool) {
+/// How many sessions of commands wait for a lock.
+async fn locked_out(client: &Client) -> i64 {
     let waiting = "select count(*) from pg_stat_activity where datname = current_database()
                    and application_name like 'millstream %' and wait_event_type = 'Lock'";
-    while !enough(client.query_one(waiting, &[]).await.unwrap().get(0)) {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    client.query_one(waiting, &[]).await.unwrap().get(0)
+}
+
+/// Waits until a session of a command waits for a lock.
+async fn waits_for_a_lock(client: &Client, child: &mut Child) {
+    until("a session of the command waits for a lock", async || {
+        assert_runs(child);
+        locked_out(client).await > 0
+    })
+    .await;
+}
+
+/// Waits until no session of a command waits for a lock any more.
+async fn nobody_waits(client: &Client) {
+    until("no session of a command waits for a lock", async || locked_out(client).await == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -141,12 +151,14 @@ async fn a_second_signal_cancels_a_load_behind_a_lock_and_the_load_resumes() {
     let loading = loading.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut loading = loading.spawn().unwrap();
     let (mut documents, mut messages) = begin(&mut loading);
-    while holder.query_one("select count(*) from public.jammed", &[]).await.unwrap().get::<_, i64>(0) == 0 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until("the first document is committed", async || {
+        assert_runs(&mut loading);
+        holder.query_one("select count(*) from public.jammed", &[]).await.unwrap().get::<_, i64>(0) > 0
+    })
+    .await;
     holder.batch_execute("begin; lock table public.jammed").await.unwrap();
     documents.write_all(b"{\"id\":2}\n").unwrap();
-    waits_for_a_lock(&client).await;
+    waits_for_a_lock(&client, &mut loading).await;
     send("TERM", loading.id());
     let mut line = String::new();
     while !line.starts_with("stopping: ") {
@@ -160,7 +172,7 @@ async fn a_second_signal_cancels_a_load_behind_a_lock_and_the_load_resumes() {
     loading.stdout.take().unwrap().read_to_string(&mut receipt).unwrap();
     assert_eq!(loading.wait().unwrap().code(), Some(143));
     assert!(receipt.starts_with("receipt of load "), "{receipt}");
-    count_waiting(&client, |count| count == 0).await;
+    nobody_waits(&client).await;
     holder.batch_execute("rollback").await.unwrap();
     let mut again = command(&args);
     let mut again = again.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -187,7 +199,7 @@ async fn signals_end_compact_and_publish_behind_a_lock_which_they_name() {
     ] {
         let mut waiting = command(&[args, &["--db", &url]].concat());
         let mut waiting = waiting.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        waits_for_a_lock(&client).await;
+        waits_for_a_lock(&client, &mut waiting).await;
         let mut messages = BufReader::new(waiting.stderr.take().unwrap());
         let mut line = String::new();
         while looks && !line.starts_with("waits: ") {
@@ -197,6 +209,6 @@ async fn signals_end_compact_and_publish_behind_a_lock_which_they_name() {
         assert!(!looks || line.contains(&format!("session {pid} holds it")), "{line}");
         send("TERM", waiting.id());
         assert_eq!(waiting.wait().unwrap().code(), Some(143), "{args:?}");
-        count_waiting(&client, |count| count == 0).await;
+        nobody_waits(&client).await;
     }
 }

@@ -3,12 +3,11 @@
 use crate::{options, start, stop, value};
 use millstream_local::{Error, LocalOptions, PostgresBin, processes, server_account};
 use millstream_pg::Explained;
-use millstream_testkit::LocalHome;
+use millstream_testkit::{LocalHome, until, until_some};
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 fn signal(name: &str, pid: u32) {
     let status = Command::new("/bin/sh").args(["-c", "kill -s $0 $1", name, &pid.to_string()]).status();
@@ -38,9 +37,7 @@ async fn a_killed_server_recovers_on_the_next_start() {
     signal("STOP", child.unsigned_abs());
     signal("KILL", running.pid);
     let account = server_account().unwrap();
-    while processes(&account, &running.data).contains(&running.pid) {
-        tokio::task::yield_now().await;
-    }
+    until("the killed server is gone", async || !processes(&account, &running.data).contains(&running.pid)).await;
 
     let again = start(&options).await.unwrap();
     assert_ne!(again.pid, running.pid);
@@ -73,13 +70,7 @@ async fn a_stale_pid_file_does_not_stop_another_process() {
 
 /// Listens on a port. For a moment it may be the local port of another connection.
 async fn occupied(port: u16) -> TcpListener {
-    for _ in 0..100 {
-        if let Ok(listener) = TcpListener::bind(("127.0.0.1", port)) {
-            return listener;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("port {port} stays in use");
+    until_some(&format!("port {port} is free"), async || TcpListener::bind(("127.0.0.1", port)).ok()).await
 }
 
 #[tokio::test]

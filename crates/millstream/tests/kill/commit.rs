@@ -1,8 +1,8 @@
 //! A load killed between sending COMMIT and reading its answer, while its backend is held there.
 
-use super::{Victim, is_killed, until};
-use crate::process::send;
-use millstream_testkit::{Server, Settings, cases, connect, dealt_builds};
+use super::{Victim, is_killed};
+use crate::process::{send, until_held};
+use millstream_testkit::{Server, Settings, cases, connect, dealt_builds, until};
 use tokio_postgres::Client;
 
 /// Kills on every build.
@@ -33,7 +33,7 @@ async fn kill_in_commit(server: &Server, watch: &Client) {
     let file = victim.path("held");
     let points = format!("batch-advancing=wait:{}@{}", file.display(), rng.u32(1..4));
     let mut child = victim.start(2, &points);
-    until("a batch is held", async || file.exists()).await;
+    until_held(&mut child, &file).await;
     let probe = hold_commits(server, watch).await;
     std::fs::remove_file(&file).unwrap();
     until("a lane is in its commit", async || !watch.query(IN_COMMIT, &[]).await.unwrap().is_empty()).await;

@@ -1,8 +1,7 @@
 //! The same load started while another run of it is about to finish.
 
-use super::until;
-use crate::process::command;
-use millstream_testkit::{Server, Settings, connect, dealt_builds};
+use crate::process::{command, until_held};
+use millstream_testkit::{Server, Settings, connect, dealt_builds, until};
 use serde_json::Value;
 use std::process::{Child, Stdio};
 
@@ -21,8 +20,8 @@ async fn a_second_run_that_waited_adds_no_sums_again() {
             command.env("MILLSTREAM_FAILPOINTS", failpoints).stdout(Stdio::piped()).stderr(Stdio::piped());
             command.spawn().unwrap()
         };
-        let first = start(&format!("lanes-ended=wait:{}", held.display()));
-        until("the first run is held", async || held.exists()).await;
+        let mut first = start(&format!("lanes-ended=wait:{}", held.display()));
+        until_held(&mut first, &held).await;
         let second = start("");
         let sessions = "select count(*) from pg_stat_activity where application_name = 'millstream control'";
         until("the second run is there", async || client.query_one(sessions, &[]).await.unwrap().get::<_, i64>(0) > 1)

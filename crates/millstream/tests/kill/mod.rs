@@ -7,20 +7,15 @@ mod point;
 
 use crate::process::command;
 use fastrand::Rng;
-use millstream_testkit::{Server, connect};
+use millstream_testkit::{Server, connect, until};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
-use std::time::Duration;
 use tokio_postgres::Client;
 
-/// Time between two checks of a process, a file or a session.
-const LOOK_EVERY: Duration = Duration::from_millis(2);
-/// Checks after which a wait fails.
-const LOOKS_MAX: u32 = 30_000;
 /// Most runs of one load. A run that is not killed finishes the load.
 const RUNS_MAX: u32 = 200;
 
@@ -139,16 +134,11 @@ impl Victim {
 
     /// Waits for the end of a run. A run that was not killed must have finished the load.
     async fn end(&self, mut child: Child) -> ExitStatus {
-        for _ in 0..LOOKS_MAX {
-            if child.try_wait().unwrap().is_some() {
-                let output = child.wait_with_output().unwrap();
-                let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-                assert!(is_killed(output.status) || output.status.code() == Some(self.code()), "{stderr}");
-                return output.status;
-            }
-            tokio::time::sleep(LOOK_EVERY).await;
-        }
-        panic!("the load does not end");
+        until("the load ends", async || child.try_wait().unwrap().is_some()).await;
+        let output = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(is_killed(output.status) || output.status.code() == Some(self.code()), "{stderr}");
+        output.status
     }
 
     /// The rows that the table must hold.
@@ -247,15 +237,4 @@ impl Victim {
 /// Whether a process died by SIGKILL.
 pub fn is_killed(status: ExitStatus) -> bool {
     status.signal() == Some(9)
-}
-
-/// Waits until something has happened.
-pub async fn until(what: &str, mut happened: impl AsyncFnMut() -> bool) {
-    for _ in 0..LOOKS_MAX {
-        if happened().await {
-            return;
-        }
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
-    panic!("it does not come that {what}");
 }

@@ -1,6 +1,7 @@
 //! The load killed at every failpoint.
 
-use super::{LARGE_BATCH_ROWS, Victim, is_killed, until};
+use super::{LARGE_BATCH_ROWS, Victim, is_killed};
+use crate::process::until_held;
 use millstream_failpoint::LOAD;
 use millstream_testkit::{Server, Settings, builds, dealt};
 
@@ -37,8 +38,8 @@ async fn a_load_killed_at_any_point_resumes_correctly() {
 async fn kill_while_reattaching(victim: &Victim) {
     let file = victim.path("held");
     let points = format!("batch-advancing=wait:{}@2;lane-reattached=kill", file.display());
-    let child = victim.start(2, &points);
-    until("a batch is held", async || file.exists()).await;
+    let mut child = victim.start(2, &points);
+    until_held(&mut child, &file).await;
     let sql = "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'millstream lane%'";
     victim.client.execute(sql, &[]).await.unwrap();
     std::fs::remove_file(&file).unwrap();

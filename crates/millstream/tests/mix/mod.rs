@@ -4,10 +4,10 @@ mod traffic;
 mod turns;
 
 use crate::client::Client;
-use crate::kill::{is_killed, until};
+use crate::kill::is_killed;
 use crate::process::millstream;
 use fastrand::Rng;
-use millstream_testkit::{Cases, Server, Settings, StopMode, connect, dealt_builds};
+use millstream_testkit::{Cases, Server, Settings, StopMode, connect, dealt_builds, until};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use traffic::{Stream, Traffic};

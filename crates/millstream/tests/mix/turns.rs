@@ -1,9 +1,8 @@
 //! A document and the tombstone of its key, written by two loads at the same moment.
 
 use super::MODE;
-use crate::kill::until;
-use crate::process::command;
-use millstream_testkit::each_build;
+use crate::process::{command, until_held};
+use millstream_testkit::{each_build, until};
 use std::process::{Child, Stdio};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -21,7 +20,8 @@ async fn an_uncommitted_older_document_does_not_escape_a_tombstone() {
         };
         let held = dir.path().join("held");
         let mut put = load("put", "{\"id\":1,\"v\":3}\n", &format!("batch-advancing=wait:{}", held.display()));
-        until("the document is written and not committed", async || held.exists()).await;
+        // The document is written and not committed.
+        until_held(&mut put, &held).await;
         let mut gone = load("gone", "{\"id\":1,\"v\":5,\"op\":\"d\"}\n", "");
         let waits = "select from pg_stat_activity where datname = current_database()
             and application_name like 'millstream lane%' and wait_event_type = 'Lock'";
