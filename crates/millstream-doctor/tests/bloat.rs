@@ -39,7 +39,7 @@ async fn freshly_written_tables_and_indexes_promise_nothing() {
     .await;
 }
 
-/// Shapes that are tried on each build.
+/// Shapes that are tried on a build.
 const SHAPES: usize = 25;
 
 /// Types, with an expression for the value of row `n`.
@@ -102,7 +102,7 @@ fn promised(sentence: &str) -> f64 {
 #[tokio::test]
 async fn a_promise_is_what_a_rewrite_gives_back() {
     let small = "[threshold.table-bloat]\ntable_mb = 0.3\nfree_mb = 0.1\n[threshold.index-bloat]\nindex_mb = 0.2";
-    testkit::every_build(async |database| {
+    testkit::each_build(async |database| {
         let client = database.client().await;
         let size = async |name: &str| {
             let sql = "select pg_relation_size($1::text::regclass)::float8";

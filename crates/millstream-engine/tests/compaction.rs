@@ -6,7 +6,7 @@ use crate::scene::{
 use millstream_engine::LoadRequest;
 use millstream_pg::Explained;
 use millstream_store::collections;
-use millstream_testkit::{Server, Settings, StopMode, TestDatabase, builds, each_build};
+use millstream_testkit::{Server, Settings, StopMode, TestDatabase, dealt_builds, each_build};
 
 /// Waits until a session of this name waits for a lock, then ends all sessions of this name.
 async fn end_waiting(db: &TestDatabase, name: &str) {
@@ -145,7 +145,7 @@ async fn a_table_that_was_changed_is_not_merged_into_until_it_is_mended() {
 #[tokio::test]
 async fn a_small_lock_table_is_enough_to_compact_and_to_drop() {
     const SEGMENTS: u32 = 140;
-    for build in builds().await {
+    for build in dealt_builds().await {
         let conf = ["max_locks_per_transaction = 10", "max_connections = 20", "autovacuum = off"];
         let server = Server::start(build, Settings::with(&conf)).await;
         let db = TestDatabase { name: "postgres".into(), server: Box::leak(Box::new(server)) };

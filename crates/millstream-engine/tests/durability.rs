@@ -4,7 +4,7 @@ use crate::scene::{Events, Files, Stream, request, run, schema, surroundings, un
 use millstream_engine::{DURABILITIES, Durability, Error, Event, LoadRequest, Outcome, dry_run, load};
 use millstream_pg::Explained;
 use millstream_store::{collections, loads};
-use millstream_testkit::{Build, Server, Settings, StopMode, builds, database, each_build};
+use millstream_testkit::{Build, Server, Settings, StopMode, database, dealt_builds, each_build};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ fn lost(events: &Events) -> usize {
 
 #[tokio::test]
 async fn durable_and_async_loads_are_complete_after_a_crash() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         let mut lost_in_all = 0;
         for (n, crash) in (0..).zip(CRASHES.into_iter().cycle()).take(CRASHES_MAX) {
             // Every kind of crash is tried. PostgreSQL 15 wakes its WAL writer at every commit, so one crash may lose
@@ -76,7 +76,7 @@ async fn durable_and_async_loads_are_complete_after_a_crash() {
 
 #[tokio::test]
 async fn a_printed_receipt_is_durable() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         for crash in CRASHES {
             for name in ["durable", "async"] {
                 let server = Server::start(build, Settings::forgetful()).await;
@@ -94,7 +94,7 @@ async fn a_printed_receipt_is_durable() {
 
 #[tokio::test]
 async fn acknowledged_documents_of_a_durable_load_survive_a_crash() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         let server = Server::start(build, Settings::forgetful()).await;
         let stream = Stream::random(&mut fastrand::Rng::with_seed(4), 100_000, 100_000);
         let files = Files::new();
@@ -130,7 +130,7 @@ async fn acknowledged_documents_of_a_durable_load_survive_a_crash() {
 
 #[tokio::test]
 async fn a_server_that_does_not_flush_is_refused_for_durable_loads() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         for setting in ["fsync", "full_page_writes"] {
             let server = Server::start(build, Settings::with(&[&format!("{setting} = off")])).await;
             let files = Files::new();
@@ -234,7 +234,7 @@ fn warned(events: &Events, words: &str) -> bool {
 
 #[tokio::test]
 async fn an_unlogged_load_from_files_starts_over_after_a_crash() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         for crash in CRASHES {
             let files = Files::new();
             let (server, stream, mut wanted) = unlogged(build, &files).await;
@@ -255,7 +255,7 @@ async fn an_unlogged_load_from_files_starts_over_after_a_crash() {
 
 #[tokio::test]
 async fn a_crash_resets_the_watermarks_of_an_unlogged_collection() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         for (restart, emptied) in [(StopMode::Fast, false), (StopMode::Immediate, true), (StopMode::Kill, true)] {
             let files = Files::new();
             let (server, mut stream, mut wanted) = unlogged(build, &files).await;
@@ -287,7 +287,7 @@ async fn a_crash_resets_the_watermarks_of_an_unlogged_collection() {
 
 #[tokio::test]
 async fn a_stream_into_an_emptied_collection_stops_and_counts_losses() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         let files = Files::new();
         let (server, stream, mut wanted) = unlogged(build, &files).await;
         let pipe = format!("{}.pipe", wanted.sources[0]);
@@ -339,7 +339,7 @@ async fn the_durability_is_shown_before_and_recorded_after_a_load() {
 
 #[tokio::test]
 async fn a_table_made_unlogged_by_hand_does_not_count_as_emptied() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         let files = Files::new();
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
         let url = server.url("postgres");

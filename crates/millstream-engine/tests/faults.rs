@@ -6,7 +6,9 @@ use millstream_model::KeyRequest;
 use millstream_pg::{ErrorKind, Explained, Poll};
 use millstream_store::Error as StoreError;
 use millstream_store::loads;
-use millstream_testkit::{Cases, Proxy, Server, Settings, StopMode, builds, connect, database, each_build, until};
+use millstream_testkit::{
+    Cases, Proxy, Server, Settings, StopMode, connect, database, dealt_builds, each_build, until,
+};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio_postgres::Client;
@@ -48,7 +50,7 @@ async fn cut_connections_lose_and_repeat_nothing() {
 
 #[tokio::test]
 async fn a_load_survives_a_server_restart() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         for mode in [StopMode::Fast, StopMode::Immediate, StopMode::Kill] {
             let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
             let url = server.url("postgres");
@@ -81,7 +83,7 @@ async fn a_load_survives_a_server_restart() {
 
 #[tokio::test]
 async fn a_load_still_refuses_a_second_run_after_a_server_restart() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
         let url = server.url("postgres");
         let files = Files::new();
@@ -177,7 +179,7 @@ async fn a_closed_run_commits_nothing_when_it_reconnects() {
 
 #[tokio::test]
 async fn after_a_crash_no_acknowledged_document_is_missing() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         for mode in [StopMode::Immediate, StopMode::Kill] {
             let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
             let url = server.url("postgres");
@@ -306,7 +308,7 @@ async fn terminate(client: &Client, name: &str) {
 
 #[tokio::test]
 async fn refusals_of_a_batch_whose_answer_was_lost_are_counted() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
         let url = server.url("postgres");
         let client = connect(&url).await;

@@ -3,7 +3,7 @@
 use crate::scene::{Files, Stream, request, surroundings, until_committed, until_event};
 use millstream_engine::{Event, LoadRequest, Outcome, StopReason, Surroundings, load};
 use millstream_pg::{ErrorKind, Explained};
-use millstream_testkit::{Server, Settings, SmallDisk, builds, connect, database, each_build, until};
+use millstream_testkit::{Server, Settings, SmallDisk, connect, database, dealt_builds, each_build, until};
 use std::collections::BTreeMap;
 use tokio_postgres::Client;
 
@@ -49,7 +49,7 @@ async fn ends_right(url: &str, wanted: &LoadRequest, stream: &Stream, client: &C
 
 #[tokio::test]
 async fn a_full_disk_ends_a_load_which_resumes_later() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
         let Some(disk) = SmallDisk::mount(6 << 20) else { return };
         let client = connect(&server.url("postgres")).await;
@@ -115,7 +115,7 @@ async fn a_revoked_right_ends_a_load_which_resumes_later() {
 
 #[tokio::test]
 async fn a_load_waits_for_a_read_only_server() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         let server = Server::start(build, Settings::default()).await;
         let (url, client) = (server.url("postgres"), connect(&server.url("postgres")).await);
         let stream = Stream::random(&mut fastrand::Rng::with_seed(33), DOCUMENTS, DOCUMENTS / 2);

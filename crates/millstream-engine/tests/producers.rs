@@ -4,7 +4,7 @@ use crate::scene::{Events, request, stored, surroundings, until_committed};
 use millstream_engine::limits::{FLUSH_AFTER, MEMORY_BYTES_MIN, SEND_BYTES_MAX, SEND_LINES_MAX};
 use millstream_engine::{Error, Event, LoadRequest, Outcome, Producer, Stop, StopReason, Stream, Surroundings};
 use millstream_pg::Explained;
-use millstream_testkit::{Cases, Server, Settings, StopMode, builds, database, each_build, until, until_some};
+use millstream_testkit::{Cases, Server, Settings, StopMode, database, dealt_builds, each_build, until, until_some};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -341,7 +341,7 @@ async fn closing_does_not_wait_for_unpolled_sends() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_server_restart_during_a_stream_loses_and_repeats_nothing() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         for mode in [StopMode::Fast, StopMode::Kill] {
             let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
             let url = server.url("postgres");
@@ -372,7 +372,7 @@ async fn a_server_restart_during_a_stream_loses_and_repeats_nothing() {
 
 #[tokio::test]
 async fn a_quiet_stream_locks_its_load_again_after_a_server_restart() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
         let url = server.url("postgres");
         let (stream, ..) = open(&url, &streaming("quiet")).await;

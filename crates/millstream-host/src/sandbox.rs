@@ -189,10 +189,14 @@ impl Drop for Sandbox {
 mod tests {
     use super::*;
     use crate::Account;
+    use millstream_testkit::{Need, machine_has};
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn networks_of_a_sandbox_reach_each_other_and_end_with_it() {
+        if !machine_has(&[Need::Networks]) {
+            return;
+        }
         let mut sandbox = Sandbox::make(2).unwrap();
         let addresses = [&["10.9.0.1/24", "fd09::1/64"], &["10.9.0.2/24", "fd09::2/64"]];
         let end = |network| End { network: Some(network), device: "cable", addresses: addresses[network] };
@@ -217,6 +221,9 @@ mod tests {
 
     #[test]
     fn what_holds_a_network_ends_when_nobody_holds_its_input() {
+        if !machine_has(&[Need::Networks]) {
+            return;
+        }
         let mut sandbox = Sandbox::make(1).unwrap();
         // The same happens when this process is killed: its end of the pipe closes.
         let mut holder = sandbox.holders.remove(0);
@@ -227,7 +234,7 @@ mod tests {
     /// Runs the first test again as another user, in a process of its own.
     #[test]
     fn a_normal_user_has_sandboxes_too() {
-        if !rustix::process::geteuid().is_root() {
+        if !machine_has(&[Need::Root, Need::Networks]) {
             return;
         }
         let nobody = Account::named("nobody").unwrap();

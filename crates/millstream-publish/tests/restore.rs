@@ -5,7 +5,7 @@ use crate::scene::{Files, appending, compacted, request, run, schema, stored, su
 use millstream_engine::{Error, LoadRequest, StopReason, load};
 use millstream_pg::Explained;
 use millstream_store::{Bound, collections};
-use millstream_testkit::{Build, Feature, Server, Settings, StopMode, TestDatabase, builds, connect, skip};
+use millstream_testkit::{Build, Feature, Server, Settings, StopMode, TestDatabase, builds_with, connect};
 use std::collections::BTreeMap;
 use std::process::Command;
 
@@ -188,11 +188,7 @@ async fn resumes(db: &TestDatabase, files: &Files, n: i64) {
 #[tokio::test]
 async fn a_restored_database_resumes_where_it_was_dumped() {
     let collections = i64::try_from(millstream_testkit::cases(12)).expect("few collections");
-    for build in builds().await {
-        if !build.has(&[Feature::Dump, Feature::Psql]) {
-            skip(&format!("{} has no pg_dump", build.installation));
-            continue;
-        }
+    for build in builds_with(&[Feature::Dump, Feature::Psql]).await {
         let files = Files::new();
         let from = fresh(build).await;
         fill(&from, &files, collections).await;

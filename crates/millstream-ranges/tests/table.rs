@@ -11,7 +11,7 @@ use millstream_ranges::input::{InputOptions, open};
 use millstream_ranges::{
     AddressReading, BuildRequest, ColumnType, Error, FAMILIES, Family, Generation, Range, Silent, build,
 };
-use millstream_testkit::{cases, each_build};
+use millstream_testkit::{cases, each_build, every_build};
 use serde_json::Value;
 use std::net::IpAddr;
 use std::path::PathBuf;

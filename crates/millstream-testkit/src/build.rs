@@ -1,6 +1,6 @@
 //! The builds of PostgreSQL that tests run against.
 
-use crate::cases::{deal, is_every_hand};
+use crate::cases::{deal, is_night};
 use crate::feature::Feature;
 use millstream_host::Account;
 use millstream_local::limits::MAJOR_DOWNLOADED;
@@ -80,7 +80,7 @@ pub async fn dealt_builds() -> Vec<&'static Build> {
 pub async fn dealt_builds_with(features: &[Feature]) -> Vec<&'static Build> {
     let found = builds_with(features).await;
     match test_name() {
-        Some(name) if !is_every_hand() && !found.is_empty() => vec![found[one_of(&name, deal(), found.len())]],
+        Some(name) if !is_night() && !found.is_empty() => vec![found[one_of(&name, deal(), found.len())]],
         _ => found,
     }
 }

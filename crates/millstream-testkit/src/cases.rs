@@ -16,11 +16,16 @@ pub fn cases(count: usize) -> usize {
 /// # Panics
 /// If the variable is not a positive number.
 pub fn dealt<T>(all: impl IntoIterator<Item = T>, hand: usize, hands: usize) -> Vec<T> {
-    share(all, hand, if is_every_hand() { 1 } else { hands })
+    share(all, hand, if is_night() { 1 } else { hands })
 }
 
-/// Whether nothing is dealt out: every build gets everything.
-pub(crate) fn is_every_hand() -> bool {
+/// Every other one of similar cases that take long, as `MILLSTREAM_TEST_DEAL` chooses; at night, all of them.
+pub fn todays<T>(all: impl IntoIterator<Item = T>) -> Vec<T> {
+    dealt(all, usize::from(deal() % 2 == 1), 2)
+}
+
+/// Whether this is `.ci/night`, or a run like it: `MILLSTREAM_TEST_SCALE` is above 1. Then nothing is dealt out.
+pub fn is_night() -> bool {
     scale() > 1.0
 }
 

@@ -98,11 +98,11 @@ pub async fn every_build<F>(mut test: F)
 where
     F: AsyncFnMut(TestDatabase),
 {
-    every_build_with([()], async |db, _| test(db).await).await;
+    every_build_dealing([()], async |db, _| test(db).await).await;
 }
 
 /// The same for similar cases, which the builds share as [`dealt`] says. If there is one case, every build gets it.
-pub async fn every_build_with<T, F>(all: impl IntoIterator<Item = T>, mut test: F)
+pub async fn every_build_dealing<T, F>(all: impl IntoIterator<Item = T>, mut test: F)
 where
     T: Clone,
     F: AsyncFnMut(TestDatabase, Vec<T>),

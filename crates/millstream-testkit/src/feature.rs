@@ -18,8 +18,6 @@ pub enum Feature {
     Dump,
     /// The `pg_basebackup` program.
     BaseBackup,
-    /// The `pg_verifybackup` program.
-    VerifyBackup,
 }
 
 impl Feature {
@@ -32,7 +30,6 @@ impl Feature {
             Self::Psql => installation.program("psql").is_file(),
             Self::Dump => ["pg_dump", "pg_restore"].iter().all(|name| installation.program(name).is_file()),
             Self::BaseBackup => installation.program("pg_basebackup").is_file(),
-            Self::VerifyBackup => installation.program("pg_verifybackup").is_file(),
         }
     }
 }

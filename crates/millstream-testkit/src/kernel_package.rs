@@ -1,12 +1,18 @@
 //! A kernel that a test boots.
 
+use crate::cases::is_night;
 use crate::need::{Need, machine_has};
-use crate::skip;
+use crate::{aloud, skip};
 use std::path::PathBuf;
 
-/// The package of a kernel that `MILLSTREAM_TEST_KERNEL` names. `None`, after [`skip`], without one, or on a machine
-/// that cannot boot it in a guest.
+/// The package of a kernel that `MILLSTREAM_TEST_KERNEL` names. `None` by day, because a boot takes minutes; and, after
+/// [`skip`], without one, or on a machine that cannot boot it in a guest.
 pub fn kernel_package() -> Option<PathBuf> {
+    if !is_night() {
+        // This is no skip: it says nothing about the machine.
+        aloud("left to the night", "it boots a kernel");
+        return None;
+    }
     let package = named("MILLSTREAM_TEST_KERNEL", "package of a kernel")?;
     machine_has(&[Need::QEMU, Need::BUSYBOX]).then_some(package)
 }

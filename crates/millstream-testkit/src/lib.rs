@@ -19,7 +19,7 @@
 //! |---|---|
 //! | `MILLSTREAM_TEST_POSTGRES` | major versions to test, such as `15,18`, the first for single-build tests; default: every version installed, and a downloaded 18 |
 //! | `MILLSTREAM_TEST_NO_SKIP` | `1`: a test that cannot run here fails instead of printing `skipped:` |
-//! | `MILLSTREAM_TEST_SCALE` | factor on the number of cases of property tests and kills; above 1, every build gets every test |
+//! | `MILLSTREAM_TEST_SCALE` | factor on the number of cases of property tests and kills; above 1, every build gets every test, and tests that take minutes run too |
 //! | `MILLSTREAM_TEST_DEAL` | a number; the next one deals to most tests another build |
 //! | `MILLSTREAM_TEST_SEED` | seed of property tests, to replay a failure |
 //! | `MILLSTREAM_TEST_NETWORKMANAGER` | a directory in which NetworkManager and what it needs are unpacked |
@@ -51,12 +51,12 @@ mod watchdog;
 
 pub use browser::{Shown, shown};
 pub use build::{Build, build_with, builds, builds_with, dealt_builds, dealt_builds_with, default_build};
-pub use cases::{Cases, cases, dealt};
+pub use cases::{Cases, cases, dealt, is_night, todays};
 pub use certificate::Certificates;
 pub use compress::{gzip, zstd};
 pub use database::{
     TestDatabase, connect, database, database_on, database_with, each_build, each_build_with, every_build,
-    every_build_with,
+    every_build_dealing,
 };
 pub use feature::Feature;
 pub use kernel_package::{kernel_package, networkmanager};
@@ -82,7 +82,12 @@ use std::io::Write;
 pub fn skip(reason: &str) {
     let failing = std::env::var("MILLSTREAM_TEST_NO_SKIP").is_ok_and(|value| value == "1");
     assert!(!failing, "skipped: {reason}");
+    aloud("skipped", reason);
+}
+
+/// Prints a line about this test, which the harness does not capture.
+fn aloud(what: &str, reason: &str) {
     let name = build::test_name().map_or_else(String::new, |name| format!("{name}: "));
     // One write, so that lines of two tests do not mix.
-    let _ = std::io::stderr().write_all(format!("skipped: {name}{reason}\n").as_bytes());
+    let _ = std::io::stderr().write_all(format!("{what}: {name}{reason}\n").as_bytes());
 }

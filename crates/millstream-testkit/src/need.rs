@@ -67,7 +67,10 @@ impl Need {
 
     /// What to say of it where it is missing; `None` where it is not.
     fn missing(self) -> Option<String> {
-        let program = |found: bool, name, package| (!found).then(|| format!("{name} (Debian's package {package})"));
+        let program = |found: bool, name: &str, package: &str| {
+            let of = if name == package { String::new() } else { format!(" (Debian: {package})") };
+            (!found).then(|| format!("{name}{of}"))
+        };
         match self {
             Self::Root => {
                 let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);

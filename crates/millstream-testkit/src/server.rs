@@ -6,7 +6,7 @@ use crate::limits::{BUILDS_MAX, PORT_TRIES_MAX, PROGRAM_TIME_MAX, STOP_POLL, WAI
 use crate::port::Port;
 use crate::template::{SUPERUSER, Template, run};
 use crate::watchdog::{Watchdog, directory, directory_on_disk};
-use millstream_host::{Account, signal, wait_until};
+use millstream_host::{Account, Ended, signal, wait_until};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -191,6 +191,16 @@ impl Server {
         if let Err(log) = started {
             panic!("the test server did not start again:\n{log}");
         }
+    }
+
+    /// Runs a program of the build on the data directory, as the server's account.
+    ///
+    /// # Panics
+    /// If it cannot be started, or does not end.
+    pub async fn run(&self, program: &str, args: &[&str]) -> Ended {
+        let mut command = self.account.command(self.build.installation.program(program));
+        command.args(args).arg("-D").arg(self.data());
+        command.run(PROGRAM_TIME_MAX).await.unwrap_or_else(|error| panic!("{program}: {error}"))
     }
 
     async fn try_start(&self) -> Result<(), String> {

@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn every_command_in_readme_and_guides_is_right() {
         let mut seen = 0;
-        for line in crate::guide_line::pages().into_iter().flat_map(|(_, lines)| lines) {
+        for line in crate::guide_line::pages().into_iter().flat_map(|(_, lines, _)| lines) {
             for words in
                 commands(&line.text).into_iter().filter(|words| words.first().is_some_and(|w| w == "millstream"))
             {

@@ -1,11 +1,11 @@
 //! Everything at once, against a dictionary: loads of every kind, compactions and refreshes, which are killed and
 //! stopped, while somebody alters the tables, ends sessions and restarts the server.
 //!
-//! `MILLSTREAM_TEST_SCALE` sets how many files each load reads; 120 takes about an hour.
+//! `MILLSTREAM_TEST_SCALE` sets how many files each load reads; 120 takes about an hour. By day, they are few.
 
 use crate::process::command;
 use fastrand::Rng;
-use millstream_testkit::{Build, Server, Settings, StopMode, builds, cases, connect};
+use millstream_testkit::{Build, Server, Settings, StopMode, builds, cases, connect, is_night};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -18,6 +18,7 @@ use tokio_postgres::Client;
 
 /// Files that each load reads, one after another.
 const FILES: usize = 40;
+const FILES_BY_DAY: usize = 12;
 /// Documents of a file: many batches.
 const DOCUMENTS: u64 = 6_000;
 const KEYS: i64 = 2_000;
@@ -193,9 +194,9 @@ impl Stage {
                 output = &mut ended => return Some(checked(args, output.unwrap())),
                 () = tokio::time::sleep(LATEST.mul_f64(rng.f64())) => {}
             }
-            let signal = if fate == 0 { "-KILL" } else { "-TERM" };
+            let signal = if fate == 0 { "KILL" } else { "TERM" };
             // It may have ended meanwhile.
-            _ = Command::new("kill").args([signal, &pid]).status().await;
+            _ = Command::new("sh").args(["-c", "kill -s \"$0\" \"$1\"", signal, &pid]).status().await;
             checked(args, ended.await.unwrap());
             self.happened.commands_ended.fetch_add(1, SeqCst);
             return None;
@@ -237,7 +238,8 @@ async fn nothing_is_lost_whatever_happens_at_once() {
     let seed = std::env::var("MILLSTREAM_TEST_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
     println!("seed {seed}");
     let builds = builds().await;
-    let files = cases(FILES).div_ceil(builds.len());
+    let files = cases(if is_night() { FILES } else { FILES_BY_DAY });
+    let files = files.div_ceil(builds.len());
     for (n, build) in (0..).zip(builds) {
         println!("on {}", build.installation);
         Box::pin(chaos(build, files, seed + n)).await;
@@ -287,7 +289,10 @@ async fn chaos(build: &'static Build, files: usize, seed: u64) {
     assert_same(&format!("seed {seed}: the model"), &model, &expected);
     let rejected = client.query_one("select coalesce(sum(rejected), 0)::bigint from millstream.load", &[]).await;
     assert_eq!(rejected.unwrap().get::<_, i64>(0), 0, "seed {seed}: no document is bad");
-    assert!(!stage.happened.counts().contains(&0), "seed {seed}: {:?}", stage.happened);
+    // In a short run, not everything need happen.
+    let counts = stage.happened.counts();
+    let is_enough = if is_night() { !counts.contains(&0) } else { counts.iter().any(|count| *count > 0) };
+    assert!(is_enough, "seed {seed}: {:?}", stage.happened);
 }
 
 fn assert_same(what: &str, found: &Dictionary, expected: &Dictionary) {

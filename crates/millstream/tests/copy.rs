@@ -368,6 +368,22 @@ fn a_large_file_that_is_killed_between_pieces_keeps_those_that_are_copied() {
 }
 
 #[test]
+fn pieces_of_several_reads_arrive_as_they_are() {
+    let place = Place::new();
+    let mut random = fastrand::Rng::with_seed(1);
+    let bytes: Vec<u8> = (0..5_300_000).map(|_| random.u8(..)).collect();
+    place.write("from/large", &bytes);
+    // With pieces of two buffers; and as one file.
+    for (to, piece_bytes) in [("pieces", 2 << 20), ("whole", 64 << 20)] {
+        let mut copying = place.command(&["from/", to, "--verify", "--hash"]);
+        copying.env("MILLSTREAM_LIMITS", format!("piece-bytes={piece_bytes}"));
+        let receipt = receipt(copying, 0);
+        assert_eq!(receipt["verified"]["problems"], 0, "{receipt}");
+        assert!(fs::read(place.path(&format!("{to}/large"))).unwrap() == bytes, "{to}");
+    }
+}
+
+#[test]
 fn a_stopped_copy_prints_its_receipt_and_resumes() {
     let place = Place::new();
     for n in 0..2_000 {

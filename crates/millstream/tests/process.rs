@@ -126,6 +126,7 @@ pub fn until_held(child: &mut Child, file: &Path) -> impl Future<Output = ()> {
 /// Sends a signal, such as `INT`, to a process.
 #[track_caller]
 pub fn send(signal: &str, pid: impl fmt::Display) {
-    let kill = Command::new("kill").args(["-s", signal, &pid.to_string()]).status();
+    // The program `kill` is of a package that may be missing; every shell has its own.
+    let kill = Command::new("sh").args(["-c", "kill -s \"$0\" \"$1\"", signal, &pid.to_string()]).status();
     assert!(kill.unwrap().success());
 }

@@ -61,7 +61,7 @@ async fn psql_runs_the_script() {
 #[tokio::test]
 async fn nft_takes_the_script_and_every_name_that_is_not_refused() {
     // In a network of its own, so that nothing here is read or changed.
-    if !machine_has(&[Need::Root, Need::NFT]) {
+    if !machine_has(&[Need::Root, Need::Networks, Need::NFT]) {
         return;
     }
     let place = Place::new();

@@ -5,7 +5,8 @@
 //! - `<!-- test: parsed only, WHY -->`: the lines are not run, but their `millstream` commands must be right;
 //! - `<!-- test: ends with 1 -->`: the lines may end with exit code 1.
 //!
-//! Lines between `<!-- test: setup` and `-->` are run, too, and make what the reader has.
+//! Lines between `<!-- test: setup` and `-->` are run, too, and make what the reader has. A page that holds
+//! `<!-- test: needs PROGRAM .. -->` is left out where one of these programs is missing.
 
 use std::path::Path;
 
@@ -20,8 +21,8 @@ pub struct Line {
     pub may_find: bool,
 }
 
-/// The pages, each with its lines.
-pub fn pages() -> Vec<(String, Vec<Line>)> {
+/// The pages, each with its lines and with the programs that it needs.
+pub fn pages() -> Vec<(String, Vec<Line>, Vec<String>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let guides = std::fs::read_dir(root.join("docs")).expect("docs is there");
     let mut names: Vec<String> =
@@ -30,7 +31,17 @@ pub fn pages() -> Vec<(String, Vec<Line>)> {
     names.retain(|name| name.ends_with(".md"));
     names.sort();
     let read = |name: &String| std::fs::read_to_string(root.join(name)).expect("a page can be read");
-    names.iter().map(|name| (name.clone(), lines(name, &read(name)))).collect()
+    let page = |name: &String| {
+        let text = read(name);
+        (name.clone(), lines(name, &text), needs(&text))
+    };
+    names.iter().map(page).collect()
+}
+
+/// The programs that a page needs.
+pub fn needs(text: &str) -> Vec<String> {
+    let notes = text.lines().filter_map(|line| line.strip_prefix("<!-- test: needs ")?.strip_suffix(" -->"));
+    notes.flat_map(str::split_whitespace).map(str::to_owned).collect()
 }
 
 /// The shell lines of a page.

@@ -3,16 +3,21 @@
 mod line;
 
 use crate::process::command;
-use line::{Line, lines, pages};
-use millstream_testkit::database;
+use line::{Line, lines, needs, pages};
+use millstream_host::in_path;
+use millstream_testkit::{Need, database, machine_has, skip};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn shell_lines_of_the_guides_work() {
     let mut running = Vec::new();
-    for (page, lines) in pages() {
-        if lines.iter().any(runs) {
+    for (page, lines, needs) in pages() {
+        if let Some(missing) = needs.iter().find(|program| in_path(program).is_none()) {
+            skip(&format!("{page} needs {missing}"));
+        } else if needs.iter().any(|program| program == "nsenter") && !machine_has(&[Need::Networks]) {
+            println!("{page} is left out");
+        } else if lines.iter().any(runs) {
             let database = database().await;
             let run = move || (run_page(&lines, &database.url()), database);
             running.push((page, tokio::task::spawn_blocking(run)));
@@ -45,6 +50,7 @@ fn shell_lines_are_found_with_their_notes() {
         line(21, "seven", true, true),
     ];
     assert_eq!(lines("a.md", page), expected);
+    assert_eq!(needs("a\n<!-- test: needs nft zstd -->\nb\n"), ["nft", "zstd"]);
 }
 
 /// Lines that begin with `millstream db` are skipped: `local` tests the local server.
