@@ -5,7 +5,7 @@ use crate::republish::{number, things};
 use crate::scene::{Files, request, run, schema, surroundings};
 use millstream_pg::advisory::MODEL;
 use millstream_publish::{Error, PublishRequest, Published, RefreshRequest, publish, refresh};
-use millstream_testkit::{TestDatabase, every_build};
+use millstream_testkit::{TestDatabase, each_build};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
@@ -65,7 +65,7 @@ pub(crate) const BUILD_HELD: &str = "pg_locks where locktype = 'advisory' and ob
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_publish_sees_the_refresh_it_waited_for() {
-    every_build(async |db| {
+    each_build(async |db| {
         let client = two_models(&db).await;
         assert_eq!(publish_on(&db, &held()).await.unwrap(), Published::Redefined);
         let hold = format!("select pg_advisory_lock(7), pg_advisory_lock({PUBLISHING})");
@@ -97,7 +97,7 @@ async fn a_publish_sees_the_refresh_it_waited_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refresh_lets_a_waiting_table_change_go_first() {
-    every_build(async |db| {
+    each_build(async |db| {
         let client = two_models(&db).await;
         assert_eq!(publish_on(&db, &held()).await.unwrap(), Published::Redefined);
         client.batch_execute("select pg_advisory_lock(7)").await.unwrap();
@@ -120,7 +120,7 @@ async fn a_refresh_lets_a_waiting_table_change_go_first() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refresh_chooses_again_if_everything_has_changed_since() {
-    every_build(async |db| {
+    each_build(async |db| {
         let client = two_models(&db).await;
         // Stops the refresh once, between its choice and its snapshot.
         let stop = "create function public.stop() returns event_trigger language plpgsql as $$ begin
@@ -146,7 +146,7 @@ async fn a_refresh_chooses_again_if_everything_has_changed_since() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_swap_that_readers_block_fails_and_changes_nothing() {
-    every_build(async |db| {
+    each_build(async |db| {
         let client = two_models(&db).await;
         client.batch_execute("update public.things set doc = '{\"a\": 7}'").await.unwrap();
         let hasty =
@@ -179,7 +179,7 @@ async fn a_swap_that_readers_block_fails_and_changes_nothing() {
 
 #[tokio::test]
 async fn a_refresh_survives_the_end_of_its_sessions() {
-    every_build(async |db| {
+    each_build(async |db| {
         let (files, client) = (Files::new(), db.client().await);
         let load = async |name: &str, text: &str| {
             run(&db.url(), &request("ended", "id:text", &[files.write(name, text)])).await;

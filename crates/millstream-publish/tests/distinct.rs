@@ -4,7 +4,7 @@ use crate::scene::{Files, request, run, schema};
 use futures_util::TryStreamExt;
 use millstream_publish::{DistinctRequest, Error, distinct};
 use millstream_store::collections;
-use millstream_testkit::{TestDatabase, every_build};
+use millstream_testkit::{TestDatabase, each_build};
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 /// Tables with keys of many types, some with names that need quotes.
@@ -61,7 +61,7 @@ async fn made(db: &TestDatabase) -> Client {
 
 #[tokio::test]
 async fn distinct_values_equals_select_distinct() {
-    every_build(async |db| {
+    each_build(async |db| {
         let client = made(&db).await;
         // Operators of another schema, which are found first if a name is not qualified.
         client
@@ -109,7 +109,7 @@ async fn distinct_values_equals_select_distinct() {
 
 #[tokio::test]
 async fn distinct_values_refuses_other_columns_and_types() {
-    every_build(async |db| {
+    each_build(async |db| {
         let client = made(&db).await;
         for (call, code, message) in [
             ("'public.keyless', 'n'", "22023", "public.keyless has no primary key"),
@@ -152,7 +152,7 @@ fn visits(plan: &serde_json::Value, found: &mut (f64, Vec<String>)) {
 
 #[tokio::test]
 async fn a_skip_scan_descends_once_per_value_on_demand() {
-    every_build(async |db| {
+    each_build(async |db| {
         let client = made(&db).await;
         client
             .batch_execute("set enable_seqscan = off; set enable_bitmapscan = off; set enable_sort = off")
@@ -186,7 +186,7 @@ async fn a_skip_scan_descends_once_per_value_on_demand() {
 
 #[tokio::test]
 async fn the_values_of_a_collection_are_streamed() {
-    every_build(async |db| {
+    each_build(async |db| {
         let files = Files::new();
         let documents: String =
             (0..3000).map(|n| format!("{{\"device\":\"d{:03}\",\"n\":{}}}\n", n % 700, n)).collect();

@@ -10,7 +10,7 @@ use millstream_publish::{Error, RefreshRequest, Refreshed, publish, refresh};
 use millstream_publish::{Frozen, freeze, freeze_estimate};
 use millstream_store::Error as StoreError;
 use millstream_store::{collections, load_lock_keys, loads};
-use millstream_testkit::{Server, Settings, StopMode, builds, connect, every_build, until};
+use millstream_testkit::{Server, Settings, StopMode, connect, dealt_builds, each_build, until};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -80,7 +80,7 @@ const UNLOGGED: &str = "select count(*) from pg_class where relpersistence = 'u'
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_frozen_collection_survives_a_crash_and_its_sum_resumes() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         for (crash, wal_level) in CRASHES {
             let settings = Settings::with(&[&format!("wal_level = {wal_level}"), "max_wal_senders = 0"]);
             let server = Server::start(build, Settings { durable: true, ..settings }).await;
@@ -137,7 +137,7 @@ async fn a_frozen_collection_survives_a_crash_and_its_sum_resumes() {
 
 #[tokio::test]
 async fn a_collection_emptied_by_a_crash_is_loaded_again() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         for frozen in [true, false] {
             let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
             let url = server.url("postgres");
@@ -163,7 +163,7 @@ async fn a_collection_emptied_by_a_crash_is_loaded_again() {
 
 #[tokio::test]
 async fn a_reloaded_sum_is_not_added_again_after_freeze() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
         let url = server.url("postgres");
         let (text, whole) = documents(2_000);
@@ -185,7 +185,7 @@ async fn sums_stay_correct_if_the_tables_persistence_is_changed_by_hand() {
     // A table that was made logged keeps its rows in the crash, and the marker row of its load is lost. A table that
     // was made unlogged loses its rows.
     const WAYS: [(&str, &str, bool); 2] = [("unlogged", "logged", true), ("durable", "unlogged", false)];
-    for build in builds().await {
+    for build in dealt_builds().await {
         for ((promise, by_hand, stays), finished) in WAYS.iter().flat_map(|way| [(way, false), (way, true)]) {
             let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
             let (url, files) = (server.url("postgres"), Files::new());
@@ -210,7 +210,7 @@ async fn sums_stay_correct_if_the_tables_persistence_is_changed_by_hand() {
 
 #[tokio::test]
 async fn freeze_closes_runs_without_a_session() {
-    every_build(async |db| {
+    each_build(async |db| {
         let url = db.url();
         let (text, _) = documents(100);
         let files = Files::new();
@@ -234,7 +234,7 @@ async fn freeze_closes_runs_without_a_session() {
 
 #[tokio::test]
 async fn a_collection_in_use_is_not_frozen() {
-    every_build(async |db| {
+    each_build(async |db| {
         let url = db.url();
         let (text, _) = documents(100);
         let files = Files::new();
@@ -265,7 +265,7 @@ async fn a_collection_in_use_is_not_frozen() {
 
 #[tokio::test]
 async fn a_load_planned_before_the_freeze_does_not_begin_after_it() {
-    every_build(async |db| {
+    each_build(async |db| {
         let url = db.url();
         let (text, _) = documents(100);
         let files = Files::new();
@@ -301,7 +301,7 @@ async fn a_load_planned_before_the_freeze_does_not_begin_after_it() {
 
 #[tokio::test]
 async fn a_sum_is_refused_if_a_crash_may_have_taken_it() {
-    for build in builds().await {
+    for build in dealt_builds().await {
         let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
         let (url, files) = (server.url("postgres"), Files::new());
         let (text, _) = documents(2_000);

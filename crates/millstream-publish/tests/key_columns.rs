@@ -6,11 +6,11 @@ use futures_util::TryStreamExt;
 use millstream_engine::{Event, load};
 use millstream_pg::quote_identifier;
 use millstream_publish::{DistinctRequest, distinct};
-use millstream_testkit::every_build;
+use millstream_testkit::each_build;
 
 #[tokio::test]
 async fn new_key_types_reach_segments_models_and_distinct() {
-    every_build(async |db| {
+    each_build(async |db| {
         let files = Files::new();
         let numbers: String = (0..500).map(|n| format!("{{\"id\":{}.50,\"n\":{n}}}\n", n % 400)).collect();
         let times: String = (0..500).map(|n| format!("{{\"id\":{},\"n\":{n}}}\n", n % 400)).collect();
@@ -58,7 +58,7 @@ async fn new_key_types_reach_segments_models_and_distinct() {
 
 #[tokio::test]
 async fn a_model_follows_a_key_of_a_domain() {
-    every_build(async |db| {
+    each_build(async |db| {
         let files = Files::new();
         execute(
             &db,
@@ -94,7 +94,7 @@ async fn a_model_follows_a_key_of_a_domain() {
 /// Names that look like the places of our templates, like quotes of PL/pgSQL, or like parameters.
 #[tokio::test]
 async fn names_may_hold_what_templates_do() {
-    every_build(async |db| {
+    each_build(async |db| {
         let files = Files::new();
         let client = db.client().await;
         for (n, (table, key)) in [("{key}", "{rows}"), ("$lock$", "$key$"), ("{table}", "$record$"), ("{part}", "$1")]

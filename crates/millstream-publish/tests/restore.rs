@@ -5,7 +5,7 @@ use crate::scene::{Files, appending, compacted, request, run, schema, stored, su
 use millstream_engine::{Error, LoadRequest, StopReason, load};
 use millstream_pg::Explained;
 use millstream_store::{Bound, collections};
-use millstream_testkit::{Build, Feature, Server, Settings, StopMode, TestDatabase, builds_with, connect};
+use millstream_testkit::{Build, Feature, Server, Settings, StopMode, TestDatabase, connect, dealt_builds_with};
 use std::collections::BTreeMap;
 use std::process::Command;
 
@@ -188,7 +188,7 @@ async fn resumes(db: &TestDatabase, files: &Files, n: i64) {
 #[tokio::test]
 async fn a_restored_database_resumes_where_it_was_dumped() {
     let collections = i64::try_from(millstream_testkit::cases(12)).expect("few collections");
-    for build in builds_with(&[Feature::Dump, Feature::Psql]).await {
+    for build in dealt_builds_with(&[Feature::Dump, Feature::Psql]).await {
         let files = Files::new();
         let from = fresh(build).await;
         fill(&from, &files, collections).await;
@@ -230,7 +230,7 @@ async fn a_restored_database_resumes_where_it_was_dumped() {
 
 #[tokio::test]
 async fn a_database_copy_is_bound_and_a_renamed_schema_is_refused() {
-    millstream_testkit::every_build(async |db| {
+    millstream_testkit::each_build(async |db| {
         let files = Files::new();
         fill(&db, &files, 5).await;
         let copy = TestDatabase { name: format!("{}_copy", db.name), server: db.server };
@@ -263,7 +263,7 @@ async fn a_database_copy_is_bound_and_a_renamed_schema_is_refused() {
 
 #[tokio::test]
 async fn a_collection_without_its_table_is_not_bound_to_another() {
-    millstream_testkit::every_build(async |db| {
+    millstream_testkit::each_build(async |db| {
         let files = Files::new();
         fill(&db, &files, 3).await;
         let client = db.client().await;

@@ -5,7 +5,7 @@ use crate::republish::{materialized, number, things};
 use crate::scene::{Files, appending, run, schema, surroundings};
 use millstream_pg::Explained;
 use millstream_publish::{Error, PublishRequest, Published, Refreshed, estimate, publish, refresh, unpublish};
-use millstream_testkit::{TestDatabase, every_build};
+use millstream_testkit::{TestDatabase, each_build};
 use tokio_postgres::Client;
 
 /// The roles of a test, and the collection `things`, which one of them owns.
@@ -64,7 +64,7 @@ async fn refresh_as(url: &str, model: &str, way: Option<&str>) -> Result<Vec<Ref
 
 #[tokio::test(flavor = "multi_thread")]
 async fn readers_need_the_view_alone() {
-    every_build(async |db| {
+    each_build(async |db| {
         let roles = Roles::new(&db).await;
         let Roles { client, reader: reader_role, owned, .. } = &roles;
         publish_as(owned, &wanted("things", "model", &["a:int=a"], &["a"], None)).await.unwrap();
@@ -90,7 +90,7 @@ async fn readers_need_the_view_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_writers_of_the_collection_write_its_record() {
-    every_build(async |db| {
+    each_build(async |db| {
         let roles = Roles::new(&db).await;
         let Roles { client, reader: writer, owned, .. } = &roles;
         publish_as(owned, &wanted("things", "model", &["a:int=a"], &["a"], None)).await.unwrap();
@@ -121,7 +121,7 @@ async fn only_writers_of_the_collection_write_its_record() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_record_the_model_owner_cannot_restore_means_swaps() {
-    every_build(async |db| {
+    each_build(async |db| {
         let roles = Roles::new(&db).await;
         let Roles { client, owner, owned, .. } = &roles;
         let grants = format!(
@@ -147,7 +147,7 @@ async fn a_record_the_model_owner_cannot_restore_means_swaps() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn publish_is_refused_without_rights_on_the_change_record() {
-    every_build(async |db| {
+    each_build(async |db| {
         let roles = Roles::new(&db).await;
         let Roles { client, superuser, owner, owned, .. } = &roles;
         publish_as(superuser, &wanted("things", "first", &[], &[], None)).await.unwrap();
@@ -179,7 +179,7 @@ async fn publish_is_refused_without_rights_on_the_change_record() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn segments_of_another_role_do_not_block_a_refresh() {
-    every_build(async |db| {
+    each_build(async |db| {
         let roles = Roles::new(&db).await;
         let Roles { client, superuser, owned, .. } = &roles;
         publish_as(owned, &wanted("things", "model", &["a:int=a"], &["a"], None)).await.unwrap();
@@ -197,7 +197,7 @@ async fn segments_of_another_role_do_not_block_a_refresh() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn model_code_runs_only_with_its_owners_rights() {
-    every_build(async |db| {
+    each_build(async |db| {
         let roles = Roles::new(&db).await;
         let Roles { client, superuser, owner, owned, .. } = &roles;
         // Takes superuser rights where it can, even if `set role` hides them.

@@ -76,7 +76,8 @@ impl Need {
                 let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
                 (!is_root).then(|| "root".to_owned())
             }
-            Self::Networks => Sandbox::make(1).err().map(|error| format!("network namespaces ({error})")),
+            Self::Networks if in_path("ip").is_none() => program(false, "ip", "iproute2"),
+            Self::Networks => Sandbox::make(1).is_err().then(|| "network namespaces".to_owned()),
             Self::Program { name, package } => program(in_path(name).is_some(), name, package),
             Self::Daemon { name, package } => program(daemon(name).is_some(), name, package),
         }
