@@ -61,9 +61,11 @@ pub fn own_plans() -> String {
 /// A condition that joins the row `stored` with the row `new` by these quoted columns of `stored`'s unique key.
 ///
 /// It is written with `any` because the planner treats such a condition as a look-up only. For `=` it also considers
-/// reading the key's index from end to end, as a merge join would, and chooses it if it expects few rows.
+/// reading the key's index from end to end, as a merge join would, and chooses it if it expects few rows. The operator
+/// is PostgreSQL's own: a type such as varchar has none, so the search path would decide.
 pub fn by_key(stored: &str, new: &str, key: &[String]) -> String {
-    let columns = key.iter().map(|column| format!("{stored}.{column} = any (array[{new}.{column}])"));
+    let columns =
+        key.iter().map(|column| format!("{stored}.{column} operator(pg_catalog.=) any (array[{new}.{column}])"));
     columns.collect::<Vec<_>>().join(" and ")
 }
 
@@ -79,7 +81,8 @@ mod tests {
     #[test]
     fn every_column_of_the_key_is_looked_up() {
         let key = ["\"a\"".to_owned(), "\"b\"".to_owned()];
-        let expected = "s.\"a\" = any (array[n.\"a\"]) and s.\"b\" = any (array[n.\"b\"])";
+        let expected = "s.\"a\" operator(pg_catalog.=) any (array[n.\"a\"]) and \
+                        s.\"b\" operator(pg_catalog.=) any (array[n.\"b\"])";
         assert_eq!(by_key("s", "n", &key), expected);
     }
 }

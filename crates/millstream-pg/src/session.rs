@@ -78,6 +78,13 @@ impl SessionSettings {
         self
     }
 
+    /// Names mean what they mean in PostgreSQL itself. For a session that runs only our statements: a trigger, a check or
+    /// an expression of a user may rely on the user's search path.
+    #[must_use]
+    pub fn with_own_names(self) -> SessionSettings {
+        self.with("search_path", "pg_catalog")
+    }
+
     /// The planner's settings are PostgreSQL's defaults, whatever the role and the database have.
     #[must_use]
     pub fn with_default_plans(self) -> SessionSettings {

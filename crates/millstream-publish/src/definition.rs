@@ -95,7 +95,8 @@ impl Derivation {
 
     /// `left.KEY = right.KEY` for every column of the key.
     pub(crate) fn join(&self, left: &str, right: &str) -> String {
-        let pairs: Vec<String> = self.key.iter().map(|key| format!("{left}.{key} = {right}.{key}")).collect();
+        let pairs: Vec<String> =
+            self.key.iter().map(|key| format!("{left}.{key} operator(pg_catalog.=) {right}.{key}")).collect();
         pairs.join(" and ")
     }
 
@@ -168,7 +169,10 @@ mod tests {
              array['p']::text[]))::numeric as \"price\", stored.* from t as stored where true) as stored \
              where (price > 3\n)"
         );
-        assert_eq!(derivation.join("a", "b"), "a.\"id\" = b.\"id\" and a.\"at\" = b.\"at\"");
+        assert_eq!(
+            derivation.join("a", "b"),
+            "a.\"id\" operator(pg_catalog.=) b.\"id\" and a.\"at\" operator(pg_catalog.=) b.\"at\""
+        );
         let newer = Derivation::new("t".into(), &[key("id")], &definition, 160_000, str::to_owned);
         assert!(newer.rows("").contains("pg_input_is_valid"), "{}", newer.rows(""));
     }

@@ -97,6 +97,6 @@ impl IndexedTable {
 /// The index of a model's key: the first that its table gets, and the only unique one that is not made by hand.
 async fn key_index(client: &Client, table: &str) -> Result<Option<String>, Error> {
     let sql = "select c.relname::text from pg_catalog.pg_index i join pg_catalog.pg_class c on c.oid = i.indexrelid \
-               where i.indrelid = $1::text::pg_catalog.regclass and i.indisunique order by i.indexrelid limit 1";
+               where i.indrelid = $1::text::pg_catalog.regclass::pg_catalog.oid and i.indisunique order by i.indexrelid limit 1";
     Ok(client.query_opt(sql, &[&table]).await?.map(|row| row.get(0)))
 }

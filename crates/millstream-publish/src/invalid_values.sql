@@ -10,5 +10,5 @@ with uncast as (
       and {text} is not null
       and ({value}) is null
 )
-select (select count(*) from uncast),
+select (select pg_catalog.count(*) from uncast),
        coalesce((select pg_catalog.array_agg(first.key) from (select key from uncast limit {keys_max}) as first), '{}')

@@ -30,7 +30,7 @@ async fn again(refresh: &Refresh<'_>) -> Result<Applied, Error> {
     let counted = if model.view_present {
         coordinator.batch_execute(&format!("refresh materialized view concurrently {view}")).await?;
         "select pg_catalog.pg_stat_get_xact_tuples_inserted(oid) + pg_catalog.pg_stat_get_xact_tuples_deleted(oid) \
-         from pg_catalog.pg_class where oid = $1::text::pg_catalog.regclass"
+         from pg_catalog.pg_class where oid = $1::text::pg_catalog.regclass::pg_catalog.oid"
             .to_owned()
     } else {
         make(*coordinator, derivation, &view).await?;
@@ -39,7 +39,7 @@ async fn again(refresh: &Refresh<'_>) -> Result<Applied, Error> {
         }
         coordinator.batch_execute(&format!("refresh materialized view {view}")).await?;
         storage.remember_view(*coordinator, &model.name).await?;
-        format!("select count(*) from {view} where $1::text is not null")
+        format!("select pg_catalog.count(*) from {view} where $1::text is not null")
     };
     coordinator.batch_execute(&format!("analyze {view}")).await?;
     failpoint::hit("changes-applied").await?;

@@ -83,9 +83,18 @@ impl ChangeRecord<'_> {
         Ok(())
     }
 
-    /// Requires that the role may use the record, which another role may own.
+    /// Requires that the role may use the record, which another role may own. A superuser may use everything, and would
+    /// run that role's triggers and defaults.
     async fn require_rights(&self, client: &impl GenericClient) -> Result<(), Error> {
-        let may = "select bool_and(pg_catalog.has_table_privilege($1, privilege)), current_user::text
+        let stronger = client.query_opt(include_str!("record_weaker_owner.sql"), &[&self.record()]).await?;
+        if let Some(owner) = stronger.map(|row| row.get::<_, String>(0)) {
+            let problem = format!(
+                "the change record of {} belongs to role {owner}, which could run code with a superuser's rights",
+                self.table
+            );
+            return Err(Error::refused(problem, format!("connect as {owner}")));
+        }
+        let may = "select pg_catalog.bool_and(pg_catalog.has_table_privilege($1, privilege)), current_user::text
                    from pg_catalog.unnest('{select, insert, delete}'::text[]) as privilege";
         let row = client.query_one(may, &[&self.record()]).await?;
         if row.get(0) {
@@ -113,7 +122,7 @@ impl ChangeRecord<'_> {
         let same_column =
             |_, _: &str, k: &KeyColumn| format!("({}, '{}'::regtype)", quote_literal(&k.name), k.key_type.sql_name());
         let same_key = format!(
-            "(select count(*) from pg_attribute join pg_type on pg_type.oid = atttypid where attrelid = tg_relid \
+            "(select pg_catalog.count(*) from pg_attribute join pg_type on pg_type.oid = atttypid where attrelid = tg_relid \
              and (attname, case typtype when 'd' then typbasetype else atttypid end) in ({})) = {}",
             self.each(", ", same_column),
             self.key.len()
@@ -155,7 +164,7 @@ impl ChangeRecord<'_> {
             record_body = quote_literal(&counted),
             key_function = self.function("key"),
             key_body = quote_literal(&one_key),
-            key_changes = self.each(" or ", |_, name, _| format!("old.{name} is distinct from new.{name}")),
+            key_changes = self.each(" or ", |_, name, _| format!("old.{name} operator(pg_catalog.<>) new.{name}")),
             trigger = trigger_prefix,
         )
     }
@@ -242,7 +251,7 @@ impl ChangeRecord<'_> {
             include_str!("changed_keys.sql"),
             snapshot,
             record = self.record(),
-            arrays = self.each(", ", |n, _, _| format!("change.key{n}")),
+            arrays = self.each(", ", |n, _, _| format!("pg_catalog.unnest(change.key{n})")),
             names = self.each(", ", |_, name, _| name.to_owned()),
             changed = self.each(", ", |_, name, _| format!("changed.{name}")),
         )

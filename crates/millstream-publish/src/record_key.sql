@@ -1,10 +1,10 @@
 -- The body of the function that records the former key of a row whose key was changed.
 begin
-    if {same_key} and pg_table_size({record_literal}) < {bytes_max} then
+    if {same_key} and pg_catalog.pg_table_size({record_literal}) < {bytes_max} then
         insert into {record} (keys, {names}) values (1, {old_arrays});
     -- A transaction writes this row once. The row of the statement's trigger does not replace it: the record may be
     -- small again when that trigger runs.
-    elsif not coalesce((select everything and xid = pg_current_xact_id()
+    elsif not coalesce((select everything and xid = pg_catalog.pg_current_xact_id()
                         from {record} order by change_id desc limit 1), false) then
         insert into {record} (keys, everything) values (0, true);
     end if;

@@ -3,11 +3,11 @@ select pg_catalog.pg_get_userbyid(kept.owner)::text
 from (
     select relowner as owner
     from pg_catalog.pg_class
-    where oid = pg_catalog.to_regclass($1)
+    where oid = pg_catalog.to_regclass($1)::pg_catalog.oid
     union all
     select proowner
     from pg_catalog.pg_proc
-    where oid in (pg_catalog.to_regprocedure($2), pg_catalog.to_regprocedure($3))
+    where oid in (pg_catalog.to_regprocedure($2)::pg_catalog.oid, pg_catalog.to_regprocedure($3)::pg_catalog.oid)
 ) as kept
 where pg_catalog.pg_get_userbyid(kept.owner) <> current_user
 limit 1

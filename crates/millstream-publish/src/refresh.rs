@@ -440,7 +440,7 @@ async fn held(client: &Client, swapped: &[&RefreshTarget<'_>], waited: Duration)
 /// every index, which is too much for a few changes.
 async fn is_bloated(client: &Client, table: &str) -> Result<bool, Error> {
     let sql = "select pg_catalog.pg_stat_get_dead_tuples(oid)::float8, greatest(reltuples, 0)::float8 \
-               from pg_catalog.pg_class where oid = $1::text::pg_catalog.regclass";
+               from pg_catalog.pg_class where oid = $1::text::pg_catalog.regclass::pg_catalog.oid";
     let row = client.query_one(sql, &[&table]).await?;
     Ok(row.get::<_, f64>(0) > BLOAT_SHARE_MAX * row.get::<_, f64>(1))
 }

@@ -70,6 +70,15 @@ impl Storage<'_> {
             let body = quote_literal(&fill!(include_str!("caster_body.sql"), type = type_name));
             let sql = fill!(include_str!("caster.sql"), caster = self.caster(type_name), type = type_name, body);
             client.batch_execute(&sql).await?;
+            // Whoever made a function of this name before still owns it, and could change it later.
+            let other = "select pg_catalog.pg_get_userbyid(proowner)::pg_catalog.text from pg_catalog.pg_proc \
+                         where oid operator(pg_catalog.=) pg_catalog.to_regprocedure($1)::pg_catalog.oid \
+                         and pg_catalog.pg_get_userbyid(proowner) operator(pg_catalog.<>) current_user";
+            let caster = format!("{}(pg_catalog.text)", self.caster(type_name));
+            if let Some(owner) = client.query_opt(other, &[&caster]).await? {
+                let problem = format!("the function {caster} belongs to role {}", owner.get::<_, &str>(0));
+                return Err(Error::refused(problem, format!("drop function {caster}; then publish again")));
+            }
         }
         Ok(())
     }
@@ -224,7 +233,7 @@ impl Storage<'_> {
 
     /// The model's columns, quoted.
     pub(crate) async fn columns(&self, client: &impl GenericClient) -> Result<Vec<String>, Error> {
-        let sql = "select attname::text from pg_catalog.pg_attribute where attrelid = $1::text::pg_catalog.regclass \
+        let sql = "select attname::text from pg_catalog.pg_attribute where attrelid = $1::text::pg_catalog.regclass::pg_catalog.oid \
                    and attnum > 1 and not attisdropped order by attnum";
         let rows = client.query(sql, &[&self.parts()]).await?;
         Ok(rows.iter().map(|row| quote_identifier(row.get(0))).collect())
@@ -254,7 +263,7 @@ impl Storage<'_> {
     ) -> Result<[String; 2], Error> {
         let view = quote_name(name);
         let sql = "select pg_catalog.pg_get_userbyid(relowner)::text, coalesce(pg_catalog.array_to_string(reloptions, ', '), '') \
-                   from pg_catalog.pg_class where oid = $1::text::pg_catalog.regclass";
+                   from pg_catalog.pg_class where oid = $1::text::pg_catalog.regclass::pg_catalog.oid";
         let row = client.query_one(sql, &[&view]).await?;
         let (owner, options): (String, String) = (row.get(0), row.get(1));
         let columns: Vec<String> = self.columns(client).await?.into_iter().chain(added).collect();
@@ -279,7 +288,8 @@ impl Storage<'_> {
 
     /// Records which view is the model's.
     pub(crate) async fn remember_view(&self, client: &impl GenericClient, name: &CollectionName) -> Result<(), Error> {
-        let sql = "update {schema}.model set view_oid = $1::text::pg_catalog.regclass where model_id = $2";
+        let sql =
+            "update {schema}.model set view_oid = $1::text::pg_catalog.regclass::pg_catalog.oid where model_id = $2";
         let view = quote_name(name);
         client.execute(&self.schema.sql(sql), &[&view, &self.model_id]).await?;
         Ok(())

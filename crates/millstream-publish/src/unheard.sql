@@ -13,11 +13,11 @@ select case
 {columns}        ) then 'a column of its key, or doc, was altered'
     end
 from pg_catalog.pg_class as written
-left join pg_catalog.pg_class as kept on kept.oid = pg_catalog.to_regclass($2)
+left join pg_catalog.pg_class as kept on kept.oid = pg_catalog.to_regclass($2)::oid
 cross join (
     select pg_catalog.count(*) as present, pg_catalog.count(*) filter (where t.tgenabled in ('O', 'A')) as enabled
     from pg_catalog.pg_trigger t
     where t.tgrelid = $1
-      and t.tgfoid in (pg_catalog.to_regprocedure($3), pg_catalog.to_regprocedure($4))
+      and t.tgfoid in (pg_catalog.to_regprocedure($3)::oid, pg_catalog.to_regprocedure($4)::oid)
 ) as fired
 where written.oid = $1

@@ -4,7 +4,7 @@ and exists (
     from pg_catalog.pg_attribute a
     where a.attrelid = c.oid
       and a.attname = 'doc'
-      and a.atttypid = 'pg_catalog.jsonb'::pg_catalog.regtype
+      and a.atttypid = 'pg_catalog.jsonb'::pg_catalog.regtype::oid
 )
 and (
     select pg_catalog.array_agg(a.attname::text order by i.nth)
@@ -14,7 +14,7 @@ and (
     where p.indrelid = c.oid
       and p.indisprimary
       and i.nth <= p.indnkeyatts
-) = (
-    select pg_catalog.array_agg(j.value ->> 'name' order by j.nth)
+) operator(pg_catalog.=) (
+    select pg_catalog.array_agg(j.value operator(pg_catalog.->>) 'name' order by j.nth)
     from pg_catalog.jsonb_array_elements(k.key) with ordinality as j (value, nth)
 )

@@ -12,6 +12,6 @@ set table_oid = coalesce(bound.target, m.table_oid),
     ),
     shows = case when bound.target = m.table_oid and not $3 then m.shows end
 from {schema}.model itself
-left join unnest($1::oid[], $2::oid[]) as bound (recorded, target) on bound.recorded = itself.table_oid
+left join rows from (pg_catalog.unnest($1::oid[]), pg_catalog.unnest($2::oid[])) as bound (recorded, target) on bound.recorded = itself.table_oid
 where itself.model_id = m.model_id
   and ($3 or bound.target is not null)

@@ -1,10 +1,14 @@
 -- The version of our tables, and whether their OIDs belong to another database: after a restore or in a copy of the
 -- database. A data-only restore adds a second row to `meta`.
 select
-    max(m.schema_version) as schema_version,
-    coalesce(bool_or(to_jsonb(m) ->> 'home' is distinct from here.home) or count(*) > 1, false) as foreign_home,
-    max(to_jsonb(m) ->> 'schema_name') as schema_name,
-    max(here.home) as home
+    pg_catalog.max(m.schema_version) as schema_version,
+    coalesce(
+        pg_catalog.bool_or((pg_catalog.to_jsonb(m) operator(pg_catalog.->>) 'home') is distinct from here.home)
+        or pg_catalog.count(*) > 1,
+        false
+    ) as foreign_home,
+    pg_catalog.max(pg_catalog.to_jsonb(m) operator(pg_catalog.->>) 'schema_name') as schema_name,
+    pg_catalog.max(here.home) as home
 from {schema}.meta m
 cross join (
     select pg_catalog.concat_ws(

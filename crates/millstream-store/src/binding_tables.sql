@@ -21,7 +21,7 @@ with recorded as (
         join pg_catalog.pg_namespace n on n.oid = c.relnamespace
     ) on n.nspname = k.schema_name and c.relname = k.table_name and {fits}
     where $1
-       or r.table_oid < 16384
+       or r.table_oid < 16384::oid
       and not exists (select from {schema}.collection o where o.table_oid = c.oid)
 ),
 ranked as (
@@ -45,6 +45,6 @@ select
     r.table_name,
     f.table_oid as interim,
     r.bound is not null as bound,
-    coalesce(r.bound, case when r.table_oid < 16384 and not $1 then r.table_oid else f.table_oid end) as target
+    coalesce(r.bound, case when r.table_oid < 16384::oid and not $1 then r.table_oid else f.table_oid end) as target
 from (select *, pg_catalog.row_number() over (order by table_oid) as nth from ranked) as r
 left join free f on f.nth = r.nth

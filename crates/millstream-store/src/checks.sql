@@ -5,5 +5,5 @@ select conname::pg_catalog.text,
 from pg_catalog.pg_constraint as c
 where conrelid = $1
   and contype = 'c'
-  and coalesce((pg_catalog.to_jsonb(c) ->> 'conenforced')::boolean, true)
+  and coalesce((pg_catalog.to_jsonb(c) operator(pg_catalog.->>) 'conenforced')::boolean, true)
 order by conname

@@ -10,8 +10,8 @@ select
     t.oid is null and pg_catalog.to_regclass(pg_catalog.format('%I.%I', k.schema_name, k.table_name)) is not null
         as replaced
 from {schema}.collection k
-left join pg_class t on t.oid = k.table_oid
-left join pg_namespace n on n.oid = t.relnamespace
+left join pg_catalog.pg_class t on t.oid = k.table_oid
+left join pg_catalog.pg_namespace n on n.oid = t.relnamespace
 where {condition}
 order by t.oid is null, k.created_at desc
 limit 1

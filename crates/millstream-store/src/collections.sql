@@ -7,40 +7,42 @@ select
     k.adopted,
     t.oid is not null as present,
     t.relpersistence = 'u' as unlogged,
-    case when coalesce(p.rows, t.reltuples) >= 0 then coalesce(p.rows, t.reltuples)::bigint end as rows_estimate,
-    case when t.oid is not null then coalesce(p.bytes, pg_total_relation_size(t.oid))::bigint end as bytes,
+    case
+        when coalesce(p.rows, t.reltuples)::float8 >= 0::float8 then coalesce(p.rows, t.reltuples)::bigint
+    end as rows_estimate,
+    case when t.oid is not null then coalesce(p.bytes, pg_catalog.pg_total_relation_size(t.oid))::bigint end as bytes,
     coalesce(c.checks, '[]') as checks,
     s.segments,
     s.segment_bytes,
-    to_char(s.waiting_since at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as waiting_since,
+    pg_catalog.to_char(s.waiting_since at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as waiting_since,
     l.loads,
-    to_char(l.last_load_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as last_load_at
+    pg_catalog.to_char(l.last_load_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as last_load_at
 from {schema}.collection k
-left join pg_class t on t.oid = k.table_oid
-left join pg_namespace n on n.oid = t.relnamespace
+left join pg_catalog.pg_class t on t.oid = k.table_oid
+left join pg_catalog.pg_namespace n on n.oid = t.relnamespace
 left join lateral (
-    select sum(pg_total_relation_size(c.oid)) as bytes,
-        case when min(c.reltuples) >= 0 then sum(c.reltuples) else -1 end as rows
-    from pg_partition_tree(t.oid) leaf
-    join pg_class c on c.oid = leaf.relid
+    select pg_catalog.sum(pg_catalog.pg_total_relation_size(c.oid)) as bytes,
+        case when pg_catalog.min(c.reltuples)::float8 >= 0::float8 then pg_catalog.sum(c.reltuples) else -1 end as rows
+    from pg_catalog.pg_partition_tree(t.oid) leaf
+    join pg_catalog.pg_class c on c.oid = leaf.relid::oid
     where t.relkind = 'p' and leaf.isleaf
 ) p on true
 left join lateral (
-    select json_agg(
-        json_build_object(
-            'name', conname, 'expression', pg_get_expr(conbin, conrelid), 'validated', convalidated
+    select pg_catalog.json_agg(
+        pg_catalog.json_build_object(
+            'name', conname, 'expression', pg_catalog.pg_get_expr(conbin, conrelid), 'validated', convalidated
         ) order by conname
     ) as checks
-    from pg_constraint
+    from pg_catalog.pg_constraint
     where conrelid = k.table_oid and contype = 'c'
 ) c on true
 left join lateral (
-    select count(*) as loads, max(coalesce(ended_at, started_at)) as last_load_at
+    select pg_catalog.count(*) as loads, pg_catalog.max(coalesce(ended_at, started_at)) as last_load_at
     from {schema}.load
     where table_oid = k.table_oid
 ) l on true
 left join lateral (
-    select count(*) as segments, coalesce(sum(bytes), 0)::bigint as segment_bytes, min(committed_at) as waiting_since
+    select pg_catalog.count(*) as segments, coalesce(pg_catalog.sum(bytes), 0)::bigint as segment_bytes, pg_catalog.min(committed_at) as waiting_since
     from {schema}.segment
     where table_oid = k.table_oid
 ) s on true

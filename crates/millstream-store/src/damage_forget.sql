@@ -4,10 +4,10 @@ with gone as (
     delete from {schema}.reject
     where load_id = $1
       and reason = 'damaged_source'
-    returning bytes, coalesce(octet_length(document), octet_length(decode(document_base64, 'base64'))) as kept
+    returning bytes, coalesce(pg_catalog.octet_length(document), pg_catalog.octet_length(pg_catalog.decode(document_base64, 'base64'))) as kept
 ),
 sums as (
-    select count(*) as rejects, coalesce(sum(bytes), 0)::bigint as bytes, coalesce(sum(kept), 0)::bigint as kept
+    select pg_catalog.count(*) as rejects, coalesce(pg_catalog.sum(bytes), 0)::bigint as bytes, coalesce(pg_catalog.sum(kept), 0)::bigint as kept
     from gone
 )
 update {schema}.load l

@@ -37,7 +37,8 @@ pub async fn count(
     collection: &Collection,
     parts: &[String],
 ) -> Result<u64, Error> {
-    let row = first(client, schema, collection, parts, |rows| format!("select count(*) from {rows}")).await?;
+    let row =
+        first(client, schema, collection, parts, |rows| format!("select pg_catalog.count(*) from {rows}")).await?;
     Ok(row.map_or(0, |row| u64::try_from(row.get::<_, i64>(0)).unwrap_or(0)))
 }
 
@@ -54,15 +55,16 @@ async fn first(
     let segments = segments::hold(client, schema, collection.table_oid, &collection.name).await?;
     let row = async {
         let types = altered_types(client, collection).await?;
-        if let Some(Altered { name, type_name }) = types.iter().flatten().next().filter(|_| !segments.is_empty()) {
+        if let Some(Altered { name, type_name, .. }) = types.iter().flatten().next().filter(|_| !segments.is_empty()) {
             return Err(unlike_segments(collection, name, type_name));
         }
         let columns = || keys.iter().zip(&collection.key).zip(&types);
         let conditions: Vec<String> = (1..=parts.len())
             .zip(columns())
             .map(|(n, ((name, column), altered))| {
-                let type_name = altered.as_ref().map_or(column.key_type.sql_name(), |altered| &altered.type_name);
-                format!("{name} = (${n}::text)::{type_name}")
+                let own = || (column.key_type.sql_name(), EQUAL);
+                let (type_name, equal) = altered.as_ref().map_or_else(own, |now| (&now.type_name, &now.equal));
+                format!("{name} {equal} (${n}::text)::{type_name}")
             })
             .collect();
         let table = quote_name(&collection.name);
@@ -82,11 +84,16 @@ async fn first(
     Ok(row)
 }
 
+/// The operator by which keys are equal. The search path would find others for some types.
+const EQUAL: &str = "operator(pg_catalog.=)";
+
 /// A key column that has another type than recorded.
 struct Altered {
     name: String,
     /// The type that it has now, as SQL writes it, without a length.
     type_name: String,
+    /// The operator by which values of that type are equal.
+    equal: String,
 }
 
 /// The columns of the key whose type `alter column` has changed since it was recorded, each in its place.
@@ -97,7 +104,8 @@ async fn altered_types(client: &Client, collection: &Collection) -> Result<Vec<O
     let rows = client.query(sql, &[&collection.table_oid, &names, &types]).await?;
     let altered = |row: &Row| {
         let type_name = row.get::<_, Option<String>>("type_name")?;
-        Some(Altered { name: row.get("name"), type_name })
+        let equal = row.get::<_, Option<String>>("equal").unwrap_or_else(|| EQUAL.to_owned());
+        Some(Altered { name: row.get("name"), type_name, equal })
     };
     Ok(rows.iter().map(altered).collect())
 }

@@ -30,4 +30,4 @@ with moved as (
       )
     returning 1
 )
-select 1 / count(*) from moved
+select 1 / pg_catalog.count(*) from moved

@@ -232,7 +232,7 @@ pub async fn consolidate_lanes(transaction: &Transaction<'_>, schema: &Schema, l
     let (mark, hash) = prefix.map_or((Position::default(), None), |(mark, hash)| (mark, Some(hash)));
     let (prefix_source, prefix_length) = columns(mark);
     let added = each_counter(|_, counter| format!("{counter} = l.{counter} + s.{counter}"));
-    let sums = each_counter(|_, counter| format!("coalesce(sum({counter}), 0)::bigint as {counter}"));
+    let sums = each_counter(|_, counter| format!("coalesce(pg_catalog.sum({counter}), 0)::bigint as {counter}"));
     let settle = fill!(include_str!("load_settle.sql"), schema, added, sums);
     transaction.execute(&settle, &[&load_id, &sources, &offsets, &prefix_source, &prefix_length, &hash]).await?;
     transaction.execute(&schema.sql("delete from {schema}.lane where load_id = $1"), &[&load_id]).await?;
@@ -270,7 +270,8 @@ pub async fn begin_run(
     let (first, end): (Vec<i16>, Vec<i16>) = slots.map(|slots| (bound(slots.start), bound(slots.end))).unzip();
     let insert = "insert into {schema}.lane (load_id, lane, run, epoch, slot_first, slot_end) \
                  select $1::bigint, nth - 1, $2::integer, $3::integer, lane.first, lane.end \
-                 from unnest($4::smallint[], $5::smallint[]) with ordinality as lane (first, \"end\", nth)";
+                 from rows from (pg_catalog.unnest($4::smallint[]), pg_catalog.unnest($5::smallint[])) \
+                 with ordinality as lane (first, \"end\", nth)";
     transaction.execute(&schema.sql(insert), &[&load_id, &run, &epoch, &first, &end]).await?;
     Ok(run)
 }
@@ -281,7 +282,7 @@ pub async fn begin_run(
 /// [`Error::Ledger`] when a count is negative; the server's.
 pub async fn counters(client: &impl GenericClient, schema: &Schema, load_id: i64) -> Result<Counters, Error> {
     let sums = each_counter(|_, c| {
-        format!("(l.{c} + coalesce((select sum(n.{c}) from {schema}.lane n where n.load_id = $1), 0))::bigint")
+        format!("l.{c} + coalesce((select pg_catalog.sum(n.{c})::bigint from {schema}.lane n where n.load_id = $1), 0)")
     });
     let row =
         client.query_one(&format!("select {sums} from {schema}.load l where l.load_id = $1"), &[&load_id]).await?;

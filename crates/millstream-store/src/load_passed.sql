@@ -8,5 +8,5 @@ where load_id = any ($1::bigint[])
       from {schema}.load n
       where n.table_oid = l.table_oid
         and n.load_id > l.load_id
-        and n.sources && l.sources
+        and n.sources operator(pg_catalog.&&) l.sources
   )

@@ -8,7 +8,7 @@ where k.locktype = 'advisory'
   and k.pid <> pg_catalog.pg_backend_pid()
   and k.database = (select oid from pg_catalog.pg_database where datname = pg_catalog.current_database())
   and k.classid = ({load_class})::int::oid
-  and k.objid = (l.load_id & 2147483647)::int::oid
+  and k.objid = (l.load_id & 2147483647::bigint)::int::oid
   and k.objsubid = 2
 union all
 select a.pid

@@ -11,7 +11,7 @@ set floor_source = $2,
     outcomes = (
         select pg_catalog.array_agg(total order by i)
         from (
-            select i, sum(n)::bigint as total
+            select i, pg_catalog.sum(n)::bigint as total
             from (
                 select l.outcomes
                 union all
@@ -23,9 +23,9 @@ set floor_source = $2,
     )
 from (
     select
-        max(epoch) as epoch,
+        pg_catalog.max(epoch) as epoch,
         {sums},
-        coalesce(sum(reject_bytes), 0)::bigint as reject_bytes
+        coalesce(pg_catalog.sum(reject_bytes), 0)::bigint as reject_bytes
     from {schema}.lane
     where load_id = $1
 ) s

@@ -3,7 +3,7 @@ select load_id, mode, key = ($3::text)::jsonb as same_key, format, layout, sourc
        emptied
 from {schema}.load
 where table_oid = $1
-  and sources && $2::text[]
+  and sources operator(pg_catalog.&&) $2::text[]
   and resumable
   and state <> 'finished'
 order by load_id desc

@@ -16,13 +16,13 @@ select
     l.read + s.read as read,
     l.rejected + s.rejected as rejected,
     l.runs,
-    to_char(l.started_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as started_at,
-    to_char(l.ended_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as ended_at,
+    pg_catalog.to_char(l.started_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as started_at,
+    pg_catalog.to_char(l.ended_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as ended_at,
     l.sources,
     l.receipt
 from {schema}.load l
 cross join lateral (
-    select coalesce(sum(read), 0)::bigint as read, coalesce(sum(rejected), 0)::bigint as rejected
+    select coalesce(pg_catalog.sum(read), 0)::bigint as read, coalesce(pg_catalog.sum(rejected), 0)::bigint as rejected
     from {schema}.lane
     where load_id = l.load_id
 ) s

@@ -1,5 +1,5 @@
 delete from {schema}.load
 where state = 'finished'
     and mode not like 'sum%'
-    and ended_at < now() - make_interval(secs => $1)
+    and ended_at < pg_catalog.now() - pg_catalog.make_interval(secs => $1)
 returning load_id

@@ -85,6 +85,8 @@ impl TableMark {
     pub fn guard(&self) -> String {
         let Self { query, whole, .. } = self;
         let whole = quote_literal(whole);
-        format!("prepare millstream_guard as select 1 / count(*) from ({query}) as mark where mark::text = {whole}")
+        format!(
+            "prepare millstream_guard as select 1 / pg_catalog.count(*) from ({query}) as mark where mark::text = {whole}"
+        )
     }
 }

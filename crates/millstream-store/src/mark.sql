@@ -12,7 +12,7 @@ select
     n.nspname::text as schema_name,
     c.relname::text as table_name,
     pg_catalog.concat_ws(
-        ' ', c.relkind, case when c.relkind <> 'p' and (select count(*) > 1 from tree) then 'parent' end
+        ' ', c.relkind, case when c.relkind <> 'p' and (select pg_catalog.count(*) > 1 from tree) then 'parent' end
     ) as kind,
     (
         select pg_catalog.string_agg(
@@ -39,7 +39,7 @@ select
               from pg_catalog.pg_attribute a
               where a.attrelid = c.oid
                 and a.attnum = any ((i.indkey::smallint[])[0:i.indnkeyatts - 1])
-          ) = {columns}
+          ) operator(pg_catalog.=) {columns}
         limit 1
     ) as keyed,
     (
@@ -50,7 +50,7 @@ select
         from tree
         join pg_catalog.pg_trigger t on t.tgrelid = tree.oid
         where not t.tgisinternal
-          and t.tgparentid = 0
+          and t.tgparentid = 0::oid
           and t.tgenabled <> 'D'
           and not pg_catalog.starts_with(t.tgname::text, {own_triggers})
     ) as triggers,
@@ -72,4 +72,4 @@ select
     ) as files
 from pg_catalog.pg_class c
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace
-where c.oid = {oid}
+where c.oid = {oid}::oid

@@ -16,7 +16,7 @@ select
     pg_catalog.pg_get_userbyid(kept.relowner)::text as owner,
     coalesce(pg_catalog.pg_get_userbyid(kept.relowner) = current_user and session_user = current_user, false) as is_own,
     m.way,
-    to_char(m.refreshed_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as refreshed_at
+    pg_catalog.to_char(m.refreshed_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as refreshed_at
 from {schema}.model m
 left join pg_catalog.pg_class v on v.oid = m.view_oid
 left join pg_catalog.pg_namespace n on n.oid = v.relnamespace

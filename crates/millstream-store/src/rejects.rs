@@ -52,7 +52,7 @@ fn matching(schema: &Schema) -> String {
 /// Rejects by reason, the most frequent first.
 pub async fn count(client: &Client, schema: &Schema, filter: &RejectFilter) -> Result<Vec<ReasonCount>, Error> {
     let sql = format!(
-        "select r.reason, count(*) as count, sum(r.bytes)::bigint as bytes {} \
+        "select r.reason, pg_catalog.count(*) as count, pg_catalog.sum(r.bytes)::bigint as bytes {} \
          group by r.reason order by count desc, r.reason",
         matching(schema)
     );

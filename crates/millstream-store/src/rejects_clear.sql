@@ -14,5 +14,5 @@ gone as (
     returning load_id
 )
 select
-    (select count(*) from gone) as deleted,
-    (select count(*) from wanted where stays) as kept
+    (select pg_catalog.count(*) from gone) as deleted,
+    (select pg_catalog.count(*) from wanted where stays) as kept

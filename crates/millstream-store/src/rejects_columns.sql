@@ -9,4 +9,4 @@ select
     r.document_base64,
     r.bytes,
     r.truncated,
-    to_char(r.rejected_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as rejected_at
+    pg_catalog.to_char(r.rejected_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as rejected_at

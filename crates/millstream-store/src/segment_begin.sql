@@ -4,8 +4,8 @@ select
         pg_catalog.format('%I.segment_number', {schema_literal})::pg_catalog.regclass
     ) as segment_id,
     (
-        select string_agg(
-            distinct case when a.grantee = 0 then 'public'
+        select pg_catalog.string_agg(
+            distinct case when a.grantee = 0::oid then 'public'
                      else pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(a.grantee)) end,
             ', '
         )

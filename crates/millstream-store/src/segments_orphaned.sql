@@ -18,12 +18,12 @@ left join (
     join pg_catalog.pg_class t on t.relnamespace = n.oid and t.relname = k.table_name and t.relkind in ('r', 'p')
 ) on k.table_oid = s.table_oid
 where not exists (select from pg_catalog.pg_class where oid = s.table_oid)
-  and s.table_oid >= 16384
+  and s.table_oid >= 16384::oid
   and (k.table_oid is not null or coalesce((
       select pg_catalog.pg_has_role(c.relowner, 'usage')
       from pg_catalog.pg_class c
       join pg_catalog.pg_namespace n on n.oid = c.relnamespace
       where n.nspname = $1
-        and c.relname = 'segment_' || s.segment_id
+        and c.relname = 'segment_' || s.segment_id::text
   ), true))
 order by s.table_oid, s.segment_id

@@ -61,7 +61,8 @@ pub async fn rows_since(client: &impl GenericClient, files: &str, now: &TableMar
             return Ok(Rows::PartitionEmptied(partition));
         }
     }
-    let uncounted = "select exists (select from pg_catalog.pg_class where oid = any ($1::oid[]) and reltuples < 0)";
+    let uncounted =
+        "select exists (select from pg_catalog.pg_class where oid = any ($1::oid[]) and reltuples < 0::float4)";
     Ok(Rows::Rewritten { uncounted: client.query_one(uncounted, &[&replaced]).await?.get(0) })
 }
 
@@ -70,7 +71,7 @@ pub async fn rows_since(client: &impl GenericClient, files: &str, now: &TableMar
 /// # Errors
 /// The server's.
 pub async fn times_emptied(client: &impl GenericClient, schema: &Schema, table_oid: u32) -> Result<i32, Error> {
-    let sql = schema.sql("select coalesce(max(emptied), 0) from {schema}.collection where table_oid = $1");
+    let sql = schema.sql("select coalesce(pg_catalog.max(emptied), 0) from {schema}.collection where table_oid = $1");
     Ok(client.query_one(&sql, &[&table_oid]).await?.get(0))
 }
 

@@ -2,4 +2,4 @@
 update {schema}.collection
 set versions = pg_catalog.jsonb_build_object($2::text, $3::text) || versions
 where table_oid = $1
-returning versions ->> $2
+returning versions operator(pg_catalog.->>) $2

@@ -32,6 +32,16 @@ impl TestDatabase {
         connect(&self.url()).await
     }
 
+    /// Makes operators and functions in the schema public that fail when they are called. A statement finds them instead
+    /// of PostgreSQL's own, unless it names those by their schema or gives them exactly their types.
+    ///
+    /// # Panics
+    /// If the server refuses them.
+    pub async fn plant_decoys(&self) {
+        let planted = self.client().await.batch_execute(include_str!("decoys.sql")).await;
+        planted.unwrap_or_else(|error| panic!("decoys: {error:?}"));
+    }
+
     /// The build of its server.
     pub fn build(&self) -> &'static Build {
         self.server.build()

@@ -39,6 +39,7 @@ mod log_kill;
 mod mending;
 mod mix;
 mod models;
+mod names;
 mod network;
 mod network_guest;
 mod packets;

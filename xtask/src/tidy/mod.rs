@@ -18,6 +18,7 @@ mod room;
 mod spelling;
 mod sql_case;
 mod sql_length;
+mod sql_names;
 mod test_binary;
 mod unfinished;
 mod unsafe_reason;
@@ -57,6 +58,7 @@ const RULES: &[Rule] = &[
     spelling::RULE,
     sql_case::RULE,
     sql_length::RULE,
+    sql_names::RULE,
     test_binary::RULE,
     unfinished::RULE,
     unsafe_reason::RULE,

@@ -57,7 +57,8 @@ impl Server {
     /// # Errors
     /// The server cannot be reached, or the cluster cannot be copied like this.
     pub(super) async fn open(conninfo: &ConnInfo) -> Result<Self, Error> {
-        let session = SessionSettings { any_encoding: true, ..SessionSettings::named("millstream copy") };
+        let session =
+            SessionSettings { any_encoding: true, ..SessionSettings::named("millstream copy").with_own_names() };
         let connection = connect(conninfo, &session).await?;
         let client = &connection.client;
         let row = client.query_one(include_str!("server.sql"), &[]).await.map_err(denied)?;

@@ -15,7 +15,7 @@ pub(super) async fn open(place: &Place, database: Option<&str>) -> Result<Connec
         .with("lock_timeout", &CHANGE_LOCK_TIME_MAX_MS.to_string())
         // If this process is killed, the server must not go on with its work.
         .with("client_connection_check_interval", "1s")
-        .with("search_path", "pg_catalog");
+        .with_own_names();
     connect(&db, &settings).await.map_err(refusal)
 }
 

@@ -72,7 +72,7 @@ async fn spell_one(client: &Client, table: &str, text: &str) -> Result<String, E
 async fn spelled(client: &Client, table: &str, text: &str) -> Result<String, Error> {
     client.execute(&format!("alter table {table} add constraint millstream_check check ({text}\n)"), &[]).await?;
     let sql = "select pg_catalog.pg_get_expr(conbin, conrelid) from pg_catalog.pg_constraint \
-               where conrelid = $1::text::pg_catalog.regclass and conname = 'millstream_check'";
+               where conrelid = $1::text::pg_catalog.regclass::pg_catalog.oid and conname = 'millstream_check'";
     let expression = client.query_one(sql, &[&table]).await?.get(0);
     client.batch_execute(&format!("alter table {table} drop constraint millstream_check")).await?;
     Ok(expression)

@@ -200,7 +200,8 @@ mod tests {
         for (range, comparison) in ["<", ">="].into_iter().enumerate() {
             for empty in [false, true] {
                 let sql = merge.sql(range, empty);
-                let condition = format!("(\"{{latest}}\") {comparison} ('{}'::text)", merge.bounds[0]);
+                let condition =
+                    format!("row(\"{{latest}}\") operator(pg_catalog.{comparison}) row('{}'::text)", merge.bounds[0]);
                 assert!(sql.contains(&condition) && sql.contains("into \"public\".\"{key}\" "), "{sql}");
             }
         }

@@ -57,7 +57,7 @@ pub(super) fn condition(key: &[KeyColumn], bounds: &[String], range: usize) -> S
         let values = key.iter().zip(bound);
         let values: Vec<String> =
             values.map(|(column, value)| format!("{}::{}", quote_literal(value), column.key_type.sql_name())).collect();
-        format!("({}) {comparison} ({})", names.join(", "), values.join(", "))
+        format!("row({}) operator(pg_catalog.{comparison}) row({})", names.join(", "), values.join(", "))
     };
     let mut bounds = bounds.chunks(key.len());
     // The first range has no lower bound, and the last has no upper bound.
@@ -78,13 +78,14 @@ mod tests {
         let key = [column("id", KeyType::Text), column("n", KeyType::Bigint)];
         assert_eq!((count(&key, &[]), condition(&key, &[], 0)), (1, "true".to_owned()));
         let bounds = ["b'", "1", "c", "2"].map(str::to_owned);
-        let (b, c) = ("('b'''::text, '1'::bigint)", "('c'::text, '2'::bigint)");
+        let (b, c) = ("row('b'''::text, '1'::bigint)", "row('c'::text, '2'::bigint)");
         assert_eq!(count(&key, &bounds), 3);
         let ranges = [0, 1, 2].map(|range| condition(&key, &bounds, range));
+        let key = "row(\"id\", \"n\")";
         let expected = [
-            format!("(\"id\", \"n\") < {b}"),
-            format!("(\"id\", \"n\") >= {b} and (\"id\", \"n\") < {c}"),
-            format!("(\"id\", \"n\") >= {c}"),
+            format!("{key} operator(pg_catalog.<) {b}"),
+            format!("{key} operator(pg_catalog.>=) {b} and {key} operator(pg_catalog.<) {c}"),
+            format!("{key} operator(pg_catalog.>=) {c}"),
         ];
         assert_eq!(ranges, expected);
     }

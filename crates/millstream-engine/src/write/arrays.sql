@@ -1,8 +1,7 @@
--- As upsert.sql, for documents that come with the statement: one array per column, in key order. Only the unqualified
--- `unnest` takes several arrays.
+-- As upsert.sql, for documents that come with the statement: one array per column, in key order.
 with wanted as materialized (
     select *
-    from unnest({arrays}) with ordinality as staged ({key}, doc, millstream_place)
+    from rows from ({arrays}) with ordinality as staged ({key}, doc, millstream_place)
     {filter}
 ),
 written as (
@@ -14,6 +13,6 @@ written as (
     returning {inserted} as inserted
 )
 select
-    (select count(*) from written where inserted),
-    (select count(*) from written where not inserted),
-    (select count(*) from wanted)
+    (select pg_catalog.count(*) from written where inserted),
+    (select pg_catalog.count(*) from written where not inserted),
+    (select pg_catalog.count(*) from wanted)

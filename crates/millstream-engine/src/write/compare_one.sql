@@ -6,6 +6,6 @@ select pg_catalog.array_agg(found.key),
 from (
     select stored.{key} as key, stored.doc::text collate "C" as text
     from {table} as stored
-    where stored.{key} = any ($1::{type}[])
+    where stored.{key} operator(pg_catalog.=) any ($1::{type}[])
     offset 0
 ) as found

@@ -4,7 +4,7 @@ delete from {stage} as staged
 where {run} and (
     select gone.version
     from {schema}.tombstone as gone
-    where gone.table_oid = {oid}
+    where gone.table_oid = {oid}::oid
       and gone.version_of = {version_of}
       and gone.id = staged.millstream_id
 ) > staged.millstream_version

@@ -1,6 +1,6 @@
 -- Remembers the versions of the batch's tombstones, except where a newer document is stored.
 insert into {schema}.tombstone as known (table_oid, version_of, id, version)
-select {oid}, {version_of}, millstream_id, millstream_version
+select {oid}::oid, {version_of}, millstream_id, millstream_version
 from {stage} as staged
 where {run}
   and millstream_effect = 2

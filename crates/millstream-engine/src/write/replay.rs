@@ -72,7 +72,8 @@ impl Sql {
     pub(super) fn new(collection: &PreparedCollection, tries: &Tries<'_>) -> Self {
         let Tries { names, keys, stage: (marks, mark_names), lock, compares, pages, one, leaves } = tries;
         let Names { table, key, join } = names;
-        let join_one: Vec<String> = keys.iter().map(|key| format!("stored.{key} = r.{key}")).collect();
+        let join_one: Vec<String> =
+            keys.iter().map(|key| format!("stored.{key} operator(pg_catalog.=) r.{key}")).collect();
         let join_one = join_one.join(" and ");
         let deletes = !mark_names.is_empty();
         let puts = if deletes { "millstream_effect <> 2" } else { "true" };

@@ -270,11 +270,11 @@ pub(super) async fn prepare_if(
     OptionFuture::from(sql.map(|sql| client.prepare(sql))).await.transpose()
 }
 
-/// Parameters for arrays of the key's columns, and of documents.
+/// Rows of arrays that are parameters: of the key's columns, and of documents.
 fn arrays(collection: &PreparedCollection, documents: bool) -> String {
     let types = collection.key.columns.iter().map(|c| c.key_type.sql_name());
     let types = types.chain(documents.then_some("jsonb"));
-    (1..).zip(types).map(|(n, name)| format!("${n}::{name}[]")).collect::<Vec<_>>().join(", ")
+    (1..).zip(types).map(|(n, name)| format!("pg_catalog.unnest(${n}::{name}[])")).collect::<Vec<_>>().join(", ")
 }
 
 /// The query for the keys that are stored.
@@ -293,7 +293,7 @@ fn compare(table: &str, keys: &[String], collection: &PreparedCollection) -> Str
         let key_type = collection.key.columns[0].key_type.sql_name();
         return fill!(include_str!("compare_one.sql"), table, key, type = key_type);
     }
-    let join: Vec<String> = keys.iter().map(|key| format!("stored.{key} = asked.{key}")).collect();
+    let join: Vec<String> = keys.iter().map(|key| format!("stored.{key} operator(pg_catalog.=) asked.{key}")).collect();
     fill!(
         include_str!("compare_many.sql"),
         table,

@@ -7,5 +7,5 @@ with written as (
     on conflict ({key}) do {action}
     returning {inserted} as inserted{returned}
 ){more}
-select count(*) filter (where inserted), count(*) filter (where not inserted)
+select pg_catalog.count(*) filter (where inserted), pg_catalog.count(*) filter (where not inserted)
 from written

@@ -13,12 +13,12 @@ select c.oid::pg_catalog.int8 as oid,
               where k.conrelid = c.oid and k.contype = 'f' order by k.conname) as foreign_keys,
        array(select pg_catalog.format('%I.%I', pn.nspname, p.relname)
                from pg_catalog.pg_partition_tree(c.oid) t
-               join pg_catalog.pg_class p on p.oid = t.relid
+               join pg_catalog.pg_class p on p.oid = t.relid::oid
                join pg_catalog.pg_namespace pn on pn.oid = p.relnamespace
               where c.relkind = 'p' and p.relkind = 'f' order by 1) as foreign_partitions,
        array(select pg_catalog.format('%I.%I', pn.nspname, p.relname)
                from pg_catalog.pg_partition_tree(c.oid) t
-               join pg_catalog.pg_class p on p.oid = t.relid
+               join pg_catalog.pg_class p on p.oid = t.relid::oid
                join pg_catalog.pg_namespace pn on pn.oid = p.relnamespace
               where c.relkind = 'p' and p.relpersistence = 'u' order by 1) as unlogged_partitions,
        c.relrowsecurity as enabled,

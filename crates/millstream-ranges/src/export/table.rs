@@ -227,7 +227,7 @@ async fn make_function(client: &Client, schema: &str) -> Result<(), Error> {
     // Only its owner may replace a function, and others fill tables, too.
     let body = RANGE_OF.split("$function$").nth(1).expect("the function has a body");
     let same = "select exists (select from pg_catalog.pg_proc where proname = 'range_of' and prosrc = $2
-                and pronamespace = $1::text::pg_catalog.regnamespace)";
+                and pronamespace = $1::text::pg_catalog.regnamespace::pg_catalog.oid)";
     if !client.query_one(same, &[&quoted, &body]).await.map_err(pg)?.get::<_, bool>(0) {
         run(client, &fill!(RANGE_OF, schema = quoted)).await?;
     }

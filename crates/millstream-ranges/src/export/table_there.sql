@@ -8,12 +8,12 @@ select
     case when pg_catalog.pg_get_userbyid(c.relowner) = current_user then ''
          else pg_catalog.format('alter table %s owner to %I; ', $4::text, pg_catalog.pg_get_userbyid(c.relowner))
     end || coalesce((
-        select string_agg(
+        select pg_catalog.string_agg(
             pg_catalog.format(
                 'grant %s on %s to %s%s',
                 pg_catalog.lower(a.privilege_type),
                 $4::text,
-                case when a.grantee = 0 then 'public'
+                case when a.grantee = 0::oid then 'public'
                      else pg_catalog.quote_ident(pg_catalog.pg_get_userbyid(a.grantee)) end,
                 case when a.is_grantable then ' with grant option' else '' end
             ),

@@ -1,0 +1,193 @@
+//! Statements of ours find PostgreSQL's own operators and functions, whatever others put into the search path.
+
+use crate::process::{Run, millstream};
+use millstream_testkit::{TestDatabase, each_build, todays};
+use std::fmt::Write;
+
+/// Documents of a file. More than go as arrays, so that every writer is used.
+const DOCUMENTS: usize = 3_000;
+
+/// What is loaded twice, each into a table of its own: the key, and more options.
+const LOADS: &[(&str, &[&str])] = &[
+    ("id:varchar", &[]),
+    ("id:text", &[]),
+    ("n:bigint", &[]),
+    ("n:integer", &[]),
+    ("n:smallint", &[]),
+    ("n:numeric", &[]),
+    ("uuid:uuid", &[]),
+    ("at:timestamptz", &[]),
+    ("day:date", &[]),
+    ("id:varchar,n:bigint", &[]),
+    ("id:varchar,other:varchar", &["--skip-unchanged", "on"]),
+    ("id:varchar", &["--skip-unchanged", "on"]),
+    ("id:varchar", &["--skip-unchanged", "off"]),
+    ("id:varchar", &["--mode", "merge"]),
+    ("id:varchar", &["--mode", "merge:deep"]),
+    ("id:varchar", &["--mode", "keep"]),
+    ("id:varchar", &["--mode", "newest:at:timestamptz"]),
+    ("id:varchar", &["--mode", "newest:id:text"]),
+    ("id:varchar", &["--mode", "newest:n:numeric", "--delete-when", "gone=true"]),
+    ("id:varchar", &["--mode", "sum:n,inner.n"]),
+    ("id:varchar", &["--delete-when", "gone=true"]),
+    ("id:varchar", &["--durability", "async"]),
+    ("id:varchar", &["--durability", "unlogged"]),
+    ("id:varchar", &["--layout", "log"]),
+    ("id:varchar,n:bigint", &["--layout", "log", "--delete-when", "gone=true"]),
+    // The server refuses some of these, and finds them row by row.
+    ("id:varchar", &["--check", "((doc operator(pg_catalog.->>) 'n'::text)::int operator(pg_catalog.<) 2990)"]),
+    (
+        "id:varchar",
+        &[
+            "--delete-when",
+            "gone=true",
+            "--check",
+            "((doc operator(pg_catalog.->>) 'n'::text)::int operator(pg_catalog.<) 2990)",
+        ],
+    ),
+];
+
+/// What follows, in this order, after `id:varchar` was loaded into `things` and, in the log layout, into `waiting`.
+const COMMANDS: &[&[&str]] = &[
+    &["collections"],
+    &["loads"],
+    &["loads", "--output", "json"],
+    &["get", "things", "k7"],
+    &["get", "waiting", "k7"],
+    &["rejects", "things"],
+    &["rejects", "things", "--output", "json"],
+    &["distinct", "things", "id"],
+    &["verify", "FILE", "--into", "things", "--key", "id:varchar"],
+    &["verify", "FILE", "--into", "waiting", "--key", "id:varchar"],
+    &[
+        "publish",
+        "things",
+        "--as",
+        "things_read",
+        "--column",
+        "n:int=n",
+        "--column",
+        "price:numeric(10,2)=n",
+        "--index",
+        "n",
+    ],
+    &["publish", "waiting", "--as", "kept", "--column", "n:int=n", "--materialized"],
+    &["models"],
+    &["refresh", "things_read", "--dry-run"],
+    &["refresh", "things_read"],
+    &["refresh", "kept"],
+    &["load", "FEW", "--into", "things", "--key", "id:varchar"],
+    &["models", "--output", "json"],
+    &["refresh", "things_read", "--way", "incremental"],
+    &["load", "FILE", "--into", "things", "--key", "id:varchar", "--skip-unchanged", "off", "--resume", "off"],
+    &["refresh", "things_read", "--way", "swap"],
+    &["load", "FEW", "--into", "waiting", "--key", "id:varchar", "--layout", "log"],
+    &["compact", "waiting"],
+    &["refresh", "kept"],
+    &["unpublish", "things_read"],
+    &["freeze", "brief", "--yes"],
+    &["loads", "prune", "--older-than", "1d"],
+    &["loads", "forget", "1"],
+    &["doctor", "--one-database"],
+    &["drop", "things", "--yes"],
+    &["unpublish", "kept"],
+    &["drop", "waiting", "--yes"],
+    &["collections"],
+];
+
+struct Place {
+    db: TestDatabase,
+    dir: tempfile::TempDir,
+}
+
+impl Place {
+    fn new(db: TestDatabase) -> Self {
+        let place = Self { db, dir: tempfile::tempdir().unwrap() };
+        for (name, documents, change) in [("FILE", DOCUMENTS, 0), ("AGAIN", DOCUMENTS, 1), ("FEW", 20, 2)] {
+            let mut text = String::new();
+            for n in 0..documents {
+                let (gone, day) = (change == 1 && n % 100 == 0, 1 + n % 28);
+                writeln!(
+                    text,
+                    "{{\"id\":\"k{n}\",\"other\":\"o{}\",\"n\":{n},\"uuid\":\"00000000-0000-0000-0000-{n:012}\",\
+                     \"at\":\"20{:02}-01-{day:02}T00:00:00Z\",\"day\":\"2024-01-{day:02}\",\"gone\":{gone},\
+                     \"inner\":{{\"n\":1}},\"changed\":{}}}",
+                    n % 7,
+                    n % 90,
+                    if n % 3 == 0 { change } else { 0 },
+                )
+                .unwrap();
+            }
+            std::fs::write(place.dir.path().join(name), text).unwrap();
+        }
+        place
+    }
+
+    /// Runs a command, which must neither fail nor call a decoy.
+    #[track_caller]
+    fn millstream(&self, args: &[&str]) -> Run {
+        let files = ["FILE", "AGAIN", "FEW"].map(|name| (name, self.dir.path().join(name).display().to_string()));
+        let spelled: Vec<&str> = args
+            .iter()
+            .map(|arg| files.iter().find(|(name, _)| name == arg).map_or(*arg, |(_, path)| path.as_str()))
+            .collect();
+        let url = self.db.url();
+        let done = millstream(&[&spelled[..], &["--db", &url]].concat());
+        let said = format!("{}{}", done.stdout, done.stderr);
+        assert!(done.code < 2 && !said.contains("decoy"), "{args:?}: {done:?}");
+        done
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_statement_finds_an_operator_or_function_by_the_search_path() {
+    each_build(async |db| {
+        db.plant_decoys().await;
+        let place = Place::new(db);
+        for (n, (key, more)) in todays(LOADS).into_iter().enumerate() {
+            let table = format!("table_{n}");
+            for file in ["FILE", "AGAIN", "FEW"] {
+                let load = ["load", file, "--format", "ndjson", "--into", &table, "--key", key, "--progress", "none"];
+                place.millstream(&[&load[..], &["--max-rejects", "1000000"], more].concat());
+            }
+        }
+        for (table, more) in
+            [("things", &[][..]), ("waiting", &["--layout", "log"]), ("brief", &["--durability", "unlogged"])]
+        {
+            place.millstream(
+                &[&["load", "FILE", "--format", "ndjson", "--into", table, "--key", "id:varchar"], more].concat(),
+            );
+        }
+        for args in COMMANDS {
+            place.millstream(args);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn adopted_and_partitioned_tables_are_written_by_postgresqls_own_operators() {
+    each_build(async |db| {
+        db.plant_decoys().await;
+        let own = db.client().await;
+        let tables = "set search_path = pg_catalog;
+            create domain public.short as varchar(20) collate \"C\";
+            create table public.plain (id varchar(20) collate \"C\" primary key, doc jsonb not null);
+            create table public.narrow (id public.short primary key, doc jsonb not null);
+            create table public.parted (id varchar(20) collate \"C\" primary key, doc jsonb not null) partition by hash (id);
+            create table public.parted_0 partition of public.parted for values with (modulus 2, remainder 0);
+            create table public.parted_1 partition of public.parted for values with (modulus 2, remainder 1)";
+        own.batch_execute(tables).await.unwrap();
+        let place = Place::new(db);
+        for table in ["plain", "narrow", "parted"] {
+            for (file, more) in
+                [("FILE", &[][..]), ("AGAIN", &["--delete-when", "gone=true"]), ("FEW", &["--mode", "merge"])]
+            {
+                let load = ["load", file, "--format", "ndjson", "--into", table, "--key", "id", "--adopt"];
+                place.millstream(&[&load[..], more].concat());
+            }
+            place.millstream(&["get", table, "k7"]);
+        }
+    })
+    .await;
+}
