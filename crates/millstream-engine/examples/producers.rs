@@ -11,6 +11,7 @@ use bytes::Bytes;
 use millstream_engine::{Error, LoadRequest, Producer, Stream, Surroundings};
 use millstream_model::KeyRequest;
 use millstream_pg::{ConnInfo, Environment};
+use millstream_store::Schema;
 use tokio::task::JoinSet;
 
 /// Tasks that send at once.
@@ -28,7 +29,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut request = LoadRequest::new(table.parse()?, KeyRequest::parse_list(key)?, Vec::new());
     request.lanes = more.first().map(|lanes| lanes.parse()).transpose()?;
     if let Some(schema) = more.get(1) {
-        request.schema.clone_from(schema);
+        request.schema = Schema::new(schema);
     }
     let url = std::env::var("DATABASE_URL").unwrap_or_default();
     let db = ConnInfo::parse(&url, &Environment::from_process())?;

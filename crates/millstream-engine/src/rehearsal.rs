@@ -12,7 +12,6 @@ use crate::transform;
 use millstream_model::words::option;
 use millstream_model::{Fault, KeySpec, Position, StageCounts};
 use millstream_pg::{ConnInfo, SessionSettings};
-use millstream_store::Schema;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -67,7 +66,7 @@ pub async fn dry_run(request: &LoadRequest, db: &ConnInfo) -> Result<DryRun, Err
     let control = millstream_pg::connect(db, &SessionSettings::control()).await?;
     let mut warnings = request.durability.check(&control).await?;
     let mut feed = Feed::open(request, Arc::new(Tally::default()))?;
-    let plan = collection::plan(&control, &Schema::new(&request.schema), request, &mut feed).await?;
+    let plan = collection::plan(&control, &request.schema, request, &mut feed).await?;
     warnings.extend(plan.warnings);
     if !plan.checks.is_empty() {
         let check = option("check");

@@ -14,6 +14,7 @@ use crate::transform::Transform;
 use millstream_model::limits::DOCUMENT_BYTES_MAX;
 use millstream_model::words::{option, set};
 use millstream_model::{CollectionName, KeyRequest};
+use millstream_store::Schema;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -97,8 +98,8 @@ pub struct LoadRequest {
     pub rejects_max: u64,
     /// Bytes of rejected documents that stop the load.
     pub reject_bytes_max: u64,
-    /// Name of our schema.
-    pub schema: String,
+    /// Where our own tables are.
+    pub schema: Schema,
 }
 
 impl LoadRequest {
@@ -135,7 +136,7 @@ impl LoadRequest {
             document_bytes_max: DOCUMENT_BYTES_MAX,
             rejects_max: REJECTS_MAX,
             reject_bytes_max: REJECT_BYTES_TOTAL_MAX,
-            schema: "millstream".into(),
+            schema: Schema::new("millstream"),
         }
     }
 
@@ -220,8 +221,8 @@ impl LoadRequest {
             );
         }
         let into = &self.collection.schema;
-        if *into == self.schema || into.starts_with("pg_") || into == "information_schema" {
-            let whose = if *into == self.schema { "Millstream's own tables" } else { "PostgreSQL itself" };
+        if into == self.schema.name() || into.starts_with("pg_") || into == "information_schema" {
+            let whose = if into == self.schema.name() { "Millstream's own tables" } else { "PostgreSQL itself" };
             let hint = format!("name another schema with {}", set("into", "SCHEMA.NAME"));
             return refuse(format!("schema {into} is for {whose}"), &hint);
         }

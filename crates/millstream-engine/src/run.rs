@@ -378,7 +378,7 @@ async fn prepare_database(request: &LoadRequest, around: &Surroundings) -> Resul
         around.observer.event(Event::WalFree);
     }
     around.observer.warn(request.durability.check(&control).await?);
-    let schema = Schema::new(&request.schema);
+    let schema = request.schema.clone();
     around.observer.warn(schema.ensure(&mut control.client).await?.map(|bound| bound.to_string()));
     around.observer.warn(millstream_store::orphaned_segments::drop_segments(&mut control.client, &schema).await?);
     Ok((control, schema))

@@ -688,7 +688,7 @@ async fn tables_of_an_older_version_are_upgraded() {
         assert!(schema.exists(&client).await.is_err());
         let files = Files::new();
         let mut wanted = request("aged", "id", &[files.write("a", "{\"id\":1}\n")]);
-        wanted.schema = "older".into();
+        wanted.schema = Schema::new("older");
         for _ in 0..2 {
             run(&db.url(), &wanted).await;
             assert_eq!(schema.version(&client).await.unwrap(), Some(SCHEMA_VERSION));
@@ -706,7 +706,7 @@ async fn our_schema_can_have_another_name_and_be_dropped_at_once() {
         let (own, table) = (Schema::new(name), format!("named{n}"));
         for layout in ["table", "log"] {
             let mut wanted = request(&table, "id", std::slice::from_ref(&file));
-            (wanted.schema, wanted.layout) = (name.into(), Layout::by_name(layout).unwrap());
+            (wanted.schema, wanted.layout) = (Schema::new(name), Layout::by_name(layout).unwrap());
             assert!(run(&db.url(), &wanted).await.receipt.finished, "{name} {layout}");
         }
         assert!(own.exists(&client).await.unwrap());

@@ -235,9 +235,13 @@ async fn a_lane_without_documents_commits_its_position() {
         run(&db.url(), &appending("before", &[files.write("before", "{\"id\":\"a\"}\n")], 10)).await;
         let trap = format!(
             "create function public.trap() returns trigger language plpgsql as
-             $$begin raise exception using errcode = 'disk_full'; end$$;
-             create trigger trap before update on millstream.lane for each row
-                 when ((new.source, new.byte_offset) > (2, {BROKEN_OFF})) execute function public.trap()"
+             $$begin
+                 if (new.source, new.byte_offset) > (2, {BROKEN_OFF}) then
+                     raise exception using errcode = 'disk_full';
+                 end if;
+                 return new;
+             end$$;
+             create trigger trap before update on millstream.lane for each row execute function public.trap()"
         );
         client.batch_execute(&trap).await.unwrap();
         // All documents have one key, so one lane gets none.

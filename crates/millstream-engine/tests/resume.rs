@@ -254,7 +254,7 @@ async fn loads_recorded_in_different_schemas_are_independent() {
             client.execute("select pg_advisory_lock($1, $2)", &[&keys.0, &keys.1]).await.unwrap();
         };
         let mut wanted = request("public.elsewhere", "id:text", &[files.write("a", "{\"id\":\"a\"}\n")]);
-        wanted.schema = "elsewhere".into();
+        wanted.schema = Schema::new("elsewhere");
         // Load 1 of the default schema runs.
         lock(load_lock_keys(&schema(), 1)).await;
         let receipt = run(&db.url(), &wanted).await.receipt;

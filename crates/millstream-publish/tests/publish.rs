@@ -672,7 +672,7 @@ async fn models_of_two_schemas_do_not_wait_for_each_other() {
         two_models(&db).await;
         let files = Files::new();
         let mut third = request("thirds", "id", &[files.write("a", "{\"id\":\"a\"}\n")]);
-        third.schema = "second".into();
+        third.schema = Schema::new("second");
         run(&db.url(), &third).await;
         let second = Schema::new("second");
         publish(&mut session(&db.url()).await, &second, &wanted("thirds", "thirds_read", &[], &[], None))

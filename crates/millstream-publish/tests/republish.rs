@@ -225,7 +225,7 @@ async fn models_of_two_schemas_follow_one_collection() {
         let client = things(&db).await;
         let files = Files::new();
         let mut more = request("things", "id", &[files.write("b", "{\"id\":\"more\",\"a\":1}\n")]);
-        (more.schema, more.adopt) = ("second".into(), true);
+        (more.schema, more.adopt) = (Schema::new("second"), true);
         run(&db.url(), &more).await;
         let second = Schema::new("second");
         let (conninfo, mut connection) = (surroundings(&db.url()).0.db, session(&db.url()).await);

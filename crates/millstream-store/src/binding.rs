@@ -88,8 +88,10 @@ impl Schema {
         }
     }
 
-    /// Reads the state; `None` if there are no tables of ours.
+    /// Reads the state; `None` if there are no tables of ours. Every use of our tables begins here, so the schema is
+    /// checked first.
     pub(crate) async fn state(&self, client: &impl GenericClient) -> Result<Option<State>, Error> {
+        self.require_trusted(client).await?;
         // Not `to_regclass`: inside a transaction, its cache may be older than the lock that we just got.
         let found = client.query_one(include_str!("schema_exists.sql"), &[&self.name()]).await?;
         if !found.get::<_, bool>(0) {
@@ -166,7 +168,7 @@ impl Schema {
         ] {
             let sql = format!(
                 "update {self}.{table} set table_oid = moved.target \
-                 from unnest($1::oid[], $2::oid[]) as moved (recorded, target) \
+                 from rows from (pg_catalog.unnest($1::oid[]), pg_catalog.unnest($2::oid[])) as moved (recorded, target) \
                  where table_oid = moved.recorded"
             );
             client.execute(&sql, &[from, to]).await?;
@@ -193,7 +195,7 @@ impl Schema {
 
     /// Records that the OIDs belong to this database. `meta` keeps one row: a data-only restore adds a second one.
     pub(crate) async fn record_home(&self, client: &impl GenericClient, home: &str) -> Result<(), Error> {
-        let one = "delete from {schema}.meta where ctid <> (select max(ctid) from {schema}.meta)";
+        let one = "delete from {schema}.meta where ctid <> (select pg_catalog.max(ctid) from {schema}.meta)";
         client.execute(&self.sql(one), &[]).await?;
         let home_is = "update {schema}.meta set schema_version = $1, home = $2";
         client.execute(&self.sql(home_is), &[&SCHEMA_VERSION, &home]).await?;

@@ -72,6 +72,18 @@ pub enum Error {
         /// The schema.
         schema: String,
     },
+    /// Somebody could use our schema to run code with the rights of this session.
+    #[error("schema \"{schema}\" is not safe to use: {problem}")]
+    Untrusted {
+        /// The schema.
+        schema: String,
+        /// What belongs to whom, or what is not as we make it.
+        problem: String,
+        /// The role to which it belongs, if that is the problem.
+        owner: Option<String>,
+        /// This session's role.
+        role: String,
+    },
     /// The same load runs elsewhere.
     #[error("load {load_id} is running in another process{}", backend.map_or_else(String::new, server_process))]
     LoadRunning {
@@ -144,6 +156,14 @@ impl Explained for Error {
             Self::SchemaVersion { .. } => Some(format!("the next `{}` brings them up to date", command("load"))),
             Self::Unbound { .. } => {
                 Some(format!("bind them by name, as a role that may write them: {}", command("collections")))
+            }
+            Self::Untrusted { owner: Some(owner), role, .. } => Some(format!(
+                "{owner} could run code with the rights of {role}; connect as {owner}, or, if you trust {owner} with these \
+                 rights: {}",
+                set("trust-owner", owner)
+            )),
+            Self::Untrusted { owner: None, .. } => {
+                Some(format!("remove that, or use another schema with {}", option("schema")))
             }
             Self::LoadRunning { load_id, .. } => {
                 Some(format!("wait for it, or see `{}` for load {load_id}", command("loads")))

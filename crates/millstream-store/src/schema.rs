@@ -16,12 +16,25 @@ pub const DISTINCT_WALK: &str = include_str!("distinct_walk.sql");
 pub struct Schema {
     quoted: String,
     name: String,
+    trusted: Vec<String>,
 }
 
 impl Schema {
     /// A schema by its name, unquoted.
     pub fn new(name: &str) -> Self {
-        Self { quoted: quote_identifier(name), name: name.to_owned() }
+        Self { quoted: quote_identifier(name), name: name.to_owned(), trusted: Vec::new() }
+    }
+
+    /// The same schema for a caller who lets these roles run code with the caller's rights, as owners of the schema or
+    /// of our tables in it.
+    #[must_use]
+    pub fn trusting(self, roles: Vec<String>) -> Self {
+        Self { trusted: roles, ..self }
+    }
+
+    /// The roles that the caller trusts.
+    pub(crate) fn trusted(&self) -> &[String] {
+        &self.trusted
     }
 
     /// The name, unquoted.

@@ -61,6 +61,8 @@ impl Schema {
             let step = template::filled(step, &names, &[self, &quote_literal(self.name()), &DISTINCT_WALK]);
             transaction.batch_execute(&step).await?;
         }
+        // Somebody may have made the schema since we looked.
+        self.require_trusted(&transaction).await?;
         match found {
             None => {
                 let insert = "insert into {schema}.meta (schema_version, schema_name) values ($1, $2)";

@@ -5,7 +5,7 @@ use millstream_model::{KeyError, KeyRequest};
 use std::time::Duration;
 
 /// Where a command works.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = "Target")]
 pub struct TargetArgs {
     /// Database to use, as postgres://USER@HOST:PORT/DB or "host=.. dbname=.." [default: MILLSTREAM_DB, then
@@ -19,6 +19,14 @@ pub struct TargetArgs {
     /// Schema of Millstream's own tables [default: MILLSTREAM_SCHEMA, then millstream]
     #[arg(long, value_name = "NAME")]
     pub schema: Option<String>,
+
+    /// Use the schema although this role owns a part of it [default: MILLSTREAM_TRUST_OWNER]
+    ///
+    /// The owner of Millstream's own tables and functions can run code with the rights of everybody who uses them. So
+    /// they must belong to your role, to a superuser, or to a role of which yours is a member. Name another owner here
+    /// if you trust it with your rights. May be repeated.
+    #[arg(long, value_name = "ROLE")]
+    pub trust_owner: Vec<String>,
 }
 
 /// A number of connections that work side by side.

@@ -19,6 +19,9 @@ const SCHEMA_VARIABLE: &str = "MILLSTREAM_SCHEMA";
 
 const SCHEMA_DEFAULT: &str = "millstream";
 
+/// Variable that names a role which may own a part of that schema.
+const TRUST_VARIABLE: &str = "MILLSTREAM_TRUST_OWNER";
+
 /// What a command uses its target for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
@@ -95,9 +98,11 @@ pub fn is_local_server(args: &TargetArgs) -> bool {
 
 /// The schema of our tables.
 pub fn schema(args: &TargetArgs) -> Schema {
-    let variable = Environment::from_process();
-    let name = args.schema.as_deref().or_else(|| set(&variable, SCHEMA_VARIABLE));
-    Schema::new(name.unwrap_or(SCHEMA_DEFAULT))
+    let environment = Environment::from_process();
+    let name = args.schema.as_deref().or_else(|| set(&environment, SCHEMA_VARIABLE));
+    let mut trusted = args.trust_owner.clone();
+    trusted.extend(set(&environment, TRUST_VARIABLE).map(str::to_owned));
+    Schema::new(name.unwrap_or(SCHEMA_DEFAULT)).trusting(trusted)
 }
 
 /// Refuses names that PostgreSQL reserves or would cut: we would not find our tables again.
@@ -150,17 +155,29 @@ pub struct Database {
 }
 
 impl Database {
-    /// Finds the target, prints it and connects to it. `None` if our tables are missing. A local server that does not
-    /// exist is not created, because it would be empty.
+    /// Finds the target, prints it and connects to it, for a command that uses only our tables. `None` if they are
+    /// missing. A local server that does not exist is not created, because it would be empty.
     ///
     /// # Errors
     /// Our tables have a version that this program does not know; rights are missing.
     pub async fn open(args: &TargetArgs) -> Result<Option<Self>, Failure> {
+        let database = Self::open_with(args, SessionSettings::control().with_own_names()).await?;
+        if let Some(database) = &database {
+            // Our tables are no views. Servers before 15.8 and 16.4 do not have the setting.
+            let no_views = "select pg_catalog.set_config(name, 'view, foreign-table', false) \
+                            from pg_catalog.pg_settings where name = 'restrict_nonsystem_relation_kind'";
+            database.connection.client.batch_execute(no_views).await.map_err(millstream_pg::Error::from)?;
+        }
+        Ok(database)
+    }
+
+    async fn open_with(args: &TargetArgs, settings: SessionSettings) -> Result<Option<Self>, Failure> {
         if is_local_server(args) && millstream_local::status(&LocalOptions::default())?.major.is_none() {
             note("target: the local server, which does not exist yet");
             return Ok(None);
         }
-        let database = Self::reach(args).await?;
+        let conninfo = resolve(args, Purpose::Work).await?;
+        let database = Self::connect_with(args, &conninfo, settings).await?;
         let exists = database.schema.exists(&database.connection.client).await?;
         Ok(exists.then_some(database))
     }
@@ -178,7 +195,8 @@ impl Database {
     /// # Errors
     /// There is no such collection.
     pub async fn open_at(args: &TargetArgs, name: &CollectionName) -> Result<(Self, Collection), Failure> {
-        let database = Self::open(args).await?.ok_or_else(|| no_collection(name))?;
+        let opened = Self::open_with(args, SessionSettings::control()).await?;
+        let database = opened.ok_or_else(|| no_collection(name))?;
         let collection = database.collection(name).await?;
         Ok((database, collection))
     }
@@ -206,7 +224,11 @@ impl Database {
     /// # Errors
     /// The server's; a restored schema that cannot be bound.
     pub async fn connect(args: &TargetArgs, conninfo: &ConnInfo) -> Result<Self, Failure> {
-        let mut connection = millstream_pg::connect(conninfo, &SessionSettings::control()).await?;
+        Self::connect_with(args, conninfo, SessionSettings::control()).await
+    }
+
+    async fn connect_with(args: &TargetArgs, conninfo: &ConnInfo, settings: SessionSettings) -> Result<Self, Failure> {
+        let mut connection = millstream_pg::connect(conninfo, &settings).await?;
         let schema = schema(args);
         match schema.bind(&mut connection.client).await {
             Ok(bound) => bound.iter().for_each(|bound| note(&bound.to_string())),

@@ -59,4 +59,5 @@ mod signals;
 mod sources;
 mod stream;
 mod strict;
+mod trust;
 mod verify;

@@ -11,7 +11,8 @@ use std::process::{Child, Command, Output, Stdio};
 const SHOWN_CHARS: usize = 2_000;
 
 /// Variables of the caller that would reach the binary; `PG*` go too.
-const VARIABLES: &[&str] = &["DATABASE_URL", "MILLSTREAM_DB", "MILLSTREAM_HOME", "MILLSTREAM_SCHEMA"];
+const VARIABLES: &[&str] =
+    &["DATABASE_URL", "MILLSTREAM_DB", "MILLSTREAM_HOME", "MILLSTREAM_SCHEMA", "MILLSTREAM_TRUST_OWNER"];
 
 /// The result of a run.
 pub struct Run {

@@ -109,6 +109,7 @@ pub(crate) async fn plan(
     let known = millstream_store::known_collection(client, schema, table.oid).await?;
     let (key, mut warnings) = fitness::check(request, &table, known.as_ref())?;
     warnings.extend(warning);
+    warnings.extend(millstream_store::foreign_code(client, schema, table.oid).await?);
     let reasons = key.columns.iter().map(|c| describe(c, "the collection's own type")).collect();
     let checks = table_checks(control, request, &table, &mut warnings).await?;
     let traits = TableTraits {
@@ -306,7 +307,7 @@ async fn checks_tombstones(
     }
     let sql = "select exists ( \
                    select from {schema}.tombstone where table_oid = $1 and version_of = $2 \
-                   and ($3::float8 is null or deleted_at >= now() - pg_catalog.make_interval(secs => $3)))";
+                   and ($3::float8 is null or deleted_at >= pg_catalog.now() - pg_catalog.make_interval(secs => $3)))";
     let parameters: [&(dyn ToSql + Sync); 3] = [&table, &mode.paths_text(), &forget.map(|age| age.as_secs_f64())];
     let any: bool = control.client.query_one(&schema.sql(sql), &parameters).await?.get(0);
     Ok(any || mode.tombstone().is_some() || millstream_store::is_deleting(&control.client, schema, table).await?)

@@ -98,7 +98,12 @@ async fn compact_once(
     let key = collection.key.iter().map(|column| column.name.as_str());
     let moved = || Error::TableMoved { collection: collection.name.clone() };
     let found = truncation::start_over(client, schema, table_oid, key).await?.ok_or_else(moved)?;
-    done.warnings.extend(found.warning);
+    let foreign = millstream_store::foreign_code(client, schema, table_oid).await?;
+    for warning in found.warning.into_iter().chain(foreign) {
+        if !done.warnings.contains(&warning) {
+            done.warnings.push(warning);
+        }
+    }
     // After its mark is read: if somebody changes the table from now on, the merges notice.
     let fit = Arc::new(Fit { mark: found.mark, alters_rows: require_mergeable(client, collection).await? });
     truncation::record_filling(client, schema, &fit.mark).await?;

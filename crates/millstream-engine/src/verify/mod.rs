@@ -25,7 +25,6 @@ use millstream_input::Sorter;
 use millstream_model::Counters;
 use millstream_model::words::{command, option};
 use millstream_pg::{ConnInfo, Connection, SessionSettings, catalog};
-use millstream_store::Schema;
 use millstream_store::segments::{self, Seen};
 use record::{Origin, head};
 use serde::Serialize;
@@ -139,7 +138,7 @@ pub async fn verify(request: &VerifyRequest, db: &ConnInfo, tally: Arc<Tally>) -
     let mut feed = Feed::open(&request.load, Arc::clone(&tally))?;
     let connection = connect(db).await?;
     let (reading, warnings) = table(&connection, &request.load).await?;
-    let (schema, oid) = (Schema::new(&request.load.schema), Some(reading.table_oid));
+    let (schema, oid) = (request.load.schema.clone(), Some(reading.table_oid));
     let typed = collection::decide_version_type(&connection.client, &schema, &request.load, oid, &mut feed).await?;
     connection.close().await;
     let (counts, folding) = sort(request, typed.mode, &reading, feed, &tally).await?;
@@ -178,7 +177,7 @@ async fn table(connection: &Connection, load: &LoadRequest) -> Result<(TableRead
         hint: format!("see `{}`; a table outside of the schema public is SCHEMA.NAME", command("collections")),
     })?;
     let mut warnings = Vec::new();
-    let schema = Schema::new(&load.schema);
+    let schema = load.schema.clone();
     if segments::seen(&connection.client, &schema).await? == Seen::Hidden {
         warnings.push(format!(
             "documents that wait in segments are not looked at: role {} may not read {schema}.segment",

@@ -198,7 +198,7 @@ impl Show<'_> {
         self.say(&format!("   $ millstream load {shown} \\\n       --into {} --key {}\n", part.table, part.key))?;
         let key = KeyRequest::parse_list(part.key).map_err(|error| Failure::bug("the demo's key").because(&error))?;
         let mut request = LoadRequest::new(part.name(), key, vec![path]);
-        target::schema(&self.args.target).name().clone_into(&mut request.schema);
+        request.schema = target::schema(&self.args.target);
         let loaded = run_load(&request, &self.database.conninfo, self.args.progress, self.signals.clone()).await;
         let outcome = match (loaded, asked(&self.signals).await) {
             (Ok(outcome), _) => outcome,

@@ -534,7 +534,7 @@ fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
     request.rejects_max = if args.strict { 0 } else { args.max_rejects };
     // A higher `--max-rejects` also raises the limit of bytes. Otherwise long documents would hit that limit first.
     request.reject_bytes_max = REJECT_BYTES_TOTAL_MAX.saturating_mul(args.max_rejects.div_ceil(REJECTS_MAX).max(1));
-    target::schema(&args.target).name().clone_into(&mut request.schema);
+    request.schema = target::schema(&args.target);
     request.check()?;
     Ok(request)
 }

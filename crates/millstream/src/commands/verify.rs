@@ -124,7 +124,7 @@ fn request(args: &VerifyArgs) -> Result<VerifyRequest, Failure> {
     args.source.apply(&mut load);
     load.transforms = args.enrich.stages(&load.key)?;
     load.mode = args.mode.clone().with_tombstone(args.delete_when.clone());
-    target::schema(&args.target).name().clone_into(&mut load.schema);
+    load.schema = target::schema(&args.target);
     let mut request = VerifyRequest::new(load, std::env::temp_dir());
     request.exact = args.exact;
     request.findings_max = args.limit;

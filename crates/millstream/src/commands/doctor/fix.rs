@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn only_a_change_of_a_server_asks_for_the_same_server() {
         let change = |kind: &str| Change { kind: kind.to_owned(), target: String::new(), value: None };
-        let target = |db: Option<&str>| TargetArgs { db: db.map(str::to_owned), schema: None };
+        let target = |db: Option<&str>| TargetArgs { db: db.map(str::to_owned), ..TargetArgs::default() };
         let named = target(Some("postgres://db1/shop"));
         assert_eq!(same_server(&named, &change("setting")), " (with the same --db)");
         assert_eq!(same_server(&named, &change("sysctl")), "");

@@ -72,7 +72,7 @@ pub async fn run(args: &DriveArgs, output: Output, signals: Signals) -> Result<E
         let problem = format!("{} exists, and results are never overwritten", out.display());
         return Err(Failure::user(problem).hint("name another file by --out"));
     }
-    let target = TargetArgs { db: args.db.clone(), schema: None };
+    let target = TargetArgs { db: args.db.clone(), ..TargetArgs::default() };
     let db = target::resolve(&target, Purpose::Show).await?;
     let goal = args.search.as_ref().or(workload.search.as_ref());
     let mut measured = Measured::new(&workload, args.seed, goal);

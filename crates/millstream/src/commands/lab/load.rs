@@ -195,7 +195,7 @@ fn print(metrics: &impl serde::Serialize, output: Output) -> Result<(), Failure>
 
 /// The database that the lab names in `MILLSTREAM_DB`.
 async fn db() -> Result<ConnInfo, Failure> {
-    target::resolve(&TargetArgs { db: None, schema: None }, Purpose::Work).await
+    target::resolve(&TargetArgs::default(), Purpose::Work).await
 }
 
 /// A table's name, with or without its schema, quoted.

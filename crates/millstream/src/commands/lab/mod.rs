@@ -359,7 +359,10 @@ async fn run_experiments(args: &RunArgs, output: Output, signals: Signals) -> Re
     }
     let db = match &args.db {
         None => None,
-        Some(_) => Some(target::resolve(&TargetArgs { db: args.db.clone(), schema: None }, Purpose::Show).await?),
+        Some(_) => {
+            let target = TargetArgs { db: args.db.clone(), ..TargetArgs::default() };
+            Some(target::resolve(&target, Purpose::Show).await?)
+        }
     };
     let request = Request {
         blocks: args.blocks,

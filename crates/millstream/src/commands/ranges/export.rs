@@ -176,8 +176,11 @@ async fn fill(args: &ExportArgs, output: Output) -> Result<Exit, Failure> {
     let db = target::resolve(&args.target, Purpose::Work).await?;
     let session = SessionSettings::named("millstream ranges");
     let connection = millstream_pg::connect(&db, &session).await?;
-    let schema = target::schema(&args.target).name().to_owned();
-    let function = (!args.no_function).then_some(schema);
+    let schema = target::schema(&args.target);
+    if !args.no_function {
+        schema.require_trusted(&connection.client).await?;
+    }
+    let function = (!args.no_function).then(|| schema.name().to_owned());
     let options = TableOptions { ip4r: args.ip4r, function: function.clone() };
     let rows = Box::pin(to_table(&connection.client, &generation, &table, &options)).await?;
     let question = function.map(|schema| {

@@ -1,0 +1,7 @@
+-- The owner of a change record, if this session is a superuser's and the owner is none.
+select o.rolname::pg_catalog.text
+from pg_catalog.pg_class c
+join pg_catalog.pg_roles o on o.oid operator(pg_catalog.=) c.relowner
+where c.oid operator(pg_catalog.=) pg_catalog.to_regclass($1)::pg_catalog.oid
+  and not o.rolsuper
+  and exists (select from pg_catalog.pg_roles r where r.rolname in (session_user, current_user) and r.rolsuper)

@@ -1,0 +1,90 @@
+-- Code of other roles that runs with the rights of this session when rows of table $1 are written: triggers, checks,
+-- defaults, generated columns, index expressions, rules and domains, each with the role that wrote it. $2 are roles that the
+-- caller trusts. Nothing if this session has no more rights than tables need. A security definer function has the rights
+-- of its own owner.
+with recursive
+{roles}tree (oid) as (
+    select $1::pg_catalog.oid
+    union all
+    select i.inhrelid
+    from tree
+    join pg_catalog.pg_inherits i on i.inhparent operator(pg_catalog.=) tree.oid
+),
+relation as (
+    select c.oid, c.relowner as owner, role.is_trusted
+    from tree
+    join pg_catalog.pg_class c on c.oid operator(pg_catalog.=) tree.oid
+    join role on role.oid operator(pg_catalog.=) c.relowner
+),
+-- What runs, with its address in pg_depend.
+part as (
+    select r.owner, r.is_trusted, pg_catalog.format('trigger %I', t.tgname) as what,
+           'pg_catalog.pg_trigger'::pg_catalog.regclass::pg_catalog.oid as class, t.oid as object
+    from relation r
+    join pg_catalog.pg_trigger t on t.tgrelid operator(pg_catalog.=) r.oid
+    join pg_catalog.pg_proc p on p.oid operator(pg_catalog.=) t.tgfoid
+    where not t.tgisinternal
+      and not p.prosecdef
+      and t.tgenabled operator(pg_catalog.<>) 'D'::pg_catalog."char"
+    union all
+    select r.owner, r.is_trusted, pg_catalog.format('check %I', k.conname),
+           'pg_catalog.pg_constraint'::pg_catalog.regclass::pg_catalog.oid, k.oid
+    from relation r
+    join pg_catalog.pg_constraint k on k.conrelid operator(pg_catalog.=) r.oid
+    where k.contype operator(pg_catalog.=) 'c'::pg_catalog."char"
+    union all
+    select r.owner, r.is_trusted, pg_catalog.format('default of %I', a.attname),
+           'pg_catalog.pg_attrdef'::pg_catalog.regclass::pg_catalog.oid, d.oid
+    from relation r
+    join pg_catalog.pg_attrdef d on d.adrelid operator(pg_catalog.=) r.oid
+    join pg_catalog.pg_attribute a
+      on a.attrelid operator(pg_catalog.=) r.oid and a.attnum operator(pg_catalog.=) d.adnum
+    union all
+    select r.owner, r.is_trusted, pg_catalog.format('index %I', c.relname),
+           'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid, c.oid
+    from relation r
+    join pg_catalog.pg_index i on i.indrelid operator(pg_catalog.=) r.oid
+    join pg_catalog.pg_class c on c.oid operator(pg_catalog.=) i.indexrelid
+    where i.indexprs is not null
+       or i.indpred is not null
+    union all
+    select r.owner, r.is_trusted, pg_catalog.format('rule %I', w.rulename),
+           'pg_catalog.pg_rewrite'::pg_catalog.regclass::pg_catalog.oid, w.oid
+    from relation r
+    join pg_catalog.pg_rewrite w on w.ev_class operator(pg_catalog.=) r.oid
+    union all
+    select t.typowner, role.is_trusted, pg_catalog.format('domain %I', t.typname),
+           'pg_catalog.pg_type'::pg_catalog.regclass::pg_catalog.oid, t.oid
+    from relation r
+    join pg_catalog.pg_attribute a on a.attrelid operator(pg_catalog.=) r.oid
+    join pg_catalog.pg_type t on t.oid operator(pg_catalog.=) a.atttypid
+    join role on role.oid operator(pg_catalog.=) t.typowner
+    where t.typtype operator(pg_catalog.=) 'd'::pg_catalog."char"
+),
+code as (
+    select what, owner
+    from part
+    where not is_trusted
+    union
+    select part.what, p.proowner
+    from part
+    join pg_catalog.pg_depend d
+      on d.classid operator(pg_catalog.=) part.class
+     and d.objid operator(pg_catalog.=) part.object
+     and d.refclassid operator(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid
+    join pg_catalog.pg_proc p on p.oid operator(pg_catalog.=) d.refobjid
+    join role on role.oid operator(pg_catalog.=) p.proowner
+    where part.is_trusted
+      and not role.is_trusted
+)
+select pg_catalog.pg_get_userbyid(owner)::pg_catalog.text as owner,
+       pg_catalog.string_agg(what, ', ' order by what) as code
+from code
+where exists (
+    select
+    from pg_catalog.pg_roles r
+    where r.rolname in (session_user, current_user)
+      and (r.rolsuper or r.rolcreaterole or r.rolreplication or r.rolbypassrls)
+)
+group by owner
+order by owner

@@ -1,0 +1,88 @@
+//! Whose code runs with the rights of a session: of the owners of our tables, and of the owners of a collection.
+
+use crate::error::Error;
+use crate::schema::Schema;
+use millstream_pg::fill;
+use tokio_postgres::GenericClient;
+
+/// Which roles a session trusts, as tables of a statement. It has a place for the parameter that names more roles.
+const ROLES: &str = include_str!("trusted_roles.sql");
+
+/// The tables that we make in every schema.
+const TABLES: &[&str] =
+    &["meta", "collection", "load", "lane", "reject", "unlogged_load", "tombstone", "model", "segment", "merged_range"];
+
+/// The sequences that no column owns.
+const SEQUENCES: &[&str] = &["run_number", "segment_number"];
+
+/// Our functions, whatever their arguments: a call finds the one that fits its arguments best. `range_of` is made by an
+/// export of IP ranges.
+const FUNCTIONS: &[&str] = &["merge_deep", "distinct_walk", "distinct_values", "range_of"];
+
+impl Schema {
+    /// Requires that nobody can use this schema to run code with the rights of this session. Its owner, and the owners
+    /// of our tables and functions in it, must be this role, a superuser, a role of which this role is a member, or one
+    /// named by [`Schema::trusting`]. Our tables must be plain ones: no views, rules, row-level security or triggers.
+    ///
+    /// Other roles may own segments, read models and change records. Whoever writes those checks their owner.
+    ///
+    /// A schema that does not exist is trusted.
+    ///
+    /// # Errors
+    /// [`Error::Untrusted`] names the owner or the object; the server's.
+    pub async fn require_trusted(&self, client: &impl GenericClient) -> Result<(), Error> {
+        let trusted = self.trusted();
+        let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
+            [&self.name(), &trusted, &TABLES, &SEQUENCES, &FUNCTIONS];
+        let sql = fill!(include_str!("trust.sql"), roles = fill!(ROLES, trusted = "$2"));
+        let Some(row) = client.query_opt(&sql, &parameters).await? else { return Ok(()) };
+        let (what, owner): (String, Option<String>) = (row.get("problem"), row.get("owner"));
+        let problem = match &owner {
+            Some(owner) => format!("{what} belongs to role {owner}"),
+            None => what,
+        };
+        Err(Error::Untrusted { schema: self.name().to_owned(), problem, owner, role: row.get("role") })
+    }
+}
+
+/// Sentences that name the code of other roles that runs with this session's rights when rows of a table are written.
+/// None if this session is neither a superuser's nor of another role with more rights than tables need.
+///
+/// # Errors
+/// The server's.
+pub async fn foreign_code(client: &impl GenericClient, schema: &Schema, table_oid: u32) -> Result<Vec<String>, Error> {
+    let sql = fill!(include_str!("foreign_code.sql"), roles = fill!(ROLES, trusted = "$2"));
+    let rows = client.query(&sql, &[&table_oid, &schema.trusted()]).await?;
+    let warning = |owner: &str, code: &str| {
+        format!("code of role {owner} runs with your rights for each document: {code}; connect as {owner} instead")
+    };
+    Ok(rows.iter().map(|row| warning(row.get("owner"), row.get("code"))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_table_and_function_that_we_make_is_checked() {
+        let made = [include_str!("schema.sql"), include_str!("schema_2.sql")].concat();
+        let names = |word: &str| -> Vec<String> {
+            let start = format!("create {word} {{schema}}.");
+            let ends = |c: char| !c.is_ascii_alphanumeric() && c != '_';
+            made.split(&start).skip(1).filter_map(|text| text.split(ends).next()).map(str::to_owned).collect()
+        };
+        let tables = [names("table"), names("unlogged table")].concat();
+        assert_eq!(sorted(tables), sorted(TABLES.iter().map(ToString::to_string).collect()));
+        assert_eq!(sorted(names("sequence")), sorted(SEQUENCES.iter().map(ToString::to_string).collect()));
+        let functions = names("function");
+        assert!(
+            functions.len() == 3 && functions.iter().all(|name| FUNCTIONS.contains(&name.as_str())),
+            "{functions:?}"
+        );
+    }
+
+    fn sorted(mut names: Vec<String>) -> Vec<String> {
+        names.sort();
+        names
+    }
+}

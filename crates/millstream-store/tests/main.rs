@@ -1,0 +1,3 @@
+//! Tests of our tables against real servers.
+
+mod trust;

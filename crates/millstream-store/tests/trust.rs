@@ -1,0 +1,285 @@
+//! Which schemas are trusted, by which roles. `mallory` is a role without rights of its own.
+
+use millstream_store::{Error, Schema, foreign_code};
+use millstream_testkit::{TestDatabase, connect, every_build};
+use tokio_postgres::Client;
+
+/// Our tables, made by a superuser, and a login role of this test alone.
+struct Place {
+    superuser: Client,
+    url: String,
+    mallory: String,
+}
+
+impl Place {
+    async fn new(db: &TestDatabase) -> Self {
+        let mut superuser = db.client().await;
+        schema().ensure(&mut superuser).await.expect("our tables can be made");
+        let mallory = format!("{}_mallory", db.name);
+        let place = Self { superuser, url: db.url(), mallory };
+        place.run("create role MALLORY login password 'm'; grant usage, create on schema millstream to MALLORY").await;
+        place
+    }
+
+    /// Runs statements as superuser.
+    async fn run(&self, sql: &str) {
+        let sql = sql.replace("MALLORY", &self.mallory);
+        self.superuser.batch_execute(&sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+    }
+
+    /// How a role of this server connects.
+    fn of(&self, role: &str) -> String {
+        let address = self.url.rsplit_once('@').expect("it names a user").1;
+        format!("postgres://{role}:m@{address}")
+    }
+
+    /// Runs statements, which may fail, in a session of mallory's.
+    async fn run_as_mallory(&self, sql: &str) -> Result<(), tokio_postgres::Error> {
+        connect(&self.of(&self.mallory)).await.batch_execute(&sql.replace("MALLORY", &self.mallory)).await
+    }
+
+    /// The problem and the owner that the check names, `None` if it trusts the schema.
+    async fn problem(client: &Client, schema: &Schema) -> Option<(String, Option<String>)> {
+        match schema.require_trusted(client).await {
+            Ok(()) => None,
+            Err(Error::Untrusted { problem, owner, .. }) => Some((problem, owner)),
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+
+    async fn end(self) {
+        self.run("reassign owned by MALLORY to current_user; drop owned by MALLORY cascade; drop role MALLORY").await;
+    }
+}
+
+fn schema() -> Schema {
+    Schema::new("millstream")
+}
+
+/// What somebody can do to our schema, and how the refusal begins. `true`: the refusal names mallory as the owner.
+const CASES: &[(&str, &str, bool)] = &[
+    ("alter schema millstream owner to MALLORY", "it belongs to role", true),
+    ("alter table millstream.load owner to MALLORY", "its relation load belongs to role", true),
+    ("alter sequence millstream.run_number owner to MALLORY", "its relation run_number belongs to role", true),
+    ("alter function millstream.merge_deep(jsonb, jsonb) owner to MALLORY", "its function merge_deep belongs", true),
+    (
+        "set role MALLORY; create function millstream.merge_deep(jsonb, text) returns jsonb language sql as 'select $1'; \
+         reset role",
+        "its function merge_deep belongs to role",
+        true,
+    ),
+    ("set role MALLORY; create view millstream.segment_7 as select 1; reset role", "its relation segment_7", true),
+    (
+        "alter table millstream.load rename to load0; create view millstream.load as select * from millstream.load0",
+        "load is not the table that Millstream makes",
+        false,
+    ),
+    ("create rule heard as on insert to millstream.load do also select 1", "table load has the rule heard", false),
+    ("alter table millstream.meta enable row level security", "table meta has row-level security", false),
+    (
+        "set role MALLORY; create table millstream.segment_8 (id text); \
+         alter table millstream.segment_8 enable row level security; reset role",
+        "table segment_8 has row-level security",
+        false,
+    ),
+    (
+        "create schema theirs authorization MALLORY; grant trigger on millstream.load to MALLORY; set role MALLORY; \
+         create function theirs.hear() returns trigger language plpgsql as 'begin return new; end'; \
+         create trigger heard before update on millstream.load for each row execute function theirs.hear(); reset role",
+        "table load has the trigger heard",
+        false,
+    ),
+    (
+        "grant trigger on millstream.load to MALLORY; set role MALLORY; \
+         create trigger heard before update on millstream.load for each row when (query_to_xml(new.mode, true, true, '') \
+         is not null) execute function suppress_redundant_updates_trigger(); reset role",
+        "table load has the trigger heard",
+        false,
+    ),
+    (
+        "create schema theirs authorization MALLORY; set role MALLORY; \
+         create function theirs.now() returns timestamptz language sql as 'select pg_catalog.now()'; reset role; \
+         alter table millstream.load alter column started_at set default theirs.now()",
+        "function theirs.now(), which table load uses, belongs to role",
+        true,
+    ),
+    (
+        "create schema theirs authorization MALLORY; set role MALLORY; \
+         create function theirs.is_good(text) returns bool language sql immutable as 'select true'; reset role; \
+         create index on millstream.load (theirs.is_good(state))",
+        "function theirs.is_good(text), which table load uses, belongs to role",
+        true,
+    ),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schema_in_which_others_could_run_code_is_refused() {
+    every_build(async |db| {
+        let place = Place::new(&db).await;
+        assert_eq!(Place::problem(&place.superuser, &schema()).await, None);
+        for (change, expected, names_owner) in CASES {
+            place.run(&format!("begin; {change}")).await;
+            let (problem, owner) = Place::problem(&place.superuser, &schema()).await.expect(change);
+            assert!(problem.starts_with(expected), "{change}: {problem}");
+            assert_eq!(owner.as_ref() == Some(&place.mallory), *names_owner, "{change}: {owner:?}");
+            if *names_owner {
+                let trusting = schema().trusting(vec![place.mallory.clone()]);
+                assert_eq!(Place::problem(&place.superuser, &trusting).await, None, "{change}");
+            }
+            place.run("rollback").await;
+        }
+        place.end().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_harms_nobody_is_trusted() {
+    every_build(async |db| {
+        let place = Place::new(&db).await;
+        for change in [
+            // A segment, a model and a change record of another role that loads and publishes.
+            "set role MALLORY; create table millstream.segment_7 (id text primary key); \
+             create table millstream.model_7 (g int) partition by list (g); reset role",
+            "create view millstream.mine as select * from millstream.load",
+            "create function public.audit() returns trigger language plpgsql as 'begin return new; end'; \
+             create trigger audit after update on millstream.load for each row execute function public.audit()",
+            "create role other_MALLORY superuser; alter schema millstream owner to other_MALLORY",
+        ] {
+            place.run(&format!("begin; {change}")).await;
+            assert_eq!(Place::problem(&place.superuser, &schema()).await, None, "{change}");
+            place.run("rollback").await;
+        }
+        let nowhere = Schema::new("nowhere");
+        assert_eq!(Place::problem(&place.superuser, &nowhere).await, None);
+        place.end().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_rights_that_somebody_gave_make_an_owner_trusted() {
+    every_build(async |db| {
+        let place = Place::new(&db).await;
+        let loader = format!("{}_loader", db.name);
+        place
+            .run(&format!("create role {loader} login password 'm'; grant usage on schema millstream to {loader}"))
+            .await;
+        let as_loader = connect(&place.of(&loader)).await;
+        assert_eq!(Place::problem(&as_loader, &schema()).await, None, "a superuser's schema");
+
+        place.run("alter schema millstream owner to MALLORY").await;
+        let is_refused = async |client: &Client, why: &str| {
+            let (_, owner) = Place::problem(client, &schema()).await.expect(why);
+            assert_eq!(owner.as_ref(), Some(&place.mallory), "{why}");
+        };
+        is_refused(&as_loader, "a stranger's schema").await;
+        // Before PostgreSQL 16, every role may do so.
+        let granted = place.run_as_mallory(&format!("grant MALLORY to {loader}")).await.is_ok();
+        println!("mallory can make others members: {granted}");
+        is_refused(&as_loader, "a membership that the owner gave").await;
+        let superuser: String =
+            place.superuser.query_one("select current_user::text", &[]).await.expect("the server answers").get(0);
+        let _ = place.run_as_mallory(&format!("grant MALLORY to {superuser}")).await;
+        is_refused(&place.superuser, "a membership that the owner gave to a superuser").await;
+        place.run("set role MALLORY").await;
+        is_refused(&place.superuser, "the session is still a superuser's").await;
+        place.run(&format!("reset role; revoke MALLORY from {superuser}; revoke MALLORY from {loader}")).await;
+        place.run(&format!("grant MALLORY to {loader}")).await;
+        // The schema alone is mallory's. Our tables belong to the superuser.
+        assert_eq!(Place::problem(&as_loader, &schema()).await, None, "a member");
+        let as_mallory = connect(&place.of(&place.mallory)).await;
+        assert_eq!(Place::problem(&as_mallory, &schema()).await, None, "the owner");
+
+        let own =
+            format!("alter schema millstream owner to pg_database_owner; alter database {} owner to MALLORY", db.name);
+        place.run(&own).await;
+        let (problem, _) = Place::problem(&place.superuser, &schema()).await.expect("the database's owner");
+        assert!(problem.starts_with("it belongs to role"), "{problem}");
+        assert_eq!(Place::problem(&as_mallory, &schema()).await, None, "the database's owner");
+        place
+            .run(&format!(
+                "alter database {} owner to current_user; drop owned by {loader}; drop role {loader}",
+                db.name
+            ))
+            .await;
+        place.end().await;
+    })
+    .await;
+}
+
+/// Statements that make the table `events`, and what is named of mallory's code in it.
+const CODE: &[(&str, Option<&str>)] = &[
+    ("create table events (id text primary key, doc jsonb not null)", None),
+    ("set role MALLORY; create table events (id text primary key, doc jsonb not null)", None),
+    (
+        "set role MALLORY; create table events (id text primary key, doc jsonb not null check (theirs.is_good(doc)), \
+         at timestamptz default now(), n int generated always as (1) stored); \
+         create index odd on events (theirs.is_good(doc)); \
+         create trigger heard before insert on events for each row execute function theirs.hear()",
+        Some("check events_doc_check, default of at, default of n, index odd, trigger heard"),
+    ),
+    (
+        "create table events (id text primary key, doc jsonb not null); grant trigger on events to MALLORY; \
+         set role MALLORY; create trigger heard before insert on events for each row execute function theirs.hear()",
+        Some("trigger heard"),
+    ),
+    (
+        "create table events (id text primary key, doc jsonb not null check (theirs.is_good(doc)))",
+        Some("check events_doc_check"),
+    ),
+    (
+        "set role MALLORY; create domain theirs.short as text check (length(value) < 9); reset role; \
+         create table events (id theirs.short primary key, doc jsonb not null)",
+        Some("domain short"),
+    ),
+    (
+        "create table events (id text primary key, doc jsonb not null) partition by hash (id); set role MALLORY; \
+         create table events_0 (id text not null, doc jsonb not null check (theirs.is_good(doc))); reset role; \
+         alter table events attach partition events_0 for values with (modulus 1, remainder 0)",
+        Some("check events_0_doc_check"),
+    ),
+    // Such a function has the rights of its own owner.
+    (
+        "create table events (id text primary key, doc jsonb not null); grant trigger on events to MALLORY; \
+         set role MALLORY; alter function theirs.hear() security definer; \
+         create trigger heard before insert on events for each row execute function theirs.hear()",
+        None,
+    ),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn code_of_others_in_a_collection_is_named_to_those_with_more_rights() {
+    every_build(async |db| {
+        let place = Place::new(&db).await;
+        place
+            .run(
+                "grant create on schema public to MALLORY; create schema theirs authorization MALLORY; set role MALLORY; \
+                 create function theirs.is_good(jsonb) returns bool language sql immutable as 'select true'; \
+                 create function theirs.hear() returns trigger language plpgsql as 'begin return new; end'; reset role",
+            )
+            .await;
+        let named = async |client: &Client, schema: &Schema| {
+            let oid = client.query_one("select 'public.events'::regclass::oid", &[]).await.expect("a table").get(0);
+            foreign_code(client, schema, oid).await.expect("the server answers")
+        };
+        let (whole, plain) = (schema(), format!("{}_plain", db.name));
+        place.run(&format!("create role {plain} login password 'm'")).await;
+        let as_plain = connect(&place.of(&plain)).await;
+        for (make, code) in CODE {
+            place.run(&format!("set search_path = public; {make}; reset role")).await;
+            let expected = code.map(|code| {
+                let owner = &place.mallory;
+                format!("code of role {owner} runs with your rights for each document: {code}; connect as {owner} instead")
+            });
+            assert_eq!(named(&place.superuser, &whole).await, Vec::from_iter(expected), "{make}");
+            let trusting = schema().trusting(vec![place.mallory.clone()]);
+            assert_eq!(named(&place.superuser, &trusting).await, [""; 0], "{make}");
+            assert_eq!(named(&as_plain, &whole).await, [""; 0], "{make}");
+            place.run("drop table events cascade; drop domain if exists theirs.short").await;
+        }
+        place.run(&format!("drop role {plain}")).await;
+        place.end().await;
+    })
+    .await;
+}

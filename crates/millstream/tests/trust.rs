@@ -1,0 +1,160 @@
+//! Every command refuses a schema of ours whose owner could run code with the rights of the user.
+
+use crate::process::{Run, command, millstream, run};
+use millstream_testkit::{TestDatabase, each_build};
+use tokio_postgres::Client;
+
+/// What mallory, who owns the schema, makes of each of our tables: a view that makes mallory a superuser when a
+/// superuser reads it.
+const TRAP: &str = "
+    create function millstream.pw(text) returns text language plpgsql as $$
+    begin
+        execute 'alter role MALLORY superuser';
+        return $1;
+    exception when others then
+        return $1;
+    end $$;
+    do $$
+    declare
+        our record;
+    begin
+        for our in select relname from pg_class where relnamespace = 'millstream'::regnamespace and relkind = 'r' loop
+            execute format('alter table millstream.%I rename to %I', our.relname, our.relname || '0');
+            execute format('create view millstream.%I as select * from millstream.%I where millstream.pw(''a'') = ''a''',
+                           our.relname, our.relname || '0');
+        end loop;
+    end $$";
+
+/// Every command that names something in our schema, but for its target.
+const COMMANDS: &[&[&str]] = &[
+    &["collections"],
+    &["loads"],
+    &["loads", "forget", "1"],
+    &["loads", "prune", "--older-than", "1d"],
+    &["models"],
+    &["get", "events", "1"],
+    &["rejects", "events"],
+    &["distinct", "events", "id"],
+    &["drop", "events", "--yes"],
+    &["compact", "events"],
+    &["freeze", "events"],
+    &["publish", "events", "--as", "events_read"],
+    &["refresh", "events_read"],
+    &["unpublish", "events_read"],
+    &["explain-index", "events_read", "select * from events_read"],
+    &["load", "FILE", "--into", "events", "--key", "id:bigint"],
+    &["load", "FILE", "--into", "events", "--key", "id:bigint", "--dry-run"],
+    &["verify", "FILE", "--into", "events", "--key", "id:bigint"],
+];
+
+/// A database of mallory's, in which a superuser has loaded and published.
+struct Trap {
+    client: Client,
+    mallory: String,
+    url: String,
+    dir: tempfile::TempDir,
+}
+
+impl Trap {
+    async fn new(db: &TestDatabase) -> Self {
+        let trap = Self {
+            client: db.client().await,
+            mallory: format!("{}_mallory", db.name),
+            url: db.url(),
+            dir: tempfile::tempdir().unwrap(),
+        };
+        std::fs::write(trap.dir.path().join("events.ndjson"), "{\"id\":1}\n{\"id\":2}\n").unwrap();
+        trap.millstream(&["load", "FILE", "--into", "events", "--key", "id:bigint"]).ends(0);
+        trap.millstream(&["publish", "events", "--as", "events_read"]).ends(0);
+        trap.run("create role MALLORY login password 'm'; alter schema millstream owner to MALLORY").await;
+        trap.run(
+            "do $$ declare our text; begin
+                 for our in select format('alter table millstream.%I owner to MALLORY', relname) from pg_class
+                            where relnamespace = 'millstream'::regnamespace and relkind in ('r', 'p')
+                 loop execute our; end loop;
+             end $$",
+        )
+        .await;
+        trap
+    }
+
+    async fn run(&self, sql: &str) {
+        let sql = sql.replace("MALLORY", &self.mallory);
+        self.client.batch_execute(&sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+    }
+
+    fn millstream(&self, args: &[&str]) -> Run {
+        let file = self.dir.path().join("events.ndjson");
+        let args: Vec<&str> =
+            args.iter().map(|arg| if *arg == "FILE" { file.to_str().unwrap() } else { arg }).collect();
+        millstream(&[&args[..], &["--db", &self.url]].concat())
+    }
+
+    async fn mallory_is_superuser(&self) -> bool {
+        let sql = "select rolsuper from pg_roles where rolname = $1";
+        self.client.query_one(sql, &[&self.mallory]).await.unwrap().get(0)
+    }
+
+    async fn end(self) {
+        self.run("reassign owned by MALLORY to current_user; drop owned by MALLORY; drop role MALLORY").await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_command_runs_code_of_the_schemas_owner() {
+    each_build(async |db| {
+        let trap = Trap::new(&db).await;
+        trap.run(&format!("set role MALLORY; {TRAP}; reset role")).await;
+        for args in COMMANDS {
+            let refused = trap.millstream(args).ends(2);
+            let expected =
+                format!("error: schema \"millstream\" is not safe to use: it belongs to role {}", trap.mallory);
+            assert!(refused.stderr.contains(&expected), "{args:?}: {refused:?}");
+            assert!(refused.stderr.contains(&format!("--trust-owner {}", trap.mallory)), "{args:?}: {refused:?}");
+            assert!(!trap.mallory_is_superuser().await, "{args:?}");
+        }
+        let doctor = trap.millstream(&["doctor", "--check", "model-behind,log-not-compacted", "--one-database"]);
+        assert!(doctor.code < 2 && !trap.mallory_is_superuser().await, "{doctor:?}");
+        trap.end().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_that_the_user_trusts_is_no_obstacle() {
+    each_build(async |db| {
+        let trap = Trap::new(&db).await;
+        trap.millstream(&["collections"]).ends(2);
+        let listed = trap.millstream(&["collections", "--trust-owner", &trap.mallory]).ends(0);
+        assert!(listed.stdout.contains("events"), "{listed:?}");
+        let mut by_variable = command(&["collections", "--db", &trap.url]);
+        run(by_variable.env("MILLSTREAM_TRUST_OWNER", &trap.mallory)).ends(0);
+        trap.millstream(&["load", "FILE", "--into", "more", "--key", "id:bigint", "--trust-owner", &trap.mallory])
+            .ends(0);
+        trap.end().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_superuser_is_warned_of_code_of_the_tables_owner() {
+    each_build(async |db| {
+        let trap = Trap::new(&db).await;
+        trap.run("reassign owned by MALLORY to current_user").await;
+        trap.run(
+            "create schema theirs authorization MALLORY; set role MALLORY;
+             create table theirs.events (id bigint primary key, doc jsonb not null check (doc is not null)); reset role",
+        )
+        .await;
+        let into = ["--into", "theirs.events", "--key", "id:bigint", "--adopt"];
+        let warning = format!("warning: code of role {} runs with your rights", trap.mallory);
+        let loaded = trap.millstream(&[&["load", "FILE"], &into[..]].concat()).ends(0);
+        assert!(loaded.stderr.contains(&warning) && loaded.stderr.contains("check events_doc_check"), "{loaded:?}");
+        let mut trusting = into.to_vec();
+        trusting.extend(["--trust-owner", &trap.mallory]);
+        let loaded = trap.millstream(&[&["load", "FILE"], &trusting[..]].concat()).ends(0);
+        assert!(!loaded.stderr.contains("runs with your rights"), "{loaded:?}");
+        trap.end().await;
+    })
+    .await;
+}
