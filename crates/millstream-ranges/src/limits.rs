@@ -1,5 +1,6 @@
 //! Every limit of this crate.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// Longest value that is stored, in bytes of JSON. LMDB takes more. A value is read with every look-up, so that more
@@ -54,6 +55,12 @@ pub const WRITE_BYTES: usize = 32 << 20;
 /// Address space of the first try to write a file, in bytes for each byte of content. LMDB maps its file into memory and
 /// must know the size before. It reserves addresses, neither memory nor disk.
 pub const MAP_FACTOR: usize = 4;
+
+/// Bytes of a page of an LMDB file: those of a page of the system that wrote it, but at most 32 KiB.
+pub const FILE_PAGE_BYTES: RangeInclusive<usize> = 1 << 12..=1 << 15;
+
+/// Levels of a tree in an LMDB file. LMDB's cursors have room for so many (`CURSOR_STACK` in `mdb.c`).
+pub const TREE_LEVELS: RangeInclusive<usize> = 1..=32;
 
 /// Least address space of a file that is written.
 pub const MAP_BYTES_MIN: usize = 64 << 20;
@@ -118,6 +125,9 @@ pub const RECOGNISED_BYTES: usize = 1 << 16;
 
 /// Bytes of an entry that a reject shows, and bytes of its reason.
 pub const SHOWN_BYTES: usize = 1 << 10;
+
+/// Largest MaxMind database that is read, in bytes, by default. It is held in memory as a whole.
+pub const MMDB_BYTES_MAX: usize = 1 << 30;
 
 /// Memory of a text besides its bytes.
 pub const MMDB_TEXT_BYTES: usize = 96;

@@ -3,5 +3,6 @@
 mod agreement;
 mod build;
 mod oracle;
+mod pages;
 mod stored;
 mod table;

@@ -248,6 +248,14 @@ async fn what_cannot_be_enriched_with_is_refused() {
     millstream(&["ranges", "build", &place.path("geo"), &ranges, "--progress", "none"]).ends(0);
     let refused = place.run("load", &file, "client.ip from STORE as geo", &[]).ends(2);
     assert!(refused.stderr.contains("at most 4096 can be added"), "{}", refused.stderr);
+
+    // The file of a store without its receipt. LMDB would read what is cut off.
+    let whole = fs::read(place.path("geo/00000002.lmdb")).unwrap();
+    for (length, said) in [(whole.len(), "another program wrote"), (8_192, "is damaged: page "), (100, "cannot open")] {
+        fs::write(place.path("alone"), &whole[..length]).unwrap();
+        let refused = place.run("load", &file, &format!("client.ip from {} as geo", place.path("alone")), &[]).ends(2);
+        assert!(refused.stderr.contains(said), "{length}: {}", refused.stderr);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

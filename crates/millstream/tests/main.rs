@@ -46,6 +46,7 @@ mod packets;
 mod pages;
 mod process;
 mod ranges;
+mod ranges_damage;
 mod ranges_formats;
 mod ranges_programs;
 mod ranges_readers;

@@ -1,7 +1,7 @@
 //! Stores of IP ranges in other formats: exported, built again from what was exported, and asked without a build.
 
 use crate::ranges::{DIRTY, Place, build, ranges, value};
-use millstream_testkit::each_build;
+use millstream_testkit::{each_build, gzip};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -53,6 +53,30 @@ fn a_file_of_maxmind_is_asked_without_a_store() {
         let hint = format!("hint: build one of it: millstream ranges build STORE {file}\n");
         assert!(refused.stderr.contains(&hint), "{refused:?}");
     }
+}
+
+#[test]
+fn a_file_of_maxmind_is_read_up_to_a_limit() {
+    let place = Place::new();
+    let (store, file) = (place.path("geo"), place.path("geo.mmdb"));
+    build(&store, &place.write("a.csv", "network,cc\n1.0.0.0/24,AU\n"), &[]).ends(0);
+    ranges(&["export", &store, "--to", "mmdb", &file]).ends(0);
+    let bytes = fs::metadata(&file).unwrap().len();
+    build(&store, &file, &["--mmdb-max", &bytes.to_string()]).ends(0);
+    // What is no text is taken for such a file, whether it ends or not.
+    let zeros = place.write("zeros.gz", gzip(&vec![0; 3 << 20]));
+    for (file, most, said) in [
+        (file.as_str(), (bytes - 1).to_string(), ""),
+        (zeros.as_str(), "2MiB".to_owned(), "2.0 MiB\n"),
+        ("/dev/zero", "2MiB".to_owned(), "2.0 MiB\n"),
+    ] {
+        let refused = build(&store, file, &["--mmdb-max", &most]).ends(2);
+        let problem = format!("{file} is read as a MaxMind database, into memory, and has more than {said}");
+        assert!(refused.stderr.contains(&problem), "{refused:?}");
+        let hint = "millstream ranges build takes more with --mmdb-max; if not, say what it is with --format";
+        assert!(refused.stderr.contains(hint), "{refused:?}");
+    }
+    assert_eq!(value(&store, "1.0.0.7"), "{\"cc\":\"AU\"}", "the store is as it was");
 }
 
 #[test]

@@ -3,11 +3,13 @@
 use super::members::{IS_RESERVED, RESERVED, fitting, is_kept, put, unseen};
 use super::{Format, Input, InputOptions, Read, Rejected, fill, refuse_columns, so_far};
 use crate::error::Error;
-use crate::limits::{BATCH_QUEUE, BATCH_RECORDS, INDEX_BYTES_MAX, MMDB_TEXT_BYTES, MMDB_TEXTS_BYTES};
+use crate::limits::{BATCH_QUEUE, BATCH_RECORDS, MMDB_BYTES_MAX, MMDB_TEXT_BYTES, MMDB_TEXTS_BYTES};
 use bytes::Bytes;
 use maxminddb::{LookupResult, Reader, WithinOptions};
 use millstream_input::Window;
+use millstream_model::quantity;
 use millstream_model::range::{AddressReading, Family, Range};
+use millstream_model::words::{command, option};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -24,7 +26,7 @@ const VALUE: &str = "value";
 
 fn open(mut window: Window, options: &InputOptions) -> Result<Box<dyn Input>, Error> {
     refuse_columns(window.name(), options)?;
-    let reader = reader(&mut window)?;
+    let reader = reader(&mut window, options.mmdb_bytes_max)?;
     let (sender, messages) = sync_channel(BATCH_QUEUE);
     let keep = options.keep.clone();
     let decoder = Decoder { seen: vec![false; keep.len()], keep, reading: options.reading };
@@ -45,22 +47,40 @@ fn open(mut window: Window, options: &InputOptions) -> Result<Box<dyn Input>, Er
 }
 
 /// A reader of all that is left.
-fn reader(window: &mut Window) -> Result<Reader<Bytes>, Error> {
-    Reader::from_source(rest(window)?).map_err(|error| Error::Input {
+fn reader(window: &mut Window, bytes_max: usize) -> Result<Reader<Bytes>, Error> {
+    Reader::from_source(rest(window, bytes_max)?).map_err(|error| Error::Input {
         name: window.name().to_owned(),
         problem: format!("it cannot be read as a MaxMind database: {error}"),
     })
 }
 
 /// All that is left.
-fn rest(window: &mut Window) -> Result<Bytes, Error> {
-    while fill(window)? {
-        if window.bytes().len() > INDEX_BYTES_MAX {
-            let problem = format!("it has more than {INDEX_BYTES_MAX} bytes, and it must be held in memory");
+fn rest(window: &mut Window, bytes_max: usize) -> Result<Bytes, Error> {
+    let mut all: Vec<u8> = Vec::new();
+    loop {
+        // The beginning was read before, to recognise the format.
+        let read = window.take(window.bytes().len());
+        if read.len() > bytes_max - all.len() {
+            return Err(too_large(window.name(), bytes_max));
+        }
+        if all.try_reserve(read.len()).is_err() {
+            let problem = "it is held in memory, and there is too little".into();
             return Err(Error::Input { name: window.name().to_owned(), problem });
         }
+        all.extend_from_slice(&read);
+        if !fill(window)? {
+            return Ok(all.into());
+        }
     }
-    Ok(window.take(window.bytes().len()))
+}
+
+#[cold]
+fn too_large(name: &str, bytes_max: usize) -> Error {
+    let most = quantity::bytes(bytes_max as u64);
+    let problem = format!("{name} is read as a MaxMind database, into memory, and has more than {most}");
+    let (build, more, format) = (command("ranges build"), option("mmdb-max"), option("format"));
+    let hint = format!("if it is one, {build} takes more with {more}; if not, say what it is with {format}");
+    Error::refused(problem, hint)
 }
 
 /// A MaxMind database in memory, for look-ups without a store.
@@ -74,10 +94,10 @@ impl MmdbFile {
     /// Reads a file into memory. Gzip and zstd are recognised by their first bytes.
     ///
     /// # Errors
-    /// The file cannot be read, or is no MaxMind database.
+    /// The file cannot be read, has more than [`MMDB_BYTES_MAX`], or is no MaxMind database.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let mut window = super::window(path)?;
-        Ok(Self { reader: reader(&mut window)?, name: window.name().to_owned() })
+        Ok(Self { reader: reader(&mut window, MMDB_BYTES_MAX)?, name: window.name().to_owned() })
     }
 
     /// Whether the name of a file says that it is such a database.
@@ -285,6 +305,7 @@ mod tests {
     use super::super::transcript::{read, read_named};
     use super::*;
     use crate::limits::VALUE_BYTES_MAX;
+    use millstream_pg::Explained as _;
     use millstream_testkit::gzip;
     use mmdb_writer::ipnet::IpNet;
     use mmdb_writer::{IpVersion, Value as Stored, Writer};
@@ -414,6 +435,21 @@ mod tests {
         assert!(all[2].starts_with("3 ! ") && all[2].ends_with(" | 1.0.2.0/24"), "{}", all[2]);
         assert_eq!(all[3], "4 1.0.3.0-1.0.3.255 \"a\":18446744073709551615");
         assert_eq!(lines(&content, &["cc"])[0], "1 1.0.0.0-1.0.0.255 \"cc\":\"AU\"");
+    }
+
+    #[test]
+    fn a_file_is_read_up_to_the_limit() {
+        let content = file(IpVersion::V4, &[("1.0.0.0/24", country("AU"))]);
+        let limited = |mmdb_bytes_max| read("mmdb", &content, &InputOptions { mmdb_bytes_max, ..Default::default() });
+        assert_eq!(limited(content.len()).unwrap().len(), 1);
+        for too_few in [0, 1, content.len() - 1] {
+            let error = limited(too_few).unwrap_err();
+            let most = quantity::bytes(too_few as u64);
+            let says = format!("is read as a MaxMind database, into memory, and has more than {most}");
+            assert!(error.to_string().ends_with(&says), "{error}");
+            let hint = "if it is one, ranges build takes more with mmdb-max; if not, say what it is with format";
+            assert_eq!(error.hint().as_deref(), Some(hint));
+        }
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub use query::{RowReceiver, RowSender, query, row_queue, send_query};
 
 use crate::column_type::{ColumnType, ColumnTypes};
 use crate::error::Error;
-use crate::limits::{READ_BYTES, RECOGNISED_BYTES, SHOWN_BYTES};
+use crate::limits::{MMDB_BYTES_MAX, READ_BYTES, RECOGNISED_BYTES, SHOWN_BYTES};
 use memchr::memchr;
 use millstream_input::{End, MARK, Window};
 use millstream_model::range::{AddressReading, Range};
@@ -97,6 +97,8 @@ pub struct InputOptions {
     pub reading: AddressReading,
     /// More members from another file; for CSV and TSV.
     pub join: Option<JoinOptions>,
+    /// Bytes of an mmdb file at most. Such a file is held in memory.
+    pub mmdb_bytes_max: usize,
 }
 
 impl Default for InputOptions {
@@ -110,6 +112,7 @@ impl Default for InputOptions {
             delimiter: None,
             reading: AddressReading::default(),
             join: None,
+            mmdb_bytes_max: MMDB_BYTES_MAX,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A store: immutable LMDB files in a folder, one of them current.
 
 mod folder;
+mod pages;
 mod receipt;
 
 pub(crate) use folder::Building;
@@ -112,10 +113,10 @@ pub(crate) fn key(family: Family, number: u128) -> ([u8; 16], usize) {
 }
 
 impl Generation {
-    /// Opens the current generation of a store, or the one with a number. The file is read once, to compare its hash:
-    /// LMDB trusts its files, and a damaged one could crash the program. The name may also be that of a generation's
-    /// file, of an LMDB file that another program wrote, or of a folder with its `data.mdb`; a file of another program
-    /// has no hash.
+    /// Opens the current generation of a store, or the one with a number. LMDB trusts its files, and a damaged one
+    /// could crash the program. So the file is read before, to compare its hash, and again, to check its pages. The
+    /// name may also be that of a generation's file, of an LMDB file that another program wrote, or of a folder with
+    /// its `data.mdb`; a file of another program has no hash.
     ///
     /// # Errors
     /// There is no such store or generation, or it is damaged, or LMDB cannot open it. Within a process, a generation
@@ -171,6 +172,7 @@ impl Generation {
 
     fn open_file(path: PathBuf, receipt: Option<Receipt>) -> Result<Self, Error> {
         let failed = |what| Error::lmdb(what, &path);
+        pages::check(&path, &[Family::V4.name(), Family::V6.name(), META])?;
         let env = environment(&path, EnvFlags::READ_ONLY | EnvFlags::NO_LOCK, None)?;
         let opening = env.read_txn().map_err(failed("read"))?;
         let opened = env.open_databases_and_commit(opening, |opener, opening| {
@@ -267,12 +269,20 @@ impl Generation {
     /// All ranges, in order: IPv4 first.
     ///
     /// # Errors
-    /// LMDB cannot read the file. Entries that hold no range are errors of their own.
+    /// LMDB cannot read the file. Entries that hold no range of their database's family are errors of their own.
     pub fn ranges(&self) -> Result<impl Iterator<Item = Result<Found<'_>, Error>>, Error> {
-        let entries = self.entries(Family::V4)?.chain(self.entries(Family::V6)?);
-        Ok(entries.map(|entry| {
+        Ok(self.ranges_of(Family::V4)?.chain(self.ranges_of(Family::V6)?))
+    }
+
+    fn ranges_of(&self, family: Family) -> Result<impl Iterator<Item = Result<Found<'_>, Error>>, Error> {
+        let entries = self.entries(family)?;
+        Ok(entries.map(move |entry| {
             let entry = entry?;
             let range = entry.range().map_err(|problem| self.damaged(problem))?;
+            if range.family != family {
+                let (first, name) = (range.first(), family.name());
+                return Err(self.damaged(format!("the key {first} is in the database {name:?}")));
+            }
             Ok(Found { range, value: entry.value })
         }))
     }
@@ -351,7 +361,8 @@ pub(crate) fn environment(path: &Path, flags: EnvFlags, map_bytes: Option<usize>
     // has its name; builds write a file of another name under an exclusive lock, and only rename and unlink afterwards,
     // which leaves the mapped file as it is. NO_LOCK is unsound with a reader beside a writer, and a file has only ever
     // one kind: `open` reads complete files, `write` has the file that it creates to itself. NO_SYNC only defers
-    // `fsync`, which `write` calls before the file gets its name. A content that LMDB did not write is found by the
-    // hash before. A file of another program has no hash; its owner must not write it meanwhile, as the manual says.
+    // `fsync`, which `write` calls before the file gets its name. A content with which LMDB would read beyond the file
+    // is found by the check of its pages before. The owner of a file of another program must not write it meanwhile, as
+    // the manual says.
     unsafe { options.flags(flags | EnvFlags::NO_SUB_DIR).open(path) }.map_err(Error::lmdb("open", path))
 }

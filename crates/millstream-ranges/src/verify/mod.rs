@@ -28,7 +28,8 @@ pub struct Verification {
 }
 
 /// Reads all entries and checks them: keys, their order, overlaps, the JSON of the values and whether jsonb could hold
-/// it, the last addresses, and the counts in the receipt and in the database `meta`. What is wrong becomes a problem, not an error.
+/// it, the last addresses, and the counts in the receipt and in the database `meta`. What is wrong becomes a problem, not
+/// an error. The hash and the pages of the file were checked when it was opened.
 ///
 /// # Errors
 /// LMDB cannot read the file.

@@ -126,6 +126,13 @@ pub struct BuildArgs {
     #[arg(long, value_name = "SIZE", default_value = "512MiB")]
     memory: Size,
 
+    /// Largest .mmdb file to read, uncompressed; a number without a unit is in bytes
+    ///
+    /// Such a file is held in memory. So is a file with zero bytes in its first line, if its name does not say what it
+    /// is.
+    #[arg(long, value_name = "SIZE", default_value = MMDB_MAX)]
+    mmdb_max: Size,
+
     /// Also write the rejects to FILE, one line of JSON each
     ///
     /// Rejects that an earlier build wrote there are replaced. Without this option, only the first ten are
@@ -147,6 +154,9 @@ pub struct BuildArgs {
 
 /// The format that is found by the content.
 const AUTO: &str = "auto";
+
+/// The largest .mmdb file by default, as it is typed.
+const MMDB_MAX: &str = "1GiB";
 
 /// A file to join, as typed.
 #[derive(Debug, Clone)]
@@ -248,6 +258,7 @@ async fn inputs(args: &BuildArgs) -> Result<Vec<Box<dyn Input>>, Failure> {
         delimiter: args.delimiter,
         reading: AddressReading { unmap: args.unmap, numbers: args.numbers },
         join: args.join.as_ref().map(|Joined(join)| join.clone()),
+        mmdb_bytes_max: args.mmdb_max.bytes,
     };
     input::refuse_repeated(&args.files)?;
     let mut inputs = Vec::new();
@@ -357,6 +368,7 @@ impl Observer for Watcher {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_ranges::limits::MMDB_BYTES_MAX;
 
     #[test]
     fn a_colon_separates_the_column_unless_a_file_has_it_in_its_name() {
@@ -369,6 +381,11 @@ mod tests {
             let Joined(join) = Joined::from(dir.path().join(typed).into_os_string());
             assert_eq!((join.file, join.column.as_str()), (dir.path().join(file), column), "{typed}");
         }
+    }
+
+    #[test]
+    fn the_default_of_mmdb_max_is_that_of_the_library() {
+        assert_eq!(MMDB_MAX.parse(), Ok(Size { bytes: MMDB_BYTES_MAX }));
     }
 
     #[test]

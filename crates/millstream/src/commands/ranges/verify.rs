@@ -18,8 +18,9 @@ Exit code 1 if there is a problem.";
 
 /// Check every entry of a store
 ///
-/// Checks the hash of the file, the keys and their order, overlaps, the JSON of the values and whether PostgreSQL can hold
-/// it, the last addresses and the counts of the receipt. Lists the first problems and counts all.
+/// Checks the hash of the file, its pages, the keys and their order, overlaps, the JSON of the values and whether
+/// PostgreSQL can hold it, the last addresses and the counts of the receipt. Lists the first problems and counts all.
+/// If the file itself is damaged, that is the only problem.
 ///
 /// STORE may also be an LMDB file of another program, or a directory with data.mdb. Nobody may write it meanwhile.
 #[derive(Debug, clap::Args)]
