@@ -13,7 +13,7 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
     ("millstream-local", &["model", "pg", "host"]),
     ("millstream-store", &["model", "pg"]),
     ("millstream-input", &["model"]),
-    ("millstream-ranges", &["model", "pg", "input"]),
+    ("millstream-ranges", &["model", "pg", "host", "input"]),
     ("millstream-engine", &["model", "pg", "input", "store"]),
     ("millstream-publish", &["model", "pg", "store", "engine"]),
     ("millstream-copy", &["model", "pg", "host", "input"]),

@@ -40,7 +40,7 @@ pub struct Request {
     /// The source is a running database: files change while they are copied, and are the same only if their bytes are.
     /// They are hashed by SHA-256.
     pub(crate) live: bool,
-    /// The folder in which copies keep their manifests and journals.
+    /// The folder in which copies keep their manifests and journals. No other account may enter it.
     pub home: PathBuf,
 }
 

@@ -6,7 +6,7 @@ use crate::hasher::Hashing;
 use crate::manifest::{self, Header, Journal, Note, Notes, Piece, Reader, Sorted, Sorter, Writer};
 use crate::path::order;
 use crate::place::Ends;
-use millstream_host::FileLock;
+use millstream_host::{FileLock, make_private_folder, write_private};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,7 +31,7 @@ const FAILURES: &str = "failures.ndjson";
 /// How lists of names begin that rsync reads.
 pub(crate) const NAMES: &str = "names.";
 
-/// The folder of a copy, which no other process uses meanwhile.
+/// The folder of a copy, which no other process uses meanwhile, and no other account may enter.
 pub(crate) struct State {
     folder: PathBuf,
     /// Sixteen digits that no other copy has, also of another user or machine to the same destination.
@@ -50,10 +50,13 @@ impl State {
     /// Opens the folder of a copy to this destination that hashes files so. Gathers what earlier runs have noted.
     ///
     /// # Errors
-    /// Another copy writes there; the folder cannot be written.
+    /// Another copy writes there; the folder cannot be written, or belongs to another account.
     pub(crate) fn open(home: &Path, destination: &Path, hashing: Hashing) -> Result<Self, Error> {
         let folder = Self::folder_of(home, destination);
-        fs::create_dir_all(&folder).map_err(Error::file("make", &folder))?;
+        // Whoever writes there decides what counts as copied.
+        for private in [home, folder.as_path()] {
+            make_private_folder(private).map_err(Error::file("make", private))?;
+        }
         let lock = FileLock::try_take(&folder.join(LOCK)).map_err(Error::file("lock", &folder))?;
         let lock = lock.ok_or_else(|| Error::Busy { path: destination.to_owned() })?;
         let token = token(&folder.join(TOKEN))?;
@@ -126,13 +129,13 @@ impl State {
     /// Notes that a run has begun, on this start of the machine. Until one has finished, the starts before count, too.
     pub(crate) fn begin(&self) -> Result<(), Error> {
         let hashing = self.folder.join(HASHING);
-        millstream_host::write_whole(&hashing, self.hashing.name()).map_err(Error::file("write", &hashing))?;
+        write_private(&hashing, self.hashing.name()).map_err(Error::file("write", &hashing))?;
         let path = self.folder.join(BOOT);
         let before = millstream_host::read_whole(&path).map_err(Error::file("read", &path))?.unwrap_or_default();
         let now = boot();
         let others = before.lines().filter(|boot| *boot != now);
         let boots: String = others.chain([&now[..]]).map(|boot| format!("{boot}\n")).collect();
-        millstream_host::write_whole(&path, &boots).map_err(Error::file("write", &path))
+        write_private(&path, &boots).map_err(Error::file("write", &path))
     }
 
     /// Removes the lists of names that a killed run has left.
@@ -443,7 +446,7 @@ fn token(path: &Path) -> Result<String, Error> {
         return Ok(known);
     }
     let token = format!("{:016x}", random(path));
-    millstream_host::write_whole(path, &token).map_err(Error::file("write", path))?;
+    write_private(path, &token).map_err(Error::file("write", path))?;
     Ok(token)
 }
 
@@ -464,6 +467,26 @@ mod tests {
     use crate::flow;
     use crate::request::Request;
     use crate::tally::Tally;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+    #[test]
+    fn no_other_account_may_read_or_write_the_notes_of_copies() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        fs::create_dir(path("from")).unwrap();
+        fs::write(path("from/file"), "text").unwrap();
+        // As an earlier version has made it with an open umask.
+        fs::create_dir(path("home")).unwrap();
+        fs::set_permissions(path("home"), fs::Permissions::from_mode(0o777)).unwrap();
+        let request = Request::new(path("from/"), path("to"), path("home"));
+        flow::copy(&request, &Tally::default(), &|_| false).unwrap();
+        let mode = |path: &Path| fs::symlink_metadata(path).unwrap().mode() & 0o777;
+        let folder = fs::read_dir(path("home")).unwrap().next().unwrap().unwrap().path();
+        assert_eq!((mode(&path("home")), mode(&folder)), (0o700, 0o700));
+        let notes: Vec<PathBuf> = fs::read_dir(&folder).unwrap().map(|note| note.unwrap().path()).collect();
+        assert!(notes.contains(&folder.join(MANIFEST)) && notes.contains(&folder.join(TOKEN)), "{notes:?}");
+        notes.iter().for_each(|note| assert_eq!(mode(note), 0o600, "{}", note.display()));
+    }
 
     #[test]
     fn hashes_of_one_kind_are_not_taken_for_those_of_the_other() {

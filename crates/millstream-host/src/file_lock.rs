@@ -1,5 +1,6 @@
 //! A lock of a file, which other processes respect.
 
+use crate::own_file::own_file;
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
@@ -9,12 +10,12 @@ use std::path::Path;
 pub struct FileLock(File);
 
 impl FileLock {
-    /// Takes the lock of a file, which is made if it does not exist. `None` if somebody holds it.
+    /// Takes the lock of a file of ours, which is made if it does not exist. `None` if somebody holds it.
     ///
     /// # Errors
-    /// The file cannot be made or locked.
+    /// The file cannot be made or locked, or is a symbolic link.
     pub fn try_take(path: &Path) -> io::Result<Option<Self>> {
-        let file = File::create(path)?;
+        let file = own_file(0o600).write(true).create(true).truncate(false).open(path)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Self(file))),
             Err(TryLockError::WouldBlock) => Ok(None),

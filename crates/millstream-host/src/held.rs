@@ -1,9 +1,10 @@
 //! Changes of the kernel's settings, which are given back whatever happens.
 
 use crate::error::Error;
+use crate::own_file::own_file;
 use crate::setting::{origin, pair_of, write};
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
@@ -62,8 +63,9 @@ impl HostChanges {
 
     fn at(path: &Path) -> Result<(Self, Vec<PathBuf>), Error> {
         let failed = Error::setting("open", path);
-        let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
-        let mut journal = options.map_err(&failed)?;
+        // Whoever could write there could have us write any file. Others read it.
+        let opened = own_file(0o644).read(true).write(true).create(true).truncate(false).open(path);
+        let mut journal = opened.map_err(&failed)?;
         match journal.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(Error::Busy { journal: path.to_owned() }),

@@ -27,12 +27,15 @@ pub mod kernel;
 pub mod limits;
 mod measured;
 mod memory_limit;
+mod new_file;
+mod own_file;
 mod process;
 mod sandbox;
 pub mod setting;
 mod shell;
 mod ssh;
 mod stream;
+mod target_file;
 mod wait;
 mod whole_file;
 
@@ -46,6 +49,7 @@ pub use file_lock::FileLock;
 pub use held::HostChanges;
 pub use measured::Measured;
 pub use memory_limit::MemoryLimit;
+pub use own_file::{make_folder, make_private_folder, own_file, scratch_folder};
 pub use process::{
     Ancestor, ancestors, cpu_seconds_of, hangup_is_ignored, is_living_in, leave_terminal, living_in, own_cpu_seconds,
     signal,
@@ -55,5 +59,6 @@ pub use setting::sysctl_file;
 pub use shell::{shell_line, shell_word};
 pub use ssh::Ssh;
 pub use stream::Stream;
+pub use target_file::{TargetFile, write_target};
 pub use wait::wait_until;
 pub use whole_file::{NEW, read_at_most, read_whole, remove_whole, write_private, write_whole};

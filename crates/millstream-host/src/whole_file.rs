@@ -1,21 +1,22 @@
-//! A file that is replaced as a whole.
+//! A file of our own that is replaced as a whole, in a directory where nobody else writes.
 
+use crate::new_file::{NewFile, sync_name};
 use millstream_model::Refusal;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// How the name ends under which a file is written, before it gets its own.
 pub const NEW: &str = ".new";
 
 /// Writes a file beside its name and renames it: a reader sees the old file or the new one, never a part of one, also after
-/// a crash of the machine. It is on the disk when this returns.
+/// a crash of the machine. It is on the disk when this returns. Only its owner may write it. For a place that a user names,
+/// see [`TargetFile`](crate::TargetFile): this removes what has the other name.
 ///
 /// # Errors
 /// Errors of the disk. Then the old file is as it was.
 pub fn write_whole(path: &Path, text: &str) -> io::Result<()> {
-    write_with_mode(path, text, 0o666)
+    write_with_mode(path, text, 0o644)
 }
 
 /// The same for a text that its owner alone may read, at any time.
@@ -33,14 +34,9 @@ fn write_with_mode(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     let new = PathBuf::from(new);
     // What a crash has left may have other rights.
     remove_whole(&new)?;
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&new)?;
-    let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&new, path));
-    if written.is_err() {
-        // On a full disk it would take what little room there is.
-        let _ = fs::remove_file(&new);
-    }
-    written?;
-    sync_name(path)
+    let mut new = NewFile::create(new, mode)?;
+    new.file.write_all(text.as_bytes())?;
+    new.replace(path)
 }
 
 /// Removes a file if there is one. It is gone from the disk when this returns.
@@ -80,12 +76,6 @@ pub fn read_at_most(path: &Path, most: u64, hint: Option<&str>) -> Result<String
         Ok(_) => Ok(text),
         Err(error) => Err(Refusal::file("read", path, &error)),
     }
-}
-
-/// A name is on the disk, or gone from it, only with its directory.
-fn sync_name(path: &Path) -> io::Result<()> {
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-    File::open(dir.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 #[cfg(test)]

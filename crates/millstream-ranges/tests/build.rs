@@ -8,6 +8,7 @@ use millstream_ranges::{
     verify,
 };
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -33,6 +34,26 @@ fn a_build_replaces_the_store_and_readers_keep_what_they_opened() {
     let mut names: Vec<_> = fs::read_dir(&store).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
     assert_eq!(names, ["00000002.json", "00000002.lmdb", "00000003.json", "00000003.lmdb", "current", "lock"]);
+}
+
+#[test]
+fn links_in_a_store_are_not_followed_by_a_build() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, victim) = (dir.path().join("geo"), dir.path().join("victim"));
+    one(&store, 1);
+    fs::write(&victim, "text").unwrap();
+    for name in ["build.new", "00000002.json", "00000002.json.new", "current.new"] {
+        symlink(&victim, store.join(name)).unwrap();
+    }
+    one(&store, 2);
+    assert_eq!(found(&Generation::open(&store, None).unwrap(), Family::V4, 15).as_deref(), Some("\"build\":2"));
+    assert!(store.join("00000002.json").symlink_metadata().unwrap().is_file());
+    let lock = store.join("lock");
+    fs::remove_file(&lock).unwrap();
+    symlink(dir.path().join("nowhere"), &lock).unwrap();
+    let refused = built(&store, [(range(Family::V4, 10, 20), String::new())], |_| ()).unwrap_err();
+    assert!(refused.to_string().contains("lock"), "{refused}");
+    assert!(fs::read_to_string(&victim).unwrap() == "text" && !dir.path().join("nowhere").exists());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::secret::masked;
 use crate::table::{Column, Table};
-use millstream_host::write_whole;
+use millstream_host::write_target;
 use serde::Serialize;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -122,7 +122,7 @@ pub fn columns(terminal: impl AsFd) -> usize {
 /// # Errors
 /// The file cannot be written.
 pub fn write_page(path: &Path, page: &str) -> Result<(), Failure> {
-    write_whole(path, page).map_err(Failure::cannot("write", path))?;
+    write_target(path, page).map_err(Failure::cannot("write", path))?;
     note(&format!("report: {}", path.display()));
     Ok(())
 }

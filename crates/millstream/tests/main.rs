@@ -60,5 +60,6 @@ mod signals;
 mod sources;
 mod stream;
 mod strict;
+mod targets;
 mod trust;
 mod verify;

@@ -61,14 +61,26 @@ pub fn command(args: &[&str]) -> Command {
 
 /// The same, but SIGHUP ends it as in a terminal, even if the tests run under `nohup`.
 pub fn command_in_terminal(args: &[&str]) -> Command {
-    let plain = command(args);
-    let mut command = Command::new("env");
-    command.arg("--default-signal=HUP").arg(plain.get_program()).args(plain.get_args());
+    started_by("env", &["--default-signal=HUP"], &command(args))
+}
+
+/// A command whose new files have all the rights that it gives them.
+pub fn with_open_umask(plain: &Command) -> Command {
+    started_by("sh", &["-c", "umask 000; exec \"$@\"", "sh"], plain)
+}
+
+/// A command that another program starts.
+fn started_by(program: &str, args: &[&str], plain: &Command) -> Command {
+    let mut command = Command::new(program);
+    command.args(args).arg(plain.get_program()).args(plain.get_args());
     for (name, value) in plain.get_envs() {
         match value {
             Some(value) => command.env(name, value),
             None => command.env_remove(name),
         };
+    }
+    if let Some(dir) = plain.get_current_dir() {
+        command.current_dir(dir);
     }
     command.stdin(Stdio::null());
     command

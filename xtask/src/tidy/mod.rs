@@ -23,6 +23,7 @@ mod test_binary;
 mod unfinished;
 mod unsafe_reason;
 mod verb;
+mod written_file;
 
 use crate::tree::Tree;
 use std::path::Path;
@@ -63,6 +64,7 @@ const RULES: &[Rule] = &[
     unfinished::RULE,
     unsafe_reason::RULE,
     verb::RULE,
+    written_file::RULE,
 ];
 
 /// What one run of the rules found.

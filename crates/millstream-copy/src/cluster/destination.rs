@@ -11,6 +11,7 @@ use crate::remote::{Content, There};
 use crate::request::Request;
 use crate::state::State;
 use crate::tally::Tally;
+use millstream_host::{make_private_folder, write_private};
 use millstream_model::Refusal;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -89,9 +90,9 @@ impl Destination {
         if self.was_empty {
             State::forget(&self.notes, &self.target)?;
         }
-        fs::create_dir_all(&self.notes).map_err(Error::file("make", &self.notes))?;
+        make_private_folder(&self.notes).map_err(Error::file("make", &self.notes))?;
         let path = self.notes.join(SYSTEM);
-        millstream_host::write_whole(&path, &self.system.to_string()).map_err(Error::file("write", &path))
+        write_private(&path, &self.system.to_string()).map_err(Error::file("write", &path))
     }
 
     /// Removes the control file, if there is one, so that no server starts on what is not whole.
@@ -117,9 +118,9 @@ impl Destination {
 
     /// Notes that a slot on the server was made by a copy to here.
     pub(super) fn note_slot(&self, name: &str) -> Result<(), Error> {
-        fs::create_dir_all(&self.notes).map_err(Error::file("make", &self.notes))?;
+        make_private_folder(&self.notes).map_err(Error::file("make", &self.notes))?;
         let path = self.notes.join(SLOT);
-        millstream_host::write_whole(&path, name).map_err(Error::file("write", &path))
+        write_private(&path, name).map_err(Error::file("write", &path))
     }
 
     /// Forgets that slot: it is gone, or it belongs to a standby now.

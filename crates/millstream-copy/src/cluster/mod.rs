@@ -52,7 +52,7 @@ pub struct ClusterRequest {
     pub jobs: Jobs,
     /// Bytes per second, of all workers together.
     pub bytes_per_second: Option<u64>,
-    /// The folder in which copies keep their manifests and journals.
+    /// The folder in which copies keep their manifests and journals. No other account may enter it.
     pub home: PathBuf,
 }
 

@@ -3,10 +3,11 @@
 use super::backup_manifest::Arrived;
 use crate::error::Error;
 use crate::path::shown_path;
+use millstream_host::{make_folder, own_file, scratch_folder};
 use millstream_pg::{Address, ConnInfo};
 use sha2::{Digest, Sha256};
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -21,7 +22,7 @@ pub(super) struct Staged {
 impl Staged {
     pub(super) fn new(home: &Path, data: &Path) -> Result<Self, Error> {
         let model = fs::metadata(data).map_err(Error::file("look at", data))?;
-        let folder = tempfile::tempdir_in(home).map_err(Error::file("make a folder in", home))?;
+        let folder = scratch_folder(home, ".tmp", 0o700).map_err(Error::file("make a folder in", home))?;
         let staged = Self { folder, model };
         staged.dress(staged.folder.path(), staged.model.mode())?;
         Ok(staged)
@@ -35,7 +36,8 @@ impl Staged {
     /// Writes a file.
     pub(super) fn write(&self, name: &str, bytes: &[u8]) -> Result<Arrived, Error> {
         let path = self.place(name)?;
-        fs::write(&path, bytes).map_err(Error::file("write", &path))?;
+        let opened = own_file(0o600).write(true).create(true).truncate(true).open(&path);
+        opened.and_then(|mut file| file.write_all(bytes)).map_err(Error::file("write", &path))?;
         self.dress(&path, self.model.mode() & 0o640)?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         Ok(Arrived {
@@ -57,7 +59,7 @@ impl Staged {
         let path = self.folder.path().join(name);
         let folder = path.parent().unwrap_or(self.folder.path()).to_owned();
         if !folder.exists() {
-            fs::create_dir(&folder).map_err(Error::file("make", &folder))?;
+            make_folder(&folder).map_err(Error::file("make", &folder))?;
             self.dress(&folder, self.model.mode())?;
         }
         Ok(path)

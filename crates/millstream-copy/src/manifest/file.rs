@@ -3,6 +3,7 @@
 use super::{Sorter, damaged, decode, encode, frame};
 use crate::entry::{Entry, Facts};
 use crate::limits::HEADER_BYTES_MAX;
+use millstream_host::own_file;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -61,7 +62,8 @@ impl Writer {
     }
 
     pub(crate) fn create(path: &Path, header: &Header) -> io::Result<Self> {
-        let mut file = BufWriter::with_capacity(256 << 10, File::create(path)?);
+        let file = own_file(0o600).write(true).create(true).truncate(true).open(path)?;
+        let mut file = BufWriter::with_capacity(256 << 10, file);
         writeln!(file, "{FORMAT}")?;
         serde_json::to_writer(&mut file, header)?;
         file.write_all(b"\n")?;

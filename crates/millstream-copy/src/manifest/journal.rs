@@ -5,8 +5,9 @@
 
 use super::{damaged, encode, frame};
 use crate::entry::{Facts, Hash, Inode, Time};
+use millstream_host::own_file;
 use serde::{Deserialize, Serialize};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
@@ -84,13 +85,14 @@ pub(crate) struct Journal {
 impl Journal {
     /// Makes a journal that no other worker has.
     pub(crate) fn create(folder: &Path, number: usize) -> io::Result<Self> {
-        let file = OpenOptions::new().append(true).create(true).open(folder.join(format!("{JOURNALS}{number}")))?;
+        let file = own_file(0o600).append(true).create(true).open(folder.join(format!("{JOURNALS}{number}")))?;
         Ok(Self { file, buffer: Vec::new() })
     }
 
     /// Makes an empty journal at a path.
     pub(crate) fn create_at(path: &Path) -> io::Result<Self> {
-        Ok(Self { file: File::create(path)?, buffer: Vec::new() })
+        let file = own_file(0o600).write(true).create(true).truncate(true).open(path)?;
+        Ok(Self { file, buffer: Vec::new() })
     }
 
     /// Returns once the notes are on the disk.

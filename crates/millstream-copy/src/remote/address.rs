@@ -1,5 +1,7 @@
 //! Where a tree lies on another machine, as rsync writes it.
 
+use crate::error::Error;
+use crate::path::shown;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -26,23 +28,28 @@ pub(crate) enum By {
 
 impl Address {
     /// Reads `HOST:PATH`, `HOST::MODULE/PATH` and `rsync://HOST/MODULE/PATH`. `None` for a path of this machine.
-    pub(crate) fn parse(path: &Path) -> Option<Self> {
+    ///
+    /// # Errors
+    /// The host, or the user before it, begins like an option.
+    pub(crate) fn parse(path: &Path) -> Result<Option<Self>, Error> {
         let text = path.as_os_str().as_bytes();
         if let Some(rest) = text.strip_prefix(b"rsync://") {
-            let host = rest.iter().position(|byte| *byte == b'/').map_or(text.len(), |at| b"rsync://".len() + at + 1);
-            return Some(Self { by: By::Daemon, prefix: text[..host].to_vec(), path: text[host..].to_vec() });
+            let length = rest.iter().position(|byte| *byte == b'/');
+            bare(&rest[..length.unwrap_or(rest.len())])?;
+            let host = length.map_or(text.len(), |at| b"rsync://".len() + at + 1);
+            return Ok(Some(Self { by: By::Daemon, prefix: text[..host].to_vec(), path: text[host..].to_vec() }));
         }
-        let host = host_of(text)?;
+        let Some(host) = host_of(text) else { return Ok(None) };
+        let bare = bare(host)?;
         let rest = &text[host.len() + 1..];
         if let Some(path) = rest.strip_prefix(b":") {
             let prefix = text[..host.len() + 2].to_vec();
-            return Some(Self { by: By::Daemon, prefix, path: path.to_vec() });
+            return Ok(Some(Self { by: By::Daemon, prefix, path: path.to_vec() }));
         }
         // A shell begins in the home folder.
         let path = if rest == b"~" { b"" } else { rest.strip_prefix(b"~/").unwrap_or(rest) };
-        let bare = host.iter().filter(|byte| !b"[]".contains(byte)).copied().collect();
         let by = By::Shell(OsString::from_vec(bare));
-        Some(Self { by, prefix: text[..=host.len()].to_vec(), path: path.to_vec() })
+        Ok(Some(Self { by, prefix: text[..=host.len()].to_vec(), path: path.to_vec() }))
     }
 
     /// The last name of the path, if it has one.
@@ -102,8 +109,21 @@ fn host_of(text: &[u8]) -> Option<&[u8]> {
         None => 0,
     };
     let colon = first[from..].iter().position(|byte| *byte == b':')? + from;
-    // A remote shell would take it for an option.
+    // This begins like an option, and can only be a path.
     (colon > 0 && !text.starts_with(b"-")).then_some(&text[..colon])
+}
+
+/// A host, and the user before it, without brackets, as a remote shell gets them: as one word or as two.
+///
+/// # Errors
+/// The shell would take one of them for an option.
+fn bare(host: &[u8]) -> Result<Vec<u8>, Error> {
+    let bare: Vec<u8> = host.iter().filter(|byte| !b"[]".contains(byte)).copied().collect();
+    if bare.split(|byte| *byte == b'@').any(|part| part.starts_with(b"-")) {
+        let says = format!("{} is no name of a host: it begins like an option", shown(host));
+        return Err(Error::refused(says, "put ./ before a path of this machine"));
+    }
+    Ok(bare)
 }
 
 /// Parts of a script or of an argument as one. Paths may hold any bytes.
@@ -134,7 +154,7 @@ mod tests {
     #[test]
     fn addresses_are_read_as_rsync_reads_them() {
         let parsed = |text: &str| {
-            let address = Address::parse(Path::new(text))?;
+            let address = Address::parse(Path::new(text)).unwrap()?;
             let by = match &address.by {
                 By::Shell(host) => host.to_str().unwrap().to_owned(),
                 By::Daemon => "daemon".to_owned(),
@@ -162,8 +182,29 @@ mod tests {
     }
 
     #[test]
+    fn a_host_that_a_shell_would_take_for_an_option_is_refused() {
+        for text in [
+            "[-oProxyCommand=touch x]:x",
+            "me@-oProxyCommand=x:x",
+            "me@[-oProxyCommand=x]:x",
+            "[-l]@host:x",
+            "a@-b@host:x",
+            "[]-oProxyCommand=x:x",
+            "[-oProxyCommand=x]::mod",
+            "rsync://-x/mod",
+            "rsync://me@[-x]:873/mod/a",
+        ] {
+            let refused = Address::parse(Path::new(text)).unwrap_err().to_string();
+            assert!(refused.ends_with("is no name of a host: it begins like an option"), "{text}: {refused}");
+        }
+        for text in ["a-b:x", "me@a-:x", "host:-x", "host::mod/-x", "rsync://host/-x"] {
+            assert!(Address::parse(Path::new(text)).unwrap().is_some(), "{text}");
+        }
+    }
+
+    #[test]
     fn paths_are_cut_and_joined_behind_the_host() {
-        let address = |text: &str| Address::parse(Path::new(text)).unwrap();
+        let address = |text: &str| Address::parse(Path::new(text)).unwrap().unwrap();
         assert_eq!(address("h:a/b").join(b"c").text(), "h:a/b/c");
         assert_eq!((address("h:").join(b"c").text(), address("h:a").content()), ("h:c".into(), "h:a/".into()));
         assert_eq!((address("h:a/b").parent(), address("h:/b").parent()), (address("h:a"), address("h:/")));

@@ -2,7 +2,7 @@
 
 use super::address::{By, joined, quoted, quoted_path};
 use super::rsync::{Change, NameList};
-use super::{RemoteJob, Way};
+use super::{RemoteJob, Way, empty_folder};
 use crate::counts::Counts;
 use crate::entry::{Entry, EntryKind};
 use crate::error::Error;
@@ -10,13 +10,15 @@ use crate::limits::UNMADE_FOLDERS_MAX;
 use crate::local::sweep;
 use crate::manifest::{Reader, Sorter};
 use crate::path::{order, shown};
+use millstream_host::make_folder;
+use rustix::fs::{CWD, Mode, mkdirat};
+use rustix::io::Errno;
 use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 /// What a shell says if it has made the root.
 const MADE: &str = "millstream: made";
@@ -50,8 +52,8 @@ pub(super) fn make_temporary(job: &RemoteJob<'_>) -> Result<bool, Error> {
     let temporary = job.temporary();
     if job.remote.way == Way::FromThere {
         let path = job.here.path().join(temporary);
-        return match fs::create_dir(&path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(Error::file("make", &path)(error)),
+        return match mkdirat(CWD, &path, Mode::RWXU) {
+            Err(error) if error != Errno::EXIST => Err(Error::file("make", &path)(error.into())),
             _ => Ok(false),
         };
     }
@@ -59,7 +61,7 @@ pub(super) fn make_temporary(job: &RemoteJob<'_>) -> Result<bool, Error> {
     let model = empty_folder()?;
     let before = job.place.before.as_slice();
     let inner = model.path().join(OsStr::from_bytes(before)).join(temporary);
-    fs::create_dir_all(&inner).map_err(Error::file("make", &inner))?;
+    make_folder(&inner).map_err(Error::file("make", &inner))?;
     let root = if before.is_empty() { job.remote.root.clone() } else { job.remote.root.parent() };
     let args = [OsString::from("-r"), model.path().join("").into(), root.content()];
     let mut was_missing = false;
@@ -269,8 +271,4 @@ fn names(job: &RemoteJob<'_>) -> Result<NameList, Error> {
 
 fn open(job: &RemoteJob<'_>) -> Result<Reader, Error> {
     Reader::open(&job.state.list()).map_err(Error::manifest(&job.state.list()))
-}
-
-fn empty_folder() -> Result<tempfile::TempDir, Error> {
-    tempfile::tempdir().map_err(Error::file("make a folder in", Path::new("/tmp")))
 }

@@ -158,7 +158,7 @@ impl Listing<'_> {
     }
 
     fn by_rsync(&self, found: &mut Found) -> Result<Ran, Error> {
-        let empty = tempfile::tempdir().map_err(Error::file("make a folder in", Path::new("/tmp")))?;
+        let empty = super::empty_folder()?;
         let mut args: Vec<OsString> = ["-lptgoDHn", "-ii", "--numeric-ids"].map(OsString::from).to_vec();
         let Scope { copy_links, one_file_system, only, .. } = self.scope;
         args.push(if only.is_some() { "-d".into() } else { "-r".into() });
@@ -404,7 +404,7 @@ mod tests {
 
     #[test]
     fn what_could_not_be_listed_is_told_from_what_is_gone() {
-        let root = Address::parse(Path::new("rsync://host/files/a/b")).unwrap();
+        let root = Address::parse(Path::new("rsync://host/files/a/b")).unwrap().unwrap();
         let said = |line: &str| Said::of(line, &root);
         let failed = |path: &str, why: &str| Some(Said::Failed(path.as_bytes().to_vec(), why.to_owned()));
         let gone = |path: &[u8]| Some(Said::Gone(path.to_vec()));

@@ -33,10 +33,12 @@ use crate::tree::Tree;
 use crate::walk::{Listed, Scope};
 use listing::Listing;
 use millstream_failpoint::hit_on_thread;
+use millstream_host::scratch_folder;
 use millstream_model::Refusal;
 use millstream_model::words::option;
 use std::ffi::OsString;
 use std::path::Path;
+use tempfile::TempDir;
 
 /// The end of a copy that lies on another machine.
 #[derive(Debug)]
@@ -75,7 +77,7 @@ impl Remote {
     /// # Errors
     /// Both lie on others; what is asked for is not possible between machines; the other one cannot be reached.
     pub(crate) fn of(request: &Request, tally: &Tally) -> Result<Option<(Self, Ends)>, Error> {
-        let way = match [&request.source, &request.destination].map(|path| Address::parse(path)) {
+        let way = match [Address::parse(&request.source)?, Address::parse(&request.destination)?] {
             [None, None] => return Self::refuse_what_needs_another(request).map(|()| None),
             [None, Some(there)] => (Way::ToThere, there),
             [Some(there), None] => (Way::FromThere, there),
@@ -144,6 +146,12 @@ impl Remote {
             Way::FromThere => [self.root.content(), here],
         }
     }
+}
+
+/// A temporary folder of this machine. A folder that rsync makes of it gets its rights.
+fn empty_folder() -> Result<TempDir, Error> {
+    let above = std::env::temp_dir();
+    scratch_folder(&above, ".tmp", 0o755).map_err(Error::file("make a folder in", &above))
 }
 
 /// Refuses paths that rsync on the other machine would take for patterns, and copy to or from what fits them.

@@ -12,6 +12,7 @@ use crate::path::shown_path;
 use crate::request::{Jobs, Request};
 use crate::tally::{Failures, Tally};
 use crate::walk::Scope;
+use millstream_host::scratch_folder;
 use millstream_model::Refusal;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -43,7 +44,7 @@ impl There {
     /// # Errors
     /// Only a daemon answers there, which tells no hashes; rsync is missing.
     pub(crate) fn of(request: &Request, target: &Path) -> Result<Option<Self>, Error> {
-        let Some(root) = Address::parse(target) else { return Ok(None) };
+        let Some(root) = Address::parse(target)? else { return Ok(None) };
         let By::Shell(host) = root.by.clone() else {
             let says = "a daemon of rsync tells no hashes, by which a copy of a cluster is compared";
             return Err(Error::refused(says, "copy over ssh: HOST:PATH"));
@@ -99,7 +100,7 @@ impl There {
         tally: &Tally,
         each: &mut (dyn FnMut(Entry, Hash) + Send),
     ) -> Result<(), Error> {
-        let folder = tempfile::tempdir_in(home).map_err(Error::file("make a folder in", home))?;
+        let folder = scratch_folder(home, ".tmp", 0o700).map_err(Error::file("make a folder in", home))?;
         let path = folder.path().join("list");
         let (looked, failures) = (tally.aside(), Failures::default());
         let (rsync, root, scope) = (&self.rsync, &self.root, Scope::default());

@@ -1,11 +1,11 @@
 //! Compares a copy on another machine: with its source, or with what was noted of it.
 
-use super::RemoteJob;
 use super::address::{Address, By};
 use super::bucket::{Bucket, bytes, names, places, reason, send_all, targets};
 use super::listing::Listing;
 use super::rsync::{Change, Rsync, silence};
 use super::there::{in_batches, sha256sum};
+use super::{RemoteJob, empty_folder};
 use crate::crew::crew;
 use crate::entry::{Entry, EntryKind, Facts, Hash};
 use crate::error::Error;
@@ -79,7 +79,7 @@ pub(crate) fn verify(
     jobs: usize,
     tally: &Tally,
 ) -> Result<Option<Vec<Verification>>, Error> {
-    let Some(wanted) = Address::parse(destination) else {
+    let Some(wanted) = Address::parse(destination)? else {
         return match shell {
             Some(_) => Err(Refusal::new(format!("{} is for copies to other machines", option("ssh"))).into()),
             None => Ok(None),
@@ -97,7 +97,7 @@ pub(crate) fn verify(
     let mut found = Vec::new();
     for (manifest, header) in finished(home)?.whole {
         let path = Path::new(OsStr::from_bytes(&header.destination));
-        let Some(address) = Address::parse(path) else { continue };
+        let Ok(Some(address)) = Address::parse(path) else { continue };
         // An empty path is the home folder, and holds no absolute ones.
         let is_elsewhere = wanted.path.is_empty() && address.path.starts_with(b"/");
         let is_below = !is_elsewhere
@@ -135,7 +135,7 @@ impl Comparison<'_> {
         let root = if header.file.is_some() { self.address.parent() } else { self.address.clone() };
         let failures = Failures::default();
         self.tally.begin(Phase::Verifying);
-        let folder = tempfile::tempdir().map_err(Error::file("make a folder in", Path::new("/tmp")))?;
+        let folder = empty_folder()?;
         let there = folder.path().join("list");
         let looked = self.tally.aside();
         let scope = Scope { only: header.file.as_deref().map(|name| (name, name)), ..Scope::default() };

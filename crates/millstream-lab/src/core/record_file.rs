@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::limits::{NAME_TRIES_MAX, RECORD_BYTES_MAX};
-use millstream_host::write_whole;
+use millstream_host::{make_folder, write_target};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ fn text(path: &Path) -> io::Result<String> {
 /// Errors of the disk.
 pub(crate) fn write(text: &str, dir: &Path) -> Result<(), Error> {
     let path = dir.join(FILE_NAME);
-    write_whole(&path, text).map_err(Error::io("write", &path))
+    write_target(&path, text).map_err(Error::io("write", &path))
 }
 
 /// Makes the directory of a new record, or of several: the given one, else one named after the day and the machine's
@@ -86,7 +86,7 @@ pub(crate) fn new_dir(given: Option<&Path>, date: &str, machine: &str) -> Result
         let free = (1..=NAME_TRIES_MAX).map(|n| Path::new(home).join(name(n))).find(|dir| !used(dir));
         free.unwrap_or_else(|| Path::new(home).join(name(NAME_TRIES_MAX)))
     };
-    fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
+    make_folder(&dir).map_err(Error::io("create", &dir))?;
     Ok(dir)
 }
 

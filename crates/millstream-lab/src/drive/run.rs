@@ -6,8 +6,9 @@ use super::workload::{Script, Workload};
 use crate::error::Error;
 use crate::experiments::{PGBENCH, Program, Via, logs, parse_line, run_to_end, scratch};
 use crate::limits::DRIVE_FINISH;
+use millstream_host::write_whole;
 use millstream_pg::{ConnInfo, SessionSettings};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::time::Duration;
 
@@ -47,7 +48,7 @@ pub(super) async fn run(
     }
     for script in &workload.scripts {
         let path = dir.path().join(format!("{}.sql", script.name));
-        fs::write(&path, &script.sql).map_err(Error::io("write", &path))?;
+        write_whole(&path, &script.sql).map_err(Error::io("write", &path))?;
         command.arg("-f").arg(format!("{}@{}", path.display(), script.weight));
     }
     command.args(["-l", "--log-prefix"]).arg(dir.path().join("log")).arg(&db.dbname);

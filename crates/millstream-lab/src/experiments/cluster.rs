@@ -5,7 +5,7 @@ use super::scratch;
 use super::wal::Wal;
 use crate::error::Error;
 use crate::limits::{POLL, RECOVERY_TIME_MAX, RELOAD_TIME_MAX};
-use millstream_host::{End, FileLock, MemoryLimit, Sandbox, read_whole};
+use millstream_host::{End, FileLock, MemoryLimit, Sandbox, make_folder, own_file, read_whole, remove_whole};
 use millstream_local::{Home, LocalOptions, PostgresBin, Progress, Running, installed, server_account};
 use millstream_model::words::option;
 use millstream_pg::{
@@ -15,6 +15,7 @@ use millstream_pg::{
 use rcgen::{CertificateParams, KeyPair};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -86,7 +87,7 @@ impl Cluster {
         let postgres = postgres.map(str::to_owned).or(newest);
         let name = postgres.as_deref().map_or_else(|| DOWNLOADED.to_owned(), directory_name);
         let home = Home::choose(None)?.dir.join("lab").join(name);
-        fs::create_dir_all(&home).map_err(Error::io("create", &home))?;
+        make_folder(&home).map_err(Error::io("create", &home))?;
         let postgres_bin = match postgres {
             None => PostgresBin::Auto,
             Some(text) => PostgresBin::Dir(programs(&text)?),
@@ -255,8 +256,7 @@ impl Cluster {
         let text = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
         let line = format!("host all all {there}/32 scram-sha-256\n");
         if !text.contains(&line) {
-            // Written in place, so that it stays the server's own.
-            fs::write(&path, text + &line).map_err(Error::io("write", &path))?;
+            rewrite(&path, &(text + &line))?;
         }
         let listen = format!("alter system set listen_addresses = {}", quote_literal(&format!("127.0.0.1,{here}")));
         self.control().await?.client.batch_execute(&listen).await?;
@@ -482,8 +482,14 @@ fn forget_settings(home: &Path) -> Result<(), Error> {
     let path = settings_file(home);
     let text = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
     let kept: Vec<&str> = text.lines().filter(|line| !is_setting(line)).collect();
-    // Written in place, so that it stays the server's own.
-    fs::write(&path, kept.join("\n") + "\n").map_err(Error::io("write", &path))
+    rewrite(&path, &(kept.join("\n") + "\n"))
+}
+
+/// Writes a file of a server's data directory in place, so that it stays the server's own. The server's account could have
+/// put a link there.
+fn rewrite(path: &Path, text: &str) -> Result<(), Error> {
+    let opened = own_file(0o600).write(true).truncate(true).open(path);
+    opened.and_then(|mut file| file.write_all(text.as_bytes())).map_err(Error::io("write", path))
 }
 
 /// What `alter system` has set of these settings.
@@ -542,8 +548,9 @@ fn certificate(data: &Path) -> Result<[String; 2], Error> {
     let paths = ["lab.crt", "lab.key"].map(|name| home.join(name));
     for (path, text, mode) in [(&paths[0], certificate, 0o644), (&paths[1], key, 0o600)] {
         let new = path.with_added_extension("new");
-        fs::write(&new, text).map_err(io("write beside"))?;
-        fs::set_permissions(&new, fs::Permissions::from_mode(mode)).map_err(io("write beside"))?;
+        remove_whole(&new).map_err(io("write beside"))?;
+        let opened = own_file(mode).write(true).create_new(true).open(&new);
+        opened.and_then(|mut file| file.write_all(text.as_bytes())).map_err(io("write beside"))?;
         account.own(&new).map_err(io("give away"))?;
         fs::rename(&new, path).map_err(io("write beside"))?;
     }

@@ -9,6 +9,7 @@ use crate::core::word::unknown;
 use crate::error::Error;
 use crate::limits::EXPERIMENT_BYTES_MAX;
 use include_dir::{Dir, include_dir};
+use millstream_host::write_whole;
 use millstream_model::words::option;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -117,7 +118,7 @@ impl Source {
         for name in &self.experiment.files {
             let path = dir.join(name);
             let text = self.files.get(name).map_or("", String::as_str);
-            std::fs::write(&path, text).map_err(Error::io("write", &path))?;
+            write_whole(&path, text).map_err(Error::io("write", &path))?;
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use crate::core::statistics::WarmUp;
 use crate::core::{Measures, libpq};
 use crate::error::Error;
 use crate::limits::{LOG_FILES_MAX, RUN_SLACK};
-use millstream_host::{Command, Ended, Measured, Sandbox};
+use millstream_host::{Command, Ended, Measured, Sandbox, write_whole};
 use millstream_pg::ConnInfo;
 use std::fs::{self, File};
 use std::io::BufReader;
@@ -174,7 +174,7 @@ impl Program {
             let (file, weight) = script.split_once('@').map_or((script.as_str(), ""), |(file, weight)| (file, weight));
             let path = dir.join(file);
             let text = source.files.get(file).map_or("", String::as_str);
-            fs::write(&path, text).map_err(Error::io("write", &path))?;
+            write_whole(&path, text).map_err(Error::io("write", &path))?;
             let weight = if weight.is_empty() { String::new() } else { format!("@{weight}") };
             command.arg("-f").arg(format!("{}{weight}", path.display()));
         }

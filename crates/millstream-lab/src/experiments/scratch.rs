@@ -2,8 +2,8 @@
 
 use crate::error::Error;
 use crate::limits::OLD_FILES;
+use millstream_host::scratch_folder;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -16,22 +16,22 @@ const PREFIX: &str = "millstream-lab-";
 /// A directory for what is written during a run: in memory, if that is possible.
 pub(crate) fn for_a_run() -> Result<TempDir, Error> {
     let home = if Path::new(MEMORY).is_dir() { PathBuf::from(MEMORY) } else { std::env::temp_dir() };
-    make(&home, tempfile::Builder::new().prefix(PREFIX))
+    make(&home)
 }
 
 /// A directory that the server can read too.
 pub(crate) fn for_the_server() -> Result<TempDir, Error> {
-    let mode = fs::Permissions::from_mode(0o755);
-    make(&std::env::temp_dir(), tempfile::Builder::new().prefix(PREFIX).permissions(mode))
+    make(&std::env::temp_dir())
 }
 
 /// A directory for what is large.
 pub(crate) fn on_disk() -> Result<TempDir, Error> {
-    make(&std::env::temp_dir(), tempfile::Builder::new().prefix(PREFIX))
+    make(&std::env::temp_dir())
 }
 
-fn make(home: &Path, dir: &mut tempfile::Builder<'_, '_>) -> Result<TempDir, Error> {
-    dir.tempdir_in(home).map_err(Error::io("make a directory in", home))
+/// Others can read it: commands of an experiment may run as another account.
+fn make(home: &Path) -> Result<TempDir, Error> {
+    scratch_folder(home, PREFIX, 0o755).map_err(Error::io("make a directory in", home))
 }
 
 /// Removes what a lab has left that was killed a day ago or earlier.

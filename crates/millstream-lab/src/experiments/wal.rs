@@ -4,9 +4,9 @@
 //! names at once, so that after a kill `pg_wal` is complete, at one place or the other.
 
 use rustix::fs::{CWD, RenameFlags, renameat_with, sync};
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{MetadataExt, chown, symlink};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
 /// How the names of our directories on the other device begin.
@@ -107,7 +107,7 @@ impl Wal<'_> {
 
 /// Copies a directory with modes and owners.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir(to)?;
+    DirBuilder::new().mode(0o700).create(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let to = to.join(entry.file_name());

@@ -5,11 +5,11 @@ use super::archive::Archive;
 use super::kernel::Module;
 use crate::error::Error;
 use crate::limits::{GUEST_SCALE_MAX, GUEST_TIME_MAX, GUEST_TOOL_TIME_MAX};
-use millstream_host::{Command, Ended, shell_word};
+use millstream_host::{Command, Ended, own_file, shell_word};
 use millstream_local::{installed, server_account};
 use millstream_model::words::option;
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
@@ -80,7 +80,8 @@ pub(super) async fn make(guests: &Guests<'_>, modules: &[Module], dir: &Path) ->
 
     let image = dir.join("image");
     let failed = |error| Error::io("write", &image)(error);
-    let mut archive = Archive::new(BufWriter::new(File::create(&image).map_err(failed)?));
+    let file = own_file(0o644).write(true).create(true).truncate(true).open(&image);
+    let mut archive = Archive::new(BufWriter::new(file.map_err(failed)?));
     for (path, text) in TEXTS {
         archive.text(Path::new(path), text).map_err(failed)?;
     }

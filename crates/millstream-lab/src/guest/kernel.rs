@@ -5,7 +5,7 @@ use crate::core::{Build, record_file};
 use crate::error::Error;
 use crate::experiments::Record;
 use crate::limits::{GUEST_MEMORY_MB, GUEST_TIME_MAX, GUEST_TOOL_TIME_MAX};
-use millstream_host::{Command, Ended};
+use millstream_host::{Command, Ended, make_folder, write_target};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -46,7 +46,7 @@ impl Kernel {
     /// # Errors
     /// The file is not a package of Debian, or holds no kernel; the disk is full.
     pub(super) async fn unpack(package: &Path, dir: &Path) -> Result<Self, Error> {
-        fs::create_dir_all(dir).map_err(Error::io("make", dir))?;
+        make_folder(dir).map_err(Error::io("make", dir))?;
         let none = |why: &str| Error::Guest {
             what: format!("cannot take a kernel out of {}", package.display()),
             why: why.to_owned(),
@@ -74,7 +74,7 @@ impl Kernel {
     pub(super) async fn modules(&self, package: &Path, named: &[String]) -> Result<Vec<Module>, Error> {
         let named: Vec<(&str, &str)> = named.iter().map(|one| one.split_once(' ').unwrap_or((one, ""))).collect();
         let dir = self.file.with_file_name("modules");
-        fs::create_dir_all(&dir).map_err(Error::io("make", &dir))?;
+        make_folder(&dir).map_err(Error::io("make", &dir))?;
         let mut shell = Command::new("sh");
         shell.args(["-c", UNPACK_MODULES, "sh"]).arg(package).arg(&dir);
         // Some distributions compress them.
@@ -96,8 +96,12 @@ impl Kernel {
     /// # Errors
     /// The guest does not end in time, or does not send a whole record; errors of the disk.
     pub(super) async fn boot(&self, image: &Path, dir: &Path, build: &Build) -> Result<Record, Error> {
-        fs::create_dir_all(dir).map_err(Error::io("make", dir))?;
+        make_folder(dir).map_err(Error::io("make", dir))?;
         let (console, sent) = (dir.join("console"), dir.join("sent"));
+        for file in [&console, &sent] {
+            // qemu would follow a link.
+            write_target(file, "").map_err(Error::io("write", file))?;
+        }
         let failed = |why: String| Error::Guest {
             what: format!("the guest with the kernel {} failed", self.release),
             why,

@@ -6,8 +6,8 @@ use super::document;
 use crate::error::Error;
 use crate::limits::COPY_MESSAGE_BYTES;
 use fastrand::Rng;
+use millstream_host::own_file;
 use millstream_pg::copy;
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -57,8 +57,8 @@ impl DataSet {
         let paths: Vec<PathBuf> = (0..streams).map(|n| dir.join(format!("stream-{n}.pgcopy"))).collect();
         let mut files = Vec::new();
         for path in &paths {
-            let file = File::create(path).map_err(Error::io("write", path))?;
-            files.push(BufWriter::with_capacity(COPY_MESSAGE_BYTES, file));
+            let file = own_file(0o644).write(true).create(true).truncate(true).open(path);
+            files.push(BufWriter::with_capacity(COPY_MESSAGE_BYTES, file.map_err(Error::io("write", path))?));
         }
         let failed = || Error::io("write", dir);
         for file in &mut files {

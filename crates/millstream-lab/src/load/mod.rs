@@ -16,6 +16,7 @@ pub use table::{check_receipt, check_sent, check_stored, sizes};
 
 use crate::error::Error;
 use crate::limits::{DOCUMENT_BYTES_MAX, DOCUMENT_BYTES_MIN, DOCUMENTS_MAX, LANES_MAX};
+use millstream_host::write_target;
 use std::path::Path;
 use stream::Ledger;
 
@@ -37,7 +38,7 @@ pub fn write_streams(set: &DataSet, streams: &[(String, Stream)], lanes: u16, di
         let expected = stream.write(set, &mut ledger, &dir.join(format!("{name}.ndjson")))?;
         let path = dir.join(format!("{name}.json"));
         let text = serde_json::to_string(&expected).map_err(|error| Error::Wrong(error.to_string()))?;
-        std::fs::write(&path, text).map_err(Error::io("write", &path))?;
+        write_target(&path, &text).map_err(Error::io("write", &path))?;
     }
     if lanes > 0 {
         set.write_copy_streams(lanes, dir)?;

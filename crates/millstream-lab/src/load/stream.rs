@@ -2,8 +2,8 @@
 
 use super::data_set::DataSet;
 use crate::error::Error;
+use millstream_host::own_file;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::str::FromStr;
@@ -80,7 +80,8 @@ impl Stream {
     /// The file cannot be written.
     pub(crate) fn write(self, set: &DataSet, ledger: &mut Ledger, path: &Path) -> Result<Expected, Error> {
         let failed = || Error::io("write", path);
-        let mut file = BufWriter::with_capacity(1 << 20, File::create(path).map_err(failed())?);
+        let file = own_file(0o644).write(true).create(true).truncate(true).open(path);
+        let mut file = BufWriter::with_capacity(1 << 20, file.map_err(failed())?);
         let mut line = Vec::with_capacity(set.document_bytes + 1);
         let mut documents = 0;
         for (n, content) in self.picks(set) {

@@ -2,10 +2,9 @@
 //! files as they should be, and call it done.
 
 use millstream_change::Place;
-use millstream_host::{read_whole, remove_whole, write_private};
+use millstream_host::{make_folder, read_whole, remove_whole, write_private};
 use millstream_model::Refusal;
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
 /// Where the note is. A restart of the machine starts what the files say.
@@ -20,7 +19,7 @@ pub(super) fn read(place: &Place) -> Result<Option<BTreeSet<String>>, Refusal> {
 
 pub(super) fn write(place: &Place, names: &BTreeSet<String>) -> Result<(), Refusal> {
     let note = place.path(Path::new(NOTE));
-    let made = note.parent().map_or(Ok(()), fs::create_dir_all);
+    let made = note.parent().map_or(Ok(()), make_folder);
     let text: String = names.iter().map(|name| format!("{name}\n")).collect();
     made.and_then(|()| write_private(&note, &text)).map_err(|error| Refusal::file("write", &note, &error))
 }

@@ -8,8 +8,8 @@ use crate::value;
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, EnvFlags, MdbError, PutFlags};
 use millstream_failpoint as failpoint;
+use millstream_host::own_file;
 use millstream_model::range::{FAMILIES, Range};
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -44,8 +44,8 @@ pub(super) fn write(
         return Err(Error::TooLarge { path: path.to_owned() });
     }
     let failed = |error| Error::lmdb("write", path)(error);
-    // LMDB would make it for this user alone; here the umask decides who may read it.
-    File::create(path).map_err(Error::file("write", path))?;
+    // LMDB would make it for this user alone; here the umask decides who may read it. Nothing is there: see `discard`.
+    own_file(0o644).write(true).create_new(true).open(path).map_err(Error::file("write", path))?;
     let flags = EnvFlags::NO_LOCK | EnvFlags::NO_SYNC | EnvFlags::NO_META_SYNC;
     let env = environment(path, flags, Some(map_bytes))?;
     let result = (|| {

@@ -12,9 +12,10 @@ use super::receipt::Receipt;
 use crate::error::Error;
 use crate::limits::GENERATIONS_KEPT;
 use millstream_failpoint as failpoint;
+use millstream_host::{FileLock, make_folder, write_whole};
 use millstream_model::words::command;
-use std::fs::{self, File, TryLockError};
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 const CURRENT: &str = "current";
@@ -119,7 +120,7 @@ pub(crate) struct Building {
     pub(crate) generation: u64,
     /// The file to write.
     pub(crate) unfinished: PathBuf,
-    _lock: File,
+    _lock: FileLock,
 }
 
 impl Building {
@@ -135,20 +136,14 @@ impl Building {
         }
         let missing = store.ancestors().filter(|folder| !folder.as_os_str().is_empty());
         let made: Vec<&Path> = missing.take_while(|folder| !folder.exists()).collect();
-        fs::create_dir_all(store).map_err(Error::file("make", store))?;
+        make_folder(store).map_err(Error::file("make", store))?;
         for folder in made {
             let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
             sync_folder(parent.unwrap_or(Path::new(".")))?;
         }
         let path = store.join(LOCK);
-        // Opened and not truncated, so that a lock of somebody else's file is not touched.
-        let lock = File::options().create(true).truncate(false).write(true).open(&path);
-        let lock = lock.map_err(Error::file("write", &path))?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(Error::Busy { path: store.to_owned() }),
-            Err(TryLockError::Error(error)) => return Err(Error::file("lock", &path)(error)),
-        }
+        let lock = FileLock::try_take(&path).map_err(Error::file("lock", &path))?;
+        let lock = lock.ok_or_else(|| Error::Busy { path: store.to_owned() })?;
         let there = numbers(store)?;
         let serving = match current(store) {
             Ok(current) => Some(current),
@@ -188,11 +183,7 @@ impl Building {
         let Self { store, generation, unfinished, .. } = &self;
         let describe = receipt_file(store, *generation);
         let text = serde_json::to_string_pretty(receipt).expect("a receipt is JSON") + "\n";
-        let written = File::create(&describe).and_then(|mut file| {
-            file.write_all(text.as_bytes())?;
-            file.sync_all()
-        });
-        written.map_err(Error::file("write", &describe))?;
+        write_whole(&describe, &text).map_err(Error::file("write", &describe))?;
         let complete = file(store, *generation);
         fs::rename(unfinished, &complete).map_err(Error::file("rename", unfinished))?;
         sync_folder(store)?;

@@ -143,7 +143,7 @@ async fn take_out(
     let is_stdout = args.export.as_deref().is_some_and(|path| path.as_os_str() == "-");
     let exported = match &args.export {
         Some(_) if is_stdout => Some(export::print(database, filter).await?),
-        Some(path) => Some(export::write(export::create_new(path)?, database, filter).await?),
+        Some(path) => Some(export::write_new(path, database, filter).await?),
         None => None,
     };
     let cleared = match args.clear {

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::signal::Signals;
+use millstream_host::{own_file, scratch_folder};
 use std::fs::File;
 use std::io;
 use tempfile::TempDir;
@@ -20,9 +21,7 @@ impl Scratch {
     /// # Errors
     /// It cannot be made.
     pub fn new(signals: &Signals) -> Result<Self, Failure> {
-        let dir = tempfile::Builder::new()
-            .prefix("millstream-demo-")
-            .tempdir()
+        let dir = scratch_folder(&std::env::temp_dir(), "millstream-demo-", 0o700)
             .map_err(|error| failed("make a temporary directory", &error))?;
         let (path, signals) = (dir.path().to_owned(), signals.clone());
         tokio::spawn(async move {
@@ -46,7 +45,8 @@ impl Scratch {
         let text = path.to_str().map(str::to_owned).ok_or_else(|| {
             Failure::user("the name of the temporary directory is not UTF-8").hint("set TMPDIR to another directory")
         })?;
-        let writing = tokio::task::spawn_blocking(move || write(&mut File::create_new(&path)?));
+        let create = move || own_file(0o600).write(true).create_new(true).open(path);
+        let writing = tokio::task::spawn_blocking(move || write(&mut create()?));
         let written = writing.await.map_err(|error| Failure::bug("writing a file broke off").because(&error))?;
         let written = written.map_err(|error| failed("write the demo's documents", &error).at(text.clone()))?;
         Ok((text, written))

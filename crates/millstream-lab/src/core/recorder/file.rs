@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::limits::{
     RECORDER_FILE_BYTES_MAX, RECORDER_LINES_MAX, RECORDER_NOTES_MAX, RECORDER_STEP_MS, RECORDER_VALUES_MAX,
 };
+use millstream_host::own_file;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -60,7 +61,8 @@ impl Lines {
     /// # Errors
     /// The system's.
     pub(super) fn create(path: &Path) -> Result<Self, Error> {
-        Ok(Self { file: File::create(path).map_err(Error::io("write", path))?, bytes: 0 })
+        let file = own_file(0o644).write(true).create(true).truncate(true).open(path);
+        Ok(Self { file: file.map_err(Error::io("write", path))?, bytes: 0 })
     }
 
     /// Appends a line. `false` if the file is full or cannot be written.

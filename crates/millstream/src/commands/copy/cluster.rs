@@ -9,6 +9,7 @@ use crate::receipt::counts;
 use crate::signal::Signals;
 use crate::target;
 use millstream_copy::{ClusterPlan, ClusterReceipt, ClusterRequest, copy_cluster, plan_cluster};
+use millstream_host::make_private_folder;
 use std::path::PathBuf;
 
 /// How many unlogged tables are printed; all are counted.
@@ -32,8 +33,7 @@ pub async fn run(url: &str, args: &CopyArgs, output: Output, signals: &Signals) 
     };
     let conninfo = target::named_by(url, "--postgres")?;
     let home = home()?;
-    std::fs::create_dir_all(&home)
-        .map_err(|error| Failure::user(format!("cannot make {}: {error}", home.display())))?;
+    make_private_folder(&home).map_err(|error| Failure::user(format!("cannot make {}: {error}", home.display())))?;
     let request = ClusterRequest {
         destination,
         tablespaces: args.tablespace.clone(),

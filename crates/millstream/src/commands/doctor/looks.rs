@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use millstream_change::State;
 use millstream_doctor::limits::{FILE_BYTES_MAX, RECORDED_LOOKS_MAX};
 use millstream_doctor::{Report, Snapshot};
-use millstream_host::write_whole;
+use millstream_host::write_target;
 use millstream_model::words::option;
 use std::path::Path;
 
@@ -98,7 +98,7 @@ pub fn record(path: &Path, look: &Snapshot) -> Result<(), Failure> {
         kept.remove(0);
     }
     let failed = Failure::cannot("write", path);
-    write_whole(path, &(kept.join("\n") + "\n")).map_err(failed)
+    write_target(path, &(kept.join("\n") + "\n")).map_err(failed)
 }
 
 fn recorded(text: &str) -> impl Iterator<Item = Snapshot> {

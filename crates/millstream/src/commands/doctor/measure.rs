@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::output::{Output, note};
 use crate::signal::Signals;
 use millstream_change::Sides;
+use millstream_host::{make_private_folder, write_target};
 use millstream_lab::core::statistics::{Comparison, Verdict};
 use millstream_lab::experiments::{Analysis, Compared, Record, Request, Selection};
 use millstream_local::{installed, server_account};
@@ -54,9 +55,10 @@ pub async fn measured(text: &str, db: &ConnInfo, output: Output, signals: &Signa
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let dir = PathBuf::from(format!("doctor-measure-{seconds}"));
     let failed = Failure::cannot("write", &dir);
-    std::fs::create_dir(&dir).map_err(&failed)?;
+    // It holds what is run next.
+    make_private_folder(&dir).map_err(&failed)?;
     let file = dir.join("change.toml");
-    std::fs::write(&file, text).map_err(failed)?;
+    write_target(&file, text).map_err(failed)?;
     let name = [file.display().to_string()];
     let request = Request {
         blocks: None,

@@ -10,6 +10,7 @@ use crate::signal::Signals;
 use crate::table::{Align, Table};
 use crate::target::resolve_running;
 use millstream_doctor::{Activity, Work, work_between};
+use millstream_host::scratch_folder;
 use millstream_lab::core::{Limited, Limiter, Observed};
 use millstream_lab::recorder::{Recorder, Recording, Watched};
 use serde::Serialize;
@@ -89,8 +90,8 @@ pub async fn watch(args: &WatchArgs, output: Output, signals: &Signals) -> Resul
     let activity = Activity::open(&db).await?;
     let data = if activity.is_here() { activity.data_directory().await? } else { None };
     let program = std::env::current_exe().map_err(|error| Failure::user("cannot find this program").because(&error))?;
-    let dir =
-        tempfile::tempdir().map_err(|error| Failure::user("cannot make a temporary directory").because(&error))?;
+    let dir = scratch_folder(&std::env::temp_dir(), "millstream-watch-", 0o700)
+        .map_err(|error| Failure::user("cannot make a temporary directory").because(&error))?;
     let wal = data.as_ref().and_then(|data| std::fs::read_link(data.join("pg_wal")).ok());
     let watched = Watched { data: data.as_deref(), wal: wal.as_deref(), db: Some(&db) };
     let failed = |error: millstream_lab::Error| Failure::user("the server cannot be watched").because(&error);

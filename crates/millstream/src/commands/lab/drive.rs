@@ -7,6 +7,7 @@ use crate::output::{Output, note};
 use crate::signal::Signals;
 use crate::table::{Align, Table};
 use crate::target::{self, Purpose};
+use millstream_host::TargetFile;
 use millstream_lab::drive::{
     LatencyGoal, RunResult, ScriptResult, Search, SearchStep, Workload, end_sessions, run_workload, search,
 };
@@ -68,10 +69,7 @@ pub struct DriveArgs {
 /// Runs the command.
 pub async fn run(args: &DriveArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
     let workload = workload(&args.file)?;
-    if let Some(out) = args.out.as_ref().filter(|out| out.exists()) {
-        let problem = format!("{} exists, and results are never overwritten", out.display());
-        return Err(Failure::user(problem).hint("name another file by --out"));
-    }
+    let out = args.out.as_deref().map(|path| Ok::<_, Failure>((path, created(path)?))).transpose()?;
     let target = TargetArgs { db: args.db.clone(), ..TargetArgs::default() };
     let db = target::resolve(&target, Purpose::Show).await?;
     let goal = args.search.as_ref().or(workload.search.as_ref());
@@ -88,8 +86,8 @@ pub async fn run(args: &DriveArgs, output: Output, signals: Signals) -> Result<E
         }
         measured.stopped = true;
     }
-    if let Some(out) = &args.out {
-        write(&measured, out)?;
+    if let Some((path, file)) = out {
+        write(&measured, file).map_err(Failure::cannot("write", path))?;
     }
     let exit = show(&measured, output)?;
     Ok(stopped.unwrap_or(exit))
@@ -144,9 +142,19 @@ fn workload(file: &Path) -> Result<Workload, Failure> {
     })
 }
 
-fn write(measured: &Measured, out: &Path) -> Result<(), Failure> {
-    let file = std::fs::File::create_new(out).map_err(Failure::cannot("write", out))?;
-    serde_json::to_writer_pretty(file, measured).map_err(Failure::cannot("write", out))
+/// Begins the file of the result, which must be a new one.
+fn created(path: &Path) -> Result<TargetFile, Failure> {
+    let file = TargetFile::create(path).map_err(Failure::cannot("write", path))?;
+    if file.replaces() {
+        let problem = format!("{} exists, and results are never overwritten", path.display());
+        return Err(Failure::user(problem).hint("name another file by --out"));
+    }
+    Ok(file)
+}
+
+fn write(measured: &Measured, mut file: TargetFile) -> std::io::Result<()> {
+    serde_json::to_writer_pretty(&mut file, measured)?;
+    file.finish_new()
 }
 
 fn show(measured: &Measured, output: Output) -> Result<Exit, Failure> {

@@ -5,6 +5,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::target::{self, Purpose};
+use millstream_host::make_folder;
 use millstream_lab::load::{
     DataSet, Expected, Keys, Question, Stream, ask, check_receipt, check_sent, check_stored, send_streams, sizes,
     write_streams,
@@ -146,7 +147,7 @@ pub fn documents(args: &DocumentsArgs) -> Result<Exit, Failure> {
         seed: args.seed,
         in_first_order: args.order == "first",
     };
-    std::fs::create_dir_all(&args.dir)
+    make_folder(&args.dir)
         .map_err(|error| Failure::user(format!("cannot create {}", args.dir.display())).because(&error))?;
     write_streams(&set, &args.streams, args.lanes, &args.dir)?;
     Ok(Exit::Done)

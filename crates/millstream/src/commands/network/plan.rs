@@ -5,14 +5,14 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
 use crate::quantity::things;
-use millstream_host::write_private;
+use millstream_host::{TargetFile, make_folder};
 use millstream_network::difference::{Live, differences};
 use millstream_network::lint::{Finding, Level, lint};
 use millstream_network::output::{File, Form, Words, files};
 use millstream_network::topology::Topology;
 use millstream_network::warning::{Facts, warnings};
 use serde_json::json;
-use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -120,7 +120,12 @@ fn installed() -> Words {
 /// NetworkManager ignores a file that others may read.
 fn write(dir: &Path, file: &File) -> Result<PathBuf, Failure> {
     let path = dir.join(&file.name);
-    let written = fs::create_dir_all(dir).and_then(|()| write_private(&path, &file.text));
-    written.map_err(Failure::cannot("write", &path))?;
+    let write = || {
+        make_folder(dir)?;
+        let mut new = TargetFile::create_private(&path)?;
+        new.write_all(file.text.as_bytes())?;
+        new.finish()
+    };
+    write().map_err(Failure::cannot("write", &path))?;
     Ok(path)
 }

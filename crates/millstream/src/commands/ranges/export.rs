@@ -9,15 +9,13 @@ use crate::store_name::StoreName;
 use crate::table::visible;
 use crate::target::{self, Purpose};
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use millstream_host::shell_word;
+use millstream_host::{TargetFile, shell_word};
 use millstream_model::CollectionName;
 use millstream_pg::{SessionSettings, quote_identifier, quote_literal, quote_name};
 use millstream_ranges::Generation;
 use millstream_ranges::export::{EXPORTS, ExportOptions, TableOptions, export, lateral, to_table};
 use serde_json::json;
-use std::fs::{File, Permissions};
 use std::io::{self, IsTerminal, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -140,29 +138,12 @@ fn write(args: &ExportArgs, generation: &Generation, out: &mut dyn Write) -> Res
     Ok(export(generation, &args.to, out, &options)?)
 }
 
-/// Writes a file beside its name and renames it: a reader sees the old file or the whole new one. What is not a file,
-/// such as a named pipe, is written as it is.
+/// Writes the file that is named. If that fails, what was there stays.
 fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<u64, Failure>) -> Result<u64, Failure> {
-    let shown = path.display().to_string();
     let failed = Failure::cannot("write", path);
-    // A link stays.
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-        let mut file = File::options().write(true).open(&path).map_err(failed)?;
-        return write(&mut file);
-    }
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut new = tempfile::Builder::new()
-        .prefix(".millstream-")
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(dir)
-        .map_err(&failed)?;
-    if let Ok(old) = path.metadata() {
-        new.as_file().set_permissions(old.permissions()).map_err(&failed)?;
-    }
-    let ranges = write(new.as_file_mut()).map_err(|failure| failure.at(&*shown))?;
-    new.as_file().sync_all().map_err(&failed)?;
-    new.persist(&path).map_err(|error| failed(error.error))?;
+    let mut file = TargetFile::create(path).map_err(&failed)?;
+    let ranges = write(&mut file).map_err(|failure| failure.at(path.display().to_string()))?;
+    file.finish().map_err(failed)?;
     Ok(ranges)
 }
 
@@ -211,24 +192,20 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_replaced_whole_or_not_at_all() {
+    fn an_export_that_fails_leaves_the_file_as_it_was() {
         let dir = tempfile::tempdir().unwrap();
-        let (path, link) = (dir.path().join("a.csv"), dir.path().join("link"));
-        let put = |path: &Path, text: &'static str, fails: bool| {
-            replace(path, |out| {
+        let path = dir.path().join("a.csv");
+        let put = |text: &'static str, fails: bool| {
+            replace(&path, |out| {
                 out.write_all(text.as_bytes())?;
                 if fails { Err(Failure::user("no more")) } else { Ok(1) }
             })
         };
-        put(&path, "old", false).unwrap();
-        std::fs::set_permissions(&path, Permissions::from_mode(0o604)).unwrap();
-        assert!(put(&path, "new", true).is_err());
+        put("old", false).unwrap();
+        assert!(put("new", true).is_err());
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
-        std::os::unix::fs::symlink("a.csv", &link).unwrap();
-        put(&link, "newer", false).unwrap();
+        put("newer", false).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "newer");
-        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o604);
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
-        assert!(put(dir.path(), "x", false).is_err());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 }

@@ -7,24 +7,24 @@ use crate::output::note;
 use crate::progress::Printer;
 use crate::quantity;
 use crate::table::visible;
+use millstream_host::TargetFile;
 use millstream_ranges::Reject;
-use std::fs::File;
-use std::io::{self, BufWriter, Seek, Write};
+use std::io::{self, BufWriter, IntoInnerError, Write};
 use std::path::{Path, PathBuf};
 
 /// The rejects of one build.
 #[derive(Debug)]
 pub struct Rejects {
     count: u64,
-    file: Option<(PathBuf, BufWriter<File>)>,
+    file: Option<(PathBuf, BufWriter<TargetFile>)>,
     failed: Option<io::Error>,
 }
 
 impl Rejects {
-    /// Opens the file, if one is named. What an earlier build wrote there stays until there is something to replace it.
+    /// Begins the file, if one is named. What an earlier build wrote there stays until there is something to replace it.
     ///
     /// # Errors
-    /// The file cannot be opened, or holds anything but rejects.
+    /// The file cannot be written, or holds anything but rejects.
     pub fn open(path: Option<&Path>) -> Result<Self, Failure> {
         let open = |path: &Path| Ok::<_, Failure>((path.to_owned(), BufWriter::new(create(path, is_reject)?)));
         Ok(Self { count: 0, file: path.map(open).transpose()?, failed: None })
@@ -35,13 +35,11 @@ impl Rejects {
         if self.count < RANGE_REJECTS_SHOWN {
             printer.line(&visible(&format!("{}:{}: {}", reject.source, reject.line, reject.reason)));
         }
-        let is_first = self.count == 0;
         self.count += 1;
         if let Some((_, file)) = &mut self.file
             && self.failed.is_none()
         {
-            let emptied = if is_first { empty(file.get_mut()) } else { Ok(()) };
-            let written = emptied.and_then(|()| Ok(serde_json::to_writer(&mut *file, reject)?));
+            let written = serde_json::to_writer(&mut *file, reject).map_err(io::Error::from);
             self.failed = written.and_then(|()| file.write_all(b"\n")).err();
         }
     }
@@ -56,7 +54,7 @@ impl Rejects {
     /// # Errors
     /// The file cannot be written.
     pub fn finish(&mut self, is_built: bool) -> Result<(), Failure> {
-        let Some((path, file)) = &mut self.file else {
+        let Some((path, file)) = self.file.take() else {
             if self.count > RANGE_REJECTS_SHOWN {
                 let all = quantity::things(self.count, "reject");
                 note(&format!("these are {RANGE_REJECTS_SHOWN} of {all}; --rejects FILE writes all"));
@@ -65,25 +63,16 @@ impl Rejects {
         };
         let ended = match self.failed.take() {
             Some(error) => Err(error),
-            // A build that never began, because another one runs, must not empty the other one's file.
-            None if self.count == 0 && is_built => empty(file.get_mut()),
-            None => file.flush(),
+            // A build that never began, because another one runs, must not replace the other one's file.
+            None if self.count == 0 && !is_built => Ok(()),
+            None => file.into_inner().map_err(IntoInnerError::into_error).and_then(TargetFile::finish),
         };
-        ended.map_err(Failure::cannot("write", path))?;
+        ended.map_err(Failure::cannot("write", &path))?;
         if self.count > 0 {
             note(&format!("{} in {}", quantity::things(self.count, "reject"), path.display()));
         }
         Ok(())
     }
-}
-
-/// Removes what an earlier build wrote.
-fn empty(file: &mut File) -> io::Result<()> {
-    if file.metadata()?.is_file() {
-        file.rewind()?;
-        file.set_len(0)?;
-    }
-    Ok(())
 }
 
 /// Whether a line is a reject as we write it.

@@ -3,52 +3,49 @@
 use crate::failure::Failure;
 use crate::target::Database;
 use millstream_engine::limits::REJECT_LINE_BYTES_MAX;
+use millstream_host::TargetFile;
 use millstream_store::RejectLine;
 use millstream_store::rejects::{self, RejectFilter};
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Read, Seek, Write};
+use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::Path;
 
-/// Creates a file, which must not exist yet.
-pub fn create_new(path: &Path) -> Result<File, Failure> {
-    File::create_new(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => Failure::user(format!("{} exists already", path.display()))
-            .hint("name a new file; rejects that may be half mended are not overwritten"),
-        _ => Failure::cannot("create", path)(error),
-    })
-}
-
-/// Opens the file for rejects. Rejects that an earlier run wrote there are to be replaced. A file that holds anything
+/// Begins the file for rejects. Rejects that an earlier run wrote there are to be replaced. A file that holds anything
 /// else is refused: its first line is not a reject.
-pub fn create(path: &Path, is_reject: fn(&str) -> bool) -> Result<File, Failure> {
-    let file = File::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)
-        .map_err(Failure::cannot("open", path))?;
-    let metadata = file.metadata().map_err(Failure::cannot("open", path))?;
-    if metadata.is_file() && metadata.len() > 0 && !holds_rejects(&file, is_reject) {
+pub fn create(path: &Path, is_reject: fn(&str) -> bool) -> Result<TargetFile, Failure> {
+    // A link is replaced, and what it leads to stays.
+    let has_text = path.symlink_metadata().is_ok_and(|there| there.is_file() && there.len() > 0);
+    if has_text && !holds_rejects(path, is_reject) {
         return Err(
             Failure::user(format!("{} does not hold rejects", path.display())).hint("name a new file for the rejects")
         );
     }
-    Ok(file)
+    TargetFile::create(path).map_err(Failure::cannot("write", path))
 }
 
 /// Writes rejects as lines of JSON, replacing what the file held, and returns how many. They are
 /// on disk when this returns.
-pub async fn write(mut file: File, database: &Database, filter: &RejectFilter) -> Result<u64, Failure> {
-    let is_file = file.metadata().map_err(unwritten)?.is_file();
-    if is_file {
-        // `create` has read the file, which moved the place where writing begins.
-        file.rewind().and_then(|()| file.set_len(0)).map_err(unwritten)?;
+pub async fn write(mut file: TargetFile, database: &Database, filter: &RejectFilter) -> Result<u64, Failure> {
+    let written = lines(&mut file, database, filter, unwritten).await?;
+    file.finish().map_err(unwritten)?;
+    Ok(written)
+}
+
+/// The same into a file that must not exist yet.
+pub async fn write_new(path: &Path, database: &Database, filter: &RejectFilter) -> Result<u64, Failure> {
+    let exists = || {
+        Failure::user(format!("{} exists already", path.display()))
+            .hint("name a new file; rejects that may be half mended are not overwritten")
+    };
+    let mut file = TargetFile::create(path).map_err(Failure::cannot("create", path))?;
+    if file.replaces() {
+        return Err(exists());
     }
-    let written = lines(&file, database, filter, unwritten).await?;
-    if is_file {
-        file.sync_all().map_err(unwritten)?;
-    }
+    let written = lines(&mut file, database, filter, unwritten).await?;
+    file.finish_new().map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => exists(),
+        _ => unwritten(error),
+    })?;
     Ok(written)
 }
 
@@ -80,10 +77,10 @@ fn unwritten(error: std::io::Error) -> Failure {
     Failure::user("cannot write the file of rejects").because(&error)
 }
 
-fn holds_rejects(file: &File, is_reject: fn(&str) -> bool) -> bool {
+fn holds_rejects(path: &Path, is_reject: fn(&str) -> bool) -> bool {
     let mut line = String::new();
-    let read = BufReader::new(file).take(REJECT_LINE_BYTES_MAX as u64).read_line(&mut line);
-    read.is_ok() && is_reject(&line)
+    let first = |file: File| BufReader::new(file).take(REJECT_LINE_BYTES_MAX as u64).read_line(&mut line);
+    File::open(path).and_then(first).is_ok() && is_reject(&line)
 }
 
 /// Whether a line is a load's reject as we write it. A reject that someone has mended with JSON is not.
