@@ -2,7 +2,7 @@
 
 use crate::limits::{CHANGE_BYTES_MAX, CHANGE_LOCK_LOOK, CHANGE_LOCK_WAIT_MAX, CHANGES_MAX};
 use millstream_host::kernel::file;
-use millstream_host::{FileLock, wait_until, write_private, write_whole};
+use millstream_host::{FileLock, read_at_most, wait_until, write_private, write_whole};
 use millstream_model::Refusal;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -302,11 +302,7 @@ impl Journal {
 }
 
 fn read(path: &Path) -> Result<Entry, Refusal> {
-    let size = fs::metadata(path).map_err(|error| Refusal::file("read", path, &error))?.len();
-    if size > CHANGE_BYTES_MAX {
-        return Err(Refusal::new(format!("{} is not a change: it has {size} bytes", path.display())));
-    }
-    let text = fs::read_to_string(path).map_err(|error| Refusal::file("read", path, &error))?;
+    let text = read_at_most(path, CHANGE_BYTES_MAX, None)?;
     serde_json::from_str(&text).map_err(|error| Refusal::new(format!("{} is not a change: {error}", path.display())))
 }
 

@@ -88,6 +88,8 @@ pub const UNMADE_FOLDERS_MAX: usize = 10_000;
 
 /// Unlogged tables that are named.
 pub const UNLOGGED_LISTED_MAX: usize = 10_000;
+/// Most bytes of a control file: it has 8 KiB.
+pub const CONTROL_BYTES_MAX: u64 = 64 << 10;
 /// Times that a control file is read until it is whole.
 pub const CONTROL_READS_MAX: u32 = 1_000;
 /// Time between two of them.

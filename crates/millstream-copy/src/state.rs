@@ -131,7 +131,7 @@ impl State {
         let hashing = self.folder.join(HASHING);
         write_private(&hashing, self.hashing.name()).map_err(Error::file("write", &hashing))?;
         let path = self.folder.join(BOOT);
-        let before = millstream_host::read_whole(&path).map_err(Error::file("read", &path))?.unwrap_or_default();
+        let before = millstream_host::read_note(&path).map_err(Error::file("read", &path))?.unwrap_or_default();
         let now = boot();
         let others = before.lines().filter(|boot| *boot != now);
         let boots: String = others.chain([&now[..]]).map(|boot| format!("{boot}\n")).collect();
@@ -149,7 +149,7 @@ impl State {
         let failed = Error::file("read", &self.folder);
         let known = self.folder.join(KNOWN);
         let journals = manifest::files_named(&self.folder, manifest::JOURNALS).map_err(&failed)?;
-        let boots = millstream_host::read_whole(&self.folder.join(BOOT)).map_err(&failed)?;
+        let boots = millstream_host::read_note(&self.folder.join(BOOT)).map_err(&failed)?;
         self.is_resumed = !journals.is_empty() || known.exists() || boots.is_some();
         if !self.is_resumed {
             return Ok(());
@@ -158,7 +158,7 @@ impl State {
         let (boots, now) = (boots.unwrap_or_default(), boot());
         let is_doubtful = boots.lines().last() != Some(&now);
         self.is_doubtful = is_doubtful || boots.lines().any(|boot| boot != now);
-        let hashing = millstream_host::read_whole(&self.folder.join(HASHING)).map_err(&failed)?;
+        let hashing = millstream_host::read_note(&self.folder.join(HASHING)).map_err(&failed)?;
         let forgets_hashes = hashing.is_some_and(|hashing| hashing != self.hashing.name());
         let gathered = (|| {
             let mut sorter = Sorter::new(&self.folder);
@@ -442,7 +442,7 @@ pub(crate) fn finished(home: &Path) -> Result<Manifests, Error> {
 
 /// The digits of a copy, which are chosen once.
 fn token(path: &Path) -> Result<String, Error> {
-    if let Some(known) = millstream_host::read_whole(path).map_err(Error::file("read", path))? {
+    if let Some(known) = millstream_host::read_note(path).map_err(Error::file("read", path))? {
         return Ok(known);
     }
     let token = format!("{:016x}", random(path));

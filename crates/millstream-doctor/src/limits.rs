@@ -29,7 +29,10 @@ pub const STATEMENT_TIME_MAX_MS: u64 = 5_000;
 /// Longest wait for a lock: the doctor never stands in anybody's way.
 pub const LOCK_TIME_MAX_MS: u64 = 100;
 
-/// Largest file of settings or earlier report that is read.
+/// Largest file of settings that is read.
+pub const SETTINGS_BYTES_MAX: u64 = 1 << 20;
+
+/// Largest earlier report or record of looks that is read.
 pub const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// Longest wait of a change for a lock: others queue behind a change that waits.

@@ -28,6 +28,9 @@ pub const POLICY_BYTES_MAX: u64 = 1 << 20;
 /// Largest file of a list, in bytes: more than as many ranges of IPv6 as a list may have take.
 pub const LIST_BYTES_MAX: u64 = 256 << 20;
 
+/// Largest script of rules that is proved, in bytes.
+pub const SCRIPT_BYTES_MAX: u64 = LIST_BYTES_MAX;
+
 /// Most ranges of a list.
 pub const RANGES_MAX: usize = 2_000_000;
 

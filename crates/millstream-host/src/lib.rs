@@ -61,4 +61,4 @@ pub use ssh::Ssh;
 pub use stream::Stream;
 pub use target_file::{TargetFile, write_target};
 pub use wait::wait_until;
-pub use whole_file::{NEW, read_at_most, read_whole, remove_whole, write_private, write_whole};
+pub use whole_file::{NEW, read_at_most, read_note, read_whole, remove_whole, write_private, write_whole};

@@ -21,6 +21,9 @@ const _: () = assert!(LOOK_MS < CHILDREN_LOOK_MS);
 /// Most bytes that are read of one of the kernel's text files. A machine with thousands of containers has long lists.
 pub const KERNEL_FILE_BYTES_MAX: u64 = 4 << 20;
 
+/// Most bytes of a note that we keep: names and numbers, some thousand bytes.
+pub const NOTE_BYTES_MAX: u64 = 1 << 20;
+
 /// Most levels of composed devices, such as encryption on a volume on a RAID on a partition.
 pub const DEVICE_DEPTH_MAX: usize = 8;
 

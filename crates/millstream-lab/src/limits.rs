@@ -189,7 +189,7 @@ pub(crate) const SEARCH_STEPS_MAX: usize = 12;
 pub(crate) const SEARCH_STEP_SECONDS: u32 = 5;
 
 /// Most bytes of a workload file.
-pub(crate) const WORKLOAD_BYTES_MAX: usize = 1 << 20;
+pub const WORKLOAD_BYTES_MAX: usize = 1 << 20;
 
 /// Most sessions of a workload.
 pub(crate) const CONNECTIONS_MAX: u32 = 5_000;

@@ -14,6 +14,7 @@ use crate::error::{self, Error};
 use crate::kind::ErrorKind;
 use crate::roster::Cancel;
 use crate::session::SessionSettings;
+use crate::socket::{Flooded, Place, Socket};
 use crate::{Explained, sqlstate, tls};
 
 /// Opens a session on the first suitable host and sets the session's settings.
@@ -93,8 +94,8 @@ impl Attempt<'_> {
     async fn connect(self, target: TargetSession) -> Result<Connection, Error> {
         let Self { info, host, .. } = self;
         let mut last = None;
-        for address in addresses(info, host).await? {
-            match self.connect_address(address).await {
+        for place in places(info, host).await? {
+            match self.connect_place(&place).await {
                 Ok(connection) => {
                     return match unsuitable(target, &connection.server) {
                         None => Ok(connection),
@@ -109,10 +110,10 @@ impl Attempt<'_> {
     }
 
     /// Tries the kinds of encryption that the mode allows, in its order.
-    async fn connect_address(self, address: Option<IpAddr>) -> Result<Connection, Error> {
+    async fn connect_place(self, place: &Place) -> Result<Connection, Error> {
         let Self { info, host, .. } = self;
-        if address.is_none() {
-            return self.attempt(address, DriverMode::Disable).await;
+        if matches!(place, Place::Unix(_)) {
+            return self.attempt(place, DriverMode::Disable).await;
         }
         if info.tls.mode == SslMode::VerifyFull && host.name.is_none() {
             return Err(Error::settings_hint(
@@ -126,7 +127,7 @@ impl Attempt<'_> {
             SslMode::Prefer => (DriverMode::Prefer, Some(DriverMode::Disable)),
             SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => (DriverMode::Require, None),
         };
-        let refused = match self.attempt(address, first).await {
+        let refused = match self.attempt(place, first).await {
             Ok(connection) => return Ok(connection),
             Err(error) => error,
         };
@@ -134,7 +135,7 @@ impl Attempt<'_> {
         let other = refused.kind() == ErrorKind::Tls || refused.sqlstate() == Some("28000");
         match second.filter(|_| other) {
             None => Err(refused),
-            Some(mode) => match self.attempt(address, mode).await {
+            Some(mode) => match self.attempt(place, mode).await {
                 // If TLS fails, the first refusal says more.
                 Err(again) if again.kind() == ErrorKind::Tls => Err(refused),
                 answer => answer,
@@ -142,14 +143,20 @@ impl Attempt<'_> {
         }
     }
 
-    async fn attempt(self, address: Option<IpAddr>, mode: DriverMode) -> Result<Connection, Error> {
+    async fn attempt(self, place: &Place, mode: DriverMode) -> Result<Connection, Error> {
         let Self { info, host, session } = self;
-        let config = self.config(address, mode);
-        let tls = tls::connector(&info.tls)?;
+        let config = self.config(mode);
+        let name = host.place();
+        let tls = tls::connector(&info.tls, &name)?;
         let open = async {
-            let (client, connection) = config.connect(tls).await.map_err(|error| explain(&error, info, host))?;
-            let place = (&info.roster, cancel(client.cancel_token(), info.tls.clone()));
-            Connection::open(client, connection, session, host, place).await.map_err(|error| in_opening(error, host))
+            let socket = Socket::open(place).await.map_err(|error| unreached(&error, host))?;
+            let room = socket.room();
+            let (client, connection) =
+                config.connect_raw(socket, tls).await.map_err(|error| explain(&error, info, host))?;
+            room.lift();
+            let cancel = cancel(client.cancel_token(), place.clone(), info.tls.clone(), name.clone());
+            let seat = (&info.roster, cancel);
+            Connection::open(client, connection, session, host, seat).await.map_err(|error| in_opening(error, host))
         };
         within(info.connect_timeout, open).await.unwrap_or_else(|| {
             let hint = "is the host right, and does a firewall let us through? connect_timeout=SECONDS waits longer";
@@ -157,16 +164,11 @@ impl Attempt<'_> {
         })
     }
 
-    fn config(self, address: Option<IpAddr>, mode: DriverMode) -> tokio_postgres::Config {
+    fn config(self, mode: DriverMode) -> tokio_postgres::Config {
         let Self { info, host, session } = self;
         let mut config = tokio_postgres::Config::new();
-        config.user(&info.user).dbname(&info.dbname).port(host.port).ssl_mode(mode);
+        config.user(&info.user).dbname(&info.dbname).ssl_mode(mode);
         config.application_name(session.shown_name(info.application_name.as_deref()));
-        match (&host.address, address) {
-            (Address::Socket(dir), _) => config.host_path(dir),
-            (_, Some(ip)) => config.host(host.place()).hostaddr(ip),
-            (_, None) => config.host(host.place()),
-        };
         if let Some(password) = &host.password {
             config.password(password.reveal());
         }
@@ -177,21 +179,16 @@ impl Attempt<'_> {
             config.ssl_negotiation(SslNegotiation::Direct);
         }
         config.channel_binding(info.channel_binding);
-        let alive = &info.keepalives;
-        config.keepalives(alive.on).keepalives_idle(alive.idle).keepalives_interval(alive.interval);
-        config.keepalives_retries(alive.retries);
-        if let Some(timeout) = alive.user_timeout {
-            config.tcp_user_timeout(timeout);
-        }
         config
     }
 }
 
-/// The numeric addresses of a host. `None` stands for its socket.
-async fn addresses(info: &ConnInfo, host: &Host) -> Result<Vec<Option<IpAddr>>, Error> {
+/// Where a host listens: its socket, or its numeric addresses.
+async fn places(info: &ConnInfo, host: &Host) -> Result<Vec<Place>, Error> {
+    let at = |ip: IpAddr| Place::Tcp(ip, host.port, info.keepalives.clone());
     let name = match &host.address {
-        Address::Socket(_) => return Ok(vec![None]),
-        Address::Ip(ip) => return Ok(vec![Some(*ip)]),
+        Address::Socket(dir) => return Ok(vec![Place::Unix(dir.join(format!(".s.PGSQL.{}", host.port)))]),
+        Address::Ip(ip) => return Ok(vec![at(*ip)]),
         Address::Name(name) => name,
     };
     let found = within(info.connect_timeout, tokio::net::lookup_host((name.as_str(), host.port))).await;
@@ -203,7 +200,7 @@ async fn addresses(info: &ConnInfo, host: &Host) -> Result<Vec<Option<IpAddr>>, 
         Some(Ok(found)) => {
             let mut list: Vec<IpAddr> = found.map(|a| a.ip()).collect();
             list.dedup();
-            Ok(in_order(&list, info.load_balance).into_iter().map(|ip| Some(*ip)).collect())
+            Ok(in_order(&list, info.load_balance).into_iter().map(|ip| at(*ip)).collect())
         }
         Some(Err(error)) => Err(unknown(error.to_string())),
         None => Err(unknown("no answer in time".to_owned())),
@@ -211,13 +208,14 @@ async fn addresses(info: &ConnInfo, host: &Host) -> Result<Vec<Option<IpAddr>>, 
 }
 
 /// Asks the server to cancel what a session does, over a connection of its own.
-fn cancel(token: CancelToken, settings: TlsSettings) -> Cancel {
+fn cancel(token: CancelToken, place: Place, settings: TlsSettings, name: String) -> Cancel {
     Box::new(move || {
-        let (token, settings) = (token.clone(), settings.clone());
+        let (token, place, settings, name) = (token.clone(), place.clone(), settings.clone(), name.clone());
         Box::pin(async move {
             // If it fails, nothing is cancelled, and the server soon notices that the client is gone.
-            if let Ok(tls) = tls::connector(&settings) {
-                let _ = token.cancel_query(tls).await;
+            let Ok(socket) = Socket::open(&place).await else { return };
+            if let Ok(tls) = tls::connector(&settings, &name) {
+                let _ = token.cancel_query_raw(socket, tls).await;
             }
         })
     })
@@ -284,6 +282,9 @@ fn explain(error: &tokio_postgres::Error, info: &ConnInfo, host: &Host) -> Error
             hint: login_hint(code, db.message(), info).or_else(|| kind.hint().map(str::to_owned)),
         };
     }
+    if error::causes(error).any(|cause| cause.is::<Flooded>()) {
+        return failed(host, ErrorKind::Config, Flooded.to_string(), Some(is_it_postgres(host)));
+    }
     if let Some((message, hint)) = tls::explain(error, &info.tls) {
         return failed(host, ErrorKind::Tls, message, hint);
     }
@@ -294,17 +295,7 @@ fn explain(error: &tokio_postgres::Error, info: &ConnInfo, host: &Host) -> Error
         return failed(host, ErrorKind::Auth, message, Some(hint.to_owned()));
     }
     if let Some(io) = error::causes(error).find_map(|cause| cause.downcast_ref::<io::Error>()) {
-        let hint = match io.kind() {
-            io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => {
-                format!("is a server listening on {host}? `{}` starts a local one", command("db start"))
-            }
-            io::ErrorKind::PermissionDenied => "this user may not open the socket; connect by TCP".to_owned(),
-            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => {
-                format!("is it a PostgreSQL server that listens on {host}?")
-            }
-            _ => "check host, port and network".to_owned(),
-        };
-        return failed(host, ErrorKind::Unreachable, plain(io), Some(hint));
+        return unreached(io, host);
     }
     let kind = match sqlstate::classify(error) {
         ErrorKind::Transient => ErrorKind::Unreachable,
@@ -312,6 +303,23 @@ fn explain(error: &tokio_postgres::Error, info: &ConnInfo, host: &Host) -> Error
         _ => ErrorKind::Config,
     };
     failed(host, kind, text, None)
+}
+
+/// The connection to a host fails or breaks before the session is open.
+fn unreached(error: &io::Error, host: &Host) -> Error {
+    let hint = match error.kind() {
+        io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => {
+            format!("is a server listening on {host}? `{}` starts a local one", command("db start"))
+        }
+        io::ErrorKind::PermissionDenied => "this user may not open the socket; connect by TCP".to_owned(),
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => is_it_postgres(host),
+        _ => "check host, port and network".to_owned(),
+    };
+    failed(host, ErrorKind::Unreachable, plain(error), Some(hint))
+}
+
+fn is_it_postgres(host: &Host) -> String {
+    format!("is it a PostgreSQL server that listens on {host}?")
 }
 
 /// The operating system's message in our style: without capital letter and number.

@@ -20,6 +20,7 @@ mod retry;
 mod roster;
 mod session;
 pub mod sizing;
+mod socket;
 mod sqlstate;
 pub mod standstill;
 pub mod template;

@@ -38,6 +38,12 @@ pub const IDENTIFIER_BYTES_MAX: usize = 63;
 /// Largest password or service file that we read, in bytes.
 pub const PASSFILE_BYTES_MAX: u64 = 1 << 20;
 
+/// Largest file of certificates or of a key that we read, in bytes. All authorities of a system take some 200 kB.
+pub const CERTIFICATES_BYTES_MAX: u64 = 16 << 20;
+
+/// Most bytes that are read from a server before the login is done. Certificates, settings and notices take some thousand.
+pub const LOGIN_BYTES_MAX: u64 = 1 << 20;
+
 /// Most hosts in one connection string.
 pub const HOSTS_MAX: usize = 64;
 

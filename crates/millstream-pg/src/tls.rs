@@ -3,6 +3,7 @@
 mod verifier;
 
 use std::fs;
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,17 +12,23 @@ use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{CertificateError, ClientConfig};
+use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::conninfo::{ClientCertificate, SslMode, TlsRoot, TlsSettings, TlsVersion};
 use crate::error::Error;
+use crate::limits::CERTIFICATES_BYTES_MAX;
+use crate::socket::Socket;
 use verifier::Verifier;
 
-/// The TLS configuration of the next connection.
+/// The TLS of one connection.
+pub(crate) type Connector = <MakeRustlsConnect as MakeTlsConnect<Socket>>::TlsConnect;
+
+/// The TLS of the next connection, to a host of this name.
 ///
 /// # Errors
 /// A certificate or key file that is missing, unreadable, not protected or not PEM.
-pub(crate) fn connector(settings: &TlsSettings) -> Result<MakeRustlsConnect, Error> {
+pub(crate) fn connector(settings: &TlsSettings, name: &str) -> Result<Connector, Error> {
     let provider = Arc::new(ring::default_provider());
     let algorithms = provider.signature_verification_algorithms;
     let verifier = Verifier::new(roots(settings)?, settings.mode == SslMode::VerifyFull, algorithms);
@@ -45,7 +52,8 @@ pub(crate) fn connector(settings: &TlsSettings) -> Result<MakeRustlsConnect, Err
     if settings.direct {
         config.alpn_protocols = vec![b"postgresql".to_vec()];
     }
-    Ok(MakeRustlsConnect::new(config))
+    let Ok(connector) = MakeTlsConnect::<Socket>::make_tls_connect(&mut MakeRustlsConnect::new(config), name);
+    Ok(connector)
 }
 
 /// What went wrong in TLS, for people, with a hint; `None` if the failure has another cause.
@@ -160,8 +168,16 @@ fn certificates(file: &Path, what: &str) -> Result<Vec<CertificateDer<'static>>,
 }
 
 fn read(file: &Path, what: &str) -> Result<Vec<u8>, Error> {
-    fs::read(file)
-        .map_err(|error| Error::settings(format!("{what} file \"{}\" cannot be read: {error}", file.display())))
+    let failed = |why: String| Error::settings(format!("{what} file \"{}\" cannot be read: {why}", file.display()));
+    let mut pem = Vec::new();
+    let read = fs::File::open(file).and_then(|opened| opened.take(CERTIFICATES_BYTES_MAX + 1).read_to_end(&mut pem));
+    match read {
+        Ok(length) if length as u64 > CERTIFICATES_BYTES_MAX => {
+            Err(failed(format!("it has more than {CERTIFICATES_BYTES_MAX} bytes")))
+        }
+        Ok(_) => Ok(pem),
+        Err(error) => Err(failed(error.to_string())),
+    }
 }
 
 /// libpq's rule: only its owner may read the key. If root owns it, a group may read it too.

@@ -2,6 +2,7 @@
 
 mod catalog;
 mod errors;
+mod flood;
 mod hash;
 mod login;
 mod pooler;

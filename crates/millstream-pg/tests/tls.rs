@@ -120,6 +120,7 @@ async fn certificates_are_checked_as_far_as_the_mode_asks() {
         ("localhost", "sslmode=require sslrootcert=DIR/other.crt", ErrorKind::Tls, "is not signed by"),
         ("localhost", "sslmode=verify-full sslrootcert=DIR/none.crt", ErrorKind::Config, "does not exist"),
         ("localhost", "sslmode=verify-ca sslrootcert=DIR/empty.crt", ErrorKind::Config, "holds no certificate"),
+        ("localhost", "sslmode=verify-ca sslrootcert=/dev/zero", ErrorKind::Config, "it has more than"),
         ("localhost", "sslmode=verify-full", ErrorKind::Config, "needs a root certificate"),
     ] {
         let error = refused(&on.login_at(host, "secret", rest)).await;

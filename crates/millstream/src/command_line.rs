@@ -4,7 +4,9 @@ use crate::commands::Command;
 use crate::exit::Exit;
 use crate::failure::{self, Failure};
 use crate::output::Output;
+use crate::screen;
 use crate::secret::masked;
+use clap::Parser;
 use std::ffi::OsString;
 use std::io::Write;
 
@@ -80,7 +82,13 @@ pub fn asks_for_json(words: &[OsString]) -> bool {
 }
 
 /// Prints help and version on stdout, a wrong command line on stderr.
-pub fn explain(error: &clap::Error) -> std::process::ExitCode {
+pub fn explain(error: clap::Error, words: &[OsString]) -> std::process::ExitCode {
+    // Clap puts words into coloured text as they are, and drops escape sequences from plain text. So it is given the words
+    // as they are printed.
+    let words = words.iter().map(|word| screen::visible(&word.to_string_lossy()));
+    let visible = Args::try_parse_from(words).err().filter(|visible| visible.kind() == error.kind());
+    let is_coloured = visible.is_some() && coloured();
+    let error = visible.unwrap_or(error);
     if !error.use_stderr() {
         // It is not an error if the reader has closed stdout.
         let _ = error.print();
@@ -91,8 +99,12 @@ pub fn explain(error: &clap::Error) -> std::process::ExitCode {
         return Exit::Error.into();
     }
     let text = error.render();
-    let shown = if coloured() { text.ansi().to_string() } else { text.to_string() };
-    let _ = std::io::stderr().write_all(masked(&shown).as_bytes());
+    if is_coloured {
+        screen::print_coloured(&masked(&text.ansi().to_string()));
+    } else {
+        // If stderr is closed, nobody can read the text.
+        let _ = screen::stderr().write_all(masked(&text.to_string()).as_bytes());
+    }
     Exit::Error.into()
 }
 
@@ -109,13 +121,13 @@ fn wrong_use(text: &str) -> Failure {
 fn coloured() -> bool {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let knows = set("TERM").is_some_and(|term| term != "dumb");
-    std::io::IsTerminal::is_terminal(&std::io::stderr()) && knows && set("NO_COLOR").is_none()
+    screen::stderr_columns().is_some() && knows && set("NO_COLOR").is_none()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::{CommandFactory, Parser};
+    use clap::CommandFactory;
 
     fn every_command(command: &clap::Command, found: &mut Vec<clap::Command>) {
         for sub in command.get_subcommands() {

@@ -1,11 +1,12 @@
 //! Asks for a confirmation at the terminal.
 
 use crate::failure::Failure;
+use crate::screen;
 use std::io::{BufRead, IsTerminal, Write};
 
 /// Whether there is a terminal to ask on.
 pub fn can_ask() -> bool {
-    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+    std::io::stdin().is_terminal() && screen::stderr_columns().is_some()
 }
 
 /// Asks a question. `alone` makes the failure if there is no terminal to ask on.
@@ -16,10 +17,8 @@ pub fn confirmed(question: &str, alone: impl FnOnce() -> Failure) -> Result<bool
     if !can_ask() {
         return Err(alone());
     }
-    let mut stderr = std::io::stderr();
     // If stderr is closed, the answer is still read, and an empty one means no.
-    let _ = write!(stderr, "{question} [y/N] ");
-    let _ = stderr.flush();
+    let _ = screen::stderr().write_all(format!("{question} [y/N] ").as_bytes());
     let mut answer = String::new();
     std::io::stdin()
         .lock()

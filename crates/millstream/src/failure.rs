@@ -1,6 +1,7 @@
 //! How the command reports that something went wrong.
 
 use crate::exit::Exit;
+use crate::screen;
 use crate::secret::masked;
 use millstream_engine::StopReason;
 use millstream_model::Refusal;
@@ -129,7 +130,7 @@ impl Failure {
         }
         // If stderr is closed, nobody can read the message.
         let text = if prints_as_json() { format!("{}\n", self.json()) } else { self.to_string() };
-        let _ = std::io::stderr().write_all(text.as_bytes());
+        let _ = screen::stderr().write_all(text.as_bytes());
     }
 
     /// Prints the failure as JSON. Unknown fields are null.

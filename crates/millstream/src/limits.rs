@@ -41,5 +41,8 @@ pub const LAST_WAIT: std::time::Duration = std::time::Duration::from_secs(1);
 /// How many loads `loads` lists by default.
 pub const LOADS_LISTED: u64 = 1_000;
 
+/// Largest file of the lab's own that says what a load must end in.
+pub const LAB_FILE_BYTES_MAX: u64 = 1 << 20;
+
 /// Packets of a proof that are printed because they did not go as the policy says; all are counted.
 pub const WRONG_SHOWN: usize = 20;

@@ -25,6 +25,7 @@ mod quantity;
 mod receipt;
 #[cfg(test)]
 mod reference;
+mod screen;
 mod secret;
 mod signal;
 mod source_args;
@@ -45,9 +46,9 @@ fn main() -> std::process::ExitCode {
     if command_line::asks_for_json(&typed) {
         failure::print_as_json();
     }
-    let args = match Args::try_parse_from(typed) {
+    let args = match Args::try_parse_from(&typed) {
         Ok(args) => args,
-        Err(error) => return command_line::explain(&error),
+        Err(error) => return command_line::explain(error, &typed),
     };
     match run(args) {
         Ok(exit) => exit.into(),

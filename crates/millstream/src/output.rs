@@ -1,16 +1,13 @@
 //! What a command prints: data on stdout, everything else on stderr.
 
 use crate::failure::Failure;
+use crate::screen;
 use crate::secret::masked;
 use crate::table::{Column, Table};
 use millstream_host::write_target;
 use serde::Serialize;
-use std::io::{BufWriter, IsTerminal, Write};
-use std::os::fd::AsFd;
+use std::io::{BufWriter, Write};
 use std::path::Path;
-
-/// Columns of a terminal that does not report its width.
-const COLUMNS_DEFAULT: usize = 80;
 
 /// Stdout, in the form that the user asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -29,15 +26,15 @@ impl Output {
 
     /// Prints a line of text.
     pub fn line(self, text: &str) -> Result<(), Failure> {
-        let mut stdout = std::io::stdout().lock();
+        let mut stdout = screen::stdout();
         stdout.write_all(text.as_bytes())?;
         stdout.write_all(b"\n")?;
         Ok(stdout.flush()?)
     }
 
-    /// Prints a text as it is.
-    pub fn text(self, text: &str) -> Result<(), Failure> {
-        let mut stdout = std::io::stdout().lock();
+    /// Prints data: a pipe or a file gets it byte for byte.
+    pub fn data(self, text: &str) -> Result<(), Failure> {
+        let mut stdout = screen::data();
         stdout.write_all(text.as_bytes())?;
         Ok(stdout.flush()?)
     }
@@ -49,8 +46,9 @@ impl Output {
 
     /// Prints a table, as wide as the terminal if stdout is one.
     pub fn table(self, table: &Table) -> Result<(), Failure> {
-        let stdout = std::io::stdout();
-        self.text(&table.text(stdout.is_terminal().then(|| columns(&stdout))))
+        let mut stdout = screen::stdout();
+        stdout.write_all(table.text(screen::stdout_columns()).as_bytes())?;
+        Ok(stdout.flush()?)
     }
 
     /// Prints a value as indented JSON.
@@ -88,7 +86,7 @@ pub struct List {
 impl List {
     /// Prints items, each as a line of text or as a JSON value, and flushes them.
     pub fn add(&mut self, items: impl IntoIterator<Item = String>) -> Result<(), Failure> {
-        let mut stdout = BufWriter::new(std::io::stdout().lock());
+        let mut stdout = BufWriter::new(screen::stdout());
         for item in items {
             let (before, after) = match (self.output.is_json(), self.begun) {
                 (false, _) => ("", "\n"),
@@ -111,12 +109,6 @@ impl List {
     }
 }
 
-/// Columns of a terminal; 80 if it does not report its width.
-pub fn columns(terminal: impl AsFd) -> usize {
-    let size = rustix::termios::tcgetwinsize(terminal).map_or(0, |size| usize::from(size.ws_col));
-    if size > 0 { size } else { COLUMNS_DEFAULT }
-}
-
 /// Writes a report as a page to a file, and says so on stderr.
 ///
 /// # Errors
@@ -130,5 +122,5 @@ pub fn write_page(path: &Path, page: &str) -> Result<(), Failure> {
 /// Prints a message on stderr.
 pub fn note(text: &str) {
     // If stderr is closed, nobody can read the message.
-    let _ = writeln!(std::io::stderr(), "{}", masked(text));
+    let _ = screen::stderr().write_all(format!("{}\n", masked(text)).as_bytes());
 }

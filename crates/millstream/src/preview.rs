@@ -1,5 +1,6 @@
 //! What a dry run found, as text.
 
+use crate::screen::visible;
 use crate::{quantity, receipt};
 use millstream_engine::{DryRun, LoadRequest};
 
@@ -32,12 +33,11 @@ pub fn text(dry: &DryRun, request: &LoadRequest) -> String {
     lines.join("\n")
 }
 
-/// The beginning of a document on one line, without control characters.
+/// The beginning of a document on one line.
 fn shown(document: &str) -> String {
     let cut = document.floor_char_boundary(SHOWN_BYTES);
     let more = if cut < document.len() { ".." } else { "" };
-    let text: String = document[..cut].chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
-    format!("{text}{more}")
+    format!("{}{more}", visible(&document[..cut]))
 }
 
 #[cfg(test)]
@@ -45,8 +45,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn previews_are_short_and_hide_control_characters() {
-        assert_eq!(shown("{\u{1b}[2J}"), "{\u{fffd}[2J}");
+    fn previews_are_short_and_on_one_line() {
+        assert_eq!(shown("{\u{1b}[2J\n}"), "{\\u001b[2J\\n}");
         assert!(shown(&"é".repeat(100)).len() <= SHOWN_BYTES + 2);
     }
 }

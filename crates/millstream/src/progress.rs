@@ -1,10 +1,10 @@
 //! The progress of a command on stderr: a bar on a terminal, plain lines elsewhere.
 
-use crate::output::{columns, note};
+use crate::output::note;
 use crate::quantity;
+use crate::screen::{stderr_columns, visible};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use millstream_engine::{Event, Observer, Tally};
-use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -101,7 +101,7 @@ impl Drop for Progress {
 
 /// Whether stderr is a terminal that can draw a line again. A dumb one cannot.
 fn redraws() -> bool {
-    std::io::stderr().is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
+    stderr_columns().is_some() && std::env::var_os("TERM").is_some_and(|term| term != "dumb")
 }
 
 fn style(known: bool, narrow: bool) -> ProgressStyle {
@@ -126,13 +126,14 @@ async fn draw(bar: ProgressBar, counts: Arc<impl Counts>) {
             bar.set_length(total);
         }
         // A terminal may be made narrower at any time.
-        let wanted = (total.is_some(), columns(std::io::stderr()) < NARROW);
+        let wanted = (total.is_some(), stderr_columns().is_some_and(|columns| columns < NARROW));
         if styled != wanted {
             styled = wanted;
             bar.set_style(style(wanted.0, wanted.1));
         }
         bar.set_position(read);
-        bar.set_message(counts.state(begun.elapsed()));
+        // The bar has a way of its own to the terminal.
+        bar.set_message(visible(&counts.state(begun.elapsed())));
     }
 }
 

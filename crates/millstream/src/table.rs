@@ -1,5 +1,6 @@
 //! Plain aligned tables that fit the terminal.
 
+use crate::screen::visible;
 use std::borrow::Cow;
 use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm};
 
@@ -44,8 +45,8 @@ impl Table {
         table
     }
 
-    /// Adds a row with a cell for each column. Control characters are shown as escapes, so that no name or document can
-    /// send them to the terminal.
+    /// Adds a row with a cell for each column. A cell is one line, and as wide as it is printed: its control characters are
+    /// shown as marks.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         let row: Vec<String> = cells.into_iter().map(|cell| visible(&cell)).collect();
         assert_eq!(row.len(), self.columns.len(), "a cell for each column");
@@ -98,19 +99,6 @@ impl Table {
     }
 }
 
-/// The text with control characters as escapes.
-pub fn visible(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() {
-            out.extend(c.escape_default());
-        } else {
-            out.push(c);
-        }
-    }
-    out
-}
-
 fn width(text: &str) -> usize {
     text.chars().count()
 }
@@ -135,7 +123,7 @@ mod tests {
             table.text(Some(80)),
             "NAME            ROWS\n\
              events             7\n\
-             x\\ny\\u{1b}[0m  1,200\n"
+             x\\ny\\u001b[0m  1,200\n"
         );
     }
 

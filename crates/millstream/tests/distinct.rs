@@ -79,7 +79,7 @@ async fn distinct_escapes_control_characters() {
     let (url, client) = (db.url(), db.client().await);
     millstream(&["load", "-", "--into", "public.odd", "--key", "id:text", "--db", &url]).ends(0);
     client.batch_execute(r"insert into public.odd values (E'a\x1b]0;owned\x07\tb', '{}')").await.unwrap();
-    let shown = "a\\u{1b}]0;owned\\u{7}\\tb\n";
+    let shown = "a\\u001b]0;owned\\u0007\\tb\n";
     assert_eq!(millstream(&["distinct", "odd", "id", "--db", &url]).ends(0).stdout, shown);
     let counted = millstream(&["distinct", "odd", "id", "--count", "--db", &url]).ends(0).stdout;
     assert_eq!(counted, format!("1\t{shown}"));

@@ -165,6 +165,8 @@ fn a_wrong_configuration_is_refused() {
     assert!(run.stderr.contains("the check dead-tuples has no threshold size"), "{run:?}");
     let run = millstream(&["doctor", "--config", "/nowhere/doctor.toml"]).ends(2);
     assert!(run.stderr.contains("cannot read /nowhere/doctor.toml"), "{run:?}");
+    let run = millstream(&["doctor", "--config", "/dev/zero"]).ends(2);
+    assert!(run.stderr.contains("/dev/zero has more than 1048576 bytes"), "{run:?}");
     std::fs::write(&path, "{}").unwrap();
     let run = millstream(&["doctor", "--since", path.to_str().unwrap()]).ends(2);
     assert!(

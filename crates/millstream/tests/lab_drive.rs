@@ -132,6 +132,12 @@ async fn a_search_prints_every_step() {
     assert!(run.stderr.contains("a search begins at one rate"), "{run:?}");
 }
 
+#[test]
+fn a_workload_file_without_an_end_is_refused() {
+    let refused = run(&mut command(&["lab", "drive", "/dev/zero"])).ends(2);
+    assert!(refused.stderr.contains("/dev/zero has more than 1048576 bytes"), "{refused:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_workloads_are_refused_with_their_place() {
     let Some(database) = database_with(&[Feature::Pgbench]).await else { return };

@@ -61,5 +61,6 @@ mod sources;
 mod stream;
 mod strict;
 mod targets;
+mod terminal;
 mod trust;
 mod verify;

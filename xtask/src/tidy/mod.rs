@@ -15,6 +15,7 @@ mod manifest;
 mod map;
 mod process;
 mod room;
+mod screen;
 mod spelling;
 mod sql_case;
 mod sql_length;
@@ -56,6 +57,7 @@ const RULES: &[Rule] = &[
     map::RULE,
     process::RULE,
     room::RULE,
+    screen::RULE,
     spelling::RULE,
     sql_case::RULE,
     sql_length::RULE,

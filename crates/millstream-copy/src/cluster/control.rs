@@ -1,10 +1,11 @@
 //! The control file of a cluster, which says where recovery begins.
 
 use crate::error::Error;
-use crate::limits::{CONTROL_READ_PAUSE, CONTROL_READS_MAX};
+use crate::limits::{CONTROL_BYTES_MAX, CONTROL_READ_PAUSE, CONTROL_READS_MAX};
 use crate::path::shown_path;
 use millstream_model::Refusal;
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
 
@@ -17,13 +18,20 @@ const CHECKSUM_AT: Range<usize> = 200..480;
 /// It cannot be read, or never fits.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     for _ in 0..CONTROL_READS_MAX {
-        let bytes = fs::read(path).map_err(Error::file("read", path))?;
+        let bytes = bytes(path).map_err(Error::file("read", path))?;
         if is_whole(&bytes) {
             return Ok(bytes);
         }
         std::thread::sleep(CONTROL_READ_PAUSE);
     }
     Err(Refusal::new(format!("the checksum of {} never fits", shown_path(path))).into())
+}
+
+/// The bytes of a control file, of which a server may be writing some.
+pub(super) fn bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(CONTROL_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// The number that all copies of a cluster share.

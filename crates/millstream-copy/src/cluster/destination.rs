@@ -113,7 +113,7 @@ impl Destination {
 
     /// The slot that an unfinished copy to here has made on the server.
     pub(super) fn own_slot(&self) -> Option<String> {
-        millstream_host::read_whole(&self.notes.join(SLOT)).ok().flatten()
+        millstream_host::read_note(&self.notes.join(SLOT)).ok().flatten()
     }
 
     /// Notes that a slot on the server was made by a copy to here.
@@ -130,7 +130,7 @@ impl Destination {
     }
 
     fn is_of_this_cluster(&self) -> bool {
-        let noted = millstream_host::read_whole(&self.notes.join(SYSTEM)).ok().flatten();
+        let noted = millstream_host::read_note(&self.notes.join(SYSTEM)).ok().flatten();
         noted.is_some_and(|noted| noted == self.system.to_string())
     }
 

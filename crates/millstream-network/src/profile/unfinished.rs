@@ -2,7 +2,7 @@
 //! files as they should be, and call it done.
 
 use millstream_change::Place;
-use millstream_host::{make_folder, read_whole, remove_whole, write_private};
+use millstream_host::{make_folder, read_note, remove_whole, write_private};
 use millstream_model::Refusal;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,7 +13,7 @@ const NOTE: &str = "/run/millstream-network.unfinished";
 /// The files that were replaced. `None`: nothing is unfinished.
 pub(super) fn read(place: &Place) -> Result<Option<BTreeSet<String>>, Refusal> {
     let note = place.path(Path::new(NOTE));
-    let text = read_whole(&note).map_err(|error| Refusal::file("read", &note, &error))?;
+    let text = read_note(&note).map_err(|error| Refusal::file("read", &note, &error))?;
     Ok(text.map(|text| text.lines().map(str::to_owned).collect()))
 }
 

@@ -7,7 +7,7 @@ use crate::key_values;
 use crate::limits::DISTINCT_LINES_MAX;
 use crate::output::{Output, note};
 use crate::quantity;
-use crate::table::visible;
+use crate::screen::visible;
 use crate::target::Database;
 use futures_util::StreamExt;
 use millstream_host::shell_word;

@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
 use crate::quantity::count;
-use crate::table::visible;
+use crate::screen::visible;
 use crate::target::Database;
 use millstream_doctor::index::{self, ExaminedTable, Explanation, Mismatch, Missed, NewIndex, TableRead, Verdict};
 use millstream_host::shell_word;

@@ -81,7 +81,7 @@ pub async fn run(args: &GetArgs, output: Output) -> Result<Exit, Failure> {
         }
         match found {
             doc if output.is_json() => answers.push(answer(key, doc)?),
-            Some(doc) => output.line(&doc)?,
+            Some(doc) => output.data(&format!("{doc}\n"))?,
             None => {}
         }
     }

@@ -9,8 +9,8 @@ use crate::keeper::Keeper;
 use crate::output::{Output, note};
 use crate::progress::{Progress, ProgressChoice};
 use crate::quantity::{Size, count, things};
+use crate::screen::visible;
 use crate::source_args::{SourceArgs, sources};
-use crate::table::visible;
 use crate::target::{self, Purpose};
 use millstream_engine::{Difference, Finding, LoadRequest, Mode, Tally, Tombstone, Verification, VerifyRequest};
 use millstream_model::CollectionName;
@@ -181,6 +181,6 @@ mod tests {
         };
         assert_eq!(line(&finding(&[Some("a,b\\")])), "different: a,b\\ (a.ndjson:7)");
         assert_eq!(line(&finding(&[Some("a,b\\"), Some("1")])), "different: a\\,b\\\\,1 (a.ndjson:7)");
-        assert_eq!(line(&finding(&[None, Some("\u{1b}")])), "different: null,\\u{1b} (a.ndjson:7)");
+        assert_eq!(line(&finding(&[None, Some("\u{1b}")])), "different: null,\\u001b (a.ndjson:7)");
     }
 }

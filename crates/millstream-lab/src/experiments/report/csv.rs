@@ -8,8 +8,8 @@ pub fn csv(record: &Record) -> String {
     let has = |metric: &&Metric| record.runs.iter().any(|run| run.value(&metric.name).is_some());
     let metrics: Vec<&Metric> = record.conditions.experiment.metrics().filter(has).collect();
     let names = metrics.iter().map(|metric| metric.name.as_ref());
-    let heading: Vec<&str> = ["experiment", "block", "turn", "arm", "outcome"].into_iter().chain(names).collect();
-    let mut text = heading.join(",") + "\n";
+    let heading = ["experiment", "block", "turn", "arm", "outcome"].into_iter().chain(names).map(field);
+    let mut text = heading.collect::<Vec<_>>().join(",") + "\n";
     for run in &record.runs {
         let outcome = match &run.outcome {
             Outcome::Measured(_) => "measured".to_owned(),
@@ -27,14 +27,33 @@ pub fn csv(record: &Record) -> String {
     text
 }
 
-/// A field as RFC 4180 writes it.
+/// The beginnings of a text that a spreadsheet takes for a formula. Source: OWASP, CSV injection.
+const FORMULAS: &[char] = &['=', '+', '-', '@', '\t', '\r'];
+
+/// A text as RFC 4180 writes it. An apostrophe before it says that it is no formula.
 fn field(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+    let text = if text.starts_with(FORMULAS) { format!("'{text}") } else { text.to_owned() };
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::fixture::record;
     use super::*;
+
+    #[test]
+    fn a_text_is_no_formula() {
+        let mut record = record(2, 1, 1);
+        for run in &mut record.runs {
+            run.arm = "=cmd|' /C calc'!A0".to_owned();
+            run.outcome = Outcome::Error("x".to_owned());
+        }
+        let text = csv(&record);
+        assert_eq!(text.lines().nth(1), Some("fixture,1,1,'=cmd|' /C calc'!A0,error: x"), "{text}");
+        assert_eq!(field("-1,\"2\""), "\"'-1,\"\"2\"\"\"");
+        assert_eq!(["+a", "@a", "\ta", "a-b"].map(field), ["'+a", "'@a", "'\ta", "a-b"].map(str::to_owned));
+        assert_eq!(field("\ra"), "\"'\ra\"");
+    }
 
     #[test]
     fn a_field_with_a_comma_is_quoted() {

@@ -10,15 +10,15 @@ use std::fmt::Write;
 
 /// The report of a record as Markdown.
 pub fn markdown(record: &Record, analysis: &Analysis) -> String {
-    let mut text = format!("## {}: {}\n\n{}", analysis.experiment, analysis.question, standing(analysis));
+    let mut text = format!("## {}\n\n", literal(&format!("{}: {}", analysis.experiment, analysis.question)));
     let servers = record.conditions.servers.values().map(|version| format!("; {version}")).collect::<String>();
-    let _ = writeln!(text, "{}{servers}\n", length(record));
+    let _ = writeln!(text, "{}\n", literal(&format!("{}{}{servers}", standing(analysis), length(record))));
     let columns = columns(analysis);
     for (group, arms) in groups(analysis) {
         if !group.is_empty() {
-            let _ = writeln!(text, "### {group}\n");
+            let _ = writeln!(text, "### {}\n", literal(group));
         }
-        let headings: Vec<String> = columns.iter().map(|metric| metric.name.replace('_', " ")).collect();
+        let headings: Vec<String> = columns.iter().map(|metric| literal(&metric.name.replace('_', " "))).collect();
         let _ = writeln!(text, "| arm | {} | vs first |", headings.join(" | "));
         let _ = writeln!(text, "|---|{}---:|", "---:|".repeat(columns.len()));
         for arm in arms {
@@ -26,7 +26,8 @@ pub fn markdown(record: &Record, analysis: &Analysis) -> String {
             let first = with_first(arm).unwrap_or_else(|| "-".to_owned());
             let mark = arm.promise.as_ref().map(|promise| format!(" ({promise})")).unwrap_or_default();
             let about = if arm.about.is_empty() { String::new() } else { format!(": {}", arm.about) };
-            let _ = writeln!(text, "| {}{about}{mark} | {} | {first} |", arm.name, cells.join(" | "));
+            let name = literal(&format!("{}{about}{mark}", arm.name));
+            let _ = writeln!(text, "| {name} | {} | {first} |", cells.join(" | "));
         }
         text.push('\n');
     }
@@ -46,8 +47,25 @@ pub fn markdown(record: &Record, analysis: &Analysis) -> String {
     said.extend(analysis.splits.iter().map(|one| format!("{}: {} ms", one.name, spread(one.milliseconds))));
     said.extend((analysis.multiplicity.comparisons > 1).then(|| analysis.multiplicity.to_string()));
     said.extend(analysis.notes.iter().cloned());
-    text.extend(said.iter().map(|line| format!("- {line}\n")));
+    text.extend(said.iter().map(|line| format!("- {}\n", literal(line))));
     text
+}
+
+/// A text on one line of Markdown, of which nothing is taken for markup, HTML or the end of a cell.
+fn literal(text: &str) -> String {
+    let mut literal = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => literal.push_str("&amp;"),
+            '<' => literal.push_str("&lt;"),
+            '>' => literal.push_str("&gt;"),
+            '\n' | '\r' => literal.push(' '),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' => literal.extend(['\\', c]),
+            '#' if literal.trim_start().is_empty() => literal.push_str("\\#"),
+            c => literal.push(c),
+        }
+    }
+    literal
 }
 
 #[cfg(test)]
@@ -90,7 +108,7 @@ mod tests {
         measures.recorded.insert("processor.steal_percent".to_owned(), 3.06);
         let marked = markdown(&record, &Analysis::of(&record));
         let note = format!("1 of them lost more than usual, the worst of {} 3.1 %", record.runs[0].arm);
-        assert!(marked.contains(&note), "{marked}");
+        assert!(marked.contains(&literal(&note)), "{marked}");
         record.conditions.quick = true;
         assert!(!markdown(&record, &Analysis::of(&record)).contains("hypervisor"), "no quick run is void");
     }
@@ -109,10 +127,32 @@ mod tests {
             arm.run.settings.insert("max_wal_size".to_owned(), "4GB".to_owned());
         }
         let marked = markdown(&record, &Analysis::of(&record));
-        let note = "besides what the arms set, 15 and 18 differ: wal_compression is lz4 and not set\n";
-        assert!(marked.contains(note), "{marked}");
+        let note = "besides what the arms set, 15 and 18 differ: wal_compression is lz4 and not set";
+        assert!(marked.contains(&(literal(note) + "\n")), "{marked}");
         record.conditions.experiment.arms[1].run.settings.clear();
         let marked = markdown(&record, &Analysis::of(&record));
-        assert!(marked.contains("differ: max_wal_size is 1GB and 2GB, wal_compression"), "{marked}");
+        assert!(marked.contains("differ: max\\_wal\\_size is 1GB and 2GB, wal\\_compression"), "{marked}");
+    }
+
+    #[test]
+    fn texts_of_a_record_are_no_markup() {
+        assert_eq!(
+            literal("a_b *c* [d](e) `f` | g\\ <h> &amp;\r\ni"),
+            "a\\_b \\*c\\* \\[d\\](e) \\`f\\` \\| g\\\\ &lt;h&gt; &amp;amp;  i"
+        );
+        assert_eq!(["# a", " # a #", "a #1"].map(literal), ["\\# a", " \\# a #", "a #1"].map(str::to_owned));
+        let mut record = record(3, 8, 5);
+        let evil = "<script>x</script> | [y](javascript:z)\n# `w`";
+        record.conditions.experiment.question = evil.to_owned();
+        record.conditions.servers.insert("<b>".to_owned(), evil.to_owned());
+        for arm in &mut record.conditions.experiment.arms {
+            (arm.about, arm.group) = (evil.to_owned(), evil.to_owned());
+        }
+        let marked = markdown(&record, &Analysis::of(&record));
+        assert!(marked.matches(&literal(evil)).count() >= 6, "{marked}");
+        assert!(!marked.contains("<script") && !marked.contains("\n# ") && !marked.contains("[y]"), "{marked}");
+        let rows = marked.lines().filter(|line| line.starts_with('|')).map(|line| line.replace("\\|", ""));
+        let cells: std::collections::BTreeSet<usize> = rows.map(|row| row.matches('|').count()).collect();
+        assert_eq!(cells.len(), 1, "{marked}");
     }
 }

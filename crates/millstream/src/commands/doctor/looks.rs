@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use millstream_change::State;
 use millstream_doctor::limits::{FILE_BYTES_MAX, RECORDED_LOOKS_MAX};
 use millstream_doctor::{Report, Snapshot};
-use millstream_host::write_target;
+use millstream_host::{read_at_most, write_target};
 use millstream_model::words::option;
 use std::path::Path;
 
@@ -23,7 +23,7 @@ impl Earlier {
     /// # Errors
     /// It cannot be read, or is neither.
     pub fn read(path: &Path) -> Result<Self, Failure> {
-        let text = read(path)?;
+        let text = read_at_most(path, FILE_BYTES_MAX, None)?;
         if let Some(first) = recorded(&text).next() {
             return Ok(Self::Record(first));
         }
@@ -81,7 +81,7 @@ impl Earlier {
 /// # Errors
 /// It cannot be written, or holds something else.
 pub fn record(path: &Path, look: &Snapshot) -> Result<(), Failure> {
-    let text = if path.exists() { read(path)? } else { String::new() };
+    let text = if path.exists() { read_at_most(path, FILE_BYTES_MAX, None)? } else { String::new() };
     let lines: Vec<&str> = text.lines().collect();
     if let Some(first) = recorded(&text).next().filter(|first| !first.is_of_same_server(look)) {
         return Err(Failure::user(format!("{} has looks at another server, {}", path.display(), first.system))
@@ -105,19 +105,6 @@ fn recorded(text: &str) -> impl Iterator<Item = Snapshot> {
     text.lines().map_while(|line| serde_json::from_str(line).ok())
 }
 
-/// The text of a file of the doctor.
-///
-/// # Errors
-/// It cannot be read, or is too large.
-pub fn read(path: &Path) -> Result<String, Failure> {
-    let failed = Failure::cannot("read", path);
-    let size = std::fs::metadata(path).map_err(&failed)?.len();
-    if size > FILE_BYTES_MAX {
-        return Err(Failure::user(format!("{} is too large: it has {size} bytes", path.display())));
-    }
-    std::fs::read_to_string(path).map_err(failed)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,7 +116,7 @@ mod tests {
         for at in 0..=RECORDED_LOOKS_MAX {
             record(&path, &Snapshot { at: at as f64, ..Snapshot::default() }).unwrap();
         }
-        let text = read(&path).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
         let looks: Vec<Snapshot> = recorded(&text).collect();
         assert_eq!((looks.len(), looks[0].at), (RECORDED_LOOKS_MAX, 1.0));
         assert!(matches!(Earlier::read(&path).unwrap(), Earlier::Record(first) if first == looks[0]));
@@ -138,7 +125,7 @@ mod tests {
         std::fs::write(&other, "hello\n").unwrap();
         let refused = record(&other, &Snapshot::default()).unwrap_err().to_string();
         assert!(refused.contains("line 1: this is no look"), "{refused}");
-        assert_eq!(read(&other).unwrap(), "hello\n");
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "hello\n");
         let refused = Earlier::read(&other).unwrap_err().to_string();
         assert!(refused.contains("is neither a report nor a record"), "{refused}");
     }

@@ -12,8 +12,10 @@ use crate::failure::Failure;
 use crate::output::{Output, write_page};
 use crate::signal::Signals;
 use crate::target::resolve_running;
-use looks::{Earlier, read};
+use looks::Earlier;
+use millstream_doctor::limits::SETTINGS_BYTES_MAX;
 use millstream_doctor::{CHECKS, Check, Request, Settings, examine, html, list, manual, preset, text};
+use millstream_host::read_at_most;
 use millstream_model::Level;
 use millstream_pg::{ConnInfo, Environment};
 use std::path::{Path, PathBuf};
@@ -236,7 +238,7 @@ fn unknown(id: &str) -> Failure {
 fn settings(given: Option<&Path>) -> Result<Settings, Failure> {
     let usual = Path::new("doctor.toml");
     let Some(path) = given.or(Some(usual).filter(|path| path.exists())) else { return Ok(Settings::default()) };
-    Settings::parse(&read(path)?).map_err(|why| Failure::user(format!("{}: {why}", path.display())))
+    Settings::parse(&read_at_most(path, SETTINGS_BYTES_MAX, None)?).map_err(|why| Failure::user(format!("{}: {why}", path.display())))
 }
 
 fn explained(id: Option<&str>, output: Output) -> Result<Exit, Failure> {

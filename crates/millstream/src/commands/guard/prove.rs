@@ -6,9 +6,10 @@ use crate::failure::Failure;
 use crate::limits::WRONG_SHOWN;
 use crate::output::{Output, note};
 use crate::quantity::{count, things};
+use millstream_guard::limits::SCRIPT_BYTES_MAX;
 use millstream_guard::prove::{Form, Report, Subject, Task, prove, send};
+use millstream_host::read_at_most;
 use serde_json::json;
-use std::fs;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -55,7 +56,7 @@ pub fn run(args: &ProveArgs, output: Output) -> Result<Exit, Failure> {
     let policy = args.policy.read()?;
     let program =
         std::env::current_exe().map_err(|error| Failure::user("this program cannot be found").because(&error))?;
-    let read = |path: &PathBuf| fs::read_to_string(path).map_err(Failure::cannot("read", path));
+    let read = |path: &PathBuf| read_at_most(path, SCRIPT_BYTES_MAX, None);
     let script = args.rules.as_ref().map(read).transpose()?;
     let form = Form::ALL.into_iter().find(|form| form.name() == args.form).unwrap_or(Form::Nft);
     let (subject, name) = match &script {

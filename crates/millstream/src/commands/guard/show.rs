@@ -34,6 +34,6 @@ pub fn run(args: &ShowArgs, output: Output) -> Result<Exit, Failure> {
         "iptables" => rules.iptables(),
         _ => rules.nft(),
     };
-    output.text(&text)?;
+    output.data(&text)?;
     Ok(Exit::Done)
 }

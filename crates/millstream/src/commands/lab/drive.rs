@@ -7,10 +7,11 @@ use crate::output::{Output, note};
 use crate::signal::Signals;
 use crate::table::{Align, Table};
 use crate::target::{self, Purpose};
-use millstream_host::TargetFile;
+use millstream_host::{TargetFile, read_at_most};
 use millstream_lab::drive::{
     LatencyGoal, RunResult, ScriptResult, Search, SearchStep, Workload, end_sessions, run_workload, search,
 };
+use millstream_lab::limits::WORKLOAD_BYTES_MAX;
 use millstream_lab::{Error, Latency};
 use millstream_pg::ConnInfo;
 use serde::Serialize;
@@ -135,7 +136,7 @@ impl Measured {
 }
 
 fn workload(file: &Path) -> Result<Workload, Failure> {
-    let text = std::fs::read_to_string(file).map_err(Failure::cannot("read", file))?;
+    let text = read_at_most(file, WORKLOAD_BYTES_MAX as u64, None)?;
     Workload::parse(&text).map_err(|fault| {
         let line = fault.line.map_or(String::new(), |line| format!(":{line}"));
         Failure::user(fault.message).at(format!("{}{line}", file.display()))

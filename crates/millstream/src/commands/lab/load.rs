@@ -3,9 +3,10 @@
 use crate::args::TargetArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::limits::LAB_FILE_BYTES_MAX;
 use crate::output::Output;
 use crate::target::{self, Purpose};
-use millstream_host::make_folder;
+use millstream_host::{make_folder, read_at_most};
 use millstream_lab::load::{
     DataSet, Expected, Keys, Question, Stream, ask, check_receipt, check_sent, check_stored, send_streams, sizes,
     write_streams,
@@ -208,6 +209,6 @@ fn quoted(name: &str) -> String {
 }
 
 fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Failure> {
-    let text = std::fs::read_to_string(path).map_err(Failure::cannot("read", path))?;
+    let text = read_at_most(path, LAB_FILE_BYTES_MAX, None)?;
     serde_json::from_str(&text).map_err(Failure::cannot("read", path))
 }

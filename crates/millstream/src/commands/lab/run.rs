@@ -2,7 +2,8 @@
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Output, columns, note, write_page};
+use crate::output::{Output, note, write_page};
+use crate::screen::{COLUMNS_DEFAULT, stdout_columns};
 use crate::secret::masked;
 use crate::signal::Signals;
 use crate::table::{Align, Table, wrap};
@@ -188,7 +189,8 @@ pub fn describe(name: &str, output: Output) -> Result<Exit, Failure> {
         output.json(&experiment)?;
         return Ok(Exit::Done);
     }
-    let paragraph = |label: &str, text: &str| wrap(&format!("{label}{text}"), columns(std::io::stdout())).join("\n");
+    let columns = stdout_columns().unwrap_or(COLUMNS_DEFAULT);
+    let paragraph = |label: &str, text: &str| wrap(&format!("{label}{text}"), columns).join("\n");
     output.line(&paragraph("", &experiment.question))?;
     for (label, text) in [("expected: ", &experiment.expected), ("to read it: ", &experiment.read)] {
         if !text.is_empty() {

@@ -106,7 +106,7 @@ pub fn run(args: &PlanArgs, output: Output) -> Result<Exit, Failure> {
         output.json(&json!({ "form": form.name(), "text": text, "findings": found, "warnings": warnings, "differences": differences }))?;
         return Ok(Exit::Done);
     }
-    output.text(&text)?;
+    output.data(&text)?;
     Ok(Exit::Done)
 }
 

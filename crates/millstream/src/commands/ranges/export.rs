@@ -5,8 +5,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::quantity::{count, things};
+use crate::screen::{self, visible};
 use crate::store_name::StoreName;
-use crate::table::visible;
 use crate::target::{self, Purpose};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use millstream_host::{TargetFile, shell_word};
@@ -15,7 +15,7 @@ use millstream_pg::{SessionSettings, quote_identifier, quote_literal, quote_name
 use millstream_ranges::Generation;
 use millstream_ranges::export::{EXPORTS, ExportOptions, TableOptions, export, lateral, to_table};
 use serde_json::json;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -107,12 +107,13 @@ pub async fn run(args: &ExportArgs, output: Output) -> Result<Exit, Failure> {
     }
     let generation = args.store.open()?;
     let Some(path) = args.file.as_deref().filter(|path| *path != Path::new("-")) else {
-        let mut stdout = io::stdout().lock();
-        if args.to == BINARY && stdout.is_terminal() {
+        if args.to == BINARY && screen::stdout_columns().is_some() {
             return Err(Failure::user("a terminal cannot show an .mmdb file")
                 .hint(format!("name a file: millstream ranges export {} --to mmdb FILE", shell_word(&args.store))));
         }
+        let mut stdout = screen::data();
         write(args, &generation, &mut stdout)?;
+        stdout.flush()?;
         return Ok(Exit::Done);
     };
     let ranges = replace(path, |file| write(args, &generation, file))?;

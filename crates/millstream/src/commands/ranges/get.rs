@@ -4,8 +4,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::limits::{ADDRESS_LINE_BYTES_MAX, ANSWERS_BYTES_MAX};
 use crate::output::Output;
+use crate::screen::{self, visible};
 use crate::store_name::StoreName;
-use crate::table::visible;
 use millstream_ranges::input::MmdbFile;
 use millstream_ranges::{AddressReading, Error, Generation, Range, braced};
 use serde::Serialize;
@@ -114,7 +114,7 @@ pub fn run(args: &GetArgs, output: Output) -> Result<Exit, Failure> {
         source: &source,
         reading: AddressReading { unmap: args.unmap, ..AddressReading::default() },
         output,
-        out: BufWriter::with_capacity(ANSWERS_BYTES_MAX, io::stdout().lock()),
+        out: BufWriter::with_capacity(ANSWERS_BYTES_MAX, screen::data()),
         is_wrong: false,
     };
     for address in &args.addresses {

@@ -2,7 +2,7 @@
 
 use crate::quantity;
 use crate::receipt::counts;
-use crate::table::visible;
+use crate::screen::visible;
 use millstream_ranges::Receipt;
 
 /// The receipt, without counts that are zero.

@@ -6,7 +6,7 @@ use crate::limits::RANGE_REJECTS_SHOWN;
 use crate::output::note;
 use crate::progress::Printer;
 use crate::quantity;
-use crate::table::visible;
+use crate::screen::visible;
 use millstream_host::TargetFile;
 use millstream_ranges::Reject;
 use std::io::{self, BufWriter, IntoInnerError, Write};

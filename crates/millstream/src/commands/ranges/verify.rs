@@ -4,8 +4,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
 use crate::quantity::things;
+use crate::screen::visible;
 use crate::store_name::StoreName;
-use crate::table::visible;
 use millstream_ranges::{Error, Generation, Verification, verify};
 
 const EXAMPLES: &str = "\

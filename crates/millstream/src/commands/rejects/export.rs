@@ -1,6 +1,7 @@
 //! Rejects written to a file, in the form that `load --format rejects` reads.
 
 use crate::failure::Failure;
+use crate::screen;
 use crate::target::Database;
 use millstream_engine::limits::REJECT_LINE_BYTES_MAX;
 use millstream_host::TargetFile;
@@ -49,9 +50,9 @@ pub async fn write_new(path: &Path, database: &Database, filter: &RejectFilter) 
     Ok(written)
 }
 
-/// Prints rejects on stdout as lines of JSON, and returns how many.
+/// Prints rejects on stdout as lines of JSON for programs, and returns how many.
 pub async fn print(database: &Database, filter: &RejectFilter) -> Result<u64, Failure> {
-    lines(std::io::stdout(), database, filter, Failure::from).await
+    lines(screen::data(), database, filter, Failure::from).await
 }
 
 async fn lines(
