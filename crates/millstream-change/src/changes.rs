@@ -327,8 +327,17 @@ impl<'a> Changes<'a> {
         }
     }
 
+    /// Refuses an entry whose notes of what makes it last its kind cannot have made.
+    fn check_lasting(&self, entry: &Entry) -> Result<(), Refusal> {
+        if !entry.lasts_by_file() {
+            return Ok(());
+        }
+        lasting::check(entry, &self.kind(&entry.kind)?.lasting_files(self.place, &entry.target))
+    }
+
     /// Whether a restart of the machine has taken the value away, and nothing of ours brings it back.
     async fn is_gone(&self, kind: &dyn Kind, entry: &Entry) -> Result<bool, Refusal> {
+        self.check_lasting(entry)?;
         let lasts = kind.lasting(self.place, &entry.target, entry.value.as_deref())? == Lasting::Always;
         if lasts || !self.journal.is_of_earlier_boot(entry) {
             return Ok(false);
@@ -368,6 +377,7 @@ impl<'a> Changes<'a> {
 
     /// Puts back what was there before a confirmation made the change last. `false` if nothing of ours is there.
     async fn take_lasting_back(&self, entry: &mut Entry) -> Result<bool, Refusal> {
+        self.check_lasting(entry)?;
         if entry.state == State::Confirmed {
             // If this is interrupted, the next run must show it.
             entry.state = State::Verified;

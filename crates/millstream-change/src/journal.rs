@@ -1,17 +1,17 @@
 //! The journal: a file for each change, written before anything is touched.
 
-use crate::limits::{CHANGE_BYTES_MAX, CHANGE_LOCK_LOOK, CHANGE_LOCK_WAIT_MAX, CHANGES_MAX};
+use crate::limits::{BESIDE_BYTES_MAX, CHANGE_BYTES_MAX, CHANGE_LOCK_LOOK, CHANGE_LOCK_WAIT_MAX, CHANGES_MAX};
 use millstream_host::kernel::file;
-use millstream_host::{FileLock, read_at_most, wait_until, write_private, write_whole};
+use millstream_host::{FileLock, PRIVATE, check_ours, make_ours, read_plain, wait_until, write_private};
 use millstream_model::Refusal;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Changes of this machine, one file each: a person can read them.
+/// Changes of this machine, one file each: a person can read them. An undo writes what they say, so the directory is refused if
+/// somebody else than we and root may change it (see [`check_ours`]).
 #[derive(Debug, Clone)]
 pub struct Journal {
     dir: PathBuf,
@@ -180,27 +180,21 @@ impl Journal {
     }
 
     fn lock_path(&self, number: Option<u32>) -> Result<PathBuf, Refusal> {
-        self.make_dir().map_err(|error| Refusal::file("make", &self.dir, &error))?;
+        self.make_dir()?;
         let name = number.map_or_else(|| "lock".to_owned(), |number| format!("{number:06}.lock"));
         Ok(self.dir.join(name))
     }
 
-    /// What is above the directory is made for everybody to enter, as it may be the home of a server of another account.
-    fn make_dir(&self) -> std::io::Result<()> {
-        if let Some(above) = self.dir.parent() {
-            fs::create_dir_all(above)?;
-        }
-        match fs::DirBuilder::new().mode(0o700).create(&self.dir) {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
-            Ok(()) | Err(_) => Ok(()),
-        }
+    fn make_dir(&self) -> Result<(), Refusal> {
+        Ok(make_ours(&self.dir, PRIVATE)?)
     }
 
     /// All changes, the oldest first. A file that cannot be read is an error: it may hold an old value.
     ///
     /// # Errors
-    /// The directory or a file cannot be read.
+    /// The directory or a file cannot be read, or somebody else may change it.
     pub fn entries(&self) -> Result<Vec<Entry>, Refusal> {
+        check_ours(&self.dir)?;
         let mut entries = Vec::new();
         let files = match fs::read_dir(&self.dir) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(entries),
@@ -209,7 +203,7 @@ impl Journal {
         for file in files {
             let path = file.map_err(|error| Refusal::file("read", &self.dir, &error))?.path();
             if path.extension().is_some_and(|extension| extension == "json") {
-                entries.push(read(&path)?);
+                entries.extend(read(&path)?);
             }
         }
         entries.sort_by_key(|entry: &Entry| entry.number);
@@ -227,10 +221,10 @@ impl Journal {
     /// The change of that number.
     ///
     /// # Errors
-    /// There is none.
+    /// There is none, or somebody else may change it.
     pub fn entry(&self, number: u32) -> Result<Entry, Refusal> {
-        let path = self.path(number);
-        if path.exists() { read(&path) } else { Err(Refusal::new(format!("there is no change {number}"))) }
+        check_ours(&self.dir)?;
+        read(&self.path(number))?.ok_or_else(|| Refusal::new(format!("there is no change {number}")))
     }
 
     /// Records a new change, with the next number, and the texts that stand beside it, each with its name.
@@ -262,7 +256,7 @@ impl Journal {
     pub fn write(&self, entry: &Entry) -> Result<(), Refusal> {
         let path = self.path(entry.number);
         let text = serde_json::to_string_pretty(entry).map_err(|error| Refusal::new(error.to_string()))? + "\n";
-        write_whole(&path, &text).map_err(|error| Refusal::file("write", &path, &error))
+        write_private(&path, &text).map_err(|error| Refusal::file("write", &path, &error))
     }
 
     /// Writes a text beside an entry. It is on the disk when this returns.
@@ -280,7 +274,8 @@ impl Journal {
     /// It cannot be read.
     pub fn read_beside(&self, number: u32, name: &str) -> Result<String, Refusal> {
         let path = self.beside(number, name);
-        fs::read_to_string(&path).map_err(|error| Refusal::file("read", &path, &error))
+        let failed = |error: std::io::Error| Refusal::file("read", &path, &error);
+        read_plain(&path, BESIDE_BYTES_MAX).map_err(failed)?.ok_or_else(|| failed(ErrorKind::NotFound.into()))
     }
 
     fn remove_beside(&self, number: u32) {
@@ -301,9 +296,11 @@ impl Journal {
     }
 }
 
-fn read(path: &Path) -> Result<Entry, Refusal> {
-    let text = read_at_most(path, CHANGE_BYTES_MAX, None)?;
-    serde_json::from_str(&text).map_err(|error| Refusal::new(format!("{} is not a change: {error}", path.display())))
+/// The change in a file; `None` if there is no file.
+fn read(path: &Path) -> Result<Option<Entry>, Refusal> {
+    let text = read_plain(path, CHANGE_BYTES_MAX).map_err(|error| Refusal::file("read", path, &error))?;
+    let wrong = |error: serde_json::Error| Refusal::new(format!("{} is not a change: {error}", path.display()));
+    text.map(|text| serde_json::from_str(&text).map_err(wrong)).transpose()
 }
 
 /// Seconds since 1970.
@@ -351,6 +348,30 @@ mod tests {
         assert_eq!(journal.entry(9).unwrap_err().to_string(), "there is no change 9");
         fs::write(journal.path(1), "{").unwrap();
         assert!(journal.entries().unwrap_err().to_string().contains("is not a change"));
+    }
+
+    #[test]
+    fn a_journal_that_others_may_write_is_neither_read_nor_written() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let dir = tempfile::tempdir().unwrap();
+        let journal = Journal::new(&dir.path().join("changes"));
+        journal.make_dir().unwrap();
+        let made = journal.add(entry(State::Planned), &[("value", "x")]).unwrap();
+        for name in ["000001.json", "000001.beside-value"] {
+            let mode = fs::metadata(journal.dir.join(name)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{name}");
+        }
+        fs::set_permissions(&journal.dir, fs::Permissions::from_mode(0o777)).unwrap();
+        for refused in [journal.entries().unwrap_err(), journal.entry(1).unwrap_err(), journal.try_lock(1).unwrap_err()]
+        {
+            assert!(refused.to_string().starts_with("others than its owner may write to"), "{refused}");
+            assert!(refused.hint.unwrap().contains("chmod go-w"));
+        }
+        fs::set_permissions(&journal.dir, fs::Permissions::from_mode(0o700)).unwrap();
+        assert_eq!(journal.entry(1).unwrap(), made);
+        fs::rename(journal.path(1), dir.path().join("elsewhere")).unwrap();
+        symlink(dir.path().join("elsewhere"), journal.path(1)).unwrap();
+        assert!(journal.entry(1).unwrap_err().to_string().ends_with("it is a link"));
     }
 
     #[test]

@@ -102,6 +102,12 @@ pub trait Kind: Debug + Send + Sync {
         Ok(Lasting::Always)
     }
 
+    /// Every file by which [`Kind::lasting`] makes a value of this target last, whatever the machine allows now. An undo writes
+    /// no other.
+    fn lasting_files(&self, _place: &Place, _target: &str) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     /// Refuses while somebody holds this target for a time, and gives it back afterwards: a change meanwhile would be
     /// overwritten, and the value that is read is not the one to come back to. Without a target, refuses while somebody
     /// holds any of this kind.

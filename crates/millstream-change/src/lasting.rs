@@ -4,10 +4,12 @@
 
 use crate::journal::{Entry, Journal, LastingFile, LastingLine};
 use crate::kind::Lasting;
-use millstream_host::{read_whole, remove_whole, write_whole};
+use millstream_host::{make_ours, read_whole, remove_whole, write_whole};
 use millstream_model::Refusal;
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// Rights of a directory that is made for such a file: everybody may read what is in `/etc`.
+const READABLE: u32 = 0o755;
 
 /// Notes in an entry what is there now. A confirmation that was interrupted has noted it already.
 pub(crate) fn note(lasting: &Lasting, journal: &Journal, entry: &mut Entry) -> Result<(), Refusal> {
@@ -43,6 +45,25 @@ pub(crate) fn put(lasting: &Lasting) -> Result<(), Refusal> {
         Lasting::Line { file, beginning, line } => replace(file, beginning, Some(line)),
         Lasting::Files(files) => files.iter().try_for_each(|(file, text)| write(file, text)),
     }
+}
+
+/// Refuses an entry that its kind cannot have noted: it names another file than `own`, those of the kind, or something else than
+/// a line. Whoever has written it wants us to write there.
+pub(crate) fn check(entry: &Entry, own: &[PathBuf]) -> Result<(), Refusal> {
+    let files = entry.files.iter().map(|one| &one.file).chain(entry.line.iter().map(|line| &line.file));
+    let foreign = |what: &str| {
+        let says = format!("change {} names {what}, which no change of the kind {} writes", entry.number, entry.kind);
+        Refusal::new(says).hint("it is not as this program wrote it; find out who can write to the journal of changes")
+    };
+    if let Some(file) = files.into_iter().find(|file| !own.contains(file)) {
+        return Err(foreign(&file.display().to_string()));
+    }
+    let Some(LastingLine { file, beginning, line, before }) = &entry.line else { return Ok(()) };
+    let is_line = |text: &String| !text.contains('\n') && text.starts_with(beginning.as_str());
+    if beginning.is_empty() || ![Some(line), before.as_ref()].into_iter().flatten().all(is_line) {
+        return Err(foreign(&format!("a line of {}", file.display())));
+    }
+    Ok(())
 }
 
 /// Whether all that makes a change last is there as it was written.
@@ -105,7 +126,7 @@ fn replace(file: &Path, beginning: &str, line: Option<&str>) -> Result<(), Refus
 fn write(file: &Path, text: &str) -> Result<(), Refusal> {
     let failed = |error: std::io::Error| Refusal::file("write", file, &error);
     if let Some(dir) = file.parent() {
-        fs::create_dir_all(dir).map_err(failed)?;
+        make_ours(dir, READABLE)?;
     }
     write_whole(file, text).map_err(failed)
 }
@@ -130,7 +151,7 @@ mod tests {
         replace(&file, "a = ", Some("a = 1")).unwrap();
         replace(&file, "b = ", Some("b = 1")).unwrap();
         replace(&file, "b = ", Some("b = 2")).unwrap();
-        assert_eq!(fs::read_to_string(&file).unwrap(), "a = 1\nb = 2\n");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "a = 1\nb = 2\n");
         assert_eq!(find(&file, "b = ").unwrap().as_deref(), Some("b = 2"));
         replace(&file, "a = ", None).unwrap();
         replace(&file, "b = ", None).unwrap();

@@ -18,5 +18,8 @@ pub const CHANGE_START_SECONDS: u64 = 15;
 /// Largest file of a change in the journal.
 pub const CHANGE_BYTES_MAX: u64 = 1 << 20;
 
+/// Largest text beside a change in the journal: rules with a list of as many ranges as a list may have.
+pub const BESIDE_BYTES_MAX: u64 = 1 << 30;
+
 /// How often the server of the lab makes checkpoints where an experiment is about them.
 pub(crate) const CHECKPOINT_SECONDS: u32 = 30;

@@ -51,6 +51,10 @@ impl Kind for Sysctl {
         Ok(Lasting::Line { file: place.path(Path::new(SYSCTL_FILE)), beginning, line })
     }
 
+    fn lasting_files(&self, place: &Place, _: &str) -> Vec<PathBuf> {
+        vec![place.path(Path::new(SYSCTL_FILE))]
+    }
+
     fn is_free(&self, place: &Place, target: Option<&str>) -> Result<(), Refusal> {
         is_free(place, target.and_then(sysctl_file).as_deref())
     }

@@ -49,6 +49,10 @@ impl Kind for SysfsAttribute {
         Ok(Lasting::Line { file: place.path(Path::new(UDEV_FILE)), beginning, line })
     }
 
+    fn lasting_files(&self, place: &Place, _: &str) -> Vec<PathBuf> {
+        vec![place.path(Path::new(UDEV_FILE))]
+    }
+
     fn is_free(&self, place: &Place, target: Option<&str>) -> Result<(), Refusal> {
         is_free(place, target.map(Path::new))
     }

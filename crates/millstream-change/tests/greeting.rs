@@ -46,6 +46,10 @@ impl Kind for Greeting {
         Ok(Lasting::Files(vec![(file(place, "/etc", target), value.unwrap_or_default().to_owned())]))
     }
 
+    fn lasting_files(&self, place: &Place, target: &str) -> Vec<PathBuf> {
+        vec![file(place, "/etc", target)]
+    }
+
     fn overwrites(&self, _: bool) -> bool {
         true
     }

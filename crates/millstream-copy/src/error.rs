@@ -1,6 +1,7 @@
 //! Why a copy cannot be made, or ends early.
 
 use crate::path::shown_path;
+use millstream_host::NotOurs;
 use millstream_model::Refusal;
 use millstream_model::words::command;
 use millstream_pg::{ErrorKind, Explained};
@@ -90,6 +91,15 @@ impl Error {
         move |source| match source.kind() {
             io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => Self::Damaged { path: path.clone(), source },
             _ => Self::File { what: "read", path: path.clone(), source },
+        }
+    }
+}
+
+impl From<NotOurs> for Error {
+    fn from(why: NotOurs) -> Self {
+        match why {
+            NotOurs::File { what, path, source } => Self::File { what, path, source },
+            why => Self::Refused(why.into()),
         }
     }
 }

@@ -88,8 +88,12 @@ pub const UNMADE_FOLDERS_MAX: usize = 10_000;
 
 /// Unlogged tables that are named.
 pub const UNLOGGED_LISTED_MAX: usize = 10_000;
-/// Most bytes of a control file: it has 8 KiB.
+/// Largest note of a copy besides manifests and journals.
+pub const NOTE_BYTES_MAX: u64 = 1 << 20;
+/// Most bytes that are read of a control file. It has 8 kB.
 pub const CONTROL_BYTES_MAX: u64 = 64 << 10;
+/// Most bytes that are read of the settings that `alter system` has written.
+pub const SETTINGS_BYTES_MAX: u64 = 4 << 20;
 /// Times that a control file is read until it is whole.
 pub const CONTROL_READS_MAX: u32 = 1_000;
 /// Time between two of them.

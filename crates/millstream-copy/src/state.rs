@@ -3,10 +3,11 @@
 use crate::entry::{EntryKind, Facts, Inode, inode};
 use crate::error::Error;
 use crate::hasher::Hashing;
+use crate::limits::NOTE_BYTES_MAX;
 use crate::manifest::{self, Header, Journal, Note, Notes, Piece, Reader, Sorted, Sorter, Writer};
 use crate::path::order;
 use crate::place::Ends;
-use millstream_host::{FileLock, make_private_folder, write_private};
+use millstream_host::{FileLock, PRIVATE, check_ours, make_ours, read_plain, write_private};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fs;
@@ -50,13 +51,10 @@ impl State {
     /// Opens the folder of a copy to this destination that hashes files so. Gathers what earlier runs have noted.
     ///
     /// # Errors
-    /// Another copy writes there; the folder cannot be written, or belongs to another account.
+    /// Another copy writes there; the folder cannot be written, or somebody else may change it.
     pub(crate) fn open(home: &Path, destination: &Path, hashing: Hashing) -> Result<Self, Error> {
         let folder = Self::folder_of(home, destination);
-        // Whoever writes there decides what counts as copied.
-        for private in [home, folder.as_path()] {
-            make_private_folder(private).map_err(Error::file("make", private))?;
-        }
+        make_ours(&folder, PRIVATE)?;
         let lock = FileLock::try_take(&folder.join(LOCK)).map_err(Error::file("lock", &folder))?;
         let lock = lock.ok_or_else(|| Error::Busy { path: destination.to_owned() })?;
         let token = token(&folder.join(TOKEN))?;
@@ -72,7 +70,7 @@ impl State {
     /// # Errors
     /// Another copy writes there; the folder cannot be emptied.
     pub(crate) fn forget(folder: &Path, destination: &Path) -> Result<(), Error> {
-        if !folder.exists() {
+        if check_ours(folder)?.is_none() {
             return Ok(());
         }
         let lock = FileLock::try_take(&folder.join(LOCK)).map_err(Error::file("lock", folder))?;
@@ -131,7 +129,7 @@ impl State {
         let hashing = self.folder.join(HASHING);
         write_private(&hashing, self.hashing.name()).map_err(Error::file("write", &hashing))?;
         let path = self.folder.join(BOOT);
-        let before = millstream_host::read_note(&path).map_err(Error::file("read", &path))?.unwrap_or_default();
+        let before = read_plain(&path, NOTE_BYTES_MAX).map_err(Error::file("read", &path))?.unwrap_or_default();
         let now = boot();
         let others = before.lines().filter(|boot| *boot != now);
         let boots: String = others.chain([&now[..]]).map(|boot| format!("{boot}\n")).collect();
@@ -149,7 +147,7 @@ impl State {
         let failed = Error::file("read", &self.folder);
         let known = self.folder.join(KNOWN);
         let journals = manifest::files_named(&self.folder, manifest::JOURNALS).map_err(&failed)?;
-        let boots = millstream_host::read_note(&self.folder.join(BOOT)).map_err(&failed)?;
+        let boots = read_plain(&self.folder.join(BOOT), NOTE_BYTES_MAX).map_err(&failed)?;
         self.is_resumed = !journals.is_empty() || known.exists() || boots.is_some();
         if !self.is_resumed {
             return Ok(());
@@ -158,7 +156,7 @@ impl State {
         let (boots, now) = (boots.unwrap_or_default(), boot());
         let is_doubtful = boots.lines().last() != Some(&now);
         self.is_doubtful = is_doubtful || boots.lines().any(|boot| boot != now);
-        let hashing = millstream_host::read_note(&self.folder.join(HASHING)).map_err(&failed)?;
+        let hashing = read_plain(&self.folder.join(HASHING), NOTE_BYTES_MAX).map_err(&failed)?;
         let forgets_hashes = hashing.is_some_and(|hashing| hashing != self.hashing.name());
         let gathered = (|| {
             let mut sorter = Sorter::new(&self.folder);
@@ -423,7 +421,11 @@ pub(crate) struct Manifests {
 }
 
 /// Finds the manifests of finished copies.
+///
+/// # Errors
+/// The folder cannot be listed, or somebody else may change it or a manifest in it.
 pub(crate) fn finished(home: &Path) -> Result<Manifests, Error> {
+    check_ours(home)?;
     let entries = match fs::read_dir(home) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Manifests::default()),
         entries => entries.map_err(Error::file("list", home))?,
@@ -431,6 +433,10 @@ pub(crate) fn finished(home: &Path) -> Result<Manifests, Error> {
     let mut found = Manifests::default();
     for entry in entries {
         let path = entry.map_err(Error::file("list", home))?.path().join(MANIFEST);
+        // What is made for a copy of a cluster lies there too, and belongs to the server's account.
+        if fs::symlink_metadata(&path).is_ok() {
+            check_ours(&path)?;
+        }
         match Reader::open(&path) {
             Ok(reader) => found.whole.push((path, reader.header)),
             Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => {}
@@ -442,7 +448,7 @@ pub(crate) fn finished(home: &Path) -> Result<Manifests, Error> {
 
 /// The digits of a copy, which are chosen once.
 fn token(path: &Path) -> Result<String, Error> {
-    if let Some(known) = millstream_host::read_note(path).map_err(Error::file("read", path))? {
+    if let Some(known) = read_plain(path, NOTE_BYTES_MAX).map_err(Error::file("read", path))? {
         return Ok(known);
     }
     let token = format!("{:016x}", random(path));

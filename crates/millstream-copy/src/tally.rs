@@ -2,7 +2,7 @@
 
 use crate::limits::FAILURES_LISTED_MAX;
 use crate::path::shown;
-use millstream_host::own_file;
+use millstream_host::create_private;
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -106,8 +106,7 @@ struct Inner {
 impl Failures {
     /// Failures that are also written to a file, one line of JSON each.
     pub(crate) fn in_file(path: &Path) -> io::Result<Self> {
-        let file = own_file(0o600).write(true).create(true).truncate(true).open(path)?;
-        let file = Some(BufWriter::new(file));
+        let file = Some(BufWriter::new(create_private(path)?));
         Ok(Self(Mutex::new(Inner { file, ..Inner::default() })))
     }
 

@@ -17,6 +17,10 @@ pub const TARGET: &str = "packet filter";
 /// The rules, as they are loaded when the machine starts.
 const RULES: &str = "/etc/millstream/guard.nft";
 
+/// The unit that loads them, and what starts it with the machine.
+const UNIT_FILES: [&str; 2] =
+    ["/etc/systemd/system/millstream-guard.service", "/etc/systemd/system/sysinit.target.d/millstream-guard.conf"];
+
 /// Where an administrator's units are. A machine without this directory starts in another way.
 const UNITS: &str = "/etc/systemd/system";
 
@@ -125,6 +129,10 @@ impl Kind for PacketFilter {
     fn write<'a>(&'a self, _: &'a Place, _: &'a str, value: Option<&'a str>) -> Answer<'a, ()> {
         Box::pin(async move {
             let Some(rules) = value else { return load(removal()).await };
+            if !is_of_our_table(rules) {
+                return Err(Refusal::new("the rules of the change are not for the table of this program alone")
+                    .hint("it is not as this program wrote it; find out who can write to the journal of changes"));
+            }
             let denied = denied_again().await.unwrap_or_default();
             match load(format!("{rules}{denied}")).await {
                 // Rules that come back matter more than what is denied for a time.
@@ -153,10 +161,45 @@ impl Kind for PacketFilter {
         let unit = UNIT.replace("{nft}", &program().display().to_string()).replace("{rules}", RULES);
         Ok(Lasting::Files(vec![
             (path(RULES), rules.to_owned()),
-            (path(&format!("{UNITS}/millstream-guard.service")), unit),
-            (path(&format!("{UNITS}/sysinit.target.d/millstream-guard.conf")), WANTED.to_owned()),
+            (path(UNIT_FILES[0]), unit),
+            (path(UNIT_FILES[1]), WANTED.to_owned()),
         ]))
     }
+
+    fn lasting_files(&self, place: &Place, _: &str) -> Vec<PathBuf> {
+        [RULES].into_iter().chain(UNIT_FILES).map(|file| place.path(Path::new(file))).collect()
+    }
+}
+
+/// Whether a script for nft changes no table but ours and reads no file. A value comes from the journal, and no change of this
+/// kind writes another one.
+fn is_of_our_table(script: &str) -> bool {
+    let heads =
+        [format!("add table inet {TABLE}"), format!("delete table inet {TABLE}"), format!("table inet {TABLE} {{")];
+    let mut depth = 0_u32;
+    script.lines().map(str::trim).all(|line| {
+        let is_known = if depth == 0 {
+            line.is_empty() || heads.iter().any(|head| head == line)
+        } else {
+            !line.starts_with("include")
+        };
+        let mut is_quoted = false;
+        let mut rest = line.chars();
+        while let Some(c) = rest.next() {
+            match c {
+                '"' => is_quoted = !is_quoted,
+                _ if is_quoted => {}
+                // What nft takes for a comment would hide braces from it.
+                '#' => return false,
+                '{' => depth += 1,
+                // Behind the end of the table another one could begin.
+                '}' if depth <= 1 && (depth == 0 || !rest.as_str().is_empty()) => return false,
+                '}' => depth -= 1,
+                _ => {}
+            }
+        }
+        is_known && !is_quoted
+    })
 }
 
 /// nft with its directory, which a unit wants.
@@ -176,5 +219,26 @@ mod tests {
         let kept = "table inet millstream {\n\tset denied.4 {\n\t\tflags interval,timeout\n\t}\n\tset deny.4 {\n\
                     \t\telements = { 10.1.0.0/16 }\n\t}\n\tset limits.ssh.4 {\n\t}\n}\n";
         assert_eq!(without_added(listed), kept);
+    }
+
+    #[test]
+    fn only_a_script_for_our_table_is_loaded() {
+        let table = "table inet millstream {\n\tcomment \"rules 7\"\n\tset deny.4 {\n\t\telements = { 10.1.0.0/16,\n\
+                     \t\t\t     10.2.0.0/16 }\n\t}\n\tchain incoming {\n\t\ttype filter hook input priority filter; policy drop;\n\
+                     \t\tlog prefix \"a } # {\" counter drop\n\t}\n}\n";
+        assert!(is_of_our_table(&(removal() + table)) && is_of_our_table(table) && is_of_our_table(&removal()));
+        for other in [
+            "flush ruleset\n".to_owned(),
+            format!("{table}flush ruleset\n"),
+            format!("include \"/etc/other\"\n{table}"),
+            table.replace("counter drop", "counter drop\n\t\tinclude \"/etc/other\""),
+            table.replace("\t}\n}\n", "\t}\n} flush ruleset\n"),
+            table.replace("\t}\n}\n", "\t} }; flush ruleset\n"),
+            table.replace("\t}\n}\n", "\t}\n# {\n}\nflush ruleset\n"),
+            table.replace("\t}\n}\n", "\t}\n}\n}\n"),
+            table.replace("millstream", "theirs"),
+        ] {
+            assert!(!is_of_our_table(&other), "{other}");
+        }
     }
 }

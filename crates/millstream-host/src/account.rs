@@ -1,9 +1,11 @@
 //! An account of the operating system: our own, or another one that root becomes.
 
-use crate::command::Command;
+use crate::command::{Command, Ended};
+use rustix::process::{getegid, geteuid};
 use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// Variables of our environment that an account's programs inherit. The others must not reach them: `PG*`, for example,
 /// changes what PostgreSQL's programs do.
@@ -75,8 +77,59 @@ impl Account {
     }
 }
 
+/// The name of a user, or its number if it has none.
+pub(crate) fn name_of(uid: u32) -> String {
+    let uid = uid.to_string();
+    id(&["-un", uid.as_str()]).unwrap_or_else(|| format!("user {uid}"))
+}
+
+/// The group of our own account, if we alone are in it: it has our name, and no other member. Root has none.
+pub(crate) fn private_group() -> Option<u32> {
+    static GROUP: OnceLock<Option<u32>> = OnceLock::new();
+    *GROUP.get_or_init(|| {
+        if geteuid().is_root() {
+            return None;
+        }
+        let (gid, us) = (getegid().as_raw(), Account::current()?.name);
+        let mut getent = Command::new("getent");
+        let listed = getent.args(["group", &gid.to_string()]).run_blocking().and_then(Ended::succeeded).ok()?.stdout;
+        is_of_alone(listed.trim(), &us).then_some(gid)
+    })
+}
+
+/// Whether a line `NAME:PASSWORD:NUMBER:MEMBERS` is that of a group of one account alone.
+fn is_of_alone(group: &str, account: &str) -> bool {
+    let fields: Vec<&str> = group.split(':').collect();
+    matches!(fields.as_slice(), [name, _, _, members] if *name == account && (members.is_empty() || *members == account))
+}
+
 /// What `id` prints. It asks every source of accounts that the machine has.
 fn id(args: &[&str]) -> Option<String> {
     let ended = Command::new("id").args(args).run_blocking().ok()?.succeeded().ok()?;
     Some(ended.stdout.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_of_an_account_alone_has_its_name_and_no_other_member() {
+        for (group, is_alone) in [
+            ("ann:x:1000:", true),
+            ("ann:x:1000:ann", true),
+            ("ann:x:1000:ann,bob", false),
+            ("ann:x:1000:bob", false),
+            ("users:x:100:", false),
+            ("", false),
+        ] {
+            assert_eq!(is_of_alone(group, "ann"), is_alone, "{group}");
+        }
+    }
+
+    #[test]
+    fn a_user_without_a_name_is_named_by_its_number() {
+        assert_eq!(name_of(0), "root");
+        assert_eq!(name_of(4_000_000_123), "user 4000000123");
+    }
 }

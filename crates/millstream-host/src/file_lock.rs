@@ -1,6 +1,6 @@
 //! A lock of a file, which other processes respect.
 
-use crate::own_file::own_file;
+use crate::plain_file::open_private;
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
@@ -10,12 +10,13 @@ use std::path::Path;
 pub struct FileLock(File);
 
 impl FileLock {
-    /// Takes the lock of a file of ours, which is made if it does not exist. `None` if somebody holds it.
+    /// Takes the lock of a file, which is made if it does not exist. `None` if somebody holds it. The file is private: whoever
+    /// can open it could hold the lock for ever.
     ///
     /// # Errors
     /// The file cannot be made or locked, or is a symbolic link.
     pub fn try_take(path: &Path) -> io::Result<Option<Self>> {
-        let file = own_file(0o600).write(true).create(true).truncate(false).open(path)?;
+        let file = open_private(path, File::options().write(true))?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Self(file))),
             Err(TryLockError::WouldBlock) => Ok(None),

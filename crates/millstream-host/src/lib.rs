@@ -28,7 +28,9 @@ pub mod limits;
 mod measured;
 mod memory_limit;
 mod new_file;
+mod ours;
 mod own_file;
+mod plain_file;
 mod process;
 mod sandbox;
 pub mod setting;
@@ -49,10 +51,12 @@ pub use file_lock::FileLock;
 pub use held::HostChanges;
 pub use measured::Measured;
 pub use memory_limit::MemoryLimit;
-pub use own_file::{make_folder, make_private_folder, own_file, scratch_folder};
+pub use ours::{NotOurs, PRIVATE, check_ours, enterable, make_ours};
+pub use own_file::{make_folder, own_file, scratch_folder};
+pub use plain_file::{create_private, open_plain, open_private, read_plain, read_plain_bytes};
 pub use process::{
     Ancestor, ancestors, cpu_seconds_of, hangup_is_ignored, is_living_in, leave_terminal, living_in, own_cpu_seconds,
-    signal,
+    program_of, program_seen_by, signal,
 };
 pub use sandbox::{End, Sandbox};
 pub use setting::sysctl_file;

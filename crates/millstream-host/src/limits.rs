@@ -38,3 +38,6 @@ pub const SAID_BYTES_MAX: u64 = 64 << 10;
 
 /// Time in which a program that is asked to end must do so, before it is killed.
 pub const STOPPED_MAX: Duration = Duration::from_secs(10);
+
+/// Most links that a path may lead over. Linux follows as many.
+pub const LINKS_MAX: u32 = 40;

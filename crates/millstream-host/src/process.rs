@@ -1,10 +1,11 @@
 //! What the kernel knows of processes, and signals to them.
 
 use crate::account::Account;
+use crate::command::Ended;
 use procfs::process::{Process, Stat};
 use std::ffi::OsStr;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Leaves the terminal for ever: neither its end nor its signals reach this process any more. Nothing happens in a process
 /// that leads its process group.
@@ -31,6 +32,18 @@ pub fn living_in(account: &Account, dir: &Path, name: &str) -> Vec<u32> {
 pub fn is_living_in(pid: u32, dir: &Path, name: &str) -> bool {
     let cwd = fs::read_link(format!("/proc/{pid}/cwd"));
     cwd.is_ok_and(|cwd| dir.canonicalize().is_ok_and(|dir| cwd == dir)) && has_name(pid, name)
+}
+
+/// The file of a process's program, as far as we can see it without asking as another account. If another file has taken its
+/// place since, for example by an upgrade, its name ends with ` (deleted)`.
+pub fn program_of(pid: u32) -> Option<PathBuf> {
+    fs::read_link(exe(pid)).ok()
+}
+
+/// The same, as the account sees it. Processes of the account could make it another file: see [`crate::check_ours`].
+pub fn program_seen_by(account: &Account, pid: u32) -> Option<PathBuf> {
+    let read = account.command("readlink").arg(exe(pid)).run_blocking().and_then(Ended::succeeded).ok()?;
+    Some(PathBuf::from(read.stdout.trim_end_matches('\n')))
 }
 
 /// Sends a signal, by its name without `SIG`, as the account, so that it cannot reach another user's process. It is no
@@ -99,6 +112,10 @@ fn stat(pid: u32) -> Option<Stat> {
     process(pid)?.stat().ok()
 }
 
+fn exe(pid: u32) -> String {
+    format!("/proc/{pid}/exe")
+}
+
 fn process(pid: u32) -> Option<Process> {
     Process::new(i32::try_from(pid).ok()?).ok()
 }
@@ -158,6 +175,8 @@ mod tests {
         assert!(living_in(&account, dir.path(), "postgres").is_empty(), "another name");
         assert!(!is_living_in(child.id(), dir.path(), "postgres"));
         assert!(!is_living_in(child.id(), other.path(), "sleep"), "another directory");
+        let program = program_of(child.id()).unwrap();
+        assert!(program.is_absolute() && program_seen_by(&account, child.id()) == Some(program));
         signal(&account, "KILL", &[child.id()]);
         // Not waited for: the killed child is a zombie now, or about to be one.
         let gone = || living_in(&account, dir.path(), "sleep").is_empty().then_some(());

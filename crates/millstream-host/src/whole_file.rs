@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 pub const NEW: &str = ".new";
 
 /// Writes a file beside its name and renames it: a reader sees the old file or the new one, never a part of one, also after
-/// a crash of the machine. It is on the disk when this returns. Only its owner may write it. For a place that a user names,
-/// see [`TargetFile`](crate::TargetFile): this removes what has the other name.
+/// a crash of the machine. It is on the disk when this returns. Others may read it if the process's umask lets them, and
+/// nobody else may write it, whatever the umask is. For a place that a user
+/// names, see [`TargetFile`](crate::TargetFile): this removes what has the other name.
 ///
 /// # Errors
 /// Errors of the disk. Then the old file is as it was.

@@ -2,6 +2,7 @@
 //!
 //! An error of what is measured is the outcome of a run instead.
 
+use millstream_host::NotOurs;
 use millstream_model::words::{command, option};
 use millstream_pg::{ErrorKind, Explained};
 use std::io;
@@ -152,6 +153,12 @@ impl Explained for Error {
             Self::Taken { .. } => Some(format!("choose another {}; records are never overwritten", option("out"))),
             Self::Program { .. } | Self::Io { .. } | Self::Recorder(_) | Self::Asked(_) | Self::Wrong(_) => None,
         }
+    }
+}
+
+impl From<NotOurs> for Error {
+    fn from(why: NotOurs) -> Self {
+        Self::Local(why.into())
     }
 }
 

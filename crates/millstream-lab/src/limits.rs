@@ -282,6 +282,9 @@ pub(crate) const SESSIONS_ACTIVE_PERCENT: f64 = 50.0;
 /// Memory of a guest, in megabytes. All of its files are in it.
 pub(crate) const GUEST_MEMORY_MB: u32 = 3_072;
 
+/// Most bytes that are read of a configuration file of the lab's own server.
+pub(crate) const CONF_BYTES_MAX: u64 = 4 << 20;
+
 /// Largest scale of pgbench's tables in a guest: emulated, a larger one takes minutes.
 pub(crate) const GUEST_SCALE_MAX: u32 = 1;
 

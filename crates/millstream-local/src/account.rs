@@ -29,13 +29,24 @@ pub fn server_account() -> Result<Account, Error> {
 }
 
 /// The account that owns a data directory. It may differ from the account that a new server would get.
-pub(crate) fn owner_of(data: &Path) -> Result<Account, Error> {
-    let metadata = std::fs::metadata(data).map_err(Error::io("look at", data))?;
+///
+/// # Errors
+/// [`Error::NoRights`] if it is another one and we are not root; [`Error::NotData`] if a link that the account has made is in
+/// the place of the directory.
+pub fn owner_of(data: &Path) -> Result<Account, Error> {
+    let us = rustix::process::geteuid();
+    let look = || Error::io("look at", data);
+    let link = std::fs::symlink_metadata(data).map_err(look())?;
+    // While a cluster is made, its account may write to the directory from which it is moved here.
+    if link.is_symlink() && ![0, us.as_raw()].contains(&link.uid()) {
+        return Err(Error::NotData { data: data.to_owned() });
+    }
+    let metadata = std::fs::metadata(data).map_err(look())?;
     let (uid, gid) = (metadata.uid(), metadata.gid());
-    if uid == rustix::process::geteuid().as_raw() {
+    if uid == us.as_raw() {
         return server_account();
     }
-    if !rustix::process::geteuid().is_root() {
+    if !us.is_root() {
         return Err(Error::NoRights { path: data.to_owned(), source: ErrorKind::PermissionDenied.into() });
     }
     let mut known = ACCOUNTS.iter().filter_map(|name| Account::named(name));

@@ -3,10 +3,10 @@
 use crate::error::Error;
 use crate::home::Home;
 use crate::installation::Installation;
-use crate::limits::{INIT_FREE_BYTES_MIN, PROGRAM_SECONDS_MAX, SOCKET_PATH_BYTES_MAX};
+use crate::limits::{CONF_BYTES_MAX, INIT_FREE_BYTES_MIN, PROGRAM_SECONDS_MAX, SOCKET_PATH_BYTES_MAX};
 use crate::options::Progress;
 use crate::postmaster::write_as;
-use millstream_host::{Account, Command, Ended, disk_free_bytes, facts};
+use millstream_host::{Account, Command, Ended, disk_free_bytes, facts, read_plain};
 use millstream_pg::sizing::{BuildFacts, Setting, settings};
 use std::fmt::Write;
 use std::fs;
@@ -112,7 +112,7 @@ fn ident(account: &str) -> String {
 
 fn postgresql_conf(data: &Path) -> Result<String, Error> {
     let path = data.join("postgresql.conf");
-    let usual = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+    let usual = read_plain(&path, CONF_BYTES_MAX).map_err(Error::io("read", &path))?.unwrap_or_default();
     Ok(format!(
         "{usual}\n\
          # Generated at every start for the machine and the build. To change a setting for good use\n\

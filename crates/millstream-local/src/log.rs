@@ -1,7 +1,8 @@
 //! The end of the server's log, for errors and progress.
 
 use crate::limits::LOG_TAIL_LINES;
-use std::fs::{self, File};
+use millstream_host::open_plain;
+use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
@@ -10,16 +11,17 @@ const TAIL_BYTES: u64 = 16 << 10;
 
 /// Length in bytes; 0 if there is no log.
 pub(crate) fn length(log: &Path) -> u64 {
-    fs::metadata(log).map_or(0, |metadata| metadata.len())
+    fs::symlink_metadata(log).map_or(0, |metadata| metadata.len())
 }
 
-/// The last lines that were written after the log had length `begin`.
+/// The last lines that were written after the log had length `begin`. The log is in a directory of the server's account, which
+/// could have put a link to another file there.
 pub(crate) fn tail(log: &Path, begin: u64) -> String {
     let begin = begin.max(length(log).saturating_sub(TAIL_BYTES));
     let mut bytes = Vec::new();
-    let read = File::open(log).and_then(|mut file| {
+    let read = open_plain(log).and_then(|mut file| {
         file.seek(SeekFrom::Start(begin))?;
-        file.read_to_end(&mut bytes)
+        file.take(TAIL_BYTES).read_to_end(&mut bytes)
     });
     if let Err(error) = read {
         return format!("(it cannot be read: {error})");
@@ -59,6 +61,15 @@ mod tests {
         let end = tail(&log, 0);
         assert_eq!(end.lines().count(), LOG_TAIL_LINES);
         assert!(end.ends_with("line 99999"));
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_the_log_is_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("server.log");
+        fs::write(dir.path().join("secret"), "secret").unwrap();
+        std::os::unix::fs::symlink(dir.path().join("secret"), &log).unwrap();
+        assert_eq!(tail(&log, 0), "(it cannot be read: it is a link)");
     }
 
     #[test]

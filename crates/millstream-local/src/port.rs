@@ -2,9 +2,9 @@
 
 use crate::error::Error;
 use crate::home::Home;
-use crate::limits::{PORT_FIRST, PORTS};
+use crate::limits::{DATA_FILE_BYTES_MAX, PORT_FIRST, PORTS};
 use crate::options::Progress;
-use std::fs;
+use millstream_host::read_plain;
 use std::net::{Ipv4Addr, TcpListener};
 
 /// Ports to try, the remembered one first.
@@ -17,7 +17,7 @@ pub(crate) struct Ports<'a> {
 
 impl<'a> Ports<'a> {
     pub(crate) fn of(home: &'a Home) -> Self {
-        let text = fs::read_to_string(home.port()).unwrap_or_default();
+        let text = read_plain(&home.port(), DATA_FILE_BYTES_MAX).ok().flatten().unwrap_or_default();
         let remembered = text.trim().parse().ok().filter(|port| *port != 0);
         let all: Vec<u16> = remembered.into_iter().chain(PORT_FIRST..PORT_FIRST + PORTS).collect();
         Self { home, remembered, left: all.into_iter() }
@@ -36,7 +36,7 @@ impl<'a> Ports<'a> {
         if let Some(old) = self.remembered {
             progress(&format!("port {old} is busy; the server is on port {port} from now on"));
         }
-        Home::replace(&self.home.port(), 0o644, &format!("{port}\n"))
+        Home::replace(&self.home.port(), 0o600, &format!("{port}\n"))
     }
 }
 
@@ -58,7 +58,7 @@ mod tests {
             Ports::of(&home).next_free() == Some(port)
         });
         assert!(first_once_free);
-        fs::write(home.port(), "nonsense").unwrap();
+        std::fs::write(home.port(), "nonsense").unwrap();
         assert!(Ports::of(&home).next_free().unwrap() >= PORT_FIRST);
     }
 }

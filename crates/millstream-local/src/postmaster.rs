@@ -2,9 +2,9 @@
 
 use crate::error::Error;
 use crate::home::Home;
-use crate::limits::{ORPHAN_SECONDS_MAX, POLL};
+use crate::limits::{DATA_FILE_BYTES_MAX, ORPHAN_SECONDS_MAX, POLL};
 use crate::options::Progress;
-use millstream_host::{Account, Ended, is_living_in, living_in, signal, wait_until};
+use millstream_host::{Account, Ended, is_living_in, living_in, read_plain, signal, wait_until};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -66,9 +66,9 @@ pub(crate) fn seen_alive(data: &Path) -> Option<PidFile> {
 
 fn read(data: &Path) -> Result<Option<PidFile>, Error> {
     let path = data.join("postmaster.pid");
-    match fs::read_to_string(&path) {
-        Ok(text) => Ok(parse(&text)),
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+    match read_plain(&path, DATA_FILE_BYTES_MAX) {
+        Ok(text) => Ok(text.as_deref().and_then(parse)),
+        Err(error) if error.kind() == ErrorKind::NotADirectory => Ok(None),
         Err(error) => Err(Error::io("read", &path)(error)),
     }
 }
@@ -123,7 +123,8 @@ pub(crate) async fn wait_for_end(account: &Account, data: &Path, longest: Durati
 
 fn disown(account: &Account, data: &Path) -> Result<(), Error> {
     let path = data.join("postmaster.pid");
-    let Ok(text) = fs::read_to_string(&path) else {
+    // The account gets to read what we write: it must not be the text of a file that it put a link to.
+    let Ok(Some(text)) = read_plain(&path, DATA_FILE_BYTES_MAX) else {
         return Ok(());
     };
     let rest = text.split_once('\n').map_or("", |(_, rest)| rest);
@@ -141,7 +142,10 @@ fn remove_sockets(home: &Home) {
 
 /// Writes a private file as the account. In a directory of its own the account could have put a link in the file's
 /// place, which root must not follow.
-pub(crate) fn write_as(account: &Account, path: &Path, text: &str) -> Result<(), Error> {
+///
+/// # Errors
+/// Errors of the disk; the account may not write there.
+pub fn write_as(account: &Account, path: &Path, text: &str) -> Result<(), Error> {
     let mut command = account.command("/bin/sh");
     // The old text stays until the new one is there.
     command.args(["-c", "umask 077 && cat >\"$1.new\" && exec mv -f \"$1.new\" \"$1\"", "sh"]).arg(path);
@@ -181,5 +185,19 @@ mod tests {
         account.own(&path).unwrap();
         disown(&account, dir.path()).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "2147483647\n/data\n1795232196\n");
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_the_pid_file_is_neither_believed_nor_copied() {
+        let account = server_account().unwrap();
+        let (dir, ours) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        account.own(dir.path()).unwrap();
+        let (path, secret) = (dir.path().join("postmaster.pid"), ours.path().join("secret"));
+        fs::write(&secret, "4711\nsecret\n").unwrap();
+        std::os::unix::fs::symlink(&secret, &path).unwrap();
+        assert!(alive(&account, dir.path()).unwrap_err().to_string().ends_with("it is a link"));
+        assert_eq!(seen_alive(dir.path()), None);
+        disown(&account, dir.path()).unwrap();
+        assert_eq!(fs::read_link(&path).unwrap(), secret, "it is as it was");
     }
 }

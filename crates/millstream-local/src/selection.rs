@@ -2,7 +2,7 @@
 
 use crate::download::{download, downloaded};
 use crate::error::Error;
-use crate::home::Home;
+use crate::home::{BUILDS, Home};
 use crate::installation::{Installation, Origin, PostgresBin, installed};
 use crate::limits::MAJOR_DOWNLOADED;
 use crate::options::{LocalOptions, Progress};
@@ -17,12 +17,13 @@ pub(crate) async fn installation(
 ) -> Result<Installation, Error> {
     let data = home.data_major()?;
     let wanted = data.as_deref();
+    let builds = home.folder(BUILDS)?;
     let found = match &options.postgres_bin {
         PostgresBin::Dir(dir) => vec![Installation::open(dir, Origin::Installed, account)?],
-        PostgresBin::Download => downloaded(&home.builds(), account),
+        PostgresBin::Download => downloaded(&builds, account),
         PostgresBin::Auto => {
             let mut all = installed(account);
-            all.extend(downloaded(&home.builds(), account));
+            all.extend(downloaded(&builds, account));
             all
         }
     };
@@ -31,7 +32,7 @@ pub(crate) async fn installation(
     }
     let downloadable = wanted.is_none_or(|major| major == MAJOR_DOWNLOADED.to_string());
     if downloadable && !matches!(options.postgres_bin, PostgresBin::Dir(_)) {
-        return download(&home.builds(), account, progress).await;
+        return download(&builds, account, progress).await;
     }
     let found = describe(&options.postgres_bin, &found);
     Err(Error::OtherVersion { data: home.data(), data_major: data.unwrap_or_default(), found })

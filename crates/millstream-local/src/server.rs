@@ -5,7 +5,7 @@ use crate::cluster::{self, ROLE};
 use crate::error::Error;
 use crate::home::Home;
 use crate::installation::Installation;
-use crate::limits::{LOG_BYTES_MAX, POLL, PORTS, PROGRAM_SECONDS_MAX, PROGRESS_SECONDS};
+use crate::limits::{DATA_FILE_BYTES_MAX, LOG_BYTES_MAX, POLL, PORTS, PROGRAM_SECONDS_MAX, PROGRESS_SECONDS};
 use crate::limits::{START_SECONDS_MAX, STOP_SECONDS_MAX};
 use crate::lock::Lock;
 use crate::log;
@@ -13,8 +13,12 @@ use crate::options::{LocalOptions, Progress};
 use crate::port::Ports;
 use crate::postmaster::{self, Phase, PidFile};
 use crate::selection;
-use millstream_host::{Account, Command, Ended, disk_free_bytes, in_path, remove_whole, signal, wait_until};
+use millstream_host::{
+    Account, Command, Ended, check_ours, disk_free_bytes, in_path, program_of, program_seen_by, read_plain,
+    remove_whole, signal, wait_until, write_private,
+};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -27,8 +31,9 @@ pub struct Running {
     pub port: u16,
     /// Directory of its unix socket, if it has one.
     pub socket_dir: Option<PathBuf>,
-    /// Directory of its programs.
-    pub bin: PathBuf,
+    /// Directory of its programs, if the kernel names it. Whoever may write there decides what they do: to run one, ask
+    /// [`Running::program`].
+    pub bin: Option<PathBuf>,
     /// Major version of its data.
     pub major: String,
     /// Its data directory.
@@ -85,7 +90,7 @@ async fn start_unless_stopped(
         return connected(home, server).map(Some);
     }
     let account = account(home)?;
-    home.create(&account)?;
+    home.create()?;
     check_reach(&account, &home.dir)?;
     if let Some(running) = running(home, &account)? {
         return Ok(Some(running));
@@ -123,7 +128,7 @@ pub async fn stop(options: &LocalOptions, progress: Progress<'_>) -> Result<bool
     let _lock = Lock::take(&home, progress).await?;
     let data = home.data();
     // Record it even if the server has died, so that `restart` does not start it again.
-    if let Err(error) = fs::write(home.stopped(), "") {
+    if let Err(error) = write_private(&home.stopped(), "") {
         progress(&format!("a command that is running may start the server again: {error}"));
     }
     let Some(server) = postmaster::alive(&account, &data)? else {
@@ -181,13 +186,36 @@ impl Running {
         plain.then(|| format!("postgres:///{ROLE}?host={dir}&port={}&user={ROLE}", self.port))
     }
 
+    /// The directory of the server's programs.
+    ///
+    /// # Errors
+    /// [`Error::Programs`] if it is not known, or if somebody else than we and root may change it.
+    pub fn programs(&self) -> Result<&Path, Error> {
+        let unusable = |why: String| Error::Programs { why };
+        let bin = self.bin.as_deref().ok_or_else(|| unusable("the system does not say where they are".to_owned()))?;
+        let gone = || unusable(format!("{} is gone since the server was started", bin.display()));
+        is_ours(bin)?.then_some(bin).ok_or_else(gone)
+    }
+
+    /// One of these programs by its name; `None` if the directory has none of that name.
+    ///
+    /// # Errors
+    /// As [`Running::programs`].
+    pub fn program(&self, name: &str) -> Result<Option<PathBuf>, Error> {
+        let file = self.programs()?.join(name);
+        Ok(is_ours(&file)?.then_some(file))
+    }
+
     /// This server's `psql`, or another on `PATH`, with the environment to connect.
     ///
     /// # Errors
-    /// [`Error::NoPsql`] if there is none.
+    /// [`Error::NoPsql`] if there is none; [`Error::Programs`] if there is only one that we must not run.
     pub fn psql(&self) -> Result<Command, Error> {
-        let own = Some(self.bin.join("psql")).filter(|file| file.is_file());
-        let mut command = Command::new(own.or_else(|| in_path("psql")).ok_or(Error::NoPsql)?);
+        let file = match self.program("psql") {
+            Ok(Some(own)) => own,
+            none => in_path("psql").ok_or_else(|| none.err().unwrap_or(Error::NoPsql))?,
+        };
+        let mut command = Command::new(file);
         command.env("PGHOST", "127.0.0.1").env("PGPORT", self.port.to_string());
         command.env("PGUSER", ROLE).env("PGDATABASE", ROLE).env("PGPASSWORD", &self.password);
         for other in ["PGHOSTADDR", "PGSERVICE", "PGPASSFILE", "PGSSLMODE", "PGOPTIONS"] {
@@ -221,12 +249,14 @@ fn running(home: &Home, account: &Account) -> Result<Option<Running>, Error> {
 fn connected(home: &Home, server: PidFile) -> Result<Running, Error> {
     let (data, path) = (home.data(), home.password());
     let PidFile { pid, port, socket_dir, .. } = server;
-    let password = fs::read_to_string(&path).map_err(|source| Error::Password { path, source })?;
+    let password = read_plain(&path, DATA_FILE_BYTES_MAX)
+        .and_then(|text| text.ok_or_else(|| ErrorKind::NotFound.into()))
+        .map_err(|source| Error::Password { path, source })?;
     Ok(Running {
         pid,
         port,
         socket_dir: socket_dir.map(PathBuf::from),
-        bin: bin_in_use(&data),
+        bin: bin_in_use(home, pid),
         major: home.data_major()?.unwrap_or_default(),
         log: home.log(),
         password: password.trim().to_owned(),
@@ -234,11 +264,20 @@ fn connected(home: &Home, server: PidFile) -> Result<Running, Error> {
     })
 }
 
-/// Directory of the programs with which the server was started. `postmaster.opts` holds its command.
-fn bin_in_use(data: &Path) -> PathBuf {
-    let command = fs::read_to_string(data.join("postmaster.opts")).unwrap_or_default();
-    let program = command.split(" \"").next().unwrap_or_default().trim();
-    Path::new(program).parent().unwrap_or(Path::new("")).to_owned()
+/// Directory of the programs with which the server was started, as the kernel knows it. `postmaster.opts` names it too, but it
+/// belongs to the server's account, which could name any other there.
+fn bin_in_use(home: &Home, pid: u32) -> Option<PathBuf> {
+    let program = program_of(pid).or_else(|| program_seen_by(&account(home).ok()?, pid))?;
+    program.parent().map(Path::to_owned)
+}
+
+/// Whether a program, or a directory of programs, is there.
+///
+/// # Errors
+/// [`Error::Programs`] if somebody else than we and root may change it.
+fn is_ours(programs: &Path) -> Result<bool, Error> {
+    let found = check_ours(programs).map_err(|why| Error::Programs { why: why.to_string() })?;
+    Ok(found.is_some())
 }
 
 /// Waits while a server is starting or stopping.
@@ -338,4 +377,41 @@ fn start_error(home: &Home, tail: String) -> Error {
 fn slow(home: &Home, log_begin: u64) -> Error {
     let tail = log::tail(&home.log(), log_begin);
     Error::Slow { data: home.data(), log: home.log(), tail }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use millstream_testkit::{Need, machine_has};
+    use std::os::unix::fs::chown;
+
+    fn running(bin: Option<&Path>) -> Running {
+        Running {
+            pid: 0,
+            port: 0,
+            socket_dir: None,
+            bin: bin.map(Path::to_owned),
+            major: String::new(),
+            data: PathBuf::new(),
+            log: PathBuf::new(),
+            password: String::new(),
+        }
+    }
+
+    #[test]
+    fn only_programs_that_nobody_else_may_change_are_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let bin = dir.path().join("bin");
+        let why = |bin: Option<&Path>| running(bin).program("psql").unwrap_err().to_string();
+        assert!(why(None).ends_with("the system does not say where they are"));
+        assert!(why(Some(&bin)).ends_with("bin is gone since the server was started"));
+        fs::create_dir(&bin).unwrap();
+        assert_eq!(running(Some(&bin)).program("psql").unwrap(), None);
+        fs::write(bin.join("psql"), "").unwrap();
+        assert_eq!(running(Some(&bin)).program("psql").unwrap(), Some(bin.join("psql")));
+        if machine_has(&[Need::Root]) {
+            chown(&bin, Some(65_534), None).unwrap();
+            assert!(why(Some(&bin)).contains("who could change what is there"));
+        }
+    }
 }

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 pub struct LoopDisk {
     /// An empty directory on it. It belongs to the account of the servers.
     pub dir: PathBuf,
+    /// The directory above, which is root's: a home of Millstream must not be in one of another account.
+    pub mount: PathBuf,
     /// The kernel's name of the device, such as `loop3`.
     pub name: String,
     place: PathBuf,
@@ -53,7 +55,7 @@ impl LoopDisk {
         let mounts = mount::mounts();
         let device = mount::of(&mounts, &point).and_then(|mount| BlockDevice::of(mount, Path::new("/sys")));
         let name = device.expect("what is mounted has a device").name;
-        let disk = Self { dir: point.join("space"), name, place };
+        let disk = Self { dir: point.join("space"), mount: point, name, place };
         std::fs::create_dir(&disk.dir).expect("the disk has room");
         account().own(&disk.dir).unwrap_or_else(|error| panic!("{error}"));
         Some(disk)

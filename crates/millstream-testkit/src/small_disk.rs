@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 pub struct SmallDisk {
     /// An empty directory on it. It belongs to the account of the servers and can be a tablespace.
     pub dir: PathBuf,
-    mount: PathBuf,
+    /// The directory above, which is root's: a home of Millstream must not be in one of another account.
+    pub mount: PathBuf,
 }
 
 impl SmallDisk {

@@ -690,7 +690,7 @@ fn a_source_that_cannot_be_listed_whole_deletes_nothing() {
 #[test]
 fn a_file_system_that_can_clones_files_which_then_have_no_hash() {
     let Some(disk) = LoopDisk::mount_sharing(320 << 20) else { return };
-    let place = Place::on(&disk.dir);
+    let place = Place::on(&disk.mount);
     place.write("from/file", &vec![7; 100_000]);
     File::create(place.path("from/large")).unwrap().write_all(&vec![8; 130 << 20]).unwrap();
     // There is no room for a second copy of the bytes.

@@ -192,6 +192,6 @@ fn notes_that_have_no_room_say_what_to_do() {
         symlink("nowhere", place.path(&format!("from/{n}"))).unwrap();
     }
     let mut copying = place.command(&["from/", "to", "--progress", "none"]);
-    let full = run(copying.env("MILLSTREAM_HOME", disk.dir.join("home"))).ends(2);
+    let full = run(copying.env("MILLSTREAM_HOME", disk.mount.join("home"))).ends(2);
     assert!(full.stderr.contains("make room there and run the same command again"), "{full:?}");
 }

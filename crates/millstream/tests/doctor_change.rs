@@ -396,7 +396,7 @@ async fn nothing_is_touched_if_the_old_value_cannot_be_recorded() {
     let build = millstream_testkit::default_build().await;
     let place = Place::new(build).await;
     fill(&disk.dir.join("filler"));
-    let refused = run(place.command(&["fix", KEY, "--apply"]).env("MILLSTREAM_HOME", &disk.dir)).ends(2);
+    let refused = run(place.command(&["fix", KEY, "--apply"]).env("MILLSTREAM_HOME", &disk.mount)).ends(2);
     assert!(refused.stderr.contains("No space left on device"), "{refused:?}");
     assert_eq!(place.value().await, "off");
 }

@@ -93,7 +93,7 @@ async fn an_attribute_of_a_disk_that_is_not_the_labs_has_no_experiment_here() {
     assert!(refused.stderr.contains(&why) && refused.stderr.contains("set MILLSTREAM_HOME"), "{refused:?}");
     // With its data on that disk, it has one.
     let mut there = place.command(&["fix", &key, "--experiment", "--config", "own.toml"]);
-    let there = run(there.env("MILLSTREAM_HOME", &place.disk.dir)).ends(0);
+    let there = run(there.env("MILLSTREAM_HOME", &place.disk.mount)).ends(0);
     let arms = ["host = { \"disk.rotational\" = \"1\" }", "host = { \"disk.rotational\" = \"0\" }"];
     assert!(arms.iter().all(|arm| there.stdout.contains(arm)), "{there:?}");
     assert_eq!(place.value("rotational"), "1", "nothing was changed");

@@ -27,6 +27,7 @@ mod explain_index;
 mod guard;
 mod guides;
 mod help;
+mod home;
 mod hostile;
 mod kill;
 mod lab;

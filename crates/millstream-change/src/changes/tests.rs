@@ -1,6 +1,7 @@
 //! Changes of things of the tests: applied, refused, kept, undone, and found after a kill.
 
 use super::*;
+use crate::journal::{LastingFile, LastingLine};
 use crate::kind::Answer;
 use millstream_pg::Environment;
 use std::collections::BTreeMap;
@@ -67,6 +68,10 @@ impl Kind for Memory {
     fn lasting(&self, _: &Place, target: &str, value: Option<&str>) -> Result<Lasting, Refusal> {
         let (file, beginning) = (self.file.clone(), format!("{target} = "));
         Ok(Lasting::Line { line: format!("{beginning}{}", value.unwrap()), file, beginning })
+    }
+
+    fn lasting_files(&self, _: &Place, _: &str) -> Vec<PathBuf> {
+        vec![self.file.clone()]
     }
 
     fn identity<'a>(&'a self, _: &'a Place, _: &'a str) -> Answer<'a, Option<String>> {
@@ -380,4 +385,41 @@ async fn what_is_so_already_is_no_change() {
     let refused = apply(&changes, "old").await.unwrap_err().to_string();
     assert_eq!(refused, "t is old already");
     assert!(scene.journal.open_entries().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn an_entry_that_names_a_file_of_another_kind_is_neither_undone_nor_closed() {
+    let scene = Scene::new();
+    let changes = scene.changes();
+    let entry = apply(&changes, "new").await.unwrap();
+    let victim = scene.memory.file.with_file_name("victim");
+    std::fs::write(&victim, "root::0:0\n").unwrap();
+    scene.journal.write_beside(1, "file-0.new", "root::0:0\n").unwrap();
+    scene.journal.write_beside(1, "file-0", "evil::0:0\n").unwrap();
+    let file = |file: &std::path::Path| vec![LastingFile { file: file.to_owned(), had_before: true }];
+    let line = |file: &std::path::Path, line: &str, before: &str| LastingLine {
+        file: file.to_owned(),
+        beginning: "root".to_owned(),
+        line: line.to_owned(),
+        before: Some(before.to_owned()),
+    };
+    let own = &scene.memory.file;
+    std::fs::write(own, "root::0:0\n").unwrap();
+    for (line, files, named) in [
+        (None, file(&victim), victim.display().to_string()),
+        (Some(line(&victim, "root::0:0", "evil::0:0")), Vec::new(), victim.display().to_string()),
+        (Some(line(own, "root::0:0", "evil::0:0")), Vec::new(), format!("a line of {}", own.display())),
+        (Some(line(own, "root::0:0", "root\nevil::0:0")), Vec::new(), format!("a line of {}", own.display())),
+    ] {
+        scene.journal.write(&Entry { line, files, ..entry.clone() }).unwrap();
+        for refused in [changes.undo(1).await.unwrap_err(), changes.keep(1).await.unwrap_err()] {
+            let says = format!("change 1 names {named}, which no change of the kind memory writes");
+            assert_eq!(refused.to_string(), says);
+        }
+        assert_eq!((scene.value().as_str(), scene.lasting().as_str()), ("new", "root::0:0\n"));
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "root::0:0\n");
+    }
+    scene.journal.write(&Entry { files: file(own), ..entry }).unwrap();
+    assert_eq!(changes.undo(1).await.unwrap().1, Undone::Now);
+    assert_eq!((scene.value().as_str(), scene.lasting().as_str()), ("old", "evil::0:0\n"), "its own file it may write");
 }

@@ -3,22 +3,24 @@
 use crate::error::Error;
 use crate::limits::{CONTROL_BYTES_MAX, CONTROL_READ_PAUSE, CONTROL_READS_MAX};
 use crate::path::shown_path;
+use millstream_host::read_plain_bytes;
 use millstream_model::Refusal;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::Path;
 
 /// Where its checksum may stand, in all versions: behind the fields, of which newer versions have more.
 const CHECKSUM_AT: Range<usize> = 200..480;
 
-/// Reads a control file until its checksum fits: the server may be writing it.
+/// Reads a control file until its checksum fits: the server may be writing it. It is not believed where a link leads: the data
+/// directory belongs to the server's account.
 ///
 /// # Errors
 /// It cannot be read, or never fits.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     for _ in 0..CONTROL_READS_MAX {
-        let bytes = bytes(path).map_err(Error::file("read", path))?;
+        let bytes = read_plain_bytes(path, CONTROL_BYTES_MAX).map_err(Error::file("read", path))?;
+        let bytes = bytes.ok_or_else(|| Error::file("read", path)(ErrorKind::NotFound.into()))?;
         if is_whole(&bytes) {
             return Ok(bytes);
         }

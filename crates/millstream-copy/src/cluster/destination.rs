@@ -5,13 +5,14 @@ use super::backup_manifest::Arrived;
 use crate::entry::EntryKind;
 use crate::error::Error;
 use crate::flow;
+use crate::limits::NOTE_BYTES_MAX;
 use crate::manifest::Reader;
 use crate::path::shown_path;
 use crate::remote::{Content, There};
 use crate::request::Request;
 use crate::state::State;
 use crate::tally::Tally;
-use millstream_host::{make_private_folder, write_private};
+use millstream_host::{PRIVATE, check_ours, make_ours, read_plain, write_private};
 use millstream_model::Refusal;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,6 +51,7 @@ impl Destination {
         request.shell.clone_from(&cluster.shell);
         let target = flow::target(&request, tally)?;
         let notes = State::folder_of(&cluster.home, &target);
+        check_ours(&notes)?;
         let there = There::of(&request, &target)?;
         let content = match &there {
             Some(there) => there.content(tally)?,
@@ -90,7 +92,7 @@ impl Destination {
         if self.was_empty {
             State::forget(&self.notes, &self.target)?;
         }
-        make_private_folder(&self.notes).map_err(Error::file("make", &self.notes))?;
+        make_ours(&self.notes, PRIVATE)?;
         let path = self.notes.join(SYSTEM);
         write_private(&path, &self.system.to_string()).map_err(Error::file("write", &path))
     }
@@ -113,12 +115,12 @@ impl Destination {
 
     /// The slot that an unfinished copy to here has made on the server.
     pub(super) fn own_slot(&self) -> Option<String> {
-        millstream_host::read_note(&self.notes.join(SLOT)).ok().flatten()
+        read_plain(&self.notes.join(SLOT), NOTE_BYTES_MAX).ok().flatten()
     }
 
     /// Notes that a slot on the server was made by a copy to here.
     pub(super) fn note_slot(&self, name: &str) -> Result<(), Error> {
-        make_private_folder(&self.notes).map_err(Error::file("make", &self.notes))?;
+        make_ours(&self.notes, PRIVATE)?;
         let path = self.notes.join(SLOT);
         write_private(&path, name).map_err(Error::file("write", &path))
     }
@@ -130,7 +132,7 @@ impl Destination {
     }
 
     fn is_of_this_cluster(&self) -> bool {
-        let noted = millstream_host::read_note(&self.notes.join(SYSTEM)).ok().flatten();
+        let noted = read_plain(&self.notes.join(SYSTEM), NOTE_BYTES_MAX).ok().flatten();
         noted.is_some_and(|noted| noted == self.system.to_string())
     }
 

@@ -14,7 +14,7 @@ mod wal;
 
 use crate::error::Error;
 use crate::flow;
-use crate::limits::LARGE_CLUSTER_BYTES_MIN;
+use crate::limits::{CONTROL_BYTES_MAX, LARGE_CLUSTER_BYTES_MIN, SETTINGS_BYTES_MAX};
 use crate::path::shown_path;
 use crate::receipt::Receipt;
 use crate::request::{Delete, Jobs, Request};
@@ -22,6 +22,7 @@ use crate::tally::Tally;
 use crate::walk::Rule;
 use destination::Destination;
 use millstream_failpoint::hit_on_thread;
+use millstream_host::{read_plain, read_plain_bytes};
 use millstream_model::Refusal;
 use millstream_model::words::set;
 use millstream_pg::ConnInfo;
@@ -234,7 +235,7 @@ struct Done {
 impl Work {
     fn new(facts: Facts, request: ClusterRequest, conninfo: &ConnInfo, tally: &Tally) -> Result<Self, Error> {
         let path = facts.data.join("global/pg_control");
-        let here = control::bytes(&path).ok().and_then(|bytes| control::system(&bytes));
+        let here = read_plain_bytes(&path, CONTROL_BYTES_MAX).ok().flatten().and_then(|bytes| control::system(&bytes));
         if here != Some(facts.system) {
             let says = format!("the data directory {} cannot be read here", shown_path(&facts.data));
             let hint = "run this on the server's machine, as the server's user or as root";
@@ -366,7 +367,8 @@ impl Work {
         }
         if let Some(slot) = &self.request.standby {
             let path = self.facts.data.join("postgresql.auto.conf");
-            let own = millstream_host::read_note(&path).map_err(Error::file("read", &path))?.unwrap_or_default();
+            // The copy belongs to the server's account, which could have put a link to another file here.
+            let own = read_plain(&path, SETTINGS_BYTES_MAX).map_err(Error::file("read", &path))?.unwrap_or_default();
             staged.write("postgresql.auto.conf", staged::standby_settings(&own, conninfo, slot).as_bytes())?;
             staged.write("standby.signal", b"")?;
         }

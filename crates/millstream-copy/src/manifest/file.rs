@@ -3,7 +3,7 @@
 use super::{Sorter, damaged, decode, encode, frame};
 use crate::entry::{Entry, Facts};
 use crate::limits::HEADER_BYTES_MAX;
-use millstream_host::own_file;
+use millstream_host::{create_private, open_plain};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
@@ -62,8 +62,7 @@ impl Writer {
     }
 
     pub(crate) fn create(path: &Path, header: &Header) -> io::Result<Self> {
-        let file = own_file(0o600).write(true).create(true).truncate(true).open(path)?;
-        let mut file = BufWriter::with_capacity(256 << 10, file);
+        let mut file = BufWriter::with_capacity(256 << 10, create_private(path)?);
         writeln!(file, "{FORMAT}")?;
         serde_json::to_writer(&mut file, header)?;
         file.write_all(b"\n")?;
@@ -108,7 +107,7 @@ impl Reader {
     /// # Errors
     /// There is no such file, or it is no manifest.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        let mut file = BufReader::with_capacity(256 << 10, File::open(path)?);
+        let mut file = BufReader::with_capacity(256 << 10, open_plain(path)?);
         let header = read_header(&mut file)?;
         Ok(Self { file, header, hash: Xxh3::new(), count: 0, is_over: false })
     }

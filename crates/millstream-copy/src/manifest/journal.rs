@@ -5,7 +5,7 @@
 
 use super::{damaged, encode, frame};
 use crate::entry::{Facts, Hash, Inode, Time};
-use millstream_host::own_file;
+use millstream_host::{create_private, open_plain, open_private};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
@@ -85,14 +85,13 @@ pub(crate) struct Journal {
 impl Journal {
     /// Makes a journal that no other worker has.
     pub(crate) fn create(folder: &Path, number: usize) -> io::Result<Self> {
-        let file = own_file(0o600).append(true).create(true).open(folder.join(format!("{JOURNALS}{number}")))?;
+        let file = open_private(&folder.join(format!("{JOURNALS}{number}")), File::options().append(true))?;
         Ok(Self { file, buffer: Vec::new() })
     }
 
     /// Makes an empty journal at a path.
     pub(crate) fn create_at(path: &Path) -> io::Result<Self> {
-        let file = own_file(0o600).write(true).create(true).truncate(true).open(path)?;
-        Ok(Self { file, buffer: Vec::new() })
+        Ok(Self { file: create_private(path)?, buffer: Vec::new() })
     }
 
     /// Returns once the notes are on the disk.
@@ -145,7 +144,7 @@ impl Notes {
 
 /// Opens a journal to read it.
 pub(crate) fn read_journal(path: &Path) -> io::Result<Notes> {
-    Ok(Notes { file: BufReader::with_capacity(256 << 10, File::open(path)?), buffer: Vec::new() })
+    Ok(Notes { file: BufReader::with_capacity(256 << 10, open_plain(path)?), buffer: Vec::new() })
 }
 
 /// The files in a folder whose names begin like this.

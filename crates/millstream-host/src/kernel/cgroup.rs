@@ -2,7 +2,8 @@
 
 use super::file;
 use super::mount::Mount;
-use crate::limits::CGROUP_DEPTH_MAX;
+use crate::limits::{CGROUP_DEPTH_MAX, KERNEL_FILE_BYTES_MAX};
+use crate::plain_file::read_plain;
 use std::path::{Path, PathBuf};
 
 /// The group of a process for one controller.
@@ -47,7 +48,7 @@ pub fn of(process: &str, controller: &str, mounts: &[Mount]) -> Option<Cgroup> {
 
 /// The number of the server's process, if we may read the file in its data directory that holds it.
 pub fn server_process(data: &Path) -> Option<String> {
-    let text = file::text(data.join("postmaster.pid"))?;
+    let text = read_plain(&data.join("postmaster.pid"), KERNEL_FILE_BYTES_MAX).ok()??;
     let pid: u32 = text.lines().next()?.trim().parse().ok()?;
     Some(pid.to_string())
 }

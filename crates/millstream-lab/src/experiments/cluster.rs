@@ -4,9 +4,11 @@ use super::arm::Via;
 use super::scratch;
 use super::wal::Wal;
 use crate::error::Error;
-use crate::limits::{POLL, RECOVERY_TIME_MAX, RELOAD_TIME_MAX};
-use millstream_host::{End, FileLock, MemoryLimit, Sandbox, make_folder, own_file, read_whole, remove_whole};
-use millstream_local::{Home, LocalOptions, PostgresBin, Progress, Running, installed, server_account};
+use crate::limits::{CONF_BYTES_MAX, POLL, RECOVERY_TIME_MAX, RELOAD_TIME_MAX};
+use millstream_host::{End, FileLock, MemoryLimit, Sandbox, read_plain, write_private};
+use millstream_local::{
+    Home, LocalOptions, PostgresBin, Progress, Running, installed, owner_of, server_account, write_as,
+};
 use millstream_model::words::option;
 use millstream_pg::{
     Address, ConnInfo, Connection, Environment, ErrorKind, Explained, Poll, SessionSettings, SslMode, quote_identifier,
@@ -14,9 +16,6 @@ use millstream_pg::{
 };
 use rcgen::{CertificateParams, KeyPair};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use tempfile::TempDir;
@@ -86,15 +85,13 @@ impl Cluster {
         let newest = installed(&server_account()?).first().map(|one| one.major.to_string());
         let postgres = postgres.map(str::to_owned).or(newest);
         let name = postgres.as_deref().map_or_else(|| DOWNLOADED.to_owned(), directory_name);
-        let home = Home::choose(None)?.dir.join("lab").join(name);
-        make_folder(&home).map_err(Error::io("create", &home))?;
+        let home = Home::choose(Some(&Home::choose(None)?.folder("lab")?.join(name)))?;
+        home.create()?;
+        let home = home.dir;
         let postgres_bin = match postgres {
             None => PostgresBin::Auto,
             Some(text) => PostgresBin::Dir(programs(&text)?),
         };
-        // The server runs as another account if we are root.
-        let mode = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(&home, mode).map_err(Error::io("open up", &home))?;
         let options = LocalOptions { home: Some(home.clone()), postgres_bin };
         let lock = lock(&home)?;
         // A run that was killed may have left its settings, with which the server may not even start.
@@ -104,7 +101,7 @@ impl Cluster {
             millstream_local::stop(&options, progress).await?;
             if wal_is_left {
                 progress("moving the WAL back: a run that was killed had moved it");
-                Wal(&data).bring_back().map_err(Error::io("move back the WAL of", &data))?;
+                Wal(&data).bring_back(&owner_of(&data)?).map_err(Error::io("move back the WAL of", &data))?;
             }
             forget_settings(&home)?;
         }
@@ -160,9 +157,21 @@ impl Cluster {
         }
     }
 
-    /// The directory of the server's programs, if it is known.
-    pub(crate) fn programs(&self) -> Option<&Path> {
-        self.own_server().map(|running| running.bin.as_path())
+    /// The directory of the programs of the lab's own server; `None` of a server of the user's.
+    ///
+    /// # Errors
+    /// Somebody else than we and root may change them, so that we do not run them.
+    pub(crate) fn programs(&self) -> Result<Option<&Path>, Error> {
+        Ok(self.own_server().map(Running::programs).transpose()?)
+    }
+
+    /// One of these programs by its name, if it is there.
+    ///
+    /// # Errors
+    /// As [`Cluster::programs`].
+    pub(crate) fn own_program(&self, name: &str) -> Result<Option<PathBuf>, Error> {
+        let found = self.own_server().map(|running| running.program(name)).transpose()?;
+        Ok(found.flatten())
     }
 
     /// How to reach a database of the server. Without a way: as a program would do it that knows only the server, so
@@ -253,10 +262,10 @@ impl Cluster {
         let [here, there] = CABLE;
         let network = second_network().map_err(|error| Trouble::Unfit(error.to_string()))?;
         self.second_network = Some(Arc::new(network));
-        let text = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+        let text = read_plain(&path, CONF_BYTES_MAX).map_err(Error::io("read", &path))?.unwrap_or_default();
         let line = format!("host all all {there}/32 scram-sha-256\n");
         if !text.contains(&line) {
-            rewrite(&path, &(text + &line))?;
+            write_as(&owner_of(path.parent().unwrap_or(&path))?, &path, &(text + &line))?;
         }
         let listen = format!("alter system set listen_addresses = {}", quote_literal(&format!("127.0.0.1,{here}")));
         self.control().await?.client.batch_execute(&listen).await?;
@@ -353,8 +362,8 @@ impl Cluster {
         if wal.is_away() == dir.is_some() {
             return Ok(());
         }
+        let account = owner_of(&data)?;
         if let Some(dir) = dir {
-            let account = server_account()?;
             let unfit = wal.unfit(dir).or_else(|| {
                 let why =
                     format!("the account {}, which runs the server, cannot enter {}", account.name, dir.display());
@@ -366,9 +375,9 @@ impl Cluster {
             }
         }
         millstream_local::stop(options, progress).await?;
-        let sent = dir.map_or(Ok(()), |dir| wal.send(dir));
+        let sent = dir.map_or(Ok(()), |dir| wal.send(dir, &account));
         let failed = Error::io("move back the WAL of", &data);
-        let back = if dir.is_none() || sent.is_err() { wal.bring_back().map_err(failed) } else { Ok(()) };
+        let back = if dir.is_none() || sent.is_err() { wal.bring_back(&account).map_err(failed) } else { Ok(()) };
         self.restart(progress).await?;
         back?;
         sent.map_err(|error| Trouble::Unfit(format!("the WAL cannot be moved to {}: {error}", option("wal-dir"))))
@@ -473,23 +482,16 @@ fn is_setting(line: &&str) -> bool {
 /// Whether an experiment has left its settings in a server of the lab.
 fn has_settings(home: &Path) -> Result<bool, Error> {
     let path = settings_file(home);
-    let text = read_whole(&path).map_err(Error::io("read", &path))?;
+    let text = read_plain(&path, CONF_BYTES_MAX).map_err(Error::io("read", &path))?;
     Ok(text.is_some_and(|text| text.lines().any(|line| is_setting(&line))))
 }
 
 /// Removes the settings of experiments from a server of the lab that does not run: with them it may not start.
 fn forget_settings(home: &Path) -> Result<(), Error> {
     let path = settings_file(home);
-    let text = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+    let text = read_plain(&path, CONF_BYTES_MAX).map_err(Error::io("read", &path))?.unwrap_or_default();
     let kept: Vec<&str> = text.lines().filter(|line| !is_setting(line)).collect();
-    rewrite(&path, &(kept.join("\n") + "\n"))
-}
-
-/// Writes a file of a server's data directory in place, so that it stays the server's own. The server's account could have
-/// put a link there.
-fn rewrite(path: &Path, text: &str) -> Result<(), Error> {
-    let opened = own_file(0o600).write(true).truncate(true).open(path);
-    opened.and_then(|mut file| file.write_all(text.as_bytes())).map_err(Error::io("write", path))
+    Ok(write_as(&owner_of(&home.join("data"))?, &path, &(kept.join("\n") + "\n"))?)
 }
 
 /// What `alter system` has set of these settings.
@@ -544,15 +546,11 @@ fn certificate(data: &Path) -> Result<[String; 2], Error> {
     };
     let (certificate, key) = made().map_err(|error| Error::Wrong(format!("no certificate can be made: {error}")))?;
     let home = data.parent().unwrap_or(data);
-    let account = server_account()?;
+    let account = owner_of(data)?;
     let paths = ["lab.crt", "lab.key"].map(|name| home.join(name));
-    for (path, text, mode) in [(&paths[0], certificate, 0o644), (&paths[1], key, 0o600)] {
-        let new = path.with_added_extension("new");
-        remove_whole(&new).map_err(io("write beside"))?;
-        let opened = own_file(mode).write(true).create_new(true).open(&new);
-        opened.and_then(|mut file| file.write_all(text.as_bytes())).map_err(io("write beside"))?;
-        account.own(&new).map_err(io("give away"))?;
-        fs::rename(&new, path).map_err(io("write beside"))?;
+    for (path, text) in [(&paths[0], certificate), (&paths[1], key)] {
+        write_private(path, &text).map_err(io("write beside"))?;
+        account.own(path).map_err(io("give away"))?;
     }
     Ok(paths.map(|path| path.display().to_string()))
 }
@@ -560,17 +558,40 @@ fn certificate(data: &Path) -> Result<[String; 2], Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn settings_of_experiments_are_found_and_removed() {
-        let home = tempfile::tempdir().unwrap();
+        let home = home_with_data();
+        let file = settings_file(home.path());
         assert!(!has_settings(home.path()).unwrap());
-        fs::create_dir(home.path().join("data")).unwrap();
-        fs::write(settings_file(home.path()), "# Do not edit\nssl = 'on'\nhuge_pages = 'on'\n").unwrap();
+        fs::write(&file, "# Do not edit\nssl = 'on'\nhuge_pages = 'on'\n").unwrap();
+        server_account().unwrap().own(&file).unwrap();
         assert!(has_settings(home.path()).unwrap());
         forget_settings(home.path()).unwrap();
-        assert_eq!(fs::read_to_string(settings_file(home.path())).unwrap(), "# Do not edit\nssl = 'on'\n");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "# Do not edit\nssl = 'on'\n");
         assert!(!has_settings(home.path()).unwrap());
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_the_settings_is_not_written_through() {
+        let home = home_with_data();
+        let victim = home.path().join("victim");
+        fs::write(&victim, "huge_pages = 'on'\n").unwrap();
+        std::os::unix::fs::symlink(&victim, settings_file(home.path())).unwrap();
+        assert!(has_settings(home.path()).is_err() && forget_settings(home.path()).is_err());
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "huge_pages = 'on'\n");
+    }
+
+    /// The home of a server with an empty data directory, as its account has it.
+    fn home_with_data() -> TempDir {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = fs::Permissions::from_mode(0o755);
+        let home = tempfile::Builder::new().permissions(mode).tempdir().unwrap();
+        let data = home.path().join("data");
+        fs::create_dir(&data).unwrap();
+        server_account().unwrap().own(&data).unwrap();
+        home
     }
 
     #[test]

@@ -208,7 +208,8 @@ fn command_on(program: &Path, ground: Ground<'_>, via: Option<Via>) -> Command {
         Ground::Server(cluster, db) => {
             libpq::lead(&mut command, db);
             command.env("MILLSTREAM_DB", libpq::text(db)).env("LAB_DIR", cluster.files());
-            if let Some(dir) = cluster.programs() {
+            // A server whose programs we must not run was refused before.
+            if let Ok(Some(dir)) = cluster.programs() {
                 let path = std::env::var("PATH").unwrap_or_default();
                 command.env("PATH", format!("{}:{path}", dir.display()));
             }

@@ -465,7 +465,7 @@ impl<'a> Course<'a> {
                 Some(db) => Cluster::foreign(db.clone(), self.request.may_change)?,
                 None => Cluster::own(postgres.map(String::as_str), say).await?,
             };
-            let program = Program::find(cluster.programs()).await?;
+            let program = Program::find(cluster.own_program(command::PGBENCH)?).await?;
             let control = cluster.control().await?;
             let version: String = control.client.query_one("select version()", &[]).await?.get(0);
             let earlier = self.record.conditions.servers.insert(server.clone(), version.clone());

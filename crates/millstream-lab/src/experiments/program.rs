@@ -44,13 +44,12 @@ pub(crate) struct Length {
 }
 
 impl Program {
-    /// pgbench among the programs of a server, else in `PATH`.
+    /// pgbench of a server, else that in `PATH`.
     ///
     /// # Errors
     /// [`Error::Missing`] with what to install.
-    pub(crate) async fn find(programs: Option<&Path>) -> Result<Self, Error> {
-        let beside = programs.map(|dir| dir.join("pgbench")).filter(|path| path.exists());
-        let path = beside.unwrap_or_else(|| PathBuf::from("pgbench"));
+    pub(crate) async fn find(own: Option<PathBuf>) -> Result<Self, Error> {
+        let path = own.unwrap_or_else(|| PathBuf::from(PGBENCH));
         let asked = Command::new(&path).arg("--version").run(RUN_SLACK).await.and_then(Ended::succeeded);
         let hint = "install PostgreSQL with its contrib programs (Debian and Ubuntu: postgresql-15), or name another \
                     one in an experiment with postgres = \"DIRECTORY\"; a downloaded PostgreSQL has no pgbench";

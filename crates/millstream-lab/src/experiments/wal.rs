@@ -2,15 +2,25 @@
 //!
 //! Where it is, is known from `pg_wal` alone: a link to a directory with our name. Moves copy first and then exchange two
 //! names at once, so that after a kill `pg_wal` is complete, at one place or the other.
+//!
+//! The data directory belongs to the server's account, which can put links to any place there. So its files are copied and
+//! removed as that account.
 
+use millstream_host::{Account, Ended, PRIVATE, check_ours};
 use rustix::fs::{CWD, RenameFlags, renameat_with, sync};
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown, symlink};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
 /// How the names of our directories on the other device begin.
 const PREFIX: &str = "millstream-lab-wal-";
+
+/// Copies what is in a directory, with modes and times, into another one, which is made if it is missing.
+const COPY: &str = "umask 077 && mkdir -p -- \"$2\" && exec cp -a -- \"$1/.\" \"$2\"";
+
+/// Empties a directory.
+const EMPTY: &str = "exec find \"$1\" -mindepth 1 -delete";
 
 /// The WAL of a data directory.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +43,10 @@ impl Wal<'_> {
         let Ok(mut entries) = fs::read_dir(dir) else {
             return Some(format!("{shown} is not a directory that we can read"));
         };
+        // We make a directory there and give it away.
+        if let Err(why) = check_ours(dir) {
+            return Some(why.to_string());
+        }
         let device = |dir: &Path| fs::metadata(dir).ok().map(|facts| facts.dev());
         if device(dir) == device(self.0) {
             return Some(format!("{shown} is on the device of the server's data"));
@@ -43,37 +57,46 @@ impl Wal<'_> {
     }
 
     /// Moves it to a directory of its own below `dir`, whose path is absolute.
-    pub(crate) fn send(self, dir: &Path) -> io::Result<()> {
+    pub(crate) fn send(self, dir: &Path, account: &Account) -> io::Result<()> {
         let there = dir.join(self.name());
-        self.tidy()?;
+        self.tidy(account)?;
         // From here on a later `bring_back` finds what a kill leaves.
         symlink(&there, self.spare())?;
-        copy(&self.home(), &there)?;
+        DirBuilder::new().mode(PRIVATE).create(&there)?;
+        account.own(&there)?;
+        run(account, COPY, &[&self.home(), &there])?;
         self.exchange()?;
-        self.tidy()
+        self.tidy(account)
     }
 
     /// Moves it back, and removes what a run that was killed has left on the other device.
-    pub(crate) fn bring_back(self) -> io::Result<()> {
-        self.tidy()?;
+    pub(crate) fn bring_back(self, account: &Account) -> io::Result<()> {
+        self.tidy(account)?;
         if let Some(there) = self.there() {
-            copy(&there, &self.spare())?;
+            run(account, COPY, &[&there, &self.spare()])?;
             self.exchange()?;
-            self.tidy()?;
+            self.tidy(account)?;
         }
         Ok(())
     }
 
     /// Removes the place that is not in use.
-    fn tidy(self) -> io::Result<()> {
+    fn tidy(self, account: &Account) -> io::Result<()> {
         let spare = self.spare();
-        match fs::read_link(&spare) {
-            Ok(there) => {
-                present(fs::remove_dir_all(there))?;
-                fs::remove_file(spare)
+        let place = match fs::read_link(&spare) {
+            Ok(there) if is_named_by_us(&there) => there,
+            // Somebody else has made the link.
+            Ok(_) => return fs::remove_file(spare),
+            Err(_) => spare.clone(),
+        };
+        match fs::remove_dir(&place) {
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => {
+                run(account, EMPTY, &[&place])?;
+                present(fs::remove_dir(&place))?;
             }
-            Err(_) => present(fs::remove_dir_all(spare)),
+            removed => present(removed)?,
         }
+        if place == spare { Ok(()) } else { fs::remove_file(spare) }
     }
 
     fn exchange(self) -> io::Result<()> {
@@ -94,8 +117,7 @@ impl Wal<'_> {
 
     /// Where it is, if the lab has moved it.
     fn there(self) -> Option<PathBuf> {
-        let there = fs::read_link(self.home()).ok()?;
-        there.file_name()?.to_str()?.starts_with(PREFIX).then_some(there)
+        fs::read_link(self.home()).ok().filter(|there| is_named_by_us(there))
     }
 
     /// Its name on the other device, unlike that of other servers of the lab.
@@ -105,26 +127,14 @@ impl Wal<'_> {
     }
 }
 
-/// Copies a directory with modes and owners.
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    DirBuilder::new().mode(0o700).create(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let to = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy(&entry.path(), &to)?;
-        } else {
-            fs::copy(entry.path(), &to)?;
-            own(&entry.path(), &to)?;
-        }
-    }
-    fs::set_permissions(to, fs::metadata(from)?.permissions())?;
-    own(from, to)
+/// Runs a line of shell about directories as the account.
+fn run(account: &Account, line: &str, dirs: &[&Path]) -> io::Result<()> {
+    let ended = account.command("/bin/sh").args(["-c", line, "sh"]).args(dirs).run_blocking();
+    ended.and_then(Ended::succeeded).map(drop).map_err(io::Error::other)
 }
 
-fn own(from: &Path, to: &Path) -> io::Result<()> {
-    let facts = fs::metadata(from)?;
-    chown(to, Some(facts.uid()), Some(facts.gid()))
+fn is_named_by_us(place: &Path) -> bool {
+    place.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(PREFIX))
 }
 
 /// A result, where what is absent counts as removed.
@@ -157,15 +167,16 @@ mod tests {
     fn wal_is_moved_to_another_place_and_back() {
         let (home, other) = place();
         let wal = Wal(home.path());
+        let us = Account::current().unwrap();
         assert!(!wal.is_away());
-        wal.send(other.path()).unwrap();
+        wal.send(other.path(), &us).unwrap();
         assert!(wal.is_away());
         assert_eq!(
             (names(home.path()), names(&home.path().join("pg_wal"))),
             (vec!["pg_wal".to_owned()], FILES.map(str::to_owned).to_vec())
         );
         fs::write(home.path().join("pg_wal/000000010000000000000002"), "more").unwrap();
-        wal.bring_back().unwrap();
+        wal.bring_back(&us).unwrap();
         assert!(!wal.is_away() && home.path().join("pg_wal").symlink_metadata().unwrap().is_dir());
         assert_eq!(fs::read_to_string(home.path().join("pg_wal/000000010000000000000002")).unwrap(), "more");
         assert_eq!((names(home.path()), names(other.path())), (vec!["pg_wal".to_owned()], Vec::new()));
@@ -175,26 +186,39 @@ mod tests {
     fn what_a_kill_leaves_is_put_in_order() {
         // Killed while it copied to the other place.
         let (home, other) = place();
-        let wal = Wal(home.path());
+        let (wal, us) = (Wal(home.path()), Account::current().unwrap());
         let there = other.path().join(wal.name());
         symlink(&there, wal.spare()).unwrap();
-        copy(&wal.home(), &there).unwrap();
+        run(&us, COPY, &[&wal.home(), &there]).unwrap();
         assert!(wal.is_left() && !wal.is_away());
-        wal.bring_back().unwrap();
+        wal.bring_back(&us).unwrap();
         assert!(!wal.is_left());
         assert_eq!((names(home.path()), names(other.path())), (vec!["pg_wal".to_owned()], Vec::new()));
         // Killed after the exchange: the old directory is left.
-        wal.send(other.path()).unwrap();
-        copy(&wal.home(), &wal.spare()).unwrap();
+        wal.send(other.path(), &us).unwrap();
+        run(&us, COPY, &[&wal.home(), &wal.spare()]).unwrap();
         fs::write(wal.home().join("000000010000000000000002"), "more").unwrap();
-        wal.bring_back().unwrap();
+        wal.bring_back(&us).unwrap();
         assert_eq!((names(home.path()), names(other.path())), (vec!["pg_wal".to_owned()], Vec::new()));
         assert_eq!(names(&wal.home()).len(), 3);
         // A link that is not ours stays.
         fs::rename(wal.home(), other.path().join("mine")).unwrap();
         symlink(other.path().join("mine"), wal.home()).unwrap();
-        wal.bring_back().unwrap();
+        wal.bring_back(&us).unwrap();
         assert!(!wal.is_away() && names(&wal.home()).len() == 3 && wal.home().is_symlink());
+    }
+
+    #[test]
+    fn a_link_of_somebody_else_in_the_place_of_ours_costs_nothing_but_itself() {
+        let (home, other) = place();
+        let (wal, us) = (Wal(home.path()), Account::current().unwrap());
+        fs::create_dir(other.path().join("precious")).unwrap();
+        fs::write(other.path().join("precious/file"), "precious").unwrap();
+        symlink(other.path().join("precious"), wal.spare()).unwrap();
+        assert!(wal.is_left());
+        wal.bring_back(&us).unwrap();
+        assert!(!wal.is_left() && other.path().join("precious/file").exists());
+        assert_eq!(names(&wal.home()), FILES);
     }
 
     #[test]

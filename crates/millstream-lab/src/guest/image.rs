@@ -5,7 +5,7 @@ use super::archive::Archive;
 use super::kernel::Module;
 use crate::error::Error;
 use crate::limits::{GUEST_SCALE_MAX, GUEST_TIME_MAX, GUEST_TOOL_TIME_MAX};
-use millstream_host::{Command, Ended, own_file, shell_word};
+use millstream_host::{Command, Ended, check_ours, own_file, shell_word};
 use millstream_local::{installed, server_account};
 use millstream_model::words::option;
 use std::collections::BTreeSet;
@@ -154,7 +154,9 @@ pub(super) fn programs(postgres: Option<&str>) -> Result<PathBuf, Error> {
 
 /// The directories of a PostgreSQL's libraries and shared files.
 async fn directories(bin: &Path) -> Result<Vec<PathBuf>, Error> {
-    let mut config = Command::new(bin.join("pg_config"));
+    let config = bin.join("pg_config");
+    check_ours(&config)?;
+    let mut config = Command::new(config);
     let ended = config.args(["--pkglibdir", "--sharedir"]).run(GUEST_TOOL_TIME_MAX).await.and_then(Ended::succeeded);
     let printed = ended.map_err(|error| no_postgres(error.to_string()))?.stdout;
     Ok(printed.lines().map(PathBuf::from).collect())

@@ -3,9 +3,10 @@
 use crate::{options, start, stop, value};
 use millstream_local::{Error, LocalOptions, PostgresBin, processes, server_account};
 use millstream_pg::Explained;
-use millstream_testkit::{LocalHome, until, until_some};
+use millstream_testkit::{LocalHome, Need, machine_has, until, until_some};
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -165,6 +166,42 @@ async fn an_unwritable_home_is_named() {
     assert!(matches!(error, Error::NoRights { .. }), "{error}");
     assert!(error.to_string().contains("/sys/millstream"));
     assert!(error.hint().unwrap().contains("MILLSTREAM_HOME"));
+}
+
+#[tokio::test]
+async fn a_home_of_another_user_is_named_with_the_way_out() {
+    if !machine_has(&[Need::Root]) {
+        return;
+    }
+    let home = LocalHome::new();
+    let options = options(&home).await;
+    chown(&home.dir, Some(65_534), Some(65_534)).unwrap();
+    let error = start(&options).await.unwrap_err();
+    assert!(matches!(error, Error::NotOurs(_)), "{error}");
+    assert!(error.to_string().contains(&format!("{} belongs to ", home.dir.display())), "{error}");
+    let hint = error.hint().unwrap();
+    assert!(hint.starts_with("run this as ") && hint.contains("set MILLSTREAM_HOME"), "{hint}");
+    assert!(matches!(millstream_local::status(&options), Err(Error::NotOurs(_))));
+}
+
+#[tokio::test]
+async fn links_in_the_home_are_not_followed() {
+    let (home, other) = (LocalHome::new(), tempfile::tempdir().unwrap());
+    let options = options(&home).await;
+    start(&options).await.unwrap();
+    let victim = other.path().join("victim");
+    fs::write(&victim, "victim").unwrap();
+    fs::set_permissions(&victim, fs::Permissions::from_mode(0o644)).unwrap();
+    let [stopped, lock] = ["stopped", "lock"].map(|name| home.dir.join(name));
+    symlink(&victim, &stopped).unwrap();
+    assert!(stop(&options).await);
+    assert!(stopped.exists() && !stopped.is_symlink(), "it is a file of ours");
+    fs::remove_file(&lock).unwrap();
+    symlink(&victim, &lock).unwrap();
+    let error = start(&options).await.unwrap_err().to_string();
+    assert!(error.ends_with("it is a link"), "{error}");
+    let mode = fs::metadata(&victim).unwrap().permissions().mode();
+    assert_eq!((fs::read_to_string(&victim).unwrap().as_str(), mode & 0o777), ("victim", 0o644));
 }
 
 #[tokio::test]

@@ -56,9 +56,12 @@ impl Profiles {
     /// Profiles as [`Profiles::text`] writes them.
     ///
     /// # Errors
-    /// The text is something else.
+    /// The text is something else, or the name of a file leads to another directory.
     pub fn parse(text: &str) -> Result<Self, Refusal> {
-        serde_json::from_str(text).map_err(|error| Refusal::new(format!("not profiles: {error}")))
+        let profiles: Self =
+            serde_json::from_str(text).map_err(|error| Refusal::new(format!("not profiles: {error}")))?;
+        profiles.files.keys().chain(&profiles.running).try_for_each(|name| check_name(name))?;
+        Ok(profiles)
     }
 
     /// All of them as one text. `None`: there are none.
@@ -145,6 +148,7 @@ impl Profiles {
 
     /// Writes files of these names into a directory, or removes those that are not among the profiles.
     pub(super) fn write(&self, names: &BTreeSet<String>, dir: &Path) -> Result<(), Refusal> {
+        names.iter().try_for_each(|name| check_name(name))?;
         for name in names {
             let path = dir.join(name);
             match self.files.get(name) {
@@ -153,5 +157,30 @@ impl Profiles {
             }
         }
         Ok(())
+    }
+}
+
+/// Refuses the name of a file that is not one of a profile, but leads out of the directory or is hidden.
+fn check_name(name: &str) -> Result<(), Refusal> {
+    match name.is_empty() || name.starts_with('.') || name.contains(['/', '\n', '\0']) {
+        true => Err(Refusal::new(format!("{name:?} is not the name of a file of a profile"))),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_profile_is_written_outside_of_its_directory() {
+        for name in ["../passwd", "/etc/passwd", "a/b", ".hidden", "..", ""] {
+            let text = serde_json::json!({ "files": { name: "text" }, "running": [] }).to_string();
+            let refused = Profiles::parse(&text).unwrap_err();
+            assert!(refused.to_string().ends_with("is not the name of a file of a profile"), "{refused}");
+            let dir = tempfile::tempdir().unwrap();
+            assert!(Profiles::default().write(&BTreeSet::from([name.to_owned()]), dir.path()).is_err(), "{name}");
+        }
+        assert!(Profiles::parse(r#"{"files":{"my card.nmconnection":""},"running":["my card.nmconnection"]}"#).is_ok());
     }
 }

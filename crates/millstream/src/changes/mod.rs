@@ -33,12 +33,12 @@ pub static KINDS: &[&dyn Kind] = &[
 
 /// The journal of all changes.
 pub fn journal() -> Result<Journal, Failure> {
-    Ok(Journal::new(&Home::choose(None)?.dir.join("changes")))
+    Ok(Journal::new(&Home::choose(None)?.folder("changes")?))
 }
 
 /// Where changes are made: this machine, and a server if there is one.
 pub fn place(server: Option<ConnInfo>) -> Result<Place, Failure> {
-    Ok(Place { server, root: None, lab: Some(Home::choose(None)?.dir.join("lab")) })
+    Ok(Place { server, root: None, lab: Some(Home::choose(None)?.folder("lab")?) })
 }
 
 /// The place of a change that was made. One of this machine needs no server.

@@ -96,10 +96,8 @@ async fn start(options: &LocalOptions, output: Output) -> Result<Exit, Failure> 
     let before = millstream_local::status(options)?.running;
     let server = millstream_local::start(options, &mut |line| note(line)).await?;
     if before.as_ref() == Some(&server) && options.postgres_bin != PostgresBin::Auto {
-        note(&format!(
-            "the server already runs, from {}; --postgres-bin takes effect when it starts",
-            server.bin.display()
-        ));
+        let from = server.bin.as_ref().map_or_else(String::new, |bin| format!(", from {}", bin.display()));
+        note(&format!("the server already runs{from}; --postgres-bin takes effect when it starts"));
     }
     output.print(&facts(&server), &running(&server))?;
     Ok(Exit::Done)

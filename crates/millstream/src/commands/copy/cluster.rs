@@ -9,7 +9,8 @@ use crate::receipt::counts;
 use crate::signal::Signals;
 use crate::target;
 use millstream_copy::{ClusterPlan, ClusterReceipt, ClusterRequest, copy_cluster, plan_cluster};
-use millstream_host::make_private_folder;
+use millstream_host::{PRIVATE, make_ours};
+use millstream_model::Refusal;
 use std::path::PathBuf;
 
 /// How many unlogged tables are printed; all are counted.
@@ -33,7 +34,7 @@ pub async fn run(url: &str, args: &CopyArgs, output: Output, signals: &Signals) 
     };
     let conninfo = target::named_by(url, "--postgres")?;
     let home = home()?;
-    make_private_folder(&home).map_err(|error| Failure::user(format!("cannot make {}: {error}", home.display())))?;
+    make_ours(&home, PRIVATE).map_err(Refusal::from)?;
     let request = ClusterRequest {
         destination,
         tablespaces: args.tablespace.clone(),

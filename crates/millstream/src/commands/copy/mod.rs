@@ -247,7 +247,7 @@ fn request(args: &CopyArgs, source: &Path, destination: &Path) -> Result<Request
 
 /// Where copies keep their manifests.
 fn home() -> Result<PathBuf, Failure> {
-    Ok(Home::choose(None)?.dir.join("copies"))
+    Ok(Home::choose(None)?.folder("copies")?)
 }
 
 fn print_plan(plan: &Plan, output: Output) -> Result<Exit, Failure> {

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::output::{Output, note};
 use crate::signal::Signals;
 use millstream_change::Sides;
-use millstream_host::{make_private_folder, write_target};
+use millstream_host::{PRIVATE, make_ours, write_target};
 use millstream_lab::core::statistics::{Comparison, Verdict};
 use millstream_lab::experiments::{Analysis, Compared, Record, Request, Selection};
 use millstream_local::{installed, server_account};
@@ -56,7 +56,7 @@ pub async fn measured(text: &str, db: &ConnInfo, output: Output, signals: &Signa
     let dir = PathBuf::from(format!("doctor-measure-{seconds}"));
     let failed = Failure::cannot("write", &dir);
     // It holds what is run next.
-    make_private_folder(&dir).map_err(&failed)?;
+    make_ours(&dir, PRIVATE).map_err(Refusal::from)?;
     let file = dir.join("change.toml");
     write_target(&file, text).map_err(failed)?;
     let name = [file.display().to_string()];
