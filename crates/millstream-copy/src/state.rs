@@ -54,7 +54,10 @@ impl State {
     /// Another copy writes there; the folder cannot be written, or somebody else may change it.
     pub(crate) fn open(home: &Path, destination: &Path, hashing: Hashing) -> Result<Self, Error> {
         let folder = Self::folder_of(home, destination);
-        make_ours(&folder, PRIVATE)?;
+        // Whoever writes there decides what counts as copied.
+        for private in [home, folder.as_path()] {
+            make_ours(private, PRIVATE)?;
+        }
         let lock = FileLock::try_take(&folder.join(LOCK)).map_err(Error::file("lock", &folder))?;
         let lock = lock.ok_or_else(|| Error::Busy { path: destination.to_owned() })?;
         let token = token(&folder.join(TOKEN))?;
@@ -481,10 +484,13 @@ mod tests {
         let path = |name: &str| dir.path().join(name);
         fs::create_dir(path("from")).unwrap();
         fs::write(path("from/file"), "text").unwrap();
-        // As an earlier version has made it with an open umask.
+        let request = Request::new(path("from/"), path("to"), path("home"));
+        // Somebody may have put notes there.
         fs::create_dir(path("home")).unwrap();
         fs::set_permissions(path("home"), fs::Permissions::from_mode(0o777)).unwrap();
-        let request = Request::new(path("from/"), path("to"), path("home"));
+        let refused = flow::copy(&request, &Tally::default(), &|_| false).unwrap_err();
+        assert!(refused.to_string().starts_with("others than its owner may write to"), "{refused}");
+        fs::remove_dir(path("home")).unwrap();
         flow::copy(&request, &Tally::default(), &|_| false).unwrap();
         let mode = |path: &Path| fs::symlink_metadata(path).unwrap().mode() & 0o777;
         let folder = fs::read_dir(path("home")).unwrap().next().unwrap().unwrap().path();

@@ -6,7 +6,6 @@ use crate::setting::{origin, pair_of, write};
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Read, Seek, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Settings of the kernel that were changed: files below `/proc/sys` and `/sys`.

@@ -11,7 +11,13 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// What may open them.
-const ALLOWED: &[&str] = &["crates/millstream/src/screen.rs", "crates/millstream-testkit/", "xtask/"];
+const ALLOWED: &[&str] = &[
+    "crates/millstream/src/screen.rs",
+    // `/dev/stdout` as the place of a file.
+    "crates/millstream-host/src/target_file.rs",
+    "crates/millstream-testkit/",
+    "xtask/",
+];
 
 fn check(tree: &Tree, report: &mut Report) {
     for file in tree.with_extension("rs") {
@@ -23,7 +29,8 @@ fn check(tree: &Tree, report: &mut Report) {
             for (at, module) in piece.text.match_indices("io::") {
                 let line = piece.line + piece.text[..at].matches('\n').count();
                 if line < tests && names_output(&piece.text[at + module.len()..]) {
-                    let says = "prints past the program's writer, use crate::screen, which shows what steers a terminal";
+                    let says =
+                        "prints past the program's writer, use crate::screen, which shows what steers a terminal";
                     report.broken(&file.path, line, says);
                 }
             }

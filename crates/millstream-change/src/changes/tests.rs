@@ -213,12 +213,11 @@ async fn a_change_is_closed_whoever_has_set_the_value_since() {
     assert_eq!(scene.lasting(), "t = new\n");
     scene.memory.values.lock().unwrap().insert("t".to_owned(), "theirs".to_owned());
     *scene.memory.identity.lock().unwrap() = Some("another".to_owned());
-    // Nothing is asked of the thing that was changed.
-    let unknowing = Changes::new(&scene.journal, &[], &scene.place);
-    let (entry, kept) = unknowing.keep(number).await.unwrap();
+    // The thing that was changed is not asked.
+    let (entry, kept) = changes.keep(number).await.unwrap();
     assert_eq!((entry.state, kept), (State::Closed, Undone::Kept { is_back: true }));
     assert_eq!((scene.value(), scene.lasting()), ("theirs".to_owned(), "t = before\n".to_owned()));
-    assert_eq!(unknowing.keep(number).await.unwrap(), (entry, Undone::Before));
+    assert_eq!(changes.keep(number).await.unwrap(), (entry, Undone::Before));
     assert_eq!(changes.undo(number).await.unwrap().1, Undone::Before);
     assert!(changes.confirm(number).await.is_err());
     apply(&changes, "newer").await.unwrap();
@@ -394,8 +393,8 @@ async fn an_entry_that_names_a_file_of_another_kind_is_neither_undone_nor_closed
     let entry = apply(&changes, "new").await.unwrap();
     let victim = scene.memory.file.with_file_name("victim");
     std::fs::write(&victim, "root::0:0\n").unwrap();
-    scene.journal.write_beside(1, "file-0.new", "root::0:0\n").unwrap();
     scene.journal.write_beside(1, "file-0", "evil::0:0\n").unwrap();
+    scene.journal.write_beside(1, "file-0.new", "root::0:0\n").unwrap();
     let file = |file: &std::path::Path| vec![LastingFile { file: file.to_owned(), had_before: true }];
     let line = |file: &std::path::Path, line: &str, before: &str| LastingLine {
         file: file.to_owned(),

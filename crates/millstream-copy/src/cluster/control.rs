@@ -29,13 +29,6 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     Err(Refusal::new(format!("the checksum of {} never fits", shown_path(path))).into())
 }
 
-/// The bytes of a control file, of which a server may be writing some.
-pub(super) fn bytes(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(CONTROL_BYTES_MAX).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
 /// The number that all copies of a cluster share.
 pub(super) fn system(control: &[u8]) -> Option<u64> {
     Some(u64::from_ne_bytes(control.get(..8)?.try_into().ok()?))

@@ -10,7 +10,7 @@ use millstream_host::{PRIVATE, make_ours, write_target};
 use millstream_lab::core::statistics::{Comparison, Verdict};
 use millstream_lab::experiments::{Analysis, Compared, Record, Request, Selection};
 use millstream_local::{installed, server_account};
-use millstream_model::Change;
+use millstream_model::{Change, Refusal};
 use millstream_pg::{ConnInfo, SessionSettings, connect};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -238,7 +238,8 @@ fn unknown(id: &str) -> Failure {
 fn settings(given: Option<&Path>) -> Result<Settings, Failure> {
     let usual = Path::new("doctor.toml");
     let Some(path) = given.or(Some(usual).filter(|path| path.exists())) else { return Ok(Settings::default()) };
-    Settings::parse(&read_at_most(path, SETTINGS_BYTES_MAX, None)?).map_err(|why| Failure::user(format!("{}: {why}", path.display())))
+    Settings::parse(&read_at_most(path, SETTINGS_BYTES_MAX, None)?)
+        .map_err(|why| Failure::user(format!("{}: {why}", path.display())))
 }
 
 fn explained(id: Option<&str>, output: Output) -> Result<Exit, Failure> {

@@ -15,7 +15,7 @@ use millstream_pg::{SessionSettings, quote_identifier, quote_literal, quote_name
 use millstream_ranges::Generation;
 use millstream_ranges::export::{EXPORTS, ExportOptions, TableOptions, export, lateral, to_table};
 use serde_json::json;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
