@@ -1,12 +1,13 @@
 //! A file at a place that a user names.
 
 use crate::new_file::NewFile;
+use crate::own_file::own_file;
 use rustix::process::geteuid;
 use std::fs::{self, File, Metadata, Permissions};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Where the names of a process's open files are. Whatever they lead to, that open file is meant.
@@ -15,8 +16,8 @@ const OPEN_FILES: &[&str] = &["/dev/fd", "/proc"];
 /// A file at a place that a user names, while it is written. It must be [finished](TargetFile::finish).
 ///
 /// It is made beside its name, and gets the name when it is whole: a reader sees the old file or the new one. A symbolic link
-/// that has the name is replaced, and what it leads to stays as it is, because somebody else may have put the link there.
-/// What is no regular file, such as a named pipe or `/dev/stdout`, is written as it is.
+/// or a named pipe of another account that has the name is replaced, and what the link leads to stays as it is, because
+/// somebody else may have put it there. What else is no regular file, such as `/dev/stdout`, is written as it is.
 ///
 /// Nobody else may write a new file, whatever the umask is. One that replaces a file keeps that file's rights.
 #[derive(Debug)]
@@ -140,10 +141,17 @@ fn opened(path: &Path) -> io::Result<Option<File>> {
     if led_to.is_dir() {
         return Err(ErrorKind::IsADirectory.into());
     }
-    // A stranger's link could lead to a disk.
-    let is_followed = !there.is_symlink() || [0, geteuid().as_raw()].contains(&there.uid());
-    let is_meant = is_followed && !led_to.is_file();
-    is_meant.then(|| File::options().write(true).open(path)).transpose()
+    // A link is replaced, also one to a device: it could lead to a disk. A stranger could read his pipe.
+    let is_ours = [0, geteuid().as_raw()].contains(&there.uid()) || there.file_type().is_char_device();
+    if there.is_symlink() || there.is_file() || !is_ours {
+        return Ok(None);
+    }
+    let file = own_file(0o600).write(true).open(path)?;
+    let opened = file.metadata()?;
+    if (opened.dev(), opened.ino()) != (there.dev(), there.ino()) {
+        return Err(io::Error::other("somebody has just replaced it"));
+    }
+    Ok(Some(file))
 }
 
 /// The same open file once more.
@@ -241,18 +249,16 @@ mod tests {
     }
 
     #[test]
-    fn a_named_pipe_is_written_as_it_is_also_through_a_link_of_ours() {
+    fn a_named_pipe_of_ours_is_written_as_it_is() {
         let dir = tempfile::tempdir().unwrap();
-        let (pipe, link) = (dir.path().join("pipe"), dir.path().join("link"));
+        let pipe = dir.path().join("pipe");
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        symlink("pipe", &link).unwrap();
-        for path in [&pipe, &link] {
-            let from = pipe.clone();
-            let reading = std::thread::spawn(move || fs::read_to_string(from).unwrap());
-            write_target(path, "text").unwrap();
-            assert_eq!(reading.join().unwrap(), "text");
-        }
-        assert_eq!(names(dir.path()), 2);
+        let from = pipe.clone();
+        let reading = std::thread::spawn(move || fs::read_to_string(from).unwrap());
+        write_target(&pipe, "text").unwrap();
+        assert_eq!(reading.join().unwrap(), "text");
+        assert_eq!(names(dir.path()), 1);
+        write_target(Path::new("/dev/null"), "text").unwrap();
         let (mut reader, writer) = io::pipe().unwrap();
         let open = format!("/dev/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&writer));
         write_target(Path::new(&open), "text").unwrap();
@@ -284,6 +290,11 @@ mod tests {
             fs::remove_file(link).unwrap();
         }
         assert_eq!(fs::read_to_string(victim).unwrap(), "secret");
+        let theirs = shared.path().join("pipe");
+        nobody("mkfifo", &["-m", "666"], &theirs);
+        write_target(&theirs, "ours").unwrap();
+        assert!(theirs.symlink_metadata().unwrap().is_file());
+        fs::remove_file(theirs).unwrap();
         let file = shared.path().join("file");
         nobody("touch", &[], &file);
         nobody("chmod", &["666"], &file);

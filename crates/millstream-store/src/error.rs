@@ -157,13 +157,17 @@ impl Explained for Error {
             Self::Unbound { .. } => {
                 Some(format!("bind them by name, as a role that may write them: {}", command("collections")))
             }
+            Self::Untrusted { owner: Some(owner), problem, .. } if !problem.starts_with("it ") => Some(format!(
+                "a superuser can drop it; or, if you trust {owner} with your rights: {}",
+                set("trust-owner", owner)
+            )),
             Self::Untrusted { owner: Some(owner), role, .. } => Some(format!(
                 "{owner} could run code with the rights of {role}; connect as {owner}, or, if you trust {owner} with these \
                  rights: {}",
                 set("trust-owner", owner)
             )),
             Self::Untrusted { owner: None, .. } => {
-                Some(format!("remove that, or use another schema with {}", option("schema")))
+                Some(format!("a superuser can drop that; or use another schema with {}", option("schema")))
             }
             Self::LoadRunning { load_id, .. } => {
                 Some(format!("wait for it, or see `{}` for load {load_id}", command("loads")))

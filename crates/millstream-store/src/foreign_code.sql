@@ -1,20 +1,43 @@
 -- Code of other roles that runs with the rights of this session when rows of table $1 are written: triggers, checks,
--- defaults, generated columns, index expressions, rules and domains, each with the role that wrote it. $2 are roles that the
+-- defaults, generated columns, index expressions, statistics, rules and domains, each with the role that wrote it. $2 are roles that the
 -- caller trusts. Nothing if this session has no more rights than tables need. A security definer function has the rights
 -- of its own owner.
 with recursive
-{roles}tree (oid) as (
+{roles}-- The table, its partitions, and tables whose rows are changed when a row that they reference is.
+tree (oid) as (
     select $1::pg_catalog.oid
-    union all
-    select i.inhrelid
+    union
+    select more.oid
     from tree
-    join pg_catalog.pg_inherits i on i.inhparent operator(pg_catalog.=) tree.oid
+    cross join lateral (
+        select i.inhrelid as oid
+        from pg_catalog.pg_inherits i
+        where i.inhparent operator(pg_catalog.=) tree.oid
+        union all
+        select k.conrelid
+        from pg_catalog.pg_constraint k
+        where k.confrelid operator(pg_catalog.=) tree.oid
+          and k.contype operator(pg_catalog.=) 'f'::pg_catalog."char"
+    ) as more
 ),
 relation as (
     select c.oid, c.relowner as owner, role.is_trusted
     from tree
     join pg_catalog.pg_class c on c.oid operator(pg_catalog.=) tree.oid
     join role on role.oid operator(pg_catalog.=) c.relowner
+),
+domain (oid) as (
+    select t.oid
+    from relation r
+    join pg_catalog.pg_attribute a on a.attrelid operator(pg_catalog.=) r.oid
+    join pg_catalog.pg_type t on t.oid operator(pg_catalog.=) a.atttypid
+    where t.typtype operator(pg_catalog.=) 'd'::pg_catalog."char"
+    union
+    select b.oid
+    from domain
+    join pg_catalog.pg_type t on t.oid operator(pg_catalog.=) domain.oid
+    join pg_catalog.pg_type b on b.oid operator(pg_catalog.=) t.typbasetype
+    where b.typtype operator(pg_catalog.=) 'd'::pg_catalog."char"
 ),
 -- What runs, with its address in pg_depend.
 part as (
@@ -24,7 +47,8 @@ part as (
     join pg_catalog.pg_trigger t on t.tgrelid operator(pg_catalog.=) r.oid
     join pg_catalog.pg_proc p on p.oid operator(pg_catalog.=) t.tgfoid
     where not t.tgisinternal
-      and not p.prosecdef
+      -- A condition has the rights of this session all the same.
+      and (not p.prosecdef or t.tgqual is not null)
       and t.tgenabled operator(pg_catalog.<>) 'D'::pg_catalog."char"
     union all
     select r.owner, r.is_trusted, pg_catalog.format('check %I', k.conname),
@@ -48,6 +72,12 @@ part as (
     where i.indexprs is not null
        or i.indpred is not null
     union all
+    select r.owner, r.is_trusted, pg_catalog.format('statistics %I', s.stxname),
+           'pg_catalog.pg_statistic_ext'::pg_catalog.regclass::pg_catalog.oid, s.oid
+    from relation r
+    join pg_catalog.pg_statistic_ext s on s.stxrelid operator(pg_catalog.=) r.oid
+    where s.stxexprs is not null
+    union all
     select r.owner, r.is_trusted, pg_catalog.format('rule %I', w.rulename),
            'pg_catalog.pg_rewrite'::pg_catalog.regclass::pg_catalog.oid, w.oid
     from relation r
@@ -55,11 +85,9 @@ part as (
     union all
     select t.typowner, role.is_trusted, pg_catalog.format('domain %I', t.typname),
            'pg_catalog.pg_type'::pg_catalog.regclass::pg_catalog.oid, t.oid
-    from relation r
-    join pg_catalog.pg_attribute a on a.attrelid operator(pg_catalog.=) r.oid
-    join pg_catalog.pg_type t on t.oid operator(pg_catalog.=) a.atttypid
+    from domain
+    join pg_catalog.pg_type t on t.oid operator(pg_catalog.=) domain.oid
     join role on role.oid operator(pg_catalog.=) t.typowner
-    where t.typtype operator(pg_catalog.=) 'd'::pg_catalog."char"
 ),
 code as (
     select what, owner
@@ -71,8 +99,13 @@ code as (
     join pg_catalog.pg_depend d
       on d.classid operator(pg_catalog.=) part.class
      and d.objid operator(pg_catalog.=) part.object
+    left join pg_catalog.pg_operator o
+      on o.oid operator(pg_catalog.=) d.refobjid
+     and d.refclassid operator(pg_catalog.=) 'pg_catalog.pg_operator'::pg_catalog.regclass::pg_catalog.oid
+    join pg_catalog.pg_proc p
+      on p.oid operator(pg_catalog.=) o.oprcode::pg_catalog.oid
+      or p.oid operator(pg_catalog.=) d.refobjid
      and d.refclassid operator(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid
-    join pg_catalog.pg_proc p on p.oid operator(pg_catalog.=) d.refobjid
     join role on role.oid operator(pg_catalog.=) p.proowner
     where part.is_trusted
       and not role.is_trusted

@@ -97,18 +97,51 @@ const CASES: &[(&str, &str, bool)] = &[
         false,
     ),
     (
-        "create schema theirs authorization MALLORY; set role MALLORY; \
-         create function theirs.now() returns timestamptz language sql as 'select pg_catalog.now()'; reset role; \
-         alter table millstream.load alter column started_at set default theirs.now()",
-        "function theirs.now(), which table load uses, belongs to role",
-        true,
+        "create function public.now() returns timestamptz language sql as 'select pg_catalog.now()'; \
+         alter table millstream.load alter column started_at set default public.now()",
+        "column started_at of table load has the default public.now()",
+        false,
     ),
     (
-        "create schema theirs authorization MALLORY; set role MALLORY; \
-         create function theirs.is_good(text) returns bool language sql immutable as 'select true'; reset role; \
-         create index on millstream.load (theirs.is_good(state))",
-        "function theirs.is_good(text), which table load uses, belongs to role",
-        true,
+        "alter table millstream.load add check (collection <> 'x')",
+        "table load has the check load_collection_check",
+        false,
+    ),
+    ("create index odd on millstream.load (lower(state))", "table load has the index odd", false),
+    ("create index odd on millstream.load (state) where lanes > 1", "table load has the index odd", false),
+    ("create statistics odd on mode, state from millstream.load", "table load has the statistics odd", false),
+    (
+        "create table public.child () inherits (millstream.segment)",
+        "table segment inherits, or is inherited from",
+        false,
+    ),
+    (
+        "create domain public.short as text; alter table millstream.reject alter detail type public.short",
+        "column detail of table reject has a type that is not PostgreSQL's own",
+        false,
+    ),
+    (
+        "create table public.fk (id bigint references millstream.load on delete cascade)",
+        "table fk references table load",
+        false,
+    ),
+    // Planning a query of it is enough to run such code.
+    (
+        "set role MALLORY; create table millstream.segment_9 (id text); \
+         create index odd on millstream.segment_9 (lower(id)); reset role",
+        "table segment_9 has the index odd",
+        false,
+    ),
+    (
+        "set role MALLORY; create table millstream.segment_9 (id text, doc text); \
+         create statistics millstream.odd on id, doc from millstream.segment_9; reset role",
+        "table segment_9 has the statistics odd",
+        false,
+    ),
+    (
+        "set role MALLORY; create table millstream.change_9 (id text check (id <> '')); reset role",
+        "table change_9 has the check change_9_id_check",
+        false,
     ),
 ];
 
@@ -142,6 +175,7 @@ async fn what_harms_nobody_is_trusted() {
             "set role MALLORY; create table millstream.segment_7 (id text primary key); \
              create table millstream.model_7 (g int) partition by list (g); reset role",
             "create view millstream.mine as select * from millstream.load",
+            "set role MALLORY; create view millstream.nuisance as select 1; reset role",
             "create function public.audit() returns trigger language plpgsql as 'begin return new; end'; \
              create trigger audit after update on millstream.load for each row execute function public.audit()",
             "create role other_MALLORY superuser; alter schema millstream owner to other_MALLORY",
@@ -239,6 +273,24 @@ const CODE: &[(&str, Option<&str>)] = &[
          alter table events attach partition events_0 for values with (modulus 1, remainder 0)",
         Some("check events_0_doc_check"),
     ),
+    (
+        "set role MALLORY; create table events (id text primary key, doc jsonb not null); \
+         create statistics theirs.odd on (lower(id)), (upper(id)) from events",
+        Some("statistics odd"),
+    ),
+    (
+        "create table events (id text primary key, doc jsonb not null); grant references on events to MALLORY; \
+         set role MALLORY; create table theirs.fk (id text references public.events on delete cascade); \
+         create trigger heard after delete on theirs.fk for each row execute function theirs.hear()",
+        Some("trigger heard"),
+    ),
+    (
+        "create table events (id text primary key, doc jsonb not null); grant trigger on events to MALLORY; \
+         set role MALLORY; alter function theirs.hear() security definer; \
+         create trigger heard before insert on events for each row when (theirs.is_good(new.doc)) \
+         execute function theirs.hear()",
+        Some("trigger heard"),
+    ),
     // Such a function has the rights of its own owner.
     (
         "create table events (id text primary key, doc jsonb not null); grant trigger on events to MALLORY; \
@@ -276,7 +328,12 @@ async fn code_of_others_in_a_collection_is_named_to_those_with_more_rights() {
             let trusting = schema().trusting(vec![place.mallory.clone()]);
             assert_eq!(named(&place.superuser, &trusting).await, [""; 0], "{make}");
             assert_eq!(named(&as_plain, &whole).await, [""; 0], "{make}");
-            place.run("drop table events cascade; drop domain if exists theirs.short").await;
+            place
+                .run(
+                    "drop table if exists theirs.fk; drop table events cascade; drop domain if exists theirs.short; \
+                     drop statistics if exists theirs.odd; alter function theirs.hear() security invoker",
+                )
+                .await;
         }
         place.run(&format!("drop role {plain}")).await;
         place.end().await;
