@@ -88,8 +88,6 @@ pub const UNMADE_FOLDERS_MAX: usize = 10_000;
 
 /// Unlogged tables that are named.
 pub const UNLOGGED_LISTED_MAX: usize = 10_000;
-/// Largest note of a copy besides manifests and journals.
-pub const NOTE_BYTES_MAX: u64 = 1 << 20;
 /// Most bytes that are read of a control file. It has 8 kB.
 pub const CONTROL_BYTES_MAX: u64 = 64 << 10;
 /// Most bytes that are read of the settings that `alter system` has written.

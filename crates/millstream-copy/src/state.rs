@@ -3,11 +3,10 @@
 use crate::entry::{EntryKind, Facts, Inode, inode};
 use crate::error::Error;
 use crate::hasher::Hashing;
-use crate::limits::NOTE_BYTES_MAX;
 use crate::manifest::{self, Header, Journal, Note, Notes, Piece, Reader, Sorted, Sorter, Writer};
 use crate::path::order;
 use crate::place::Ends;
-use millstream_host::{FileLock, PRIVATE, check_ours, make_ours, read_plain, write_private};
+use millstream_host::{FileLock, PRIVATE, check_ours, make_ours, read_note, write_private};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fs;
@@ -132,7 +131,7 @@ impl State {
         let hashing = self.folder.join(HASHING);
         write_private(&hashing, self.hashing.name()).map_err(Error::file("write", &hashing))?;
         let path = self.folder.join(BOOT);
-        let before = read_plain(&path, NOTE_BYTES_MAX).map_err(Error::file("read", &path))?.unwrap_or_default();
+        let before = read_note(&path).map_err(Error::file("read", &path))?.unwrap_or_default();
         let now = boot();
         let others = before.lines().filter(|boot| *boot != now);
         let boots: String = others.chain([&now[..]]).map(|boot| format!("{boot}\n")).collect();
@@ -150,7 +149,7 @@ impl State {
         let failed = Error::file("read", &self.folder);
         let known = self.folder.join(KNOWN);
         let journals = manifest::files_named(&self.folder, manifest::JOURNALS).map_err(&failed)?;
-        let boots = read_plain(&self.folder.join(BOOT), NOTE_BYTES_MAX).map_err(&failed)?;
+        let boots = read_note(&self.folder.join(BOOT)).map_err(&failed)?;
         self.is_resumed = !journals.is_empty() || known.exists() || boots.is_some();
         if !self.is_resumed {
             return Ok(());
@@ -159,7 +158,7 @@ impl State {
         let (boots, now) = (boots.unwrap_or_default(), boot());
         let is_doubtful = boots.lines().last() != Some(&now);
         self.is_doubtful = is_doubtful || boots.lines().any(|boot| boot != now);
-        let hashing = read_plain(&self.folder.join(HASHING), NOTE_BYTES_MAX).map_err(&failed)?;
+        let hashing = read_note(&self.folder.join(HASHING)).map_err(&failed)?;
         let forgets_hashes = hashing.is_some_and(|hashing| hashing != self.hashing.name());
         let gathered = (|| {
             let mut sorter = Sorter::new(&self.folder);
@@ -451,7 +450,7 @@ pub(crate) fn finished(home: &Path) -> Result<Manifests, Error> {
 
 /// The digits of a copy, which are chosen once.
 fn token(path: &Path) -> Result<String, Error> {
-    if let Some(known) = read_plain(path, NOTE_BYTES_MAX).map_err(Error::file("read", path))? {
+    if let Some(known) = read_note(path).map_err(Error::file("read", path))? {
         return Ok(known);
     }
     let token = format!("{:016x}", random(path));

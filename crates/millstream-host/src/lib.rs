@@ -53,7 +53,7 @@ pub use measured::Measured;
 pub use memory_limit::MemoryLimit;
 pub use ours::{NotOurs, PRIVATE, check_ours, enterable, make_ours};
 pub use own_file::{make_folder, own_file, scratch_folder};
-pub use plain_file::{create_private, open_plain, open_private, read_plain, read_plain_bytes};
+pub use plain_file::{create_private, open_plain, open_private, read_note, read_plain, read_plain_bytes};
 pub use process::{
     Ancestor, ancestors, cpu_seconds_of, hangup_is_ignored, is_living_in, leave_terminal, living_in, own_cpu_seconds,
     program_of, program_seen_by, signal,
@@ -65,4 +65,4 @@ pub use ssh::Ssh;
 pub use stream::Stream;
 pub use target_file::{TargetFile, write_target};
 pub use wait::wait_until;
-pub use whole_file::{NEW, read_at_most, read_note, read_whole, remove_whole, write_private, write_whole};
+pub use whole_file::{NEW, read_at_most, read_whole, remove_whole, write_private, write_whole};

@@ -3,6 +3,7 @@
 //! Whoever owns a directory can put anything under a name there. Root reads files of a server's data directory, which
 //! belongs to the server's account, and must not be led to other files, or wait for ever for a pipe.
 
+use crate::limits::NOTE_BYTES_MAX;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -43,6 +44,14 @@ pub fn read_plain_bytes(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
 pub fn read_plain(path: &Path, most: u64) -> io::Result<Option<String>> {
     let text = |bytes| String::from_utf8(bytes).map_err(|error| io::Error::new(ErrorKind::InvalidData, error));
     read_plain_bytes(path, most)?.map(text).transpose()
+}
+
+/// The text of a note that we keep; `None` if there is none.
+///
+/// # Errors
+/// As [`read_plain`]; it has more than [`NOTE_BYTES_MAX`].
+pub fn read_note(path: &Path) -> io::Result<Option<String>> {
+    read_plain(path, NOTE_BYTES_MAX)
 }
 
 /// Opens a file of ours for writing, which is made if it does not exist. Nobody else may read or write it, whatever the
@@ -107,6 +116,9 @@ mod tests {
         fs::write(&file, "four").unwrap();
         assert_eq!(read_plain(&file, 4).unwrap().as_deref(), Some("four"));
         assert_eq!(read_plain(&file, 3).unwrap_err().to_string(), "it has more than 3 bytes");
+        assert_eq!(read_note(&file).unwrap().as_deref(), Some("four"));
+        File::options().write(true).open(&file).unwrap().set_len(NOTE_BYTES_MAX + 1).unwrap();
+        assert!(read_note(&file).unwrap_err().to_string().starts_with("it has more than"));
         fs::write(&file, [0xff]).unwrap();
         assert_eq!(read_plain(&file, 3).unwrap_err().kind(), ErrorKind::InvalidData);
         assert_eq!(read_plain_bytes(&file, 3).unwrap(), Some(vec![0xff]));

@@ -1,6 +1,5 @@
 //! A file of our own that is replaced as a whole, in a directory where nobody else writes.
 
-use crate::limits::NOTE_BYTES_MAX;
 use crate::new_file::{NewFile, sync_name};
 use millstream_model::Refusal;
 use std::fs::{self, File};
@@ -63,38 +62,20 @@ pub fn read_whole(path: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// The text of a note that we keep; `None` if there is none.
-///
-/// # Errors
-/// It cannot be read, is not UTF-8, or has more than [`NOTE_BYTES_MAX`].
-pub fn read_note(path: &Path) -> io::Result<Option<String>> {
-    match limited(path, NOTE_BYTES_MAX) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Ok(None) => Err(io::Error::other(format!("it has more than {NOTE_BYTES_MAX} bytes"))),
-        read => read,
-    }
-}
-
 /// The text of a file, which may be a pipe, of so many bytes at most. `hint`: what helps if it is larger.
 ///
 /// # Errors
 /// It cannot be read, is not UTF-8, or is larger.
 pub fn read_at_most(path: &Path, most: u64, hint: Option<&str>) -> Result<String, Refusal> {
-    match limited(path, most) {
-        Ok(Some(text)) => Ok(text),
-        Ok(None) => {
-            let problem = format!("{} has more than {most} bytes", path.display());
-            Err(Refusal { problem, hint: hint.map(str::to_owned) })
-        }
-        Err(error) => Err(Refusal::file("read", path, &error)),
-    }
-}
-
-/// The text of a file; `None` if it has more bytes. What a file says about its length does not count: a device has none.
-fn limited(path: &Path, most: u64) -> io::Result<Option<String>> {
+    let failed = |error: io::Error| Refusal::file("read", path, &error);
     let mut text = String::new();
-    let length = File::open(path)?.take(most + 1).read_to_string(&mut text)?;
-    Ok((length as u64 <= most).then_some(text))
+    // What a file says about its length does not count: a device has none.
+    let length = File::open(path).and_then(|file| file.take(most + 1).read_to_string(&mut text)).map_err(failed)?;
+    if length as u64 > most {
+        let problem = format!("{} has more than {most} bytes", path.display());
+        return Err(Refusal { problem, hint: hint.map(str::to_owned) });
+    }
+    Ok(text)
 }
 
 #[cfg(test)]
@@ -107,14 +88,11 @@ mod tests {
         let endless = Path::new("/dev/zero");
         let refused = read_at_most(endless, 1_000, Some("a hint")).unwrap_err();
         assert_eq!(refused, Refusal::new("/dev/zero has more than 1000 bytes").hint("a hint"));
-        assert!(read_note(endless).unwrap_err().to_string().starts_with("it has more than"));
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a");
         write_whole(&file, "12345").unwrap();
         assert_eq!(read_at_most(&file, 5, None).unwrap(), "12345");
         assert!(read_at_most(&file, 4, None).is_err());
-        assert_eq!(read_note(&file).unwrap().as_deref(), Some("12345"));
-        assert_eq!(read_note(&dir.path().join("none")).unwrap(), None);
     }
 
     #[test]

@@ -5,14 +5,13 @@ use super::backup_manifest::Arrived;
 use crate::entry::EntryKind;
 use crate::error::Error;
 use crate::flow;
-use crate::limits::NOTE_BYTES_MAX;
 use crate::manifest::Reader;
 use crate::path::shown_path;
 use crate::remote::{Content, There};
 use crate::request::Request;
 use crate::state::State;
 use crate::tally::Tally;
-use millstream_host::{PRIVATE, check_ours, make_ours, read_plain, write_private};
+use millstream_host::{PRIVATE, check_ours, make_ours, read_note, write_private};
 use millstream_model::Refusal;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -115,7 +114,7 @@ impl Destination {
 
     /// The slot that an unfinished copy to here has made on the server.
     pub(super) fn own_slot(&self) -> Option<String> {
-        read_plain(&self.notes.join(SLOT), NOTE_BYTES_MAX).ok().flatten()
+        read_note(&self.notes.join(SLOT)).ok().flatten()
     }
 
     /// Notes that a slot on the server was made by a copy to here.
@@ -132,7 +131,7 @@ impl Destination {
     }
 
     fn is_of_this_cluster(&self) -> bool {
-        let noted = read_plain(&self.notes.join(SYSTEM), NOTE_BYTES_MAX).ok().flatten();
+        let noted = read_note(&self.notes.join(SYSTEM)).ok().flatten();
         noted.is_some_and(|noted| noted == self.system.to_string())
     }
 
