@@ -2,13 +2,7 @@
 
 use millstream_model::KeyColumn;
 use millstream_pg::{by_key, quote_identifier, quote_literal};
-use millstream_store::{Column, Definition};
-
-/// Built-in types of PostgreSQL, as people write them, with commas between.
-const OWN_TYPES: &str = "bigint, bool, boolean, bytea, char, character, character varying, cidr, date, decimal, \
-    double precision, float, float4, float8, inet, int, int2, int4, int8, integer, interval, json, jsonb, macaddr, \
-    numeric, real, smallint, text, time, timestamp, timestamp with time zone, timestamp without time zone, \
-    timestamptz, uuid, varchar";
+use millstream_store::{Column, Definition, Resolved};
 
 /// The text of a column's value in a document.
 pub(crate) fn text(column: &Column) -> String {
@@ -16,22 +10,16 @@ pub(crate) fn text(column: &Column) -> String {
     format!("(stored.doc operator(pg_catalog.#>>) array[{}]::text[])", path.join(","))
 }
 
-/// Whether the cast to a column's type needs a function of ours, which catches the exception for an invalid text. That
-/// is so before PostgreSQL 16. It is also so in a materialized view for types that are not built in, because a refresh
-/// does not find them by their names.
-pub(crate) fn needs_caster(column: &Column, version_num: i32, materialized: bool) -> bool {
-    let mut words = column.type_name.to_ascii_lowercase();
-    while let Some((open, close)) = words.find('(').zip(words.find(')')).filter(|(open, close)| open < close) {
-        words.replace_range(open..=close, " ");
-    }
-    let words = words.trim_end_matches(['[', ']']).split_whitespace().collect::<Vec<_>>().join(" ");
-    version_num < 160_000 || materialized && !OWN_TYPES.split(", ").any(|own| own == words)
+/// Whether casts need a function of ours, which catches the exception for an invalid text. That is so before PostgreSQL
+/// 16.
+pub(crate) fn needs_caster(version_num: i32) -> bool {
+    version_num < 160_000
 }
 
 /// A column's value, null if its text is not valid for the type. `caster` is the function that the type needs, if any.
 /// Neither a function nor a `case` keeps a type's length, so the result is cast once more.
-fn value(column: &Column, caster: Option<&str>) -> String {
-    let (text, type_name) = (text(column), &column.type_name);
+fn value(column: &Column, type_name: &str, caster: Option<&str>) -> String {
+    let text = text(column);
     let Some(caster) = caster else {
         let literal = quote_literal(type_name);
         let valid = format!("pg_catalog.pg_input_is_valid({text}, {literal})");
@@ -48,29 +36,52 @@ pub(crate) struct Derivation {
     key: Vec<String>,
     /// The typed columns and the expressions of their values.
     columns: Vec<(Column, String)>,
-    rest: String,
-    condition: String,
+    /// The query for the rows, before and after what it reads.
+    rows: [String; 2],
+    /// The text of each index in the definition, and the clause that makes it.
+    indexes: Vec<(String, String)>,
 }
 
 impl Derivation {
-    pub(crate) fn new(
+    /// As the definition says it, with its columns' types. Names are resolved by the session that runs it.
+    pub(crate) fn asked(
         table: String,
         key: &[KeyColumn],
         definition: &Definition,
-        version_num: i32,
-        caster: impl Fn(&str) -> String,
+        types: &[String],
+        caster: impl Fn(&str) -> Option<String>,
     ) -> Self {
-        let typed = |column: &Column| {
-            let needs_caster = needs_caster(column, version_num, definition.materialized);
-            (column.clone(), value(column, needs_caster.then(|| caster(&column.type_name)).as_deref()))
-        };
-        Self {
-            table,
-            key: key.iter().map(|column| quote_identifier(&column.name)).collect(),
-            columns: definition.columns.iter().map(typed).collect(),
-            rest: definition.select.clone().unwrap_or_else(|| "doc".into()),
-            condition: definition.condition.clone().unwrap_or_else(|| "true".into()),
-        }
+        let key = quoted(key);
+        let columns = typed(&definition.columns, types, caster);
+        let names: Vec<String> = columns.iter().map(|(column, _)| quote_identifier(&column.name)).collect();
+        let values = columns.iter().zip(&names).map(|((_, value), name)| format!("{value} as {name}, "));
+        let values: String = values.collect();
+        let rest = definition.select.as_deref().unwrap_or("doc");
+        let shown: Vec<&str> = key.iter().chain(&names).map(String::as_str).chain([rest]).collect();
+        let condition = definition.condition.as_deref().unwrap_or("true");
+        // A line break after each text of the definition ends a comment in it.
+        let rows = [
+            format!("select {}\n from (select {values}stored.* from ", shown.join(", ")),
+            format!(" as stored) as stored where ({condition}\n)"),
+        ];
+        Self { table, key, columns, rows, indexes: Vec::new() }
+    }
+
+    /// As the model's owner published it. Every name is resolved, if the session finds names in `pg_catalog` alone.
+    pub(crate) fn resolved(
+        table: String,
+        key: &[KeyColumn],
+        resolved: &Resolved,
+        caster: impl Fn(&str) -> Option<String>,
+    ) -> Self {
+        let columns = typed(&resolved.definition.columns, &resolved.types, caster);
+        let indexes = resolved.definition.indexes.iter().cloned().zip(resolved.indexes.iter().cloned()).collect();
+        Self { table, key: quoted(key), columns, rows: resolved.rows.clone(), indexes }
+    }
+
+    /// The text of each index in the definition, and the clause that makes it.
+    pub(crate) fn indexes(&self) -> &[(String, String)] {
+        &self.indexes
     }
 
     /// The collection's table, qualified and quoted.
@@ -105,24 +116,28 @@ impl Derivation {
         by_key(stored, new, &self.key)
     }
 
-    /// A query for the model's rows. `filter` follows `from TABLE as stored` and selects rows of the collection. A line
-    /// break after each text of the definition ends a comment in it.
+    /// A query for the model's rows. `filter` follows `from TABLE as stored` and selects rows of the collection.
     pub(crate) fn rows(&self, filter: &str) -> String {
-        let list = |first: &[String], more: &[String], last: &str| {
-            let all: Vec<&str> = first.iter().chain(more).map(String::as_str).chain([last]).collect();
-            all.join(", ")
-        };
-        let named = |(column, value): &(Column, String)| (quote_identifier(&column.name), value.clone());
-        let (names, values): (Vec<String>, Vec<String>) = self.columns.iter().map(named).unzip();
-        let values: Vec<String> = names.iter().zip(values).map(|(name, value)| format!("{value} as {name}")).collect();
-        let inner = list(&[], &values, "stored.*");
-        format!(
-            "select {}\n from (select {inner} from {} as stored {filter}) as stored where ({}\n)",
-            list(&self.key, &names, &self.rest),
-            self.table,
-            self.condition
-        )
+        self.rows_of(&format!("(select stored.* from {} as stored {filter})", self.table))
     }
+
+    /// The query, which reads this in place of the collection's table.
+    pub(crate) fn rows_of(&self, source: &str) -> String {
+        let [before, after] = &self.rows;
+        format!("{before}{source}{after}")
+    }
+}
+
+fn quoted(key: &[KeyColumn]) -> Vec<String> {
+    key.iter().map(|column| quote_identifier(&column.name)).collect()
+}
+
+/// Columns with the expressions of their values.
+fn typed(columns: &[Column], types: &[String], caster: impl Fn(&str) -> Option<String>) -> Vec<(Column, String)> {
+    let typed = |(column, type_name): (&Column, &String)| {
+        (column.clone(), value(column, type_name, caster(type_name).as_deref()))
+    };
+    columns.iter().zip(types).map(typed).collect()
 }
 
 /// The ways to read the text of an index: as a list of columns, as an expression, as a whole clause.
@@ -161,34 +176,21 @@ mod tests {
             condition: Some("price > 3".into()),
             ..Definition::default()
         };
-        let derivation =
-            Derivation::new("t".into(), &[key("id"), key("at")], &definition, 150_000, |kind| format!("to_{kind}"));
+        let caster = |kind: &str| Some(format!("to_{kind}"));
+        let types = ["numeric".to_owned()];
+        let derivation = Derivation::asked("t".into(), &[key("id"), key("at")], &definition, &types, caster);
         assert_eq!(
             derivation.rows("where true"),
             "select \"id\", \"at\", \"price\", doc\n from (select to_numeric((stored.doc operator(pg_catalog.#>>) \
-             array['p']::text[]))::numeric as \"price\", stored.* from t as stored where true) as stored \
-             where (price > 3\n)"
+             array['p']::text[]))::numeric as \"price\", stored.* from (select stored.* from t as stored where true) \
+             as stored) as stored where (price > 3\n)"
         );
         assert_eq!(
             derivation.join("a", "b"),
             "a.\"id\" operator(pg_catalog.=) b.\"id\" and a.\"at\" operator(pg_catalog.=) b.\"at\""
         );
-        let newer = Derivation::new("t".into(), &[key("id")], &definition, 160_000, str::to_owned);
+        let newer = Derivation::asked("t".into(), &[key("id")], &definition, &types, |_| None);
         assert!(newer.rows("").contains("pg_input_is_valid"), "{}", newer.rows(""));
-    }
-
-    #[test]
-    fn since_16_only_materialized_views_of_user_types_need_casters() {
-        let needs = |type_name: &str, version_num, materialized| {
-            let column: Column = format!("x:{type_name}=x").parse().unwrap();
-            needs_caster(&column, version_num, materialized)
-        };
-        for own in ["int", "NUMERIC (10, 2)", "timestamp(3) with time zone", "varchar(10)[]", "double  precision"] {
-            assert!(!needs(own, 160_000, true) && needs(own, 150_000, false), "{own}");
-        }
-        for other in ["mood", "public.text", "\"int\"", "geometry(Point)", "mood[]", "x)("] {
-            assert!(needs(other, 180_000, true) && !needs(other, 180_000, false), "{other}");
-        }
     }
 
     #[test]

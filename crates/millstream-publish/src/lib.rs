@@ -25,6 +25,7 @@ mod refusal;
 mod repair;
 mod republish;
 mod request;
+mod resolve;
 mod row_wise;
 mod runner;
 mod shape;

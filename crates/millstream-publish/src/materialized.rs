@@ -5,11 +5,12 @@ use crate::error::Error;
 use crate::invalid_values::invalid_values;
 use crate::refresh_way::{Applied, Refresh, Way, Working};
 use crate::refusal::refused;
+use crate::resolve::Asked;
 use crate::storage::{Storage, check};
 use futures_util::FutureExt;
 use millstream_failpoint as failpoint;
-use millstream_model::CollectionName;
 use millstream_pg::quote_name;
+use millstream_store::Resolved;
 use tokio_postgres::GenericClient;
 
 pub(crate) static WAY: Way =
@@ -34,8 +35,8 @@ async fn again(refresh: &Refresh<'_>) -> Result<Applied, Error> {
             .to_owned()
     } else {
         make(*coordinator, derivation, &view).await?;
-        for clause in &model.definition.indexes {
-            coordinator.execute(&storage.index(&view, GENERATION, clause), &[]).await?;
+        for (text, clause) in derivation.indexes() {
+            coordinator.execute(&storage.index(&view, GENERATION, (text, clause)), &[]).await?;
         }
         coordinator.batch_execute(&format!("refresh materialized view {view}")).await?;
         storage.remember_view(*coordinator, &model.name).await?;
@@ -48,21 +49,21 @@ async fn again(refresh: &Refresh<'_>) -> Result<Applied, Error> {
     Ok(Applied { generation: model.serving, rows, invalid_values })
 }
 
-/// Creates the materialized view without rows, to see whether the server accepts it. Returns the clause of each index.
+/// Creates the materialized view without rows, under this quoted name, to see whether the server accepts the definition
+/// and what it means.
 ///
 /// # Errors
 /// [`Error::Refused`] names the index or says that the server refuses the definition.
 pub(crate) async fn try_definition(
     client: &impl GenericClient,
     storage: &Storage<'_>,
-    derivation: &Derivation,
-    name: &CollectionName,
-    indexes: &[String],
-) -> Result<Vec<String>, Error> {
-    let view = quote_name(name);
-    check(client, derivation).await?;
-    make(client, derivation, &view).await.map_err(|error| refused("the model", error))?;
-    storage.try_indexes(client, &view, GENERATION, indexes).await
+    asked: Asked<'_>,
+    view: &str,
+) -> Result<Resolved, Error> {
+    check(client, &asked.derivation).await?;
+    make(client, &asked.derivation, view).await.map_err(|error| refused("the model", error))?;
+    let clauses = storage.try_indexes(client, view, GENERATION, &asked.definition.indexes).await?;
+    asked.resolve(client, storage, (view, GENERATION), clauses).await
 }
 
 /// Creates it with a unique index, because a concurrent refresh finds rows by the key.

@@ -1,14 +1,12 @@
 //! The collection that a model is derived from.
 
-use crate::definition::Derivation;
 use crate::error::Error;
 use crate::record::ChangeRecord;
-use crate::storage::Storage;
 use millstream_model::CollectionName;
 use millstream_model::words::command;
 use millstream_pg::quote_name;
 use millstream_store::collections::Collection;
-use millstream_store::{Definition, Schema, collections};
+use millstream_store::{Schema, collections};
 use tokio_postgres::{Client, GenericClient};
 
 pub(crate) async fn collection(client: &Client, schema: &Schema, name: &CollectionName) -> Result<Collection, Error> {
@@ -21,16 +19,6 @@ pub(crate) async fn collection(client: &Client, schema: &Schema, name: &Collecti
 pub(crate) fn change_record<'a>(schema: &'a Schema, collection: &'a Collection, unlogged: bool) -> ChangeRecord<'a> {
     let table = quote_name(&collection.name);
     ChangeRecord { schema, table_oid: collection.table_oid, table, key: &collection.key, unlogged }
-}
-
-pub(crate) fn derivation(
-    collection: &Collection,
-    definition: &Definition,
-    version_num: i32,
-    storage: &Storage<'_>,
-) -> Derivation {
-    let table = quote_name(&collection.name);
-    Derivation::new(table, &collection.key, definition, version_num, |type_name| storage.caster(type_name))
 }
 
 pub(crate) async fn is_unlogged(client: &impl GenericClient, table_oid: u32) -> Result<bool, Error> {

@@ -1,12 +1,12 @@
 //! Publishes, changes and removes models.
 
-use crate::definition::Derivation;
 use crate::error::Error;
 use crate::limits::PUBLISH_LOCK_WAIT;
 use crate::model::{find, found_again};
-use crate::origin::{change_record, collection, derivation, is_unlogged, refuse_unfit};
+use crate::origin::{change_record, collection, is_unlogged, refuse_unfit};
 use crate::record::ChangeRecord;
 use crate::request::{PublishRequest, Published};
+use crate::resolve::Asked;
 use crate::storage::Storage;
 use crate::{lock, materialized, republish};
 use millstream_failpoint as failpoint;
@@ -14,7 +14,7 @@ use millstream_model::CollectionName;
 use millstream_model::words::{command, option, set};
 use millstream_pg::{Connection, ErrorKind, Explained, quote_name};
 use millstream_store::models;
-use millstream_store::{Column, Definition, Schema};
+use millstream_store::{Resolved, Schema};
 use tokio_postgres::GenericClient;
 
 /// Creates an empty model and, unless it is a materialized view, turns on the collection's change record. If the model
@@ -55,7 +55,6 @@ pub async fn publish(
         // The refresh that we waited for may have applied the wanted definition, or shown the model for the first time.
         let model = found_again(&transaction, schema, &model).await?;
         if model.shows.is_some() {
-            check_types(&transaction, &request.definition).await?;
             let existing = (&model, &collection);
             let published = republish::republish(&transaction, schema, existing, request, version_num).await?;
             lock::lock_for_session(&transaction, &model).await?;
@@ -81,7 +80,6 @@ pub async fn publish(
         let hint = format!("choose another name with {}", option("as"));
         return Err(Error::model(&request.model, "exists already and is not a read model", hint));
     }
-    check_types(&transaction, &request.definition).await?;
     let table = quote_name(&collection.name);
     // Nobody changes the type of a column any more.
     transaction.batch_execute(&format!("lock table {table} in access share mode")).await?;
@@ -90,43 +88,42 @@ pub async fn publish(
     let definition = &request.definition;
     let model_id = models::insert(&transaction, schema, &request.model, collection.table_oid, definition).await?;
     let storage = Storage { schema, model_id, unlogged };
-    storage.make_casters(&transaction, definition, version_num).await?;
-    let derivation = derivation(&collection, definition, version_num, &storage);
+    let asked = Asked::new(&transaction, &storage, &collection, definition, version_num).await?;
     let change_record = change_record(schema, &collection, unlogged);
-    let indexes = make(&transaction, &storage, &derivation, request, &change_record).await?;
-    models::redefine(&transaction, schema, model_id, &Definition { indexes, ..definition.clone() }).await?;
+    let resolved = make(&transaction, &storage, asked, &request.model, &change_record).await?;
+    models::redefine(&transaction, schema, model_id, &resolved.definition).await?;
+    storage.remember(&transaction, &resolved).await?;
     failpoint::hit("model-made").await?;
     transaction.commit().await?;
     failpoint::hit("model-published").await?;
     Ok(Published::Made)
 }
 
-/// Creates what a new model needs before its first refresh. Returns the clause of each index. The first refresh creates
+/// Creates what a new model needs before its first refresh. Returns what its definition means. The first refresh creates
 /// the view. Here it is only created to find errors, and rolled back.
 async fn make(
     client: &impl GenericClient,
     storage: &Storage<'_>,
-    derivation: &Derivation,
-    request: &PublishRequest,
+    asked: Asked<'_>,
+    name: &CollectionName,
     change_record: &ChangeRecord<'_>,
-) -> Result<Vec<String>, Error> {
-    let (name, definition) = (&request.model, &request.definition);
-    let indexes;
-    if definition.materialized {
+) -> Result<Resolved, Error> {
+    let resolved;
+    if asked.definition.materialized {
         // Its only purpose is its owner, who owns the materialized view. It exists before the view does, and after the
         // view was dropped by hand.
         client.batch_execute(&format!("create table {} ()", storage.parts())).await?;
         client.batch_execute("savepoint view").await?;
-        indexes = materialized::try_definition(client, storage, derivation, name, &definition.indexes).await?;
+        resolved = materialized::try_definition(client, storage, asked, &quote_name(name)).await?;
         client.batch_execute("rollback to view; release view").await?;
     } else {
-        indexes = storage.make(client, derivation, &definition.indexes).await?;
+        resolved = storage.make(client, asked).await?;
         client.batch_execute("savepoint view").await?;
         storage.make_view(client, name).await?;
         client.batch_execute("rollback to view; release view").await?;
         change_record.turn_on(client).await?;
     }
-    Ok(indexes)
+    Ok(resolved)
 }
 
 /// Removes a model, and with the last model that needs it the collection's change record. If only another role can drop
@@ -162,15 +159,4 @@ pub async fn unpublish(
     }
     transaction.commit().await?;
     Ok(kept_by)
-}
-
-async fn check_types(client: &impl GenericClient, definition: &Definition) -> Result<(), Error> {
-    for Column { name, type_name, .. } in &definition.columns {
-        let known = client.query_one("select pg_catalog.to_regtype($1) is not null", &[type_name]).await;
-        if !known.is_ok_and(|row| row.get(0)) {
-            let problem = format!("column {name}: there is no type {type_name}");
-            return Err(Error::refused(problem, "name a type of the database, as in price:numeric=price"));
-        }
-    }
-    Ok(())
 }

@@ -27,6 +27,9 @@ use serde::Serialize;
 use std::time::{Duration, Instant};
 use tokio_postgres::Client;
 
+/// Undefined function or operator, table, column, type or other object, schema.
+const NAME_NOT_FOUND: [&str; 5] = ["42883", "42P01", "42703", "42704", "3F000"];
+
 /// Which models to refresh, and how.
 #[derive(Debug, Clone)]
 pub struct RefreshRequest {
@@ -95,7 +98,7 @@ pub struct Estimate {
 /// # Errors
 /// [`Error::Model`] for a name that is not a model, or a model that another role owns.
 pub async fn estimate(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -> Result<Vec<Estimate>, Error> {
-    let connection = millstream_pg::connect(db, &refresh_session("millstream refresh")).await?;
+    let connection = millstream_pg::connect(db, &refresh_session("millstream refresh").with_own_names()).await?;
     let client = &connection.client;
     let mut estimates = Vec::new();
     for target in targets(client, schema, &request.models, connection.server.version_num).await? {
@@ -141,7 +144,7 @@ pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -
 
 async fn refresh_once(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -> Result<Vec<Refreshed>, Error> {
     let started = Instant::now();
-    let connection = millstream_pg::connect(db, &refresh_session("millstream refresh")).await?;
+    let connection = millstream_pg::connect(db, &refresh_session("millstream refresh").with_own_names()).await?;
     connection.require_writable()?;
     let client = &connection.client;
     let mut targets = targets(client, schema, &request.models, connection.server.version_num).await?;
@@ -158,7 +161,7 @@ async fn refresh_once(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
     // What we read before the lock may be outdated.
     for target in &mut targets {
         target.model = found_again(client, schema, &target.model).await?;
-        target.model.require_own()?;
+        target.require_own(client).await?;
         target.unlogged = is_unlogged(client, target.model.table_oid).await?;
     }
     warnings.extend(repair(client, &targets).await?);
@@ -197,7 +200,7 @@ async fn refresh_once(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
 /// # Errors
 /// [`Error::Model`] for a name that is not a model; the server's.
 pub async fn abandon(db: &ConnInfo, schema: &Schema, names: &[CollectionName]) -> Result<(), Error> {
-    let connection = millstream_pg::connect(db, &refresh_session("millstream refresh")).await?;
+    let connection = millstream_pg::connect(db, &refresh_session("millstream refresh").with_own_names()).await?;
     let client = &connection.client;
     let targets = targets(client, schema, names, connection.server.version_num).await?;
     for target in &targets {
@@ -208,12 +211,21 @@ pub async fn abandon(db: &ConnInfo, schema: &Schema, names: &[CollectionName]) -
 
 /// The error, with the key of the document for which an expression of a model fails, if there is one.
 async fn with_key(client: &Client, targets: &[RefreshTarget<'_>], error: Error) -> Error {
+    if let Error::Postgres(server) = &error
+        && server.sqlstate().is_some_and(|code| NAME_NOT_FOUND.contains(&code))
+    {
+        let hint = "a model's expressions, and the functions that they call, find names in pg_catalog alone: give such a \
+                    function the schemas' names, or `alter function .. set search_path = ..`; if something was dropped, \
+                    publish again";
+        return Error::model(&targets[0].model.name, format!("cannot be built: {error}"), hint);
+    }
     if error.kind() != ErrorKind::DataRefused {
         return error;
     }
     for target in targets {
         // If the search fails, the error stays as it is.
-        if let Ok(Some(key)) = failing_document(client, &target.derivation(&target.storage())).await {
+        let Ok(derivation) = target.derivation(&target.storage()) else { continue };
+        if let Ok(Some(key)) = failing_document(client, &derivation).await {
             let get = command(format!("get {} KEY", target.collection.name));
             let (select, condition) = (option("select"), option("where"));
             let problem = format!("cannot be built from the document with key {key}: {error}");
@@ -306,7 +318,7 @@ async fn attempt(
     drop(waiting);
     for n in (0..targets.len()).filter(swaps) {
         let (target, storage) = (&targets[n], &storages[n]);
-        let make = storage.make_part(Storage::other(target.model.serving), &target.derivation(storage));
+        let make = storage.make_part(Storage::other(target.model.serving), &target.derivation(storage)?);
         // Before the snapshot, which would not see the columns of the table to build.
         client.batch_execute(&make).await?;
     }
@@ -324,7 +336,7 @@ async fn attempt(
     let workers = workers.clamp(1, BUILD_WORKERS_MAX);
     let (mut done, mut switch) = (Vec::new(), Switch::default());
     for (((target, way), reason), storage) in targets.iter().zip(&ways).zip(reasons).zip(&storages) {
-        let (derivation, change_record) = (target.derivation(storage), target.change_record());
+        let (derivation, change_record) = (target.derivation(storage)?, target.change_record());
         let refresh = Refresh {
             db,
             coordinator: client,
@@ -401,7 +413,7 @@ async fn tidy(client: &Client, target: &RefreshTarget<'_>, way: &Way, refreshed:
         if cleared {
             client.batch_execute(&format!("analyze {}", storage.parts())).await?;
         }
-        refreshed.invalid_values = invalid_values(client, &target.derivation(&storage), &shown, None).await?;
+        refreshed.invalid_values = invalid_values(client, &target.derivation(&storage)?, &shown, None).await?;
     } else {
         if !model.definition.materialized {
             // Remove what could not be removed after a swap because of readers.

@@ -4,7 +4,7 @@ use crate::definition::Derivation;
 use crate::error::Error;
 use crate::limits::INCREMENTAL_SHARE_MAX;
 use crate::model::find;
-use crate::origin::{change_record, derivation, is_unlogged};
+use crate::origin::{change_record, is_unlogged};
 use crate::record::{ChangeRecord, Pending};
 use crate::refresh_way::Way;
 use crate::republish::indexed;
@@ -41,8 +41,29 @@ impl<'a> RefreshTarget<'a> {
         change_record(self.schema, &self.collection, self.unlogged)
     }
 
-    pub(crate) fn derivation(&self, storage: &Storage<'_>) -> Derivation {
-        derivation(&self.collection, self.model.aim(), self.version_num, storage)
+    /// How its rows are derived, as its owner published it.
+    ///
+    /// # Errors
+    /// [`Error::Model`] when our tables have it otherwise.
+    pub(crate) fn derivation(&self, storage: &Storage<'_>) -> Result<Derivation, Error> {
+        let resolved = self.model.require_resolved()?;
+        let caster = |type_name: &str| storage.caster(type_name, self.version_num);
+        Ok(Derivation::resolved(quote_name(&self.collection.name), &self.collection.key, &resolved, caster))
+    }
+
+    /// Requires that the session's role owns the model, and that the model is what this role published. After a rename
+    /// or a restore, what was published gets the collection's new name or OID.
+    ///
+    /// # Errors
+    /// [`Error::Model`] says what is otherwise.
+    pub(crate) async fn require_own(&self, client: &Client) -> Result<(), Error> {
+        self.model.require_own()?;
+        let mut resolved = self.model.require_resolved()?;
+        if (resolved.table_oid, &resolved.table) != (self.model.table_oid, &self.collection.name) {
+            (resolved.table_oid, resolved.table) = (self.model.table_oid, self.collection.name.clone());
+            self.storage().remember(client, &resolved).await?;
+        }
+        Ok(())
     }
 
     /// Bytes that its rows take when they are built anew, roughly.

@@ -1,10 +1,10 @@
 //! Changes a model that is shown: its indexes at once, its rows and columns with the next refresh.
 
-use crate::definition::index_clauses;
 use crate::error::Error;
 use crate::materialized;
-use crate::origin::derivation;
+use crate::refusal::refused;
 use crate::request::{PublishRequest, Published};
+use crate::resolve::Asked;
 use crate::shape::Shape;
 use crate::storage::{Storage, TRIAL};
 use millstream_model::words::{command, option};
@@ -14,6 +14,7 @@ use millstream_store::Definition;
 use millstream_store::Schema;
 use millstream_store::collections::Collection;
 use millstream_store::models::{self, Model};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, GenericClient};
 
 /// Changes the definition of a model that is shown, in a transaction that holds its lock.
@@ -32,21 +33,23 @@ pub(crate) async fn republish(
         return Ok(Published::Reindexed { made: 0, dropped: 0, in_use: 0 });
     }
     refuse_kind(model, old.materialized != new.materialized)?;
+    let storage = Storage { schema, model_id: model.model_id, unlogged: false };
     if old.has_rows_of(new) {
-        return reindex(client, schema, model, new).await;
+        let same_rows = Definition { indexes: new.indexes.clone(), ..old.clone() };
+        let asked = Asked::new(client, &storage, collection, &same_rows, version_num).await?;
+        return reindex(client, &storage, model, asked).await;
     }
     if old.materialized {
         let hint = format!("remove it first, with the grants on it: {}", command(format!("unpublish {}", model.name)));
         let problem = "is a materialized view, of which only the indexes can change";
         return Err(Error::model(&model.name, problem, hint));
     }
-    let storage = Storage { schema, model_id: model.model_id, unlogged: false };
-    storage.make_casters(client, new, version_num).await?;
-    let derivation = derivation(collection, new, version_num, &storage);
-    let indexes = storage.try_definition(client, &derivation, &new.indexes).await?;
+    let asked = Asked::new(client, &storage, collection, new, version_num).await?;
+    let resolved = storage.try_definition(client, asked).await?;
     Shape::of(client, &storage, TRIAL, model).await?;
     client.batch_execute(&format!("drop table {}", storage.part(TRIAL))).await?;
-    models::want(client, schema, model.model_id, &Definition { indexes, ..new.clone() }).await?;
+    models::want(client, schema, model.model_id, &resolved.definition).await?;
+    storage.remember(client, &resolved).await?;
     Ok(Published::Redefined)
 }
 
@@ -90,28 +93,41 @@ pub(crate) fn indexed(storage: &Storage<'_>, model: &Model) -> (String, i16) {
 /// Creates missing indexes. Indexes that are no longer wanted are dropped after the transaction.
 async fn reindex(
     client: &impl GenericClient,
-    schema: &Schema,
+    storage: &Storage<'_>,
     model: &Model,
-    new: &Definition,
+    asked: Asked<'_>,
 ) -> Result<Published, Error> {
-    let old = &model.definition;
-    let storage = Storage { schema, model_id: model.model_id, unlogged: false };
-    let (table, generation) = indexed(&storage, model);
-    let mut clauses: Vec<String> = Vec::with_capacity(new.indexes.len());
-    for index in &new.indexes {
-        let known = index_clauses(index).into_iter().find(|clause| old.indexes.contains(clause));
-        let clause = match known {
-            Some(clause) => clause,
-            None => storage.try_index(client, &table, generation, index).await?,
-        };
-        if !clauses.contains(&clause) {
-            clauses.push(clause);
-        }
+    let old = &model.definition.indexes;
+    client.batch_execute("savepoint trial").await?;
+    let resolved = match model.definition.materialized {
+        true => materialized::try_definition(client, storage, asked, &storage.part(TRIAL)).await?,
+        false => storage.try_definition(client, asked).await?,
+    };
+    client.batch_execute("rollback to trial").await?;
+    let new = &resolved.definition.indexes;
+    let (table, generation) = indexed(storage, model);
+    // Every name in a clause is resolved.
+    client.batch_execute("set local search_path = pg_catalog").await?;
+    let made: Vec<(&String, &String)> =
+        new.iter().zip(&resolved.indexes).filter(|(text, _)| !old.contains(text)).collect();
+    for (text, clause) in &made {
+        let make = storage.index(&table, generation, (text, clause));
+        client.batch_execute(&make).await.map_err(|error| not_made(text, error))?;
     }
-    let made = clauses.iter().filter(|clause| !old.indexes.contains(clause)).count();
-    let dropped = old.indexes.iter().filter(|clause| !clauses.contains(clause)).count();
-    models::redefine(client, schema, model.model_id, &Definition { indexes: clauses, ..old.clone() }).await?;
-    Ok(Published::Reindexed { made, dropped, in_use: 0 })
+    let dropped = old.iter().filter(|text| !new.contains(text)).count();
+    models::redefine(client, storage.schema, model.model_id, &resolved.definition).await?;
+    storage.remember(client, &resolved).await?;
+    Ok(Published::Reindexed { made: made.len(), dropped, in_use: 0 })
+}
+
+/// The error for an index that the empty table has got, and the model cannot get.
+fn not_made(index: &str, error: tokio_postgres::Error) -> Error {
+    if error.code() == Some(&SqlState::DUPLICATE_TABLE) {
+        let problem = format!("index \"{index}\" could not be removed yet: others still use it");
+        let hint = "end the transactions that have the model open (see pg_stat_activity), then publish again";
+        return Error::refused(problem, hint);
+    }
+    refused(&format!("index \"{index}\""), error)
 }
 
 /// Drops the indexes that a model's definition does not name, also those of an earlier drop that was interrupted. Then

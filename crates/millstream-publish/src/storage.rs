@@ -11,14 +11,15 @@ use crate::error::Error;
 use crate::limits::PUBLISH_LOCK_WAIT;
 use crate::lock::set_lock_timeout;
 use crate::refusal::refused;
+use crate::resolve::Asked;
 use crate::row_wise::check_row_wise;
 use crate::volatility::refuse_volatile;
 use millstream_model::CollectionName;
 use millstream_model::words::command;
 use millstream_pg::{fill, quote_identifier, quote_literal, quote_name};
+use millstream_store::Resolved;
 use millstream_store::Schema;
 use millstream_store::models::Model;
-use millstream_store::{Column, Definition};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, GenericClient};
 
@@ -49,32 +50,37 @@ impl Storage<'_> {
 
     /// The table of one generation.
     pub(crate) fn part(&self, generation: i16) -> String {
-        format!("{}.model_{}_{generation}", self.schema, self.model_id)
+        self.table(&generation.to_string())
     }
 
-    /// The function that casts to a type, if the type needs one.
-    pub(crate) fn caster(&self, type_name: &str) -> String {
+    /// Another table or view of the model's own.
+    pub(crate) fn table(&self, name: &str) -> String {
+        format!("{}.model_{}_{name}", self.schema, self.model_id)
+    }
+
+    /// The function that casts to a type, if casts need one.
+    pub(crate) fn caster(&self, type_name: &str, version_num: i32) -> Option<String> {
         let hash = xxhash_rust::xxh3::xxh3_64(type_name.as_bytes());
-        format!("{}.model_{}_cast_{hash:016x}", self.schema, self.model_id)
+        needs_caster(version_num).then(|| self.table(&format!("cast_{hash:016x}")))
     }
 
-    /// Creates the cast functions that a definition needs.
+    /// Creates the functions that casts to these types need.
     pub(crate) async fn make_casters(
         &self,
         client: &impl GenericClient,
-        definition: &Definition,
+        types: &[String],
         version_num: i32,
     ) -> Result<(), Error> {
-        let needs = |column: &&Column| needs_caster(column, version_num, definition.materialized);
-        for Column { type_name, .. } in definition.columns.iter().filter(needs) {
+        for type_name in types {
+            let Some(caster) = self.caster(type_name, version_num) else { continue };
             let body = quote_literal(&fill!(include_str!("caster_body.sql"), type = type_name));
-            let sql = fill!(include_str!("caster.sql"), caster = self.caster(type_name), type = type_name, body);
+            let sql = fill!(include_str!("caster.sql"), caster, type = type_name, body);
             client.batch_execute(&sql).await?;
             // Whoever made a function of this name before still owns it, and could change it later.
             let other = "select pg_catalog.pg_get_userbyid(proowner)::pg_catalog.text from pg_catalog.pg_proc \
                          where oid operator(pg_catalog.=) pg_catalog.to_regprocedure($1)::pg_catalog.oid \
                          and pg_catalog.pg_get_userbyid(proowner) operator(pg_catalog.<>) current_user";
-            let caster = format!("{}(pg_catalog.text)", self.caster(type_name));
+            let caster = format!("{caster}(pg_catalog.text)");
             if let Some(owner) = client.query_opt(other, &[&caster]).await? {
                 let problem = format!("the function {caster} belongs to role {}", owner.get::<_, &str>(0));
                 return Err(Error::refused(problem, format!("drop function {caster}; then publish again")));
@@ -83,39 +89,42 @@ impl Storage<'_> {
         Ok(())
     }
 
-    /// Creates the table that generations are attached to. Returns the clause of each index.
+    /// Creates the table that generations are attached to. Returns what the definition means.
     ///
     /// # Errors
     /// As [`Storage::try_definition`].
-    pub(crate) async fn make(
-        &self,
-        client: &impl GenericClient,
-        derivation: &Derivation,
-        indexes: &[String],
-    ) -> Result<Vec<String>, Error> {
-        let clauses = self.try_definition(client, derivation, indexes).await?;
+    pub(crate) async fn make(&self, client: &impl GenericClient, asked: Asked<'_>) -> Result<Resolved, Error> {
+        let resolved = self.try_definition(client, asked).await?;
         let (parts, trial) = (self.parts(), self.part(TRIAL));
         let make = format!("create table {parts} (like {trial}) partition by list (millstream_generation)");
         client.batch_execute(&format!("{make}; drop table {trial}")).await?;
-        Ok(clauses)
+        Ok(resolved)
     }
 
-    /// Creates the trial generation, empty, to find what is wrong with a definition. Returns the clause of each index.
+    /// Creates the trial generation, empty, to find what is wrong with a definition and what it means.
     ///
     /// # Errors
     /// [`Error::Refused`] names the index or says that the server refuses the definition.
     pub(crate) async fn try_definition(
         &self,
         client: &impl GenericClient,
-        derivation: &Derivation,
-        indexes: &[String],
-    ) -> Result<Vec<String>, Error> {
+        asked: Asked<'_>,
+    ) -> Result<Resolved, Error> {
+        let (derivation, part) = (&asked.derivation, self.part(TRIAL));
         check(client, derivation).await?;
         check_row_wise(client, derivation).await?;
-        refuse_volatile(client, derivation, &format!("{}.model_{}_tried", self.schema, self.model_id)).await?;
+        refuse_volatile(client, derivation, &self.table("tried")).await?;
         let made = client.batch_execute(&self.make_part(TRIAL, derivation)).await;
         made.map_err(|error| refused("the model", error))?;
-        self.try_indexes(client, &self.part(TRIAL), TRIAL, indexes).await
+        let clauses = self.try_indexes(client, &part, TRIAL, &asked.definition.indexes).await?;
+        asked.resolve(client, self, (&part, TRIAL), clauses).await
+    }
+
+    /// Keeps what a model's owner has published where only that owner can write.
+    pub(crate) async fn remember(&self, client: &impl GenericClient, resolved: &Resolved) -> Result<(), Error> {
+        let text = serde_json::to_string(resolved).expect("texts, numbers and lists of them are JSON");
+        let sql = format!("comment on table {} is {}", self.parts(), quote_literal(&text));
+        Ok(client.batch_execute(&sql).await?)
     }
 
     /// Creates indexes on an empty table. Returns the clause of each.
@@ -157,9 +166,9 @@ impl Storage<'_> {
         format!("alter table {} attach partition {} for values in ({generation})", self.parts(), self.part(generation))
     }
 
-    /// Creates an index on the table of a generation. Tries the ways to read its text until the server accepts one.
-    /// Returns the clause.
-    pub(crate) async fn try_index(
+    /// Creates an index on an empty table. Tries the ways to read its text until the server accepts one. Returns the
+    /// clause.
+    async fn try_index(
         &self,
         client: &impl GenericClient,
         table: &str,
@@ -170,19 +179,13 @@ impl Storage<'_> {
         for clause in index_clauses(index) {
             client.batch_execute("savepoint index").await?;
             // Not `batch_execute`: whatever the text holds, it must be one statement.
-            match client.execute(&self.index(table, generation, &clause), &[]).await {
+            match client.execute(&self.index(table, generation, (&clause, &clause)), &[]).await {
                 Ok(_) => {
                     client.batch_execute("release index").await?;
                     return Ok(clause);
                 }
                 Err(error) => {
                     client.batch_execute("rollback to index; release index").await?;
-                    if error.code() == Some(&SqlState::DUPLICATE_TABLE) {
-                        let problem = format!("index \"{index}\" could not be removed yet: others still use it");
-                        let hint = "end the transactions that have the model open (see pg_stat_activity), then publish \
-                                    again";
-                        return Err(Error::refused(problem, hint));
-                    }
                     first_error = first_error.or(Some(error));
                 }
             }
@@ -191,9 +194,10 @@ impl Storage<'_> {
         Err(refused(&format!("index \"{index}\""), error))
     }
 
-    /// The statement that creates an index on the table of a generation.
-    pub(crate) fn index(&self, table: &str, generation: i16, clause: &str) -> String {
-        format!("create index {} on {table} {clause}", self.index_name(generation, clause))
+    /// The statement that creates an index on the table of a generation, from its text in the definition and the clause
+    /// that makes it.
+    pub(crate) fn index(&self, table: &str, generation: i16, (text, clause): (&str, &str)) -> String {
+        format!("create index {} on {table} {clause}", self.index_name(generation, text))
     }
 
     /// The name of an index. It holds a hash of the clause, so that the index can be found again.

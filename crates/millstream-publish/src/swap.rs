@@ -37,7 +37,8 @@ async fn build(refresh: &Refresh<'_>) -> Result<Applied, Error> {
     let rows = run(refresh, *workers, fill, Some(snapshot)).await?;
     failpoint::hit("rows-built").await?;
     let mut finish = vec![format!("create unique index on {part} ({})", derivation.key())];
-    finish.extend(model.aim().indexes.iter().map(|clause| storage.index(&part, generation, clause)));
+    let index = |(text, clause): &(String, String)| storage.index(&part, generation, (text, clause));
+    finish.extend(derivation.indexes().iter().map(index));
     run(refresh, *workers, finish, None).await?;
     failpoint::hit("indexes-built").await?;
     run(refresh, 1, vec![format!("analyze {part}")], None).await?;
@@ -93,7 +94,7 @@ async fn work(
     statements: &[String],
     next: &AtomicUsize,
 ) -> Result<u64, Error> {
-    let connection = millstream_pg::connect(db, &refresh_session("millstream build")).await?;
+    let connection = millstream_pg::connect(db, &refresh_session("millstream build").with_own_names()).await?;
     let client = &connection.client;
     BUILD.of(model.lock_id).lock_shared(client).await?;
     if let Some(snapshot) = snapshot {

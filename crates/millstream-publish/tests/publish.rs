@@ -454,7 +454,7 @@ async fn a_locked_index_is_dropped_by_the_next_publish() {
         assert_eq!(done, Published::Reindexed { made: 1, dropped: 1, in_use: 1 }, "the reader does not let go");
         let at_once = wanted("things", "things_read", &["value:int=value"], &["value"], None);
         let error = publish_on(&db, &at_once).await.expect_err("it is still there");
-        assert!(error.to_string().contains("index \"value\" could not be removed yet"), "{error}");
+        assert!(error.to_string().contains("index \"(value)\" could not be removed yet"), "{error}");
         reader.batch_execute("commit").await.unwrap();
         let client = db.client().await;
         let indexes = "select count(*), count(*) filter (where not indisvalid) from pg_index where indrelid = \

@@ -1,11 +1,11 @@
 //! Who owns a model, with whose rights it is built, and which rights its readers need.
 
-use crate::publish::{asked, session, wanted};
+use crate::publish::{asked, publish_on, refresh_on, session, wanted};
 use crate::republish::{materialized, number, things};
 use crate::scene::{Files, appending, run, schema, surroundings};
 use millstream_pg::Explained;
 use millstream_publish::{Error, PublishRequest, Published, Refreshed, estimate, publish, refresh, unpublish};
-use millstream_testkit::{TestDatabase, each_build};
+use millstream_testkit::{TestDatabase, each_build, every_build};
 use tokio_postgres::Client;
 
 /// The roles of a test, and the collection `things`, which one of them owns.
@@ -268,6 +268,202 @@ async fn model_code_runs_only_with_its_owners_rights() {
         );
         assert_eq!(number(client, &others).await, 0, "all of it is the owner's");
         roles.end().await;
+    })
+    .await;
+}
+
+/// Asserts that a role has got no rights.
+async fn has_nothing(client: &Client, role: &str) {
+    let grown = format!("select count(*) from pg_roles where rolname = '{role}' and rolsuper");
+    assert_eq!(number(client, &grown).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_definition_that_its_owner_did_not_publish_is_not_run() {
+    every_build(async |db| {
+        let roles = Roles::new(&db).await;
+        let Roles { client, superuser, owner: other, owned: as_other, .. } = &roles;
+        let grab = format!(
+            "create schema theirs authorization {other};
+             create function theirs.take(text) returns bool language plpgsql immutable as
+                 'begin alter role {other} superuser; return true; end';
+             alter function theirs.take(text) owner to {other};
+             create table public.secrets (id text primary key, doc jsonb not null);
+             insert into public.secrets values ('k1', '{{\"a\": 1}}');
+             grant usage on schema theirs to public"
+        );
+        client.batch_execute(&grab).await.unwrap();
+        let plain = wanted("things", "plain", &["a:int=a"], &["a"], Some("a >= 0"));
+        let kept = materialized(wanted("things", "kept", &["a:int=a"], &["a"], None));
+        for request in [&plain, &kept] {
+            publish_as(superuser, request).await.unwrap();
+            refresh_as(superuser, &request.model.table, None).await.unwrap();
+        }
+        let intruder = millstream_testkit::connect(as_other).await;
+        let before = "create table public.before as table millstream.model";
+        client.batch_execute(before).await.unwrap();
+        for change in [
+            "definition = jsonb_set(definition, '{condition}', '\"theirs.take(id)\"')",
+            "definition = jsonb_set(definition, '{select}', '\"doc, theirs.take(id) as b\"')",
+            "definition = jsonb_set(definition, '{indexes,0}', '\"(theirs.take(id))\"')",
+            "definition = jsonb_set(definition, '{columns,0,type_name}', '\"int) || theirs.take(id\"')",
+            "definition = definition || '{\"materialized\": true, \"condition\": \"theirs.take(id)\"}', shows = null",
+            "wanted = jsonb_set(definition, '{condition}', '\"theirs.take(id)\"')",
+            "wanted = jsonb_set(definition, '{columns}', '[]')",
+        ] {
+            intruder.batch_execute(&format!("update millstream.model set {change}")).await.expect(change);
+            for (model, way) in [("plain", None), ("plain", Some("swap")), ("kept", None)] {
+                let error = refresh_as(superuser, model, way).await.expect_err(change);
+                let text = error.to_string();
+                let refused = ["has another definition in our tables", "cannot be refreshed by swap"];
+                assert!(refused.iter().any(|part| text.contains(part)), "{change}: {error}");
+            }
+            let back = "update millstream.model m set definition = b.definition, wanted = b.wanted, shows = b.shows
+                        from public.before b where b.model_id = m.model_id";
+            client.batch_execute(back).await.unwrap();
+        }
+        let redirect = "update millstream.model set table_oid = 'public.secrets'::regclass;
+                        insert into millstream.collection
+                        select (jsonb_populate_record(c, jsonb_build_object('table_oid', 'public.secrets'::regclass::oid,
+                                'schema_name', 'public', 'table_name', 'secrets'))).*
+                        from millstream.collection c where c.table_oid = 'public.things'::regclass";
+        intruder.batch_execute(redirect).await.unwrap();
+        let error = refresh_as(superuser, "plain", None).await.expect_err("another table");
+        assert!(error.to_string().contains("belongs to another collection in our tables"), "{error}");
+        let forged = intruder.batch_execute("comment on table millstream.model_1 is '{}'").await;
+        assert_eq!(forged.expect_err("not the owner").code().map(|code| code.code()), Some("42501"));
+        client
+            .batch_execute("update millstream.model set table_oid = 'public.things'::regclass; drop table public.secrets, public.before")
+            .await
+            .unwrap();
+        for model in ["plain", "kept"] {
+            refresh_as(superuser, model, None).await.unwrap();
+        }
+        client.batch_execute("comment on table millstream.model_1 is null").await.unwrap();
+        let error = refresh_as(superuser, "plain", None).await.expect_err("nothing says what it is");
+        assert!(error.to_string().contains("has lost the comment on its table"), "{error}");
+        assert_eq!(
+            publish_as(superuser, &plain).await.unwrap(),
+            Published::Reindexed { made: 0, dropped: 0, in_use: 0 }
+        );
+        refresh_as(superuser, "plain", None).await.unwrap();
+        has_nothing(client, other).await;
+        drop(intruder);
+        client.batch_execute("drop schema theirs cascade").await.unwrap();
+        roles.end().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refresh_means_by_each_name_what_publish_meant() {
+    every_build(async |db| {
+        let roles = Roles::new(&db).await;
+        let Roles { client, superuser, owner: other, owned: as_other, .. } = &roles;
+        let mut plain = wanted(
+            "things",
+            "plain",
+            &["b:varchar=b", "a:int=a", "f:own=a"],
+            &["(lower(b)) where b <> 'x'", "(b varchar_pattern_ops) where lower(b) > 'a'"],
+            Some("b <> 'k7' and a >= 0"),
+        );
+        plain.definition.select = Some("doc, upper(b) as big, array_length(array[a, 1], 1) as two, b || 'x' as more".into());
+        let mut kept = materialized(plain.clone());
+        kept.model.table = "kept".into();
+        client.batch_execute("create domain public.own as int").await.unwrap();
+        for request in [&plain, &kept] {
+            publish_as(superuser, request).await.unwrap();
+        }
+        let intruder = millstream_testkit::connect(as_other).await;
+        let mut decoys = format!(
+            "create function public.take() returns void language plpgsql as
+                 'begin alter role {other} superuser; exception when insufficient_privilege then end';"
+        );
+        for (n, (name, takes, gives, value)) in [
+            ("lower", "varchar", "text", "'decoy'"),
+            ("upper", "varchar", "text", "'decoy'"),
+            ("array_length", "int[], int", "int", "0"),
+            ("ne", "varchar, varchar", "bool", "false"),
+            ("joined", "varchar, varchar", "text", "'decoy'"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            decoys.push_str(&format!(
+                "create function public.{name}({takes}) returns {gives} language plpgsql immutable as
+                     $decoy{n}$begin perform public.take(); return {value}; end$decoy{n}$;"
+            ));
+        }
+        for (operator, function) in [("<>", "ne"), ("||", "joined")] {
+            decoys.push_str(&format!(
+                "create operator public.{operator} (leftarg = varchar, rightarg = varchar, function = public.{function});"
+            ));
+        }
+        intruder.batch_execute(&decoys).await.unwrap();
+        let right = |model: &str| {
+            format!(
+                "select count(*) from public.{model} where big = upper(b::text) and two = 2 and more = b::text || 'x'
+                     and f = a and lower(b::text) <> 'decoy'"
+            )
+        };
+        let mut documents = number(client, "select count(*) from public.things").await;
+        for (model, way) in [("plain", "swap"), ("kept", "materialized"), ("plain", "incremental"), ("plain", "swap")] {
+            refresh_as(superuser, model, Some(way)).await.unwrap();
+            assert_eq!(number(client, &right(model)).await, documents, "{model} {way}");
+            has_nothing(client, other).await;
+            if model == "kept" {
+                client.batch_execute("delete from public.things where id = 'k9'").await.unwrap();
+                documents -= 1;
+            }
+        }
+        // A view that was dropped by hand is made again.
+        client.batch_execute("drop materialized view public.kept").await.unwrap();
+        refresh_as(superuser, "kept", None).await.unwrap();
+        assert_eq!(number(client, &right("kept")).await, documents);
+        has_nothing(client, other).await;
+        let decoys = "select count(*) from pg_depend d join pg_proc p on p.oid = d.refobjid
+                      join pg_index i on i.indexrelid = d.objid
+                      where d.refclassid = 'pg_proc'::regclass and p.pronamespace = 'public'::regnamespace";
+        assert_eq!(number(client, decoys).await, 0, "no index uses them");
+        drop(intruder);
+        roles.end().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_keeps_its_meaning_when_its_surroundings_change() {
+    every_build(async |db| {
+        let client = things(&db).await;
+        let path = "create schema mine;
+                    create function mine.twice(int) returns int immutable language sql as 'select 2 * $1';
+                    create function mine.lost(int) returns int immutable language plpgsql as 'begin return twice($1); end';
+                    alter table public.things add unused int, add used int;
+                    do $$ begin execute format('alter database %I set search_path = public, mine', current_database()); end $$";
+        client.batch_execute(path).await.unwrap();
+        publish_on(&db, &wanted("things", "model", &["a:int=a"], &["(twice(a))", "a) where (a > 1"], Some("twice(a) >= 0")))
+            .await
+            .unwrap();
+        publish_on(&db, &wanted("things", "wide", &[], &[], Some("used is null"))).await.unwrap();
+        publish_on(&db, &wanted("things", "bad", &["a:int=a"], &[], Some("lost(a) >= 0"))).await.unwrap();
+        refresh_on(&db, &["model", "wide"], None).await.unwrap();
+        let error = refresh_on(&db, &["bad"], None).await.expect_err("it calls a function without its schema");
+        let hint = error.hint().expect("a way out");
+        assert!(error.to_string().contains("twice(integer) does not exist") && hint.contains("search_path"), "{error}");
+        client.batch_execute("alter function mine.lost(int) set search_path = mine").await.unwrap();
+        refresh_on(&db, &["bad"], None).await.unwrap();
+
+        let moved = "alter table public.things drop unused; alter table public.things rename to moved;
+                     alter function mine.twice(int) set schema public;
+                     create function mine.twice(int) returns int immutable language sql as 'select -1';
+                     alter function mine.lost(int) set search_path = public";
+        client.batch_execute(moved).await.unwrap();
+        for model in ["wide", "bad"] {
+            refresh_on(&db, &[model], Some("swap")).await.unwrap();
+        }
+        // The name is the schema's, as in a dump.
+        refresh_on(&db, &["model"], Some("swap")).await.unwrap();
+        assert_eq!(number(&client, "select count(*) from public.model").await, 0);
     })
     .await;
 }

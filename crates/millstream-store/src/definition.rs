@@ -1,7 +1,7 @@
 //! The definition of a read model.
 
 use crate::error::Error;
-use millstream_model::KeyRequest;
+use millstream_model::{CollectionName, KeyRequest};
 use serde::{Deserialize, Serialize};
 
 /// The parts of a read model, besides the key that every model has.
@@ -30,6 +30,25 @@ impl Definition {
         };
         (columns(self), &self.condition, &self.select) == (columns(other), &other.condition, &other.select)
     }
+}
+
+/// A definition with every name in it resolved, as its owner published it. It is the comment of the model's table, which
+/// nobody but the table's owner can write. A refresh runs no other SQL of the model: others may have rights on our
+/// tables, and may create functions, operators and types that a name would find by now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resolved {
+    /// What was asked for.
+    pub definition: Definition,
+    /// The collection's table.
+    pub table_oid: u32,
+    /// Its name when the comment was written. It tells the table after a restore, which gives it another OID.
+    pub table: CollectionName,
+    /// The types of the columns, as in SQL, in their order.
+    pub types: Vec<String>,
+    /// The query for the model's rows, up to the name of the collection's table, and what follows it.
+    pub rows: [String; 2],
+    /// What follows `create index on TABLE`, for the indexes in their order.
+    pub indexes: Vec<String>,
 }
 
 /// A typed column for a value in the documents.

@@ -157,6 +157,9 @@ impl Explained for Error {
             Self::Unbound { .. } => {
                 Some(format!("bind them by name, as a role that may write them: {}", command("collections")))
             }
+            Self::Untrusted { owner: Some(owner), problem, .. } if problem.starts_with("its segments ") => Some(
+                format!("connect as {owner}; or, if you trust {owner} with your rights: {}", set("trust-owner", owner)),
+            ),
             Self::Untrusted { owner: Some(owner), problem, .. } if !problem.starts_with("it ") => Some(format!(
                 "a superuser can drop it; or, if you trust {owner} with your rights: {}",
                 set("trust-owner", owner)

@@ -41,7 +41,7 @@ pub use added::{Added, added};
 pub use appended::{close_lost_appenders, refuse_appended};
 pub use binding::Bound;
 pub use check::{Check, checks};
-pub use definition::{Column, Definition};
+pub use definition::{Column, Definition, Resolved};
 pub use error::Error;
 pub use freeze::refuse_frozen;
 pub use lane::{Advance, RejectedDocument, insert_rejects};

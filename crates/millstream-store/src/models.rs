@@ -1,6 +1,6 @@
 //! The records of read models.
 
-use crate::definition::Definition;
+use crate::definition::{Definition, Resolved};
 use crate::error::Error;
 use crate::schema::Schema;
 use millstream_model::CollectionName;
@@ -46,6 +46,9 @@ pub struct Model {
     pub way: Option<String>,
     /// When it was last refreshed: UTC, RFC 3339.
     pub refreshed_at: Option<String>,
+    /// What its owner published, as [`Resolved`]; `None` if that is not known.
+    #[serde(skip_serializing)]
+    pub resolved: Option<String>,
 }
 
 impl Model {
@@ -77,6 +80,32 @@ impl Model {
             ),
         };
         Err(Error::Model { model: self.name.clone(), problem, hint })
+    }
+
+    /// The definition that the next refresh builds, as the model's owner published it.
+    ///
+    /// # Errors
+    /// [`Error::Model`] when our tables have another one, or derive the model from another table: who may write them is
+    /// not the model's owner.
+    pub fn require_resolved(&self) -> Result<Resolved, Error> {
+        let resolved: Option<Resolved> = self.resolved.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        let problem = match resolved {
+            Some(resolved) if resolved.definition != *self.aim() => {
+                "has another definition in our tables than the one that its owner published"
+            }
+            Some(resolved)
+                if resolved.table_oid != self.table_oid && self.collection.as_ref() != Some(&resolved.table) =>
+            {
+                "belongs to another collection in our tables than the one that its owner published"
+            }
+            Some(resolved) => return Ok(resolved),
+            None => "has lost the comment on its table, which says what its owner published",
+        };
+        let hint = format!(
+            "look at it with `{}`, and publish it again with all that it is to have",
+            command("models --output json")
+        );
+        Err(Error::Model { model: self.name.clone(), problem: problem.to_owned(), hint })
     }
 }
 

@@ -1,4 +1,5 @@
--- Read models under the current names of their views. The owner of the table model_ID owns the model.
+-- Read models under the current names of their views. The owner of the table model_ID owns the model. Its comment holds
+-- what that owner published.
 select
     m.model_id,
     pg_catalog.hashoid(m.tableoid) # m.model_id as lock_id,
@@ -16,7 +17,8 @@ select
     pg_catalog.pg_get_userbyid(kept.relowner)::text as owner,
     coalesce(pg_catalog.pg_get_userbyid(kept.relowner) = current_user and session_user = current_user, false) as is_own,
     m.way,
-    pg_catalog.to_char(m.refreshed_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as refreshed_at
+    pg_catalog.to_char(m.refreshed_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as refreshed_at,
+    pg_catalog.obj_description(kept.oid, 'pg_class') as resolved
 from {schema}.model m
 left join pg_catalog.pg_class v on v.oid = m.view_oid
 left join pg_catalog.pg_namespace n on n.oid = v.relnamespace

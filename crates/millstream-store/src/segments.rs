@@ -5,9 +5,10 @@ use crate::error::Error;
 use crate::limits::SEGMENT_HOLD_TRIES_MAX;
 use crate::row::count as counted;
 use crate::schema::Schema;
+use crate::trust::ROLES;
 use millstream_model::CollectionName;
 use millstream_model::words::command;
-use millstream_pg::{ErrorKind, Explained, quote_identifier, quote_name};
+use millstream_pg::{ErrorKind, Explained, fill, quote_identifier, quote_name};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, GenericClient, Row};
 
@@ -120,12 +121,15 @@ async fn hold_in_transaction(
         return Ok(segments);
     }
     refuse_row_security(client, table_oid, name).await?;
+    require_trusted_owners(client, schema, table_oid).await?;
     for _ in 0..SEGMENT_HOLD_TRIES_MAX {
         let mut tables = vec![quote_name(name)];
         tables.extend(segments.iter().map(|segment| segment.table(schema)));
         let locked = format!("rollback; begin isolation level repeatable read{}", lock_in_share(&tables));
         match client.batch_execute(&locked).await {
             Ok(()) => {
+                // A segment could have become something else before we locked it.
+                schema.require_trusted(client).await?;
                 let seen = list(client, schema, table_oid).await?;
                 if seen.iter().all(|segment| segments.iter().any(|held| held.segment_id == segment.segment_id)) {
                     return Ok(seen);
@@ -247,10 +251,21 @@ pub async fn halve(client: &Client, schema: &Schema, group: &[Segment]) -> Resul
     Ok(())
 }
 
-/// Refuses to merge segments that this role could not drop afterwards.
+/// Refuses to read segments of a role that this session does not trust, if the session has more rights than tables need.
+/// The owner of the collection's table is not refused: planning a query of that table runs its code as well.
+async fn require_trusted_owners(client: &Client, schema: &Schema, table_oid: u32) -> Result<(), Error> {
+    let roles = fill!(ROLES, trusted = "$2");
+    let sql = fill!(include_str!("segments_untrusted.sql"), roles, schema);
+    let Some(row) = client.query_opt(&sql, &[&table_oid, &schema.trusted()]).await? else { return Ok(()) };
+    let owner: String = row.get("owner");
+    let problem = format!("its segments of a table of another role belong to role {owner}");
+    Err(Error::Untrusted { schema: schema.name().to_owned(), problem, owner: Some(owner), role: row.get("role") })
+}
+
+/// Refuses to merge segments that this role could not drop afterwards, or whose owner it does not trust.
 ///
 /// # Errors
-/// [`Error::Refused`] names their owner.
+/// [`Error::Refused`] or [`Error::Untrusted`] names their owner.
 pub async fn require_own(client: &Client, schema: &Schema, collection: &Collection) -> Result<(), Error> {
     let sql = schema.sql(include_str!("segments_foreign.sql"));
     let rows = client.query(&sql, &[&collection.table_oid, &schema.name()]).await?;
@@ -258,7 +273,7 @@ pub async fn require_own(client: &Client, schema: &Schema, collection: &Collecti
     let name = &collection.name;
     let compact = command(format!("compact {name}"));
     match owners.as_slice() {
-        [] => Ok(()),
+        [] => require_trusted_owners(client, schema, collection.table_oid).await,
         [owner] => Err(Error::refused(
             format!("segments of {name} belong to role {owner}, and only that role may drop them"),
             format!("{compact} as {owner}, or: grant {} to this role", quote_identifier(owner)),

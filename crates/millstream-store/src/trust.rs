@@ -6,7 +6,7 @@ use millstream_pg::fill;
 use tokio_postgres::GenericClient;
 
 /// Which roles a session trusts, as tables of a statement. It has a place for the parameter that names more roles.
-const ROLES: &str = include_str!("trusted_roles.sql");
+pub(crate) const ROLES: &str = include_str!("trusted_roles.sql");
 
 /// The tables that we make in every schema.
 const TABLES: &[&str] =

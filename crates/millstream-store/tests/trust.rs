@@ -1,7 +1,8 @@
 //! Which schemas are trusted, by which roles. `mallory` is a role without rights of its own.
 
-use millstream_store::{Error, Schema, foreign_code};
-use millstream_testkit::{TestDatabase, connect, every_build};
+use millstream_pg::Explained;
+use millstream_store::{Error, Schema, foreign_code, segments};
+use millstream_testkit::{TestDatabase, connect, every_build, until};
 use tokio_postgres::Client;
 
 /// Our tables, made by a superuser, and a login role of this test alone.
@@ -336,6 +337,77 @@ async fn code_of_others_in_a_collection_is_named_to_those_with_more_rights() {
                 .await;
         }
         place.run(&format!("drop role {plain}")).await;
+        place.end().await;
+    })
+    .await;
+}
+
+/// A collection's table of a superuser with one segment, which is mallory's.
+const SEGMENT: &str = "create table public.events (id text primary key, doc jsonb not null); grant select on public.events to MALLORY; \
+     insert into millstream.segment (segment_id, table_oid, load_id, run_order, documents, bytes) \
+         values (7, 'public.events'::regclass, 1, 1, 1, 2); \
+     set role MALLORY; create table millstream.segment_7 (id text, doc text); \
+     insert into millstream.segment_7 values ('a', '{}'); reset role";
+
+async fn hold(client: &Client, schema: &Schema) -> Result<usize, Error> {
+    let oid = client.query_one("select 'public.events'::regclass::oid", &[]).await.expect("a table").get(0);
+    let held = segments::hold(client, schema, oid, &"events".parse().expect("a name")).await;
+    if held.is_ok() {
+        client.batch_execute("rollback").await.expect("the server answers");
+    }
+    held.map(|segments| segments.len())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_more_powerful_role_reads_no_segments_of_a_role_that_it_does_not_trust() {
+    every_build(async |db| {
+        let place = Place::new(&db).await;
+        place.run(SEGMENT).await;
+        let refused = hold(&place.superuser, &schema()).await.expect_err("it is mallory's");
+        assert!(refused.to_string().ends_with(&format!("belong to role {}", place.mallory)), "{refused}");
+        let hint = refused.hint().expect("a way out");
+        assert!(hint.contains(&format!("connect as {0}", place.mallory)) && hint.contains("trust-owner"), "{hint}");
+        let trusting = schema().trusting(vec![place.mallory.clone()]);
+        assert_eq!(hold(&place.superuser, &trusting).await.expect("it is trusted"), 1);
+        let plain = format!("{}_plain", db.name);
+        let grants = format!(
+            "create role {plain} login password 'm'; grant usage on schema millstream to {plain};
+             grant select on public.events, millstream.segment, millstream.segment_7 to {plain}"
+        );
+        place.run(&grants).await;
+        assert_eq!(hold(&connect(&place.of(&plain)).await, &schema()).await.expect("it has no more rights"), 1);
+        // Whoever has the rights of a superuser by a membership is as powerful.
+        place.run(&format!("create role {plain}_boss superuser; grant {plain}_boss to {plain}")).await;
+        hold(&connect(&place.of(&plain)).await, &schema()).await.expect_err("it can become a superuser");
+        place.run("alter table public.events owner to MALLORY").await;
+        assert_eq!(hold(&place.superuser, &schema()).await.expect("the table is mallory's too"), 1);
+        place.run(&format!("drop owned by {plain}; drop role {plain}, {plain}_boss")).await;
+        place.end().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_segment_that_became_a_view_before_it_was_locked_is_not_read() {
+    every_build(async |db| {
+        let place = Place::new(&db).await;
+        place.run(&format!("{SEGMENT}; alter table public.events owner to MALLORY")).await;
+        let mallory = connect(&place.of(&place.mallory)).await;
+        let swap = "begin; alter table millstream.segment_7 rename to kept;
+                    create view millstream.segment_7 as select * from millstream.kept";
+        mallory.batch_execute(swap).await.expect("both are mallory's");
+        let reader = db.client().await;
+        let reading = tokio::spawn(async move { hold(&reader, &schema()).await });
+        let waits = "select count(*) from pg_locks where not granted and relation = 'millstream.segment_7'::regclass";
+        until("the reader waits for the segment", async || {
+            assert!(!reading.is_finished(), "it waits");
+            place.superuser.query_one(waits, &[]).await.expect("the server answers").get::<_, i64>(0) > 0
+        })
+        .await;
+        mallory.batch_execute("commit").await.expect("the server answers");
+        let refused = reading.await.expect("it runs").expect_err("it is a view now");
+        assert!(refused.to_string().contains("its relation segment_7 belongs to role"), "{refused}");
+        drop(mallory);
         place.end().await;
     })
     .await;

@@ -1,0 +1,143 @@
+//! Finds what the names in a definition mean to the session that publishes it.
+
+use crate::definition::Derivation;
+use crate::error::Error;
+use crate::refusal::refused;
+use crate::storage::Storage;
+use millstream_pg::{quote_identifier, quote_name};
+use millstream_store::collections::Collection;
+use millstream_store::{Column, Definition, Resolved};
+use tokio_postgres::GenericClient;
+
+/// A definition that is to be published, in the transaction that publishes it.
+pub(crate) struct Asked<'a> {
+    pub(crate) collection: &'a Collection,
+    pub(crate) definition: &'a Definition,
+    pub(crate) derivation: Derivation,
+    types: Vec<String>,
+}
+
+impl<'a> Asked<'a> {
+    /// Finds the types of the columns, and creates the cast functions that they need.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] for a type that is not there, or for a cast function of another role.
+    pub(crate) async fn new(
+        client: &impl GenericClient,
+        storage: &Storage<'_>,
+        collection: &'a Collection,
+        definition: &'a Definition,
+        version_num: i32,
+    ) -> Result<Self, Error> {
+        let types = types(client, storage, definition).await?;
+        storage.make_casters(client, &types, version_num).await?;
+        let table = quote_name(&collection.name);
+        let caster = |type_name: &str| storage.caster(type_name, version_num);
+        let derivation = Derivation::asked(table, &collection.key, definition, &types, caster);
+        Ok(Self { collection, definition, derivation, types })
+    }
+
+    /// The definition with the given clauses of its indexes and with every name resolved. The indexes are those of the
+    /// trial, on `table`.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] when the server refuses the definition; the server's.
+    pub(crate) async fn resolve(
+        self,
+        client: &impl GenericClient,
+        storage: &Storage<'_>,
+        (table, generation): (&str, i16),
+        clauses: Vec<String>,
+    ) -> Result<Resolved, Error> {
+        client.batch_execute("savepoint resolve").await?;
+        let stand_in = storage.table("stand_in");
+        let view = self.view_of(client, storage, &stand_in).await?;
+        // The server then prints every name with its schema, unless it means the one in `pg_catalog`.
+        client.batch_execute("set local search_path = pg_catalog").await?;
+        let row = client.query_one(include_str!("resolved_rows.sql"), &[&view, &stand_in]).await?;
+        let (rows, stand_in): (String, String) = (row.get(0), row.get(1));
+        let mut indexes = Vec::with_capacity(clauses.len());
+        for clause in &clauses {
+            let name = storage.index_name(generation, clause);
+            let row = client.query_one(include_str!("resolved_index.sql"), &[&table, &name]).await?;
+            indexes.push(row.get(0));
+        }
+        client.batch_execute("rollback to resolve; release resolve").await?;
+        let parts: Vec<&str> = rows.trim_end_matches(';').split(&stand_in).collect();
+        let [before, after] = parts.as_slice() else {
+            return Err(Error::refused(format!("the definition holds the text {stand_in}"), "leave that name out"));
+        };
+        Ok(Resolved {
+            definition: Definition { indexes: clauses, ..self.definition.clone() },
+            table_oid: self.collection.table_oid,
+            table: self.collection.name.clone(),
+            types: self.types,
+            rows: [(*before).to_owned(), (*after).to_owned()],
+            indexes,
+        })
+    }
+
+    /// Creates a view of the rows that reads an empty table in place of the collection's, and returns its name. The
+    /// table has the key, the documents and the columns that the definition seems to name: the collection may lose the
+    /// others later.
+    async fn view_of(
+        &self,
+        client: &impl GenericClient,
+        storage: &Storage<'_>,
+        stand_in: &str,
+    ) -> Result<String, Error> {
+        let (table, view) = (self.derivation.table(), storage.table("tried"));
+        let Definition { condition, select, .. } = self.definition;
+        let text = [condition, select].map(|text| text.as_deref().unwrap_or_default().to_lowercase()).join(" ");
+        let takes_all = text.contains("stored") || text.contains('*');
+        let names = "select attname::text from pg_catalog.pg_attribute \
+                     where attrelid = $1::text::pg_catalog.regclass::oid and attnum > 0 and not attisdropped";
+        let mut columns: Vec<String> = self.derivation.key_columns().to_vec();
+        columns.push("doc".to_owned());
+        for row in client.query(names, &[&table]).await? {
+            let name: String = row.get(0);
+            let quoted = quote_identifier(&name);
+            let is_there = name == "doc" || columns.contains(&quoted);
+            if !is_there && (takes_all || text.contains(&name.to_lowercase())) {
+                columns.push(quoted);
+            }
+        }
+        let sql = format!(
+            "create table {stand_in} as select {} from {table} with no data; create view {view} as {}",
+            columns.join(", "),
+            self.derivation.rows_of(stand_in)
+        );
+        client.batch_execute(&sql).await.map_err(|error| refused("the model", error))?;
+        Ok(view)
+    }
+}
+
+/// The types of the columns, as in SQL, with their schemas.
+///
+/// # Errors
+/// [`Error::Refused`] names the first column whose type is not there.
+async fn types(
+    client: &impl GenericClient,
+    storage: &Storage<'_>,
+    definition: &Definition,
+) -> Result<Vec<String>, Error> {
+    let table = storage.table("types");
+    let mut types = Vec::with_capacity(definition.columns.len());
+    for Column { name, type_name, .. } in &definition.columns {
+        let known = client.query_one("select pg_catalog.to_regtype($1) is not null", &[type_name]).await;
+        if !known.is_ok_and(|row| row.get(0)) {
+            let problem = format!("column {name}: there is no type {type_name}");
+            return Err(Error::refused(problem, "name a type of the database, as in price:numeric=price"));
+        }
+        client.batch_execute("savepoint types").await?;
+        let make = format!("create table {table} as select null::{type_name} as value with no data");
+        // Not `batch_execute`: whatever the text holds, it must be one statement.
+        client.execute(&make, &[]).await.map_err(|error| refused(&format!("column {name}"), error))?;
+        client.batch_execute("set local search_path = pg_catalog").await?;
+        let sql = "select pg_catalog.format_type(atttypid, atttypmod) from pg_catalog.pg_attribute \
+                   where attrelid = $1::text::pg_catalog.regclass::oid and attnum = 1";
+        types.push(client.query_one(sql, &[&table]).await?.get(0));
+        client.batch_execute("rollback to types; release types").await?;
+    }
+    Ok(types)
+}
