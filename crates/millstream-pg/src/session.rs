@@ -18,6 +18,8 @@ pub struct SessionSettings {
     pub settings: Vec<(String, String)>,
     /// Whether the database may have another encoding than UTF8. It must have one: in SQL_ASCII, bytes can be anything.
     pub any_encoding: bool,
+    /// Whether the server refuses to read a view or a foreign table: see [`SessionSettings::without_views`].
+    pub no_views: bool,
 }
 
 /// What every session of ours needs: name, value, first major version that has it.
@@ -46,6 +48,10 @@ const SETTINGS: &[(&str, &str, i32)] = &[
     ("transaction_timeout", "0", 17),
 ];
 
+/// Refuses views and foreign tables that are not PostgreSQL's own. Servers before 15.8 and 16.4 do not have the setting.
+const NO_VIEWS: &str = "select pg_catalog.set_config(name, 'view, foreign-table', false) from pg_catalog.pg_settings \
+                        where name operator(pg_catalog.=) 'restrict_nonsystem_relation_kind';\n";
+
 impl SessionSettings {
     /// The session of lane `n`.
     pub fn lane(n: usize) -> SessionSettings {
@@ -68,7 +74,12 @@ impl SessionSettings {
             ("lock_timeout".to_owned(), format!("{}s", limits::LOCK_TIMEOUT_S)),
             ("idle_in_transaction_session_timeout".to_owned(), format!("{}s", limits::IDLE_IN_TRANSACTION_TIMEOUT_S)),
         ];
-        SessionSettings { application_name: application_name.to_owned(), settings, any_encoding: false }
+        SessionSettings {
+            application_name: application_name.to_owned(),
+            settings,
+            any_encoding: false,
+            no_views: false,
+        }
     }
 
     /// Adds a setting.
@@ -83,6 +94,20 @@ impl SessionSettings {
     #[must_use]
     pub fn with_own_names(self) -> SessionSettings {
         self.with("search_path", "pg_catalog")
+    }
+
+    /// The server refuses to read a view or a foreign table that is not its own, if its version can. So whoever exchanges
+    /// a table for one of them gets no code run. For a session that reads only tables that Millstream made.
+    ///
+    /// Other sessions must read views, or may have to:
+    /// - one that writes a user's table or reads it by a user's expression (load, compact, publish, refresh, distinct), as
+    ///   triggers and functions may read views;
+    /// - one that only reads a user's table (get, verify), as a policy of its row-level security may, and as a partition
+    ///   may be a foreign table;
+    /// - one that runs a user's SQL (lab, ranges, explain-index), and the doctor, which also reads the views of extensions.
+    #[must_use]
+    pub fn without_views(self) -> SessionSettings {
+        SessionSettings { no_views: true, ..self }
     }
 
     /// The planner's settings are PostgreSQL's defaults, whatever the role and the database have.
@@ -115,6 +140,9 @@ impl SessionSettings {
         let mut sql = String::new();
         for (name, value) in fixed.chain(own) {
             sql.push_str(&format!("set {} = {};\n", quote_setting(name), quote_literal(value)));
+        }
+        if self.no_views {
+            sql.push_str(NO_VIEWS);
         }
         sql
     }

@@ -93,6 +93,26 @@ async fn the_search_path_stays_the_databases_own() {
 }
 
 #[tokio::test]
+async fn a_session_without_views_reads_tables_and_the_servers_own_views() {
+    testkit::every_build(async |database| {
+        let admin = database.client().await;
+        admin.batch_execute("create table t (a int); create view v as select a from t").await.expect("made");
+        let info = ConnInfo::parse(&database.url(), &nowhere()).expect("a URL");
+        for (session, refuses) in
+            [(SessionSettings::control(), false), (SessionSettings::control().with_own_names().without_views(), true)]
+        {
+            let connection = millstream_pg::connect(&info, &session).await.expect("connects");
+            assert_eq!(one(&connection, "select count(*) from public.t").await, "0");
+            let known = "select count(*) from pg_settings where name = 'restrict_nonsystem_relation_kind'";
+            let can_refuse = one(&connection, known).await == "1";
+            let read = connection.client.batch_execute("select from public.v").await;
+            assert_eq!(read.is_err(), refuses && can_refuse, "{read:?}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_database_that_is_not_utf8_is_refused() {
     let database = testkit::database().await;
     let admin = database.client().await;

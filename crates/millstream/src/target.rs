@@ -161,14 +161,7 @@ impl Database {
     /// # Errors
     /// Our tables have a version that this program does not know; rights are missing.
     pub async fn open(args: &TargetArgs) -> Result<Option<Self>, Failure> {
-        let database = Self::open_with(args, SessionSettings::control().with_own_names()).await?;
-        if let Some(database) = &database {
-            // Our tables are no views. Servers before 15.8 and 16.4 do not have the setting.
-            let no_views = "select pg_catalog.set_config(name, 'view, foreign-table', false) \
-                            from pg_catalog.pg_settings where name = 'restrict_nonsystem_relation_kind'";
-            database.connection.client.batch_execute(no_views).await.map_err(millstream_pg::Error::from)?;
-        }
-        Ok(database)
+        Self::open_with(args, SessionSettings::control().with_own_names().without_views()).await
     }
 
     async fn open_with(args: &TargetArgs, settings: SessionSettings) -> Result<Option<Self>, Failure> {
@@ -194,8 +187,19 @@ impl Database {
     ///
     /// # Errors
     /// There is no such collection.
+    pub async fn open_record(args: &TargetArgs, name: &CollectionName) -> Result<(Self, Collection), Failure> {
+        Self::with_collection(Self::open(args).await?, name).await
+    }
+
+    /// As `open_record`, for a command that also uses the collection's table or its models.
+    ///
+    /// # Errors
+    /// There is no such collection.
     pub async fn open_at(args: &TargetArgs, name: &CollectionName) -> Result<(Self, Collection), Failure> {
-        let opened = Self::open_with(args, SessionSettings::control()).await?;
+        Self::with_collection(Self::open_with(args, SessionSettings::control()).await?, name).await
+    }
+
+    async fn with_collection(opened: Option<Self>, name: &CollectionName) -> Result<(Self, Collection), Failure> {
         let database = opened.ok_or_else(|| no_collection(name))?;
         let collection = database.collection(name).await?;
         Ok((database, collection))

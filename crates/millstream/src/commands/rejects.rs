@@ -75,7 +75,7 @@ fn reasons() -> PossibleValuesParser {
 
 /// Runs the command.
 pub async fn run(args: &RejectsArgs, output: Output) -> Result<Exit, Failure> {
-    let (database, collection) = Database::open_at(&args.target, &args.name).await?;
+    let (database, collection) = Database::open_record(&args.target, &args.name).await?;
     let filter = RejectFilter {
         table_oid: collection.table_oid,
         load_id: args.load,
