@@ -7,6 +7,9 @@ use crate::server::{Server, shared};
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio_postgres::{Client, NoTls};
 
+/// What [`TestDatabase::plant_decoys`] runs, for a database that something else makes.
+pub const DECOYS: &str = include_str!("decoys.sql");
+
 /// A fresh, empty database. It disappears with the server when the process ends.
 #[derive(Debug, Clone)]
 pub struct TestDatabase {
@@ -38,7 +41,7 @@ impl TestDatabase {
     /// # Panics
     /// If the server refuses them.
     pub async fn plant_decoys(&self) {
-        let planted = self.client().await.batch_execute(include_str!("decoys.sql")).await;
+        let planted = self.client().await.batch_execute(DECOYS).await;
         planted.unwrap_or_else(|error| panic!("decoys: {error:?}"));
     }
 

@@ -55,7 +55,7 @@ pub use cases::{Cases, cases, dealt, is_night, todays};
 pub use certificate::Certificates;
 pub use compress::{gzip, zstd};
 pub use database::{
-    TestDatabase, connect, database, database_on, database_with, each_build, each_build_with, every_build,
+    DECOYS, TestDatabase, connect, database, database_on, database_with, each_build, each_build_with, every_build,
     every_build_dealing,
 };
 pub use feature::Feature;

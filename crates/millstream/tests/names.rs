@@ -1,7 +1,8 @@
 //! Statements of ours find PostgreSQL's own operators and functions, whatever others put into the search path.
 
 use crate::process::{Run, millstream};
-use millstream_testkit::{TestDatabase, each_build, todays};
+use millstream_lab::experiments::Record;
+use millstream_testkit::{DECOYS, Feature, TestDatabase, each_build, each_build_with, todays};
 use std::fmt::Write;
 
 /// Documents of a file. More than go as arrays, so that every writer is used.
@@ -93,7 +94,39 @@ const COMMANDS: &[&[&str]] = &[
     &["unpublish", "kept"],
     &["drop", "waiting", "--yes"],
     &["collections"],
+    &["demo", "--docs", "2000", "--progress", "none"],
+    // It drops the tables of the first one.
+    &["demo", "--docs", "1000", "--progress", "none"],
 ];
+
+/// An experiment in a database with decoys, which its first file makes.
+const EXPERIMENT: &str = r#"
+question = "Does it work?"
+metric = "wall_seconds"
+seconds = 1
+setup = ['!"$MILLSTREAM" lab documents "$LAB_DIR/documents" --documents 500 --lanes 2 fresh=wave:1']
+reset = [
+    "drop schema if exists lab_load cascade",
+    "drop schema if exists millstream cascade",
+    "create schema lab_load",
+    'create table lab_load.t (id varchar collate "C" primary key, doc jsonb not null)',
+]
+
+[data]
+files = ["first.sql"]
+
+[run]
+check = """!"$MILLSTREAM" lab check-table lab_load.t --expect "$LAB_DIR/documents/fresh.json" &&
+"$MILLSTREAM" lab check-table lab_load.t --expect "$LAB_DIR/documents/fresh.json" --sent "$LAB_DIR/documents/fresh.ndjson" """
+
+[[arm]]
+name = "copy"
+run = { command = '"$MILLSTREAM" lab copy "$LAB_DIR/documents" lab_load.t' }
+
+[[arm]]
+name = "load"
+run = { command = '"$MILLSTREAM" load "$LAB_DIR/documents/fresh.ndjson" --into lab_load.t --key id --adopt --progress none' }
+"#;
 
 struct Place {
     db: TestDatabase,
@@ -188,6 +221,24 @@ async fn adopted_and_partitioned_tables_are_written_by_postgresqls_own_operators
             }
             place.millstream(&["get", table, "k7"]);
         }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_experiment_is_run_with_postgresqls_own_operators_and_functions() {
+    each_build_with(&[Feature::Pgbench], async |db| {
+        db.plant_decoys().await;
+        let place = Place::new(db);
+        // The lab's database has the name of the experiment, and other tests use the server too.
+        let name = format!("names{:08x}", fastrand::u32(..));
+        let [experiment, out] = [format!("{name}.toml"), "out".to_owned()].map(|file| place.dir.path().join(file));
+        std::fs::write(&experiment, EXPERIMENT).unwrap();
+        std::fs::write(place.dir.path().join("first.sql"), DECOYS).unwrap();
+        place.millstream(&["lab", "run", experiment.to_str().unwrap(), "--quick", "--out", out.to_str().unwrap()]);
+        let runs = Record::read(&out).unwrap().runs;
+        assert!(runs.len() == 3 && runs.iter().all(|run| run.value("stored") == Some(500.0)), "{runs:?}");
+        place.db.client().await.batch_execute(&format!("drop database lab_{name} with (force)")).await.unwrap();
     })
     .await;
 }

@@ -4,12 +4,21 @@ use crate::process::{command, run};
 use millstream_lab::Environment;
 use millstream_lab::recorder::{Recorder, Recording, Watched};
 use millstream_pg::{ConnInfo, Environment as Surroundings};
-use millstream_testkit::{TestDatabase, database, each_build, until};
+use millstream_testkit::{Server, Settings, TestDatabase, connect, database, default_build, each_build, until};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tokio_postgres::Client;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_millstream");
+
+/// What the extension `pg_stat_statements` counts.
+const CALLS: &str = "statements.calls_per_second";
+
+/// Somebody's function of the name of the extension's.
+const FALSE_STATEMENTS: &str = "
+    create function public.pg_stat_statements(boolean)
+    returns table (calls bigint, rows bigint, total_exec_time float8, wal_bytes numeric)
+    language sql as 'select 1::bigint, 1::bigint, 1.0::float8, 1::numeric'";
 
 fn conninfo(database: &TestDatabase) -> ConnInfo {
     ConnInfo::parse(&database.url(), &Surroundings::from_variables([])).unwrap()
@@ -55,6 +64,8 @@ async fn recorded(database: &TestDatabase, out: &Path) -> Recording {
 #[tokio::test(flavor = "multi_thread")]
 async fn machine_and_server_are_recorded_on_every_version() {
     each_build(async |database| {
+        database.plant_decoys().await;
+        database.client().await.batch_execute(FALSE_STATEMENTS).await.unwrap();
         let dir = tempfile::tempdir().unwrap();
         let out = dir.path().join("recording.ndjson");
         let recording = recorded(&database, &out).await;
@@ -86,8 +97,25 @@ async fn machine_and_server_are_recorded_on_every_version() {
         assert!(value("recorder.server_query_seconds") > 0.0);
         let unexpected = |note: &&String| !note.contains("has no block device") && !note.starts_with(LOST);
         assert_eq!(recording.notes.iter().find(unexpected), None);
+        assert!(!recording.series.contains_key(CALLS), "somebody's function was called: {recording:?}");
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn statements_are_counted_by_the_extension_in_whatever_schema_it_is() {
+    let settings = Settings::with(&["shared_preload_libraries = 'pg_stat_statements'"]);
+    let server = Server::start(default_build().await, settings).await;
+    let url = server.url("postgres");
+    let make = "create schema \"Counted\"; create extension pg_stat_statements schema \"Counted\"";
+    connect(&url).await.batch_execute(make).await.unwrap();
+    let db = ConnInfo::parse(&url, &Surroundings::from_variables([])).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("recording.ndjson");
+    let watched = Watched { db: Some(&db), ..Watched::default() };
+    let recorder = Recorder::start(Path::new(PROGRAM), &out, watched).await.unwrap();
+    until("statements are counted", async || std::fs::read_to_string(&out).unwrap_or_default().contains(CALLS)).await;
+    recorder.finish().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -40,7 +40,7 @@ impl ServerCpu {
 
 /// The server's data directory, if we may read the setting.
 async fn data_directory(client: &Client) -> Option<PathBuf> {
-    let row = client.query_one("select current_setting('data_directory')", &[]).await.ok()?;
+    let row = client.query_one("select pg_catalog.current_setting('data_directory')", &[]).await.ok()?;
     Some(PathBuf::from(row.get::<_, String>(0)))
 }
 

@@ -90,8 +90,10 @@ pub(super) async fn run(
 /// # Errors
 /// The server cannot be reached.
 pub async fn end_sessions(db: &ConnInfo) -> Result<(), Error> {
-    let control = Box::pin(millstream_pg::connect(db, &SessionSettings::named("millstream drive end"))).await?;
-    let sql = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1";
+    let settings = SessionSettings::named("millstream drive end").with_own_names();
+    let control = Box::pin(millstream_pg::connect(db, &settings)).await?;
+    let sql =
+        "select pg_catalog.pg_terminate_backend(pid) from pg_catalog.pg_stat_activity where application_name = $1";
     control.client.execute(sql, &[&session_name()]).await?;
     Ok(())
 }

@@ -204,26 +204,30 @@ impl Cluster {
         self.second_network.as_ref().map(Arc::downgrade).unwrap_or_default()
     }
 
-    /// A session in a database of the server. A server that recovers from a crash is waited for.
+    /// A session in a database of the server, for the experiment's own SQL too.
     pub(crate) async fn session(&self, name: &str) -> Result<Connection, Trouble> {
-        let db = self.db(None, name)?;
-        let settings = SessionSettings::named("millstream lab");
-        let poll = Poll::new(POLL, RECOVERY_TIME_MAX);
-        loop {
-            match millstream_pg::connect(&db, &settings).await {
-                Err(error) if error.kind() == ErrorKind::Transient && poll.again().await => {}
-                connected => return Ok(connected?),
-            }
-        }
+        self.connect(name, &settings()).await
     }
 
-    /// A session in the database that always exists.
+    /// A session in the database that always exists, for our statements alone.
     pub(crate) async fn control(&self) -> Result<Connection, Trouble> {
         let name = match &self.kind {
             Owner::Own { .. } => "millstream",
             Owner::Foreign { db, .. } => &db.dbname,
         };
-        self.session(name).await
+        self.connect(name, &settings().with_own_names()).await
+    }
+
+    /// Connects to a database. A server that recovers from a crash is waited for.
+    async fn connect(&self, name: &str, settings: &SessionSettings) -> Result<Connection, Trouble> {
+        let db = self.db(None, name)?;
+        let poll = Poll::new(POLL, RECOVERY_TIME_MAX);
+        loop {
+            match Box::pin(millstream_pg::connect(&db, settings)).await {
+                Err(error) if error.kind() == ErrorKind::Transient && poll.again().await => {}
+                connected => return Ok(connected?),
+            }
+        }
     }
 
     /// Whether the server can encrypt connections. Makes a certificate for the lab's own.
@@ -243,7 +247,7 @@ impl Cluster {
                 return Err(Trouble::Unfit(format!("this server cannot encrypt: {}", Error::from(error).chain())));
             }
         }
-        control.client.batch_execute("select pg_reload_conf()").await?;
+        control.client.batch_execute("select pg_catalog.pg_reload_conf()").await?;
         let poll = Poll::new(POLL, RELOAD_TIME_MAX);
         while !is_encrypting(&control).await? {
             if !poll.again().await {
@@ -315,7 +319,7 @@ impl Cluster {
                 return Err(Trouble::Unfit(why));
             }
         }
-        control.client.batch_execute("select pg_reload_conf()").await?;
+        control.client.batch_execute("select pg_catalog.pg_reload_conf()").await?;
         control.close().await;
         if restart > 0 {
             self.restart(progress).await?;
@@ -330,7 +334,7 @@ impl Cluster {
         for name in &self.touched {
             control.client.batch_execute(&self.statement(name, &BTreeMap::new())).await?;
         }
-        control.client.batch_execute("select pg_reload_conf()").await?;
+        control.client.batch_execute("select pg_catalog.pg_reload_conf()").await?;
         self.applied.clear();
         Ok(())
     }
@@ -436,8 +440,12 @@ impl Cluster {
     }
 }
 
+fn settings() -> SessionSettings {
+    SessionSettings::named("millstream lab")
+}
+
 async fn is_encrypting(session: &Connection) -> Result<bool, Error> {
-    Ok(session.client.query_one("select current_setting('ssl') = 'on'", &[]).await?.get(0))
+    Ok(session.client.query_one("select pg_catalog.current_setting('ssl') = 'on'", &[]).await?.get(0))
 }
 
 /// The user's server, reached in this way, if its URL names such a place.
@@ -495,11 +503,12 @@ fn forget_settings(home: &Path) -> Result<(), Error> {
 }
 
 /// What `alter system` has set of these settings.
-const SET_BEFORE: &str =
-    "select name, setting from pg_file_settings where sourcefile like '%postgresql.auto.conf' and name = any($1)";
+const SET_BEFORE: &str = "select name, setting from pg_catalog.pg_file_settings \
+                          where sourcefile like '%postgresql.auto.conf' and name = any($1)";
 
 /// How many of these settings take effect only at a restart.
-const NEEDS_RESTART: &str = "select count(*) from pg_settings where context = 'postmaster' and name = any($1)";
+const NEEDS_RESTART: &str =
+    "select pg_catalog.count(*) from pg_catalog.pg_settings where context = 'postmaster' and name = any($1)";
 
 /// The directory of a PostgreSQL's programs: the given one, or that of a major version.
 fn programs(postgres: &str) -> Result<PathBuf, Trouble> {

@@ -38,12 +38,12 @@ impl Counted {
 /// What the server counts, to take differences of.
 async fn counters(session: &Connection) -> Result<BTreeMap<String, f64>, Trouble> {
     let table = match session.server.version_num {
-        170_000.. => "num_timed + num_requested from pg_stat_checkpointer",
-        _ => "checkpoints_timed + checkpoints_req from pg_stat_bgwriter",
+        170_000.. => "num_timed + num_requested from pg_catalog.pg_stat_checkpointer",
+        _ => "checkpoints_timed + checkpoints_req from pg_catalog.pg_stat_bgwriter",
     };
     let sql = format!(
-        "select (pg_current_wal_lsn() - '0/0')::float8, (select {table})::float8, \
-         (select coalesce(sum(autovacuum_count), 0) from pg_stat_user_tables)::float8"
+        "select pg_catalog.pg_wal_lsn_diff(pg_catalog.pg_current_wal_lsn(), '0/0')::float8, (select {table})::float8, \
+         (select coalesce(pg_catalog.sum(autovacuum_count), 0) from pg_catalog.pg_stat_user_tables)::float8"
     );
     let row = session.client.query_one(&sql, &[]).await.map_err(Error::from)?;
     let names = ["wal_bytes", "checkpoints", "autovacuums"];

@@ -467,7 +467,7 @@ impl<'a> Course<'a> {
             };
             let program = Program::find(cluster.own_program(command::PGBENCH)?).await?;
             let control = cluster.control().await?;
-            let version: String = control.client.query_one("select version()", &[]).await?.get(0);
+            let version: String = control.client.query_one("select pg_catalog.version()", &[]).await?.get(0);
             let earlier = self.record.conditions.servers.insert(server.clone(), version.clone());
             if let Some(earlier) = earlier.filter(|earlier| *earlier != version) {
                 let why = format!("the record was begun with {earlier}, and this is {version}; choose another");

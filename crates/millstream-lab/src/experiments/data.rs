@@ -47,7 +47,8 @@ impl Data {
         progress: Progress<'_>,
     ) -> Result<(), Trouble> {
         let control = cluster.control().await?;
-        let sql = "select shobj_description(oid, 'pg_database') from pg_database where datname = $1";
+        let sql =
+            "select pg_catalog.shobj_description(oid, 'pg_database') from pg_catalog.pg_database where datname = $1";
         let found = control.client.query_opt(sql, &[&self.name]).await?;
         let there = found.is_some();
         let comment = found.and_then(|row| row.get::<_, Option<String>>(0)).unwrap_or_default();

@@ -18,8 +18,10 @@ const COPY: &str = "copy pg_temp.sent from stdin (format csv, delimiter e'\\x01'
 /// [`Error::Wrong`] with the difference; the server's.
 pub async fn check_stored(client: &Client, table: &str, expected: &Stored, with_documents: bool) -> Result<(), Error> {
     let sql = format!(
-        "select count(*), coalesce(sum((doc->>'n')::bigint), 0)::text, \
-         count(*) filter (where doc->>'id' is distinct from id) from {table}"
+        "select pg_catalog.count(*), \
+         coalesce(pg_catalog.sum((doc operator(pg_catalog.->>) 'n')::bigint), 0)::text, \
+         pg_catalog.count(*) filter (where (doc operator(pg_catalog.->>) 'id') is distinct from id::text) \
+         from {table}"
     );
     let row = client.query_one(&sql, &[]).await?;
     let (rows, sum, misplaced): (i64, String, i64) = (row.get(0), row.get(1), row.get(2));

@@ -17,6 +17,7 @@ use crate::{quantity, receipt};
 use millstream_engine::LoadRequest;
 use millstream_local::LocalOptions;
 use millstream_model::{CollectionName, KeyRequest, Receipt};
+use millstream_pg::{Connection, SessionSettings};
 use millstream_store::collections;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -85,9 +86,12 @@ impl From<Failure> for Halt {
 pub async fn run(args: &DemoArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
     let begun = Instant::now();
     let database = Database::connect(&args.target, &target::resolve(&args.target, Purpose::Show).await?).await?;
+    // The questions are shown, and so do not name PostgreSQL's functions and operators by their schema.
+    let asking = SessionSettings::control().with_own_names().without_views();
+    let asking = Box::pin(millstream_pg::connect(&database.conninfo, &asking)).await?;
     let scratch = Scratch::new(&signals)?;
-    let mut show = Show { args, output, signals, database, scratch, receipts: Vec::new(), answers: Vec::new() };
-    let ended = show.play().await;
+    let mut show = Show { args, output, signals, database, asking, scratch, receipts: Vec::new(), answers: Vec::new() };
+    let ended = Box::pin(show.play()).await;
     let seconds = begun.elapsed().as_secs_f64();
     if output.is_json() {
         output.json(&json!({
@@ -109,7 +113,10 @@ struct Show<'a> {
     args: &'a DemoArgs,
     output: Output,
     signals: Signals,
+    /// Removes what an earlier demo left.
     database: Database,
+    /// Reads what the demo has loaded.
+    asking: Connection,
     scratch: Scratch,
     receipts: Vec<Receipt>,
     answers: Vec<Answer>,
@@ -169,8 +176,8 @@ impl Show<'_> {
         self.ask(&question::CITIES).await?;
         let answer = self.ask(&question::TELEMETRY).await?;
         check("the busiest pumps", &answer, &busiest(expected, answer.len().max(1)))?;
-        let sql = "select count(*), count(*) filter (where doc->>'state' = 'alarm'), \
-                   (sum((doc->>'temperature')::numeric) * 100)::bigint from public.demo_telemetry";
+        let sql = "select pg_catalog.count(*), pg_catalog.count(*) filter (where doc->>'state' = 'alarm'), \
+                   (pg_catalog.sum((doc->>'temperature')::numeric) * 100)::bigint from public.demo_telemetry";
         let row = unless_stopped(&self.signals, async { self.row(sql).await }).await?;
         let [readings, alarms, hundredths] = [0, 1, 2].map(|n| u64::try_from(row.get::<_, i64>(n)).unwrap_or(0));
         Ok(check("all readings, alarms and temperatures", &Totals { readings, alarms, hundredths }, &expected.total())?)
@@ -222,7 +229,7 @@ impl Show<'_> {
     async fn ask(&mut self, question: &'static Question) -> Result<Vec<Vec<String>>, Halt> {
         let sql = question.sql.trim_end().replace('\n', "\n   ");
         self.say(&format!("\n   {}\n\n   {sql};\n", question.words))?;
-        let answer = unless_stopped(&self.signals, question.ask(&self.database.connection.client)).await?;
+        let answer = unless_stopped(&self.signals, question.ask(&self.asking.client)).await?;
         let table = answer.table().text(None);
         self.say(&table.lines().map(|line| format!("   {line}")).collect::<Vec<_>>().join("\n"))?;
         let rows = answer.rows.clone();
@@ -231,14 +238,14 @@ impl Show<'_> {
     }
 
     async fn check_rows(&self, part: Part, rows: u64) -> Result<(), Halt> {
-        let sql = format!("select count(*) from public.{}", part.table);
+        let sql = format!("select pg_catalog.count(*) from public.{}", part.table);
         let row = unless_stopped(&self.signals, async { self.row(&sql).await }).await?;
         let found = u64::try_from(row.get::<_, i64>(0)).unwrap_or(0);
         Ok(check(&format!("rows in {}", part.table), &found, &rows)?)
     }
 
     async fn row(&self, sql: &str) -> Result<tokio_postgres::Row, Failure> {
-        Ok(self.database.connection.client.query_one(sql, &[]).await.map_err(millstream_pg::Error::from)?)
+        Ok(self.asking.client.query_one(sql, &[]).await.map_err(millstream_pg::Error::from)?)
     }
 
     /// Removes what an earlier demo left, and nothing else: only a recorded table with the demo's

@@ -4,12 +4,12 @@ use super::reading::Values;
 use super::waits::{self, Sampled};
 use crate::error::Error;
 use crate::limits::{RECORDER_QUERY_MS, RECORDER_RECONNECT_MS, RECORDER_START_MS};
-use millstream_pg::{ConnInfo, Connection, SessionSettings};
+use millstream_pg::{ConnInfo, Connection, SessionSettings, quote_identifier};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 use tokio_postgres::types::Type;
-use tokio_postgres::{Row, Statement};
+use tokio_postgres::{Client, Row, Statement};
 
 /// The session's name in `pg_stat_activity`.
 const NAME: &str = "millstream lab recorder";
@@ -19,6 +19,14 @@ const REFUSALS: &[&str] = &["42", "55", "0A"];
 
 /// Errors by which it says that there is no such table or function: an extension is not installed.
 const ABSENT: &[&str] = &["42P01", "42883"];
+
+/// What stands in a query for the schema of the extension `pg_stat_statements`.
+const EXTENSION: &str = "the_extension";
+
+/// That schema.
+const SCHEMA: &str = "select n.nspname from pg_catalog.pg_extension as e \
+                      join pg_catalog.pg_namespace as n on n.oid = e.extnamespace \
+                      where e.extname = 'pg_stat_statements'";
 
 /// A session that may be lost and found.
 pub(super) struct Session {
@@ -119,7 +127,7 @@ impl Session {
         let asked = async {
             let statement = match known {
                 Some(statement) => statement,
-                None => connection.client.prepare(sql).await?,
+                None => prepare(&connection.client, sql).await?,
             };
             let rows = connection.client.query(&statement, &[]).await?;
             Ok::<_, tokio_postgres::Error>((statement, rows))
@@ -179,9 +187,21 @@ impl Session {
 
 /// The limit holds for the queries, not for setting the session up, which takes longer on a machine under load.
 async fn connect(info: &ConnInfo) -> Result<Connection, millstream_pg::Error> {
-    let connection = millstream_pg::connect(info, &SessionSettings::named(NAME)).await?;
+    let connection = millstream_pg::connect(info, &SessionSettings::named(NAME).with_own_names()).await?;
     connection.client.batch_execute(&format!("set statement_timeout = {RECORDER_QUERY_MS}")).await?;
     Ok(connection)
+}
+
+/// Prepares a query. A function of the extension is called in the extension's own schema: anybody may put one of its name
+/// into the search path.
+async fn prepare(client: &Client, sql: &str) -> Result<Statement, tokio_postgres::Error> {
+    if !sql.contains(EXTENSION) {
+        return client.prepare(sql).await;
+    }
+    let found = client.query_opt(SCHEMA, &[]).await?;
+    // PostgreSQL has no such function of its own, and so says that there is none.
+    let schema = found.map_or_else(|| "pg_catalog".to_owned(), |row| quote_identifier(row.get(0)));
+    client.prepare(&sql.replace(EXTENSION, &schema)).await
 }
 
 /// The columns of type float8 by name, after the label if the row has one. Nulls are left out.

@@ -3,7 +3,7 @@ select
     backend_type as kind,
     coalesce(state, '') as state,
     coalesce(wait_event_type || ':' || wait_event, 'CPU') as event,
-    count(*)::float8 as sessions
+    pg_catalog.count(*)::float8 as sessions
 from
     pg_catalog.pg_stat_get_activity(null)
 where

@@ -9,10 +9,10 @@ from
     pg_catalog.pg_stat_wal as wal,
     (
         select
-            sum(writes)::float8 as writes,
-            sum(fsyncs)::float8 as syncs,
-            sum(write_time)::float8 as write_ms,
-            sum(fsync_time)::float8 as sync_ms
+            pg_catalog.sum(writes)::float8 as writes,
+            pg_catalog.sum(fsyncs)::float8 as syncs,
+            pg_catalog.sum(write_time)::float8 as write_ms,
+            pg_catalog.sum(fsync_time)::float8 as sync_ms
         from
             pg_catalog.pg_stat_io
         where
