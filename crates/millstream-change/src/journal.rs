@@ -365,7 +365,7 @@ mod tests {
         for refused in [journal.entries().unwrap_err(), journal.entry(1).unwrap_err(), journal.try_lock(1).unwrap_err()]
         {
             assert!(refused.to_string().starts_with("others than its owner may write to"), "{refused}");
-            assert!(refused.hint.unwrap().contains("chmod go-w"));
+            assert!(refused.hint.unwrap().contains("o-w "));
         }
         fs::set_permissions(&journal.dir, fs::Permissions::from_mode(0o700)).unwrap();
         assert_eq!(journal.entry(1).unwrap(), made);

@@ -17,11 +17,14 @@ use crate::account::{name_of, private_group};
 use crate::limits::LINKS_MAX;
 use crate::shell::shell_word;
 use millstream_model::Refusal;
+use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
+use rustix::io::Errno;
 use rustix::process::geteuid;
-use std::ffi::OsString;
-use std::fs::{self, DirBuilder, Metadata, Permissions};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
 /// Rights of a directory that is ours alone.
@@ -37,12 +40,18 @@ pub enum NotOurs {
         path: PathBuf,
         /// The name of the owner.
         owner: String,
+        /// What to do about it.
+        way_out: String,
     },
     /// Others may write to it, or to a directory on the way to it.
-    #[error("others than its owner may write to {}", path.display())]
+    #[error("others than its owner may write to {}: {rights}", path.display())]
     Writable {
         /// What they may write to.
         path: PathBuf,
+        /// Its owner and its mode, and who they are.
+        rights: String,
+        /// What to do about it.
+        way_out: String,
     },
     /// It cannot be looked at, or not be made.
     #[error("cannot {what} {}: {source}", path.display())]
@@ -60,11 +69,7 @@ impl NotOurs {
     /// What to do about it, if that is known.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Owner { owner, .. } => Some(format!("run this as {owner}")),
-            Self::Writable { path } => Some(format!(
-                "look at what others have put there, and then run: chmod go-w {}",
-                shell_word(&path.display())
-            )),
+            Self::Owner { way_out, .. } | Self::Writable { way_out, .. } => Some(way_out.clone()),
             Self::File { .. } => None,
         }
     }
@@ -88,43 +93,10 @@ impl From<NotOurs> for Refusal {
 /// # Errors
 /// Somebody else may change it.
 pub fn check_ours(path: &Path) -> Result<Option<PathBuf>, NotOurs> {
-    let path = std::path::absolute(path).map_err(NotOurs::file("find", path))?;
-    let mut at = PathBuf::from("/");
-    let mut links_left = LINKS_MAX;
-    // The last name comes first.
-    let mut names = names_of(&path);
-    check_owner(&at, &looked_at(&at)?)?;
-    while let Some(name) = names.pop() {
-        // There is no link in the path so far.
-        if name == ".." {
-            at.pop();
-            continue;
-        }
-        let here = at.join(&name);
-        let facts = match fs::symlink_metadata(&here) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            facts => facts.map_err(NotOurs::file("find", &here))?,
-        };
-        check_owner(&here, &facts)?;
-        if facts.is_symlink() {
-            let too_many = || NotOurs::file("find", &path)(io::Error::other("too many links"));
-            links_left = links_left.checked_sub(1).ok_or_else(too_many)?;
-            let target = fs::read_link(&here).map_err(NotOurs::file("read", &here))?;
-            if target.is_absolute() {
-                at = PathBuf::from("/");
-            }
-            names.extend(names_of(&target));
-        } else if is_shared(&facts) && !is_sticky(&facts) {
-            return Err(NotOurs::Writable { path: here });
-        } else {
-            at = here;
-        }
-    }
+    let Some(found) = found(path)? else { return Ok(None) };
     // In a sticky directory others may make new entries.
-    if is_shared(&looked_at(&at)?) {
-        return Err(NotOurs::Writable { path: at });
-    }
-    Ok(Some(at))
+    check_writers(&found, &looked_at(&found)?, true)?;
+    Ok(Some(found))
 }
 
 /// Makes a directory that only we and root may change, and what is missing on the way to it, whatever the umask is. One that
@@ -137,13 +109,14 @@ pub fn make_ours(dir: &Path, mode: u32) -> Result<(), NotOurs> {
         return Ok(());
     }
     let dir = std::path::absolute(dir).map_err(NotOurs::file("find", dir))?;
-    let is_missing = |path: &&Path| fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound);
-    let missing: Vec<&Path> = dir.ancestors().take_while(is_missing).collect();
-    for path in missing.into_iter().rev() {
-        make_one(path, if path == dir { mode } else { enterable() })?;
-    }
-    // A link that leads nowhere is not replaced.
     let none = || NotOurs::file("find", &dir)(ErrorKind::NotFound.into());
+    let missing: Vec<&Path> = dir.ancestors().take_while(|path| is_missing(path)).collect();
+    // A link that leads nowhere is not replaced.
+    let above = dir.ancestors().nth(missing.len()).map_or(Ok(None), found)?.ok_or_else(none)?;
+    let mut at = opened(CWD, above.as_os_str(), OFlags::PATH).map_err(NotOurs::file("open", &above))?;
+    for path in missing.into_iter().rev() {
+        at = make_one(&at, path, if path == dir { mode } else { enterable() })?;
+    }
     check_ours(&dir)?.ok_or_else(none).map(drop)
 }
 
@@ -153,41 +126,141 @@ pub fn enterable() -> u32 {
     if geteuid().is_root() { 0o755 } else { PRIVATE }
 }
 
+/// What a path leads to, without links; `None` if nothing is there. What exists of the way is checked. The end may be a
+/// sticky directory.
+fn found(path: &Path) -> Result<Option<PathBuf>, NotOurs> {
+    let path = std::path::absolute(path).map_err(NotOurs::file("find", path))?;
+    let mut at = PathBuf::from("/");
+    let mut links_left = LINKS_MAX;
+    // The last name comes first.
+    let mut names = names_of(&path);
+    check_owner(&at, &looked_at(&at)?, false)?;
+    while let Some(name) = names.pop() {
+        // There is no link in the path so far.
+        if name == ".." {
+            at.pop();
+            continue;
+        }
+        let here = at.join(&name);
+        let facts = match fs::symlink_metadata(&here) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            facts => facts.map_err(NotOurs::file("find", &here))?,
+        };
+        let is_end = facts.is_dir() && names.last().is_none_or(|next| is_missing(&here.join(next)));
+        check_owner(&here, &facts, is_end)?;
+        if facts.is_symlink() {
+            let too_many = || NotOurs::file("find", &path)(io::Error::other("too many links"));
+            links_left = links_left.checked_sub(1).ok_or_else(too_many)?;
+            let target = fs::read_link(&here).map_err(NotOurs::file("read", &here))?;
+            if target.is_absolute() {
+                at = PathBuf::from("/");
+            }
+            names.extend(names_of(&target));
+            continue;
+        }
+        if !is_sticky(&facts) {
+            check_writers(&here, &facts, is_end)?;
+        }
+        at = here;
+    }
+    Ok(Some(at))
+}
+
 /// The names in a path, the last one first.
 fn names_of(path: &Path) -> Vec<OsString> {
     let names = path.components().rev().filter(|part| matches!(part, Component::Normal(_) | Component::ParentDir));
     names.map(|part| part.as_os_str().to_owned()).collect()
 }
 
+fn is_missing(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+}
+
 fn looked_at(path: &Path) -> Result<Metadata, NotOurs> {
     fs::symlink_metadata(path).map_err(NotOurs::file("find", path))
 }
 
-fn check_owner(path: &Path, facts: &Metadata) -> Result<(), NotOurs> {
-    if facts.uid() == 0 || facts.uid() == geteuid().as_raw() {
+/// `is_end`: whether it is a directory that we write to, and not only pass.
+fn check_owner(path: &Path, facts: &Metadata, is_end: bool) -> Result<(), NotOurs> {
+    let us = geteuid().as_raw();
+    if facts.uid() == 0 || facts.uid() == us {
         return Ok(());
     }
-    Err(NotOurs::Owner { path: path.to_owned(), owner: name_of(facts.uid()) })
+    let owner = name_of(facts.uid());
+    let mut way_out = format!("run this as {owner}");
+    if is_end {
+        let who = if us == 0 { "run" } else { "let root run" };
+        let word = shell_word(&path.display());
+        way_out += &format!("; or, if you trust what is in the directory, {who}: chown {us} {word}");
+    }
+    Err(NotOurs::Owner { path: path.to_owned(), owner, way_out })
 }
 
-/// Whether somebody else than the owner may write. Many distributions give each user a group of its own and let it write
-/// whatever the user makes: then the group is nobody else.
-fn is_shared(facts: &Metadata) -> bool {
-    let is_own_group = || facts.uid() == geteuid().as_raw() && private_group() == Some(facts.gid());
-    facts.mode() & 0o002 != 0 || (facts.mode() & 0o020 != 0 && !is_own_group())
+/// Whether somebody else than the owner may write. `is_end`: as for [`check_owner`].
+fn check_writers(path: &Path, facts: &Metadata, is_end: bool) -> Result<(), NotOurs> {
+    let is_group = facts.mode() & 0o020 != 0 && !is_own_group(facts);
+    let (bits, who) = match (is_group, facts.mode() & 0o002 != 0) {
+        (false, false) => return Ok(()),
+        (true, false) => ("g", format!("group {}", facts.gid())),
+        (false, true) => ("o", "everybody".to_owned()),
+        (true, true) => ("go", "everybody".to_owned()),
+    };
+    let mode = facts.mode() & 0o7777;
+    let rights = format!("it belongs to {}, and its mode {mode:o} lets {who} write", name_of(facts.uid()));
+    let way_out = match is_sticky(facts) {
+        true => format!("use a directory in it, such as {}", shell_word(&path.join("millstream").display())),
+        false => keep_out(path, bits, facts.uid(), geteuid().as_raw(), is_end),
+    };
+    Err(NotOurs::Writable { path: path.to_owned(), rights, way_out })
+}
+
+/// How to keep others from writing to a path. `bits`: who they are, as for `chmod`. If we are not its owner, root is.
+fn keep_out(path: &Path, bits: &str, owner: u32, us: u32, is_end: bool) -> String {
+    let path = shell_word(&path.display());
+    let chmod = format!("chmod {bits}-w {path}");
+    match us == owner || us == 0 {
+        true => format!("look at what others have put there, and then run: {chmod}"),
+        // Without the group's right, we could not write there either.
+        false if is_end => {
+            format!("let root look at what others have put there, and then run: chown {us} {path} && {chmod}")
+        }
+        false => format!("let root look at what others have put there, and then run: {chmod}"),
+    }
+}
+
+/// Many distributions give each user a group of its own and let it write whatever the user makes: then the group is nobody
+/// else.
+fn is_own_group(facts: &Metadata) -> bool {
+    facts.uid() == geteuid().as_raw() && private_group() == Some(facts.gid())
 }
 
 fn is_sticky(facts: &Metadata) -> bool {
     facts.is_dir() && facts.mode() & 0o1000 != 0
 }
 
-fn make_one(path: &Path, mode: u32) -> Result<(), NotOurs> {
-    match DirBuilder::new().mode(PRIVATE).create(path) {
+/// Makes a directory in an open one, and opens it. What somebody puts in the place of either keeps its rights. `path`: its
+/// whole path.
+fn make_one(above: &File, path: &Path, mode: u32) -> Result<File, NotOurs> {
+    let failed = |error: io::Error| NotOurs::file("make", path)(error);
+    let name = path.components().next_back().map_or(OsStr::new("."), Component::as_os_str);
+    let is_made = match mkdirat(above, name, Mode::from_raw_mode(PRIVATE)) {
+        Ok(()) => true,
         // Another process was faster. Whose it is will be checked.
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(()),
-        made => made.map_err(NotOurs::file("make", path))?,
+        Err(Errno::EXIST) => false,
+        Err(error) => return Err(failed(error.into())),
+    };
+    let dir = opened(above, name, OFlags::RDONLY).map_err(failed)?;
+    if is_made {
+        check_owner(path, &dir.metadata().map_err(failed)?, true)?;
+        dir.set_permissions(Permissions::from_mode(mode)).map_err(failed)?;
     }
-    fs::set_permissions(path, Permissions::from_mode(mode)).map_err(NotOurs::file("make", path))
+    Ok(dir)
+}
+
+/// Opens a directory, whose name is no link.
+fn opened(above: impl AsFd, name: &OsStr, how: OFlags) -> io::Result<File> {
+    let flags = how | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat(above, name, flags, Mode::empty())?.into())
 }
 
 #[cfg(test)]
@@ -209,6 +282,10 @@ mod tests {
 
     fn why(path: &Path) -> String {
         check_ours(path).unwrap_err().to_string()
+    }
+
+    fn hint(path: &Path) -> String {
+        check_ours(path).unwrap_err().hint().unwrap()
     }
 
     #[test]
@@ -236,13 +313,16 @@ mod tests {
         let (shared, home) = (dir.path().join("shared"), dir.path().join("shared/home"));
         make_ours(&home, PRIVATE).unwrap();
         set_mode(&shared, 0o777);
-        assert_eq!(why(&home), format!("others than its owner may write to {}", shared.display()));
+        let begins = format!("others than its owner may write to {}: it belongs to ", shared.display());
+        let ends = ", and its mode 777 lets everybody write";
+        assert!(why(&home).starts_with(&begins) && why(&home).ends_with(ends), "{}", why(&home));
         assert_eq!(why(&shared.join("missing")), why(&home), "what is missing could be made by anybody");
-        let hint = check_ours(&home).unwrap_err().hint().unwrap();
-        assert!(hint.ends_with(&format!("chmod go-w {}", shared.display())), "{hint}");
+        // An account may have a group of its own, whose right is none of others.
+        assert!(hint(&home).ends_with(&format!("o-w {}", shared.display())), "{}", hint(&home));
         set_mode(&shared, 0o1777);
         assert!(check_ours(&home).unwrap().is_some());
         assert!(why(&shared).contains("may write to"), "others may make entries there");
+        assert_eq!(hint(&shared), format!("use a directory in it, such as {}/millstream", shared.display()));
         set_mode(&home, 0o702);
         assert!(why(&home).contains("may write to"));
         fs::write(shared.join("program"), "").unwrap();
@@ -267,7 +347,70 @@ mod tests {
         symlink("ours", at("link")).unwrap();
         std::os::unix::fs::lchown(at("link"), Some(NOBODY), Some(NOBODY)).unwrap();
         assert!(why(&at("link")).contains(&format!("{} belongs to ", at("link").display())));
-        set_mode(&at("ours"), 0o770);
-        assert!(why(&at("ours")).contains("may write to"), "root has no group of its own");
+    }
+
+    #[test]
+    fn an_error_names_the_rights_that_are_wrong_and_the_command_that_mends_them() {
+        if !machine_has(&[Need::Root]) {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let (volume, home) = (dir.path().join("volume"), dir.path().join("volume/home"));
+        make_ours(&home, PRIVATE).unwrap();
+        chown(&volume, Some(0), Some(2_000)).unwrap();
+        let shown = volume.display();
+        // Root has no group of its own.
+        for (mode, who, bits) in [
+            (0o770, "group 2000", "g"),
+            (0o2775, "group 2000", "g"),
+            (0o702, "everybody", "o"),
+            (0o2777, "everybody", "go"),
+        ] {
+            set_mode(&volume, mode);
+            for path in [&volume, &home, &volume.join("new")] {
+                let rights = format!("{shown}: it belongs to root, and its mode {mode:o} lets {who} write");
+                assert_eq!(why(path), format!("others than its owner may write to {rights}"));
+                let mends = format!("look at what others have put there, and then run: chmod {bits}-w {shown}");
+                assert_eq!(hint(path), mends);
+            }
+        }
+        set_mode(&volume, 0o755);
+        chown(&volume, Some(4_000_000_123), None).unwrap();
+        let other = "run this as user 4000000123";
+        assert_eq!(hint(&home), other, "only what we write to has to be ours");
+        for path in [&volume, &volume.join("new")] {
+            let mends = format!("{other}; or, if you trust what is in the directory, run: chown 0 {shown}");
+            assert_eq!(hint(path), mends);
+        }
+    }
+
+    #[test]
+    fn root_helps_if_the_directory_is_not_ours() {
+        let of = |owner, is_end| keep_out(Path::new("/my data"), "g", owner, 1_000, is_end);
+        let chmod = "look at what others have put there, and then run: chmod g-w '/my data'";
+        assert_eq!(of(1_000, true), chmod);
+        assert_eq!(of(0, false), format!("let root {chmod}"));
+        let both =
+            "let root look at what others have put there, and then run: chown 1000 '/my data' && chmod g-w '/my data'";
+        assert_eq!(of(0, true), both);
+    }
+
+    #[test]
+    fn a_directory_is_made_in_the_one_that_was_opened_and_what_took_its_place_keeps_its_rights() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for name in ["above", "victim"] {
+            fs::create_dir(at(name)).unwrap();
+            set_mode(&at(name), 0o700);
+        }
+        let above = opened(CWD, at("above").as_os_str(), OFlags::PATH).unwrap();
+        fs::rename(at("above"), at("moved")).unwrap();
+        symlink("victim", at("above")).unwrap();
+        make_one(&above, &at("above/new"), 0o755).unwrap();
+        assert!(!at("victim/new").exists() && mode(&at("moved/new")) == 0o755);
+        assert!(opened(CWD, at("above").as_os_str(), OFlags::PATH).is_err(), "it is a link now");
+        symlink("../victim", at("moved/link")).unwrap();
+        assert!(make_one(&above, &at("above/link"), 0o755).is_err());
+        assert_eq!(mode(&at("victim")), 0o700);
     }
 }

@@ -6,7 +6,7 @@ use millstream_local::server_account;
 use millstream_testkit::{Feature, LocalHome, Need, build_with, default_build, machine_has, skip};
 use serde_json::json;
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
@@ -187,6 +187,20 @@ fn the_xdg_directory_of_another_user_is_refused() {
     );
     shared.shell_of(NOBODY, "mkdir own");
     status("own").ends(1);
+
+    // As Kubernetes makes a volume for a group (fsGroup).
+    let volume = shared.path("volume");
+    fs::create_dir(&volume).unwrap();
+    chown(&volume, None, Some(2_000)).unwrap();
+    set_mode(&volume, 0o2775);
+    let refused = status("volume").ends(2);
+    let shown = volume.display();
+    for says in [
+        format!("{shown}: it belongs to root, and its mode 2775 lets group 2000 write\n"),
+        format!("run: chown {NOBODY} {shown} && chmod g-w {shown}; or set MILLSTREAM_HOME"),
+    ] {
+        assert!(refused.stderr.contains(&says), "{says}: {refused:?}");
+    }
 }
 
 /// Every entry below a directory.
