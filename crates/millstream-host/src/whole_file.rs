@@ -1,9 +1,8 @@
 //! A file of our own that is replaced as a whole, in a directory where nobody else writes.
 
 use crate::new_file::{NewFile, sync_name};
-use millstream_model::Refusal;
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read, Write};
+use std::fs;
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 /// How the name ends under which a file is written, before it gets its own.
@@ -62,38 +61,10 @@ pub fn read_whole(path: &Path) -> io::Result<Option<String>> {
     }
 }
 
-/// The text of a file, which may be a pipe, of so many bytes at most. `hint`: what helps if it is larger.
-///
-/// # Errors
-/// It cannot be read, is not UTF-8, or is larger.
-pub fn read_at_most(path: &Path, most: u64, hint: Option<&str>) -> Result<String, Refusal> {
-    let failed = |error: io::Error| Refusal::file("read", path, &error);
-    let mut text = String::new();
-    // What a file says about its length does not count: a device has none.
-    let length = File::open(path).and_then(|file| file.take(most + 1).read_to_string(&mut text)).map_err(failed)?;
-    if length as u64 > most {
-        let problem = format!("{} has more than {most} bytes", path.display());
-        return Err(Refusal { problem, hint: hint.map(str::to_owned) });
-    }
-    Ok(text)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
-
-    #[test]
-    fn a_file_without_an_end_is_read_up_to_its_limit() {
-        let endless = Path::new("/dev/zero");
-        let refused = read_at_most(endless, 1_000, Some("a hint")).unwrap_err();
-        assert_eq!(refused, Refusal::new("/dev/zero has more than 1000 bytes").hint("a hint"));
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("a");
-        write_whole(&file, "12345").unwrap();
-        assert_eq!(read_at_most(&file, 5, None).unwrap(), "12345");
-        assert!(read_at_most(&file, 4, None).is_err());
-    }
 
     #[test]
     fn a_file_is_replaced_and_nothing_is_left_beside_it() {

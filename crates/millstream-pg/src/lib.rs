@@ -13,6 +13,7 @@ mod identifier;
 mod json_rows;
 mod kind;
 pub mod limits;
+mod named_file;
 mod plans;
 mod poll;
 mod pooler;

@@ -3,7 +3,6 @@
 mod verifier;
 
 use std::fs;
-use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,6 +17,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use crate::conninfo::{ClientCertificate, SslMode, TlsRoot, TlsSettings, TlsVersion};
 use crate::error::Error;
 use crate::limits::CERTIFICATES_BYTES_MAX;
+use crate::named_file;
 use crate::socket::Socket;
 use verifier::Verifier;
 
@@ -168,16 +168,8 @@ fn certificates(file: &Path, what: &str) -> Result<Vec<CertificateDer<'static>>,
 }
 
 fn read(file: &Path, what: &str) -> Result<Vec<u8>, Error> {
-    let failed = |why: String| Error::settings(format!("{what} file \"{}\" cannot be read: {why}", file.display()));
-    let mut pem = Vec::new();
-    let read = fs::File::open(file).and_then(|opened| opened.take(CERTIFICATES_BYTES_MAX + 1).read_to_end(&mut pem));
-    match read {
-        Ok(length) if length as u64 > CERTIFICATES_BYTES_MAX => {
-            Err(failed(format!("it has more than {CERTIFICATES_BYTES_MAX} bytes")))
-        }
-        Ok(_) => Ok(pem),
-        Err(error) => Err(failed(error.to_string())),
-    }
+    named_file::read(file, CERTIFICATES_BYTES_MAX)
+        .map_err(|error| Error::settings(format!("{what} file \"{}\" cannot be read: {error}", file.display())))
 }
 
 /// libpq's rule: only its owner may read the key. If root owns it, a group may read it too.

@@ -1,7 +1,7 @@
 //! Wrong command lines, missing servers, readers that close their end.
 
 use crate::process::{command, millstream, run};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 /// Nobody listens on port 1 of the loopback address.
 const NOBODY: &str = "postgres://me:hunter2@127.0.0.1:1/shop?connect_timeout=5";
@@ -155,6 +155,26 @@ fn a_password_in_the_wrong_place_is_not_repeated() {
     let run = millstream(&["collections", NOBODY]).ends(2);
     assert!(run.stderr.contains("unexpected argument"), "{run:?}");
     assert!(!run.stderr.contains("hunter2"), "{run:?}");
+}
+
+#[test]
+fn no_command_waits_for_a_named_pipe_in_the_place_of_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    // An experiment is read of a file with this ending.
+    let pipe = dir.path().join("pipe.toml").to_str().unwrap().to_owned();
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for args in [
+        &["doctor", "--config"][..],
+        &["doctor", "--since"],
+        &["guard", "show"],
+        &["network", "plan"],
+        &["lab", "drive"],
+        &["lab", "report"],
+        &["lab", "run"],
+    ] {
+        let run = millstream(&[args, &[pipe.as_str()]].concat()).ends(2);
+        assert!(run.stderr.contains("it is a named pipe, and must be a file"), "{args:?}: {run:?}");
+    }
 }
 
 #[test]

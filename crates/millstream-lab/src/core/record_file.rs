@@ -2,8 +2,8 @@
 
 use crate::error::Error;
 use crate::limits::{NAME_TRIES_MAX, RECORD_BYTES_MAX};
-use millstream_host::{make_folder, write_target};
-use std::fs::{self, File};
+use millstream_host::{make_folder, open_named, write_target};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -41,7 +41,7 @@ pub(crate) fn read(path: &Path) -> Result<String, Error> {
 
 fn text(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(RECORD_BYTES_MAX).read_to_end(&mut bytes)?;
+    open_named(path)?.take(RECORD_BYTES_MAX).read_to_end(&mut bytes)?;
     let mut text = String::new();
     if bytes.starts_with(ZSTD_MAGIC) {
         zstd::Decoder::new(&bytes[..])?.take(RECORD_BYTES_MAX).read_to_string(&mut text)?;

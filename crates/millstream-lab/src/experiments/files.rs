@@ -9,10 +9,9 @@ use crate::core::word::unknown;
 use crate::error::Error;
 use crate::limits::EXPERIMENT_BYTES_MAX;
 use include_dir::{Dir, include_dir};
-use millstream_host::write_whole;
+use millstream_host::{open_named, write_whole};
 use millstream_model::words::option;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -161,7 +160,7 @@ fn beside(name: &str) -> Option<String> {
 
 fn text(path: &Path) -> Result<String, Error> {
     let mut text = String::new();
-    let file = File::open(path).map_err(Error::io("read", path))?;
+    let file = open_named(path).map_err(Error::io("read", path))?;
     file.take(EXPERIMENT_BYTES_MAX).read_to_string(&mut text).map_err(Error::io("read", path))?;
     Ok(text)
 }

@@ -5,8 +5,8 @@ use crate::limits::COPY_MESSAGE_BYTES;
 use bytes::{Bytes, BytesMut};
 use futures_util::SinkExt;
 use futures_util::future::try_join_all;
+use millstream_host::open_named;
 use millstream_pg::{ConnInfo, SessionSettings};
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use tokio_postgres::Client;
@@ -36,7 +36,7 @@ pub async fn send_streams(db: &ConnInfo, dir: &Path, table: &str) -> Result<(), 
 
 /// Streams a file through one COPY. Reading the file only copies it from the system's cache.
 pub(super) async fn send(client: &Client, statement: &str, stream: &Path) -> Result<u64, Error> {
-    let mut file = File::open(stream).map_err(Error::io("read", stream))?;
+    let mut file = open_named(stream).map_err(Error::io("read", stream))?;
     let sink = client.copy_in::<_, Bytes>(statement).await?;
     let mut sink = std::pin::pin!(sink);
     loop {

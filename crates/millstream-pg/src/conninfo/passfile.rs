@@ -1,11 +1,11 @@
 //! The password file, `~/.pgpass`: one `host:port:database:user:password` per line.
 
 use std::fs;
-use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::limits;
+use crate::limits::PASSFILE_BYTES_MAX;
+use crate::named_file;
 
 /// The file's text, or `None` if it is missing or must not be used. In the latter case `warnings` gets the reason.
 pub(super) fn read(path: &Path, warnings: &mut Vec<String>) -> Option<String> {
@@ -21,12 +21,13 @@ pub(super) fn read(path: &Path, warnings: &mut Vec<String>) -> Option<String> {
         ));
         return None;
     }
-    let mut bytes = Vec::new();
-    if let Err(error) = fs::File::open(path).and_then(|f| f.take(limits::PASSFILE_BYTES_MAX).read_to_end(&mut bytes)) {
-        warnings.push(format!("password file \"{}\" cannot be read: {error}", path.display()));
-        return None;
+    match named_file::read(path, PASSFILE_BYTES_MAX) {
+        Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(error) => {
+            warnings.push(format!("password file \"{}\" cannot be read: {error}", path.display()));
+            None
+        }
     }
-    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The password of the first line that matches.

@@ -1,12 +1,12 @@
 //! The service file: named groups of connection settings, `~/.pg_service.conf`.
 
-use std::fs;
-use std::io::Read;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{Environment, Said, keyword};
 use crate::error::Error;
-use crate::limits;
+use crate::limits::PASSFILE_BYTES_MAX;
+use crate::named_file;
 
 /// Adds the settings of the service in `service=` or `PGSERVICE` that no earlier source has given.
 pub(super) fn add(said: &mut Said, env: &Environment) -> Result<(), Error> {
@@ -34,11 +34,10 @@ fn read(path: &Path, must_exist: bool) -> Result<Option<String>, Error> {
     if !must_exist && !path.exists() {
         return Ok(None);
     }
-    let mut text = String::new();
-    match fs::File::open(path).and_then(|f| f.take(limits::PASSFILE_BYTES_MAX).read_to_string(&mut text)) {
-        Ok(_) => Ok(Some(text)),
-        Err(error) => Err(Error::settings(format!("service file \"{}\" cannot be read: {error}", path.display()))),
-    }
+    named_file::read(path, PASSFILE_BYTES_MAX)
+        .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other))
+        .map(Some)
+        .map_err(|error| Error::settings(format!("service file \"{}\" cannot be read: {error}", path.display())))
 }
 
 /// The settings of one `[section]`, or `None` if the file has no such section.

@@ -1,6 +1,7 @@
 //! What connection strings mean: URLs, pairs, variables, files, and their order of precedence.
 
 use crate::Explained;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -319,6 +320,16 @@ fn a_service_ranks_between_text_and_variables() {
     let info = ConnInfo::parse("port=7", &env).expect("parses");
     assert_eq!(info.describe(), "postgres://svcuser@svc:7/envdb (sslmode=prefer)");
     assert!(ConnInfo::parse("service=none", &env).expect_err("unknown").to_string().contains("\"none\" not found"));
+}
+
+#[test]
+fn a_service_file_that_is_a_pipe_is_refused_at_once() {
+    let home = tempfile::tempdir().expect("a directory");
+    let pipe = home.path().join("pipe");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).expect("made");
+    let variables = [("PGUSER", "me"), ("PGSERVICEFILE", pipe.to_str().expect("UTF-8"))];
+    let error = ConnInfo::parse("service=shop", &Environment::from_variables(variables)).expect_err("a pipe");
+    assert!(error.to_string().ends_with("cannot be read: it is a pipe, and must be a file"), "{error}");
 }
 
 #[test]
