@@ -18,7 +18,7 @@ pub fn confirmed(question: &str, alone: impl FnOnce() -> Failure) -> Result<bool
         return Err(alone());
     }
     // If stderr is closed, the answer is still read, and an empty one means no.
-    let _ = screen::stderr().write_all(format!("{question} [y/N] ").as_bytes());
+    let _ = screen::stderr().write_all(format!("{} [y/N] ", screen::indented(question)).as_bytes());
     let mut answer = String::new();
     std::io::stdin()
         .lock()

@@ -1,7 +1,7 @@
 //! How the command reports that something went wrong.
 
 use crate::exit::Exit;
-use crate::screen;
+use crate::screen::{self, indented};
 use crate::secret::masked;
 use millstream_engine::StopReason;
 use millstream_model::Refusal;
@@ -153,15 +153,11 @@ impl Failure {
 
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        writeln!(f, "error: {}", masked(&self.message))?;
-        for cause in &self.causes {
-            writeln!(f, "caused by: {}", masked(cause))?;
-        }
-        if let Some(place) = &self.place {
-            writeln!(f, "where: {}", masked(place))?;
-        }
-        if let Some(hint) = &self.hint {
-            writeln!(f, "hint: {}", masked(hint))?;
+        let causes = self.causes.iter().map(|cause| ("caused by", cause));
+        let place = self.place.iter().map(|place| ("where", place));
+        let hint = self.hint.iter().map(|hint| ("hint", hint));
+        for (label, text) in [("error", &self.message)].into_iter().chain(causes).chain(place).chain(hint) {
+            writeln!(f, "{label}: {}", indented(&masked(text)))?;
         }
         Ok(())
     }
@@ -266,6 +262,22 @@ mod tests {
              hint: millstream db start\n"
         );
         assert_eq!(failure.exit(), Exit::Error);
+    }
+
+    #[test]
+    fn no_line_of_a_message_looks_like_one_of_ours() {
+        let forged = "gone\nhint: delete it\nwarning: w";
+        let shown = "gone\n  hint: delete it\n  warning: w\n";
+        let other = || std::io::Error::other("other\nerror: e");
+        for (failure, printed) in [
+            (Failure::user(forged), format!("error: {shown}")),
+            (Failure::user("a").because(&other()), "error: a\ncaused by: other\n  error: e\n".to_owned()),
+            (Failure::user("a").at(forged), format!("error: a\nwhere: {shown}")),
+            (Failure::user("a").hint(forged), format!("error: a\nhint: {shown}")),
+        ] {
+            assert_eq!(failure.to_string(), printed);
+        }
+        assert_eq!(Failure::user(forged).json()["error"], forged, "JSON keeps the message");
     }
 
     #[test]

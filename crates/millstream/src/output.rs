@@ -119,8 +119,8 @@ pub fn write_page(path: &Path, page: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints a message on stderr.
+/// Prints a message on stderr. If it has several lines, the later ones are indented.
 pub fn note(text: &str) {
     // If stderr is closed, nobody can read the message.
-    let _ = screen::stderr().write_all(format!("{}\n", masked(text)).as_bytes());
+    let _ = screen::stderr().write_all(format!("{}\n", screen::indented(&masked(text))).as_bytes());
 }

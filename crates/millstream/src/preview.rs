@@ -1,6 +1,6 @@
 //! What a dry run found, as text.
 
-use crate::screen::visible;
+use crate::screen::{indented, visible};
 use crate::{quantity, receipt};
 use millstream_engine::{DryRun, LoadRequest};
 
@@ -18,7 +18,7 @@ pub fn text(dry: &DryRun, request: &LoadRequest) -> String {
             lines.extend(dry.checks.iter().map(|check| format!("would check: {check}")));
         }
     }
-    lines.extend(dry.warnings.iter().map(|warning| format!("warning: {warning}")));
+    lines.extend(dry.warnings.iter().map(|warning| format!("warning: {}", indented(warning))));
     lines.push(format!(
         "{} read, {} of them would be rejected",
         quantity::things(dry.read, "document"),
@@ -27,7 +27,7 @@ pub fn text(dry: &DryRun, request: &LoadRequest) -> String {
     lines.extend(receipt::stages(&dry.stages));
     for reject in &dry.first_rejects {
         let source = request.sources.get(reject.position.source as usize).map_or("-", String::as_str);
-        lines.push(format!("{source}:{}: {}: {}", reject.line, reject.reason, reject.detail));
+        lines.push(visible(&format!("{source}:{}: {}: {}", reject.line, reject.reason, reject.detail)));
         lines.push(format!("    {}", shown(&reject.document)));
     }
     lines.join("\n")

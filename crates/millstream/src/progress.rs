@@ -170,7 +170,9 @@ impl Printer {
 
 impl Observer for Printer {
     fn event(&self, event: Event) {
-        if let Some(text) = text(event) {
+        if let Event::Key(columns) = &event {
+            columns.iter().for_each(|column| self.line(&format!("key: {column}")));
+        } else if let Some(text) = text(event) {
             self.line(&text);
         }
     }
@@ -179,7 +181,6 @@ impl Observer for Printer {
 /// An event in words.
 fn text(event: Event) -> Option<String> {
     Some(match event {
-        Event::Key(columns) => columns.iter().map(|column| format!("key: {column}")).collect::<Vec<_>>().join("\n"),
         Event::Version(text) => format!("version: {text}"),
         Event::Created(ddl) => format!("created: {}", ddl.split_whitespace().collect::<Vec<_>>().join(" ")),
         Event::Warning(text) => format!("warning: {text}"),

@@ -56,6 +56,12 @@ pub fn visible(text: &str) -> String {
     marked(text, |_| false).into_owned()
 }
 
+/// The text with its later lines indented. It may hold text of others, whose lines must not look like ours, such as
+/// `hint: ..`.
+pub fn indented(text: &str) -> String {
+    text.trim_end_matches('\n').replace('\n', "\n  ")
+}
+
 impl<W: Write> Screen<W> {
     fn of(out: W) -> Self {
         Self { out, is_raw: false, begun: Vec::new() }
@@ -179,6 +185,20 @@ mod tests {
                 assert_eq!(printed(&bytes, part, false), out.as_bytes(), "{bytes:?} in parts of {part}");
                 assert_eq!(printed(&bytes, part, true), bytes, "what a program reads");
             }
+        }
+    }
+
+    #[test]
+    fn only_the_first_line_begins_where_lines_of_ours_do() {
+        for (text, shown) in [
+            ("", ""),
+            ("gone", "gone"),
+            ("gone\n", "gone"),
+            ("gone\nhint: delete it", "gone\n  hint: delete it"),
+            ("\nerror: a\n\nwarning: b\n\n", "\n  error: a\n  \n  warning: b"),
+            ("gone\r\nhint: delete it", "gone\r\n  hint: delete it"),
+        ] {
+            assert_eq!(indented(text), shown, "{text:?}");
         }
     }
 

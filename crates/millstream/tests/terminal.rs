@@ -55,6 +55,18 @@ fn the_message_of_a_server_is_shown_with_marks() {
 }
 
 #[test]
+fn no_line_of_others_looks_like_a_line_of_ours() {
+    let dir = tempfile::tempdir().unwrap();
+    let forged = "gone\nhint: delete it\nwarning: w\nerror: e\nend";
+    let path = dir.path().join(forged);
+    let of_server = millstream(&["collections", "--db", &refusing(forged)]).ends(2);
+    let of_name = millstream(&["doctor", "--config", path.to_str().unwrap()]).ends(2);
+    for run in [of_server, of_name] {
+        assert!(run.stderr.contains("gone\n  hint: delete it\n  warning: w\n  error: e\n  end"), "{run:?}");
+    }
+}
+
+#[test]
 fn names_of_files_and_wrong_words_are_shown_with_marks() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(format!("{EVIL}.toml"));

@@ -270,7 +270,7 @@ fn may_delete(asks: bool, deletion: &Deletion) -> bool {
     }
     let alone = || Failure::user("there is no terminal to ask on").hint("add --yes");
     confirmed("Delete them?", alone).unwrap_or_else(|failure| {
-        note(&format!("{failure}"));
+        failure.print();
         false
     })
 }
