@@ -65,7 +65,7 @@ impl Command {
         self
     }
 
-    /// Sets what the program reads from stdin. [`Command::run`] and [`Command::run_blocking`] send it.
+    /// Sets what the program reads from stdin. [`Command::run`], [`Command::run_blocking`] and [`Command::leave`] send it.
     pub fn input(&mut self, input: impl Into<Vec<u8>>) -> &mut Self {
         self.input = input.into();
         self
@@ -130,10 +130,18 @@ impl Command {
     /// # Errors
     /// It cannot be started, or prints nothing in time: then it is killed.
     pub async fn leave(&mut self, limit: Duration) -> Result<(), Error> {
-        self.inner.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = self.inner.spawn().map_err(Error::run(self.program()))?;
-        let Some(mut pipe) = child.stdout.take() else { return Ok(()) };
-        let ready = tokio::time::timeout(limit, pipe.read_exact(&mut [0])).await;
+        self.capture();
+        let mut child = self.inner.stderr(Stdio::null()).spawn().map_err(Error::run(self.program()))?;
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let Some(mut output) = output else { return Ok(()) };
+        let getting_ready = async {
+            if let Some(mut pipe) = input {
+                // A program that ends before it has read everything does not get ready.
+                let _ = pipe.write_all(&self.input).await;
+            }
+            output.read_exact(&mut [0]).await
+        };
+        let ready = tokio::time::timeout(limit, getting_ready).await;
         if matches!(ready, Ok(Ok(_))) {
             return Ok(());
         }
@@ -218,9 +226,12 @@ mod tests {
     async fn a_program_that_is_left_alone_must_get_ready() {
         let dir = tempfile::tempdir().unwrap();
         let [go, file] = ["go", "done"].map(|name| dir.path().join(name));
-        let script =
-            format!("echo ready; until [ -e {} ]; do sleep 0.01; done; echo > {}", go.display(), file.display());
-        shell(&script).leave(LIMIT).await.unwrap();
+        let script = format!(
+            "[ \"$(cat)\" = input ] || exit; echo ready; until [ -e {} ]; do sleep 0.01; done; echo > {}",
+            go.display(),
+            file.display()
+        );
+        shell(&script).input("input").leave(LIMIT).await.unwrap();
         std::fs::write(go, "").unwrap();
         let appeared = crate::wait_until(LIMIT, Duration::from_millis(10), || file.exists().then_some(()));
         appeared.await.unwrap();

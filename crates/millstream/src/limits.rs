@@ -35,6 +35,9 @@ pub const CHANGE_LATE_SECONDS_MAX: u64 = 86_400;
 /// Longest time until that process is ready.
 pub const WATCH_READY_MAX: std::time::Duration = std::time::Duration::from_secs(10);
 
+/// Longest list of variables that it reads from its input, in bytes. Linux gives a process no longer variable than 128 KiB.
+pub const VARIABLES_BYTES_MAX: u64 = 1 << 20;
+
 /// How long a command may take to end after the second signal. Then its statements are cancelled, and the process ends.
 pub const LAST_WAIT: std::time::Duration = std::time::Duration::from_secs(1);
 
