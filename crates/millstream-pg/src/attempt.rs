@@ -14,7 +14,7 @@ use crate::error::{self, Error};
 use crate::kind::ErrorKind;
 use crate::roster::Cancel;
 use crate::session::SessionSettings;
-use crate::socket::{Flooded, Place, Socket};
+use crate::socket::{Flooded, Place, Socket, Stranger};
 use crate::{Explained, sqlstate, tls};
 
 /// Opens a session on the first suitable host and sets the session's settings.
@@ -112,7 +112,7 @@ impl Attempt<'_> {
     /// Tries the kinds of encryption that the mode allows, in its order.
     async fn connect_place(self, place: &Place) -> Result<Connection, Error> {
         let Self { info, host, .. } = self;
-        if matches!(place, Place::Unix(_)) {
+        if matches!(place, Place::Unix(..)) {
             return self.attempt(place, DriverMode::Disable).await;
         }
         if info.tls.mode == SslMode::VerifyFull && host.name.is_none() {
@@ -187,7 +187,9 @@ impl Attempt<'_> {
 async fn places(info: &ConnInfo, host: &Host) -> Result<Vec<Place>, Error> {
     let at = |ip: IpAddr| Place::Tcp(ip, host.port, info.keepalives.clone());
     let name = match &host.address {
-        Address::Socket(dir) => return Ok(vec![Place::Unix(dir.join(format!(".s.PGSQL.{}", host.port)))]),
+        Address::Socket(dir) => {
+            return Ok(vec![Place::Unix(dir.join(format!(".s.PGSQL.{}", host.port)), host.is_searched)]);
+        }
         Address::Ip(ip) => return Ok(vec![at(*ip)]),
         Address::Name(name) => name,
     };
@@ -307,7 +309,15 @@ fn explain(error: &tokio_postgres::Error, info: &ConnInfo, host: &Host) -> Error
 
 /// The connection to a host fails or breaks before the session is open.
 fn unreached(error: &io::Error, host: &Host) -> Error {
+    if error.get_ref().is_some_and(|cause| cause.is::<Stranger>()) {
+        let hint = format!("if you trust that user with your password, name the directory: host={}", host.place());
+        return failed(host, ErrorKind::Config, error.to_string(), Some(hint));
+    }
     let hint = match error.kind() {
+        io::ErrorKind::NotFound if host.is_searched => {
+            let (start, place) = (command("db start"), "if its socket is elsewhere, name the directory: host=/tmp");
+            format!("is a server listening on {host}? {place}; `{start}` starts a local one")
+        }
         io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => {
             format!("is a server listening on {host}? `{}` starts a local one", command("db start"))
         }

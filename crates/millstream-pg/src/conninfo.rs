@@ -18,6 +18,8 @@ pub use encryption::{ClientCertificate, SslMode, TlsRoot, TlsSettings, TlsVersio
 pub use environment::Environment;
 pub use host::{Address, Host, Secret};
 
+pub(crate) use environment::may_serve;
+
 use encryption::tls;
 use host::{add_passwords, hosts};
 use tokio_postgres::config::ChannelBinding;

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -12,7 +12,7 @@ use rustix::net::sockopt;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::conninfo::Keepalives;
+use crate::conninfo::{Keepalives, may_serve};
 use crate::limits::LOGIN_BYTES_MAX;
 
 /// Where a server listens, and how a dead connection to it is detected.
@@ -20,8 +20,8 @@ use crate::limits::LOGIN_BYTES_MAX;
 pub(crate) enum Place {
     /// A numeric address and a port.
     Tcp(IpAddr, u16, Keepalives),
-    /// The file of a Unix socket.
-    Unix(PathBuf),
+    /// The file of a Unix socket, and whether nobody has named it.
+    Unix(PathBuf, bool),
 }
 
 /// The socket to a server.
@@ -49,6 +49,13 @@ pub(crate) struct Room(Arc<AtomicU64>);
 #[error("the server sent more than {} MiB before the login was done", LOGIN_BYTES_MAX >> 20)]
 pub(crate) struct Flooded;
 
+/// Somebody else listens on a socket that nobody has named, where everybody may make one.
+#[derive(Debug, thiserror::Error)]
+#[error("another user of this machine (uid {uid}) listens on this socket, and others may make sockets there, too")]
+pub(crate) struct Stranger {
+    uid: u32,
+}
+
 impl Room {
     const UNLIMITED: u64 = u64::MAX;
 
@@ -62,7 +69,7 @@ impl Socket {
     /// Connects to a server.
     ///
     /// # Errors
-    /// Nobody listens there, or an option of the socket is refused.
+    /// Nobody listens there, an option of the socket is refused, or a [`Stranger`] listens.
     pub(crate) async fn open(place: &Place) -> io::Result<Self> {
         let stream = match place {
             Place::Tcp(ip, port, keepalives) => {
@@ -71,7 +78,14 @@ impl Socket {
                 watch(&stream, keepalives)?;
                 Stream::Tcp(stream)
             }
-            Place::Unix(file) => Stream::Unix(UnixStream::connect(file).await?),
+            Place::Unix(file, is_searched) => {
+                let stream = UnixStream::connect(file).await?;
+                let (dir, uid) = (file.parent().unwrap_or(Path::new("/")), stream.peer_cred()?.uid());
+                if *is_searched && !may_serve(dir, uid) {
+                    return Err(io::Error::other(Stranger { uid }));
+                }
+                Stream::Unix(stream)
+            }
         };
         Ok(Self { stream, room: Room(Arc::new(AtomicU64::new(LOGIN_BYTES_MAX))) })
     }

@@ -1,6 +1,9 @@
 //! Logins that succeed or fail: passwords, databases, addresses where nobody answers.
 
-use millstream_pg::{ConnInfo, ErrorKind, Explained, SessionSettings};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use millstream_pg::{ConnInfo, Environment, ErrorKind, Explained, SessionSettings};
 use millstream_testkit as testkit;
 
 use crate::{connected, nowhere, refused};
@@ -51,6 +54,30 @@ async fn connection_errors_name_the_address() {
     let error = refused("host=nowhere.invalid user=u").await;
     assert_eq!(error.kind(), ErrorKind::Unreachable);
     assert!(error.to_string().contains("host name"), "{error}");
+}
+
+#[tokio::test]
+async fn a_server_of_another_user_is_sent_nothing_unless_its_directory_is_named() {
+    if !testkit::machine_has(&[testkit::Need::Root]) {
+        return;
+    }
+    let database = testkit::database().await;
+    let shared = tempfile::tempdir().expect("a directory");
+    fs::set_permissions(shared.path(), fs::Permissions::from_mode(0o1777)).expect("set");
+    let port = database.server.port();
+    let socket = format!(".s.PGSQL.{port}");
+    // The link is root's, as one of an administrator, but not the server behind it.
+    symlink(database.server.socket_dir().join(&socket), shared.path().join(&socket)).expect("linked");
+    let environment = Environment::default().with_user("u").with_socket_dirs(vec![shared.path().to_owned()]);
+    let searched = ConnInfo::parse(&format!("port={port}"), &environment).expect("parses");
+    let error =
+        millstream_pg::connect(&searched, &SessionSettings::named("millstream test")).await.expect_err("refused");
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(error.to_string().contains("another user of this machine"), "{error}");
+    let place = format!("host={}", shared.path().display());
+    assert!(error.hint().expect("a way out").ends_with(&place));
+
+    connected(&format!("{place} port={port} user=millstream dbname=postgres")).await;
 }
 
 #[tokio::test]

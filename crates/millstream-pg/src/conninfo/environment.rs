@@ -1,6 +1,8 @@
 //! What reading a connection string uses from outside: variables, home directory, user, socket directories.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::Address;
@@ -72,13 +74,24 @@ impl Environment {
     }
 
     /// Where to look for a server if no host is named: the first directory with its socket, else the first that exists,
-    /// else this machine's loopback. libpq has one directory compiled in. We do not know which, so we search.
+    /// else this machine's loopback. libpq has one directory compiled in. We do not know which, so we search. A socket that
+    /// somebody else may have put there does not count.
     pub(super) fn default_address(&self, port: u16) -> Address {
         let socket = format!(".s.PGSQL.{port}");
-        let found = self.socket_dirs.iter().find(|dir| dir.join(&socket).exists());
+        let has_socket =
+            |dir: &&PathBuf| fs::symlink_metadata(dir.join(&socket)).is_ok_and(|facts| may_serve(dir, facts.uid()));
+        let found = self.socket_dirs.iter().find(has_socket);
         match found.or_else(|| self.socket_dirs.iter().find(|dir| dir.is_dir())) {
             Some(dir) => Address::Socket(dir.clone()),
             None => Address::Name("localhost".to_owned()),
         }
     }
+}
+
+/// Whether a socket in a directory that nobody has named may be that of a server of this account. Everybody may make one
+/// in `/tmp`, and would be sent the password. Where others may make one, it must be root's, ours, or that of the
+/// directory's owner.
+pub(crate) fn may_serve(dir: &Path, uid: u32) -> bool {
+    let ours = rustix::process::geteuid().as_raw();
+    fs::metadata(dir).is_ok_and(|facts| facts.mode() & 0o022 == 0 || [0, ours, facts.uid()].contains(&uid))
 }

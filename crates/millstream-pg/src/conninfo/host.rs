@@ -19,6 +19,8 @@ pub struct Host {
     pub port: u16,
     /// The password for this host.
     pub password: Option<Secret>,
+    /// No host was named, and the address is where we have looked for one.
+    pub is_searched: bool,
 }
 
 /// Where a server listens.
@@ -104,7 +106,7 @@ fn host(name: &str, address: &str, port: u16, env: &Environment) -> Result<Host,
         let ip = address.parse::<IpAddr>().map_err(|_| {
             Error::settings_hint(format!("hostaddr \"{address}\" is not an IP address"), "put names into host")
         })?;
-        return Ok(Host { name: given, address: Address::Ip(ip), port, password: None });
+        return Ok(Host { name: given, address: Address::Ip(ip), port, password: None, is_searched: false });
     }
     if name.starts_with('@') {
         return Err(Error::settings_hint(
@@ -112,7 +114,8 @@ fn host(name: &str, address: &str, port: u16, env: &Environment) -> Result<Host,
             "use a socket directory or a TCP host",
         ));
     }
-    let address = if name.is_empty() {
+    let is_searched = name.is_empty();
+    let address = if is_searched {
         env.default_address(port)
     } else if name.starts_with('/') {
         Address::Socket(PathBuf::from(name))
@@ -123,7 +126,7 @@ fn host(name: &str, address: &str, port: u16, env: &Environment) -> Result<Host,
         Address::Name(name) => Some(name.clone()),
         _ => None,
     };
-    Ok(Host { name, address, port, password: None })
+    Ok(Host { name, address, port, password: None, is_searched })
 }
 
 fn port(text: &str) -> Result<u16, Error> {

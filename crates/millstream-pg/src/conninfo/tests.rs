@@ -1,9 +1,10 @@
 //! What connection strings mean: URLs, pairs, variables, files, and their order of precedence.
 
 use crate::Explained;
+use millstream_testkit::{Need, machine_has};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use super::*;
@@ -126,6 +127,39 @@ fn an_existing_socket_is_used_if_no_host_is_given() {
     let address = |text: &str| ConnInfo::parse(text, &env).expect("parses").hosts[0].address.clone();
     assert_eq!(address("port=7000"), Address::Socket(used));
     assert_eq!(address("port=7001"), Address::Socket(empty));
+}
+
+#[test]
+fn a_socket_that_anybody_may_have_made_is_not_used_unless_it_is_named() {
+    if !machine_has(&[Need::Root]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let (empty, shared) = (dir.path().join("empty"), dir.path().join("shared"));
+    for dir in [&empty, &shared] {
+        fs::create_dir(dir).expect("made");
+    }
+    let socket = shared.join(".s.PGSQL.7000");
+    fs::write(&socket, "").expect("written");
+    let env = plain().with_socket_dirs(vec![empty.clone(), shared.clone()]);
+    let nobody = Some(65_534);
+    // The rights of the directory, its owner, the owner of the socket, and whether it is used.
+    for (mode, owner, server, used) in [
+        (0o1777, None, nobody, false),
+        (0o775, None, nobody, false),
+        (0o755, None, nobody, true),
+        (0o1777, None, None, true),
+        (0o2775, nobody, nobody, true),
+    ] {
+        chown(&shared, owner.or(Some(0)), None).expect("given away");
+        chown(&socket, server.or(Some(0)), None).expect("given away");
+        fs::set_permissions(&shared, fs::Permissions::from_mode(mode)).expect("set");
+        let host = ConnInfo::parse("port=7000", &env).expect("parses").hosts.remove(0);
+        let expected = if used { &shared } else { &empty };
+        assert_eq!((host.address, host.is_searched), (Address::Socket(expected.clone()), true), "{mode:o}");
+    }
+    let named = ConnInfo::parse(&format!("host={}", shared.display()), &env).expect("parses").hosts.remove(0);
+    assert_eq!((named.address, named.is_searched), (Address::Socket(shared), false));
 }
 
 #[test]
