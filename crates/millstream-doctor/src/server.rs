@@ -7,7 +7,10 @@ use crate::refusal::Stop;
 use crate::statement::Statements;
 use millstream_model::words::option;
 use millstream_model::{Change, Repair, Restart};
-use millstream_pg::{ConnInfo, Connection, Error, SessionSettings, connect, ensure_session_pooling, quote_literal};
+use millstream_pg::{
+    ConnInfo, Connection, Error, SessionSettings, connect, ensure_session_pooling, fill, quote_literal,
+};
+use millstream_store::POWERS;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::sync::OnceCell;
@@ -243,7 +246,8 @@ impl Database {
         self.name.clone_into(&mut db.dbname);
         let session = connect(&db, &SessionSettings::doctor()).await;
         let session = session.map_err(|error| format!("statements that {} may plan: {error}", db.user))?;
-        let powers: Option<String> = session.client.query_one(include_str!("powers.sql"), &[]).await?.get(0);
+        let sql = fill!(include_str!("powers.sql"), powers = POWERS);
+        let powers: Option<String> = session.client.query_one(&sql, &[]).await?.get(0);
         if let Some(powers) = powers {
             let (role, other) = (&db.user, option("plan-as"));
             return Err(format!("statements of others, because {role} is {powers}; {other} names another role").into());

@@ -44,6 +44,12 @@ async fn statements_that_miss_an_index_are_proven_by_a_role_without_rights_over_
         assert!(unproven.skipped[0].why.contains("; plan-as names another role"), "{unproven:?}");
         let nobody = examine(&proof("nobody_there")).await.unwrap();
         assert!(nobody.skipped[0].why.contains("statements that nobody_there may plan"), "{nobody:?}");
+        for power in ["superuser", "createrole", "replication", "bypassrls"] {
+            sql(&client, &format!("create role adm {power}; grant adm to shop")).await;
+            let member = examine(&proof("shop:p")).await.unwrap();
+            assert!(member.skipped[0].why.contains("; plan-as names another role"), "{power}: {member:?}");
+            sql(&client, "drop role adm").await;
+        }
         let found = examine(&proof("shop:p")).await.unwrap();
         assert_eq!(subjects(&found), ["public.modem_name"], "the pattern needs another class of operators: {found:?}");
         let repair = found.findings[0].repair.as_ref().unwrap();

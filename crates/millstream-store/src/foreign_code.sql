@@ -114,10 +114,6 @@ select pg_catalog.pg_get_userbyid(owner)::pg_catalog.text as owner,
        pg_catalog.string_agg(what, ', ' order by what) as code
 from code
 where exists (
-    select
-    from pg_catalog.pg_roles r
-    where r.rolname in (session_user, current_user)
-      and (r.rolsuper or r.rolcreaterole or r.rolreplication or r.rolbypassrls)
-)
+{powers})
 group by owner
 order by owner

@@ -8,6 +8,10 @@ use tokio_postgres::GenericClient;
 /// Which roles a session trusts, as tables of a statement. It has a place for the parameter that names more roles.
 pub(crate) const ROLES: &str = include_str!("trusted_roles.sql");
 
+/// A query for the sentences that say what a session may do, and code of others must not. No rows: it can only read and
+/// write tables.
+pub const POWERS: &str = include_str!("powers.sql");
+
 /// The tables that we make in every schema.
 const TABLES: &[&str] =
     &["meta", "collection", "load", "lane", "reject", "unlogged_load", "tombstone", "model", "segment", "merged_range"];
@@ -46,12 +50,12 @@ impl Schema {
 }
 
 /// Sentences that name the code of other roles that runs with this session's rights when rows of a table are written.
-/// None if this session is neither a superuser's nor of another role with more rights than tables need.
+/// None if this session neither has more rights than tables need nor may become a role that has.
 ///
 /// # Errors
 /// The server's.
 pub async fn foreign_code(client: &impl GenericClient, schema: &Schema, table_oid: u32) -> Result<Vec<String>, Error> {
-    let sql = fill!(include_str!("foreign_code.sql"), roles = fill!(ROLES, trusted = "$2"));
+    let sql = fill!(include_str!("foreign_code.sql"), roles = fill!(ROLES, trusted = "$2"), powers = POWERS);
     let rows = client.query(&sql, &[&table_oid, &schema.trusted()]).await?;
     let warning = |owner: &str, code: &str| {
         format!("code of role {owner} runs with your rights for each document: {code}; connect as {owner} instead")

@@ -317,15 +317,27 @@ async fn code_of_others_in_a_collection_is_named_to_those_with_more_rights() {
             foreign_code(client, schema, oid).await.expect("the server answers")
         };
         let (whole, plain) = (schema(), format!("{}_plain", db.name));
-        place.run(&format!("create role {plain} login password 'm'")).await;
+        let [member, boss, runner] = ["member", "boss", "runner"].map(|role| format!("{}_{role}", db.name));
+        place
+            .run(&format!(
+                "create role {plain} login password 'm'; create role {boss} bypassrls; \
+                 create role {member} login password 'm' noinherit in role {boss}; \
+                 create role {runner} login password 'm' in role pg_execute_server_program"
+            ))
+            .await;
         let as_plain = connect(&place.of(&plain)).await;
+        let powerful = [connect(&place.of(&member)).await, connect(&place.of(&runner)).await];
         for (make, code) in CODE {
             place.run(&format!("set search_path = public; {make}; reset role")).await;
             let expected = code.map(|code| {
                 let owner = &place.mallory;
                 format!("code of role {owner} runs with your rights for each document: {code}; connect as {owner} instead")
             });
-            assert_eq!(named(&place.superuser, &whole).await, Vec::from_iter(expected), "{make}");
+            let expected = Vec::from_iter(expected);
+            assert_eq!(named(&place.superuser, &whole).await, expected, "{make}");
+            for client in &powerful {
+                assert_eq!(named(client, &whole).await, expected, "{make}");
+            }
             let trusting = schema().trusting(vec![place.mallory.clone()]);
             assert_eq!(named(&place.superuser, &trusting).await, [""; 0], "{make}");
             assert_eq!(named(&as_plain, &whole).await, [""; 0], "{make}");
@@ -336,7 +348,7 @@ async fn code_of_others_in_a_collection_is_named_to_those_with_more_rights() {
                 )
                 .await;
         }
-        place.run(&format!("drop role {plain}")).await;
+        place.run(&format!("drop role {plain}, {member}, {runner}, {boss}")).await;
         place.end().await;
     })
     .await;
