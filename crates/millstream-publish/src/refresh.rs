@@ -22,7 +22,7 @@ use millstream_model::words::{command, option, set};
 use millstream_pg::{ConnInfo, ErrorKind, Explained, Failures};
 use millstream_store::collections::Collection;
 use millstream_store::limits::DROP_LOCK_WAIT;
-use millstream_store::{Schema, models, segments};
+use millstream_store::{Access, Schema, foreign_code, models, segments};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 use tokio_postgres::Client;
@@ -163,6 +163,13 @@ async fn refresh_once(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
         target.model = found_again(client, schema, &target.model).await?;
         target.require_own(client).await?;
         target.unlogged = is_unlogged(client, target.model.table_oid).await?;
+    }
+    let mut tables: Vec<u32> = targets.iter().map(|target| target.model.table_oid).collect();
+    tables.sort_unstable();
+    tables.dedup();
+    for table_oid in tables {
+        let foreign = foreign_code(client, schema, table_oid, Access::Read).await?;
+        warnings.extend(foreign.into_iter().map(|warning| (table_oid, warning)));
     }
     warnings.extend(repair(client, &targets).await?);
     let mut tries = 0;

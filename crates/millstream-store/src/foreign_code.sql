@@ -1,7 +1,7 @@
 -- Code of other roles that runs with the rights of this session when rows of table $1 are written: triggers, checks,
--- defaults, generated columns, index expressions, statistics, rules and domains, each with the role that wrote it. $2 are roles that the
--- caller trusts. Nothing if this session has no more rights than tables need. A security definer function has the rights
--- of its own owner.
+-- defaults, generated columns, index expressions, statistics, rules and domains, each with the role that wrote it. $2 are
+-- roles that the caller trusts. If $3 is true, only what runs when the table is read: what the planner evaluates. Nothing
+-- if this session has no more rights than tables need. A security definer function has the rights of its own owner.
 with recursive
 {roles}-- The table, its partitions, and tables whose rows are changed when a row that they reference is.
 tree (oid) as (
@@ -89,16 +89,25 @@ part as (
     join pg_catalog.pg_type t on t.oid operator(pg_catalog.=) domain.oid
     join role on role.oid operator(pg_catalog.=) t.typowner
 ),
+run as (
+    select *,
+           class in (
+               'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid,
+               'pg_catalog.pg_statistic_ext'::pg_catalog.regclass::pg_catalog.oid
+           ) as planned
+    from part
+),
 code as (
     select what, owner
-    from part
+    from run
     where not is_trusted
+      and (planned or not $3)
     union
-    select part.what, p.proowner
-    from part
+    select run.what, p.proowner
+    from run
     join pg_catalog.pg_depend d
-      on d.classid operator(pg_catalog.=) part.class
-     and d.objid operator(pg_catalog.=) part.object
+      on d.classid operator(pg_catalog.=) run.class
+     and d.objid operator(pg_catalog.=) run.object
     left join pg_catalog.pg_operator o
       on o.oid operator(pg_catalog.=) d.refobjid
      and d.refclassid operator(pg_catalog.=) 'pg_catalog.pg_operator'::pg_catalog.regclass::pg_catalog.oid
@@ -107,8 +116,9 @@ code as (
       or p.oid operator(pg_catalog.=) d.refobjid
      and d.refclassid operator(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid
     join role on role.oid operator(pg_catalog.=) p.proowner
-    where part.is_trusted
+    where run.is_trusted
       and not role.is_trusted
+      and (planned or not $3)
 )
 select pg_catalog.pg_get_userbyid(owner)::pg_catalog.text as owner,
        pg_catalog.string_agg(what, ', ' order by what) as code

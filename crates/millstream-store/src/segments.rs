@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::limits::SEGMENT_HOLD_TRIES_MAX;
 use crate::row::count as counted;
 use crate::schema::Schema;
-use crate::trust::ROLES;
+use crate::trust::{POWERS, ROLES};
 use millstream_model::CollectionName;
 use millstream_model::words::command;
 use millstream_pg::{ErrorKind, Explained, fill, quote_identifier, quote_name};
@@ -255,7 +255,7 @@ pub async fn halve(client: &Client, schema: &Schema, group: &[Segment]) -> Resul
 /// The owner of the collection's table is not refused: planning a query of that table runs its code as well.
 async fn require_trusted_owners(client: &Client, schema: &Schema, table_oid: u32) -> Result<(), Error> {
     let roles = fill!(ROLES, trusted = "$2");
-    let sql = fill!(include_str!("segments_untrusted.sql"), roles, schema);
+    let sql = fill!(include_str!("segments_untrusted.sql"), roles, schema, powers = POWERS);
     let Some(row) = client.query_opt(&sql, &[&table_oid, &schema.trusted()]).await? else { return Ok(()) };
     let owner: String = row.get("owner");
     let problem = format!("its segments of a table of another role belong to role {owner}");

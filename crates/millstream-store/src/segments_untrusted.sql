@@ -20,10 +20,6 @@ from owner
 join role on role.oid operator(pg_catalog.=) owner.oid
 where not role.is_trusted
   and exists (
-      select
-      from pg_catalog.pg_roles r
-      where (r.rolsuper or r.rolcreaterole or r.rolreplication or r.rolbypassrls)
-        and pg_catalog.pg_has_role(session_user, r.oid, 'member')
-  )
+{powers})
 order by owner
 limit 1

@@ -49,16 +49,34 @@ impl Schema {
     }
 }
 
-/// Sentences that name the code of other roles that runs with this session's rights when rows of a table are written.
+/// Whether a session writes a table or only reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Triggers, checks and the like run for each row.
+    Write,
+    /// What the planner evaluates can run: expressions of indexes and statistics.
+    Read,
+}
+
+/// Sentences that name the code of other roles that runs with this session's rights when a table is written or read.
 /// None if this session neither has more rights than tables need nor may become a role that has.
 ///
 /// # Errors
 /// The server's.
-pub async fn foreign_code(client: &impl GenericClient, schema: &Schema, table_oid: u32) -> Result<Vec<String>, Error> {
+pub async fn foreign_code(
+    client: &impl GenericClient,
+    schema: &Schema,
+    table_oid: u32,
+    access: Access,
+) -> Result<Vec<String>, Error> {
     let sql = fill!(include_str!("foreign_code.sql"), roles = fill!(ROLES, trusted = "$2"), powers = POWERS);
-    let rows = client.query(&sql, &[&table_oid, &schema.trusted()]).await?;
+    let rows = client.query(&sql, &[&table_oid, &schema.trusted(), &(access == Access::Read)]).await?;
+    let when = match access {
+        Access::Write => "for each document",
+        Access::Read => "when the collection is read",
+    };
     let warning = |owner: &str, code: &str| {
-        format!("code of role {owner} runs with your rights for each document: {code}; connect as {owner} instead")
+        format!("code of role {owner} runs with your rights {when}: {code}; connect as {owner} instead")
     };
     Ok(rows.iter().map(|row| warning(row.get("owner"), row.get("code"))).collect())
 }

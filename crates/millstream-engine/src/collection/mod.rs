@@ -21,7 +21,7 @@ use millstream_pg::{Connection, quote_name};
 use millstream_store::collections::Collection;
 use millstream_store::models::TRIGGER_PREFIX;
 use millstream_store::truncation::{self, Found};
-use millstream_store::{Check, Schema, Versions, checks};
+use millstream_store::{Access, Check, Schema, Versions, checks};
 use std::time::Duration;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, GenericClient};
@@ -109,7 +109,7 @@ pub(crate) async fn plan(
     let known = millstream_store::known_collection(client, schema, table.oid).await?;
     let (key, mut warnings) = fitness::check(request, &table, known.as_ref())?;
     warnings.extend(warning);
-    warnings.extend(millstream_store::foreign_code(client, schema, table.oid).await?);
+    warnings.extend(millstream_store::foreign_code(client, schema, table.oid, Access::Write).await?);
     let reasons = key.columns.iter().map(|c| describe(c, "the collection's own type")).collect();
     let checks = table_checks(control, request, &table, &mut warnings).await?;
     let traits = TableTraits {
