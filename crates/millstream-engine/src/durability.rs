@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use millstream_model::CollectionName;
-use millstream_model::words::{command, set};
+use millstream_model::words::{command, set, shell_word};
 use millstream_pg::catalog::Table;
 use millstream_pg::{Connection, quote_qualified};
 use tokio_postgres::Client;
@@ -95,7 +95,8 @@ impl Durability {
         match (table.persistence == 'u', self.unlogged) {
             (true, false) => {
                 let logged = || format!("alter table {name} set logged");
-                let end = collection.map_or_else(logged, |name| command(format!("freeze {name}")).to_string());
+                let end =
+                    collection.map_or_else(logged, |name| command(format!("freeze {}", shell_word(name))).to_string());
                 let hint = format!("say so with {unlogged}, or end that: {end}");
                 Some(("it is unlogged: a crash of the server empties it".into(), hint))
             }

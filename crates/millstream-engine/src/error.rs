@@ -2,7 +2,7 @@
 
 use crate::source::SourceError;
 use crate::stop::StopReason;
-use millstream_model::words::{command, option, set};
+use millstream_model::words::{command, option, set, shell_word};
 use millstream_model::{CollectionName, NameError, Position, Refusal};
 use millstream_pg::{ErrorKind, Explained};
 
@@ -287,7 +287,7 @@ impl Explained for Error {
                 "after ALTER TABLE, run the same command again; after TRUNCATE and inserts, add {}: it loads \
                  everything again. {} tells which",
                 set("resume", "off"),
-                command(format!("verify {collection} SOURCE.."))
+                command(format!("verify {} SOURCE..", shell_word(collection)))
             )),
             Self::Emptied { by: EmptiedBy::TruncateOf(_), .. } => Some("load everything again from its start".into()),
             Self::Emptied { .. } => {

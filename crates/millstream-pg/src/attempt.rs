@@ -4,7 +4,7 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use millstream_model::words::command;
+use millstream_model::words::{command, shell_word};
 use tokio_postgres::CancelToken;
 use tokio_postgres::config::{SslMode as DriverMode, SslNegotiation};
 
@@ -348,7 +348,7 @@ fn login_hint(code: &str, message: &str, info: &ConnInfo) -> Option<String> {
             Some("pg_hba.conf on the server decides who may log in from where; it may want sslmode=require".to_owned())
         }
         "28000" => Some("pg_hba.conf on the server decides who may log in from where".to_owned()),
-        "3D000" => Some(format!("create it with `createdb {}`, or name another database", info.dbname)),
+        "3D000" => Some(format!("create it with `createdb {}`, or name another database", shell_word(&info.dbname))),
         "08P01" if message.contains("startup parameter") => Some(
             "a pooler stands between; let it pass or ignore this parameter (PgBouncer: ignore_startup_parameters)"
                 .to_owned(),

@@ -11,7 +11,7 @@ use crate::storage::Storage;
 use crate::{lock, materialized, republish};
 use millstream_failpoint as failpoint;
 use millstream_model::CollectionName;
-use millstream_model::words::{command, option, set};
+use millstream_model::words::{command, option, set, shell_word};
 use millstream_pg::{Connection, ErrorKind, Explained, quote_name};
 use millstream_store::models;
 use millstream_store::{Resolved, Schema};
@@ -47,7 +47,7 @@ pub async fn publish(
     if let Some(model) = models::find(&transaction, schema, &request.model).await? {
         model.require_own()?;
         if model.table_oid != collection.table_oid {
-            let unpublish = command(format!("unpublish {}", request.model));
+            let unpublish = command(format!("unpublish {}", shell_word(&request.model)));
             let hint = format!("choose another name, or remove it: {unpublish}");
             return Err(Error::model(&request.model, "is a model of another collection", hint));
         }

@@ -18,7 +18,7 @@ use crate::switch::Switch;
 use millstream_engine::{Compacted, compact, refresh_session};
 use millstream_failpoint as failpoint;
 use millstream_model::CollectionName;
-use millstream_model::words::{command, option, set};
+use millstream_model::words::{command, option, set, shell_word};
 use millstream_pg::{ConnInfo, ErrorKind, Explained, Failures};
 use millstream_store::collections::Collection;
 use millstream_store::limits::DROP_LOCK_WAIT;
@@ -233,7 +233,7 @@ async fn with_key(client: &Client, targets: &[RefreshTarget<'_>], error: Error) 
         // If the search fails, the error stays as it is.
         let Ok(derivation) = target.derivation(&target.storage()) else { continue };
         if let Ok(Some(key)) = failing_document(client, &derivation).await {
-            let get = command(format!("get {} KEY", target.collection.name));
+            let get = command(format!("get {} KEY", shell_word(&target.collection.name)));
             let (select, condition) = (option("select"), option("where"));
             let problem = format!("cannot be built from the document with key {key}: {error}");
             let hint = format!("see it with `{get}`; mend it, or publish again with another {select} or {condition}");
@@ -450,7 +450,7 @@ async fn held(client: &Client, swapped: &[&RefreshTarget<'_>], waited: Duration)
     let problem = format!("is in use all the time: its readers did not release it for {} s", waited.as_secs());
     let hint = format!(
         "end the transactions that have it open (see pg_stat_activity), then refresh again; or wait longer: {}",
-        command(format!("refresh {name} {}", set("wait", "10m")))
+        command(format!("refresh {} {}", shell_word(name), set("wait", "10m")))
     );
     Ok(Error::model(name, problem, hint))
 }

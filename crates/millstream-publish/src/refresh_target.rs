@@ -12,7 +12,7 @@ use crate::row_wise::plan;
 use crate::storage::Storage;
 use crate::{incremental, materialized, swap};
 use millstream_model::CollectionName;
-use millstream_model::words::{command, option};
+use millstream_model::words::{command, option, shell_word};
 use millstream_pg::quote_name;
 use millstream_store::collections::Collection;
 use millstream_store::models::Model;
@@ -161,7 +161,7 @@ pub(crate) async fn targets<'a>(
         let model = find(client, schema, name).await?;
         let all = collections::by_oid(client, schema, model.table_oid).await?;
         let collection = all.filter(|collection| collection.present).ok_or_else(|| {
-            let hint = format!("remove it: {}", command(format!("unpublish {name}")));
+            let hint = format!("remove it: {}", command(format!("unpublish {}", shell_word(name))));
             Error::model(name, "has lost its collection: the table is gone", hint)
         })?;
         let unlogged = is_unlogged(client, model.table_oid).await?;

@@ -7,7 +7,7 @@ use crate::request::{PublishRequest, Published};
 use crate::resolve::Asked;
 use crate::shape::Shape;
 use crate::storage::{Storage, TRIAL};
-use millstream_model::words::{command, option};
+use millstream_model::words::{command, option, shell_word};
 use millstream_pg::advisory::MODEL;
 use millstream_pg::quote_name;
 use millstream_store::Definition;
@@ -40,7 +40,10 @@ pub(crate) async fn republish(
         return reindex(client, &storage, model, asked).await;
     }
     if old.materialized {
-        let hint = format!("remove it first, with the grants on it: {}", command(format!("unpublish {}", model.name)));
+        let hint = format!(
+            "remove it first, with the grants on it: {}",
+            command(format!("unpublish {}", shell_word(&model.name)))
+        );
         let problem = "is a materialized view, of which only the indexes can change";
         return Err(Error::model(&model.name, problem, hint));
     }
@@ -76,7 +79,7 @@ fn refuse_kind(model: &Model, is_other: bool) -> Result<(), Error> {
             ("is not a materialized view, and cannot become one", format!("leave {materialized} out to change it"))
         }
     };
-    let remove = command(format!("unpublish {}", model.name));
+    let remove = command(format!("unpublish {}", shell_word(&model.name)));
     let hint = format!("{hint}; or choose another name, or remove it: {remove}");
     Err(Error::model(&model.name, problem, hint))
 }

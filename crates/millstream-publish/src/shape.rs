@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::storage::Storage;
-use millstream_model::words::{command, option};
+use millstream_model::words::{command, option, shell_word};
 use millstream_pg::quote_identifier;
 use millstream_store::models::Model;
 use tokio_postgres::GenericClient;
@@ -73,7 +73,7 @@ fn lost(model: &Model, column: &str, declared: Option<String>, before: Option<St
     };
     let hint = format!(
         "publish it under another name, or remove it first, with the grants on it and your views over it: {}",
-        command(format!("unpublish {}", model.name))
+        command(format!("unpublish {}", shell_word(&model.name)))
     );
     Error::model(&model.name, problem, hint)
 }

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::schema::Schema;
 use crate::segments;
 use millstream_model::key_bytes::key_texts;
-use millstream_model::words::command;
+use millstream_model::words::{command, shell_word};
 use millstream_model::{KeyColumn, put_literal};
 use millstream_pg::{quote_identifier, quote_name};
 use tokio_postgres::types::ToSql;
@@ -123,7 +123,7 @@ fn unlike_segments(collection: &Collection, column: &str, type_name: &str) -> Er
             "give it its type back: alter table {} alter column {} type {recorded}; then: {}",
             quote_name(name),
             quote_identifier(column),
-            command(format!("compact {name}"))
+            command(format!("compact {}", shell_word(name)))
         ),
     )
 }

@@ -1,6 +1,6 @@
 //! The errors of this crate, with their kinds and hints.
 
-use millstream_model::words::{command, option, set};
+use millstream_model::words::{command, option, set, shell_word};
 use millstream_model::{CollectionName, Refusal};
 use millstream_pg::{ErrorKind, Explained};
 
@@ -143,7 +143,7 @@ impl Explained for Error {
             Self::Refused(refusal) => refusal.hint.clone(),
             Self::Collection { hint, .. } | Self::Model { hint, .. } => Some(hint.clone()),
             Self::Appended { collection, .. } => {
-                let compact = command(format!("compact {collection}"));
+                let compact = command(format!("compact {}", shell_word(collection)));
                 Some(format!("merge them: {compact}; or append to them: {}", set("layout", "log")))
             }
             Self::CompactionBusy { .. } => Some("wait for it, and run the same command again".into()),
@@ -206,5 +206,18 @@ fn server_process(pid: i32) -> String {
 impl From<tokio_postgres::Error> for Error {
     fn from(error: tokio_postgres::Error) -> Self {
         Self::Postgres(error.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_in_a_hint_has_the_name_of_a_collection_as_one_word() {
+        let hint =
+            |collection: &str| Error::Appended { collection: collection.to_owned(), segments: 1 }.hint().unwrap();
+        assert!(hint("shop.events").starts_with("merge them: compact shop.events; or "));
+        assert!(hint("x;touch pwned").starts_with("merge them: compact 'x;touch pwned'; or "));
     }
 }

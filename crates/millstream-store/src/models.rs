@@ -4,7 +4,7 @@ use crate::definition::{Definition, Resolved};
 use crate::error::Error;
 use crate::schema::Schema;
 use millstream_model::CollectionName;
-use millstream_model::words::command;
+use millstream_model::words::{command, shell_word};
 use millstream_pg::json_rows;
 use serde::{Deserialize, Serialize};
 use tokio_postgres::GenericClient;
@@ -75,7 +75,7 @@ impl Model {
                 "has lost its table".to_owned(),
                 format!(
                     "remove it and publish it again, with the grants on it: {}",
-                    command(format!("unpublish {}", self.name))
+                    command(format!("unpublish {}", shell_word(&self.name)))
                 ),
             ),
         };

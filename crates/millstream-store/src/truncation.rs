@@ -10,7 +10,7 @@ use crate::loads::lock_idle;
 use crate::mark::TableMark;
 use crate::schema::Schema;
 use crate::unlogged::{any_row, void};
-use millstream_model::words::{command, set};
+use millstream_model::words::{command, set, shell_word};
 use millstream_pg::advisory::OPEN;
 use millstream_pg::quote_name;
 use tokio_postgres::{Client, GenericClient, Row, Transaction};
@@ -302,7 +302,7 @@ pub fn rewritten(mark: &TableMark) -> String {
     format!(
         "{name} has another file than before, as after VACUUM FULL, CLUSTER or ALTER TABLE. If somebody truncated it and \
          inserted rows since, documents are missing: {} finds them, {} loads them again",
-        command(format!("verify {name}")),
+        command(format!("verify {}", shell_word(name))),
         set("resume", "off")
     )
 }

@@ -47,9 +47,9 @@ async fn a_setting_that_needs_a_restart_is_measured_on_a_server_of_the_lab_and_n
         let place = Place::new(build).await;
         let found = place.doctor(&["--check", "default-setting,huge-pages-unused", "--one-database"]).ends(0);
         for key in ["default-setting:shared_buffers", "huge-pages-unused:huge_pages"] {
-            let measure = format!("\n  measure first: millstream doctor fix '{key}' --experiment\n");
+            let measure = format!("\n  measure first: millstream doctor fix {key} --experiment\n");
             assert!(found.stdout.contains(&measure), "{found:?}");
-            assert!(!found.stdout.contains(&format!("apply: millstream doctor fix '{key}'")), "{found:?}");
+            assert!(!found.stdout.contains(&format!("apply: millstream doctor fix {key}")), "{found:?}");
         }
 
         let source = place.experiment("default-setting:shared_buffers");

@@ -1,8 +1,8 @@
 //! Check `atime`: a file system that writes the time of each read.
 
-use super::command::word;
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
+use millstream_model::words::shell_word;
 use millstream_model::{Class, Level};
 
 pub(super) const CHECK: Check = Check {
@@ -30,7 +30,7 @@ fn look(host: &Host, task: &Task) -> Looked {
                     format!("put noatime into /etc/fstab, and mount {point} again"),
                     "programs that look at the time of the last read, such as some mail readers, miss it",
                 )
-                .run([format!("$ mount -o remount,noatime {}", word(&point))]),
+                .run([format!("$ mount -o remount,noatime {}", shell_word(&point))]),
         )
     });
     Ok(found.collect::<Seen>().but(host.blind_to_disks()))

@@ -3,6 +3,7 @@
 use super::network_link;
 use crate::check::{Check, Look, Task};
 use millstream_host::kernel::link::{BONDS, Degraded};
+use millstream_model::words::shell_word;
 use millstream_model::{Class, Finding, Level};
 
 pub(super) const CHECK: Check = Check {
@@ -28,6 +29,6 @@ fn found(one: &Degraded<'_>, task: &Task) -> Option<Finding> {
                 "look at the cable, the card and the port of the switch",
                 "none; pulling the wrong cable cuts the machine off",
             )
-            .run(dead.iter().map(|name| format!("$ ip -statistics link show {name}"))),
+            .run(dead.iter().map(|name| format!("$ ip -statistics link show {}", shell_word(name)))),
     )
 }

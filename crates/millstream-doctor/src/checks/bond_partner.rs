@@ -3,6 +3,7 @@
 use super::network_link;
 use crate::check::{Check, Look, Task};
 use millstream_host::kernel::link::{BONDS, Degraded, Leg};
+use millstream_model::words::shell_word;
 use millstream_model::{Class, Finding, Level};
 
 pub(super) const CHECK: Check = Check {
@@ -28,6 +29,6 @@ fn found(one: &Degraded<'_>, task: &Task) -> Option<Finding> {
                  switches that act as one",
                 "a wrong group at the switch cuts the machine off",
             )
-            .run([format!("$ cat {source}")]),
+            .run([format!("$ cat {}", shell_word(&source))]),
     )
 }

@@ -3,6 +3,7 @@
 use super::network_link;
 use crate::check::{Check, Look, Task};
 use millstream_host::kernel::link::{Degraded, LINKS};
+use millstream_model::words::shell_word;
 use millstream_model::{Class, Finding, Level};
 
 pub(super) const CHECK: Check = Check {
@@ -24,6 +25,6 @@ fn found(one: &Degraded<'_>, task: &Task) -> Option<Finding> {
                 "find the second way to the same network, or the reason why the link is down",
                 "a port that is forced open while there is a loop stops the whole network",
             )
-            .run([format!("$ bridge -details link show dev {}", link.name)]),
+            .run([format!("$ bridge -details link show dev {}", shell_word(&link.name))]),
     )
 }

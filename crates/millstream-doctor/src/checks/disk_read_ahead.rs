@@ -2,6 +2,7 @@
 
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
+use millstream_model::words::shell_word;
 use millstream_model::{Change, Class, Level};
 
 pub(super) const CHECK: Check = Check {
@@ -26,7 +27,7 @@ fn look(host: &Host, task: &Task) -> Looked {
                     "set it to 128 kB, the default, and measure before and after",
                     "scans of large tables and backups may become slower",
                 )
-                .run([format!("$ echo 128 > {file}")])
+                .run([format!("$ echo 128 > {}", shell_word(&file))])
                 .changes(Change::new("sysfs", &file, "128")),
         )
     });

@@ -3,6 +3,7 @@
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use millstream_host::kernel::file::choice;
+use millstream_model::words::shell_word;
 use millstream_model::{Change, Class, Level};
 
 pub(super) const CHECK: Check = Check {
@@ -44,7 +45,7 @@ fn look(host: &Host, task: &Task) -> Looked {
                     format!("choose {other}, and measure before and after"),
                     "a backup beside the server may take more of the disk",
                 )
-                .run([format!("$ echo {other} > {file}")])
+                .run([format!("$ echo {other} > {}", shell_word(&file))])
                 .changes(Change::new("sysfs", &file, other)),
         )
     });

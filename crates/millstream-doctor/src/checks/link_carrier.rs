@@ -3,6 +3,7 @@
 use super::network_link;
 use crate::check::{Check, Look, Task};
 use millstream_host::kernel::link::{Degraded, LINKS};
+use millstream_model::words::shell_word;
 use millstream_model::{Class, Finding, Level};
 
 pub(super) const CHECK: Check = Check {
@@ -20,6 +21,6 @@ fn found(one: &Degraded<'_>, task: &Task) -> Option<Finding> {
         task.finding(Level::Warning, &link.name, one.to_string())
             .with(&link.name, "0", &format!("{LINKS}/{}/carrier", link.name))
             .repaired("look at the cable, and at the port of the switch", "none: it only shows more")
-            .run([format!("$ ip -statistics link show dev {}", link.name)]),
+            .run([format!("$ ip -statistics link show dev {}", shell_word(&link.name))]),
     )
 }

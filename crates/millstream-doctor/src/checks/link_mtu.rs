@@ -3,6 +3,7 @@
 use super::network_link;
 use crate::check::{Check, Look, Task};
 use millstream_host::kernel::link::{Degraded, LINKS};
+use millstream_model::words::shell_word;
 use millstream_model::{Class, Finding, Level};
 
 pub(super) const CHECK: Check = Check {
@@ -26,6 +27,6 @@ fn found(one: &Degraded<'_>, task: &Task) -> Option<Finding> {
                 "give both the same size, and the switch too",
                 "smaller packets cost some throughput; a larger size on a link below needs a switch that takes it",
             )
-            .run([format!("$ ip link set dev {} mtu {theirs}", link.name)]),
+            .run([format!("$ ip link set dev {} mtu {theirs}", shell_word(&link.name))]),
     )
 }

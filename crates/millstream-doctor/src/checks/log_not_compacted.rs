@@ -1,11 +1,10 @@
 //! Check `log-not-compacted`: collections of Millstream whose documents wait to be merged into their table.
 
-use super::command::word;
 use super::ours::{schemas, seconds_since, unread};
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Database;
 use millstream_model::quantity::{age, bytes, count};
-use millstream_model::words::command;
+use millstream_model::words::{command, shell_word};
 use millstream_model::{Class, Level};
 use millstream_store::collections;
 
@@ -38,7 +37,7 @@ async fn look(database: &Database, task: Task) -> Looked {
                     "merge them; do it again and again, for instance every hour",
                     "it takes processor and disk, beside other work",
                 )
-                .run([format!("$ {}", command(format!("compact {}", word(&name))))]);
+                .run([format!("$ {}", command(format!("compact {}", shell_word(&name))))]);
             task.keep(finding);
         }
     }

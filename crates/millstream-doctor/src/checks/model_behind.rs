@@ -1,11 +1,10 @@
 //! Check `model-behind`: read models of Millstream that do not have what was loaded.
 
-use super::command::word;
 use super::ours::{schemas, seconds_since, unread};
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Database;
 use millstream_model::quantity::age;
-use millstream_model::words::command;
+use millstream_model::words::{command, shell_word};
 use millstream_model::{Class, Level};
 use millstream_store::{collections, models};
 use std::collections::BTreeMap;
@@ -48,7 +47,7 @@ async fn look(database: &Database, task: Task) -> Looked {
                     "refresh it; do it after each load, or every few minutes",
                     "it takes processor and disk; readers see the old rows until it has finished",
                 )
-                .run([format!("$ {}", command(format!("refresh {}", word(&name))))]);
+                .run([format!("$ {}", command(format!("refresh {}", shell_word(&name))))]);
             task.keep(finding);
         }
     }

@@ -5,6 +5,7 @@ use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use crate::limits::{DISK_READ_TIME_MAX, DISK_READS_MAX, DISKS_READ_MAX};
 use millstream_host::disk_latency;
+use millstream_model::words::shell_word;
 use millstream_model::{Change, Class, Finding, Level};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -91,7 +92,7 @@ fn finding(task: &Task, role: &str, disk: &str, flag: &str, rotates: bool, laten
                 "correct the flag, and measure before and after: the kernel orders and delays requests by it",
                 "none for the data; requests are ordered in another way",
             )
-            .run([format!("$ echo {value} > {flag}")])
+            .run([format!("$ echo {value} > {}", shell_word(flag))])
             .changes(Change::new("sysfs", flag, value)),
     )
 }

@@ -8,6 +8,7 @@ use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::quantity::{bytes, whole};
+use millstream_model::words::shell_word;
 use millstream_model::{Class, Finding, Level};
 use tokio_postgres::Row;
 
@@ -107,7 +108,7 @@ fn finding(row: &Row, space: &Space, database: &Database, task: &Task) -> Option
     let mut commands = Vec::new();
     if row.get("has_key") {
         commands.push("-- beside other sessions, with the extension pg_repack:".to_owned());
-        let (database, table) = (command::database(&database.name), command::word(&name));
+        let (database, table) = (command::database(&database.name), shell_word(&name));
         commands.push(format!("$ pg_repack --dbname {database} --table {table}"));
         commands.push("-- or while everybody else waits:".to_owned());
     }

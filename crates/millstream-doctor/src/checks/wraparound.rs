@@ -123,6 +123,6 @@ mod tests {
 
     #[test]
     fn the_name_of_a_database_stays_a_name() {
-        assert_eq!(freeze("x host=evil"), r"$ vacuumdb --freeze 'dbname='\''x host=evil'\'''");
+        assert_eq!(freeze("x host=evil"), r#"$ vacuumdb --freeze "dbname='x host=evil'""#);
     }
 }

@@ -1,8 +1,8 @@
 //! Check `write-barrier-off`: a file system does not make the disk write.
 
-use super::command::word;
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
+use millstream_model::words::shell_word;
 use millstream_model::{Class, Danger, Level, Restart};
 
 pub(super) const CHECK: Check = Check {
@@ -31,7 +31,7 @@ fn look(host: &Host, task: &Task) -> Looked {
                     format!("remove the option {option} from /etc/fstab, and mount {point} again"),
                     "flushes take as long as the disk needs",
                 )
-                .run([format!("$ mount -o remount,{on} {}", word(&point))])
+                .run([format!("$ mount -o remount,{on} {}", shell_word(&point))])
                 .needs(Restart::Machine),
         )
     });

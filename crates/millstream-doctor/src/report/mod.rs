@@ -6,10 +6,9 @@ mod text;
 
 use crate::check::{Check, Look};
 use crate::checks::CHECKS;
-use crate::checks::command::word;
 use crate::checks::number::needs;
 use crate::snapshot::Snapshot;
-use millstream_model::words::{command, option};
+use millstream_model::words::{command, option, shell_word};
 use millstream_model::{Class, Danger, Finding, Level, Restart, quantity};
 use serde::{Deserialize, Serialize};
 
@@ -209,7 +208,7 @@ fn fix_options() -> String {
 
 /// What the doctor itself can do about a finding: what that is, and the command.
 fn ways(finding: &Finding) -> Vec<(&'static str, String)> {
-    let key = word(&finding.key);
+    let key = shell_word(&finding.key);
     let experiment = command(format!("doctor fix {key} {}", option("experiment"))).to_string();
     let measure = finding.experiment.is_some().then_some(("Measure first", experiment));
     let has_change = finding.repair.as_ref().is_some_and(|repair| repair.change.is_some());

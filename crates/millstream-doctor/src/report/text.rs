@@ -237,8 +237,8 @@ warning: checkpoint-forced: half were requested
   to do: let the WAL grow
     alter system set max_wal_size = '4GB';
   risk: recovery after a crash takes longer
-  measure first: doctor fix 'checkpoint-forced' experiment
-  apply: doctor fix 'checkpoint-forced'
+  measure first: doctor fix checkpoint-forced experiment
+  apply: doctor fix checkpoint-forced
   key: checkpoint-forced
 
 Give fix the options of this run: db, config, prove, plan-as.

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::request::LoadRequest;
-use millstream_model::words::{command, option, set};
+use millstream_model::words::{command, option, set, shell_word};
 use millstream_model::{CollectionName, KeyColumn, KeySpec, KeyType};
 use millstream_pg::catalog::{Column, Table, Trigger};
 use millstream_pg::{quote_identifier, quote_qualified};
@@ -72,7 +72,7 @@ pub(super) fn check_merge(name: &CollectionName, table: &Table, key: &[KeyColumn
     };
     let obstacle = || OBSTACLES.iter().find_map(|obstacle| obstacle(table));
     let Some((problem, hint)) = kind(table).or_else(keyed).or_else(typed).or_else(obstacle) else { return Ok(()) };
-    let hint = format!("nothing is lost: {hint}; then run again: {}", command(format!("compact {name}")));
+    let hint = format!("nothing is lost: {hint}; then run again: {}", command(format!("compact {}", shell_word(name))));
     Err(Error::Collection { collection: name.clone(), problem, hint })
 }
 

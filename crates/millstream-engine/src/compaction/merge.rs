@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::limits::COMPACTION_MEMORY_MIB;
 use crate::watched::same_table;
 use millstream_failpoint as failpoint;
-use millstream_model::words::command;
+use millstream_model::words::{command, shell_word};
 use millstream_model::{CollectionName, KeyColumn};
 use millstream_pg::{ConnInfo, ErrorKind, Explained, Failures, by_key, fill, quote_name};
 use millstream_store::collections::Collection;
@@ -111,7 +111,7 @@ impl Merge {
                 "nothing is lost: drop the constraint, index or trigger that refuses them, or mend the row of \
                  {}.segment_N whose document is not valid jsonb, then run again: {}",
                 self.schema,
-                command(format!("compact {table}"))
+                command(format!("compact {}", shell_word(table)))
             ),
         )
     }
