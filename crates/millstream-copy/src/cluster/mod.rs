@@ -369,7 +369,8 @@ impl Work {
             let path = self.facts.data.join("postgresql.auto.conf");
             // The copy belongs to the server's account, which could have put a link to another file here.
             let own = read_plain(&path, SETTINGS_BYTES_MAX).map_err(Error::file("read", &path))?.unwrap_or_default();
-            staged.write("postgresql.auto.conf", staged::standby_settings(&own, conninfo, slot).as_bytes())?;
+            let settings = staged::standby_settings(&own, conninfo, slot)?;
+            staged.write("postgresql.auto.conf", settings.as_bytes())?;
             staged.write("standby.signal", b"")?;
         }
         done.copies.push(self.copy(staged.content(), destination.clone(), Vec::new(), Flags::default(), tally)?);

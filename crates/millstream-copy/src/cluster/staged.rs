@@ -78,7 +78,10 @@ impl Staged {
 }
 
 /// Settings of a standby, behind those that `alter system` has set.
-pub(super) fn standby_settings(own: &str, conninfo: &ConnInfo, slot: &str) -> String {
+///
+/// # Errors
+/// A name in them has a control character, which no line of settings can hold.
+pub(super) fn standby_settings(own: &str, conninfo: &ConnInfo, slot: &str) -> Result<String, Error> {
     let quoted = |text: &str| format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"));
     let mut words = vec![format!("user={}", quoted(&conninfo.user))];
     if let Some(host) = conninfo.hosts.first() {
@@ -89,9 +92,15 @@ pub(super) fn standby_settings(own: &str, conninfo: &ConnInfo, slot: &str) -> St
         };
         words.extend([format!("host={}", quoted(&place)), format!("port={}", host.port)]);
     }
-    let set = |name: &str, value: &str| format!("{name} = '{}'\n", value.replace('\'', "''"));
+    let words = words.join(" ");
+    if words.contains(char::is_control) {
+        let says = "the role or the host of the server has a control character, which its settings cannot hold";
+        return Err(Error::refused(says, "copy with a role and a host without one"));
+    }
+    // The server takes `\` in a setting for the beginning of an escape.
+    let set = |name: &str, value: &str| format!("{name} = '{}'\n", value.replace('\\', r"\\").replace('\'', "''"));
     let before = if own.is_empty() || own.ends_with('\n') { own.to_owned() } else { format!("{own}\n") };
-    before + &set("primary_conninfo", &words.join(" ")) + &set("primary_slot_name", slot)
+    Ok(before + &set("primary_conninfo", &words) + &set("primary_slot_name", slot))
 }
 
 #[cfg(test)]
@@ -102,9 +111,15 @@ mod tests {
     #[test]
     fn a_standby_knows_its_primary_but_no_password() {
         let environment = Environment::from_variables([]);
-        let conninfo = ConnInfo::parse("postgres://o'neill:secret@db.example:5433/x", &environment).unwrap();
-        let text = standby_settings("a = 1", &conninfo, "one");
-        let expected = "a = 1\nprimary_conninfo = 'user=''o\\''neill'' host=''db.example'' port=5433'\nprimary_slot_name = 'one'\n";
-        assert_eq!(text, expected);
+        let settings = |user: &str| {
+            let url = format!("postgres://{user}:secret@db.example:5433/x");
+            standby_settings("a = 1", &ConnInfo::parse(&url, &environment).unwrap(), "one")
+        };
+        for (user, written) in [("me", "me"), ("o'neill", r"o\\''neill"), ("a%5Cb", r"a\\\\b")] {
+            let conninfo = format!("user=''{written}'' host=''db.example'' port=5433");
+            let expected = format!("a = 1\nprimary_conninfo = '{conninfo}'\nprimary_slot_name = 'one'\n");
+            assert_eq!(settings(user).unwrap(), expected);
+        }
+        assert!(settings("a%0Ab").unwrap_err().to_string().contains("control character"));
     }
 }
