@@ -5,6 +5,7 @@ use crate::checks::CHECKS;
 use crate::checks::ground::GROUNDS;
 use crate::host::Host;
 use crate::limits::{FINDINGS_MAX, MEASURE_PARTS, MEASURE_TIME_MAX, ROWS_MAX};
+use crate::one_line::{command_on_one_line, sentence_on_one_line};
 use crate::recent::Earlier;
 use crate::refusal::Stop;
 use crate::report::{Counters, Report, Skip};
@@ -297,6 +298,10 @@ impl<'a> Course<'a> {
         findings.sort_by(|one, other| other.cmp_severity(one).then_with(|| one.key.cmp(&other.key)));
         for finding in &mut findings {
             show_both(finding);
+            if let Some(repair) = &mut finding.repair {
+                repair.sentence = sentence_on_one_line(&repair.sentence);
+                repair.commands.iter_mut().for_each(|command| *command = command_on_one_line(command));
+            }
             let change = finding.repair.as_ref().and_then(|repair| repair.change.clone());
             let proposed = finding.experiment.take().or(change.filter(|_| finding.class == Class::Hypothesis));
             finding.experiment = proposed.filter(|change| is_measurable(request.kinds, change));

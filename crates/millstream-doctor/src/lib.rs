@@ -8,6 +8,7 @@ mod examination;
 mod host;
 pub mod index;
 pub mod limits;
+mod one_line;
 mod partition;
 pub mod preset;
 mod recent;

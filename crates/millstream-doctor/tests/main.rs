@@ -16,6 +16,7 @@ mod hypothetical;
 mod index;
 mod join_workload;
 mod missing;
+mod odd_names;
 mod ordered;
 mod over_time;
 mod partition;

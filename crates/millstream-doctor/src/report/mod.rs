@@ -208,6 +208,10 @@ fn fix_options() -> String {
 
 /// What the doctor itself can do about a finding: what that is, and the command.
 fn ways(finding: &Finding) -> Vec<(&'static str, String)> {
+    // On one line, such a key would be that of another object.
+    if finding.key.contains(char::is_control) {
+        return Vec::new();
+    }
     let key = shell_word(&finding.key);
     let experiment = command(format!("doctor fix {key} {}", option("experiment"))).to_string();
     let measure = finding.experiment.is_some().then_some(("Measure first", experiment));
@@ -413,6 +417,8 @@ mod tests {
         let fix = r#"doctor fix 'unused-index:a shop:public."o'\''clock"'"#.to_owned();
         assert_eq!(ways(&finding), [("Measure first", format!("{fix} experiment")), ("Apply", fix)]);
         assert!(ways(&fixture::report().findings[0]).is_empty());
+        finding.key = "unused-index:shop:public.\"o\nclock\"".to_owned();
+        assert!(ways(&finding).is_empty());
     }
 
     #[test]

@@ -129,6 +129,12 @@ fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii_whitespace() { ' ' } else { c }).collect()
 }
 
+/// A name on one line that is no other name.
+fn visible(name: &str) -> String {
+    let mark = |c: char| if c.is_control() { c.escape_unicode().to_string() } else { c.to_string() };
+    name.chars().map(mark).collect()
+}
+
 /// A text that grows by paragraphs.
 #[derive(Debug, Default)]
 struct Page(String);
@@ -158,7 +164,7 @@ impl Page {
         let place = finding.database.as_ref().map(|name| format!(" in {name}")).unwrap_or_default();
         let what = match (finding.subject.is_empty(), place.is_empty()) {
             (true, true) => String::new(),
-            _ => format!("{}{place}: ", finding.subject).trim_start().to_owned(),
+            _ => format!("{}{place}: ", visible(&finding.subject)).trim_start().to_owned(),
         };
         let whole = format!("{}: {what}{}", finding.check, finding.sentence);
         self.add(&format!("{}: ", level(finding.level)), &whole);
@@ -189,7 +195,7 @@ impl Page {
         for (what, command) in ways(finding) {
             self.line(&format!("  {}: {}", what.to_lowercase(), plain(&command)));
         }
-        self.add("  key: ", &finding.key);
+        self.add("  key: ", &visible(&finding.key));
     }
 }
 
