@@ -11,6 +11,9 @@ pub const ENTRY_BYTES_MAX: usize = 16 << 20;
 pub const HEADER_BYTES_MAX: u64 = 64 << 10;
 /// A longer path is opened in parts: the system takes no more than 4,095 bytes at once.
 pub const PATH_BYTES_MAX: usize = 3_000;
+/// Longest name that rsync is asked for on another machine. It reads names in 2,048 bytes at a time, and would take a longer
+/// one for two. So it could not tell what it has asked for from what the other machine sends in its place.
+pub const ASKED_NAME_BYTES_MAX: usize = 1_900;
 /// Linux limits the names of a file's attributes, and each value, to so many bytes.
 pub const ATTRIBUTE_BYTES_MAX: usize = 64 << 10;
 

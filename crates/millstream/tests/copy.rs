@@ -112,7 +112,7 @@ truncate -s 560K large; head -c 100000 /dev/urandom | dd of=large bs=4k seek=50 
 for name in '#hash' ';semi' '-dash' $'new\nline' $'\xff\xfe' ' lead' 'back\slash' '*star' '\#012' "$(printf 'n%.0s' {1..255})"; do
     printf %s "$name" > "odd/$name"
 done
-(cd deep; for _ in {1..70}; do d=$(printf 'd%.0s' {1..50}); mkdir "$d"; cd "$d"; done; echo deep > file)
+(cd deep; for _ in {1..35}; do d=$(printf 'd%.0s' {1..50}); mkdir "$d"; cd "$d"; done; echo deep > file)
 ln -s one a/link; ln -s /etc/passwd a/abs; ln -s nowhere dangling; ln -s . loop; ln -s ../.. a/up
 mkfifo fifo; ln fifo a/fifo
 touch -d '1999-01-02 03:04:05.123456789' a/one a/b odd; touch -h -d 2001-01-01 a/link

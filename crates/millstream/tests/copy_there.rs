@@ -442,6 +442,23 @@ fn what_rsync_leaves_out_there_is_no_success() {
 }
 
 #[test]
+fn names_that_rsync_could_not_check_are_not_asked_for() {
+    if !machine_has(&[Need::RSYNC]) {
+        return;
+    }
+    let place = Place::new();
+    let plain = own_shell(&place, "plain", "exec sh -c \"$*\"");
+    let long = "n=$(printf '%0200d' 1); for i in $(seq 10); do mkdir $n; cd $n; done; touch file";
+    shell(&place.path("from"), &format!("echo text > file; {long}"));
+    let old = place.write("to/old", b"");
+    let from = format!("host:{}/", place.path("from").display());
+    let receipt = place.receipt(&[&from, "to", "--delete", "--yes", "--ssh", &plain], 1);
+    assert_eq!(receipt["failed"], 2, "the last folder and its file: {receipt}");
+    assert!(receipt["failures"][0]["reason"].as_str().unwrap().contains("longer than 1,900 bytes"), "{receipt}");
+    assert!(receipt["kept_because"].is_string() && old.exists() && place.path("to/file").exists(), "{receipt}");
+}
+
+#[test]
 fn a_list_that_is_not_whole_deletes_nothing() {
     if !machine_has(&[Need::RSYNC]) {
         return;

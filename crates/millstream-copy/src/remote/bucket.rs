@@ -293,7 +293,7 @@ pub(super) fn targets(job: &RemoteJob<'_>, names: &NameList) -> Vec<OsString> {
     let [from, to] = job.roots();
     let Some(single) = &job.place.file else {
         // The folders are there already.
-        return [&names.options(&job.remote.rsync)[..], &["--no-implied-dirs".into(), from, to]].concat();
+        return [&names.options()[..], &["--no-implied-dirs".into(), from, to]].concat();
     };
     let named = |root: &OsString, name: &[u8]| joined([root, &OsStr::from_bytes(name)]);
     vec![named(&from, &single.from), named(&to, &single.to)]

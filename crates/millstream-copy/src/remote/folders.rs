@@ -250,7 +250,7 @@ fn sweeping(job: &RemoteJob<'_>) -> OsString {
 
 fn args(job: &RemoteJob<'_>, names: &NameList, more: &[OsString]) -> Vec<OsString> {
     let mut args = job.options();
-    args.extend(names.options(&job.remote.rsync));
+    args.extend(names.options());
     args.extend_from_slice(more);
     if job.has_root_only() {
         args.push("--exclude=*".into());

@@ -4,6 +4,7 @@ use super::address::{Address, By, joined, quoted_path};
 use super::rsync::{Ran, Rsync, unescaped};
 use crate::entry::{Entry, EntryKind, Facts, Inode, Time};
 use crate::error::Error;
+use crate::limits::ASKED_NAME_BYTES_MAX;
 use crate::manifest::{Header, Sorter, Writer, encode};
 use crate::path::shown_path;
 use crate::tally::{Failures, Tally};
@@ -32,6 +33,8 @@ pub(crate) struct Listing<'a> {
     pub(crate) scope: Scope<'a>,
     pub(crate) tally: &'a Tally,
     pub(crate) failures: &'a Failures,
+    /// What is listed is to be fetched, so each name must be one that rsync can ask for.
+    pub(crate) is_source: bool,
 }
 
 /// The entries found so far.
@@ -40,6 +43,8 @@ struct Found {
     listed: Listed,
     /// First names of files with several, as far as others name them, and the number that they are given.
     firsts: HashMap<Vec<u8>, Inode>,
+    /// A name is too long to be asked for.
+    has_long: bool,
 }
 
 impl Listing<'_> {
@@ -69,15 +74,16 @@ impl Listing<'_> {
         manifest: &Path,
         folder: &Path,
     ) -> Result<(Listed, Option<String>), Error> {
-        let mut found = Found { sorter: Sorter::new(folder), listed: Listed::default(), firsts: HashMap::new() };
+        let (sorter, listed, firsts) = (Sorter::new(folder), Listed::default(), HashMap::new());
+        let mut found = Found { sorter, listed, firsts, has_long: false };
         let ran = match &self.root.by {
             By::Shell(host) => self.by_find(host, &mut found)?,
             By::Daemon => self.by_rsync(&mut found)?,
         };
-        let Found { sorter, mut listed, firsts } = found;
+        let Found { sorter, mut listed, firsts, has_long } = found;
         let nothing = (listed.entries == 0 && !self.tally.is_stopped()).then(|| why_nothing(&ran.said));
         let (is_whole, gone) = self.account(&ran);
-        listed.is_whole = is_whole && !self.tally.is_stopped();
+        listed.is_whole = is_whole && !has_long && !self.tally.is_stopped();
         let written = Writer::write_list(manifest, header, sorter, |path| {
             if gone.contains(path) {
                 listed.is_whole = false;
@@ -187,6 +193,12 @@ impl Listing<'_> {
         if let Some((_, to)) = self.scope.only {
             entry.path = to.to_vec();
         } else if !self.scope.filter.takes_with_folders(&entry.path, entry.facts.kind == EntryKind::Folder) {
+            return Ok(());
+        }
+        if self.is_source && entry.path.len() > ASKED_NAME_BYTES_MAX {
+            found.has_long = true;
+            let says = "its path is longer than 1,900 bytes, so rsync could not check what it is sent for it";
+            self.failed(&entry.path, format!("{says}; copy a folder further down"));
             return Ok(());
         }
         found.listed.count(&entry.facts, self.tally);

@@ -124,7 +124,7 @@ impl Remote {
 
     /// How the source is listed, which lies there.
     pub(crate) fn listing<'a>(&'a self, scope: Scope<'a>, tally: &'a Tally, failures: &'a Failures) -> Listing<'a> {
-        Listing { rsync: &self.rsync, root: &self.root, scope, tally, failures }
+        Listing { rsync: &self.rsync, root: &self.root, scope, tally, failures, is_source: true }
     }
 
     /// Waits until everything is on the disk there. A daemon cannot be asked for that, which [`Remote::of`] refuses.

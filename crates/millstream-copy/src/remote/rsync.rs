@@ -22,10 +22,6 @@ use tempfile::NamedTempFile;
 
 /// The remote shell, unless the user has chosen one. Workers cannot be asked for passwords.
 const SHELL: &str = "ssh -o BatchMode=yes -o ConnectTimeout=30";
-/// From this version on, rsync takes no other names from the other machine than those it has asked for.
-const CHECKED_NAMES: (u32, u32, u32) = (3, 2, 5);
-/// Longer names are split when rsync reads them, in 2,048 bytes at a time, and would be refused.
-const NAME_BYTES_CHECKED_MAX: usize = 1_900;
 /// What a script prints before anything else.
 const BEGINS: &str = "millstream begins";
 /// How rsync ends if a file could not be read or written.
@@ -40,7 +36,6 @@ pub(crate) struct Rsync {
     /// The remote shell and its options, separated by spaces.
     shell: OsString,
     compress: bool,
-    checks_names: bool,
     door: Door,
 }
 
@@ -86,8 +81,7 @@ impl Rsync {
         let missing = |error: millstream_host::Error| {
             Refusal::new(format!("files of another machine are moved by rsync: {error}")).hint("install rsync")
         };
-        let version = Command::new("rsync").arg("--version").run_blocking().map_err(missing)?.stdout;
-        let version = version_of(&version);
+        Command::new("rsync").arg("--version").run_blocking().map_err(missing)?;
         if request.shell.as_ref().is_some_and(|shell| words(shell).is_empty() && !shell.is_empty()) {
             return Err(Refusal::new(format!("{} has no program, or an open quote", option("ssh"))).into());
         }
@@ -95,7 +89,6 @@ impl Rsync {
         Ok(Self {
             shell: watched(own.filter(|shell| !shell.is_empty()).unwrap_or_else(|| SHELL.into())),
             compress: request.compress,
-            checks_names: version.is_none_or(|version| version >= CHECKED_NAMES),
             door: Door::default(),
         })
     }
@@ -292,11 +285,7 @@ fn converse(
 /// Names that rsync reads. They lie in a file: a name that rsync 3.5 reads from a pipe in two parts counts as two names, and
 /// what comes from the other machine is refused.
 #[derive(Debug)]
-pub(super) struct NameList {
-    file: NamedTempFile,
-    /// Whether rsync splits a name of it even so.
-    has_long: bool,
-}
+pub(super) struct NameList(NamedTempFile);
 
 impl NameList {
     /// Makes a list in a folder.
@@ -309,22 +298,17 @@ impl NameList {
     ) -> Result<Self, Error> {
         let failed = Error::file("write to", folder);
         let mut file = BufWriter::new(tempfile::Builder::new().prefix(NAMES).tempfile_in(folder).map_err(&failed)?);
-        let mut has_long = false;
         for path in paths {
             let path = path?;
-            has_long |= path.as_ref().len() > NAME_BYTES_CHECKED_MAX;
             // A name that begins with `#` or `;` would be a comment.
             [b"./", path.as_ref(), &[0]].iter().try_for_each(|part| file.write_all(part)).map_err(&failed)?;
         }
-        let file = file.into_inner().map_err(io::IntoInnerError::into_error).map_err(&failed)?;
-        Ok(Self { file, has_long })
+        Ok(Self(file.into_inner().map_err(io::IntoInnerError::into_error).map_err(&failed)?))
     }
 
     /// The options that let rsync read it.
-    pub(super) fn options(&self, rsync: &Rsync) -> Vec<OsString> {
-        let mut options = vec!["--from0".into(), joined([&"--files-from=", &self.file.path()])];
-        options.extend((self.has_long && rsync.checks_names).then(|| "--trust-sender".into()));
-        options
+    pub(super) fn options(&self) -> [OsString; 2] {
+        ["--from0".into(), joined([&"--files-from=", &self.0.path()])]
     }
 }
 
@@ -384,12 +368,6 @@ fn watched(mut shell: OsString) -> OsString {
 /// The words of a remote shell.
 fn words(shell: &OsStr) -> Vec<OsString> {
     shlex::bytes::Shlex::new(shell.as_bytes()).map(OsString::from_vec).collect()
-}
-
-fn version_of(text: &str) -> Option<(u32, u32, u32)> {
-    let word = text.strip_prefix("rsync")?.split_whitespace().nth(1)?;
-    let mut numbers = word.split('.').map(|part| part.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().ok());
-    Some((numbers.next()??, numbers.next()??, numbers.next().flatten().unwrap_or(0)))
 }
 
 /// Whether the connection was refused or lost, rather than the work.
@@ -546,10 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_and_failures_are_understood() {
-        assert_eq!(version_of("rsync  version 3.2.7  protocol version 31\n"), Some((3, 2, 7)));
-        assert_eq!(version_of("rsync  version 3.5.0pre1  protocol"), Some((3, 5, 0)));
-        assert_eq!(version_of("openrsync: protocol version 29"), None);
+    fn failures_are_understood() {
         let closed = "kex_exchange_identification: Connection closed by remote host";
         assert!(is_worth_another_try(Some(255), closed) && is_worth_another_try(None, ""));
         assert!(!is_worth_another_try(Some(255), "me@host: Permission denied (publickey)."));

@@ -104,7 +104,7 @@ impl There {
         let path = folder.path().join("list");
         let (looked, failures) = (tally.aside(), Failures::default());
         let (rsync, root, scope) = (&self.rsync, &self.root, Scope::default());
-        let listing = Listing { rsync, root, scope, tally: &looked, failures: &failures };
+        let listing = Listing { rsync, root, scope, tally: &looked, failures: &failures, is_source: false };
         listing.list(&Header::default(), &path, folder.path())?;
         let mut list = Reader::open(&path).map_err(Error::manifest(&path))?;
         let each = Mutex::new(each);

@@ -139,7 +139,8 @@ impl Comparison<'_> {
         let there = folder.path().join("list");
         let looked = self.tally.aside();
         let scope = Scope { only: header.file.as_deref().map(|name| (name, name)), ..Scope::default() };
-        let listing = Listing { rsync: self.rsync, root: &root, scope, tally: &looked, failures: &failures };
+        let listing =
+            Listing { rsync: self.rsync, root: &root, scope, tally: &looked, failures: &failures, is_source: false };
         if let (_, Some(why)) = listing.list_what_is_there(&header, &there, folder.path())? {
             return Ok(Verification::of_what_is_gone(self.address.text(), &format!("it cannot be listed: {why}")));
         }
