@@ -11,9 +11,11 @@ use crate::remote::{Content, There};
 use crate::request::Request;
 use crate::state::State;
 use crate::tally::Tally;
+use crate::tree::{self, Tree};
 use millstream_host::{PRIVATE, check_ours, make_ours, read_note, write_private};
 use millstream_model::Refusal;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The file in the notes of a copy that says of which cluster it is.
@@ -102,7 +104,7 @@ impl Destination {
             Some(there) => there.remove(CONTROL, tally),
             None => {
                 let path = self.target.join(CONTROL);
-                millstream_host::remove_whole(&path).map_err(Error::file("remove", &path))
+                remove_below(&self.target, CONTROL).map_err(Error::file("remove", &path))
             }
         }
     }
@@ -164,15 +166,55 @@ impl Destination {
     }
 }
 
+/// Removes a file below a folder, if it is there. The folder may belong to another account, which can put a link to another
+/// folder in the file's way.
+fn remove_below(root: &Path, path: &str) -> io::Result<()> {
+    match Tree::open(root, false).and_then(|tree| tree.parent(path.as_bytes())) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        found => {
+            let (folder, name) = found?;
+            tree::remove(&folder, &name)?;
+            Ok(rustix::fs::fsync(&folder)?)
+        }
+    }
+}
+
 fn content_here(path: &Path) -> Result<Content, Error> {
     if path.join("postmaster.pid").exists() {
         return Ok(Content::Running);
     }
     match fs::read_dir(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Content::Empty),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Content::Empty),
         entries => {
             let mut entries = entries.map_err(Error::file("list", path))?;
             Ok(if entries.next().is_none() { Content::Empty } else { Content::Full })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn the_control_file_of_another_folder_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let [target, other] = ["target", "other"].map(|name| dir.path().join(name));
+        let (global, control) = (target.join("global"), other.join("pg_control"));
+        for folder in [&target, &other] {
+            fs::create_dir(folder).unwrap();
+        }
+        fs::write(&control, "control").unwrap();
+        let notes = dir.path().to_owned();
+        let destination = Destination { notes, target: target.clone(), system: 1, there: None, was_empty: false };
+        let tally = Tally::default();
+        destination.disarm(&tally).unwrap();
+        symlink(&other, &global).unwrap();
+        assert!(destination.disarm(&tally).is_err() && control.exists());
+        fs::remove_file(&global).unwrap();
+        fs::rename(&other, &global).unwrap();
+        destination.disarm(&tally).unwrap();
+        assert!(!target.join(CONTROL).exists() && global.exists());
     }
 }

@@ -8,7 +8,7 @@ use crate::entry::{Entry, EntryKind, Hash};
 use crate::error::Error;
 use crate::limits::{BUCKET_ENTRIES_MAX, HASHED_BYTES_MAX};
 use crate::manifest::{Header, Reader};
-use crate::path::shown_path;
+use crate::path::{shown_path, split};
 use crate::request::{Jobs, Request};
 use crate::tally::{Failures, Tally};
 use crate::walk::Scope;
@@ -86,8 +86,11 @@ impl There {
     /// # Errors
     /// It cannot be removed, or the machine not be reached.
     pub(crate) fn remove(&self, name: &str, tally: &Tally) -> Result<(), Error> {
-        let path = quoted_path(&self.root.join(name.as_bytes()).path);
-        self.rsync.order(&self.host, &joined([&"rm -f ", &path]), tally)
+        let quoted = |name: &[u8]| quoted_path(&self.root.join(name).path);
+        let (folder, path) = (quoted(split(name.as_bytes()).0), quoted(name.as_bytes()));
+        // Whoever owns the root could have put a link to another folder there.
+        let refused = " ]; then echo 'its folder is a link' >&2; exit 1; fi; rm -f ";
+        self.rsync.order(&self.host, &joined([&"if [ -L ", &folder, &refused, &path]), tally)
     }
 
     /// Gives `each` the files in the folder, with their SHA-256 as the other machine computes it, in any order.
