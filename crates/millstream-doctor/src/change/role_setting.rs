@@ -1,6 +1,6 @@
 //! Settings of roles, with which their new sessions begin.
 
-use super::session::{assignment, identity, open, refusal};
+use super::session::{assignment, identity, open, refusal, refuse_name_list};
 use millstream_change::{Answer, Kind, Place};
 use millstream_model::Refusal;
 use millstream_pg::quote_identifier;
@@ -46,17 +46,6 @@ impl Kind for RoleSettingKind {
     }
 }
 
-/// Settings that are lists of names. The catalog holds each name quoted, so their value cannot be written back as one
-/// text. The list is that of `variable_is_guc_list_quote` in PostgreSQL's `dumputils.c`.
-const NAME_LISTS: [&str; 6] = [
-    "local_preload_libraries",
-    "search_path",
-    "session_preload_libraries",
-    "shared_preload_libraries",
-    "temp_tablespaces",
-    "unix_socket_directories",
-];
-
 /// Role, database and setting of a target. The database is empty if all are meant.
 fn role_parts(target: &str) -> Result<(&str, &str, &str), Refusal> {
     let parts: Vec<&str> = target.split('/').collect();
@@ -68,9 +57,7 @@ fn role_parts(target: &str) -> Result<(&str, &str, &str), Refusal> {
     let plain = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     let good = found.filter(|(role, _, setting)| !role.is_empty() && setting.split('.').all(plain));
     let (role, database, setting) = good.ok_or_else(|| Refusal::new(format!("{target} is not a setting of a role")))?;
-    if NAME_LISTS.iter().any(|name| setting.eq_ignore_ascii_case(name)) {
-        return Err(Refusal::new(format!("{setting} is a list of names; change it by hand, with alter role")));
-    }
+    refuse_name_list(setting, "alter role")?;
     Ok((role, database, setting))
 }
 

@@ -38,6 +38,25 @@ pub(super) fn assignment(setting: &str, value: Option<&str>) -> String {
     }
 }
 
+/// Settings that are lists of names. The catalog holds each name quoted, so their value cannot be written back as one
+/// text. The list is that of `variable_is_guc_list_quote` in PostgreSQL's `dumputils.c`.
+const NAME_LISTS: [&str; 6] = [
+    "local_preload_libraries",
+    "search_path",
+    "session_preload_libraries",
+    "shared_preload_libraries",
+    "temp_tablespaces",
+    "unix_socket_directories",
+];
+
+/// Refuses a setting that is such a list. `statement`: what changes it.
+pub(super) fn refuse_name_list(setting: &str, statement: &str) -> Result<(), Refusal> {
+    match NAME_LISTS.iter().any(|name| setting.eq_ignore_ascii_case(name)) {
+        true => Err(Refusal::new(format!("{setting} is a list of names; change it by hand, with {statement}"))),
+        false => Ok(()),
+    }
+}
+
 /// The server's answer as a refusal.
 pub(super) fn refusal(error: impl Into<millstream_pg::Error>) -> Refusal {
     Refusal::new(error.into().to_string())

@@ -1,6 +1,6 @@
 //! Settings of a server that `alter system` has written.
 
-use super::session::{assignment, identity, open, refusal};
+use super::session::{assignment, identity, open, refusal, refuse_name_list};
 use crate::limits::{CHECKPOINT_SECONDS_MAX, SETTING_EFFECT_MAX, SETTING_LOOK};
 use millstream_change::{Answer, Kind, Place, Sides};
 use millstream_host::kernel::file;
@@ -40,6 +40,7 @@ impl Kind for SettingKind {
 
     fn read<'a>(&'a self, place: &'a Place, target: &'a str) -> Answer<'a, Option<String>> {
         Box::pin(async move {
+            refuse_name_list(target, "alter system")?;
             let session = open(place, None).await?;
             let row = session.client.query_opt(include_str!("setting.sql"), &[&target]).await.map_err(refusal)?;
             Ok(row.map(|row| row.get(0)))
@@ -48,6 +49,7 @@ impl Kind for SettingKind {
 
     fn write<'a>(&'a self, place: &'a Place, target: &'a str, value: Option<&'a str>) -> Answer<'a, ()> {
         Box::pin(async move {
+            refuse_name_list(target, "alter system")?;
             let session = open(place, None).await?;
             let sql = format!("alter system {}", assignment(target, value));
             session.client.batch_execute(&sql).await.map_err(refusal)?;
@@ -149,4 +151,19 @@ fn memory_kb(name: &str) -> Option<i64> {
     let number = file::number(&file::text("/proc/meminfo")?, name)?;
     #[expect(clippy::cast_possible_truncation, reason = "a cast of floats saturates")]
     Some(number as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_list_of_names_is_refused_before_a_server_is_asked() {
+        let place = Place::default();
+        for name in ["shared_preload_libraries", "Search_Path"] {
+            let expected = format!("{name} is a list of names; change it by hand, with alter system");
+            assert_eq!(SettingKind.read(&place, name).await.unwrap_err().to_string(), expected);
+            assert_eq!(SettingKind.write(&place, name, Some("a, b")).await.unwrap_err().to_string(), expected);
+        }
+    }
 }

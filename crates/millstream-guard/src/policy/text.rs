@@ -288,7 +288,9 @@ fn named(name: &str) -> Result<(), Refusal> {
 
 fn interface(name: String) -> Result<String, Refusal> {
     let is_plain = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-');
-    if (1..=INTERFACE_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_plain) && name != "lo" {
+    // A program would take a name with a hyphen before it for an option.
+    let is_word = !name.starts_with('-') && name.bytes().all(is_plain);
+    if (1..=INTERFACE_BYTES_MAX).contains(&name.len()) && is_word && name != "lo" {
         return Ok(name);
     }
     Err(Refusal::new(format!("{name:?} is not the name of an interface"))
@@ -345,6 +347,7 @@ mod tests {
             ("[services.ssh]\nfrom = ['@office']", "services.ssh: from: there is no list \"office\""),
             ("[services.ssh]\nfrom = []", "services.ssh: from: there are no addresses"),
             ("[services.ssh]\ninterface = 'eth0; drop'", "is not the name of an interface"),
+            ("[services.ssh]\ninterface = '-x'", "is not the name of an interface"),
             ("[services.ssh]\nhot = true", "hot is for mode hybrid"),
             ("[services.ssh]\nlimit = 'often'", "services.ssh: limit: \"often\" is not a rate"),
             ("[services.ssh]\nlimit = { rate = '1/hour', v4 = 64 }", "v4 is the length of a prefix, 1 to 32, not 64"),
