@@ -16,7 +16,7 @@ mod checkpoints;
 mod checksum_failure;
 mod clock_source;
 mod collation_version;
-pub(crate) mod command;
+mod command;
 mod commit_delay;
 mod connection_churn;
 mod connection_slots;
