@@ -45,7 +45,8 @@ async fn load_to_end(request: &LoadRequest, around: &Surroundings) -> Result<Out
             }
             around.tally.clear();
             continue;
-        } else if let Ok(Outcome { error: Some(error @ Error::TableChanged { .. }), .. }) = &ended
+        } else if let Ok(Outcome { error: Some(error @ Error::TableChanged { .. }), .. })
+        | Err(error @ Error::TableChanged { .. }) = &ended
             && request.is_repeatable()
             && changed < TABLE_CHANGES_MAX
         {

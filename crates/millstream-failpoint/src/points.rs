@@ -2,6 +2,7 @@
 
 /// The points of a load, in the order in which it passes them.
 pub const LOAD: &[&str] = &[
+    "collection-planned",
     "load-recorded",
     "run-begun",
     "lane-attached",

@@ -6,6 +6,7 @@
     reason = "a test may panic, and nothing here is reachable from outside"
 )]
 
+mod altered;
 mod chaos;
 mod client;
 mod copy;

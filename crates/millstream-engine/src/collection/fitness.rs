@@ -27,6 +27,15 @@ pub(super) fn check(
     if let Some(misfit) = kind(table).or_else(|| request.durability.misfit(table, collection)) {
         return Err(refuse(misfit));
     }
+    Ok((still_fits(request, table, known)?, warnings(table)))
+}
+
+/// Checks the columns, indexes, triggers and rules of a table, and returns its key.
+///
+/// # Errors
+/// [`Error::Collection`] names what does not fit and what to do.
+pub(super) fn still_fits(request: &LoadRequest, table: &Table, known: Option<&KeySpec>) -> Result<KeySpec, Error> {
+    let refuse = |(problem, hint)| Error::Collection { collection: request.collection.clone(), problem, hint };
     let key = key_of_table(request, table, known).map_err(refuse)?;
     if let Some(known) = known
         && known.columns.iter().map(|c| (&c.name, &c.path)).ne(key.columns.iter().map(|c| (&c.name, &c.path)))
@@ -38,7 +47,7 @@ pub(super) fn check(
     let obstacle = || OBSTACLES.iter().find_map(|obstacle| obstacle(table));
     match obstacle().or_else(|| request.mode.tombstone().and_then(|_| no_deletes(table))) {
         Some(obstacle) => Err(refuse(obstacle)),
-        None => Ok((key, warnings(table))),
+        None => Ok(key),
     }
 }
 

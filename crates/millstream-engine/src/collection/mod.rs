@@ -15,6 +15,7 @@ use crate::merge::Mode;
 use crate::observe::{Event, Observer};
 use crate::request::LoadRequest;
 use crate::watched::Watched;
+use millstream_failpoint as failpoint;
 use millstream_model::{CollectionName, KeyColumn, KeyRequest, KeySpec, VersionType};
 use millstream_pg::catalog::{self, Table};
 use millstream_pg::{Connection, quote_name};
@@ -44,7 +45,7 @@ pub(crate) struct PreparedCollection {
 }
 
 /// What of a table decides how documents are written.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TableTraits {
     /// Whether rows can be updated by a join with the staged keys.
     pub(crate) can_join: bool,
@@ -104,20 +105,14 @@ pub(crate) async fn plan(
         let traits = TableTraits { can_join: true, may_refuse, alters_rows: false, partitioned: false };
         return Ok(Plan { key, reasons, ddl, warnings, checks, version, traits, mode });
     };
-    // The triggers of a change record change nothing and refuse nothing.
-    table.triggers.retain(|trigger| !trigger.name.starts_with(TRIGGER_PREFIX));
+    forget_own_triggers(&mut table);
     let known = millstream_store::known_collection(client, schema, table.oid).await?;
     let (key, mut warnings) = fitness::check(request, &table, known.as_ref())?;
     warnings.extend(warning);
     warnings.extend(millstream_store::foreign_code(client, schema, table.oid, Access::Write).await?);
     let reasons = key.columns.iter().map(|c| describe(c, "the collection's own type")).collect();
     let checks = table_checks(control, request, &table, &mut warnings).await?;
-    let traits = TableTraits {
-        can_join: fitness::can_join(&table),
-        may_refuse: fitness::may_refuse(&table) || !checks.is_empty(),
-        alters_rows: fitness::alters_rows(&table, mode.tombstone().is_some()),
-        partitioned: table.is_partitioned(),
-    };
+    let traits = traits(&table, &mode, &checks);
     if let Some((problem, hint)) = (request.layout.misfit)(&table, traits.can_join && !traits.may_refuse) {
         return Err(Error::Collection { collection: name.clone(), problem, hint });
     }
@@ -191,14 +186,15 @@ pub(crate) async fn prepare(
             }
         }
     }
-    observer.event(Event::Key(plan.reasons));
-    if let Some(version) = plan.version {
-        observer.event(Event::Version(version));
+    observer.event(Event::Key(std::mem::take(&mut plan.reasons)));
+    if let Some(version) = &plan.version {
+        observer.event(Event::Version(version.clone()));
     }
-    observer.warn(plan.warnings);
-    if let Some(ddl) = plan.ddl {
-        observer.event(Event::Created(ddl));
+    observer.warn(std::mem::take(&mut plan.warnings));
+    if let Some(ddl) = &plan.ddl {
+        observer.event(Event::Created(ddl.clone()));
     }
+    failpoint::hit("collection-planned").await?;
     let table = made(&control.client, name).await?;
     millstream_store::remember_collection(&control.client, schema, table, name, &plan.key, true).await?;
     if request.layout.fills_table {
@@ -216,6 +212,7 @@ pub(crate) async fn prepare(
     let found = truncation::start_over(&mut control.client, schema, table, columns).await?;
     let Found { mark, times_emptied, warning } = found.ok_or_else(|| dropped(name))?;
     observer.warn(warning);
+    require_planned(&control.client, request, &plan).await?;
     let quoted = quote_name(name);
     let filled = millstream_store::any_row(&control.client, &quoted).await?;
     let mode = agreed(control, schema, table, request, plan.mode).await?;
@@ -229,6 +226,38 @@ pub(crate) async fn prepare(
         traits: plan.traits,
         mode,
     })
+}
+
+/// What of a table decides how documents are written.
+fn traits(table: &Table, mode: &Mode, checks: &[String]) -> TableTraits {
+    TableTraits {
+        can_join: fitness::can_join(table),
+        may_refuse: fitness::may_refuse(table) || !checks.is_empty(),
+        alters_rows: fitness::alters_rows(table, mode.tombstone().is_some()),
+        partitioned: table.is_partitioned(),
+    }
+}
+
+/// The triggers of a change record change nothing and refuse nothing.
+fn forget_own_triggers(table: &mut Table) {
+    table.triggers.retain(|trigger| !trigger.name.starts_with(TRIGGER_PREFIX));
+}
+
+/// Requires that the table is still the one for which the load was planned. Its mark was read afterwards and does not tell:
+/// if a key column got another type between the two, keys would be written as numbers of that type.
+///
+/// # Errors
+/// [`Error::TableChanged`] if it is another one; [`Error::Collection`] if no load could fill it.
+async fn require_planned(client: &Client, request: &LoadRequest, plan: &Plan) -> Result<(), Error> {
+    let name = &request.collection;
+    let mut table = catalog::table(client, &name.schema, &name.table).await?.ok_or_else(|| dropped(name))?;
+    forget_own_triggers(&mut table);
+    let key = fitness::still_fits(request, &table, Some(&plan.key))?;
+    let is_same = plan.ddl.is_some() || traits(&table, &plan.mode, &plan.checks) == plan.traits;
+    if key == plan.key && is_same {
+        return Ok(());
+    }
+    Err(Error::TableChanged { collection: name.clone(), what: "columns, indexes or triggers" })
 }
 
 /// Creates the table and records it as ours in one transaction. So no other load and no later run finds a table that no
