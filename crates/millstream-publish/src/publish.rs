@@ -42,6 +42,7 @@ pub async fn publish(
         lock::lock_for_session(&connection.client, &model).await?;
         republish::drop_leftovers(&connection.client, schema, &model).await?;
     }
+    schema.require_trusted_writers(&connection.client).await?;
     let transaction = connection.client.transaction().await?;
     lock::lock_publishing(&transaction).await?;
     if let Some(model) = models::find(&transaction, schema, &request.model).await? {
@@ -137,6 +138,7 @@ pub async fn unpublish(
     name: &CollectionName,
 ) -> Result<Option<String>, Error> {
     let model = find(&connection.client, schema, name).await?;
+    schema.require_trusted_writers(&connection.client).await?;
     let transaction = connection.client.transaction().await?;
     lock::lock_publishing(&transaction).await?;
     lock::lock_for_transaction(&transaction, &model).await?;

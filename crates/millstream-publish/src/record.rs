@@ -83,17 +83,22 @@ impl ChangeRecord<'_> {
         Ok(())
     }
 
-    /// Requires that the role may use the record, which another role may own. A superuser may use everything, and would
-    /// run that role's triggers and defaults.
+    /// Requires that a superuser does not use the record of a lesser role: it would run that role's triggers and defaults.
+    pub(crate) async fn require_owner(&self, client: &impl GenericClient) -> Result<(), Error> {
+        let weaker = client
+            .query_opt(include_str!("record_weaker_owner.sql"), &[&self.record(), &self.schema.trusted()])
+            .await?;
+        let Some(owner) = weaker.map(|row| row.get::<_, String>(0)) else { return Ok(()) };
+        let problem = format!(
+            "the change record of {} belongs to role {owner}, which could run code with a superuser's rights",
+            self.table
+        );
+        Err(Error::refused(problem, format!("connect as {owner}")))
+    }
+
+    /// Requires that the role may use the record, which another role may own.
     async fn require_rights(&self, client: &impl GenericClient) -> Result<(), Error> {
-        let stronger = client.query_opt(include_str!("record_weaker_owner.sql"), &[&self.record()]).await?;
-        if let Some(owner) = stronger.map(|row| row.get::<_, String>(0)) {
-            let problem = format!(
-                "the change record of {} belongs to role {owner}, which could run code with a superuser's rights",
-                self.table
-            );
-            return Err(Error::refused(problem, format!("connect as {owner}")));
-        }
+        self.require_owner(client).await?;
         let may = "select pg_catalog.bool_and(pg_catalog.has_table_privilege($1, privilege)), current_user::text
                    from pg_catalog.unnest('{select, insert, delete}'::text[]) as privilege";
         let row = client.query_one(may, &[&self.record()]).await?;

@@ -153,6 +153,7 @@ async fn refresh_once(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
         target.model.require_own()?;
         target.asked(request.way.as_deref())?;
     }
+    schema.require_trusted_writers(client).await?;
     let mut warnings = compacted(db, schema, &targets, request.workers).await?;
     for target in &targets {
         lock::lock_for_refresh(client, &target.model).await?;
@@ -224,7 +225,10 @@ async fn with_key(client: &Client, targets: &[RefreshTarget<'_>], error: Error) 
         let hint = "a model's expressions, and the functions that they call, find names in pg_catalog alone: give such a \
                     function the schemas' names, or `alter function .. set search_path = ..`; if something was dropped, \
                     publish again";
-        return Error::model(&targets[0].model.name, format!("cannot be built: {error}"), hint);
+        return match targets {
+            [target] => Error::model(&target.model.name, format!("cannot be built: {error}"), hint),
+            _ => Error::refused(format!("one of the models cannot be built: {error}"), hint),
+        };
     }
     if error.kind() != ErrorKind::DataRefused {
         return error;

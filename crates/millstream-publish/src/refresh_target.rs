@@ -58,10 +58,18 @@ impl<'a> RefreshTarget<'a> {
     /// [`Error::Model`] says what is otherwise.
     pub(crate) async fn require_own(&self, client: &Client) -> Result<(), Error> {
         self.model.require_own()?;
+        let (storage, name) = (self.storage(), &self.model.name);
+        if let Some(table) = storage.foreign_table(client).await? {
+            let problem = format!("has a table of another role among its own: {table}");
+            return Err(Error::model(name, problem, "a superuser can drop that table"));
+        }
+        if !self.model.definition.materialized {
+            self.change_record().require_owner(client).await?;
+        }
         let mut resolved = self.model.require_resolved()?;
         if (resolved.table_oid, &resolved.table) != (self.model.table_oid, &self.collection.name) {
             (resolved.table_oid, resolved.table) = (self.model.table_oid, self.collection.name.clone());
-            self.storage().remember(client, &resolved).await?;
+            storage.remember(client, &resolved).await?;
         }
         Ok(())
     }

@@ -61,7 +61,11 @@ pub(crate) async fn republish(
 /// # Errors
 /// [`Error::Model`] when it asks only for another kind of model.
 pub(crate) fn keeps(model: &Model, new: &Definition) -> Result<bool, Error> {
-    let asks_nothing = Definition { materialized: false, ..new.clone() } == Definition::default();
+    let is_nothing =
+        |definition: &Definition| Definition { materialized: false, ..definition.clone() } == Definition::default();
+    // Otherwise what it is to mean is written down again.
+    let is_known = !is_nothing(model.aim()) || model.require_resolved().is_ok();
+    let asks_nothing = is_nothing(new) && is_known;
     if asks_nothing {
         refuse_kind(model, new.materialized && !model.definition.materialized)?;
     }

@@ -55,12 +55,22 @@ impl<'a> Asked<'a> {
         // The server then prints every name with its schema, unless it means the one in `pg_catalog`.
         client.batch_execute("set local search_path = pg_catalog").await?;
         let row = client.query_one(include_str!("resolved_rows.sql"), &[&view, &stand_in]).await?;
-        let (rows, stand_in): (String, String) = (row.get(0), row.get(1));
+        let (rows, stored, stand_in): (String, String, String) = (row.get(0), row.get(1), row.get(2));
+        let again = storage.table("again");
+        client.batch_execute(&format!("create view {again} as {rows}")).await?;
+        let row = client.query_one(include_str!("resolved_rows.sql"), &[&again, &stand_in]).await?;
+        require_same(client, &stored, row.get(1)).await?;
         let mut indexes = Vec::with_capacity(clauses.len());
         for clause in &clauses {
-            let name = storage.index_name(generation, clause);
-            let row = client.query_one(include_str!("resolved_index.sql"), &[&table, &name]).await?;
-            indexes.push(row.get(0));
+            let read = async |name: &str| client.query_one(include_str!("resolved_index.sql"), &[&table, &name]).await;
+            let row = read(&storage.index_name(generation, clause)).await?;
+            let printed: String = row.get(0);
+            // The same text may be printed for two clauses, so the second index has a name of its own.
+            let index = storage.index(table, generation, (&format!("again {clause}"), &printed));
+            client.batch_execute(&index).await?;
+            let again = read(&storage.index_name(generation, &format!("again {clause}"))).await?;
+            require_same(client, row.get(1), again.get(1)).await?;
+            indexes.push(printed);
         }
         client.batch_execute("rollback to resolve; release resolve").await?;
         let parts: Vec<&str> = rows.trim_end_matches(';').split(&stand_in).collect();
@@ -110,6 +120,18 @@ impl<'a> Asked<'a> {
         client.batch_execute(&sql).await.map_err(|error| refused("the model", error))?;
         Ok(view)
     }
+}
+
+/// Requires that an expression, read again from the text that the server prints for it, calls the same functions.
+///
+/// # Errors
+/// [`Error::Refused`] names one that it does not call.
+async fn require_same(client: &impl GenericClient, stored: &str, again: &str) -> Result<(), Error> {
+    let Some(row) = client.query_opt(include_str!("misprinted.sql"), &[&stored, &again]).await? else { return Ok(()) };
+    let problem = format!("the definition calls the {} by SQL that cannot name its schema", row.get::<_, &str>(0));
+    let hint = "write the operator itself, as in `a operator(public.=) b`, in place of `is distinct from`, `nullif`, `case .. \
+                when` and comparisons of rows";
+    Err(Error::refused(problem, hint))
 }
 
 /// The types of the columns, as in SQL, with their schemas.

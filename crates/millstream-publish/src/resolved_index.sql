@@ -1,8 +1,9 @@
--- The clause that makes an index of a table, as the server prints it. It does not print a tablespace, which comes before
--- the condition.
+-- The clause that makes an index of a table, as the server prints it, and the expressions in it as they are stored. It does
+-- not print a tablespace, which comes before the condition.
 select printed.start
        || coalesce(' tablespace ' || pg_catalog.quote_ident(s.spcname), '')
-       || printed.condition
+       || printed.condition,
+       pg_catalog.concat(i.indexprs, i.indpred)
 from pg_catalog.pg_index i
 join pg_catalog.pg_class c on c.oid = i.indexrelid
 left join pg_catalog.pg_tablespace s on s.oid = c.reltablespace

@@ -120,6 +120,13 @@ impl Storage<'_> {
         asked.resolve(client, self, (&part, TRIAL), clauses).await
     }
 
+    /// A table with one of the model's names that does not belong to the model's owner.
+    pub(crate) async fn foreign_table(&self, client: &impl GenericClient) -> Result<Option<String>, Error> {
+        let pattern = format!("^model_{}_[0-9]+$", self.model_id);
+        let row = client.query_opt(include_str!("foreign_table.sql"), &[&self.parts(), &pattern]).await?;
+        Ok(row.map(|row| row.get(0)))
+    }
+
     /// Keeps what a model's owner has published where only that owner can write.
     pub(crate) async fn remember(&self, client: &impl GenericClient, resolved: &Resolved) -> Result<(), Error> {
         let text = serde_json::to_string(resolved).expect("texts, numbers and lists of them are JSON");

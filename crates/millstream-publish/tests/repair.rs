@@ -3,7 +3,7 @@
 use crate::publish::{asked, publish_on, refresh_on, wanted};
 use crate::republish::{number, things};
 use crate::scene::{schema, surroundings};
-use millstream_publish::estimate;
+use millstream_publish::{estimate, refresh};
 use millstream_testkit::{TestDatabase, every_build};
 use tokio_postgres::Client;
 
@@ -132,7 +132,11 @@ async fn a_record_that_cannot_be_made_again_is_a_warning_each_time() {
              alter table public.things disable trigger user"
         );
         client.batch_execute(&given).await.unwrap();
-        let done = refresh_on(&db, &["first"], None).await.unwrap();
+        let refused = refresh_on(&db, &["first"], None).await.expect_err("a superuser does not trust it");
+        assert!(refused.to_string().contains(&other), "{refused}");
+        let trusting = schema().trusting(vec![other.clone()]);
+        let conninfo = surroundings(&db.url()).0.db;
+        let done = Box::pin(refresh(&conninfo, &trusting, &asked(&["first"], None))).await.unwrap();
         assert!(done[0].way == "swap" && done[0].warnings[0].contains(&format!("it belongs to the role {other}")));
         let back = format!("alter table {record} owner to current_user; drop owned by {other}; drop role {other}");
         client.batch_execute(&back).await.unwrap();

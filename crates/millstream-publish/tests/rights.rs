@@ -5,6 +5,7 @@ use crate::republish::{materialized, number, things};
 use crate::scene::{Files, appending, run, schema, surroundings};
 use millstream_pg::Explained;
 use millstream_publish::{Error, PublishRequest, Published, Refreshed, estimate, publish, refresh, unpublish};
+use millstream_store::Schema;
 use millstream_testkit::{TestDatabase, each_build, every_build};
 use tokio_postgres::Client;
 
@@ -47,19 +48,26 @@ impl Roles {
     }
 }
 
+/// Our schema for a superuser, who trusts the other role: that role may write our tables.
+fn trusting(url: &str) -> Schema {
+    let database = url.rsplit_once('/').expect("it names a database").1;
+    let database = database.split('?').next().expect("it is not empty");
+    schema().trusting(vec![format!("{database}_owner")])
+}
+
 async fn publish_as(url: &str, request: &PublishRequest) -> Result<Published, Error> {
     let mut connection = session(url).await;
-    let published = publish(&mut connection, &schema(), request).await;
+    let published = publish(&mut connection, &trusting(url), request).await;
     connection.close().await;
     published
 }
 
 async fn unpublish_as(url: &str, model: &str) -> Result<Option<String>, Error> {
-    unpublish(&mut session(url).await, &schema(), &model.parse().expect("a name")).await
+    unpublish(&mut session(url).await, &trusting(url), &model.parse().expect("a name")).await
 }
 
 async fn refresh_as(url: &str, model: &str, way: Option<&str>) -> Result<Vec<Refreshed>, Error> {
-    Box::pin(refresh(&surroundings(url).0.db, &schema(), &asked(&[model], way))).await
+    Box::pin(refresh(&surroundings(url).0.db, &trusting(url), &asked(&[model], way))).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -464,6 +472,101 @@ async fn a_model_keeps_its_meaning_when_its_surroundings_change() {
         // The name is the schema's, as in a dump.
         refresh_on(&db, &["model"], Some("swap")).await.unwrap();
         assert_eq!(number(&client, "select count(*) from public.model").await, 0);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sql_that_cannot_name_its_operator_is_refused() {
+    every_build(async |db| {
+        let client = things(&db).await;
+        // As of an extension: its equality is not that of the type below it.
+        let loose = "create type public.loose as enum ('1', '7', '70');
+                     create function public.same(loose, loose) returns bool language sql immutable as
+                         'select pg_catalog.left($1::text, 1) = pg_catalog.left($2::text, 1)';
+                     create operator public.= (leftarg = loose, rightarg = loose, function = public.same)";
+        client.batch_execute(loose).await.unwrap();
+        let columns = ["b:loose=b"];
+        for condition in
+            ["(b is distinct from '7') is not true", "nullif(b, '7'::loose) is null", "case b when '7' then true end"]
+        {
+            let odd = wanted("things", "odd", &columns, &[], Some(condition));
+            let error = publish_on(&db, &odd).await.expect_err(condition);
+            let (text, hint) = (error.to_string(), error.hint().expect("a way out"));
+            assert!(
+                text.contains("=(public.loose,public.loose)") && hint.contains("operator(public.=)"),
+                "{condition}: {error}"
+            );
+            let odd = wanted("things", "odd", &columns, &[&format!("(id) where {condition}")], None);
+            publish_on(&db, &odd).await.expect_err(condition);
+        }
+        for condition in
+            ["b = '7'", "b in ('7', '7')", "b = any (array['7'::loose])", "not b <> all (array['7'::loose])"]
+        {
+            let odd = condition.contains("<>");
+            let fine = wanted("things", "fine", &columns, &[], Some(condition));
+            publish_on(&db, &fine).await.unwrap_or_else(|error| panic!("{condition}: {error}"));
+            refresh_on(&db, &["fine"], None).await.unwrap();
+            let shown = number(&client, "select count(*) from public.fine where b::text = '70'").await;
+            assert_eq!(shown, i64::from(!odd), "{condition}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_superuser_does_nothing_that_roles_it_does_not_trust_could_have_written() {
+    each_build(async |db| {
+        let roles = Roles::new(&db).await;
+        let Roles { client, superuser, owner, owned, .. } = &roles;
+        let model = wanted("things", "model", &["a:int=a"], &["a"], None);
+        publish_as(superuser, &model).await.unwrap();
+        refresh_as(superuser, "model", None).await.unwrap();
+        let name: millstream_model::CollectionName = "model".parse().unwrap();
+        let results = async || {
+            let mut connection = session(superuser).await;
+            let published = publish(&mut connection, &schema(), &model).await.map(drop);
+            let conninfo = surroundings(superuser).0.db;
+            let refreshed = Box::pin(refresh(&conninfo, &schema(), &asked(&["model"], None))).await.map(drop);
+            let unpublished = unpublish(&mut connection, &schema(), &name).await.map(drop);
+            [published, refreshed, unpublished]
+        };
+        for error in results().await.map(|result| result.expect_err("the owner may write")) {
+            assert!(error.to_string().starts_with(&format!("role {owner} may write in the schema")), "{error}");
+            assert!(error.hint().is_some_and(|hint| hint.contains("trust-owner") && hint.contains(owner)), "{error:?}");
+        }
+        // What such a role has made before it lost its rights.
+        let part = "create table millstream.model_1_7 (millstream_generation smallint, id text, doc jsonb)";
+        millstream_testkit::connect(owned).await.batch_execute(part).await.unwrap();
+        let error = refresh_as(superuser, "model", None).await.expect_err("a table of another role");
+        assert!(error.to_string().contains("has a table of another role among its own"), "{error}");
+        client.batch_execute("drop table millstream.model_1_7; update millstream.model set serving = 7").await.unwrap();
+        let error = refresh_as(superuser, "model", None).await.expect_err("there is no such generation");
+        assert!(error.to_string().contains("has another definition"), "{error}");
+        let restored = format!(
+            "update millstream.model set serving = 2; revoke all on schema millstream from {owner};
+             revoke all on all tables in schema millstream from {owner}"
+        );
+        client.batch_execute(&restored).await.unwrap();
+        for result in results().await {
+            result.expect("nobody else may write");
+        }
+        roles.end().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_without_any_option_gets_its_comment_back() {
+    each_build(async |db| {
+        let client = things(&db).await;
+        let plain = wanted("things", "model", &[], &[], None);
+        publish_on(&db, &plain).await.unwrap();
+        refresh_on(&db, &["model"], None).await.unwrap();
+        client.batch_execute("comment on table millstream.model_1 is null").await.unwrap();
+        refresh_on(&db, &["model"], None).await.expect_err("nothing says what it is");
+        publish_on(&db, &plain).await.unwrap();
+        refresh_on(&db, &["model"], None).await.unwrap();
     })
     .await;
 }

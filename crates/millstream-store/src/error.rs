@@ -84,6 +84,16 @@ pub enum Error {
         /// This session's role.
         role: String,
     },
+    /// Somebody whom this session does not trust may write our tables.
+    #[error("role {} may write in the schema \"{schema}\", and so decide what {role} does there", writers.join(", "))]
+    Writers {
+        /// The schema.
+        schema: String,
+        /// The roles.
+        writers: Vec<String>,
+        /// This session's role.
+        role: String,
+    },
     /// The same load runs elsewhere.
     #[error("load {load_id} is running in another process{}", backend.map_or_else(String::new, server_process))]
     LoadRunning {
@@ -171,6 +181,13 @@ impl Explained for Error {
             )),
             Self::Untrusted { owner: None, .. } => {
                 Some(format!("a superuser can drop that; or use another schema with {}", option("schema")))
+            }
+            Self::Writers { writers, .. } => {
+                let trusted = writers.iter().map(|role| set("trust-owner", shell_word(role)).to_string());
+                Some(format!(
+                    "connect as the role that loads or publishes; or, if you trust them with your rights: {}",
+                    trusted.collect::<Vec<_>>().join(" ")
+                ))
             }
             Self::LoadRunning { load_id, .. } => {
                 Some(format!("wait for it, or see `{}` for load {load_id}", command("loads")))

@@ -90,7 +90,11 @@ impl Model {
     pub fn require_resolved(&self) -> Result<Resolved, Error> {
         let resolved: Option<Resolved> = self.resolved.as_deref().and_then(|text| serde_json::from_str(text).ok());
         let problem = match resolved {
-            Some(resolved) if resolved.definition != *self.aim() => {
+            Some(resolved)
+                if resolved.definition != *self.aim()
+                    || resolved.definition.materialized != self.definition.materialized
+                    || ![1, 2].contains(&self.serving) =>
+            {
                 "has another definition in our tables than the one that its owner published"
             }
             Some(resolved)

@@ -33,7 +33,7 @@ impl Schema {
     }
 
     /// The roles that the caller trusts.
-    pub(crate) fn trusted(&self) -> &[String] {
+    pub fn trusted(&self) -> &[String] {
         &self.trusted
     }
 

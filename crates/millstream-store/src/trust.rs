@@ -47,6 +47,19 @@ impl Schema {
         };
         Err(Error::Untrusted { schema: self.name().to_owned(), problem, owner, role: row.get("role") })
     }
+
+    /// Requires that a session with more rights than tables need trusts everybody who may write our tables. What they say
+    /// decides which tables a refresh, a publish or a compaction reads, writes and drops.
+    ///
+    /// # Errors
+    /// [`Error::Writers`] names the roles that it does not trust; the server's.
+    pub async fn require_trusted_writers(&self, client: &impl GenericClient) -> Result<(), Error> {
+        let sql = fill!(include_str!("writers.sql"), roles = fill!(ROLES, trusted = "$2"), powers = POWERS);
+        let rows = client.query(&sql, &[&self.name(), &self.trusted(), &TABLES]).await?;
+        let Some(first) = rows.first() else { return Ok(()) };
+        let (role, writers) = (first.get("role"), rows.iter().map(|row| row.get("writer")).collect());
+        Err(Error::Writers { schema: self.name().to_owned(), writers, role })
+    }
 }
 
 /// Whether a session writes a table or only reads it.

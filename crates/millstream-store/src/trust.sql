@@ -39,7 +39,15 @@ problem (place, problem, owner) as (
     select 2, pg_catalog.format('its relation %I', name), owner
     from relation
     where is_trusted is not true
-      and (is_table or is_sequence or is_numbered and kind not in ('r', 'p', 'S', 'i', 'I'))
+      and (
+          is_table
+          or is_sequence
+          or is_numbered
+         and kind not in ('r', 'p', 'S', 'i', 'I')
+          -- The columns by which a table is divided may be expressions.
+          or kind operator(pg_catalog.=) 'p'::pg_catalog."char"
+         and name::pg_catalog.text operator(pg_catalog.~) '^(segment|change)_[0-9]+$'::pg_catalog.text
+      )
     union all
     select 3, pg_catalog.format('its function %I', p.proname), p.proowner
     from place
@@ -68,7 +76,7 @@ problem (place, problem, owner) as (
     from relation r
     join pg_catalog.pg_trigger t on t.tgrelid operator(pg_catalog.=) r.oid
     join pg_catalog.pg_proc p on p.oid operator(pg_catalog.=) t.tgfoid
-    where r.is_table
+    where r.oid in (select oid from plain)
       and not t.tgisinternal
       -- Nobody knows who has written its condition.
       and (t.tgqual is not null or p.proowner not in (select oid from role where is_trusted))

@@ -89,6 +89,7 @@ async fn compact_once(
     let Some(last) = segments::list(client, schema, table_oid).await?.iter().map(|s| s.segment_id).max() else {
         return Ok(());
     };
+    schema.require_trusted_writers(client).await?;
     segments::require_own(client, schema, collection).await?;
     failpoint::hit("compaction-listed").await?;
     let waiting = db.roster.waits_for("another compaction of the collection to end");
