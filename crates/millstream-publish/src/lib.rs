@@ -1,5 +1,6 @@
 //! Read models: tables with indexes that are derived from a collection and kept up to date.
 
+mod asked;
 mod clear;
 mod definition;
 mod derived;
@@ -25,7 +26,6 @@ mod refusal;
 mod repair;
 mod republish;
 mod request;
-mod resolve;
 mod row_wise;
 mod runner;
 mod shape;

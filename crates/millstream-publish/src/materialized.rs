@@ -1,11 +1,11 @@
 //! `materialized`: PostgreSQL's own materialized view, which derives everything and writes what differs.
 
+use crate::asked::Asked;
 use crate::definition::Derivation;
 use crate::error::Error;
 use crate::invalid_values::invalid_values;
 use crate::refresh_way::{Applied, Refresh, Way, Working};
 use crate::refusal::refused;
-use crate::resolve::Asked;
 use crate::storage::{Storage, check};
 use futures_util::FutureExt;
 use millstream_failpoint as failpoint;

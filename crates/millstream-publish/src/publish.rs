@@ -1,12 +1,12 @@
 //! Publishes, changes and removes models.
 
+use crate::asked::Asked;
 use crate::error::Error;
 use crate::limits::PUBLISH_LOCK_WAIT;
 use crate::model::{find, found_again};
 use crate::origin::{change_record, collection, is_unlogged, refuse_unfit};
 use crate::record::ChangeRecord;
 use crate::request::{PublishRequest, Published};
-use crate::resolve::Asked;
 use crate::storage::Storage;
 use crate::{lock, materialized, republish};
 use millstream_failpoint as failpoint;
@@ -118,7 +118,7 @@ async fn make(
         resolved = materialized::try_definition(client, storage, asked, &quote_name(name)).await?;
         client.batch_execute("rollback to view; release view").await?;
     } else {
-        resolved = storage.make(client, asked).await?;
+        resolved = asked.make(client, storage).await?;
         client.batch_execute("savepoint view").await?;
         storage.make_view(client, name).await?;
         client.batch_execute("rollback to view; release view").await?;

@@ -1,10 +1,10 @@
 //! Changes a model that is shown: its indexes at once, its rows and columns with the next refresh.
 
+use crate::asked::Asked;
 use crate::error::Error;
 use crate::materialized;
 use crate::refusal::refused;
 use crate::request::{PublishRequest, Published};
-use crate::resolve::Asked;
 use crate::shape::Shape;
 use crate::storage::{Storage, TRIAL};
 use millstream_model::words::{command, option, shell_word};
@@ -48,7 +48,7 @@ pub(crate) async fn republish(
         return Err(Error::model(&model.name, problem, hint));
     }
     let asked = Asked::new(client, &storage, collection, new, version_num).await?;
-    let resolved = storage.try_definition(client, asked).await?;
+    let resolved = asked.try_out(client, &storage).await?;
     Shape::of(client, &storage, TRIAL, model).await?;
     client.batch_execute(&format!("drop table {}", storage.part(TRIAL))).await?;
     models::want(client, schema, model.model_id, &resolved.definition).await?;
@@ -108,7 +108,7 @@ async fn reindex(
     client.batch_execute("savepoint trial").await?;
     let resolved = match model.definition.materialized {
         true => materialized::try_definition(client, storage, asked, &storage.part(TRIAL)).await?,
-        false => storage.try_definition(client, asked).await?,
+        false => asked.try_out(client, storage).await?,
     };
     client.batch_execute("rollback to trial").await?;
     let new = &resolved.definition.indexes;

@@ -11,9 +11,6 @@ use crate::error::Error;
 use crate::limits::PUBLISH_LOCK_WAIT;
 use crate::lock::set_lock_timeout;
 use crate::refusal::refused;
-use crate::resolve::Asked;
-use crate::row_wise::check_row_wise;
-use crate::volatility::refuse_volatile;
 use millstream_model::CollectionName;
 use millstream_model::words::command;
 use millstream_pg::{fill, quote_identifier, quote_literal, quote_name};
@@ -87,37 +84,6 @@ impl Storage<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Creates the table that generations are attached to. Returns what the definition means.
-    ///
-    /// # Errors
-    /// As [`Storage::try_definition`].
-    pub(crate) async fn make(&self, client: &impl GenericClient, asked: Asked<'_>) -> Result<Resolved, Error> {
-        let resolved = self.try_definition(client, asked).await?;
-        let (parts, trial) = (self.parts(), self.part(TRIAL));
-        let make = format!("create table {parts} (like {trial}) partition by list (millstream_generation)");
-        client.batch_execute(&format!("{make}; drop table {trial}")).await?;
-        Ok(resolved)
-    }
-
-    /// Creates the trial generation, empty, to find what is wrong with a definition and what it means.
-    ///
-    /// # Errors
-    /// [`Error::Refused`] names the index or says that the server refuses the definition.
-    pub(crate) async fn try_definition(
-        &self,
-        client: &impl GenericClient,
-        asked: Asked<'_>,
-    ) -> Result<Resolved, Error> {
-        let (derivation, part) = (&asked.derivation, self.part(TRIAL));
-        check(client, derivation).await?;
-        check_row_wise(client, derivation).await?;
-        refuse_volatile(client, derivation, &self.table("tried")).await?;
-        let made = client.batch_execute(&self.make_part(TRIAL, derivation)).await;
-        made.map_err(|error| refused("the model", error))?;
-        let clauses = self.try_indexes(client, &part, TRIAL, &asked.definition.indexes).await?;
-        asked.resolve(client, self, (&part, TRIAL), clauses).await
     }
 
     /// A table with one of the model's names that does not belong to the model's owner.

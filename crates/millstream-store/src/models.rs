@@ -4,7 +4,7 @@ use crate::definition::{Definition, Resolved};
 use crate::error::Error;
 use crate::schema::Schema;
 use millstream_model::CollectionName;
-use millstream_model::words::{command, shell_word};
+use millstream_model::words::{command, set, shell_word};
 use millstream_pg::json_rows;
 use serde::{Deserialize, Serialize};
 use tokio_postgres::GenericClient;
@@ -107,7 +107,7 @@ impl Model {
         };
         let hint = format!(
             "look at it with `{}`, and publish it again with all that it is to have",
-            command("models --output json")
+            command(format!("models {}", set("output", "json")))
         );
         Err(Error::Model { model: self.name.clone(), problem: problem.to_owned(), hint })
     }

@@ -1,9 +1,11 @@
-//! Finds what the names in a definition mean to the session that publishes it.
+//! A definition that is to be published, and what its names mean to the session that publishes it.
 
 use crate::definition::Derivation;
 use crate::error::Error;
 use crate::refusal::refused;
-use crate::storage::Storage;
+use crate::row_wise::check_row_wise;
+use crate::storage::{Storage, TRIAL, check};
+use crate::volatility::refuse_volatile;
 use millstream_pg::{quote_identifier, quote_name};
 use millstream_store::collections::Collection;
 use millstream_store::{Column, Definition, Resolved};
@@ -35,6 +37,33 @@ impl<'a> Asked<'a> {
         let caster = |type_name: &str| storage.caster(type_name, version_num);
         let derivation = Derivation::asked(table, &collection.key, definition, &types, caster);
         Ok(Self { collection, definition, derivation, types })
+    }
+
+    /// Creates the table that generations are attached to. Returns what the definition means.
+    ///
+    /// # Errors
+    /// As [`Asked::try_out`].
+    pub(crate) async fn make(self, client: &impl GenericClient, storage: &Storage<'_>) -> Result<Resolved, Error> {
+        let resolved = self.try_out(client, storage).await?;
+        let (parts, trial) = (storage.parts(), storage.part(TRIAL));
+        let make = format!("create table {parts} (like {trial}) partition by list (millstream_generation)");
+        client.batch_execute(&format!("{make}; drop table {trial}")).await?;
+        Ok(resolved)
+    }
+
+    /// Creates the trial generation, empty, to find what is wrong with the definition and what it means.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] names the index or says that the server refuses the definition.
+    pub(crate) async fn try_out(self, client: &impl GenericClient, storage: &Storage<'_>) -> Result<Resolved, Error> {
+        let (derivation, part) = (&self.derivation, storage.part(TRIAL));
+        check(client, derivation).await?;
+        check_row_wise(client, derivation).await?;
+        refuse_volatile(client, derivation, &storage.table("tried")).await?;
+        let made = client.batch_execute(&storage.make_part(TRIAL, derivation)).await;
+        made.map_err(|error| refused("the model", error))?;
+        let clauses = storage.try_indexes(client, &part, TRIAL, &self.definition.indexes).await?;
+        self.resolve(client, storage, (&part, TRIAL), clauses).await
     }
 
     /// The definition with the given clauses of its indexes and with every name resolved. The indexes are those of the
