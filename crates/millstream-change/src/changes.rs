@@ -327,6 +327,19 @@ impl<'a> Changes<'a> {
         }
     }
 
+    /// Refuses if a later change lasts by the same line or file: what is there may be its own, although this one wrote the same.
+    fn is_last_written(&self, entry: &Entry) -> Result<(), Refusal> {
+        if !entry.lasts_by_file() || !lasting::is_left(self.journal, entry)? {
+            return Ok(());
+        }
+        let is_later = |one: &&Entry| one.number > entry.number && !is_taken_back(one) && lasting::meet(one, entry);
+        let entries = self.journal.entries()?;
+        let Some(later) = entries.iter().filter(is_later).next_back() else { return Ok(()) };
+        let number = Number(self.kind(&later.kind)?.commands(), later.number);
+        Err(Refusal::new(format!("change {} lasts by the same file, and came later", later.number))
+            .or_hint(WayOut::UndoFirst(number).to_string()))
+    }
+
     /// Refuses an entry whose notes of what makes it last its kind cannot have made.
     fn check_lasting(&self, entry: &Entry) -> Result<(), Refusal> {
         if !entry.lasts_by_file() {
@@ -378,6 +391,7 @@ impl<'a> Changes<'a> {
     /// Puts back what was there before a confirmation made the change last. `false` if nothing of ours is there.
     async fn take_lasting_back(&self, entry: &mut Entry) -> Result<bool, Refusal> {
         self.check_lasting(entry)?;
+        self.is_last_written(entry)?;
         if entry.state == State::Confirmed {
             // If this is interrupted, the next run must show it.
             entry.state = State::Verified;

@@ -77,6 +77,29 @@ pub(crate) fn is_there(journal: &Journal, entry: &Entry) -> Result<bool, Refusal
     Ok(is_line && files?.into_iter().all(|is_there| is_there))
 }
 
+/// Whether anything that makes a change last is there as it was written.
+pub(crate) fn is_left(journal: &Journal, entry: &Entry) -> Result<bool, Refusal> {
+    if let Some(LastingLine { file, beginning, line, .. }) = &entry.line
+        && find(file, beginning)?.as_ref() == Some(line)
+    {
+        return Ok(true);
+    }
+    for (n, one) in entry.files.iter().enumerate() {
+        if is_ours(journal, entry.number, n, one)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether two changes last by the same line or the same file, so that one writes over what the other has written.
+pub(crate) fn meet(one: &Entry, other: &Entry) -> bool {
+    let is_file = |file: &LastingFile| other.files.iter().any(|theirs| theirs.file == file.file);
+    let lines = one.line.as_ref().zip(other.line.as_ref());
+    let is_line = lines.is_some_and(|(one, other)| (&one.file, &one.beginning) == (&other.file, &other.beginning));
+    is_line || one.files.iter().any(is_file)
+}
+
 /// Puts back what was there before. What somebody has changed since is theirs. `false` if nothing of ours was there.
 pub(crate) fn take_back(journal: &Journal, entry: &Entry) -> Result<bool, Refusal> {
     let mut is_back = false;

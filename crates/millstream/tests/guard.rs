@@ -4,6 +4,7 @@ use crate::process::{Run, millstream};
 use millstream_host::{Ended, Sandbox};
 use millstream_testkit::{Need, machine_has, until};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -408,6 +409,13 @@ fn of_two_changes_the_later_one_is_undone_first() {
     }
     let refused = host.guard(&["undo", "1"], "");
     assert!(refused.status.code() == Some(2) && refused.stderr.contains("millstream guard undo 2"), "{refused:?}");
+    // Both changes wrote the same unit.
+    let refused = host.guard(&["undo", "1", "--keep"], "");
+    assert!(refused.status.code() == Some(2) && refused.stderr.contains("millstream guard undo 2"), "{refused:?}");
+    assert!(host.etc("millstream/guard.nft").unwrap().contains("services.http"));
+    for file in ["systemd/system/millstream-guard.service", "systemd/system/sysinit.target.d/millstream-guard.conf"] {
+        assert!(host.etc(file).is_some(), "{file}");
+    }
     let none = host.guard(&["undo"], "");
     assert!(none.stderr.contains("millstream guard undo 2 takes back what was confirmed last"), "{none:?}");
     host.guard(&["undo", "2"], "").succeeded().unwrap();
@@ -441,6 +449,31 @@ async fn a_lock_out_ends_by_itself() {
         .await;
         assert_eq!(host.rules().replace("table ip other {\n}\n", ""), before, "{point}");
     }
+}
+
+/// A unit of systemd works in the machine's network. A change in another one is watched over from there.
+#[test]
+fn what_watches_over_a_change_stays_in_its_network() {
+    let Some(host) = Host::new() else { return };
+    let small = host.policy("small.toml", SMALL);
+    let asked = host.dir.path().join("asked");
+    let programs = host.dir.path().join("programs");
+    fs::create_dir(&programs).unwrap();
+    let script = format!(
+        "#!/bin/sh\necho \"$*\" >> {}\nwhile [ \"${{1#-}}\" != \"$1\" ]; do shift; done\nexec \"$@\"\n",
+        asked.display()
+    );
+    fs::write(programs.join("systemd-run"), script).unwrap();
+    fs::set_permissions(programs.join("systemd-run"), fs::Permissions::from_mode(0o755)).unwrap();
+    let with_systemd = "mount -t tmpfs none /run && mkdir -p /run/systemd/system && exec \"$@\"";
+    let mut command = host.command("sh");
+    command.args(["-c", with_systemd, "sh", PROGRAM, "guard", "apply", &small, "--yes", "--confirm-within", "1h"]);
+    command.env("PATH", format!("{}:{}", programs.display(), std::env::var("PATH").unwrap()));
+    command.run_blocking().unwrap().succeeded().unwrap();
+    let asked = fs::read_to_string(&asked).unwrap();
+    assert!(asked.contains("--scope") && !asked.contains("--pipe"), "{asked}");
+    host.guard(&["undo"], "").succeeded().unwrap();
+    assert_eq!(host.rules(), "");
 }
 
 /// A confirmation counts only over a connection that began after the rules took effect.

@@ -365,6 +365,27 @@ async fn a_line_that_was_there_before_stays() {
 }
 
 #[tokio::test]
+async fn what_a_later_change_has_made_last_stays_although_an_earlier_one_wrote_the_same() {
+    let scene = Scene::new();
+    let changes = scene.changes();
+    for value in ["new", "second", "new"] {
+        let number = apply(&changes, value).await.unwrap().number;
+        changes.confirm(number).await.unwrap();
+    }
+    for refused in [changes.keep(1).await, changes.undo(1).await] {
+        let refused = refused.unwrap_err();
+        assert!(refused.problem.contains("change 3 lasts by the same file"), "{refused}");
+        assert_eq!(refused.hint, Some(WayOut::UndoFirst(Number("doctor", 3)).to_string()));
+    }
+    assert_eq!((scene.value(), scene.lasting()), ("new".to_owned(), "t = new\n".to_owned()));
+    assert_eq!(changes.keep(2).await.unwrap().1, Undone::Kept { is_back: false }, "nothing of it is there");
+    changes.undo(3).await.unwrap();
+    assert_eq!((scene.value(), scene.lasting()), ("second".to_owned(), "t = second\n".to_owned()));
+    assert_eq!(changes.keep(1).await.unwrap().1, Undone::Kept { is_back: false });
+    assert_eq!(scene.lasting(), "t = second\n");
+}
+
+#[tokio::test]
 async fn one_process_at_a_time_writes_lines() {
     let scene = Scene::new();
     let changes = scene.changes();

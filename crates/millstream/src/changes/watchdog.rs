@@ -10,6 +10,7 @@ use millstream_change::{Changes, State, find};
 use millstream_host::{Command, leave_terminal};
 use millstream_model::Change;
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -70,7 +71,12 @@ async fn watch(number: u32, handed: &[u8]) -> Result<(), Failure> {
     // The end of a session may end all of its processes, but not a unit of its own.
     if Path::new(SYSTEMD).is_dir() {
         let mut unit = Command::new("systemd-run");
-        unit.args(unit_words(&program, |name| std::env::var_os(name).is_some()));
+        if is_where_systemd_is() {
+            unit.args(unit_words(&program, |name| std::env::var_os(name).is_some()));
+        } else {
+            // As a process of ours, with our network and files, in a unit of its own.
+            unit.args(["--quiet", "--collect", "--scope"]).arg(&program);
+        }
         if start(unit).await.is_ok() {
             return Ok(());
         }
@@ -134,6 +140,15 @@ fn begin_again_with_variables() -> Failure {
         command.env(name, value);
     }
     Failure::user("cannot start this program again").because(&command.exec())
+}
+
+/// Whether a unit would have the network and the files of this process. Otherwise it would undo the change elsewhere.
+fn is_where_systemd_is() -> bool {
+    let namespace = |process: &str, kind: &str| fs::read_link(format!("/proc/{process}/ns/{kind}")).ok();
+    ["net", "mnt"].iter().all(|kind| {
+        let own = namespace("self", kind);
+        own.is_some() && own == namespace("1", kind)
+    })
 }
 
 /// Runs `undo-in-time`.
