@@ -5,6 +5,7 @@ pub mod in_effect;
 pub mod limits;
 mod netlink;
 mod nft;
+pub mod others;
 pub mod packet_filter;
 pub mod packets;
 pub mod policy;

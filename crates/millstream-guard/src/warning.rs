@@ -1,13 +1,10 @@
 //! What a plan warns of: what on this host a policy would cut, or what would make it mean less than it says.
 
-use crate::nft::asked;
-use crate::policy::{Content, Direction, Flags, Mode, Packet, Policy, Ports, Service, meaning};
-use crate::rules::TABLE;
+use crate::others::Others;
+use crate::policy::{Client, Content, Direction, Flags, Mode, Packet, Policy, Ports, Service, UNPRIVILEGED, meaning};
 use millstream_host::Ssh;
 use millstream_model::Refusal;
 use millstream_model::words::option;
-use serde_json::Value;
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -22,12 +19,8 @@ const NFTABLES: [&str; 2] = ["/etc/nftables.conf", "/etc/systemd/system/sysinit.
 pub struct Facts {
     /// The connection of ssh in which this runs.
     pub ssh: Option<Ssh>,
-    /// Tables that translate addresses.
-    pub translating: BTreeSet<String>,
-    /// Chains of others that drop what comes in or goes out.
-    pub dropping: BTreeSet<String>,
-    /// Tables of others that drop packets and ask what connection tracking says.
-    pub following: BTreeSet<String>,
+    /// What the rules of other programs do.
+    pub others: Others,
     /// Whether nftables.service is enabled, and removes all rules before it loads its own.
     pub is_flushed: bool,
     /// Connections that are tracked now; `None`: nothing can track them.
@@ -46,16 +39,9 @@ impl Facts {
     /// The facts of this host.
     ///
     /// # Errors
-    /// nft is missing, or this account may not ask.
+    /// As [`Others::read`].
     pub async fn read() -> Result<Self, Refusal> {
-        let text = asked(&["--terse", "--json", "list", "ruleset"]).await?;
-        let mut facts = of_ruleset(&text.unwrap_or_default());
-        for (file, name) in
-            [("/proc/net/ip_tables_names", "iptables-legacy"), ("/proc/net/ip6_tables_names", "ip6tables-legacy")]
-        {
-            let tables = fs::read_to_string(file).unwrap_or_default();
-            facts.translating.extend(tables.lines().any(|table| table == "nat").then(|| name.to_owned()));
-        }
+        let others = Others::read().await?;
         let setting = |name: &str| fs::read_to_string(format!("/proc/sys/net/{name}")).ok()?.trim().parse().ok();
         let [rules, enabled] = NFTABLES.map(Path::new);
         let flushes = |line: &str| line.trim() == "flush ruleset";
@@ -63,13 +49,13 @@ impl Facts {
         let mut ports = ports.split_whitespace().map_while(|port| port.parse().ok());
         Ok(Self {
             ssh: Ssh::here(),
+            others,
             is_flushed: enabled.exists() && fs::read_to_string(rules).is_ok_and(|text| text.lines().any(flushes)),
             tracked: setting("netfilter/nf_conntrack_count"),
             asking_ports: ports.next().zip(ports.next()),
             filters_bridged: has_bridge() && setting("bridge/bridge-nf-call-iptables") == Some(1_u64),
             tracked_max: setting("netfilter/nf_conntrack_max"),
             unanswered_seconds: setting("netfilter/nf_conntrack_udp_timeout"),
-            ..facts
         })
     }
 }
@@ -79,85 +65,21 @@ fn has_bridge() -> bool {
     devices.into_iter().any(|device| device.path().join("bridge").exists())
 }
 
-/// Whether an expression of a rule asks what connection tracking says: by itself, or as a match of iptables.
-fn follows((word, of): (&String, &Value)) -> bool {
-    match word.as_str() {
-        "match" => of["left"]["ct"]["key"] == "state",
-        "vmap" => of["key"]["ct"]["key"] == "state",
-        "xt" => matches!(of["name"].as_str(), Some("conntrack" | "state")),
-        _ => false,
-    }
-}
-
-/// What all tables but ours say: those that translate addresses, the chains that drop, and the tables that do so by what
-/// tracking says.
-fn of_ruleset(json: &str) -> Facts {
-    let listed: Value = serde_json::from_str(json).unwrap_or_default();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let (mut translating, mut dropping) = (BTreeSet::new(), BTreeSet::new());
-    let (mut at_hook, mut of_nat, mut following, mut droppers) =
-        (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-    for object in listed["nftables"].as_array().into_iter().flatten() {
-        let is_ours = |item: &Value| item["table"] == TABLE && item["family"] == "inet";
-        let (chain, rule) = (&object["chain"], &object["rule"]);
-        if chain.is_object() && !is_ours(chain) {
-            let table = format!("{} {}", text(&chain["family"]), text(&chain["table"]));
-            let name = format!("{table} {}", text(&chain["name"]));
-            // nft does not print what the rules of iptables do in such chains, so the chain decides.
-            if chain["type"] == "nat" {
-                of_nat.insert(table.clone());
-            }
-            if matches!(chain["hook"].as_str(), Some("input" | "output")) {
-                at_hook.insert(name.clone());
-                if chain["policy"] == "drop" {
-                    droppers.insert(table.clone());
-                    dropping.insert(name.clone());
-                }
-            }
-        }
-        if rule.is_object() && !is_ours(rule) {
-            let table = format!("{} {}", text(&rule["family"]), text(&rule["table"]));
-            let name = format!("{table} {}", text(&rule["chain"]));
-            let words = || rule["expr"].as_array().into_iter().flatten().filter_map(Value::as_object).flatten();
-            let drops = |(word, of): (&String, &Value)| {
-                matches!(word.as_str(), "drop" | "reject") || (word == "xt" && of["name"] == "REJECT")
-            };
-            if at_hook.contains(&name) && words().any(drops) {
-                droppers.insert(table.clone());
-                dropping.insert(name);
-            }
-            if words().any(follows) {
-                following.insert(table.clone());
-            }
-            if of_nat.contains(&table) {
-                translating.insert(table);
-            }
-        }
-    }
-    following.retain(|table| droppers.contains(table));
-    Facts { translating, dropping, following, ..Facts::default() }
-}
-
 /// Why a policy is not applied, although it could be.
 ///
 /// # Errors
 /// It would lock you out, unless you can reach the host in another way (`has_console`), or it would break rules of others
-/// that need tracking: those that translate addresses, and those that drop what belongs to no tracked connection.
+/// that need tracking: those that translate addresses, and those that may drop a packet of which tracking knows nothing.
 pub fn may_apply(policy: &Policy, facts: &Facts, has_console: bool) -> Result<(), Refusal> {
     if policy.mode != Mode::Stateful
-        && let Some(table) = facts.translating.first()
+        && let Some(table) = facts.others.translating.first()
     {
         return Err(Refusal::new(format!("{table} translates addresses, which needs connections to be tracked"))
             .hint("write mode = \"stateful\" at the beginning of the policy"));
     }
-    if policy.mode != Mode::Stateful
-        && let Some(table) = facts.following.first()
-    {
-        let mode = mode(policy);
-        return Err(Refusal::new(format!(
-            "{table} drops packets by what connection tracking says, and mode {mode} turns tracking off"
-        ))
-        .hint("write mode = \"stateful\" at the beginning of the policy, or remove those rules"));
+    if let Some(sentence) = drop_without_tracking(policy, facts) {
+        return Err(Refusal::new(sentence)
+            .hint("write mode = \"stateful\" at the beginning of the policy, or remove one of these rules"));
     }
     let port = facts.ssh.map_or(SSH, |ssh| ssh.to);
     let is_there = |service: &Service| Ports::has(&service.ports.tcp, port) && !policy.is_nobody(&service.from);
@@ -171,6 +93,23 @@ pub fn may_apply(policy: &Policy, facts: &Facts, has_console: bool) -> Result<()
     Ok(())
 }
 
+/// What rules of others may do to packets that this policy does not let the kernel track. If they ask what tracking says in one
+/// place and drop in another, a mark or a set may lead from one to the other, so both together are enough. Without a
+/// question, they decide as before.
+fn drop_without_tracking(policy: &Policy, facts: &Facts) -> Option<String> {
+    let Others { drop: Some(drop), question: Some(question), .. } = &facts.others else { return None };
+    if policy.mode == Mode::Stateful {
+        return None;
+    }
+    let mode = mode(policy);
+    Some(match drop == question {
+        true => format!("{drop} may drop packets by what connection tracking says, and mode {mode} turns tracking off"),
+        false => format!(
+            "{question} asks what connection tracking says, which mode {mode} turns off, and {drop} may drop packets then"
+        ),
+    })
+}
+
 fn mode(policy: &Policy) -> &'static str {
     match policy.mode {
         Mode::Stateless => "stateless",
@@ -182,7 +121,37 @@ fn mode(policy: &Policy) -> &'static str {
 /// What a policy hardly means, as sentences: these need no host.
 pub fn doubts(policy: &Policy) -> Vec<String> {
     let empty = policy.services.iter().filter(|service| policy.is_nobody(&service.from));
-    empty.map(|service| format!("nobody may reach services.{}: its lists have no addresses", service.name)).collect()
+    let mut doubts: Vec<String> = empty
+        .map(|service| format!("nobody may reach services.{}: its lists have no addresses", service.name))
+        .collect();
+    for client in &policy.clients {
+        let meeting =
+            policy.services.iter().filter_map(|service| Some((service, shared_port(policy, service, client)?)));
+        doubts.extend(meeting.map(|(service, port)| {
+            format!(
+                "services.{} drops answers to clients.{}, which asks from port {port} too, unless they come from whom the \
+                 service accepts: widen its from, or use mode stateful",
+                service.name, client.name
+            )
+        }));
+    }
+    doubts
+}
+
+/// A port from which a client asks on purpose, although it belongs to a service that drops answers which come there.
+fn shared_port(policy: &Policy, service: &Service, client: &Client) -> Option<u16> {
+    let accepts_all = service.from.is_all && service.interface.is_none();
+    // With tracking, answers come in before any service is asked. A question to all servers has answers that no tracking knows.
+    if accepts_all || (policy.tracks(service) && !client.asks_all) {
+        return None;
+    }
+    let (of_service, of_client) = (&service.ports, &client.ports);
+    let pairs = [(&of_service.tcp, &of_client.tcp), (&of_service.udp, &of_client.udp)];
+    let of_protocol = pairs.into_iter().filter(|(_, asked)| !asked.is_empty()).flat_map(|(ports, _)| ports);
+    let own = client.own_ports.iter().filter(|range| !UNPRIVILEGED.contains(range));
+    of_protocol.into_iter().find_map(|(first, last)| {
+        own.clone().find(|(from, to)| from <= last && first <= to).map(|(from, _)| *from.max(first))
+    })
 }
 
 /// What a plan warns of, as sentences.
@@ -206,19 +175,15 @@ pub fn warnings(policy: &Policy, facts: &Facts) -> Vec<String> {
             ));
         }
     }
-    if policy.mode != Mode::Stateful && !facts.translating.is_empty() {
-        let tables: Vec<&str> = facts.translating.iter().map(String::as_str).collect();
+    if policy.mode != Mode::Stateful && !facts.others.translating.is_empty() {
+        let tables: Vec<&str> = facts.others.translating.iter().map(String::as_str).collect();
         let tables = tables.join(", ");
         warnings.push(format!(
             "{tables} translates addresses, as for containers; that needs tracking, which mode {} turns off: use mode stateful",
             mode(policy)
         ));
     }
-    if policy.mode != Mode::Stateful {
-        warnings.extend(facts.following.iter().map(|table| {
-            format!("{table} drops packets by what connection tracking says, which mode {} turns off", mode(policy))
-        }));
-    }
+    warnings.extend(drop_without_tracking(policy, facts));
     if policy.mode != Mode::Stateless && facts.tracked.is_none_or(|tracked| tracked == 0) {
         warnings.push(format!(
             "connections that are open now are not tracked yet, so mode {} cuts them, your ssh session too; new ones work",
@@ -227,7 +192,8 @@ pub fn warnings(policy: &Policy, facts: &Facts) -> Vec<String> {
     }
     if let Some((first, last)) = facts.asking_ports {
         let meets = |ports: &[(u16, u16)]| ports.iter().any(|(from, to)| *from <= last && first <= *to);
-        for service in policy.services.iter().filter(|one| meets(&one.ports.tcp) || meets(&one.ports.udp)) {
+        let drops = |one: &&Service| !policy.tracks(one) && (meets(&one.ports.tcp) || meets(&one.ports.udp));
+        for service in policy.services.iter().filter(drops) {
             warnings.push(format!(
                 "services.{} has ports from {first} to {last}, from which this host asks others: answers to those are \
                  dropped",
@@ -239,7 +205,7 @@ pub fn warnings(policy: &Policy, facts: &Facts) -> Vec<String> {
         let [rules, _] = NFTABLES;
         warnings.push(format!("nftables.service removes all rules when it is reloaded: {rules} says flush ruleset"));
     }
-    for chain in &facts.dropping {
+    for chain in &facts.others.dropping {
         warnings.push(format!("the chain {chain} drops packets too: what this policy accepts must pass it as well"));
     }
     if facts.filters_bridged {
@@ -275,24 +241,8 @@ mod tests {
         Policy::read(Path::new(&file), &|_| Ok(Vec::new())).unwrap()
     }
 
-    #[test]
-    fn chains_that_drop_and_tables_that_translate_are_found() {
-        let json = r#"{"nftables": [
-            {"chain": {"family": "ip", "table": "filter", "name": "INPUT", "hook": "input", "policy": "drop"}},
-            {"chain": {"family": "inet", "table": "other", "name": "in", "hook": "input", "policy": "accept"}},
-            {"chain": {"family": "inet", "table": "millstream", "name": "incoming", "hook": "input", "policy": "drop"}},
-            {"rule": {"family": "inet", "table": "other", "chain": "in", "expr": [{"match": {}}, {"reject": null}]}},
-            {"chain": {"family": "ip", "table": "nat", "name": "POSTROUTING", "hook": "postrouting", "type": "nat"}},
-            {"chain": {"family": "ip6", "table": "nat", "name": "POSTROUTING", "hook": "postrouting", "type": "nat"}},
-            {"rule": {"family": "ip", "table": "nat", "chain": "DOCKER", "expr": [{"match": {}}, {"xt": null}]}},
-            {"rule": {"family": "inet", "table": "watching", "chain": "in", "expr": [
-                {"match": {"left": {"ct": {"key": "state"}}, "right": "new"}}, {"counter": null}]}},
-            {"rule": {"family": "ip", "table": "filter", "chain": "before", "expr": [
-                {"xt": {"type": "match", "name": "conntrack"}}, {"accept": null}]}}]}"#;
-        let facts = of_ruleset(json);
-        assert_eq!(facts.translating.into_iter().collect::<Vec<_>>(), ["ip nat"]);
-        assert_eq!(facts.dropping.into_iter().collect::<Vec<_>>(), ["inet other in", "ip filter INPUT"]);
-        assert_eq!(facts.following.into_iter().collect::<Vec<_>>(), ["ip filter"], "inet watching drops nothing");
+    fn translating() -> Others {
+        Others { translating: ["ip nat".to_owned()].into(), ..Others::default() }
     }
 
     #[test]
@@ -312,7 +262,7 @@ mod tests {
         assert_eq!(may_apply(&none, &facts, true), Ok(()));
         let elsewhere = Facts { ssh: Ssh::parse("203.0.113.7 50022 192.0.2.1 2222"), ..Facts::default() };
         assert!(may_apply(&ssh_only, &elsewhere, false).unwrap_err().problem.contains("port 2222"));
-        let translating = Facts { translating: BTreeSet::from(["ip nat".to_owned()]), ..Facts::default() };
+        let translating = Facts { others: translating(), ..Facts::default() };
         assert!(may_apply(&ssh_only, &translating, false).unwrap_err().problem.contains("translates addresses"));
     }
 
@@ -325,17 +275,13 @@ mod tests {
         let nobody = "[lists]\nnone = []\n[services.ssh]\nfrom = ['@none']";
         assert!(warned(nobody, Facts::default()).contains("nobody may reach services.ssh"));
         assert!(may_apply(&policy(nobody), &Facts::default(), false).is_err());
-        let following = Facts { following: BTreeSet::from(["ip filter".to_owned()]), ..Facts::default() };
-        let refused = may_apply(&policy("[services.ssh]"), &following, false).unwrap_err();
-        assert!(refused.problem.contains("ip filter drops packets by what connection tracking says"), "{refused}");
-        assert_eq!(may_apply(&policy("mode = 'stateful'\n[services.ssh]"), &following, false), Ok(()));
         assert!(warned("[services.ssh]", Facts { is_flushed: true, ..Facts::default() }).contains("flush ruleset"));
     }
 
     #[test]
     fn modes_without_tracking_warn_of_translation_and_others_of_the_table() {
         let facts = Facts {
-            translating: BTreeSet::from(["ip nat".to_owned()]),
+            others: translating(),
             tracked: Some(1),
             tracked_max: Some(262_144),
             unanswered_seconds: Some(30),
@@ -345,5 +291,57 @@ mod tests {
         assert!(stateless.len() == 1 && stateless[0].starts_with("ip nat translates addresses"), "{stateless:?}");
         let stateful = warnings(&policy("mode = 'stateful'\n[services.ssh]"), &facts);
         assert!(stateful.len() == 1 && stateful[0].contains("8738 datagrams a second"), "{stateful:?}");
+    }
+
+    #[test]
+    fn a_drop_and_a_question_to_tracking_need_a_mode_that_tracks() {
+        let facts = |drop: Option<&str>, question: Option<&str>| Facts {
+            others: Others {
+                drop: drop.map(str::to_owned),
+                question: question.map(str::to_owned),
+                ..Others::default()
+            },
+            tracked: Some(1),
+            ..Facts::default()
+        };
+        let [stateless, hybrid, stateful] =
+            ["stateless", "hybrid", "stateful"].map(|mode| policy(&format!("mode = '{mode}'\n[services.ssh]")));
+        for (drop, question, problem) in [
+            ("rule 1", "rule 1", "rule 1 may drop packets by what connection tracking says, and mode "),
+            ("rule 1", "rule 2", "rule 2 asks what connection tracking says, which mode "),
+        ] {
+            let both = facts(Some(drop), Some(question));
+            for policy in [&stateless, &hybrid] {
+                let refused = may_apply(policy, &both, false).unwrap_err();
+                assert!(refused.problem.starts_with(problem) && refused.hint.is_some(), "{refused}");
+                assert_eq!(warnings(policy, &both).iter().filter(|one| one.starts_with(problem)).count(), 1);
+            }
+            assert_eq!(may_apply(&stateful, &both, false), Ok(()));
+        }
+        for alone in [facts(Some("rule 1"), None), facts(None, Some("rule 2"))] {
+            assert_eq!(may_apply(&stateless, &alone, false), Ok(()), "nothing changes for these rules");
+        }
+    }
+
+    #[test]
+    fn a_client_that_asks_from_the_port_of_a_service_is_named() {
+        let doubted = |text: &str| doubts(&policy(text)).join("; ");
+        let ntp = "[services.ntp]\nudp = [123]\nfrom = ['10.0.0.0/8']\n[clients.ntp]";
+        let ike =
+            "[services.ike]\nudp = [500]\ninterface = 'eth1'\n[clients.ike]\nudp = [500]\nown_ports = ['490-510']";
+        for (text, port) in [(ntp, "123"), (ike, "500")] {
+            let says = doubted(text);
+            assert!(says.contains(&format!("which asks from port {port} too")), "{says}");
+            assert_eq!(doubted(&format!("mode = 'stateful'\n{text}")), "", "tracking knows the answers");
+        }
+        for text in [
+            "[services.ntp]\nudp = [123]\n[clients.ntp]",
+            "[services.web]\ntcp = [443]\nfrom = ['10.0.0.0/8']\n[clients.quic]\nudp = [443]\nown_ports = [443]",
+            "[services.postgres]\nfrom = ['10.0.0.0/8']\n[clients.https]",
+        ] {
+            assert_eq!(doubted(text), "", "{text}");
+        }
+        let hot = "mode = 'hybrid'\n[services.ntp]\nudp = [123]\nfrom = ['10.0.0.0/8']\nhot = true\n[clients.ntp]";
+        assert!(doubted(hot).contains("port 123 too"));
     }
 }

@@ -17,7 +17,7 @@ pub(super) struct Known {
 }
 
 /// Ports that programs get without asking for one. Some resolvers choose theirs from all of them.
-pub(super) const UNPRIVILEGED: &[(u16, u16)] = &[(1_024, 65_535)];
+pub(crate) const UNPRIVILEGED: &[(u16, u16)] = &[(1_024, 65_535)];
 
 const fn known(name: &'static str, tcp: &'static [u16], udp: &'static [u16]) -> Known {
     Known { name, tcp, udp, own_ports: UNPRIVILEGED, asks_all: false, asks_resolvers: false }

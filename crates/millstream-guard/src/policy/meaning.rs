@@ -129,10 +129,7 @@ fn service(policy: &Policy, packet: &Packet) -> Option<Decision> {
             return accept(format!("services.{}", service.name));
         }
     }
-    let is_of_a_service = policy
-        .services
-        .iter()
-        .any(|service| Ports::has(&service.ports.tcp, port) || Ports::has(&service.ports.udp, port));
+    let is_of_a_service = policy.services.iter().any(|service| has(&service.ports));
     if is_in && is_of_a_service { drop("service-ports") } else { None }
 }
 

@@ -5,8 +5,10 @@ mod line;
 mod list;
 mod meaning;
 mod packet;
+mod resolver;
 mod text;
 
+pub(crate) use known::UNPRIVILEGED;
 pub use line::{LINES, reason};
 pub(crate) use list::range;
 pub use meaning::{Decision, meaning};

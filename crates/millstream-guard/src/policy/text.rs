@@ -1,17 +1,14 @@
 //! A policy as its file holds it.
 
 use super::known::{CLIENTS, Known, SERVICES, UNPRIVILEGED};
+use super::resolver::Resolvers;
 use super::{Addresses, Client, Limit, Mode, Policy, Ports, ReadStore, Service, Unit, list};
 use crate::limits::{BURST, INTERFACE_BYTES_MAX, NAME_BYTES_MAX, RATE_MAX};
 use millstream_model::Refusal;
 use millstream_model::range::Range;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
-
-/// Where a host keeps its resolvers.
-const RESOLVERS: &str = "/etc/resolv.conf";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -118,10 +115,9 @@ pub(super) fn policy(text: &str, dir: &Path, store: ReadStore<'_>) -> Result<Pol
         };
         lists.insert(name, ranges.and_then(list::merged).map_err(Refusal::at(&place))?);
     }
-    let resolvers_of = file.resolvers.is_none().then(|| PathBuf::from(RESOLVERS));
     let resolvers = match file.resolvers {
-        Some(texts) => addresses(texts, &lists).map_err(Refusal::at("resolvers"))?,
-        None => resolvers(Path::new(RESOLVERS)),
+        Some(texts) => Resolvers::named(addresses(texts, &lists).map_err(Refusal::at("resolvers"))?),
+        None => Resolvers::of_host(),
     };
     let mut services = Vec::new();
     for (name, text) in file.services {
@@ -133,7 +129,7 @@ pub(super) fn policy(text: &str, dir: &Path, store: ReadStore<'_>) -> Result<Pol
         let client = client(&name, text, &resolvers, &lists);
         clients.push(client.map_err(Refusal::at(format!("clients.{name}")))?);
     }
-    let asks = clients.iter().any(|client| client.name == "dns" && client.to == resolvers);
+    let asks = clients.iter().any(|client| client.name == "dns" && client.to == resolvers.addresses);
     Ok(Policy {
         mode: file.mode,
         log: file.log,
@@ -142,7 +138,7 @@ pub(super) fn policy(text: &str, dir: &Path, store: ReadStore<'_>) -> Result<Pol
         deny: addresses(file.deny, &lists).map_err(Refusal::at("deny"))?,
         services,
         clients,
-        resolvers_of: resolvers_of.filter(|_| asks),
+        resolvers_of: resolvers.file.filter(|_| asks),
         lists,
     })
 }
@@ -163,16 +159,15 @@ fn service(name: &str, text: ServiceText, mode: Mode, lists: &Lists) -> Result<S
     })
 }
 
-fn client(name: &str, text: ClientText, resolvers: &Addresses, lists: &Lists) -> Result<Client, Refusal> {
+fn client(name: &str, text: ClientText, resolvers: &Resolvers, lists: &Lists) -> Result<Client, Refusal> {
     named(name)?;
     let known = CLIENTS.iter().find(|known| known.name == name);
     let to = match text.to {
-        None if known.is_some_and(|known| known.asks_resolvers) => resolvers.clone(),
+        None if known.is_some_and(|known| known.asks_resolvers) => resolvers.addresses.clone(),
         to => one_of(to, lists).map_err(Refusal::at("to"))?,
     };
     if to.is_empty() {
-        return Err(Refusal::new(format!("{RESOLVERS} names no resolver to ask"))
-            .hint("name them: resolvers = [\"192.0.2.53\"]"));
+        return Err(resolvers.missing());
     }
     let own: Vec<(u16, u16)> =
         text.own_ports.into_iter().map(port).collect::<Result<_, _>>().map_err(Refusal::at("own_ports"))?;
@@ -297,14 +292,6 @@ fn interface(name: String) -> Result<String, Refusal> {
         .hint("ip link lists them; the loopback interface needs no line"))
 }
 
-/// The resolvers of a host. None if it does not say.
-fn resolvers(file: &Path) -> Addresses {
-    let text = fs::read_to_string(file).unwrap_or_default();
-    let servers = text.lines().filter_map(|line| line.trim().strip_prefix("nameserver"));
-    let ranges = servers.filter_map(|server| list::range(server.trim()).ok()).collect();
-    Addresses { ranges: list::merged(ranges).unwrap_or_default(), ..Addresses::default() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -356,6 +343,10 @@ mod tests {
             ("[clients.ike]\nudp = [500]\nown_ports = [0]", "clients.ike: own_ports: 0 is not a port"),
             ("[lists]\noffice = 7", "a list is an array of addresses"),
             ("resolvers = []\n[clients.dns]", "clients.dns: /etc/resolv.conf names no resolver"),
+            (
+                "resolvers = ['127.0.0.53', '::1']\n[clients.dns]",
+                "clients.dns: the resolver 127.0.0.53 is a program of this",
+            ),
         ] {
             let refusal = read(text).unwrap_err();
             assert!(refusal.problem.contains(problem), "{text}: {refusal}");

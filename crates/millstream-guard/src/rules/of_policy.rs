@@ -71,6 +71,7 @@ impl Writer<'_> {
         self.add_of(Some(ICMP), hook, icmp(&[11, 12]), Action::Accept, "time-exceeded");
         self.add_of(Some(ICMPV6), hook, icmp(&[3, 4]), Action::Accept, "time-exceeded");
         if !is_stateless {
+            self.tracked_datagrams();
             self.add(hook, vec![Test::State(State::Established)], Action::Accept, "established");
             self.add(hook, vec![Test::State(State::Invalid)], Action::Drop, "invalid");
         }
@@ -108,6 +109,17 @@ impl Writer<'_> {
         }
     }
 
+    /// The limits of datagrams whose connection is tracked: once one is answered, all further ones belong to it.
+    fn tracked_datagrams(&mut self) {
+        for service in self.policy.services.iter().filter(|service| self.policy.tracks(service)) {
+            for tests in protocols(service.interface.as_deref(), &service.ports, false) {
+                if tests.contains(&Test::Protocol(Protocol::Udp)) {
+                    self.limit(service, &tests);
+                }
+            }
+        }
+    }
+
     /// What is denied for a time, and for good.
     fn denied(&mut self) {
         for family in FAMILIES {
@@ -135,29 +147,9 @@ impl Writer<'_> {
         let is_in = hook == Hook::In;
         for mut all in protocols(service.interface.as_deref(), &service.ports, false) {
             let is_tcp = all.contains(&Test::Protocol(Protocol::Tcp));
-            if let Some(limit) = service.limit.as_ref().filter(|_| is_in) {
-                let allowed = self.sets_of("allow", &self.policy.allow);
-                // Another service may have the same port for others, so only the sources of this one count.
-                let sources: Vec<(Family, Option<String>)> = if service.from.is_all {
-                    FAMILIES.map(|family| (family, None)).to_vec()
-                } else {
-                    let sets = self.sets_of(&line, &service.from);
-                    sets.into_iter().map(|(family, set)| (family, Some(set))).collect()
-                };
-                let mut counted = allowed;
-                for (family, source) in sources {
-                    let mut tests = all.clone();
-                    tests.extend(is_tcp.then_some(Test::Begins(true)));
-                    tests.extend(not_in(&counted, family));
-                    if let Some(set) = source {
-                        // Who is in two sets counts once.
-                        counted.push((family, set.clone()));
-                        tests.push(Test::Peer { set, is_in: true });
-                    }
-                    let name = name(&format!("limits.{}", service.name), family);
-                    tests.push(Test::Over { limit: limit.clone(), name });
-                    self.add_of(Some(family), hook, tests, Action::Drop, &format!("{line}.limit"));
-                }
+            // The limits of tracked datagrams stand before the others.
+            if is_in && (is_tcp || !self.policy.tracks(service)) {
+                self.limit(service, &all);
             }
             match (is_tcp, is_in, self.policy.tracks(service)) {
                 (true, true, true) => all.push(Test::Begins(true)),
@@ -165,6 +157,35 @@ impl Writer<'_> {
                 _ => {}
             }
             self.for_each_set(&line, &service.from, &all, hook);
+        }
+    }
+
+    /// Drops what comes more often than a service lets it. `all`: the tests of the service's packets.
+    fn limit(&mut self, service: &Service, all: &[Test]) {
+        let Some(limit) = &service.limit else { return };
+        let line = format!("services.{}", service.name);
+        let is_tcp = all.contains(&Test::Protocol(Protocol::Tcp));
+        let allowed = self.sets_of("allow", &self.policy.allow);
+        // Another service may have the same port for others, so only the sources of this one count.
+        let sources: Vec<(Family, Option<String>)> = if service.from.is_all {
+            FAMILIES.map(|family| (family, None)).to_vec()
+        } else {
+            let sets = self.sets_of(&line, &service.from);
+            sets.into_iter().map(|(family, set)| (family, Some(set))).collect()
+        };
+        let mut counted = allowed;
+        for (family, source) in sources {
+            let mut tests = all.to_vec();
+            tests.extend(is_tcp.then_some(Test::Begins(true)));
+            tests.extend(not_in(&counted, family));
+            if let Some(set) = source {
+                // Who is in two sets counts once.
+                counted.push((family, set.clone()));
+                tests.push(Test::Peer { set, is_in: true });
+            }
+            let name = name(&format!("limits.{}", service.name), family);
+            tests.push(Test::Over { limit: limit.clone(), name });
+            self.add_of(Some(family), Hook::In, tests, Action::Drop, &format!("{line}.limit"));
         }
     }
 
@@ -194,22 +215,22 @@ impl Writer<'_> {
 
     /// Nothing after this may accept what comes to a port of a service: not even what looks like an answer.
     fn service_ports(&mut self) {
-        let mut ports: Vec<(u16, u16)> =
-            self.policy.services.iter().flat_map(|s| s.ports.tcp.iter().chain(&s.ports.udp)).copied().collect();
-        ports.sort_unstable();
-        let mut merged: Vec<(u16, u16)> = Vec::new();
-        for (first, last) in ports {
-            match merged.last_mut() {
-                Some(before) if first <= before.1.saturating_add(1) => before.1 = before.1.max(last),
-                _ => merged.push((first, last)),
+        let services = || self.policy.services.iter();
+        let tcp: Vec<(u16, u16)> = services().flat_map(|service| &service.ports.tcp).copied().collect();
+        let udp: Vec<(u16, u16)> = services().flat_map(|service| &service.ports.udp).copied().collect();
+        for (protocol, mut ports) in [(Protocol::Tcp, tcp), (Protocol::Udp, udp)] {
+            ports.sort_unstable();
+            let mut merged: Vec<(u16, u16)> = Vec::new();
+            for (first, last) in ports {
+                match merged.last_mut() {
+                    Some(before) if first <= before.1.saturating_add(1) => before.1 = before.1.max(last),
+                    _ => merged.push((first, last)),
+                }
             }
-        }
-        if merged.is_empty() {
-            return;
-        }
-        for protocol in [Protocol::Tcp, Protocol::Udp] {
-            let tests = vec![Test::Protocol(protocol), Test::Port { ports: merged.clone(), is_peer: false }];
-            self.add(Hook::In, tests, Action::Drop, "service-ports");
+            if !merged.is_empty() {
+                let tests = vec![Test::Protocol(protocol), Test::Port { ports: merged, is_peer: false }];
+                self.add(Hook::In, tests, Action::Drop, "service-ports");
+            }
         }
     }
 

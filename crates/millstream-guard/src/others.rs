@@ -1,0 +1,388 @@
+//! The rules of other programs on this host: whether they drop packets, and whether they ask what connection tracking says.
+//!
+//! Known are the words that do neither. Every other word counts as both, because a mistake would lock somebody out.
+
+use crate::limits::NFT_MAX;
+use crate::nft::asked;
+use crate::rules::TABLE;
+use millstream_host::{Command, in_path};
+use millstream_model::Refusal;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::ErrorKind;
+
+/// Where the kernel names the tables of its older filter, what they are called here, and the programs that print them. Of these,
+/// the first that is there is asked.
+const LEGACY: [(&str, &str, [&str; 2]); 2] = [
+    ("/proc/net/ip_tables_names", "iptables-legacy", ["iptables-legacy-save", "iptables-save"]),
+    ("/proc/net/ip6_tables_names", "ip6tables-legacy", ["ip6tables-legacy-save", "ip6tables-save"]),
+];
+
+/// Matches of iptables that do not ask what tracking says.
+const MATCHES: &[&str] = &[
+    "addrtype",
+    "ah",
+    "bpf",
+    "cgroup",
+    "comment",
+    "cpu",
+    "devgroup",
+    "dscp",
+    "dst",
+    "ecn",
+    "esp",
+    "eui64",
+    "frag",
+    "hashlimit",
+    "hbh",
+    "hl",
+    "icmp",
+    "icmp6",
+    "iprange",
+    "ipv6header",
+    "length",
+    "limit",
+    "mac",
+    "mark",
+    "multiport",
+    "owner",
+    "physdev",
+    "pkttype",
+    "policy",
+    "quota",
+    "realm",
+    "recent",
+    "rpfilter",
+    "rt",
+    "sctp",
+    "set",
+    "socket",
+    "statistic",
+    "string",
+    "tcp",
+    "tcpmss",
+    "time",
+    "tos",
+    "ttl",
+    "u32",
+    "udp",
+    "udplite",
+];
+
+/// Targets of iptables that let a packet go on as it is, or change nothing that decides about it.
+const PASSING: &[&str] = &[
+    "ACCEPT", "AUDIT", "CHECKSUM", "CLASSIFY", "CT", "DSCP", "ECN", "HL", "LOG", "NFLOG", "NOTRACK", "RETURN", "SET",
+    "TCPMSS", "TOS", "TRACE", "TTL",
+];
+
+/// Targets that may stop a packet or send it another way, without asking what tracking says.
+const STOPPING: &[&str] = &["DROP", "MARK", "NFQUEUE", "QUEUE", "REJECT", "TEE", "TPROXY"];
+
+/// Fields of a packet that do not decide where it goes.
+const HARMLESS_FIELDS: [&str; 4] = ["dscp", "ecn", "hoplimit", "ttl"];
+
+/// What the rules of others do to packets that come to this host or leave it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Others {
+    /// Tables that translate addresses.
+    pub translating: BTreeSet<String>,
+    /// Chains that the kernel asks, and from which a packet can come to a rule that drops it.
+    pub dropping: BTreeSet<String>,
+    /// A rule that such a packet can meet and that may drop it, or send it another way.
+    pub drop: Option<String>,
+    /// A rule that such a packet can meet and that asks what connection tracking says.
+    pub question: Option<String>,
+}
+
+/// A chain, by its table and its name.
+type Place = (String, String);
+
+#[derive(Debug, Default)]
+struct Chain {
+    /// Whether the kernel asks it about packets of this host, and not only about those that it forwards.
+    is_asked: bool,
+    /// Chains of its table that its rules lead to.
+    next: BTreeSet<String>,
+    /// Whether they may lead to any chain of its table.
+    leads_anywhere: bool,
+    /// The first rule that drops, and the first that asks what tracking says.
+    drop: Option<String>,
+    question: Option<String>,
+}
+
+/// What a rule does.
+#[derive(Debug, Default)]
+struct Does {
+    drops: bool,
+    asks: bool,
+    next: BTreeSet<String>,
+    leads_anywhere: bool,
+}
+
+#[derive(Debug, Default)]
+struct Reading {
+    chains: BTreeMap<Place, Chain>,
+    others: Others,
+}
+
+impl Others {
+    /// The rules of others on this host.
+    ///
+    /// # Errors
+    /// nft is missing, this account may not ask, or what nft prints cannot be read.
+    pub async fn read() -> Result<Self, Refusal> {
+        let mut reading = Reading::default();
+        // Without the elements of sets, which may be millions.
+        let listed = asked(&["--terse", "--json", "list", "ruleset"]).await?;
+        reading.nft(&listed.ok_or_else(|| Refusal::new("nft does not list the rules of this host"))?)?;
+        for (file, name, programs) in LEGACY {
+            let tables = match fs::read_to_string(file) {
+                Ok(tables) => tables,
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => {
+                    reading.unread(name, &error);
+                    continue;
+                }
+            };
+            if tables.trim().is_empty() {
+                continue;
+            }
+            let [first, second] = programs;
+            match saved(if in_path(first).is_some() { first } else { second }).await {
+                Ok(saved) => reading.legacy(name, &tables, &saved),
+                Err(refusal) => reading.unread(name, &refusal),
+            }
+        }
+        Ok(reading.end())
+    }
+}
+
+async fn saved(program: &str) -> Result<String, Refusal> {
+    Ok(Command::new(program).run(NFT_MAX).await?.succeeded()?.stdout)
+}
+
+impl Reading {
+    /// Reads what nft lists as JSON.
+    fn nft(&mut self, json: &str) -> Result<(), Refusal> {
+        let listed: Value = serde_json::from_str(json)
+            .map_err(|error| Refusal::new(format!("the rules that nft lists cannot be read: {error}")))?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let mut of_nat = BTreeSet::new();
+        for object in listed["nftables"].as_array().into_iter().flatten() {
+            // Packets of ARP are not tracked, and no policy is about them.
+            let is_other = |item: &Value| {
+                item.is_object() && item["family"] != "arp" && !(item["table"] == TABLE && item["family"] == "inet")
+            };
+            let table = |item: &Value| format!("{} {}", text(&item["family"]), text(&item["table"]));
+            let (chain, rule) = (&object["chain"], &object["rule"]);
+            if is_other(chain) {
+                let (table, name) = (table(chain), text(&chain["name"]));
+                // nft does not print what the rules of iptables do in such chains, so the chain decides.
+                if chain["type"] == "nat" {
+                    of_nat.insert(table.clone());
+                }
+                let is_asked = chain["hook"].as_str().is_some_and(|hook| hook != "forward");
+                self.begin((table, name), is_asked, chain["policy"] == "drop");
+            }
+            if is_other(rule) {
+                let (table, name) = (table(rule), text(&rule["chain"]));
+                let mut does = Does { asks: asks(&rule["expr"]), ..Does::default() };
+                rule["expr"].as_array().into_iter().flatten().for_each(|statement| does.statement(statement));
+                let what = format!("the rule with handle {} in the chain {table} {name}", rule["handle"]);
+                if of_nat.contains(&table) {
+                    self.others.translating.insert(table.clone());
+                }
+                self.add((table, name), does, what);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what iptables-save prints. `tables`: those that must be there.
+    fn legacy(&mut self, program: &str, tables: &str, saved: &str) {
+        let mut table = String::new();
+        let mut seen = BTreeSet::new();
+        for line in saved.lines() {
+            if let Some(name) = line.strip_prefix('*') {
+                seen.insert(name);
+                table = format!("{program} {name}");
+            } else if let Some(chain) = line.strip_prefix(':') {
+                let mut words = chain.split_whitespace();
+                let (name, policy) = (words.next().unwrap_or_default(), words.next().unwrap_or("-"));
+                // Only the chains that the kernel asks have a policy.
+                let is_asked = policy != "-" && name != "FORWARD";
+                self.begin((table.clone(), name.to_owned()), is_asked, !matches!(policy, "-" | "ACCEPT"));
+            } else if let Some(rule) = line.strip_prefix("-A ") {
+                let words = words(rule);
+                let name = words.first().cloned().unwrap_or_default();
+                let mut does = Does::default();
+                for pair in words.windows(2) {
+                    match (pair[0].as_str(), &pair[1]) {
+                        ("-j" | "-g", target) if self.chains.contains_key(&(table.clone(), target.clone())) => {
+                            does.next.insert(target.clone());
+                        }
+                        ("-j" | "-g", target) => does.target(target),
+                        ("-m", name) => does.asks |= !MATCHES.contains(&name.as_str()),
+                        _ => {}
+                    }
+                }
+                if table.ends_with(" nat") {
+                    self.others.translating.insert(program.to_owned());
+                }
+                self.add((table.clone(), name), does, format!("the rule {line} of {table}"));
+            }
+        }
+        if let Some(missing) = tables.lines().find(|name| !seen.contains(name)) {
+            self.unread(program, &format!("its table {missing} was not printed"));
+        }
+    }
+
+    /// Nothing is known about the rules of a program, so that they may do everything.
+    fn unread(&mut self, program: &str, why: &dyn std::fmt::Display) {
+        let what = format!("a rule of {program}, whose rules cannot be read ({why}),");
+        self.begin((program.to_owned(), "(unknown)".to_owned()), true, false);
+        self.add(
+            (program.to_owned(), "(unknown)".to_owned()),
+            Does { drops: true, asks: true, ..Does::default() },
+            what,
+        );
+    }
+
+    fn begin(&mut self, place: Place, is_asked: bool, drops: bool) {
+        let what = format!("the policy of the chain {} {}", place.0, place.1);
+        let chain = self.chains.entry(place).or_default();
+        chain.is_asked = is_asked;
+        if drops {
+            chain.drop.get_or_insert(what);
+        }
+    }
+
+    fn add(&mut self, place: Place, does: Does, what: String) {
+        let chain = self.chains.entry(place).or_default();
+        chain.next.extend(does.next);
+        chain.leads_anywhere |= does.leads_anywhere;
+        if does.drops {
+            chain.drop.get_or_insert_with(|| what.clone());
+        }
+        if does.asks {
+            chain.question.get_or_insert(what);
+        }
+    }
+
+    /// What packets of this host can meet. A chain that only forwarded packets reach does not count.
+    fn end(self) -> Others {
+        let Self { chains, mut others } = self;
+        for ((table, name), _) in chains.iter().filter(|(_, chain)| chain.is_asked) {
+            let mut seen = BTreeSet::new();
+            let mut waiting = vec![name];
+            while let Some(name) = waiting.pop() {
+                if !seen.insert(name) {
+                    continue;
+                }
+                let Some(chain) = chains.get(&(table.clone(), name.clone())) else { continue };
+                waiting.extend(&chain.next);
+                if chain.leads_anywhere {
+                    waiting.extend(chains.keys().filter(|(one, _)| one == table).map(|(_, name)| name));
+                }
+                if let Some(question) = &chain.question {
+                    others.question.get_or_insert_with(|| question.clone());
+                }
+                if let Some(drop) = &chain.drop {
+                    others.drop.get_or_insert_with(|| drop.clone());
+                }
+            }
+            let drops =
+                |name: &&String| chains.get(&(table.clone(), (*name).clone())).is_some_and(|one| one.drop.is_some());
+            if seen.iter().any(drops) {
+                others.dropping.insert(format!("{table} {name}"));
+            }
+        }
+        others
+    }
+}
+
+/// Whether an expression of nft asks what tracking says, or may do so.
+fn asks(expression: &Value) -> bool {
+    match expression {
+        Value::Array(all) => all.iter().any(asks),
+        Value::Object(words) => words.iter().any(|(word, of)| match word.as_str() {
+            "ct" | "synproxy" | "flow" => true,
+            word if word.starts_with("ct ") => true,
+            // What tracking is given is not asked.
+            "mangle" if of["key"]["ct"].is_object() => asks(&of["value"]),
+            "xt" => match (of["type"].as_str(), of["name"].as_str()) {
+                (Some("match"), Some(name)) => !MATCHES.contains(&name),
+                (Some("target"), Some(name)) => !PASSING.contains(&name) && !STOPPING.contains(&name),
+                _ => true,
+            },
+            _ => asks(of),
+        }),
+        _ => false,
+    }
+}
+
+impl Does {
+    /// Adds what a statement of nft does, but for its questions.
+    fn statement(&mut self, statement: &Value) {
+        for (word, of) in statement.as_object().into_iter().flatten() {
+            match word.as_str() {
+                "match" | "counter" | "last" | "limit" | "log" | "map" | "meter" | "notrack" | "quota" | "set" => {}
+                word if word.starts_with("ct ") => {}
+                "mangle" => self.drops |= redirects(&of["key"]),
+                "vmap" => match of["data"]["set"].as_array() {
+                    Some(elements) => elements.iter().for_each(|element| self.verdict(&element[1])),
+                    // A map with a name may get elements at any time.
+                    None => (self.drops, self.leads_anywhere) = (true, true),
+                },
+                "xt" if of["type"] == "match" => {}
+                "xt" => self.drops |= !of["name"].as_str().is_some_and(|name| PASSING.contains(&name)),
+                _ => self.verdict(statement),
+            }
+        }
+    }
+
+    fn verdict(&mut self, verdict: &Value) {
+        for (word, of) in verdict.as_object().into_iter().flatten() {
+            match (word.as_str(), of["target"].as_str()) {
+                ("accept" | "return" | "continue", _) => {}
+                ("jump" | "goto", Some(target)) => {
+                    self.next.insert(target.to_owned());
+                }
+                _ => self.drops = true,
+            }
+        }
+    }
+
+    /// Adds what a target of iptables does.
+    fn target(&mut self, name: &str) {
+        self.drops |= !PASSING.contains(&name);
+        self.asks |= !PASSING.contains(&name) && !STOPPING.contains(&name);
+    }
+}
+
+/// Whether setting this may send a packet another way: marks decide about routes, and so do addresses and ports.
+fn redirects(key: &Value) -> bool {
+    let is_harmless_field = key["payload"]["field"].as_str().is_some_and(|field| HARMLESS_FIELDS.contains(&field));
+    let is_other_meta = key["meta"].is_object() && key["meta"]["key"] != "mark";
+    !(is_harmless_field || is_other_meta || key["ct"].is_object() || key["tcp option"].is_object())
+}
+
+/// The words of a rule as iptables-save prints them. Quoted ones may hold spaces.
+fn words(rule: &str) -> Vec<String> {
+    let (mut words, mut word, mut is_quoted) = (Vec::new(), String::new(), false);
+    let mut rest = rule.chars();
+    while let Some(c) = rest.next() {
+        match c {
+            '"' => is_quoted = !is_quoted,
+            '\\' => word.extend(rest.next()),
+            ' ' if !is_quoted => words.push(std::mem::take(&mut word)),
+            c => word.push(c),
+        }
+    }
+    words.push(word);
+    words
+}
+
+#[cfg(test)]
+mod tests;

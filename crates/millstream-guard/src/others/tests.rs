@@ -1,0 +1,127 @@
+//! Tests of reading the rules of others.
+
+use super::*;
+
+/// What nft lists of one chain at a hook, and one that nothing leads to but these rules.
+fn of_nft(hook: &str, rules: &[(&str, &str)]) -> Others {
+    let mut text = format!(
+        r#"{{"nftables": [{{"chain": {{"family": "inet", "table": "o", "name": "base", "hook": "{hook}", "policy": "accept"}}}},
+           {{"chain": {{"family": "inet", "table": "o", "name": "far"}}}}"#
+    );
+    for (chain, expression) in rules {
+        text += &format!(
+            r#", {{"rule": {{"family": "inet", "table": "o", "chain": "{chain}", "handle": 7, "expr": [{expression}]}}}}"#
+        );
+    }
+    let mut reading = Reading::default();
+    reading.nft(&(text + "]}")).unwrap();
+    reading.end()
+}
+
+fn of_legacy(saved: &str) -> Others {
+    let mut reading = Reading::default();
+    reading.legacy("iptables-legacy", "filter\n", saved);
+    reading.end()
+}
+
+#[test]
+fn every_way_to_ask_what_tracking_says_is_seen() {
+    for expression in [
+        r#"{"match": {"left": {"ct": {"key": "state"}}, "right": "new"}}"#,
+        r#"{"match": {"left": {"ct": {"key": "ip saddr", "dir": "original"}}, "right": "1.2.3.4"}}"#,
+        r#"{"match": {"left": {"&": [{"ct": {"key": "mark"}}, 1]}, "right": 1}}"#,
+        r#"{"match": {"left": {"concat": [{"payload": {}}, {"ct": {"key": "mark"}}]}, "right": "@set"}}"#,
+        r#"{"mangle": {"key": {"meta": {"key": "mark"}}, "value": {"ct": {"key": "mark"}}}}"#,
+        r#"{"mangle": {"key": {"meta": {"key": "mark"}}, "value": {"map": {"key": {"ct": {"key": "state"}}, "data": "@m"}}}}"#,
+        r#"{"vmap": {"key": {"concat": [{"ct": {"key": "state"}}, {"payload": {}}]}, "data": {"set": []}}}"#,
+        r#"{"ct count": {"val": 5, "inv": true}}"#,
+        r#"{"set": {"op": "add", "elem": {"payload": {}}, "set": "@s", "stmt": [{"ct count": {"val": 5}}]}}"#,
+        r#"{"xt": {"type": "match", "name": "connlimit"}}"#,
+        r#"{"xt": {"type": "target", "name": "CONNMARK"}}"#,
+        r#"{"xt": null}"#,
+    ] {
+        let others = of_nft("prerouting", &[("base", expression)]);
+        let asking = Some("the rule with handle 7 in the chain inet o base");
+        assert_eq!(others.question.as_deref(), asking, "{expression}");
+        assert_eq!(of_nft("forward", &[("base", expression)]), Others::default(), "{expression}");
+    }
+    for expression in [
+        r#"{"mangle": {"key": {"ct": {"key": "mark"}}, "value": {"meta": {"key": "mark"}}}}, {"notrack": null}"#,
+        r#"{"match": {"left": {"meta": {"key": "mark"}}, "right": 1}}, {"counter": null}, {"accept": null}"#,
+        r#"{"xt": {"type": "match", "name": "comment"}}, {"xt": {"type": "target", "name": "LOG"}}"#,
+        r#"{"mangle": {"key": {"tcp option": {"name": "maxseg"}}, "value": {"rt": {"key": "mtu"}}}}"#,
+    ] {
+        assert_eq!(of_nft("input", &[("base", expression)]), Others::default(), "{expression}");
+    }
+}
+
+#[test]
+fn every_way_to_a_drop_is_seen() {
+    let far = ("far", r#"{"reject": null}"#);
+    for way in [
+        r#"{"jump": {"target": "far"}}"#,
+        r#"{"match": {}}, {"goto": {"target": "far"}}"#,
+        r#"{"vmap": {"key": {"payload": {}}, "data": {"set": [[80, {"accept": null}], [81, {"jump": {"target": "far"}}]]}}}"#,
+        r#"{"vmap": {"key": {"payload": {}}, "data": {"set": [[80, {"drop": null}]]}}}"#,
+        r#"{"vmap": {"key": {"payload": {}}, "data": "@verdicts"}}"#,
+        r#"{"drop": null}"#,
+        r#"{"queue": {"num": 1}}"#,
+        r#"{"synproxy": {"mss": 1460}}"#,
+        r#"{"xt": {"type": "target", "name": "REJECT"}}"#,
+        r#"{"mangle": {"key": {"meta": {"key": "mark"}}, "value": 1}}"#,
+        r#"{"mangle": {"key": {"payload": {"protocol": "ip", "field": "daddr"}}, "value": "10.0.0.1"}}"#,
+    ] {
+        for hook in ["ingress", "prerouting", "input", "output", "postrouting", "egress"] {
+            let others = of_nft(hook, &[("base", way), far]);
+            assert!(others.drop.is_some(), "{hook}: {way}");
+            assert_eq!(others.dropping.iter().collect::<Vec<_>>(), ["inet o base"], "{hook}: {way}");
+        }
+        assert_eq!(of_nft("forward", &[("base", way), far]), Others::default(), "{way}");
+    }
+    assert_eq!(of_nft("input", &[("base", r#"{"accept": null}"#), far]), Others::default(), "nothing leads there");
+}
+
+#[test]
+fn chains_of_iptables_nft_and_tables_that_translate_are_found() {
+    let json = r#"{"nftables": [
+        {"chain": {"family": "ip", "table": "filter", "name": "INPUT", "hook": "input", "policy": "drop"}},
+        {"chain": {"family": "inet", "table": "millstream", "name": "incoming", "hook": "input", "policy": "drop"}},
+        {"rule": {"family": "inet", "table": "millstream", "chain": "incoming", "expr": [{"ct": {"key": "state"}}]}},
+        {"chain": {"family": "arp", "table": "filter", "name": "in", "hook": "input", "policy": "drop"}},
+        {"chain": {"family": "ip", "table": "nat", "name": "POSTROUTING", "hook": "postrouting", "type": "nat"}},
+        {"chain": {"family": "ip6", "table": "nat", "name": "POSTROUTING", "hook": "postrouting", "type": "nat"}},
+        {"rule": {"family": "ip", "table": "nat", "chain": "DOCKER", "expr": [{"match": {}}, {"xt": null}]}}]}"#;
+    let mut reading = Reading::default();
+    reading.nft(json).unwrap();
+    let others = reading.end();
+    assert_eq!(others.translating.into_iter().collect::<Vec<_>>(), ["ip nat"]);
+    assert_eq!(others.dropping.into_iter().collect::<Vec<_>>(), ["ip filter INPUT"]);
+    assert_eq!(others.drop.as_deref(), Some("the policy of the chain ip filter INPUT"));
+    assert_eq!(others.question, None);
+    assert!(Reading::default().nft("no JSON").unwrap_err().problem.contains("cannot be read"));
+}
+
+#[test]
+fn the_older_iptables_is_read() {
+    let saved = "# a comment\n*filter\n:INPUT ACCEPT [0:0]\n:FORWARD DROP [0:0]\n:c - [0:0]\n:unused - [0:0]\n";
+    assert_eq!(of_legacy(&format!("{saved}-A unused -m conntrack --ctstate INVALID -j DROP\n")), Others::default());
+    assert_eq!(of_legacy(&format!("{saved}-A FORWARD -m state --state NEW -j DROP\nCOMMIT\n")), Others::default());
+    let harmless = "-A INPUT -p tcp -m tcp --dport 22 -m comment --comment \"a -j DROP \\\" -m state\" -j ACCEPT\n";
+    assert_eq!(of_legacy(&format!("{saved}{harmless}-A INPUT\n")), Others::default());
+
+    let others = of_legacy(&format!("{saved}-A INPUT -g c\n-A c -m conntrack --ctstate INVALID -j DROP\n"));
+    let rule = "the rule -A c -m conntrack --ctstate INVALID -j DROP of iptables-legacy filter";
+    assert_eq!((others.drop.as_deref(), others.question.as_deref()), (Some(rule), Some(rule)));
+    assert_eq!(others.dropping.into_iter().collect::<Vec<_>>(), ["iptables-legacy filter INPUT"]);
+    let others = of_legacy("*filter\n:INPUT DROP [0:0]\n");
+    assert_eq!(others.drop.as_deref(), Some("the policy of the chain iptables-legacy filter INPUT"));
+    assert_eq!(others.question, None);
+    let others = of_legacy("*filter\n*mangle\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -j CONNMARK --restore-mark\n");
+    assert!(others.question.is_some() && others.drop.is_some());
+    let others = of_legacy("*filter\n*nat\n:POSTROUTING ACCEPT [0:0]\n");
+    assert_eq!(others, Others::default(), "an empty table translates nothing");
+    let others = of_legacy("*filter\n*nat\n:POSTROUTING ACCEPT [0:0]\n-A POSTROUTING -j MASQUERADE\n");
+    assert_eq!(others.translating.into_iter().collect::<Vec<_>>(), ["iptables-legacy"]);
+    let others = of_legacy("*nat\n");
+    assert!(others.drop.is_some() && others.question.unwrap().contains("its table filter was not printed"));
+}
