@@ -91,7 +91,7 @@ fn a_rule_that_is_missing_is_found() {
         ("icmpv6 type 2 ", "through a router with smaller packets"),
         ("\t\ticmp type 3 ", "through a router with smaller packets"),
         ("comment \"illegal-flags\"", "passed, but illegal-flags drops it"),
-        ("udp dport { 22, 5432 }", "passed, but service-ports drops it: udp from 192.0.2.53 port 53 to"),
+        ("tcp dport { 22, 5432 }", "passed, but service-ports drops it: tcp"),
         ("\t\tnotrack comment", "connections are tracked, but the policy tracks none"),
         ("tcp sport 22", "dropped, but services.ssh accepts it"),
     ] {
@@ -212,6 +212,167 @@ fn the_line_that_decides_is_named() {
     assert!(explain(&["192.0.2.54", "53", "--udp", "--out"]).starts_with("dropped by everything-else"));
     for line in ["loopback", "fragments", "packet-too-big", "services.postgres", "clients.dns", "everything-else"] {
         assert!(lines.lines().any(|one| one.starts_with(&format!("{line} "))), "{line}: {lines}");
+    }
+}
+
+/// A service of TCP leaves answers by UDP alone, and the other way round.
+#[test]
+fn a_service_drops_only_what_comes_by_its_protocol() {
+    let text = "[services.ssh]\n[services.web]\ntcp = [443]\nfrom = ['10.0.0.0/8']\n[services.ntp]\nudp = [123]\n\
+                from = ['10.0.0.0/8']\n[clients.quic]\nudp = [443]\nown_ports = [443]\n[clients.ntp]\n";
+    let (_dir, policy) = file("policy.toml", text);
+    let explain = |args: &[&str]| millstream(&[&["guard", "explain", &policy], args].concat()).ends(0).stdout;
+    let quic = explain(&["192.0.2.9", "443", "--udp", "--from-port", "443"]);
+    assert!(quic.starts_with("accepted by clients.quic: "), "{quic}");
+    let ntp = explain(&["192.0.2.9", "123", "--udp", "--from-port", "123"]);
+    assert!(ntp.starts_with("dropped by service-ports: "), "{ntp}");
+    if !machine_has(NEEDS) {
+        return;
+    }
+    let checked = millstream(&["guard", "check", &policy]).ends(0);
+    assert!(
+        checked.stderr.contains("services.ntp drops answers to clients.ntp, which asks from port 123"),
+        "{checked:?}"
+    );
+    assert!(!checked.stderr.contains("clients.quic"), "{checked:?}");
+    millstream(&["guard", "prove", &policy]).ends(0);
+}
+
+/// Once a datagram is answered, tracking knows all further ones. They count all the same.
+#[test]
+fn a_limit_of_datagrams_holds_after_an_answer() {
+    if !machine_has(NEEDS) {
+        return;
+    }
+    for (mode, form) in [("stateful", "nft"), ("stateful", "iptables-legacy"), ("hybrid", "nft"), ("stateless", "nft")]
+    {
+        let text = format!("mode = '{mode}'\n[services.ssh]\n[services.syslog]\nudp = [5140]\nlimit = '10/minute'\n");
+        let (_dir, policy) = file("policy.toml", &text);
+        let run = millstream(&["guard", "prove", &policy, "--as", form]);
+        assert!(run.code == 0 && run.stdout.contains("all as the policy says"), "{mode} {form}: {run:?}");
+    }
+}
+
+/// Lists of addresses that no packet should have hold those with which a proof usually works.
+#[test]
+fn a_policy_that_denies_the_usual_addresses_of_a_proof_is_proved() {
+    if !machine_has(NEEDS) {
+        return;
+    }
+    let text = "resolvers = ['9.9.9.9']\ndeny = ['@bogons']\n[lists]\nbogons = ['0.0.0.0/8', '10.0.0.0/8', '127.0.0.0/8', \
+                '192.0.2.0/24', '198.18.0.0/15', '203.0.113.0/24', '224.0.0.0/3', '::/8', '2001:db8::/32', 'fc00::/7', \
+                'fe80::/10']\n[services.ssh]\n[clients.dns]\n[clients.https]\n";
+    let (_dir, policy) = file("policy.toml", text);
+    for form in ["nft", "iptables-nft"] {
+        let run = millstream(&["guard", "prove", &policy, "--as", form]);
+        assert!(run.code == 0 && run.stdout.contains("10 conversations"), "{form}: {run:?}");
+    }
+}
+
+#[test]
+fn a_resolver_of_this_host_is_refused_or_followed() {
+    let Some(host) = Host::new() else { return };
+    let policy = host.policy("policy.toml", "[services.ssh]\n[clients.dns]\n");
+    let write = |text: &str| {
+        let file = host.dir.path().join("etc/resolv.conf");
+        // It may be a link to a file of the machine.
+        let _ = fs::remove_file(&file);
+        fs::write(file, text).unwrap();
+    };
+    write("nameserver 127.0.0.1\n");
+    for command in ["check", "plan", "prove"] {
+        let refused = host.guard(&[command, &policy], "");
+        assert!(
+            refused.status.code() == Some(2)
+                && refused.stderr.contains("the resolver 127.0.0.1 is a program of this host"),
+            "{command}: {refused:?}"
+        );
+    }
+    write("nameserver 192.0.2.53 # main router\nnameserver 127.0.0.1\n");
+    let out = host.guard(&["explain", &policy, "192.0.2.53", "53", "--udp", "--out"], "").succeeded().unwrap();
+    assert!(out.stdout.starts_with("accepted by clients.dns: "), "{out:?}");
+}
+
+/// Commands of others in a network, after which a policy without tracking could lock somebody out.
+fn following() -> Vec<String> {
+    let of_nft = |hook: &str, rules: &str| {
+        format!(
+            "nft -f - <<'END'\ntable inet o {{\nmap verdicts {{ type inet_service : verdict; }}\nchain far {{ reject; }}\n\
+             chain base {{ type filter hook {hook}; {rules}; }}\n}}\nEND\n"
+        )
+    };
+    let open = "input priority 0; policy accept";
+    let mut scripts = vec![
+        of_nft(open, "ct state established accept; jump far"),
+        of_nft(open, "ct state established accept; tcp dport 1-1000 goto far"),
+        of_nft(open, "ct state established accept; tcp dport vmap { 80 : drop, 81 : accept }"),
+        of_nft(open, "ct state established accept; tcp dport vmap @verdicts"),
+        of_nft("prerouting priority -150; policy drop", "ct state established accept"),
+        of_nft("output priority 7; policy drop", "ct state new accept"),
+        of_nft("postrouting priority 7; policy drop", "ct state new accept"),
+        // Marks lead from a question in one place to a drop in another.
+        of_nft(open, "meta mark 5 drop")
+            + "nft add table ip p\nnft 'add chain ip p early { type filter hook prerouting priority -150; }'\n\
+               nft add rule ip p early meta mark set ct mark\n",
+    ];
+    for question in [
+        "ct mark 5 accept",
+        "ct direction original accept",
+        "ct status assured accept",
+        "ct original ip saddr 10.0.0.1 accept",
+        "ct state . tcp dport vmap { new . 22 : accept }",
+    ] {
+        scripts.push(of_nft("input priority 3; policy drop", question));
+    }
+    for iptables in ["iptables-legacy", "ip6tables-legacy", "iptables-nft", "ip6tables-nft"] {
+        for rules in [
+            "-A INPUT -m conntrack --ctstate ESTABLISHED -j ACCEPT; IPTABLES -P INPUT DROP",
+            "-N c; IPTABLES -A INPUT -j c; IPTABLES -A c -m conntrack --ctstate INVALID -j DROP",
+            "-t raw -A PREROUTING -p udp -j DROP; IPTABLES -t mangle -A INPUT -m conntrack --ctstate NEW -j ACCEPT",
+        ] {
+            scripts.push(format!("IPTABLES {rules}").replace("IPTABLES", iptables));
+        }
+    }
+    scripts
+}
+
+#[test]
+fn rules_of_others_that_need_tracking_are_seen_wherever_they_are() {
+    if !machine_has(&[&[Need::Root], NEEDS].concat()) {
+        return;
+    }
+    let (dir, policy) = file("policy.toml", WEB);
+    let guard = |script: &str, args: &[&str]| {
+        let sandbox = Sandbox::make(1).unwrap();
+        sandbox.run(0, "sh", ["-ec", script]).unwrap();
+        let mut command = sandbox.command(0, PROGRAM);
+        command.arg("guard").args(args).env("MILLSTREAM_HOME", dir.path().join("home")).env_remove("SSH_CONNECTION");
+        let ended = command.run_blocking().unwrap();
+        let tables = sandbox.run(0, "nft", ["list", "tables"]).unwrap().stdout;
+        assert!(!tables.contains("inet millstream"), "{script}: {ended:?}");
+        ended
+    };
+    for script in following() {
+        let refused = guard(&script, &["apply", &policy, "--yes"]);
+        let is_named =
+            refused.stderr.contains("connection tracking says") && refused.stderr.contains("mode = \"stateful\"");
+        assert!(refused.status.code() == Some(2) && is_named, "{script}: {refused:?}");
+        let planned = guard(&script, &["plan", &policy]);
+        assert!(planned.stderr.contains("connection tracking says"), "{script}: {planned:?}");
+    }
+    let forward = "nft -f - <<'END'\ntable inet o {\nchain f { type filter hook forward priority 0; policy drop; ct state new accept; }\n\
+                   }\nEND\n";
+    for (script, warning) in [
+        (forward, ""),
+        ("iptables-legacy -A FORWARD -m conntrack --ctstate INVALID -j DROP; iptables-legacy -t nat -L", ""),
+        ("iptables-nft -A INPUT -m conntrack --ctstate NEW -j LOG", ""),
+        ("iptables-legacy -P INPUT DROP", "the chain iptables-legacy filter INPUT drops packets too"),
+        ("ip6tables-nft -P INPUT DROP", "the chain ip6 filter INPUT drops packets too"),
+    ] {
+        let planned = guard(script, &["plan", &policy]).succeeded().unwrap();
+        let tracks = planned.stderr.contains("connection tracking says") || planned.stderr.contains("translates");
+        assert!(!tracks && planned.stderr.contains(warning), "{script}: {planned:?}");
+        assert_eq!(planned.stderr.contains("drops packets too"), !warning.is_empty(), "{script}: {planned:?}");
     }
 }
 

@@ -9,7 +9,7 @@ mod talk;
 
 pub use probe::{Passed, Task, send};
 
-use crate::policy::{Decision, Mode, Packet, Policy, meaning};
+use crate::policy::{Decision, Direction, Mode, Packet, Policy, meaning};
 use crate::rules::{Rules, TABLE};
 use millstream_host::Sandbox;
 use millstream_model::Refusal;
@@ -215,7 +215,10 @@ impl Report {
 
     /// A burst passes, and then no more than the rate allows in the time that it took.
     fn compare_limit(&mut self, limited: &probes::Limited, passed: &Passed) {
-        let (sent, count) = (passed.packets.len(), passed.packets.iter().filter(|passes| **passes).count());
+        let both = limited.packets.iter().zip(&passed.packets);
+        let coming: Vec<bool> =
+            both.filter(|(packet, _)| packet.direction == Direction::In).map(|(_, passes)| *passes).collect();
+        let (sent, count) = (coming.len(), coming.iter().filter(|passes| **passes).count());
         let most = f64::from(limited.burst) + limited.per_second * passed.seconds + 1.0;
         if count as f64 > most || count < sent.min(limited.burst as usize) {
             self.wrong.push(Wrong::Limit { line: limited.line.clone(), sent, passed: count });

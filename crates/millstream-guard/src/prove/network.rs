@@ -3,7 +3,7 @@
 use crate::policy::Policy;
 use millstream_host::{End, Sandbox};
 use millstream_model::Refusal;
-use millstream_model::range::Family;
+use millstream_model::range::{Family, number};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -48,11 +48,66 @@ const WIDE: &str = "9000";
 /// What the client says that it takes in one packet of TCP, although the router's packets are smaller.
 const SEGMENT: &str = "advmss 8900";
 
+/// What the addresses of a proof begin with: two bytes of IPv4, two of IPv6. What the policy denies does not reach the host,
+/// and routers and the host itself must.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Ground {
+    v4: [u8; 2],
+    v6: u16,
+}
+
+impl Ground {
+    /// The usual one: addresses for tests, and of networks of one's own. Lists of addresses that no packet should have hold
+    /// both, and then others are taken, which are usual elsewhere.
+    fn of(policy: &Policy) -> Self {
+        let others = (1..=223).filter(|first| *first != 127).map(|first| [first, 18]);
+        let v4 = std::iter::once([198, 18]).chain(others).find(|[first, second]| {
+            let end = |last| Ipv4Addr::new(*first, *second, last, last).into();
+            !is_denied(policy, end(0), end(u8::MAX))
+        });
+        let others = (0x2400..=0x3f00).step_by(0x100);
+        let v6 = std::iter::once(0xfd53).chain(others).find(|first| {
+            let end = |rest: [u16; 5]| {
+                let [a, b, c, d, e] = rest;
+                Ipv6Addr::new(*first, 0, 0, a, b, c, d, e).into()
+            };
+            !is_denied(policy, end([0; 5]), end([u16::from(u8::MAX), u16::MAX, u16::MAX, u16::MAX, u16::MAX]))
+        });
+        Self { v4: v4.unwrap_or([198, 18]), v6: v6.unwrap_or(0xfd53) }
+    }
+
+    /// Whether an address is one of these.
+    pub(super) fn has(self, address: IpAddr) -> bool {
+        match address {
+            IpAddr::V4(v4) => v4.octets().starts_with(&self.v4),
+            IpAddr::V6(v6) => v6.segments()[0] == self.v6,
+        }
+    }
+
+    fn v4(self, third: u8, last: u8) -> IpAddr {
+        Ipv4Addr::new(self.v4[0], self.v4[1], third, last).into()
+    }
+
+    fn v6(self, fourth: u8, last: u8) -> IpAddr {
+        Ipv6Addr::new(self.v6, 0, 0, fourth.into(), 0, 0, 0, last.into()).into()
+    }
+}
+
+/// Whether a policy denies an address between these two, both included.
+fn is_denied(policy: &Policy, first: IpAddr, last: IpAddr) -> bool {
+    let (family, first, last) = (Family::of(first), number(first), number(last));
+    let lists = policy.deny.lists.iter().filter_map(|list| policy.lists.get(list));
+    let mut ranges = lists.chain([&policy.deny.ranges]).flatten();
+    policy.deny.is_all || ranges.any(|one| one.family == family && one.start <= last && first <= one.end)
+}
+
 /// A cable between the router and an interface of the host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Cable {
     /// The interface of the host.
     pub(super) interface: String,
+    /// What all addresses of this proof begin with.
+    pub(super) ground: Ground,
     /// The host's addresses there.
     pub(super) host: [IpAddr; 2],
     /// The router's.
@@ -60,15 +115,14 @@ pub(super) struct Cable {
 }
 
 impl Cable {
-    fn new(n: u8, interface: &str) -> Self {
-        let v4 = |last| Ipv4Addr::new(198, 18, n, last).into();
-        let v6 = |last| Ipv6Addr::new(0xfd53, 0, 0, n.into(), 0, 0, 0, last).into();
-        Self { interface: interface.to_owned(), host: [v4(2), v6(2)], router: [v4(1), v6(1)] }
+    fn new(ground: Ground, n: u8, interface: &str) -> Self {
+        let ends = |last| [ground.v4(n, last), ground.v6(n, last)];
+        Self { interface: interface.to_owned(), ground, host: ends(2), router: ends(1) }
     }
 
-    /// The cable between the router and the client.
-    pub(super) fn outside() -> Self {
-        Self::new(0, "outside")
+    /// The cable between the router and the client of the same proof.
+    pub(super) fn outside(&self) -> Self {
+        Self::new(self.ground, 0, "outside")
     }
 
     pub(super) fn host(&self, family: Family) -> IpAddr {
@@ -85,7 +139,8 @@ pub(super) fn cables(policy: &Policy) -> Vec<Cable> {
     let of_services = policy.services.iter().filter_map(|service| service.interface.as_deref());
     let of_clients = policy.clients.iter().filter_map(|client| client.interface.as_deref());
     let names: BTreeSet<&str> = of_services.chain(of_clients).collect();
-    std::iter::once(PLAIN).chain(names).zip(1..=u8::MAX).map(|(name, n)| Cable::new(n, name)).collect()
+    let ground = Ground::of(policy);
+    std::iter::once(PLAIN).chain(names).zip(1..=u8::MAX).map(|(name, n)| Cable::new(ground, n, name)).collect()
 }
 
 /// Makes the network. The client has the addresses `client` for conversations; it sends packets from any address.
@@ -93,7 +148,7 @@ pub(super) fn make(cables: &[Cable], client: &[IpAddr]) -> Result<Sandbox, Refus
     let mut sandbox = Sandbox::make(3)?;
     let shell = |sandbox: &Sandbox, network, script: &str| sandbox.run(network, "sh", ["-c", script]).map(|_| ());
     shell(&sandbox, ROUTER, FORWARDING)?;
-    let outside = Cable::outside();
+    let outside = cables[0].outside();
     let join = |sandbox: &mut Sandbox, cable: &Cable, near: usize, router: &str| {
         let with_length = |[v4, v6]: [IpAddr; 2]| [format!("{v4}/24"), format!("{v6}/64")];
         let (near_addresses, router_addresses) = (with_length(cable.host), with_length(cable.router));
@@ -166,4 +221,26 @@ fn neighbours(sandbox: &Sandbox, cable: &Cable, near: usize, router: &str) -> Re
         set(ROUTER, router, cable.host[n], &near_hardware)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn the_addresses_of_a_proof_are_not_denied() {
+        let dir = tempfile::tempdir().unwrap();
+        let ground = |deny: &str| {
+            let file = dir.path().join("policy.toml");
+            std::fs::write(&file, format!("deny = [{deny}]\n[services.ssh]\n")).unwrap();
+            Ground::of(&Policy::read(Path::new(&file), &|_| Ok(Vec::new())).unwrap())
+        };
+        let usual = Ground { v4: [198, 18], v6: 0xfd53 };
+        assert_eq!(ground(""), usual);
+        assert_eq!(ground("'198.19.0.0/16', 'fd54::/16', '192.0.2.0/24'"), usual);
+        assert_eq!(ground("'198.18.255.255', 'fd53:0:0:ff::7'"), Ground { v4: [1, 18], v6: 0x2400 });
+        assert_eq!(ground("'198.18.0.0/15', '1.0.0.0/8', 'fc00::/7', '2400::/12'"), Ground { v4: [2, 18], v6: 0x2500 });
+        assert_eq!(ground("'0.0.0.0/0', '::/0'"), usual, "nothing can be better");
+    }
 }

@@ -141,7 +141,7 @@ impl Probing {
     fn wait_for_mark(&mut self, from: usize, cable: &Cable) -> io::Result<()> {
         self.marks += 1;
         // A router takes no packet with a source that is its own.
-        let source = if from == 0 { Cable::outside().host(Family::V4) } else { cable.router(Family::V4) };
+        let source = if from == 0 { cable.outside().host(Family::V4) } else { cable.router(Family::V4) };
         let destination = cable.host(Family::V4);
         let mark = Packet {
             direction: Direction::In,

@@ -1,6 +1,6 @@
 //! The packets and conversations of a proof: what lies inside and just outside each line of a policy.
 
-use super::network::Cable;
+use super::network::{Cable, Ground};
 use super::talk::Talk;
 use crate::limits::{LIMITED_MAX, MORE_THAN_BURST, PROBES_MAX, SAMPLE_RANGES};
 use crate::policy::{Addresses, Content, Direction, Flags, Mode, Packet, Policy, Ports, meaning};
@@ -49,7 +49,7 @@ pub(super) fn packets(policy: &Policy, cables: &[Cable], with_fragments: bool) -
     let mut grids = Vec::new();
     for cable in cables {
         for family in FAMILIES {
-            let peers = peers(policy, family);
+            let peers = peers(policy, cable.ground, family);
             of_lines(policy, cable, family, &mut all);
             of_icmp(cable, family, &peers, &mut all);
             for peer in &peers {
@@ -141,8 +141,8 @@ fn of_lines(policy: &Policy, cable: &Cable, family: Family, all: &mut Vec<Packet
         if !is_here && cable.interface != super::network::PLAIN {
             continue;
         }
-        let mut peers = edges(policy, addresses, family);
-        peers.push(stranger(family));
+        let mut peers = edges(policy, cable.ground, addresses, family);
+        peers.push(stranger(policy, cable.ground, family));
         for port in distinct(ends(ports)) {
             for peer in &peers {
                 for flags in [Some(Flags::SYN), Some(Flags::ACK), None] {
@@ -190,30 +190,37 @@ fn ranges<'a>(policy: &'a Policy, addresses: &'a Addresses, family: Family) -> i
     lists.chain([&addresses.ranges]).flatten().filter(move |range| range.family == family)
 }
 
-/// An address that no policy names.
-fn stranger(family: Family) -> IpAddr {
-    match family {
+/// An address that the policy does not name, or at least one that it does not deny. Usually it is one for examples.
+fn stranger(policy: &Policy, ground: Ground, family: Family) -> IpAddr {
+    let usual: IpAddr = match family {
         Family::V4 => [203, 0, 113, 77].into(),
         Family::V6 => [0x2001, 0xdb8, 0xffff, 0, 0, 0, 0, 0x77].into(),
-    }
+    };
+    let others = (1_u8..=223).map(move |first| match family {
+        Family::V4 => IpAddr::from([first, 77, 113, 77]),
+        Family::V6 => [0x2000 + u16::from(first), 0xdb8, 0xffff, 0, 0, 0, 0, 0x77].into(),
+    });
+    let all = || std::iter::once(usual).chain(others.clone()).filter(move |one| is_routed(*one, ground));
+    let is_named = |one: &IpAddr| groups(policy).any(|group| !group.is_all && policy.has(group, *one));
+    all().find(|one| !is_named(one)).or_else(|| all().find(|one| !policy.has(&policy.deny, *one))).unwrap_or(usual)
 }
 
 /// The ends of some ranges of these addresses, and their neighbours.
-fn edges(policy: &Policy, addresses: &Addresses, family: Family) -> Vec<IpAddr> {
+fn edges(policy: &Policy, ground: Ground, addresses: &Addresses, family: Family) -> Vec<IpAddr> {
     let of = |range: &Range| {
         let (before, after) = (range.start.checked_sub(1), range.end.checked_add(1));
         let ends = [Some(range.start), Some(range.end), before, after.filter(|after| *after <= family.last())];
         ends.into_iter().flatten().map(|number| family.address(number)).collect::<Vec<_>>()
     };
     let all = ranges(policy, addresses, family).take(SAMPLE_RANGES).flat_map(of);
-    all.filter(|address| is_routed(*address)).collect()
+    all.filter(|address| is_routed(*address, ground)).collect()
 }
 
 /// A stranger, and addresses at the ends of the policy's ranges.
-fn peers(policy: &Policy, family: Family) -> Vec<IpAddr> {
-    let edges = groups(policy).flat_map(|addresses| edges(policy, addresses, family));
+fn peers(policy: &Policy, ground: Ground, family: Family) -> Vec<IpAddr> {
+    let edges = groups(policy).flat_map(|addresses| edges(policy, ground, addresses, family));
     let mut seen = HashSet::new();
-    std::iter::once(stranger(family)).chain(edges).filter(|peer| seen.insert(*peer)).collect()
+    std::iter::once(stranger(policy, ground, family)).chain(edges).filter(|peer| seen.insert(*peer)).collect()
 }
 
 fn ends(ports: &Ports) -> impl Iterator<Item = u16> {
@@ -258,10 +265,15 @@ pub(super) fn limited(policy: &Policy, cable: &Cable) -> Option<Limited> {
             let is_accepted = meaning(policy, &packet(Direction::In, cable, *peer, content(FREE))).accepts;
             is_accepted && !policy.has(&policy.allow, *peer)
         };
-        let peer = FAMILIES.into_iter().flat_map(|family| peers(policy, family)).find(is_fit)?;
+        let peer = FAMILIES.into_iter().flat_map(|family| peers(policy, cable.ground, family)).find(is_fit)?;
         let count = (2 * limit.burst + MORE_THAN_BURST).min(LIMITED_MAX);
-        let ports = (0..count).map(|n| FREE + u16::try_from(n).unwrap_or(0));
-        let packets = ports.map(|from| packet(Direction::In, cable, peer, content(from))).collect();
+        // Each connection of TCP has a port of its own. Datagrams come from one, and the first of them gets an answer: after
+        // that, tracking knows them all.
+        let ports = (0..count).map(|n| FREE + if is_tcp { u16::try_from(n).unwrap_or(0) } else { 0 });
+        let mut packets: Vec<Packet> = ports.map(|from| packet(Direction::In, cable, peer, content(from))).collect();
+        if !is_tcp {
+            packets.insert(1, packet(Direction::Out, cable, peer, Content::Udp { from: port, to: FREE }));
+        }
         let per_second = f64::from(limit.count) / f64::from(limit.unit.seconds());
         Some(Limited { line: format!("services.{}.limit", service.name), packets, burst: limit.burst, per_second })
     })
@@ -298,10 +310,13 @@ fn accepted<'a>(
     mut ports: impl Iterator<Item = &'a (u16, u16)>,
     content: impl Fn(u16) -> (Direction, Content),
 ) -> Option<(IpAddr, u16)> {
-    let peers = peers(policy, family);
+    let peers = peers(policy, cable.ground, family);
+    // What is denied gets questions, but its answers do not come in.
+    let is_denied = |peer: IpAddr| policy.has(&policy.deny, peer) && !policy.has(&policy.allow, peer);
     ports.find_map(|(port, _)| {
         let (direction, content) = content(*port);
-        let is_fit = |peer: &&IpAddr| meaning(policy, &packet(direction, cable, **peer, content)).accepts;
+        let is_fit =
+            |peer: &&IpAddr| !is_denied(**peer) && meaning(policy, &packet(direction, cable, **peer, content)).accepts;
         peers.iter().find(is_fit).map(|peer| (*peer, *port))
     })
 }
@@ -334,16 +349,17 @@ fn fragments(policy: &Policy, cable: &Cable, family: Family) -> Option<Talk> {
     Some(Talk::Fragments { client: SocketAddr::new(peer, FREE), host: SocketAddr::new(host, port) })
 }
 
-/// Whether an address can be the source of a packet that a router forwards.
-fn is_routed(address: IpAddr) -> bool {
-    match address {
+/// Whether an address can be the source of a packet that a router forwards. Those of the proof's own networks cannot.
+fn is_routed(address: IpAddr, ground: Ground) -> bool {
+    let is_usual = match address {
         IpAddr::V4(v4) => {
             let [first, second, ..] = v4.octets();
-            !matches!((first, second), (0 | 127 | 224.., _) | (169, 254) | (198, 18))
+            !matches!((first, second), (0 | 127 | 224.., _) | (169, 254))
         }
         IpAddr::V6(v6) => {
             let first = v6.segments()[0];
-            !(first < 0x100 || first & 0xffc0 == 0xfe80 || first >= 0xff00 || first == 0xfd53)
+            !(first < 0x100 || first & 0xffc0 == 0xfe80 || first >= 0xff00)
         }
-    }
+    };
+    is_usual && !ground.has(address)
 }

@@ -8,6 +8,7 @@ use crate::output::{Output, note};
 use crate::quantity::{count, things};
 use millstream_guard::limits::SCRIPT_BYTES_MAX;
 use millstream_guard::prove::{Form, Report, Subject, Task, prove, send};
+use millstream_guard::warning::doubts;
 use millstream_host::read_at_most;
 use serde_json::json;
 use std::path::PathBuf;
@@ -64,6 +65,7 @@ pub fn run(args: &ProveArgs, output: Output) -> Result<Exit, Failure> {
         None => (Subject::Own(form), form.name()),
     };
     let report = prove(&policy, subject, &program)?;
+    doubts(&policy).iter().for_each(|doubt| note(&format!("warning: {doubt}")));
     print(&report, name, output)?;
     Ok(if report.wrong.is_empty() { Exit::Done } else { Exit::Findings })
 }
