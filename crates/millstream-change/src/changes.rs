@@ -292,6 +292,9 @@ impl<'a> Changes<'a> {
         }
         kind.is_free(self.place, Some(&entry.target))?;
         self.is_thing(kind, &entry).await?;
+        if entry.state != State::Confirmed {
+            kind.recall(self.place, &|| Ok([self.whole(&entry, BEFORE)?, self.whole(&entry, VALUE)?]))?;
+        }
         let value = self.value_of(kind, &entry).await?;
         let is_old = same(value.as_deref(), entry.before.as_deref());
         if !is_old

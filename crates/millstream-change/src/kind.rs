@@ -64,6 +64,15 @@ pub trait Kind: Debug + Send + Sync {
         false
     }
 
+    /// Recalls which things of a target are its own, before a change that was not confirmed is taken back: those of the old and of
+    /// the new value, whole. A target may hold things of others, too, which must stay.
+    ///
+    /// # Errors
+    /// That cannot be noted.
+    fn recall(&self, _place: &Place, _values: Values<'_>) -> Result<(), Refusal> {
+        Ok(())
+    }
+
     /// Ends what would give the old value back by itself, such as a timer of another program. Called before a change is
     /// recorded as confirmed, undone or closed.
     ///
@@ -131,6 +140,9 @@ pub trait Kind: Debug + Send + Sync {
         Box::pin(async { Err(Refusal::new(format!("{} cannot be measured", change.target))) })
     }
 }
+
+/// Reads the old and the new value of a change, whole.
+pub type Values<'a> = &'a dyn Fn() -> Result<[Option<String>; 2], Refusal>;
 
 /// What a kind answers.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Refusal>> + Send + 'a>>;

@@ -23,7 +23,7 @@ mod way_out;
 
 pub use changes::{Changes, Undone};
 pub use journal::{Entry, Journal, LastingFile, LastingLine, State};
-pub use kind::{Answer, Kind, Lasting, find};
+pub use kind::{Answer, Kind, Lasting, Values, find};
 pub use place::Place;
 pub use sides::Sides;
 pub use sysctl::Sysctl;

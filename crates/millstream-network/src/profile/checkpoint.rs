@@ -5,7 +5,7 @@ use super::bus;
 use super::keyfiles::Profiles;
 use crate::limits::{CHECKPOINT_START, CHECKPOINT_TAIL};
 use millstream_change::Place;
-use millstream_host::{read_note, remove_whole, write_private};
+use millstream_host::{make_folder, read_note, remove_whole, write_private};
 use millstream_model::Refusal;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -15,8 +15,8 @@ use std::time::Duration;
 /// Where this program notes its checkpoint. A restart of the machine ends both.
 const NOTE: &str = "/run/millstream-network.json";
 
-/// The way back deletes profiles that are new, and takes links that are new out of use. Source: NetworkManager,
-/// `NMCheckpointCreateFlags`.
+/// The way back deletes profiles that are new, whoever has added them, and takes links that are new out of use. Without the first,
+/// the profiles of a change could start again. Source: NetworkManager, `NMCheckpointCreateFlags`.
 const FLAGS: &str = "6";
 
 /// A checkpoint of all links.
@@ -56,13 +56,28 @@ impl Checkpoint {
             made["data"][0].as_str().ok_or_else(|| Refusal::new("NetworkManager names no checkpoint"))?.to_owned();
         let daemon = bus::daemon().await.ok_or_else(|| Refusal::new("NetworkManager has ended meanwhile"))?;
         let one = Self { path, daemon, before: before.digest(), known };
-        let note = note(place);
-        let text = serde_json::to_string(&one).map_err(|error| Refusal::new(error.to_string()))?;
-        if let Err(error) = write_private(&note, &text) {
+        if let Err(refusal) = one.write(place) {
             one.destroy().await?;
-            return Err(Refusal::file("write", &note, &error));
+            return Err(refusal);
         }
         Ok(one)
+    }
+
+    /// Notes whose profiles are known, if that is not noted: a restart of the machine has ended the checkpoint, and the change
+    /// still waits.
+    pub(super) fn recall(place: &Place, before: &Profiles, after: &Profiles) -> Result<(), Refusal> {
+        if Self::of_change(place)?.is_some() {
+            return Ok(());
+        }
+        let known = before.names().union(&after.names()).cloned().collect();
+        Self { path: String::new(), daemon: String::new(), before: String::new(), known }.write(place)
+    }
+
+    fn write(&self, place: &Place) -> Result<(), Refusal> {
+        let note = note(place);
+        let text = serde_json::to_string(self).map_err(|error| Refusal::new(error.to_string()))?;
+        let made = note.parent().map_or(Ok(()), make_folder);
+        made.and_then(|()| write_private(&note, &text)).map_err(|error| Refusal::file("write", &note, &error))
     }
 
     /// The checkpoint of the change that waits, also if the daemon has lost it.
@@ -106,6 +121,10 @@ impl Checkpoint {
     /// # Errors
     /// It is still there.
     pub(super) async fn destroy(&self) -> Result<(), Refusal> {
+        // Another daemon may have a checkpoint of somebody else under this name.
+        if bus::daemon().await.as_ref() != Some(&self.daemon) {
+            return Ok(());
+        }
         match bus::call(&["CheckpointDestroy", "o", &self.path]).await {
             Err(refusal) if self.is_there().await => Err(refusal),
             Ok(_) | Err(_) => Ok(()),

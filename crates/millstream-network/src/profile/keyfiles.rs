@@ -90,6 +90,13 @@ impl Profiles {
         self
     }
 
+    /// Those in files with other names.
+    #[must_use]
+    pub(super) fn beyond(mut self, names: &BTreeSet<String>) -> Self {
+        self.files.retain(|name, _| !names.contains(name));
+        self
+    }
+
     /// Whether one of those that run is for this link.
     pub fn runs_on(&self, link: &str) -> bool {
         let mut texts = self.running.iter().filter_map(|name| self.files.get(name));

@@ -12,7 +12,7 @@ pub use daemon::is_running;
 pub(crate) use daemon::{Activity, loaded};
 pub use keyfiles::Profiles;
 
-use millstream_change::{Answer, Kind, Place};
+use millstream_change::{Answer, Kind, Place, Values};
 use millstream_model::Refusal;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -57,6 +57,11 @@ impl Kind for NetworkProfiles {
             let profiles = value.map_or_else(|| Ok(Profiles::default()), Profiles::parse)?;
             let loaded = daemon::loaded_when_running(&dir).await?;
             let checkpoint = Checkpoint::of_change(place)?.filter(|one| one.before == profiles.digest());
+            // The way back of NetworkManager deletes also what somebody else has added meanwhile.
+            let theirs = match &checkpoint {
+                Some(checkpoint) => Profiles::read(&dir)?.beyond(&checkpoint.known),
+                None => Profiles::default(),
+            };
             let is_rolled_back = match &checkpoint {
                 Some(checkpoint) if loaded.is_some() => checkpoint.roll_back().await,
                 Some(_) | None => false,
@@ -66,6 +71,8 @@ impl Kind for NetworkProfiles {
             changed.extend(profiles.differing(&known(place)?));
             unfinished::write(place, &changed)?;
             profiles.write(&changed, &dir)?;
+            let lost = theirs.differing(&Profiles::read(&dir)?.among(&theirs.names()));
+            theirs.write(&lost, &dir)?;
             let Some(loaded) = loaded else {
                 // It ran when the checkpoint was made, and may still hold links of the change.
                 return match profiles.running.is_empty() && checkpoint.is_none() {
@@ -74,13 +81,20 @@ impl Kind for NetworkProfiles {
                         .hint("start it; until then links stay as they are")),
                 };
             };
-            daemon::load(&changed.iter().map(|name| dir.join(name)).collect::<Vec<_>>()).await?;
+            daemon::load(&changed.iter().chain(&lost).map(|name| dir.join(name)).collect::<Vec<_>>()).await?;
             // A profile that runs keeps its old text until it is started again.
             let ran = names_of(loaded);
             let stale = changed.intersection(&ran).filter(|name| !is_rolled_back && profiles.running.contains(*name));
             daemon::start(&dir, &profiles.running, stale.cloned().collect()).await?;
             unfinished::remove(place)
         })
+    }
+
+    /// The directory also holds profiles of others.
+    fn recall(&self, place: &Place, values: Values<'_>) -> Result<(), Refusal> {
+        let [before, after] =
+            values()?.map(|text| text.map_or_else(|| Ok(Profiles::default()), |text| Profiles::parse(&text)));
+        Checkpoint::recall(place, &before?, &after?)
     }
 
     /// If NetworkManager has gone back to its checkpoint, it has written files in words of its own.
@@ -150,6 +164,17 @@ mod tests {
         NetworkProfiles.write(&place, TARGET, before.as_deref()).await.unwrap();
         assert_eq!(NetworkProfiles.whole(&place, TARGET).await.unwrap(), before);
         assert_eq!(NetworkProfiles.read(&place, TARGET).await.unwrap(), Some(digest.clone()));
+
+        // After a restart, only the journal knows which profiles are those of a change that nobody has confirmed.
+        NetworkProfiles.write(&place, TARGET, Some(after)).await.unwrap();
+        write_private(&dir.join("theirs.nmconnection"), "[connection]\nid=theirs\n").unwrap();
+        NetworkProfiles.recall(&place, &|| Ok([before.clone(), Some(after.to_owned())])).unwrap();
+        NetworkProfiles.write(&place, TARGET, before.as_deref()).await.unwrap();
+        assert_eq!(NetworkProfiles.read(&place, TARGET).await.unwrap(), Some(digest.clone()));
+        assert!(dir.join("theirs.nmconnection").exists() && !dir.join("a.nmconnection").exists());
+        NetworkProfiles.release(&place).await.unwrap();
+        assert_eq!(Profiles::read(&dir).unwrap().names().len(), 2, "all count again");
+        fs::remove_file(dir.join("theirs.nmconnection")).unwrap();
 
         // What ran is not there again as long as nobody can start it, however often it is tried.
         let ran = before.unwrap().replace("[]", r#"["old.nmconnection"]"#);
