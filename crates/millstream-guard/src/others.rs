@@ -336,7 +336,7 @@ impl Does {
                     None => (self.drops, self.leads_anywhere) = (true, true),
                 },
                 "xt" if of["type"] == "match" => {}
-                "xt" => self.drops |= !of["name"].as_str().is_some_and(|name| PASSING.contains(&name)),
+                "xt" => self.drops |= of["name"].as_str().is_none_or(|name| !PASSING.contains(&name)),
                 _ => self.verdict(statement),
             }
         }

@@ -12,7 +12,7 @@ const RESOLVERS: &str = "/etc/resolv.conf";
 
 /// Where systemd-resolved writes the resolvers that it asks itself, and the addresses at which it answers.
 const UPSTREAM: &str = "/run/systemd/resolve/resolv.conf";
-const RESOLVED: [Ipv4Addr; 2] = [Ipv4Addr::new(127, 0, 0, 53), Ipv4Addr::new(127, 0, 0, 54)];
+const RESOLVED: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::new(127, 0, 0, 53)), IpAddr::V4(Ipv4Addr::new(127, 0, 0, 54))];
 
 /// The resolvers that a host asks.
 #[derive(Debug, Default)]
@@ -44,12 +44,11 @@ impl Resolvers {
     /// Those that a file names. If systemd-resolved answers on this host, `upstream` names those that it asks.
     fn of_files(file: &Path, upstream: &Path) -> Self {
         let (own, mut elsewhere): (Vec<_>, Vec<_>) = servers(file).into_iter().partition(is_own);
-        let is_resolved = |address: &IpAddr| RESOLVED.iter().any(|one| address == one);
-        let mut file = file;
-        if own.iter().any(is_resolved) {
+        let is_behind = own.iter().any(|address| RESOLVED.contains(address));
+        if is_behind {
             elsewhere.extend(servers(upstream).into_iter().filter(|address| !is_own(address)));
-            file = upstream;
         }
+        let file = if is_behind { upstream } else { file };
         let own = own.first().copied().filter(|_| elsewhere.is_empty());
         let each = |address: IpAddr| Range::new(address, address).ok();
         let ranges = list::merged(elsewhere.into_iter().filter_map(each).collect()).unwrap_or_default();

@@ -60,12 +60,12 @@ impl Ground {
     /// The usual one: addresses for tests, and of networks of one's own. Lists of addresses that no packet should have hold
     /// both, and then others are taken, which are usual elsewhere.
     fn of(policy: &Policy) -> Self {
-        let others = (1..=223).filter(|first| *first != 127).map(|first| [first, 18]);
+        let others = (1_u8..=223).filter(|first| *first != 127).map(|first| [first, 18]);
         let v4 = std::iter::once([198, 18]).chain(others).find(|[first, second]| {
             let end = |last| Ipv4Addr::new(*first, *second, last, last).into();
             !is_denied(policy, end(0), end(u8::MAX))
         });
-        let others = (0x2400..=0x3f00).step_by(0x100);
+        let others = (0x2400_u16..=0x3f00).step_by(0x100);
         let v6 = std::iter::once(0xfd53).chain(others).find(|first| {
             let end = |rest: [u16; 5]| {
                 let [a, b, c, d, e] = rest;
