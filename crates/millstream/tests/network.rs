@@ -87,6 +87,48 @@ fn what_ip_makes_is_what_the_topology_says() {
     assert!(routes.contains("198.51.100.0/24 via 192.0.2.9 dev br0 metric 50"), "{routes}");
 }
 
+/// Two ways out, a router behind a host route, and addresses that several links may have.
+const UPLINKS: &str = "\
+[cards.card0]
+addresses = ['203.0.113.7/32', '2001:db8::7/128', 'fe80::1/64']
+gateway = [{ via = '172.31.1.1', metric = 50 }, '2001:db8:1::1']
+routes = [{ to = '10.0.0.0/8', via = '172.31.1.1' }, { to = '172.31.1.1/32' }, { to = '2001:db8:1::1/128' }]
+dns = ['192.0.2.53']
+[cards.card1]
+addresses = ['203.0.113.7/32', '198.51.100.5/24', 'fe80::1/64']
+gateway = { via = '198.51.100.1', metric = 60 }
+routes = [{ to = '198.51.100.0/24', via = '198.51.100.9', metric = 70 }]
+";
+
+#[test]
+fn the_kernel_takes_two_ways_out_and_routers_behind_host_routes() {
+    let (_dir, topology) = file(UPLINKS);
+    let checked = millstream(&["network", "check", &topology]).ends(0);
+    assert_eq!(checked.stdout, "2 links: 0 errors, 0 warnings, 0 notes\n");
+    if !machine_has(&[Need::Networks]) {
+        return;
+    }
+    let mut sandbox = Sandbox::make(2).unwrap();
+    let end = |network, device| millstream_host::End { network: Some(network), device, addresses: &[] };
+    sandbox.join([end(0, "card0"), end(1, "other0")]).unwrap();
+    sandbox.join([end(0, "card1"), end(1, "other1")]).unwrap();
+    let commands = millstream(&["network", "plan", &topology, "--as", "ip"]).ends(0).stdout;
+    assert!(commands.contains("# card0: ip sets no name servers; write \"nameserver 192.0.2.53\""), "{commands}");
+    sandbox.run(0, "sh", ["-ec", &commands]).unwrap();
+    let shown = |args: &[&str]| sandbox.run(0, "ip", args).unwrap().stdout;
+    let routes = shown(&["route", "show"]);
+    for route in [
+        "default via 172.31.1.1 dev card0 metric 50",
+        "default via 198.51.100.1 dev card1 metric 60",
+        "10.0.0.0/8 via 172.31.1.1 dev card0",
+        "198.51.100.0/24 via 198.51.100.9 dev card1 metric 70",
+    ] {
+        assert!(routes.contains(route), "{route}: {routes}");
+    }
+    let routes = shown(&["-6", "route", "show"]);
+    assert!(routes.contains("default via 2001:db8:1::1 dev card0"), "{routes}");
+}
+
 #[test]
 fn without_networkmanager_nothing_is_applied_and_the_plan_is_printed() {
     let (dir, host) = file("[bridges.br9]\naddresses = ['192.0.2.5/24']\n");

@@ -8,11 +8,26 @@ use std::net::IpAddr;
 pub(super) const GATEWAY_OUTSIDE: Lint = Lint {
     name: "gateway-outside",
     level: Level::Error,
-    reason: "the host cannot reach a router that is in none of the link's networks; check the address and the prefix",
+    reason: "the host cannot reach a router that is in none of the link's networks; check the address and the prefix, or add the \
+             router to routes, without a via of its own: { to = \"203.0.113.1/32\" }",
     find: |topology| {
         each_family(topology, |family| {
             let gateway = family.gateway.filter(|gateway| !is_near(family, *gateway))?;
             Some(format!("the gateway {gateway} is in none of its networks"))
+        })
+    },
+};
+
+pub(super) const ROUTER_OUTSIDE: Lint = Lint {
+    name: "router-outside",
+    level: Level::Error,
+    reason: "the host cannot reach a router that is in none of the link's networks; check the address and the prefix, or add the \
+             router to routes, without a via of its own: { to = \"203.0.113.1/32\" }",
+    find: |topology| {
+        each_family(topology, |family| {
+            let is_far = |via: &IpAddr| !is_near(family, *via);
+            let (route, via) = family.routes.iter().find_map(|route| Some((route, route.via.filter(is_far)?)))?;
+            Some(format!("the router {via} to {} is in none of its networks", route.to))
         })
     },
 };
@@ -29,30 +44,19 @@ pub(super) const GATEWAY_OWN: Lint = Lint {
     },
 };
 
-pub(super) const DEFAULT_ROUTES: Lint = Lint {
-    name: "default-routes",
-    level: Level::Error,
-    reason: "packets to other networks take one of the routes, and answers may come back by another; leave gateway out but once",
-    find: |topology| {
-        let mut found = Vec::new();
-        for family in 0..2 {
-            let with: Vec<&Link> =
-                topology.links.iter().filter(|link| link.families()[family].gateway.is_some()).collect();
-            for link in with.iter().skip(1) {
-                found.push((link.place(), format!("{} has a default route, too", with[0].name)));
-            }
-        }
-        found
-    },
-};
-
 pub(super) const NOT_A_HOST: Lint = Lint {
     name: "not-a-host",
     level: Level::Error,
     reason: "the first address of a network of IPv4 is its name, and the last one means all hosts of it",
     find: |topology| {
         each_family(topology, |family| {
-            let wrong = family.addresses.iter().find(|one| is_name_or_broadcast(**one))?;
+            let own = family.addresses.iter().find(|one| is_name(**one) || is_broadcast(**one)).copied();
+            // The kernel takes a router by the name of a network, and refuses the other.
+            let is_in = |router: IpAddr| {
+                let mut networks = family.addresses.iter().filter(|one| one.contains(router));
+                networks.find_map(|one| Some(Prefix { address: router, ..*one }).filter(|one| is_broadcast(*one)))
+            };
+            let wrong = own.or_else(|| family.all_routes().iter().filter_map(|route| route.via).find_map(is_in))?;
             Some(format!("{wrong} is the name or the broadcast address of its network"))
         })
     },
@@ -61,31 +65,49 @@ pub(super) const NOT_A_HOST: Lint = Lint {
 pub(super) const SAME_ADDRESS: Lint = Lint {
     name: "same-address",
     level: Level::Error,
-    reason: "an address belongs to one link, or neighbours get two answers to whose it is",
+    reason: "an address belongs to one link, or neighbours get two answers to whose it is; only /32, /128 and addresses that are \
+             valid on their link alone may be on several",
     find: |topology| {
-        let mut owners: BTreeMap<IpAddr, &str> = BTreeMap::new();
+        let mut owners: BTreeMap<IpAddr, Vec<(&str, Prefix)>> = BTreeMap::new();
         let mut found = Vec::new();
         for link in &topology.links {
             for one in link.families().into_iter().flat_map(|family| &family.addresses) {
-                if let Some(owner) = owners.insert(one.address, &link.name) {
+                let known = owners.entry(one.address).or_default();
+                let is_shared = |other: Prefix| one.is_link_local() || one.is_alone() || other.is_alone();
+                if known.iter().any(|(owner, _)| *owner == link.name) {
+                    found.push((link.place(), format!("it has the address {} twice", one.address)));
+                } else if let Some((owner, _)) = known.iter().find(|(_, other)| !is_shared(*other)) {
                     found.push((link.place(), format!("{owner} has the address {}, too", one.address)));
                 }
+                known.push((link.name.as_str(), *one));
             }
         }
         found
     },
 };
 
-pub(super) const ROUTER_OUTSIDE: Lint = Lint {
-    name: "router-outside",
+pub(super) const FAMILY_OFF: Lint = Lint {
+    name: "family-off",
     level: Level::Error,
-    reason: "the host cannot reach a router that is in none of the link's networks",
+    reason: "NetworkManager refuses or drops what belongs to a family of addresses that the link does not have; give the link an \
+             address of the family or write \"auto\" for it, or move this to a link that has the family",
     find: |topology| {
-        each_family(topology, |family| {
-            let is_far = |via: &IpAddr| family.method == Method::Manual && !is_near(family, *via);
-            let (route, via) = family.routes.iter().find_map(|route| Some((route, route.via.filter(is_far)?)))?;
-            Some(format!("the router {via} to {} is in none of its networks", route.to))
-        })
+        let mut found = Vec::new();
+        // Of a port, another lint says so.
+        for link in topology.links.iter().filter(|link| topology.controller(&link.name).is_none()) {
+            let families = link.families().into_iter().zip(["IPv4", "IPv6"]);
+            for (family, name) in families.filter(|(family, _)| !family.is_on()) {
+                let servers = family.dns.iter().map(|one| format!("the name server {one}"));
+                let routes = family.routes.iter().map(|one| format!("the route to {}", one.to));
+                let all = servers.chain(routes);
+                found
+                    .extend(all.map(|one| (link.place(), format!("{one} is of {name}, which the link does not have"))));
+            }
+            if !link.search.is_empty() && !link.families().into_iter().any(Addressing::is_on) {
+                found.push((link.place(), "it has search domains, and neither IPv4 nor IPv6".to_owned()));
+            }
+        }
+        found
     },
 };
 
@@ -125,15 +147,27 @@ fn each_family(topology: &Topology, wrong: impl Fn(&Addressing) -> Option<String
     topology.links.iter().flat_map(of).collect()
 }
 
-/// Whether a router can be reached on the link: it is in one of its networks, or has an address that is valid there alone.
+/// Whether a router can be reached on the link: it is in one of its networks, has an address that is valid there alone, or has a
+/// route on the link. Networks that come by DHCP are not known.
 fn is_near(family: &Addressing, router: IpAddr) -> bool {
     let is_link_local = matches!(router, IpAddr::V6(v6) if v6.is_unicast_link_local());
-    is_link_local || family.addresses.iter().any(|one| one.contains(router))
+    let on_link = family.routes.iter().filter(|route| route.via.is_none()).map(|route| route.to);
+    let mut networks = family.addresses.iter().copied().chain(on_link);
+    family.method != Method::Manual || is_link_local || networks.any(|one| one.contains(router))
 }
 
-/// A network of two addresses has neither. Source: RFC 3021.
-fn is_name_or_broadcast(prefix: Prefix) -> bool {
-    let Prefix { address: IpAddr::V4(address), length: 0..=30 } = prefix else { return false };
-    let host = address.to_bits() & u32::MAX.checked_shr(prefix.length.into()).unwrap_or(0);
-    host == 0 || host == u32::MAX >> prefix.length
+/// The bits of an address of IPv4 that tell the host, and all bits that do. A network of two addresses has neither a name nor a
+/// broadcast address. Source: RFC 3021.
+fn host(prefix: Prefix) -> Option<(u32, u32)> {
+    let Prefix { address: IpAddr::V4(address), length: 0..=30 } = prefix else { return None };
+    let all = u32::MAX.checked_shr(prefix.length.into()).unwrap_or(0);
+    Some((address.to_bits() & all, all))
+}
+
+fn is_name(prefix: Prefix) -> bool {
+    host(prefix).is_some_and(|(own, _)| own == 0)
+}
+
+fn is_broadcast(prefix: Prefix) -> bool {
+    host(prefix).is_some_and(|(own, all)| own == all)
 }

@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 pub(super) const PORT_WITH_ADDRESS: Lint = Lint {
     name: "port-with-address",
     level: Level::Error,
-    reason: "what comes in by a port goes to its bond or bridge, so the address must be there",
+    reason: "what comes in by a port goes to its bond or bridge, so addresses, and what belongs to them, must be there",
     find: |topology| {
-        let has_some = |link: &&Link| link.families().iter().any(|family| family.method != Method::Disabled);
         let wrong = |link: &Link| {
+            let own = of_addresses(link).next()?;
             let above = topology.controller(&link.name)?;
-            Some((link.place(), format!("it is a port of {}, and has addresses of its own", above.name)))
+            Some((link.place(), format!("it is a port of {}, and has {own} of its own", above.name)))
         };
-        topology.links.iter().filter(has_some).filter_map(wrong).collect()
+        topology.links.iter().filter_map(wrong).collect()
     },
 };
 
@@ -26,7 +26,7 @@ pub(super) const LARGER_THAN_BELOW: Lint = Lint {
     find: |topology| {
         let mut found = Vec::new();
         for link in &topology.links {
-            let Some(mtu) = link.mtu else { continue };
+            let Some(mtu) = link.mtu.or_else(|| given(topology, link)) else { continue };
             for below in topology.below(link).filter(|below| size(topology, below) < mtu) {
                 let below = format!("{} ({} bytes)", below.name, size(topology, below));
                 found.push((link.place(), format!("its packets of {mtu} bytes are larger than those of {below}")));
@@ -42,8 +42,8 @@ pub(super) const SMALL_FOR_IPV6: Lint = Lint {
     reason: "IPv6 needs packets of 1,280 bytes: the kernel turns it off on a link that takes less",
     find: |topology| {
         let uses = |link: &&Link| !matches!(link.v6.method, Method::Disabled | Method::Ignore);
-        let small = topology.links.iter().filter(uses).filter_map(|link| Some((link, link.mtu?)));
-        let small = small.filter(|(_, mtu)| *mtu < MTU_MIN_V6);
+        let sizes = topology.links.iter().filter(uses).map(|link| (link, size(topology, link)));
+        let small = sizes.filter(|(_, mtu)| *mtu < MTU_MIN_V6);
         small.map(|(link, mtu)| (link.place(), format!("it has IPv6, and packets of {mtu} bytes"))).collect()
     },
 };
@@ -76,8 +76,29 @@ pub(super) const SAME_VLAN: Lint = Lint {
     },
 };
 
-/// The size of a link's packets: as it says, or as what it lies on has it.
+/// What a link has that belongs to addresses.
+fn of_addresses(link: &Link) -> impl Iterator<Item = &'static str> {
+    let families = link.families();
+    let all = [
+        ("addresses", families.iter().any(|family| family.method != Method::Disabled)),
+        ("name servers", families.iter().any(|family| !family.dns.is_empty())),
+        ("search domains", !link.search.is_empty()),
+        ("routes", families.iter().any(|family| !family.routes.is_empty())),
+    ];
+    all.into_iter().filter_map(|(what, is_there)| is_there.then_some(what))
+}
+
+/// The size of a link's packets: as it says, as its bond gives it, or as what it lies on has it.
 fn size(topology: &Topology, link: &Link) -> u32 {
-    let below = || topology.below(link).map(|below| size(topology, below)).min();
-    link.mtu.or_else(below).unwrap_or(MTU_USUAL)
+    let below = || match link.kind {
+        // A bond does not look at its ports.
+        LinkKind::Bond(_) => None,
+        _ => topology.below(link).map(|below| size(topology, below)).min(),
+    };
+    link.mtu.or_else(|| given(topology, link)).or_else(below).unwrap_or(MTU_USUAL)
+}
+
+/// The size that the bond of a port gives it. Source: Linux, bond_enslave and bond_change_mtu.
+fn given(topology: &Topology, port: &Link) -> Option<u32> {
+    topology.controller(&port.name).filter(|above| matches!(above.kind, LinkKind::Bond(_)))?.mtu
 }

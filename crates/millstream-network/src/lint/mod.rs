@@ -4,12 +4,13 @@ mod addresses;
 mod bonds;
 mod bridges;
 mod layers;
+mod routes;
 
 use crate::topology::Topology;
 
 /// Every lint. One more is a function in a file beside this one, and a line here.
 pub const LINTS: &[Lint] = &[
-    addresses::DEFAULT_ROUTES,
+    addresses::FAMILY_OFF,
     addresses::GATEWAY_OUTSIDE,
     addresses::GATEWAY_OWN,
     addresses::IPV6_IGNORED,
@@ -31,6 +32,9 @@ pub const LINTS: &[Lint] = &[
     layers::PORT_WITH_ADDRESS,
     layers::SAME_VLAN,
     layers::SMALL_FOR_IPV6,
+    routes::DEFAULT_ROUTES,
+    routes::SAME_ROUTE,
+    routes::UNCLEAR_DEFAULT,
 ];
 
 /// A mistake that a topology may have.
@@ -142,17 +146,31 @@ dns = ['192.0.2.53']
                 more("[cards.eth2]\naddresses = ['198.51.100.5/24']\ngateway = '198.51.100.1'"),
                 more("[cards.eth2]\naddresses = ['2001:db8::5/64']\ngateway = '2001:db8::1'"),
             ),
+            (
+                "unclear-default",
+                more("[cards.eth2]\naddresses = ['198.51.100.5/24']\ngateway = { via = '198.51.100.1', metric = 50 }"),
+                with("'192.0.2.1'", "{ via = '192.0.2.1', metric = 50 }") + "[cards.eth2]\nipv4 = 'auto'",
+            ),
+            (
+                "same-route",
+                more("routes = [{ to = '10.0.0.0/8', via = '192.0.2.9' }, { to = '10.0.0.0/8', via = '192.0.2.8' }]"),
+                more(
+                    "routes = [{ to = '10.0.0.0/8', via = '192.0.2.9' }, \
+                     { to = '10.0.0.0/8', via = '192.0.2.8', metric = 50 }]",
+                ),
+            ),
             ("not-a-host", with("2.5/24", "2.0/24"), with("2.5/24", "2.4/31").replace("'192.0.2.1'", "'192.0.2.5'")),
             (
                 "same-address",
+                more("[cards.eth2]\naddresses = ['192.0.2.5/25']"),
                 more("[cards.eth2]\naddresses = ['192.0.2.5/32']"),
-                more("[cards.eth2]\naddresses = ['192.0.2.7/32']"),
             ),
             (
                 "router-outside",
                 more("routes = [{ to = '10.0.0.0/8', via = '192.0.9.9' }]"),
                 more("routes = [{ to = '10.0.0.0/8', via = '192.0.2.9' }]"),
             ),
+            ("family-off", with("'192.0.2.53'", "'192.0.2.53', '2001:db8::53'"), more("search = ['example.org']")),
             ("ipv6-ignored", more("ipv6 = 'ignore'"), more("ipv6 = 'disabled'")),
             ("nobody-to-ask", with("dns = ['192.0.2.53']\n", ""), with("'192.0.2.53'", "'192.0.2.54'")),
             (
@@ -212,5 +230,112 @@ dns = ['192.0.2.53']
         let all: BTreeSet<&str> = LINTS.iter().map(|lint| lint.name).collect();
         assert_eq!(tried, all);
         assert_eq!(all.len(), LINTS.len(), "two lints have one name");
+    }
+
+    /// Two links: the first one with this text, the second one with that.
+    fn two(first: &str, second: &str) -> String {
+        format!("[cards.eth0]\n{first}\n[cards.eth1]\n{second}\n")
+    }
+
+    #[test]
+    fn what_is_legal_is_no_mistake() {
+        let hosted = |to: &str| {
+            format!(
+                "addresses = ['203.0.113.7/32']\ngateway = '172.31.1.1'\nroutes = [{{ to = '{to}' }}]\ndns = ['192.0.2.53']"
+            )
+        };
+        let uplinks = |second: &str| {
+            two(
+                "addresses = ['192.0.2.5/24']\ngateway = { via = '192.0.2.1', metric = 50 }\ndns = ['192.0.2.53']",
+                &format!("addresses = ['198.51.100.5/24']\n{second}"),
+            )
+        };
+        let bond = |rest: &str| {
+            let bond =
+                "[bonds.b]\nports = ['eth0', 'eth1']\nmode = 'active-backup'\nmiimon = 100\nautoconnect_ports = true";
+            format!("{bond}\nmtu = 9000\n{rest}")
+        };
+        for legal in [
+            two(&hosted("172.31.1.1/32"), ""),
+            two(&hosted("172.31.0.0/16"), ""),
+            two(
+                "addresses = ['2001:db8::7/128']\ngateway = '2001:db8:1::1'\nroutes = [{ to = '2001:db8:1::1/128' }, \
+                 { to = '2001:db8:2::/48', via = '2001:db8:1::1' }]\ndns = ['2001:db8::53']",
+                "",
+            ),
+            two("addresses = ['fe80::1/64']", "addresses = ['fe80::1/64']"),
+            two("addresses = ['169.254.0.1/16']", "addresses = ['169.254.0.1/16']"),
+            two("addresses = ['192.0.2.5/32']", "addresses = ['192.0.2.5/32']"),
+            two("addresses = ['192.0.2.5/24']", "addresses = ['192.0.2.5/32']"),
+            two("addresses = ['2001:db8::5/128']", "addresses = ['2001:db8::5/128']"),
+            uplinks("gateway = { via = '198.51.100.1', metric = 60 }"),
+            uplinks("routes = [{ to = '0.0.0.0/0', via = '198.51.100.1', metric = 60 }]"),
+            uplinks("routes = [{ to = '192.0.2.0/24', via = '198.51.100.1', metric = 60 }]"),
+            bond(""),
+            bond("[vlans.v]\nparent = 'b'\nid = 5\nmtu = 9000"),
+            bond("[cards.eth0]\nmtu = 9000"),
+        ] {
+            assert_eq!(names(&legal), [""; 0], "{legal}");
+        }
+    }
+
+    #[test]
+    fn what_a_family_or_a_route_has_no_place_for_is_named() {
+        let v6 = "addresses = ['2001:db8::5/64']\n";
+        let port = |rest: &str| format!("[bridges.br]\nports = ['eth0']\nstp = false\n[cards.eth0]\n{rest}");
+        let bond = |rest: &str| {
+            let bond = "[bonds.b]\nports = ['eth0', 'v']\nmode = 'active-backup'\nmiimon = 100\nmtu = 9000";
+            format!("{bond}\n[vlans.v]\nparent = 'eth2'\nid = 5\n[cards.eth2]\n{rest}")
+        };
+        for (name, wrong, sentence) in [
+            ("family-off", two(&format!("{v6}dns = ['192.0.2.53']"), ""), "the name server 192.0.2.53 is of IPv4"),
+            ("family-off", two("routes = [{ to = '2001:db8:5::/48' }]", ""), "the route to 2001:db8:5::/48 is of IPv6"),
+            ("family-off", two("search = ['example.org']", ""), "it has search domains, and neither IPv4 nor IPv6"),
+            ("family-off", two("ipv6 = 'ignore'\ndns = ['2001:db8::53']", ""), "2001:db8::53 is of IPv6"),
+            ("port-with-address", port("dns = ['192.0.2.53']"), "it is a port of br, and has name servers of its own"),
+            ("port-with-address", port("search = ['a.org']"), "it is a port of br, and has search domains of its own"),
+            ("port-with-address", port("routes = [{ to = '10.0.0.0/8' }]"), "and has routes of its own"),
+            (
+                "router-outside",
+                two(&format!("{v6}routes = [{{ to = '::/0', via = '2001:db8:1::1' }}]"), ""),
+                "2001:db8:1::1",
+            ),
+            (
+                "gateway-outside",
+                two("addresses = ['192.0.2.5/24']\ngateway = '198.51.100.1'", "routes = [{ to = '198.51.100.1/32' }]"),
+                "the gateway 198.51.100.1",
+            ),
+            ("not-a-host", two("addresses = ['192.0.2.5/24']\ngateway = '192.0.2.255'", ""), "192.0.2.255/24"),
+            ("same-address", two("addresses = ['fe80::1/64', 'fe80::1/64']", ""), "it has the address fe80::1 twice"),
+            (
+                "default-routes",
+                two(&format!("{v6}gateway = 'fe80::1'"), "ipv6 = 'auto'\nroutes = [{ to = '::/0', metric = 1024 }]"),
+                "eth0 has a route to ::/0",
+            ),
+            (
+                "same-route",
+                two(
+                    "addresses = ['192.0.2.5/24']",
+                    "addresses = ['198.51.100.5/24']\nroutes = [{ to = '192.0.2.0/24' }]",
+                ),
+                "eth0 has a route to 192.0.2.0/24",
+            ),
+            ("unclear-default", two(&format!("{v6}gateway = 'fe80::1'"), "ipv6 = 'auto'"), "eth1 may have one, too"),
+            (
+                "small-for-ipv6",
+                format!("[cards.eth0]\nmtu = 1200\n[vlans.v]\nparent = 'eth0'\nid = 5\n{v6}"),
+                "packets of 1200 bytes",
+            ),
+            ("larger-than-below", bond(""), "its packets of 9000 bytes are larger than those of eth2 (1500 bytes)"),
+            (
+                "larger-than-below",
+                bond("mtu = 9000\n[cards.eth0]\nmtu = 1500"),
+                "its packets of 9000 bytes are larger than those of eth0 (1500 bytes)",
+            ),
+        ] {
+            let found = lint(&Topology::parse(&wrong).unwrap());
+            let is_meant = |one: &Finding| one.lint == name && one.sentence.contains(sentence);
+            assert!(found.iter().any(is_meant), "{wrong}: {found:?}");
+        }
     }
 }

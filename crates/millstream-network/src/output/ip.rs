@@ -1,25 +1,34 @@
 //! Commands of iproute2. They last until the machine is started again, and need no NetworkManager.
 
-use crate::topology::{Link, LinkKind, Topology};
+use crate::topology::{Link, LinkKind, Method, Topology};
 use std::fmt::Write;
+use std::net::IpAddr;
 
-/// The commands, what lies below first.
+/// The commands: all links are made, what lies below first, then they are joined. So no command names a link that is not there,
+/// whatever the links are called.
 pub(super) fn commands(topology: &Topology) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
     let mut line = |line: String| {
         let _ = writeln!(text, "{line}");
     };
-    for link in &topology.links {
+    let links = from_below(topology);
+    for link in &links {
         made(link).into_iter().for_each(&mut line);
-        if let Some(above) = topology.controller(&link.name) {
-            // A bond takes no card that is up.
-            if matches!(above.kind, LinkKind::Bond(_)) {
-                line(format!("ip link set {} down", link.name));
-            }
-            line(format!("ip link set {} master {}", link.name, above.name));
-        }
         if let Some(mtu) = link.mtu {
+            line(format!("ip link set {} mtu {mtu}", link.name));
+        }
+    }
+    for link in &links {
+        let Some(above) = topology.controller(&link.name) else { continue };
+        let is_in_bond = matches!(above.kind, LinkKind::Bond(_));
+        // A bond takes no card that is up.
+        if is_in_bond {
+            line(format!("ip link set {} down", link.name));
+        }
+        line(format!("ip link set {} master {}", link.name, above.name));
+        // A bond has just given it the size of its own packets.
+        if let Some(mtu) = link.mtu.filter(|_| is_in_bond && link.mtu != above.mtu) {
             line(format!("ip link set {} mtu {mtu}", link.name));
         }
     }
@@ -28,22 +37,41 @@ pub(super) fn commands(topology: &Topology) -> String {
             line(format!("ip address add {address} dev {}", link.name));
         }
     }
-    for link in from_below(topology) {
+    for link in &links {
         line(format!("ip link set {} up", link.name));
     }
     for link in &topology.links {
         for (ip, family) in [("ip", &link.v4), ("ip -6", &link.v6)] {
-            if let Some(gateway) = family.gateway {
-                line(format!("{ip} route add default via {gateway} dev {}", link.name));
-            }
-            for route in &family.routes {
+            for route in family.all_routes() {
+                let to = if route.to.length == 0 { "default".to_owned() } else { route.to.to_string() };
                 let via = route.via.map(|via| format!(" via {via}")).unwrap_or_default();
                 let metric = route.metric.map(|metric| format!(" metric {metric}")).unwrap_or_default();
-                line(format!("{ip} route add {}{via} dev {}{metric}", route.to, link.name));
+                line(format!("{ip} route add {to}{via} dev {}{metric}", link.name));
             }
         }
     }
+    topology.links.iter().flat_map(unsaid).for_each(|sentence| line(format!("# {sentence}")));
     text
+}
+
+/// What a link has that no command of iproute2 makes.
+fn unsaid(link: &Link) -> Vec<String> {
+    let name = &link.name;
+    let mut all = Vec::new();
+    for (family, addressing) in [("IPv4", &link.v4), ("IPv6", &link.v6)] {
+        if addressing.method == Method::Auto {
+            all.push(format!("{name}: ip asks no server for addresses of {family}; a DHCP client does"));
+        }
+        let server =
+            |one: &IpAddr| format!("{name}: ip sets no name servers; write \"nameserver {one}\" into /etc/resolv.conf");
+        all.extend(addressing.dns.iter().map(server));
+    }
+    if !link.search.is_empty() {
+        let domains = link.search.join(" ");
+        all.push(format!("{name}: ip sets no search domains; write \"search {domains}\" into /etc/resolv.conf"));
+    }
+    all.extend(link.zone.iter().map(|zone| format!("{name}: ip sets no zones of firewalld, and this is {zone}")));
+    all
 }
 
 /// The command that makes a link, if it is no card.

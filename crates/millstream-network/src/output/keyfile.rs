@@ -3,6 +3,7 @@
 use super::{Words, kind};
 use crate::limits::FORWARD_DELAY_USUAL;
 use crate::topology::{Addressing, Link, LinkKind, Method, Topology};
+use millstream_model::range::Family;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -113,20 +114,23 @@ fn keyfile(topology: &Topology, link: &Link, words: Words) -> String {
 
 fn addressing(family: &Addressing, search: &[String]) -> Keys {
     let mut keys = Keys::from([("method".to_owned(), method(family.method).to_owned())]);
-    if matches!(family.method, Method::Disabled | Method::Ignore) {
+    if !family.is_on() {
         return keys;
     }
     for (n, address) in family.addresses.iter().enumerate() {
         let gateway = family.gateway.filter(|_| n == 0).map(|gateway| format!(",{gateway}")).unwrap_or_default();
         keys.insert(format!("address{}", n + 1), format!("{address}{gateway}"));
     }
+    if let Some(metric) = family.gateway_metric {
+        keys.insert("route-metric".to_owned(), metric.to_string());
+    }
     for (n, route) in family.routes.iter().enumerate() {
         // The router may be left out, but its place not, if a metric follows.
-        let via = route.via.map(|via| via.to_string());
-        let value = match (via, route.metric) {
+        let nobody = || Family::of(route.to.address).address(0);
+        let value = match (route.via, route.metric) {
             (None, None) => route.to.to_string(),
             (Some(via), None) => format!("{},{via}", route.to),
-            (via, Some(metric)) => format!("{},{},{metric}", route.to, via.unwrap_or_default()),
+            (via, Some(metric)) => format!("{},{},{metric}", route.to, via.unwrap_or_else(nobody)),
         };
         keys.insert(format!("route{}", n + 1), value);
     }

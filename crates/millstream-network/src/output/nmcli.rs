@@ -1,7 +1,7 @@
 //! Commands of NetworkManager's client.
 
 use super::{Words, kind};
-use crate::topology::{Addressing, Link, LinkKind, Method, Topology};
+use crate::topology::{Addressing, Link, LinkKind, Topology};
 use millstream_host::shell_line;
 use std::fmt::Display;
 
@@ -60,9 +60,10 @@ pub(super) fn arguments(topology: &Topology, link: &Link, words: Words) -> Vec<S
 }
 
 fn settings(addressing: &Addressing, search: &[String]) -> Vec<(&'static str, String)> {
-    let Addressing { method, addresses, gateway, dns, routes } = addressing;
+    let Addressing { method, addresses, gateway, gateway_metric, dns, routes } = addressing;
     let mut settings = vec![("method", super::keyfile::method(*method).to_owned())];
-    if matches!(method, Method::Disabled | Method::Ignore) {
+    // The lints find what such a family says, and NetworkManager would refuse.
+    if !addressing.is_on() {
         return settings;
     }
     let mut list = |property, values: Vec<String>| {
@@ -72,6 +73,7 @@ fn settings(addressing: &Addressing, search: &[String]) -> Vec<(&'static str, St
     };
     list("addresses", addresses.iter().map(ToString::to_string).collect());
     list("gateway", gateway.iter().map(ToString::to_string).collect());
+    list("route-metric", gateway_metric.iter().map(ToString::to_string).collect());
     list("dns", dns.iter().map(ToString::to_string).collect());
     list("dns-search", search.to_vec());
     let route = |route: &crate::topology::Route| {

@@ -1,6 +1,6 @@
 //! A state for nmstate, in YAML. Source: https://nmstate.io/devel/yaml_api.html
 
-use crate::topology::{Addressing, Bridge, Link, LinkKind, Method, Topology};
+use crate::topology::{Addressing, Bridge, Link, LinkKind, Method, Route, Topology};
 use std::fmt::{Display, Write};
 
 pub(super) fn state(topology: &Topology) -> String {
@@ -8,18 +8,14 @@ pub(super) fn state(topology: &Topology) -> String {
     topology.links.iter().for_each(|link| interface(&mut text, topology, link));
     let mut routes = String::new();
     for link in &topology.links {
-        for (family, all) in [(&link.v4, "0.0.0.0/0"), (&link.v6, "::/0")] {
-            let default = family.gateway.map(|gateway| (all.to_owned(), Some(gateway), None));
-            let others = family.routes.iter().map(|route| (route.to.to_string(), route.via, route.metric));
-            for (to, via, metric) in default.into_iter().chain(others) {
-                line(&mut routes, 2, &format!("- destination: {}", string(to)));
-                if let Some(via) = via {
-                    line(&mut routes, 4, &format!("next-hop-address: {}", string(via)));
-                }
-                line(&mut routes, 4, &format!("next-hop-interface: {}", string(&link.name)));
-                if let Some(metric) = metric {
-                    line(&mut routes, 4, &format!("metric: {metric}"));
-                }
+        for Route { to, via, metric } in link.families().into_iter().flat_map(Addressing::all_routes) {
+            line(&mut routes, 2, &format!("- destination: {}", string(to)));
+            if let Some(via) = via {
+                line(&mut routes, 4, &format!("next-hop-address: {}", string(via)));
+            }
+            line(&mut routes, 4, &format!("next-hop-interface: {}", string(&link.name)));
+            if let Some(metric) = metric {
+                line(&mut routes, 4, &format!("metric: {metric}"));
             }
         }
     }
@@ -34,7 +30,24 @@ pub(super) fn state(topology: &Topology) -> String {
         line(&mut text, 4, &format!("server: [{}]", servers.join(", ")));
         line(&mut text, 4, &format!("search: [{}]", search.join(", ")));
     }
+    topology.links.iter().flat_map(unsaid).for_each(|sentence| line(&mut text, 0, &format!("# {sentence}")));
     text
+}
+
+/// What a link has that no word of a state says.
+fn unsaid(link: &Link) -> Vec<String> {
+    let name = &link.name;
+    let mut all = Vec::new();
+    if let LinkKind::Bridge(Bridge { stp: false, forward_delay: Some(delay), .. }) = link.kind {
+        all.push(format!(
+            "{name}: nmstate sets no forward-delay without STP, where it has no effect, and this is {delay}"
+        ));
+    }
+    if link.v6.method == Method::Ignore {
+        all.push(format!("{name}: nmstate cannot ignore IPv6, and turns it off"));
+    }
+    all.extend(link.zone.iter().map(|zone| format!("{name}: nmstate sets no zones of firewalld, and this is {zone}")));
+    all
 }
 
 fn interface(text: &mut String, topology: &Topology, link: &Link) {

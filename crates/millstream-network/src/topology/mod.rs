@@ -87,6 +87,8 @@ pub struct Addressing {
     pub addresses: Vec<Prefix>,
     /// The router to all other networks.
     pub gateway: Option<IpAddr>,
+    /// Of two routers to all other networks, the one with the smaller number is taken.
+    pub gateway_metric: Option<u32>,
     /// Who knows the addresses of names.
     pub dns: Vec<IpAddr>,
     /// Other networks, and the routers to them.
@@ -187,6 +189,24 @@ impl Link {
     }
 }
 
+impl Addressing {
+    /// Whether the link has the family.
+    pub fn is_on(&self) -> bool {
+        matches!(self.method, Method::Auto | Method::Manual)
+    }
+
+    /// The routes, with that of the gateway. What is on the link stands first: routers may be reached by it.
+    pub fn all_routes(&self) -> Vec<Route> {
+        let default = self.gateway.map(|gateway| {
+            let to = Prefix { address: Family::of(gateway).address(0), length: 0 };
+            Route { to, via: Some(gateway), metric: self.gateway_metric }
+        });
+        let mut all: Vec<Route> = default.into_iter().chain(self.routes.iter().copied()).collect();
+        all.sort_by_key(|route| route.via.is_some());
+        all
+    }
+}
+
 impl LinkKind {
     /// Its name, as in `a bond`.
     pub fn name(&self) -> &'static str {
@@ -216,6 +236,19 @@ impl Prefix {
     /// The network: the address without the bits of the host.
     pub fn network(self) -> Self {
         Self { address: masked(self.address, self.length), ..self }
+    }
+
+    /// Whether the network is the address alone.
+    pub fn is_alone(self) -> bool {
+        u32::from(self.length) == Family::of(self.address).bits()
+    }
+
+    /// Whether the address is valid on its link alone, so that another link may have it, too.
+    pub fn is_link_local(self) -> bool {
+        match self.address {
+            IpAddr::V4(v4) => v4.is_link_local(),
+            IpAddr::V6(v6) => v6.is_unicast_link_local(),
+        }
     }
 
     /// Whether an address is in the network.

@@ -11,7 +11,8 @@ use crate::limits::{
 use millstream_model::Refusal;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
 use toml::{Table, Value};
@@ -54,10 +55,27 @@ struct CommonText {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "a gateway is an address, or an array of one for each family")]
+#[serde(
+    untagged,
+    expecting = "a gateway is an address, { via = \"192.0.2.1\", metric = 50 }, or an array of one for each family"
+)]
 enum OneOrMore {
-    One(String),
-    More(Vec<String>),
+    One(GatewayText),
+    More(Vec<GatewayText>),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum GatewayText {
+    Plain(String),
+    Table(Table),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GatewayTable {
+    via: String,
+    metric: Option<i64>,
 }
 
 #[derive(Deserialize)]
@@ -167,6 +185,7 @@ pub(super) fn topology(text: &str) -> Result<Topology, Refusal> {
     }
     let topology = Topology { links: in_order(all) };
     topology.links.iter().try_for_each(|link| lies_on_itself(&topology, link))?;
+    topology.links.iter().try_for_each(|link| takes_its_ports(&topology, link))?;
     Ok(topology)
 }
 
@@ -227,6 +246,18 @@ fn lies_on_itself(topology: &Topology, link: &Link) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// The kernel has no bridge in a bridge.
+fn takes_its_ports(topology: &Topology, link: &Link) -> Result<(), Refusal> {
+    let is_bridge = |link: &Link| matches!(link.kind, LinkKind::Bridge(_));
+    match topology.below(link).find(|below| is_bridge(link) && is_bridge(below)) {
+        Some(port) => {
+            let why = format!("{}: ports: {} is a bridge, and no bridge takes another", link.place(), port.name);
+            refused(why, "make its ports those of the outer bridge")
+        }
+        None => Ok(()),
+    }
+}
+
 fn link(name: &str, mut text: Table, kind: Parse) -> Result<Link, Refusal> {
     let common = COMMON.iter().filter_map(|key| Some(((*key).to_owned(), text.remove(*key)?))).collect();
     let common: CommonText = read(common)?;
@@ -236,18 +267,21 @@ fn link(name: &str, mut text: Table, kind: Parse) -> Result<Link, Refusal> {
         OneOrMore::One(gateway) => vec![gateway],
         OneOrMore::More(gateways) => gateways,
     };
-    let addresses: Vec<Prefix> = each(&addresses, prefix).map_err(Refusal::at("addresses"))?;
-    let gateways: Vec<IpAddr> = each(&gateways, address).map_err(Refusal::at("gateway"))?;
-    let dns: Vec<IpAddr> = each(&dns, address).map_err(Refusal::at("dns"))?;
+    let addresses: Vec<Prefix> = each(&addresses, own_address).map_err(Refusal::at("addresses"))?;
+    let gateways = gateways.into_iter().map(router).collect::<Result<Vec<_>, _>>().map_err(Refusal::at("gateway"))?;
+    let dns: Vec<IpAddr> = each(&dns, host).and_then(once).map_err(Refusal::at("dns"))?;
     let routes: Vec<Route> = routes.into_iter().map(route).collect::<Result<_, _>>().map_err(Refusal::at("routes"))?;
     let family = |is_v4: bool, method: Option<Method>, key: &str| {
         let of = |address: &IpAddr| address.is_ipv4() == is_v4;
-        let mut own = gateways.iter().copied().filter(of);
+        let mut own = gateways.iter().filter(|(via, _)| of(via));
         let gateway = own.next();
         if own.next().is_some() {
             return refused("gateway: there are two of one family", "a link has one router to all networks");
         }
         let addresses: Vec<Prefix> = addresses.iter().copied().filter(|one| of(&one.address)).collect();
+        if is_v4 && method == Some(Method::Ignore) {
+            return refused("ipv4: ignore is for IPv6 alone", "write ipv4 = \"disabled\"");
+        }
         let method = methods(method, &addresses).map_err(Refusal::at(key))?;
         if addresses.is_empty() && gateway.is_some() {
             return refused(
@@ -259,7 +293,8 @@ fn link(name: &str, mut text: Table, kind: Parse) -> Result<Link, Refusal> {
         Ok(Addressing {
             method,
             addresses,
-            gateway,
+            gateway: gateway.map(|(via, _)| *via),
+            gateway_metric: gateway.and_then(|(_, metric)| *metric),
             dns: dns.iter().copied().filter(of).collect(),
             routes: routes.iter().copied().filter(|route| of(&route.to.address)).collect(),
         })
@@ -272,7 +307,7 @@ fn link(name: &str, mut text: Table, kind: Parse) -> Result<Link, Refusal> {
         starts_ports,
         v4: family(true, ipv4, "ipv4")?,
         v6: family(false, ipv6, "ipv6")?,
-        search: each(&search, domain).map_err(Refusal::at("search"))?,
+        search: each(&search, domain).and_then(once).map_err(Refusal::at("search"))?,
     })
 }
 
@@ -317,9 +352,7 @@ fn bond(text: Table, _: &str) -> Result<(LinkKind, bool), Refusal> {
     let asks = milliseconds("arp_interval", text.arp_interval, 1)?;
     let (up_delay_ms, down_delay_ms) =
         (milliseconds("up_delay", text.up_delay, 0)?, milliseconds("down_delay", text.down_delay, 0)?);
-    let ipv4 =
-        |text: &str| text.parse::<Ipv4Addr>().map_err(|_| Refusal::new(format!("{text:?} is not an address of IPv4")));
-    let targets = each(&text.arp_targets, ipv4).map_err(Refusal::at("arp_targets"))?;
+    let targets = each(&text.arp_targets, neighbour).and_then(once).map_err(Refusal::at("arp_targets"))?;
     let monitor = match (miimon, asks) {
         (Some(_), Some(_)) => {
             return refused("miimon and arp_interval exclude each other", "miimon = 100 suits nearly every card");
@@ -385,8 +418,8 @@ fn bridge(text: Table, _: &str) -> Result<(LinkKind, bool), Refusal> {
     let seconds = |key: &'static str, given: Option<i64>, range: RangeInclusive<u32>| {
         given.map(|given| within(given, range)).transpose().map_err(Refusal::at(key))
     };
-    // Without a tree nothing waits, so no time is too short.
-    let delays = if text.stp { FORWARD_DELAY_SECONDS } else { 0..=*FORWARD_DELAY_SECONDS.end() };
+    // Without a tree nothing waits: 0 says so. NetworkManager takes no other time below the least one.
+    let delays = if !text.stp && text.forward_delay == Some(0) { 0..=0 } else { FORWARD_DELAY_SECONDS };
     let bridge = Bridge {
         ports: text.ports,
         stp: text.stp,
@@ -420,6 +453,72 @@ fn address(text: &str) -> Result<IpAddr, Refusal> {
     text.parse().map_err(|_| Refusal::new(format!("{text:?} is not an IP address")))
 }
 
+/// The address of a host.
+fn host(text: &str) -> Result<IpAddr, Refusal> {
+    let address = address(text)?;
+    let why = match address {
+        one if one.is_unspecified() => "means no host",
+        one if one.is_multicast() => "means a group of hosts",
+        IpAddr::V4(v4) if v4.is_broadcast() => "means all hosts",
+        IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some() => "is an address of IPv4, written as one of IPv6",
+        _ => return Ok(address),
+    };
+    refused(format!("{text} {why}"), "name the address of one host, such as 192.0.2.5 or 2001:db8::5")
+}
+
+/// The address of a host that is not the loopback device of each host.
+fn distinct(text: &str) -> Result<IpAddr, Refusal> {
+    match host(text)? {
+        own if own.is_loopback() => refused(
+            format!("{text} belongs to the loopback device of each host"),
+            "leave it out, or name an address that one host alone has",
+        ),
+        address => Ok(address),
+    }
+}
+
+/// An address of this host on a link.
+fn own_address(text: &str) -> Result<Prefix, Refusal> {
+    let prefix = prefix(text)?;
+    distinct(&prefix.address.to_string()).map(|address| Prefix { address, ..prefix })
+}
+
+/// A neighbour that a bond asks for its address. Source: Linux, bond_is_ip_target_ok.
+fn neighbour(text: &str) -> Result<Ipv4Addr, Refusal> {
+    match distinct(text)? {
+        IpAddr::V4(v4) if v4.octets()[0] > 0 => Ok(v4),
+        IpAddr::V4(_) => refused(format!("{text} is no neighbour"), "name the address of one host, such as 192.0.2.1"),
+        IpAddr::V6(_) => {
+            refused(format!("{text:?} is not an address of IPv4"), "a bond asks by ARP, which knows no others")
+        }
+    }
+}
+
+/// Refuses what is there twice: NetworkManager drops one of them, and the kernel refuses the second.
+fn once<T: Clone + Ord + Display>(values: Vec<T>) -> Result<Vec<T>, Refusal> {
+    let mut known = BTreeSet::new();
+    if let Some(twin) = values.iter().find(|value| !known.insert((*value).clone())) {
+        return refused(format!("{twin} is there twice"), "name it once");
+    }
+    Ok(values)
+}
+
+/// A router, and what tells it from others.
+fn router(text: GatewayText) -> Result<(IpAddr, Option<u32>), Refusal> {
+    let (via, metric) = match text {
+        GatewayText::Plain(via) => (via, None),
+        GatewayText::Table(table) => {
+            let GatewayTable { via, metric } = read(table)?;
+            (via, metric)
+        }
+    };
+    Ok((distinct(&via)?, weight(metric)?))
+}
+
+fn weight(metric: Option<i64>) -> Result<Option<u32>, Refusal> {
+    metric.map(|metric| within(metric, 0..=METRIC_MAX)).transpose().map_err(Refusal::at("metric"))
+}
+
 /// An address with the length of its network's prefix.
 fn prefix(text: &str) -> Result<Prefix, Refusal> {
     let Some((first, bits)) = text.split_once('/') else {
@@ -440,12 +539,11 @@ fn route(text: RouteText) -> Result<Route, Refusal> {
     if to.network() != to {
         return Err(Refusal::new(format!("{to} has bits beyond its prefix")).hint(format!("write {}", to.network())));
     }
-    let via = text.via.as_deref().map(address).transpose()?;
+    let via = text.via.as_deref().map(distinct).transpose()?;
     if via.is_some_and(|via| via.is_ipv4() != to.address.is_ipv4()) {
         return Err(Refusal::new(format!("{to} and its router are of two families")));
     }
-    let metric = text.metric.map(|metric| within(metric, 0..=METRIC_MAX)).transpose().map_err(Refusal::at("metric"))?;
-    Ok(Route { to, via, metric })
+    Ok(Route { to, via, metric: weight(text.metric)? })
 }
 
 /// Names are passed to the kernel and to shells.
@@ -517,10 +615,28 @@ routes = [{ to = '198.51.100.0/24', via = '192.0.2.9', metric = 50 }]
     }
 
     #[test]
+    fn a_gateway_may_have_a_metric() {
+        let of = |gateway: &str| {
+            let text = format!("[cards.eth0]\naddresses = ['192.0.2.5/24', '2001:db8::5/64']\ngateway = {gateway}");
+            let topology = Topology::parse(&text).unwrap();
+            topology.links[0]
+                .families()
+                .map(|family| (family.gateway.map(|one| one.to_string()), family.gateway_metric))
+        };
+        let (v4, v6) = (Some("192.0.2.1".to_owned()), Some("fe80::1".to_owned()));
+        assert_eq!(of("'192.0.2.1'"), [(v4.clone(), None), (None, None)]);
+        assert_eq!(of("{ via = '192.0.2.1' }"), [(v4.clone(), None), (None, None)]);
+        assert_eq!(of("{ via = 'fe80::1', metric = 0 }"), [(None, None), (v6.clone(), Some(0))]);
+        assert_eq!(of("['fe80::1', { via = '192.0.2.1', metric = 50 }]"), [(v4, Some(50)), (v6, None)]);
+    }
+
+    #[test]
     fn what_cannot_be_is_named_with_its_place() {
         let vlan = |rest: &str| format!("[cards.eth0]\n[vlans.v]\nparent = 'eth0'\n{rest}");
         let bond = |rest: &str| format!("[bonds.b]\nports = ['eth0', 'eth1']\n{rest}");
         let card = |rest: &str| format!("[cards.eth0]\n{rest}");
+        let asks =
+            |targets: &str| bond(&format!("mode = 'active-backup'\narp_interval = 100\narp_targets = [{targets}]"));
         let bridge = |rest: &str| format!("[bridges.br]\nports = ['eth0']\n{rest}");
         for (text, problem) in [
             (String::new(), "there are no links"),
@@ -562,6 +678,34 @@ routes = [{ to = '198.51.100.0/24', via = '192.0.2.9', metric = 50 }]
             (card("ipv4 = 'bogus'"), "unknown variant `bogus`"),
             (card("dns = ['1.2.3']"), "dns: \"1.2.3\" is not an IP address"),
             (card("gateway = ['192.0.2.1', '192.0.2.2']"), "there are two of one family"),
+            (card("gateway = { metric = 5 }"), "cards.eth0: gateway: missing field `via`"),
+            (card("gateway = ['192.0.2.1', 5]"), "a gateway is an address, { via = "),
+            (card("gateway = { via = '192.0.2.1', metric = -1 }"), "gateway: metric: -1 is not one of 0 to"),
+            (card("gateway = '127.0.0.1'"), "gateway: 127.0.0.1 belongs to the loopback device of each host"),
+            (card("gateway = '::'"), "gateway: :: means no host"),
+            (card("addresses = ['224.0.0.5/24']"), "addresses: 224.0.0.5 means a group of hosts"),
+            (card("addresses = ['ff02::5/64']"), "addresses: ff02::5 means a group of hosts"),
+            (card("addresses = ['127.0.0.1/8']"), "127.0.0.1 belongs to the loopback device of each host"),
+            (card("addresses = ['::1/128']"), "::1 belongs to the loopback device of each host"),
+            (card("addresses = ['0.0.0.0/24']"), "0.0.0.0 means no host"),
+            (card("addresses = ['255.255.255.255/32']"), "255.255.255.255 means all hosts"),
+            (card("addresses = ['::ffff:192.0.2.5/96']"), "is an address of IPv4, written as one of IPv6"),
+            (card("routes = [{ to = '10.0.0.0/8', via = '0.0.0.0' }]"), "routes: 0.0.0.0 means no host"),
+            (card("routes = [{ to = '10.0.0.0/8', via = '224.0.0.1' }]"), "routes: 224.0.0.1 means a group of hosts"),
+            (card("dns = ['0.0.0.0']"), "dns: 0.0.0.0 means no host"),
+            (card("dns = ['192.0.2.53', '192.0.2.53']"), "dns: 192.0.2.53 is there twice"),
+            (card("search = ['a.org', 'b.org', 'a.org']"), "search: a.org is there twice"),
+            (card("ipv4 = 'ignore'"), "cards.eth0: ipv4: ignore is for IPv6 alone"),
+            (
+                "[bridges.a]\nports = ['b']\n[bridges.b]\nports = ['eth0']".to_owned(),
+                "bridges.a: ports: b is a bridge, and no bridge takes another",
+            ),
+            (asks("'0.0.0.0'"), "bonds.b: arp_targets: 0.0.0.0 means no host"),
+            (asks("'0.0.0.5'"), "arp_targets: 0.0.0.5 is no neighbour"),
+            (asks("'255.255.255.255'"), "arp_targets: 255.255.255.255 means all hosts"),
+            (asks("'127.0.0.1'"), "arp_targets: 127.0.0.1 belongs to the loopback device"),
+            (asks("'2001:db8::1'"), "arp_targets: \"2001:db8::1\" is not an address of IPv4"),
+            (asks("'192.0.2.1', '192.0.2.2', '192.0.2.1'"), "bonds.b: arp_targets: 192.0.2.1 is there twice"),
             (card("mtu = 99999999999"), "cards.eth0: mtu: 99999999999 is not one of 68 to 65535"),
             (card("routes = [{ to = '198.51.100.0/40' }]"), "the prefix has 0 to 32 bits, not 40"),
             (card("routes = [{ to = '198.51.100.7/24' }]"), "198.51.100.7/24 has bits beyond its prefix"),
@@ -569,6 +713,8 @@ routes = [{ to = '198.51.100.0/24', via = '192.0.2.9', metric = 50 }]
             (bridge("priority = 70000"), "bridges.br: priority: 70000 is not one of 0 to 65535"),
             (bridge("forward_delay = 1"), "forward_delay: 1 is not one of 2 to 30"),
             (bridge("forward_delay = 31"), "31 is not one of 2 to 30"),
+            (bridge("stp = false\nforward_delay = 1"), "forward_delay: 1 is not one of 2 to 30"),
+            (bridge("forward_delay = 0"), "forward_delay: 0 is not one of 2 to 30"),
             (bridge("max_age = 50"), "max_age: 50 is not one of 6 to 40"),
             (bridge("hello_time = 0"), "hello_time: 0 is not one of 1 to 10"),
             ("[bridges.a]\nports = ['eth0']\n[bridges.b]\nports = ['eth0']".to_owned(), "eth0 is its port of a, too"),

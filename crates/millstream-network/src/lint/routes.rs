@@ -1,0 +1,91 @@
+//! Mistakes in routes to one network, of which only one is taken.
+
+use super::{Found, Level, Lint};
+use crate::topology::{Link, Method, Route, Topology};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// What the kernel gives a route of IPv6 without a metric, and one to a network in which the link has an address.
+/// Source: Linux, IP6_RT_PRIO_USER and IP6_RT_PRIO_ADDRCONF.
+const USUAL_V6: u32 = 1_024;
+const OWN_V6: u32 = 256;
+
+pub(super) const DEFAULT_ROUTES: Lint = Lint {
+    name: "default-routes",
+    level: Level::Error,
+    reason: "the host takes the route with the smaller metric, and two with the same exclude each other; give each gateway a \
+             metric: { via = \"192.0.2.1\", metric = 50 }",
+    find: |topology| twins(topology, is_default),
+};
+
+pub(super) const SAME_ROUTE: Lint = Lint {
+    name: "same-route",
+    level: Level::Error,
+    reason: "the kernel refuses a second route to a network with the same metric; give each one a metric of its own",
+    find: |topology| twins(topology, |route| !is_default(route)),
+};
+
+pub(super) const UNCLEAR_DEFAULT: Lint = Lint {
+    name: "unclear-default",
+    level: Level::Warning,
+    reason: "each program gives a route without a metric another one, so packets to other networks, and answers, may take either; \
+             give the gateway a metric: { via = \"192.0.2.1\", metric = 50 }",
+    find: |topology| {
+        let mut found = Vec::new();
+        for family in 0..2 {
+            let defaults = |link: &Link| {
+                let mut all = link.families()[family].all_routes();
+                all.retain(is_default);
+                all
+            };
+            for link in &topology.links {
+                let own = defaults(link);
+                let Some(bare) = own.iter().find(|route| route.metric.is_none()) else { continue };
+                let is_rival = |other: &&Link| {
+                    let is_auto = other.families()[family].method == Method::Auto;
+                    let others = defaults(other);
+                    other.name != link.name && (is_auto || others.iter().any(|route| weight(route) != weight(bare)))
+                };
+                if let Some(rival) = topology.links.iter().find(is_rival) {
+                    let sentence = format!("its default route has no metric, and {} may have one, too", rival.name);
+                    found.push((link.place(), sentence));
+                }
+            }
+        }
+        found
+    },
+};
+
+fn is_default(route: &Route) -> bool {
+    route.to.length == 0
+}
+
+/// The metric that the kernel gives a route.
+fn weight(route: &Route) -> u32 {
+    match (route.to.address, route.metric) {
+        (IpAddr::V4(_), metric) => metric.unwrap_or(0),
+        (IpAddr::V6(_), None | Some(0)) => USUAL_V6,
+        (IpAddr::V6(_), Some(metric)) => metric,
+    }
+}
+
+/// Routes to a network to which the host has one with the same metric, of those that are meant.
+fn twins(topology: &Topology, is_meant: fn(&Route) -> bool) -> Vec<Found> {
+    let mut owners: BTreeMap<(IpAddr, u8, u32), &str> = BTreeMap::new();
+    for link in &topology.links {
+        for own in link.families().into_iter().flat_map(|family| &family.addresses).filter(|own| !own.is_alone()) {
+            let (network, metric) = (own.network(), if own.address.is_ipv4() { 0 } else { OWN_V6 });
+            owners.insert((network.address, network.length, metric), &link.name);
+        }
+    }
+    let mut found = Vec::new();
+    for link in &topology.links {
+        for route in link.families().into_iter().flat_map(|family| family.all_routes()).filter(is_meant) {
+            let key = (route.to.address, route.to.length, weight(&route));
+            if let Some(owner) = owners.insert(key, &link.name) {
+                found.push((link.place(), format!("{owner} has a route to {} with the same metric, too", route.to)));
+            }
+        }
+    }
+    found
+}
