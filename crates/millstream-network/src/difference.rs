@@ -11,8 +11,10 @@ use std::path::Path;
 pub struct Live {
     /// The links.
     pub links: Vec<NetLink>,
-    /// Addresses by the name of their link, without those that the kernel makes for each link itself.
+    /// Addresses by the name of their link.
     pub addresses: BTreeMap<String, Vec<Prefix>>,
+    /// Hardware addresses that the makers gave, by the name of their link.
+    pub hardware: BTreeMap<String, String>,
 }
 
 impl Live {
@@ -20,7 +22,8 @@ impl Live {
     pub fn read() -> Option<Self> {
         let listed = millstream_host::Command::new("ip").args(["-json", "address", "show"]).run_blocking();
         let listed = listed.map(|ended| ended.stdout).unwrap_or_default();
-        Some(Self { links: links(Path::new("/"))?, addresses: addresses(&listed) })
+        let (addresses, hardware) = listed_addresses(&listed);
+        Some(Self { links: links(Path::new("/"))?, addresses, hardware })
     }
 
     fn link(&self, name: &str) -> Option<&NetLink> {
@@ -28,21 +31,23 @@ impl Live {
     }
 }
 
-/// Addresses as `ip -json address show` lists them.
-fn addresses(json: &str) -> BTreeMap<String, Vec<Prefix>> {
+/// Addresses as `ip -json address show` lists them, and those of the hardware. A card of a bond has that of the bond, too.
+fn listed_addresses(json: &str) -> (BTreeMap<String, Vec<Prefix>>, BTreeMap<String, String>) {
     let listed: Value = serde_json::from_str(json).unwrap_or_default();
-    let mut all = BTreeMap::new();
+    let (mut all, mut hardware) = (BTreeMap::new(), BTreeMap::new());
     for link in listed.as_array().into_iter().flatten() {
-        let own = link["addr_info"].as_array().into_iter().flatten().filter(|one| one["scope"] != "link");
+        let own = link["addr_info"].as_array().into_iter().flatten();
         let prefix = |one: &Value| {
             let (address, length) = (one["local"].as_str()?.parse().ok()?, one["prefixlen"].as_u64()?.try_into().ok()?);
             Some(Prefix { address, length })
         };
         if let Some(name) = link["ifname"].as_str() {
             all.insert(name.to_owned(), own.filter_map(prefix).collect());
+            let address = link["permaddr"].as_str().or_else(|| link["address"].as_str());
+            hardware.extend(address.map(|address| (name.to_owned(), address.to_ascii_lowercase())));
         }
     }
-    all
+    (all, hardware)
 }
 
 /// What would change, as sentences, in the order of the topology. Links that it does not describe stay as they are.
@@ -59,7 +64,8 @@ pub fn missing_cards<'a>(topology: &'a Topology, live: &Live) -> impl Iterator<I
 /// Links of a topology that have addresses on a machine now.
 pub fn addressed<'a>(topology: &'a Topology, live: &Live) -> impl Iterator<Item = &'a str> {
     let names = topology.links.iter().map(|link| link.name.as_str());
-    names.filter(|name| live.addresses.get(*name).is_some_and(|own| !own.is_empty()))
+    let is_given = |one: &Prefix| !one.is_link_local();
+    names.filter(move |name| live.addresses.get(*name).is_some_and(|own| own.iter().any(is_given)))
 }
 
 fn differences_of(topology: &Topology, link: &Link, live: &Live) -> Vec<String> {
@@ -98,7 +104,8 @@ fn addresses_of(link: &Link, before: &[Prefix]) -> Vec<String> {
         let before: Vec<&Prefix> = before.iter().filter(|one| one.address.is_ipv4() == is_v4).collect();
         let new = family.addresses.iter().filter(|one| !before.contains(one));
         all.extend(new.map(|one| format!("{} gets the address {one}", link.name)));
-        let lost = before.iter().filter(|one| is_given && !family.addresses.contains(one));
+        // The kernel makes those of each link itself.
+        let lost = before.iter().filter(|one| is_given && !one.is_link_local() && !family.addresses.contains(one));
         all.extend(lost.map(|one| format!("{} loses the address {one}", link.name)));
     }
     all
@@ -124,13 +131,15 @@ mod tests {
     #[test]
     fn what_would_change_is_said_in_sentences() {
         let topology = Topology::parse(
-            "[bridges.br0]\nports = ['eth0', 'eth1']\nmtu = 9000\naddresses = ['192.0.2.5/24', '2001:db8::5/64']\n\
+            "[bridges.br0]\nports = ['eth0', 'eth1']\nmtu = 9000\n\
+             addresses = ['192.0.2.5/24', '2001:db8::5/64', 'fe80::5/64', 'fe80::6/64']\n\
              [vlans.v5]\nparent = 'eth2'\nid = 5\n[cards.eth2]\nipv4 = 'auto'\n[cards.eth9]\n",
         );
-        let addresses = super::addresses(
+        let (addresses, hardware) = listed_addresses(
             r#"[{"ifname": "br0", "addr_info": [{"local": "192.0.2.5", "prefixlen": 24, "scope": "global"},
-            {"local": "198.51.100.5", "prefixlen": 24, "scope": "global"}, {"local": "fe80::1", "prefixlen": 64, "scope": "link"}]},
-            {"ifname": "eth2", "addr_info": [{"local": "203.0.113.9", "prefixlen": 24, "scope": "global"}]}]"#,
+            {"local": "198.51.100.5", "prefixlen": 24, "scope": "global"}, {"local": "fe80::1", "prefixlen": 64, "scope": "link"},
+            {"local": "fe80::5", "prefixlen": 64, "scope": "link"}]},
+            {"ifname": "eth2", "address": "52:54:00:00:00:99", "permaddr": "52:54:00:00:00:0A", "addr_info": [{"local": "203.0.113.9", "prefixlen": 24, "scope": "global"}]}]"#,
         );
         let links = vec![
             live("br0", NetKind::Bridge, 1_500, &["eth0", "eth7"]),
@@ -138,7 +147,8 @@ mod tests {
             live("eth1", NetKind::Vlan, 1_500, &[]),
             live("eth2", NetKind::Card, 1_500, &[]),
         ];
-        let said = differences(&topology.unwrap(), &Live { links, addresses });
+        assert_eq!(hardware, BTreeMap::from([("eth2".to_owned(), "52:54:00:00:00:0a".to_owned())]));
+        let said = differences(&topology.unwrap(), &Live { links, addresses, hardware });
         assert_eq!(
             said,
             [
@@ -147,6 +157,7 @@ mod tests {
                 "br0 loses the port eth7",
                 "br0 loses the address 198.51.100.5/24",
                 "br0 gets the address 2001:db8::5/64",
+                "br0 gets the address fe80::6/64",
                 "eth1 is a vlan now, and becomes a card",
                 "there is no card eth9 on this machine",
                 "v5 is new: a vlan",

@@ -1,8 +1,10 @@
 //! The files of profiles: read, planned and replaced.
 
+use crate::claim::Profile;
+use crate::difference::Live;
 use crate::output::{Words, files as files_of};
 use crate::topology::Topology;
-use crate::warning::profile;
+use millstream_host::kernel::link::NetKind;
 use millstream_host::{NEW, remove_whole, write_private};
 use millstream_model::Refusal;
 use serde::{Deserialize, Serialize};
@@ -98,9 +100,10 @@ impl Profiles {
     }
 
     /// Whether one of those that run is for this link.
-    pub fn runs_on(&self, link: &str) -> bool {
+    pub fn runs_on(&self, link: &str, live: &Live) -> bool {
+        let is_card = live.links.iter().any(|one| one.name == link && one.kind == NetKind::Card);
         let mut texts = self.running.iter().filter_map(|name| self.files.get(name));
-        texts.any(|text| profile(text).is_some_and(|one| one.interface == link))
+        texts.any(|text| Profile::parse(text).is_some_and(|one| one.is_for(link, is_card, live)))
     }
 
     /// Refuses if a file would be replaced that is none of these profiles: NetworkManager ignores it, or it is a link.
@@ -116,11 +119,14 @@ impl Profiles {
         }
     }
 
-    /// The profiles after a topology has taken effect: its own, and those of others that claim none of its links.
+    /// The profiles after a topology has taken effect: its own, and those of others that claim none of its links, or links beside
+    /// these.
     #[must_use]
-    pub fn with(&self, topology: &Topology, words: Words) -> Self {
-        let is_free =
-            |text: &str| profile(text).is_none_or(|one| !one.starts || topology.link(&one.interface).is_none());
+    pub fn with(&self, topology: &Topology, words: Words, live: &Live) -> Self {
+        let is_in_the_way = |one: &Profile| {
+            one.starts && one.claimed(topology, live).is_some() && one.is_for_these_alone(topology, live)
+        };
+        let is_free = |text: &str| Profile::parse(text).is_none_or(|one| !is_in_the_way(&one));
         let mut files: BTreeMap<_, _> = self
             .files
             .iter()
@@ -178,6 +184,44 @@ fn check_name(name: &str) -> Result<(), Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_host::kernel::link::NetLink;
+
+    #[test]
+    fn what_claims_a_card_of_the_topology_goes_unless_it_is_for_others_too() {
+        let topology = Topology::parse("[cards.eth0]\nipv4 = 'auto'").unwrap();
+        let card = |name: &str| NetLink {
+            name: name.to_owned(),
+            kind: NetKind::Card,
+            mtu: None,
+            is_on: true,
+            has_carrier: None,
+            below: Vec::new(),
+            is_used: false,
+            port_state: None,
+        };
+        let live = Live {
+            links: vec![card("eth0"), card("ens1")],
+            hardware: [("eth0".to_owned(), "52:54:00:00:00:01".to_owned())].into(),
+            ..Live::default()
+        };
+        let files = [
+            ("named", "interface-name=eth0"),
+            ("address", "[ethernet]\nmac-address=52:54:00:00:00:01"),
+            ("pattern", "[match]\ninterface-name=eth*;"),
+            ("off", "autoconnect=false\n[match]\ninterface-name=eth*;"),
+            ("all", ""),
+            ("other", "[match]\ninterface-name=ens*;"),
+        ];
+        let text = |rest: &str| format!("[connection]\nid=x\ntype=ethernet\n{rest}\n");
+        let files: BTreeMap<String, String> =
+            files.iter().map(|(name, rest)| ((*name).to_owned(), text(rest))).collect();
+        let running = BTreeSet::from(["address".to_owned()]);
+        let before = Profiles { files, running };
+        let after = before.with(&topology, Words::OLD, &live);
+        let names: Vec<&str> = after.files.keys().map(String::as_str).collect();
+        assert_eq!(names, ["all", "eth0.nmconnection", "off", "other"]);
+        assert!(before.runs_on("eth0", &live) && !before.runs_on("ens1", &live));
+    }
 
     #[test]
     fn no_profile_is_written_outside_of_its_directory() {

@@ -79,7 +79,7 @@ pub async fn apply(args: &ApplyArgs, output: Output) -> Result<Exit, Failure> {
     let (journal, place) = (changes::journal()?, changes::place(None)?);
     let asked = Asked { gateways: !args.no_ping, ports: args.reach.clone() };
     let before = now(&place).await?;
-    let after = before.with(&plan.topology, plan.words);
+    let after = before.with(&plan.topology, plan.words, &plan.live);
     let differences = before.differences(&after);
     if differences.is_empty() {
         verify(&plan.topology, &asked).await?;
@@ -87,7 +87,7 @@ pub async fn apply(args: &ApplyArgs, output: Output) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     before.may_become(&after, Path::new(DIRECTORY))?;
-    for link in addressed(&plan.topology, &plan.live).filter(|link| !before.runs_on(link)) {
+    for link in addressed(&plan.topology, &plan.live).filter(|link| !before.runs_on(link, &plan.live)) {
         note(&format!(
             "warning: no profile in {DIRECTORY} has made the addresses of {link}, so nobody brings them back; first write one"
         ));
