@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod generated;
+
 use millstream_network::output::{File, Form, Words, files};
 use millstream_network::topology::Topology;
 use millstream_testkit::networkmanager;
@@ -36,6 +38,13 @@ const TOPOLOGIES: &[&str] = &[
     "[bridges.br]\nports = ['eth0']\nforward_delay = 15\nhello_time = 2\nmax_age = 20\npriority = 32768\nmtu = 1400",
     "[bonds.b]\nports = ['eth0', 'eth1']\nmode = 'balance-rr'\nmiimon = 100\n[bridges.br]\nports = ['b']\nstp = false\n\
      addresses = ['192.0.2.5/24']\n[vlans.v]\nparent = 'br'\nid = 4094\nmtu = 1400\nipv6 = 'auto'",
+    "[cards.eth0]\naddresses = ['203.0.113.7/32']\ngateway = { via = '172.31.1.1', metric = 50 }\n\
+     routes = [{ to = '172.31.1.1/32' }, { to = '10.0.0.0/8', metric = 60 }, { to = '0.0.0.0/0', via = '172.31.1.1', metric = 70 }]",
+    "[cards.eth0]\naddresses = ['2001:db8::7/128']\ngateway = { via = 'fe80::1', metric = 0 }\n\
+     routes = [{ to = '2001:db8:1::/48', metric = 60 }]",
+    "[cards.eth0]\naddresses = ['fe80::1/64']\n[cards.eth1]\naddresses = ['fe80::1/64']\ndns = ['fe80::53']",
+    "[bonds.b]\nports = ['eth0', 'eth1']\nmode = 'balance-xor'\nmiimon = 100\ntransmit_hash = 'vlan+srcmac'\nmtu = 9000\n\
+     [bridges.br]\nports = ['b']\nstp = false\nforward_delay = 2",
 ];
 
 /// Runs a command of a shell in which `nmcli` makes files, and asks no daemon.
@@ -74,18 +83,23 @@ fn sections(text: &str) -> Sections {
 #[test]
 fn keyfiles_are_those_that_networkmanager_writes_itself() {
     let Some(unpacked) = networkmanager() else { return };
-    assert_eq!(TOPOLOGIES.len(), 20);
+    assert_eq!(TOPOLOGIES.len(), 24);
     for text in TOPOLOGIES {
-        let topology = Topology::parse(text).unwrap();
-        let commands = Form::Nmcli.text(&topology, Words::OLD);
-        let files = files(&topology, Words::OLD);
-        assert_eq!(commands.lines().count(), files.len());
-        for (command, File { name, text: ours }) in commands.lines().zip(&files) {
-            let ended = offline(&unpacked, command);
-            let theirs = String::from_utf8(ended.stdout).unwrap();
-            assert!(ended.status.success(), "{command}: {}", String::from_utf8_lossy(&ended.stderr));
-            assert_eq!(sections(ours), sections(&theirs), "{name} of {text}");
-        }
+        written_by_both(&unpacked, text);
+    }
+}
+
+/// Our files of a topology are those that NetworkManager's client makes of our commands.
+fn written_by_both(unpacked: &Path, text: &str) {
+    let topology = Topology::parse(text).unwrap();
+    let commands = Form::Nmcli.text(&topology, Words::OLD);
+    let files = files(&topology, Words::OLD);
+    assert_eq!(commands.lines().count(), files.len());
+    for (command, File { name, text: ours }) in commands.lines().zip(&files) {
+        let ended = offline(unpacked, command);
+        let theirs = String::from_utf8(ended.stdout).unwrap();
+        assert!(ended.status.success(), "{command}: {}", String::from_utf8_lossy(&ended.stderr));
+        assert_eq!(sections(ours), sections(&theirs), "{name} of {text}");
     }
 }
 
@@ -153,6 +167,17 @@ const REFUSED: &[(&str, &str, &str)] = &[
         "bridge con-name b ifname b bridge.priority 70000",
         "[bridges.b]\npriority = 70000",
         "70000 is not one of 0 to 65535",
+    ),
+    (
+        "bridge con-name b ifname b bridge.stp no bridge.forward-delay 1",
+        "[bridges.b]\nstp = false\nforward_delay = 1",
+        "1 is not one of 2 to 30",
+    ),
+    ("ethernet con-name e ifname e ipv4.method ignore", "[cards.e]\nipv4 = 'ignore'", "ignore is for IPv6 alone"),
+    (
+        "bond con-name b ifname b bond.options mode=active-backup,arp_interval=100,arp_ip_target=2001:db8::1",
+        "[bonds.b]\nports = []\nmode = 'active-backup'\narp_interval = 100\narp_targets = ['2001:db8::1']",
+        "is not an address of IPv4",
     ),
     ("bridge con-name b ifname b bridge.forward-delay 1", "[bridges.b]\nforward_delay = 1", "1 is not one of 2 to 30"),
     ("bridge con-name b ifname b bridge.hello-time 0", "[bridges.b]\nhello_time = 0", "0 is not one of 1 to 10"),
