@@ -3,7 +3,7 @@
 use crate::child::Child;
 use crate::command::{Command, Ended};
 use crate::error::Error;
-use crate::limits::{CHILDREN_LOOK_MS, LOOK_MS};
+use crate::limits::{CHILDREN_LOOK_MS, LOOK_MS, PART_BYTES_MAX};
 use crate::process::{cpu_seconds, kilobytes};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::ioctl_fionread;
@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 /// What a program took and printed.
 #[derive(Debug)]
 pub struct Measured {
-    /// How it ended, and its output.
+    /// How it ended, and its output: of each stream the first and the last [`PART_BYTES_MAX`], and between them how many
+    /// bytes are left out.
     pub ended: Ended,
     /// From before its start to its exit.
     pub wall_seconds: f64,
@@ -55,8 +56,8 @@ async fn watch(program: &Path, mut child: Child, start: Instant) -> io::Result<M
     // The program's own pipes tell nothing of its end, because what it has started may have them open.
     let (ended, lives) = io::pipe()?;
     let also_ended = ended.try_clone()?;
-    let out = tokio::task::spawn_blocking(move || first_and_all(out, &ended));
-    let err = tokio::task::spawn_blocking(move || first_and_all(err, &also_ended));
+    let out = tokio::task::spawn_blocking(move || first_and_kept(out, &ended));
+    let err = tokio::task::spawn_blocking(move || first_and_kept(err, &also_ended));
     let mut exit = tokio::task::spawn_blocking(move || {
         let _lives = lives;
         exit_time(pid)
@@ -86,10 +87,48 @@ async fn watch(program: &Path, mut child: Child, start: Instant) -> io::Result<M
     })
 }
 
-/// When the first byte arrived, and all bytes that were written until the other end of `ended` was closed.
-fn first_and_all(from: Option<impl Read + AsFd>, ended: &PipeReader) -> io::Result<(Option<Instant>, Vec<u8>)> {
+/// The first and the last part of what a program writes, however much that is.
+#[derive(Debug, Default)]
+struct Kept {
+    first: Vec<u8>,
+    last: Vec<u8>,
+    /// Bytes between them that were dropped.
+    left_out: usize,
+}
+
+impl Kept {
+    fn add(&mut self, bytes: &[u8]) {
+        let (first, rest) = bytes.split_at(bytes.len().min(PART_BYTES_MAX - self.first.len()));
+        self.first.extend_from_slice(first);
+        self.last.extend_from_slice(rest);
+        // Not at each piece, because what stays is moved.
+        if self.last.len() > 2 * PART_BYTES_MAX {
+            self.drop_more();
+        }
+    }
+
+    fn drop_more(&mut self) {
+        let more = self.last.len().saturating_sub(PART_BYTES_MAX);
+        self.last.drain(..more);
+        self.left_out += more;
+    }
+
+    /// Both parts. Where something is left out, the rest of that line cannot be taken for a line of its own.
+    fn bytes(mut self) -> Vec<u8> {
+        self.drop_more();
+        let mut bytes = self.first;
+        if self.left_out > 0 {
+            bytes.extend_from_slice(format!("\n[{} bytes are left out here] ", self.left_out).as_bytes());
+        }
+        bytes.extend_from_slice(&self.last);
+        bytes
+    }
+}
+
+/// When the first byte arrived, and what was written until the other end of `ended` was closed.
+fn first_and_kept(from: Option<impl Read + AsFd>, ended: &PipeReader) -> io::Result<(Option<Instant>, Vec<u8>)> {
     let Some(mut from) = from else { return Ok((None, Vec::new())) };
-    let (mut first, mut bytes) = (None, Vec::new());
+    let (mut first, mut kept, mut piece) = (None, Kept::default(), vec![0; 64 << 10]);
     loop {
         let mut both = [PollFd::new(&from, PollFlags::IN), PollFd::new(ended, PollFlags::IN)];
         match poll(&mut both, None) {
@@ -100,12 +139,24 @@ fn first_and_all(from: Option<impl Read + AsFd>, ended: &PipeReader) -> io::Resu
         // What the process has written is there by now.
         let there = ioctl_fionread(&from)?;
         if there == 0 && end {
-            return Ok((first, bytes));
+            return Ok((first, kept.bytes()));
         }
-        let read = from.by_ref().take(there.max(1)).read_to_end(&mut bytes)?;
-        first = first.or_else(|| (read > 0).then(Instant::now));
-        if read == 0 || end {
-            return Ok((first, bytes));
+        let mut left = usize::try_from(there).unwrap_or(usize::MAX).max(1);
+        while left > 0 {
+            let room = left.min(piece.len());
+            let read = match from.read(&mut piece[..room]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                read => read?,
+            };
+            if read == 0 {
+                return Ok((first, kept.bytes()));
+            }
+            first = first.or_else(|| Some(Instant::now()));
+            kept.add(&piece[..read]);
+            left -= read;
+        }
+        if end {
+            return Ok((first, kept.bytes()));
         }
     }
 }
@@ -162,12 +213,44 @@ mod tests {
     #[tokio::test]
     async fn an_answer_is_timed_from_its_first_byte_to_its_end() {
         // More than a pipe holds: the script ends only after its first bytes were read.
-        let script = "echo a; head -c 4000000 /dev/zero | tr '\\0' b; echo odd >&2; exit 3";
+        let script = "echo a; head -c 400000 /dev/zero | tr '\\0' b; echo odd >&2; exit 3";
         let measured = shell(script).measure(LIMIT).await.unwrap();
         let Ended { status, stdout, stderr, .. } = &measured.ended;
-        assert_eq!((status.code(), stdout.len(), stderr.as_str()), (Some(3), 4_000_002, "odd\n"));
+        assert_eq!((status.code(), stdout.len(), stderr.as_str()), (Some(3), 400_002, "odd\n"));
         assert!(measured.first_seconds.unwrap() < measured.wall_seconds, "{measured:?}");
         assert_eq!(shell("true").measure(LIMIT).await.unwrap().first_seconds, None);
+    }
+
+    #[tokio::test]
+    async fn of_an_endless_output_the_first_and_the_last_part_are_kept() {
+        let long = "echo first; head -c 40000000 /dev/zero | tr '\\0' x; echo; echo last";
+        let script = format!("for to in 1 2; do {{ {long}; }} >&$to; done");
+        let Ended { stdout, stderr, .. } = shell(&script).measure(LIMIT).await.unwrap().ended;
+        for text in [stdout, stderr] {
+            assert!(text.starts_with("first\nxxx") && text.ends_with("x\nlast\n"), "{}", text.len());
+            assert!(text.len() < 2 * PART_BYTES_MAX + 100, "{}", text.len());
+            let (_, rest) = text.split_once("\n[").unwrap();
+            let left_out: usize = rest.split_once(' ').unwrap().0.parse().unwrap();
+            assert_eq!(left_out + 2 * PART_BYTES_MAX, "first\n".len() + 40_000_000 + "\nlast\n".len());
+        }
+    }
+
+    #[test]
+    fn nothing_is_left_out_of_what_has_room_and_the_rest_of_a_cut_line_is_none_of_its_own() {
+        let of = |pieces: &[usize]| {
+            let mut kept = Kept::default();
+            pieces.iter().for_each(|bytes| kept.add(&vec![b'{'; *bytes]));
+            String::from_utf8(kept.bytes()).unwrap()
+        };
+        for pieces in [&[][..], &[1], &[PART_BYTES_MAX], &[PART_BYTES_MAX - 1, 2], &[5, 2 * PART_BYTES_MAX - 5]] {
+            assert_eq!(of(pieces), "{".repeat(pieces.iter().sum()));
+        }
+        for pieces in [&[2 * PART_BYTES_MAX + 1][..], &[1 << 16; 100], &[7 * PART_BYTES_MAX, 1]] {
+            let text = of(pieces);
+            let left_out = pieces.iter().sum::<usize>() - 2 * PART_BYTES_MAX;
+            let last = text.lines().last().unwrap();
+            assert!(last.starts_with(&format!("[{left_out} bytes are left out here] {{")), "{pieces:?}");
+        }
     }
 
     #[tokio::test]
@@ -207,7 +290,7 @@ mod tests {
     #[tokio::test]
     async fn what_a_process_has_started_ends_with_it() {
         // All three have the output open; one of them would fill it for ever.
-        let script = "sleep 300 & echo $!; sleep 300 | sleep 300 & yes & echo done; exit 3";
+        let script = "sleep 300 & echo $!; sleep 300 | sleep 300 & echo done; yes & exit 3";
         let measured = shell(script).measure(LIMIT).await.unwrap();
         let Ended { status, stdout, .. } = &measured.ended;
         assert!(stdout.contains("done\n"), "{measured:?}");
