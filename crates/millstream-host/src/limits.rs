@@ -38,7 +38,7 @@ pub const SAID_BYTES_MAX: u64 = 64 << 10;
 
 /// Most bytes that are kept of the beginning of what a measured program writes, and as many of its end: a program may
 /// write for an hour, and who measures it reads a summary or the last line.
-pub const PART_BYTES_MAX: usize = 1 << 20;
+pub const PART_BYTES_MAX: usize = 8 << 20;
 
 /// Time in which a program that is asked to end must do so, before it is killed.
 pub const STOPPED_MAX: Duration = Duration::from_secs(10);

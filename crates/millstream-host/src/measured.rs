@@ -21,6 +21,8 @@ pub struct Measured {
     /// How it ended, and its output: of each stream the first and the last [`PART_BYTES_MAX`], and between them how many
     /// bytes are left out.
     pub ended: Ended,
+    /// Nothing of its stdout is left out.
+    pub is_whole: bool,
     /// From before its start to its exit.
     pub wall_seconds: f64,
     /// From before its start to the first byte that it wrote to stdout.
@@ -77,9 +79,11 @@ async fn watch(program: &Path, mut child: Child, start: Instant) -> io::Result<M
     let cpu_seconds = cpu_seconds(pid.as_raw_pid().cast_unsigned());
     let status = child.0.wait()?;
     let ((first, stdout), (_, stderr)) = (out.await??, err.await??);
+    let (is_whole, [stdout, stderr]) = (stdout.left_out == 0, [stdout, stderr].map(Kept::bytes));
     let seconds = |then: Instant| then.duration_since(start).as_secs_f64();
     Ok(Measured {
         ended: Ended::of(program, Output { status, stdout, stderr }),
+        is_whole,
         wall_seconds: seconds(end?),
         first_seconds: first.map(seconds),
         cpu_seconds,
@@ -113,9 +117,14 @@ impl Kept {
         self.left_out += more;
     }
 
-    /// Both parts. Where something is left out, the rest of that line cannot be taken for a line of its own.
-    fn bytes(mut self) -> Vec<u8> {
+    /// All of it is there: of the last part only what is kept.
+    fn ended(mut self) -> Self {
         self.drop_more();
+        self
+    }
+
+    /// Both parts. Where something is left out, the rest of that line cannot be taken for a line of its own.
+    fn bytes(self) -> Vec<u8> {
         let mut bytes = self.first;
         if self.left_out > 0 {
             bytes.extend_from_slice(format!("\n[{} bytes are left out here] ", self.left_out).as_bytes());
@@ -126,8 +135,8 @@ impl Kept {
 }
 
 /// When the first byte arrived, and what was written until the other end of `ended` was closed.
-fn first_and_kept(from: Option<impl Read + AsFd>, ended: &PipeReader) -> io::Result<(Option<Instant>, Vec<u8>)> {
-    let Some(mut from) = from else { return Ok((None, Vec::new())) };
+fn first_and_kept(from: Option<impl Read + AsFd>, ended: &PipeReader) -> io::Result<(Option<Instant>, Kept)> {
+    let Some(mut from) = from else { return Ok((None, Kept::default())) };
     let (mut first, mut kept, mut piece) = (None, Kept::default(), vec![0; 64 << 10]);
     loop {
         let mut both = [PollFd::new(&from, PollFlags::IN), PollFd::new(ended, PollFlags::IN)];
@@ -139,7 +148,7 @@ fn first_and_kept(from: Option<impl Read + AsFd>, ended: &PipeReader) -> io::Res
         // What the process has written is there by now.
         let there = ioctl_fionread(&from)?;
         if there == 0 && end {
-            return Ok((first, kept.bytes()));
+            return Ok((first, kept.ended()));
         }
         let mut left = usize::try_from(there).unwrap_or(usize::MAX).max(1);
         while left > 0 {
@@ -149,14 +158,14 @@ fn first_and_kept(from: Option<impl Read + AsFd>, ended: &PipeReader) -> io::Res
                 read => read?,
             };
             if read == 0 {
-                return Ok((first, kept.bytes()));
+                return Ok((first, kept.ended()));
             }
             first = first.or_else(|| Some(Instant::now()));
             kept.add(&piece[..read]);
             left -= read;
         }
         if end {
-            return Ok((first, kept.bytes()));
+            return Ok((first, kept.ended()));
         }
     }
 }
@@ -225,8 +234,9 @@ mod tests {
     async fn of_an_endless_output_the_first_and_the_last_part_are_kept() {
         let long = "echo first; head -c 40000000 /dev/zero | tr '\\0' x; echo; echo last";
         let script = format!("for to in 1 2; do {{ {long}; }} >&$to; done");
-        let Ended { stdout, stderr, .. } = shell(&script).measure(LIMIT).await.unwrap().ended;
-        for text in [stdout, stderr] {
+        let measured = shell(&script).measure(LIMIT).await.unwrap();
+        assert!(!measured.is_whole && shell("echo a").measure(LIMIT).await.unwrap().is_whole);
+        for text in [measured.ended.stdout, measured.ended.stderr] {
             assert!(text.starts_with("first\nxxx") && text.ends_with("x\nlast\n"), "{}", text.len());
             assert!(text.len() < 2 * PART_BYTES_MAX + 100, "{}", text.len());
             let (_, rest) = text.split_once("\n[").unwrap();
@@ -240,12 +250,12 @@ mod tests {
         let of = |pieces: &[usize]| {
             let mut kept = Kept::default();
             pieces.iter().for_each(|bytes| kept.add(&vec![b'{'; *bytes]));
-            String::from_utf8(kept.bytes()).unwrap()
+            String::from_utf8(kept.ended().bytes()).unwrap()
         };
         for pieces in [&[][..], &[1], &[PART_BYTES_MAX], &[PART_BYTES_MAX - 1, 2], &[5, 2 * PART_BYTES_MAX - 5]] {
             assert_eq!(of(pieces), "{".repeat(pieces.iter().sum()));
         }
-        for pieces in [&[2 * PART_BYTES_MAX + 1][..], &[1 << 16; 100], &[7 * PART_BYTES_MAX, 1]] {
+        for pieces in [&[2 * PART_BYTES_MAX + 1][..], &[1 << 20; 100], &[5 * PART_BYTES_MAX, 1]] {
             let text = of(pieces);
             let left_out = pieces.iter().sum::<usize>() - 2 * PART_BYTES_MAX;
             let last = text.lines().last().unwrap();

@@ -5,6 +5,7 @@ use crate::experiments::run_to_end;
 use crate::limits::{ANSWERS, COMMAND_TIME_MAX};
 use futures_util::TryStreamExt;
 use millstream_host::Command;
+use millstream_host::limits::PART_BYTES_MAX;
 use millstream_pg::{ConnInfo, SessionSettings};
 use serde::Serialize;
 use std::time::Instant;
@@ -57,8 +58,12 @@ async fn once(client: &Client, question: &Question) -> Result<(Answer, Vec<Strin
     let generated: String;
     let sql = match question {
         Question::Command(command) => {
-            let measured =
-                run_to_end(Command::new("/bin/sh").args(["-c", command]), "the command", COMMAND_TIME_MAX).await?;
+            let program = "the command";
+            let measured = run_to_end(Command::new("/bin/sh").args(["-c", command]), program, COMMAND_TIME_MAX).await?;
+            if !measured.is_whole {
+                let why = format!("it prints more than {} bytes; ask for fewer values", 2 * PART_BYTES_MAX);
+                return Err(Error::Program { program, why });
+            }
             let answer = Answer { wall_seconds: measured.wall_seconds, first_seconds: measured.first_seconds };
             return Ok((answer, measured.ended.stdout.lines().map(str::to_owned).collect()));
         }
