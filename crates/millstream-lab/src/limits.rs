@@ -126,6 +126,12 @@ pub(crate) const COMMAND_TIME_MAX: Duration = Duration::from_secs(60 * 60);
 /// Most log files of a run, one of each thread of pgbench.
 pub(crate) const LOG_FILES_MAX: usize = 10_000;
 
+/// Most transactions of a run of an experiment: an hour with 8,000 each second. Each takes about 50 bytes of our memory.
+pub(crate) const LOG_TRANSACTIONS_MAX: usize = 30_000_000;
+
+/// Most bytes of a line of pgbench's log. It has at most seven numbers.
+pub(crate) const LOG_LINE_BYTES_MAX: u64 = 1_000;
+
 /// How often we look whether the server has done what it was asked.
 pub(crate) const POLL: Duration = Duration::from_millis(20);
 
@@ -296,5 +302,8 @@ pub(crate) const GUEST_TOOL_TIME_MAX: Duration = Duration::from_secs(5 * 60);
 
 /// Most lines of what a failed program said that its error repeats.
 pub(crate) const SAID_LINES_MAX: usize = 5;
+
+/// Most bytes of a text that a program printed, such as its version or its last error, in a record or an error.
+pub(crate) const SAID_BYTES_MAX: usize = 2_000;
 
 const _: () = assert!(PROCESSOR_FREE_PERCENT < PROCESSOR_BUSY_PERCENT);

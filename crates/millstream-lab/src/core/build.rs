@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::limits::RUN_SLACK;
-use millstream_host::{Command, Ended};
+use millstream_host::Command;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -27,24 +27,25 @@ impl Build {
     pub(crate) async fn ask(binary: &Path, debug: Option<bool>) -> Result<Self, Error> {
         let failed = |why: String| Error::Program { program: "millstream", why };
         let question = "--version";
-        let printed = Command::new(binary).arg(question).run(RUN_SLACK).await.and_then(Ended::succeeded);
+        let measured = Command::new(binary).arg(question).measure(RUN_SLACK).await;
+        let printed = measured.and_then(|measured| measured.ended.succeeded());
         let printed = printed.map_err(|error| failed(error.to_string()))?.stdout;
         let version = printed.trim();
         if version.is_empty() {
             return Err(failed(format!("{question} printed nothing")));
         }
         let place = binary.parent().unwrap_or(Path::new("."));
-        let changes = git(place, &["status", "--porcelain", "--untracked-files=no"]);
+        let changes = git(place, &["status", "--porcelain", "--untracked-files=no"]).await;
         Ok(Self {
             version: version.to_owned(),
             debug,
-            commit: git(place, &["rev-parse", "HEAD"]),
+            commit: git(place, &["rev-parse", "HEAD"]).await,
             dirty: changes.map(|text| !text.is_empty()),
         })
     }
 }
 
-fn git(place: &Path, args: &[&str]) -> Option<String> {
-    let ended = Command::new("git").arg("-C").arg(place).args(args).run_blocking().ok()?.succeeded().ok()?;
-    Some(ended.stdout.trim().to_owned())
+async fn git(place: &Path, args: &[&str]) -> Option<String> {
+    let measured = Command::new("git").arg("-C").arg(place).args(args).measure(RUN_SLACK).await.ok()?;
+    Some(measured.ended.succeeded().ok()?.stdout.trim().to_owned())
 }

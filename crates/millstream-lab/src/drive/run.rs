@@ -4,12 +4,12 @@ use super::goal::Objective;
 use super::result::{RunResult, Tally};
 use super::workload::{Script, Workload};
 use crate::error::Error;
-use crate::experiments::{PGBENCH, Program, Via, logs, parse_line, run_to_end, scratch};
+use crate::experiments::{PGBENCH, Program, Via, lines, logs, parse_line, run_to_end, scratch};
 use crate::limits::DRIVE_FINISH;
 use millstream_host::write_whole;
 use millstream_pg::{ConnInfo, SessionSettings};
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::BufReader;
 use std::time::Duration;
 
 /// The rate of a run, its length, and the seed of its times and values.
@@ -64,7 +64,7 @@ pub(super) async fn run(
     let mut tallies: Vec<Tally> = workload.scripts.iter().map(|script| Tally::new(script, objective(script))).collect();
     for path in logs(dir.path())? {
         let file = BufReader::new(File::open(&path).map_err(Error::io("read", &path))?);
-        for line in file.lines() {
+        for line in lines(file) {
             let line = line.map_err(Error::io("read", &path))?;
             let parsed = parse_line(&line).and_then(|parsed| Some((tallies.get_mut(parsed.script)?, parsed)));
             let Some((tally, parsed)) = parsed else {

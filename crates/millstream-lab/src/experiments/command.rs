@@ -5,7 +5,7 @@ use super::cluster::{Cluster, Trouble};
 use super::experiment::Experiment;
 use crate::core::{Measures, libpq};
 use crate::error::Error;
-use crate::limits::{COMMAND_TIME_MAX, RUN_SLACK, SAID_LINES_MAX};
+use crate::limits::{COMMAND_TIME_MAX, RUN_SLACK, SAID_BYTES_MAX, SAID_LINES_MAX};
 use millstream_host::{Child, Command, Measured};
 use millstream_pg::ConnInfo;
 use std::collections::BTreeMap;
@@ -62,7 +62,7 @@ fn skipped(output: &str) -> Option<String> {
     struct Skipped {
         skipped: String,
     }
-    serde_json::from_str::<Skipped>(output.lines().next_back()?).ok().map(|said| said.skipped)
+    serde_json::from_str::<Skipped>(output.lines().next_back()?).ok().map(|said| short(&said.skipped))
 }
 
 /// Runs the shell command that checks a result, and adds the metrics that it prints to the numbers of the run.
@@ -94,7 +94,7 @@ fn said(output: &str, experiment: &Experiment) -> Result<BTreeMap<String, f64>, 
     let Some(line) = output.lines().next_back().filter(|line| line.starts_with('{')) else {
         return Ok(BTreeMap::new());
     };
-    let failed = |why: String| Trouble::Error(Error::Program { program: COMMAND, why });
+    let failed = |why: String| Trouble::Error(Error::Program { program: COMMAND, why: short(&why) });
     let said: BTreeMap<String, f64> = serde_json::from_str(line)
         .map_err(|error| failed(format!("its last line is not a list of metrics: {error}")))?;
     match said.keys().find(|name| !experiment.metrics().any(|metric| metric.name == name.as_str())) {
@@ -237,16 +237,29 @@ pub(crate) async fn run_to_end(
     match measured.ended.status.success() {
         true => Ok(measured),
         false => {
-            let said = measured.ended.stderr.lines().filter(|line| !line.starts_with("progress: "));
-            let said: Vec<&str> = said.collect();
-            // The first error says why. What clients of pgbench say afterwards may only follow from it.
-            let error = said.iter().position(|line| line.to_ascii_lowercase().contains("error:"));
-            let begin = error.unwrap_or_else(|| said.len().saturating_sub(SAID_LINES_MAX));
-            let said = said[begin..].iter().take(SAID_LINES_MAX).copied().collect::<Vec<_>>().join(" ");
+            let said = reason(&measured.ended.stderr);
             let said = if said.is_empty() { said } else { format!(": {said}") };
             Err(failed(format!("it ended with {}{said}", measured.ended.status)))
         }
     }
+}
+
+/// Of what a failed program said, the lines from the first error on, else the last ones. The first error says why: what
+/// clients of pgbench say afterwards may only follow from it.
+fn reason(stderr: &str) -> String {
+    let lines = || stderr.lines().filter(|line| !line.starts_with("progress: "));
+    let is_error = |line: &str| line.to_ascii_lowercase().contains("error:");
+    let mut said: Vec<&str> = lines().skip_while(|line| !is_error(line)).take(SAID_LINES_MAX).collect();
+    if said.is_empty() {
+        said = lines().rev().take(SAID_LINES_MAX).collect();
+        said.reverse();
+    }
+    short(&said.join(" "))
+}
+
+/// The beginning of a text that a program printed. It may be of any length, and a record keeps it for each run.
+pub(super) fn short(text: &str) -> String {
+    text[..text.floor_char_boundary(SAID_BYTES_MAX)].to_owned()
 }
 
 #[cfg(test)]
@@ -254,6 +267,7 @@ mod tests {
     use super::*;
     use crate::experiments::chosen_metric::ChosenMetric;
     use crate::experiments::commands::Commands;
+    use crate::experiments::{Selection, Source};
 
     /// Two commands, of which the time or the rows per second decide.
     fn experiment(time_decides: bool) -> Experiment {
@@ -305,6 +319,22 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn the_loops_of_ranges_are_found_beside_this_program_or_named_and_need_no_source_tree() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = |values: BTreeMap<String, String>| {
+            let source = Source::named("ranges", &Selection { values, ..Selection::default() }).unwrap();
+            source.experiment.setup[0].trim_start_matches('!').to_owned()
+        };
+        let ran = shell(&first(BTreeMap::new()), Ground::Files(dir.path())).await;
+        let Err(Trouble::Error(error)) = &ran else { panic!("{ran:?}") };
+        let says = "build it in the source tree with cargo build --release -p millstream-ranges --example lookups, and";
+        assert!(error.chain().contains("/examples/lookups: ") && error.chain().contains(says), "{}", error.chain());
+        let named = first(BTreeMap::from([("lookups".to_owned(), "/bin/sh".to_owned())]));
+        shell(&named, Ground::Files(dir.path())).await.unwrap();
+        assert!(dir.path().join("lookups").is_file());
+    }
+
+    #[tokio::test]
     async fn a_command_that_fails_is_named_as_such() {
         assert_eq!(measured("exit 3", true).await.unwrap_err(), "the command failed: it ended with exit status: 3");
         let said = measured("echo why >&2; false", true).await.unwrap_err();
@@ -316,6 +346,26 @@ mod tests {
         let command = "echo '{\"skipped\": \"no such rule\"}'";
         let outcome = measure(command, &Setup::default(), &experiment(false), Ground::Nothing).await;
         assert!(matches!(outcome, Err(Trouble::Unfit(why)) if why == "no such rule"));
+    }
+
+    #[tokio::test]
+    async fn however_much_a_command_prints_its_last_line_counts_and_what_it_said_is_short() {
+        let much = "head -c 40000000 /dev/zero | tr '\\0' x";
+        let last = format!("{much}; echo; echo '{{\"rows_per_second\": 5.0}}'");
+        assert_eq!(measured(&last, false).await.unwrap().values["rows_per_second"], 5.0);
+        for command in [
+            format!("{{ echo error: no; {much}; }} >&2; exit 3"),
+            format!("{much} >&2; exit 3"),
+            format!("printf '{{\"'; {much}; printf '\": 1.0}}'"),
+            "printf '{\"%03000d\": 1.0}' 0".to_owned(),
+            "printf '{\"skipped\": \"%03000d\"}' 0".to_owned(),
+        ] {
+            let said = measured(&command, false).await.err();
+            let length = said.as_ref().map_or(0, String::len);
+            assert!(length < 2 * SAID_BYTES_MAX, "{command}: {length}");
+        }
+        assert_eq!(reason("progress: 1\na\nERROR: b\nc\nprogress: 2\nERROR: d"), "ERROR: b c ERROR: d");
+        assert_eq!(reason("1\n2\n3\n4\n5\n6\n"), "2 3 4 5 6");
     }
 
     #[tokio::test]

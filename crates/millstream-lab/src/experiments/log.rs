@@ -2,8 +2,8 @@
 
 use crate::core::latency::Durations;
 use crate::core::{Measures, Series};
-use crate::limits::RUN_SECONDS_MAX;
-use std::io::{self, BufRead};
+use crate::limits::{LOG_LINE_BYTES_MAX, LOG_TRANSACTIONS_MAX, RUN_SECONDS_MAX};
+use std::io::{self, BufRead, Read};
 
 /// What the transactions of a run took.
 ///
@@ -53,13 +53,20 @@ impl Log {
     /// Adds a file, one of each thread.
     ///
     /// # Errors
-    /// It cannot be read, or a line is not one of a log.
+    /// It cannot be read, a line is not one of a log, or there are too many.
     pub(crate) fn read(&mut self, file: impl BufRead) -> io::Result<()> {
-        for line in file.lines() {
+        self.read_at_most(file, LOG_TRANSACTIONS_MAX)
+    }
+
+    fn read_at_most(&mut self, file: impl BufRead, most: usize) -> io::Result<()> {
+        for line in lines(file) {
             let line = line?;
-            let parsed = parse_line(&line).ok_or_else(|| {
-                io::Error::new(io::ErrorKind::InvalidData, format!("unexpected line in pgbench's log: {line}"))
-            })?;
+            let refused = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
+            let parsed =
+                parse_line(&line).ok_or_else(|| refused(format!("unexpected line in pgbench's log: {line}")))?;
+            if self.lines.len() == most {
+                return Err(refused(format!("the run has more than {most} transactions; make it shorter")));
+            }
             self.lines.push(parsed);
         }
         Ok(())
@@ -164,6 +171,18 @@ impl Log {
 const PERCENTILES: &[(&str, f64)] =
     &[("p50_ms", 50.0), ("p90_ms", 90.0), ("p95_ms", 95.0), ("p99_ms", 99.0), ("p999_ms", 99.9)];
 
+/// The lines of a log. One that is too long comes in pieces.
+pub(crate) fn lines(mut file: impl BufRead) -> impl Iterator<Item = io::Result<String>> {
+    std::iter::from_fn(move || {
+        let mut line = String::new();
+        match file.by_ref().take(LOG_LINE_BYTES_MAX).read_line(&mut line) {
+            Ok(0) => None,
+            Ok(_) => Some(Ok(line.trim_end_matches('\n').to_owned())),
+            Err(error) => Some(Err(error)),
+        }
+    })
+}
+
 /// A line of a log. `None` if it is not one.
 pub(crate) fn parse_line(line: &str) -> Option<Line> {
     let mut words = line.split(' ');
@@ -227,10 +246,21 @@ mod tests {
     }
 
     #[test]
+    fn a_run_may_have_only_so_many_transactions() {
+        let mut log_ = Log::new(0.0);
+        log_.read_at_most(log().as_bytes(), 40).unwrap();
+        let error = log_.read_at_most(log().as_bytes(), 40).unwrap_err().to_string();
+        assert_eq!(error, "the run has more than 40 transactions; make it shorter");
+    }
+
+    #[test]
     fn a_line_that_is_not_of_a_log_is_refused() {
         let mut log = Log::new(0.0);
         let error = log.read("0 1 x 0 100 0\n".as_bytes()).unwrap_err().to_string();
         assert!(error.contains("0 1 x"), "{error}");
+        let endless = "0".repeat(1 << 20);
+        let error = log.read(endless.as_bytes()).unwrap_err().to_string();
+        assert!(error.len() < 2_000, "{}", error.len());
         assert!(log.measures(None).values.is_empty(), "an empty log has no values");
     }
 }

@@ -45,7 +45,7 @@ pub use conditions::{Conditions, Request};
 pub use course::{Ended, run};
 pub use experiment::{AGAIN, Data, Equal, Experiment, GuestNeeds, Split, WarmUp, WarmUpWord};
 pub use files::Source;
-pub(crate) use log::{Done, Line, parse_line};
+pub(crate) use log::{Done, Line, lines, parse_line};
 pub use planted::Planted;
 pub(crate) use program::{Program, logs};
 pub use record::Record;

@@ -11,7 +11,7 @@ use crate::core::statistics::WarmUp;
 use crate::core::{Measures, libpq};
 use crate::error::Error;
 use crate::limits::{LOG_FILES_MAX, RUN_SLACK};
-use millstream_host::{Command, Ended, Measured, Sandbox, write_whole};
+use millstream_host::{Command, Measured, Sandbox, write_whole};
 use millstream_pg::ConnInfo;
 use std::fs::{self, File};
 use std::io::BufReader;
@@ -50,12 +50,13 @@ impl Program {
     /// [`Error::Missing`] with what to install.
     pub(crate) async fn find(own: Option<PathBuf>) -> Result<Self, Error> {
         let path = own.unwrap_or_else(|| PathBuf::from(PGBENCH));
-        let asked = Command::new(&path).arg("--version").run(RUN_SLACK).await.and_then(Ended::succeeded);
+        let measured = Command::new(&path).arg("--version").measure(RUN_SLACK).await;
+        let asked = measured.and_then(|measured| measured.ended.succeeded());
         let hint = "install PostgreSQL with its contrib programs (Debian and Ubuntu: postgresql-15), or name another \
                     one in an experiment with postgres = \"DIRECTORY\"; a downloaded PostgreSQL has no pgbench";
         let missing = |why| Error::Missing { tool: "pgbench", why, hint: hint.to_owned() };
         let ended = asked.map_err(|error| missing(error.to_string()))?;
-        Ok(Self { path, version: ended.stdout.trim().to_owned(), second_network: Weak::new() })
+        Ok(Self { path, version: command::short(ended.stdout.trim()), second_network: Weak::new() })
     }
 
     /// A command for this database, in the second network if the database is reached from there.
@@ -95,7 +96,8 @@ impl Program {
         let mut log = Log::new(length.warm_up.unwrap_or(0.0));
         for path in logs(dir.path())? {
             let file = File::open(&path).map_err(Error::io("read", &path))?;
-            log.read(BufReader::new(file)).map_err(Error::io("read", &path))?;
+            let read = log.read(BufReader::new(file)).map_err(|error| format!("its log cannot be used: {error}"));
+            read.map_err(|why| Error::Program { program: PGBENCH, why })?;
         }
         let detected = length.warm_up.is_none().then(|| WarmUp::of(&log.per_second()));
         let found = length.warm_up.or_else(|| detected.as_ref().and_then(warm_up));

@@ -1,6 +1,6 @@
 //! What commands say of their version. Several arms have the same command.
 
-use super::command::{self, Ground};
+use super::command::{self, Ground, short};
 use std::collections::BTreeMap;
 
 /// The answers so far, by what was asked.
@@ -14,7 +14,7 @@ impl Versions {
             return known.clone();
         }
         let printed = command::shell(ask, Ground::Nothing).await.ok();
-        let line = printed.and_then(|measured| measured.ended.stdout.lines().next().map(str::to_owned));
+        let line = printed.and_then(|measured| measured.ended.stdout.lines().next().map(short));
         let line = line.unwrap_or_else(|| "unknown".to_owned());
         self.0.insert(ask.to_owned(), line.clone());
         line
