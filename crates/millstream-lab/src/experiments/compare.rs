@@ -18,8 +18,8 @@ pub struct Differences {
     pub shown: Vec<Difference>,
     /// Number of comparisons, and how many false verdicts to expect of them.
     pub multiplicity: Multiplicity,
-    /// The facts of servers and machines in which the first records of the sides differ. A fact of a server that arms
-    /// name begins with its name.
+    /// The facts of servers and machines in which the first records of the sides differ, without those that the experiment
+    /// sets itself. A fact of a server that arms name begins with its name.
     pub surroundings: Vec<core::Difference>,
     /// Why no verdict of a difference is possible, if so.
     pub no_verdicts: Option<String>,
@@ -198,11 +198,13 @@ pub fn compare(first: &[Record], second: &[Record]) -> Result<Differences, Error
 }
 
 /// See [`Differences::surroundings`].
-fn surroundings(a: &Record, b: &Record) -> Vec<core::Difference> {
-    let (one, other) = (&a.conditions.environments, &b.conditions.environments);
+fn surroundings(record_a: &Record, record_b: &Record) -> Vec<core::Difference> {
+    let (one, other) = (&record_a.conditions.environments, &record_b.conditions.environments);
     let both = one.iter().filter_map(|(server, a)| Some((server, a, other.get(server)?)));
     both.flat_map(|(server, a, b)| {
-        let found = core::difference(a, b).into_iter();
+        // They were read before the experiment set them, and give way to what it sets on both sides.
+        let own = &record_a.own_facts(server) & &record_b.own_facts(server);
+        let found = core::difference(a, b).into_iter().filter(move |one| !own.contains(&one.name));
         let named = move |name: String| if server.is_empty() { name } else { format!("{server}: {name}") };
         found.map(move |one| core::Difference { name: named(one.name), ..one })
     })
@@ -246,6 +248,7 @@ fn worse(found: &Comparison, better: crate::core::Better) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::Environment;
     use crate::experiments::{Commands, Conditions, Request, Source};
     use std::collections::BTreeMap;
     use std::sync::LazyLock;
@@ -375,6 +378,37 @@ mod tests {
         );
         assert_eq!((found[1].failure(5.0), found[1].arm.as_str()), (None, "c"));
         assert_eq!(found[1].sentence, "only the second side has numbers of it");
+    }
+
+    #[test]
+    fn a_fact_that_every_measured_arm_sets_is_no_difference() {
+        let [fact, other] = ["sched_autogroup_enabled", "sched_rr_timeslice_ms"];
+        let record = |value: &str| {
+            let mut one = record(false, [("a", Some(1.0)), ("b", Some(1.0))]);
+            for arm in &mut one.conditions.experiment.arms {
+                arm.run.host = BTreeMap::from([(format!("kernel.{fact}"), "1".to_owned())]);
+            }
+            let facts = BTreeMap::from([fact, other].map(|name| (name.to_owned(), value.to_owned())));
+            let sections = BTreeMap::from([("scheduler".to_owned(), facts)]);
+            one.conditions.environments = BTreeMap::from([(String::new(), Environment { sections })]);
+            one
+        };
+        let differ = |a: &Record, b: &Record| -> Vec<String> {
+            let found = compare(std::slice::from_ref(a), std::slice::from_ref(b)).unwrap().surroundings;
+            found.into_iter().map(|one| one.name).collect()
+        };
+        let [mut a, mut b] = ["0", "1"].map(record);
+        assert_eq!(differ(&a, &b), [format!("scheduler.{other}")]);
+        // An arm that ran on the machine as it was.
+        for one in [&mut a, &mut b] {
+            one.conditions.experiment.arms[1].run.host.clear();
+        }
+        assert_eq!(differ(&a, &b), [fact, other].map(|name| format!("scheduler.{name}")));
+        // The same, but it did not run.
+        for one in [&mut a, &mut b] {
+            one.runs[1].outcome = Outcome::Skipped("not here".to_owned());
+        }
+        assert_eq!(differ(&a, &b), [format!("scheduler.{other}")]);
     }
 
     #[test]

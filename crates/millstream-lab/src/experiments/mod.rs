@@ -19,6 +19,7 @@ mod host;
 mod log;
 mod mistakes;
 mod output;
+mod own_facts;
 mod own_metric;
 mod plain_text;
 mod planted;

@@ -1,0 +1,84 @@
+//! Facts of an environment that an experiment sets itself: what was found before its runs says nothing about them.
+
+use super::arm::Setup;
+use super::record::Record;
+use crate::core::Run;
+use millstream_host::setting::pair_of;
+use std::collections::BTreeSet;
+
+impl Record {
+    /// The facts of a server and its machine that every measured arm on this server has set, by section and name.
+    pub(super) fn own_facts(&self, server: &str) -> BTreeSet<String> {
+        let experiment = &self.conditions.experiment;
+        let is_measured = |name: &str| self.runs.iter().filter(|run| run.arm == name).any(has_values);
+        let setups = experiment.arms.iter().filter(|arm| is_measured(&arm.name)).map(|arm| experiment.setup(arm));
+        let postgres = |setup: &Setup| setup.postgres.clone().or_else(|| self.conditions.postgres.clone());
+        let own = setups.filter(|setup| postgres(setup).unwrap_or_default() == server);
+        own.map(|setup| setup.own_facts()).reduce(|all, one| &all & &one).unwrap_or_default()
+    }
+}
+
+fn has_values(run: &Run) -> bool {
+    run.measures().is_some()
+}
+
+impl Setup {
+    /// The facts that it sets.
+    fn own_facts(&self) -> BTreeSet<String> {
+        let settings = self.settings.keys().map(|name| format!("settings.{name}"));
+        let memory = self.memory_mb.map(|_| "control_group.memory_bytes".to_owned());
+        settings.chain(memory).chain(self.host.keys().flat_map(|name| of_host(name))).collect()
+    }
+}
+
+/// The facts that a setting of the host is.
+fn of_host(name: &str) -> Vec<String> {
+    if let Some(queue) = name.strip_prefix("disk.") {
+        return ["queue", "disk.queue"].map(|of| format!("storage.data.{of}.{queue}")).to_vec();
+    }
+    let Some((section, name)) = name.split_once('.') else { return Vec::new() };
+    match section {
+        "kernel" => vec![format!("scheduler.{name}")],
+        "vm" => {
+            let pages = (name == "nr_hugepages").then(|| "memory.huge_pages".to_owned());
+            let all = std::iter::once(name).chain(pair_of(name)).map(|name| format!("memory.vm.{name}"));
+            all.chain(pages).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_setup_sets_has_the_names_of_facts() {
+        let host = [
+            ("kernel.sched_autogroup_enabled", "1"),
+            ("vm.dirty_bytes", "1"),
+            ("vm.nr_hugepages", "7"),
+            ("disk.scheduler", "none"),
+            ("net.core.somaxconn", "9"),
+        ];
+        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let setup = Setup {
+            settings: [owned(("work_mem", "4MB"))].into(),
+            host: host.map(owned).into(),
+            memory_mb: Some(512),
+            ..Setup::default()
+        };
+        let names = [
+            "control_group.memory_bytes",
+            "memory.huge_pages",
+            "memory.vm.dirty_bytes",
+            "memory.vm.dirty_ratio",
+            "memory.vm.nr_hugepages",
+            "scheduler.sched_autogroup_enabled",
+            "settings.work_mem",
+            "storage.data.disk.queue.scheduler",
+            "storage.data.queue.scheduler",
+        ];
+        assert!(setup.own_facts().iter().eq(names), "{:?}", setup.own_facts());
+    }
+}
