@@ -110,6 +110,33 @@ fn ended(run: Run) -> Run {
     if stalled { run } else { run.ends(0) }
 }
 
+/// An arm for a PostgreSQL that nobody has any more.
+const OLD: &str = "\
+question = 'Which is faster?'
+seconds = 1
+run = { scripts = ['one.sql'] }
+[[arm]]
+name = 'here'
+[[arm]]
+name = 'old'
+run = { postgres = '9' }
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_arm_whose_postgresql_is_not_installed_is_skipped_aloud() {
+    let Some(place) = Place::new().await else { return };
+    std::fs::write(place.dir.path().join("own.toml"), OLD).unwrap();
+    let run = ended(run(&mut place.command("out")));
+    assert!(run.stderr.contains("own: skipped: old: PostgreSQL 9 is not installed; installed: "), "{run:?}");
+    let skipped = |one: &str| {
+        let record = place.record("out");
+        let run = record.runs.iter().find(|run| run.arm == one).unwrap();
+        matches!(&run.outcome, Outcome::Skipped(why) if why.starts_with("PostgreSQL 9 is not installed"))
+    };
+    assert_eq!(["here", "again", "old"].map(skipped), [false, false, true], "{run:?}");
+    assert!(!place.local.dir.join("lab/9").exists(), "no home is made for it");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_experiment_that_is_stopped_or_killed_gives_back_settings_and_wal_and_is_resumed() {
     let Some(place) = Place::new().await else { return };

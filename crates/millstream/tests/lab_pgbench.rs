@@ -164,6 +164,38 @@ fn a_wrong_word_in_an_experiment_is_named_with_its_line() {
     assert!(run.stderr.contains(said), "{run:?}");
 }
 
+/// An experiment whose command finds nothing to measure.
+const NOTHING: &str = r#"
+question = "Does it work?"
+metric = "wall_seconds"
+seconds = 1
+server = false
+run = { command = """echo '{"skipped": "not on this machine"}'""" }
+[[arm]]
+name = "one"
+[[arm]]
+name = "two"
+"#;
+
+#[test]
+fn an_experiment_that_measures_nothing_does_not_end_well() {
+    let dir = tempfile::tempdir().unwrap();
+    let (out, home) = (dir.path().join("out"), dir.path().join("home"));
+    let mut kernel = command(&["lab", "run", "kernel", "--quick", "--out"]);
+    let refused = run(kernel.arg(&out).env("MILLSTREAM_HOME", &home)).ends(2);
+    let says = "no arm of kernel can be run: it changes this machine; --change-host allows that";
+    assert!(refused.stderr.contains(says), "{refused:?}");
+    assert!(!out.exists() && !home.exists(), "{refused:?}");
+
+    let file = dir.path().join("nothing.toml");
+    std::fs::write(&file, NOTHING).unwrap();
+    let [file, out] = [file, out].map(|path| path.display().to_string());
+    let skipped = crate::process::millstream(&["lab", "run", &file, "--quick", "--out", &out]).ends(1);
+    assert!(skipped.stderr.contains("nothing was measured: every arm was skipped"), "{skipped:?}");
+    assert!(skipped.stdout.contains("not on this machine"), "{skipped:?}");
+    crate::process::millstream(&["lab", "report", &out]).ends(1);
+}
+
 #[test]
 fn two_command_lines_are_compared() {
     let dir = tempfile::tempdir().unwrap();

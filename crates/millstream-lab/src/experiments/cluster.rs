@@ -84,14 +84,14 @@ impl Cluster {
     pub(crate) async fn own(postgres: Option<&str>, progress: Progress<'_>) -> Result<Self, Trouble> {
         let newest = installed(&server_account()?).first().map(|one| one.major.to_string());
         let postgres = postgres.map(str::to_owned).or(newest);
+        let postgres_bin = match &postgres {
+            None => PostgresBin::Auto,
+            Some(text) => PostgresBin::Dir(programs(text).map_err(|error| Trouble::Unfit(error.to_string()))?),
+        };
         let name = postgres.as_deref().map_or_else(|| DOWNLOADED.to_owned(), directory_name);
         let home = Home::choose(Some(&Home::choose(None)?.folder("lab")?.join(name)))?;
         home.create()?;
         let home = home.dir;
-        let postgres_bin = match postgres {
-            None => PostgresBin::Auto,
-            Some(text) => PostgresBin::Dir(programs(&text)?),
-        };
         let options = LocalOptions { home: Some(home.clone()), postgres_bin };
         let lock = lock(&home)?;
         // A run that was killed may have left its settings, with which the server may not even start.
@@ -510,29 +510,19 @@ const SET_BEFORE: &str = "select name, setting from pg_catalog.pg_file_settings 
 const NEEDS_RESTART: &str =
     "select pg_catalog.count(*) from pg_catalog.pg_settings where context = 'postmaster' and name = any($1)";
 
-/// The directory of a PostgreSQL's programs: the given one, or that of a major version.
-fn programs(postgres: &str) -> Result<PathBuf, Trouble> {
-    let Ok(major) = postgres.parse::<u32>() else {
-        return Ok(PathBuf::from(postgres));
-    };
-    let found = installed(&server_account()?);
-    let one = found.into_iter().find(|one| one.major == major);
-    one.map(|one| one.bin).ok_or_else(|| Trouble::Unfit(format!("PostgreSQL {major} is not installed")))
-}
-
-/// Refuses a PostgreSQL that is not on this machine: a major version, or the directory of its programs.
+/// The directory of the programs of a PostgreSQL on this machine: the given one, or that of a major version.
 ///
 /// # Errors
-/// [`Error::Asked`] with those that are installed.
-pub(crate) fn check_installed(postgres: &str) -> Result<(), Error> {
+/// [`Error::Asked`] if it is not there, with those that are.
+pub(super) fn programs(postgres: &str) -> Result<PathBuf, Error> {
     let Ok(major) = postgres.parse::<u32>() else {
-        let is_there = Path::new(postgres).join("postgres").exists();
-        let why = || format!("{postgres} does not hold the programs of a PostgreSQL");
-        return if is_there { Ok(()) } else { Err(Error::Asked(why())) };
+        let dir = PathBuf::from(postgres);
+        let why = || Error::Asked(format!("{postgres} does not hold the programs of a PostgreSQL"));
+        return if dir.join("postgres").exists() { Ok(dir) } else { Err(why()) };
     };
     let found = installed(&server_account()?);
-    if found.iter().any(|one| one.major == major) {
-        return Ok(());
+    if let Some(one) = found.iter().find(|one| one.major == major) {
+        return Ok(one.bin.clone());
     }
     let found: Vec<String> = found.iter().map(|one| format!("{} in {}", one.major, one.bin.display())).collect();
     let found = if found.is_empty() { "none".to_owned() } else { found.join(", ") };

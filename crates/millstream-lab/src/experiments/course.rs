@@ -454,14 +454,13 @@ impl<'a> Course<'a> {
 
     /// The server and the database of a setup, ready for a run.
     async fn ready(&mut self, setup: &Setup, say: Progress<'_>) -> Result<(String, Data), Trouble> {
+        if let Some(why) = setup.unfit(self.request) {
+            return Err(Trouble::Unfit(why));
+        }
         let postgres = setup.postgres.as_ref().or(self.request.postgres.as_ref());
         let server = postgres.cloned().unwrap_or_default();
         if !self.clusters.contains_key(&server) {
             let cluster = match &self.request.db {
-                Some(_) if postgres.is_some() => {
-                    let why = format!("it needs a server of its own, and {} names one", option("db"));
-                    return Err(Trouble::Unfit(why));
-                }
                 Some(db) => Cluster::foreign(db.clone(), self.request.may_change)?,
                 None => Cluster::own(postgres.map(String::as_str), say).await?,
             };
@@ -473,6 +472,8 @@ impl<'a> Course<'a> {
                 let why = format!("the record was begun with {earlier}, and this is {version}; choose another");
                 return Err(Error::Asked(format!("{why} {}", option("out"))).into());
             }
+            // Of a machine as it is by itself, and not as the arm before has set it.
+            self.host.set(&BTreeMap::new(), None, self.request.change_host)?;
             let environment = match cluster.is_local() {
                 true => Environment::look(cluster.data(), &control.client).await?,
                 false => Environment::of_server(&control.client).await?,
@@ -502,15 +503,7 @@ impl<'a> Course<'a> {
             cluster.allow_veth(say).await?;
             program.second_network = cluster.second_network();
         }
-        let wal_dir = match (setup.wal_apart, &self.request.wal_dir) {
-            (Some(true), None) => {
-                let dir = option("wal-dir");
-                let why = format!("it needs the WAL on another device; {dir} names an empty directory there");
-                return Err(Trouble::Unfit(why));
-            }
-            (Some(true), dir) => dir.as_deref(),
-            (Some(false) | None, _) => None,
-        };
+        let wal_dir = self.request.wal_dir.as_deref().filter(|_| setup.wal_apart == Some(true));
         cluster.place_wal(wal_dir, say).await?;
         // A server takes pages that the host sets aside only when it starts.
         if !setup.host.is_empty() && !cluster.is_local() {

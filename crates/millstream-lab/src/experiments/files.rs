@@ -1,8 +1,7 @@
 //! The experiments that are built in, and those that a user names by path.
 
-use super::cluster::{Trouble, check_installed};
+use super::cluster::Trouble;
 use super::commands::Commands;
-use super::conditions::Request;
 use super::experiment::Experiment;
 use super::values::Selection;
 use crate::core::word::unknown;
@@ -10,8 +9,7 @@ use crate::error::Error;
 use crate::limits::EXPERIMENT_BYTES_MAX;
 use include_dir::{Dir, include_dir};
 use millstream_host::{open_named, write_whole};
-use millstream_model::words::option;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
@@ -76,37 +74,11 @@ impl Source {
         Ok(Self { experiment: commands.experiment()?, files: BTreeMap::new() })
     }
 
-    /// Refuses a PostgreSQL that an arm or the request names and that is not installed. If the user names a server, arms
-    /// that need another one are skipped instead.
-    ///
-    /// # Errors
-    /// [`Error::Asked`] with the arm, and what is installed.
-    pub fn check_postgres(&self, request: &Request) -> Result<(), Error> {
-        if !self.experiment.server || request.db.is_some() {
-            return Ok(());
-        }
-        request.postgres.as_deref().map_or(Ok(()), check_installed)?;
-        let mut known = BTreeSet::new();
-        for arm in &self.experiment.arms {
-            let Some(postgres) = self.experiment.setup(arm).postgres else { continue };
-            if known.contains(&postgres) {
-                continue;
-            }
-            check_installed(&postgres).map_err(|error| {
-                let others = format!("{} chooses the others", option("arms"));
-                Error::Asked(format!("arm {}: {error}; {others}", arm.name))
-            })?;
-            known.insert(postgres);
-        }
-        Ok(())
-    }
-
     /// An error of the setup: it ends the experiment, because no arm can be run.
     pub(crate) fn failed_setup(&self, trouble: Trouble) -> Trouble {
         match trouble {
             Trouble::Error(error) => {
-                let why = format!("its setup failed: {}", error.chain());
-                Error::Experiment { name: self.experiment.name.clone(), why }.into()
+                Error::Asked(format!("experiment {}: its setup failed: {}", self.experiment.name, error.chain())).into()
             }
             Trouble::Unfit(why) => Trouble::Unfit(why),
         }
@@ -179,30 +151,6 @@ mod tests {
         }
         let error = Source::named("lader", &Selection::default()).unwrap_err().to_string();
         assert_eq!(error, "unknown experiment \"lader\": did you mean \"ladder\"?");
-    }
-
-    #[test]
-    fn a_postgresql_that_is_not_installed_is_refused_before_anything_runs() {
-        let source = |run: &str| {
-            let text = format!(
-                "question = 'q?'\nseconds = 1\nrun = {{ scripts = ['builtin:select-only'] }}\n\
-                [[arm]]\nname = 'a'\n[[arm]]\nname = 'old'\nrun = {{ {run} }}\n"
-            );
-            Experiment::parse("x", &text, &Selection::default()).unwrap()
-        };
-        let refused = |run: &str, postgres: Option<&str>| {
-            let source = Source { experiment: source(run), files: BTreeMap::new() };
-            let request = Request { postgres: postgres.map(str::to_owned), ..Request::default() };
-            source.check_postgres(&request).map_err(|error| error.to_string())
-        };
-        refused("clients = 2", None).unwrap();
-        let why = refused("postgres = '9'", None).unwrap_err();
-        assert!(why.starts_with("arm old: PostgreSQL 9 is not installed; installed: "), "{why}");
-        assert!(why.ends_with("; arms chooses the others"), "{why}");
-        let why = refused("clients = 2", Some("9")).unwrap_err();
-        assert!(why.starts_with("PostgreSQL 9 is not installed; installed: "), "{why}");
-        let why = refused("clients = 2", Some("/nowhere")).unwrap_err();
-        assert_eq!(why, "/nowhere does not hold the programs of a PostgreSQL");
     }
 
     #[test]

@@ -45,9 +45,7 @@ impl Host {
     /// Takes the host for this run: nobody else may change its settings meanwhile.
     pub(crate) fn claim(&mut self, allowed: bool) -> Result<&mut HostChanges, Trouble> {
         if !allowed {
-            let leave = option("change-host");
-            let why = format!("it changes this machine; {leave} allows that, and gives back what it changes");
-            return Err(Trouble::Unfit(why));
+            return Err(Trouble::Unfit(not_allowed()));
         }
         let changes = match self.changes.take() {
             Some(changes) => changes,
@@ -83,6 +81,11 @@ impl Host {
             None => Ok(()),
         }
     }
+}
+
+/// Why an arm cannot be run that changes this machine.
+pub(super) fn not_allowed() -> String {
+    format!("it changes this machine; {} allows that, and gives back what it changes", option("change-host"))
 }
 
 fn unfit(error: millstream_host::Error) -> Trouble {

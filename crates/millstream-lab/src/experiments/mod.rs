@@ -15,6 +15,7 @@ mod course;
 mod data;
 mod experiment;
 mod files;
+mod fitness;
 mod host;
 mod log;
 mod mistakes;

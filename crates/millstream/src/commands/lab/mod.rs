@@ -373,7 +373,7 @@ async fn run_experiments(args: &RunArgs, output: Output, signals: Signals) -> Re
         may_change: args.i_own_this_server,
         change_host: args.change_host,
         wal_dir: args.wal_dir.as_deref().map(absolute).transpose()?,
-        postgres: args.postgres.clone(),
+        postgres: args.postgres.as_deref().map(postgres).transpose()?,
         steal_percent_max: args.steal_max,
         program: std::env::current_exe().ok(),
     };
@@ -406,6 +406,15 @@ async fn run_experiments(args: &RunArgs, output: Output, signals: Signals) -> Re
 /// The path of a directory from the root.
 fn absolute(dir: &Path) -> Result<PathBuf, Failure> {
     dir.canonicalize().map_err(|error| Failure::user(format!("cannot find {}", dir.display())).because(&error))
+}
+
+/// A PostgreSQL as it was asked for: a major version, or a directory by its path from the root, because its programs do not
+/// all run in this one.
+fn postgres(asked: &str) -> Result<String, Failure> {
+    if asked.parse::<u32>().is_ok() || Path::new(asked).is_absolute() {
+        return Ok(asked.to_owned());
+    }
+    Ok(absolute(Path::new(asked))?.display().to_string())
 }
 
 /// Options whose value is a command line, which is kept as it is.
@@ -442,6 +451,13 @@ mod tests {
         assert_eq!((own.as_str(), own.metric().better), ("requests", Better::Higher));
         assert!(metric("requests").unwrap_err().ends_with("NAME,UNIT,higher or NAME,UNIT,lower"));
         assert!(metric("requests,req/s,faster").unwrap_err().starts_with("give NAME"));
+    }
+
+    #[test]
+    fn a_directory_of_postgresql_is_named_from_the_root() {
+        assert_eq!([postgres("15"), postgres("/opt/x")].map(Result::unwrap), ["15", "/opt/x"]);
+        assert!(Path::new(&postgres(".").unwrap()).is_absolute());
+        assert!(postgres("no/such/directory").is_err());
     }
 
     #[test]

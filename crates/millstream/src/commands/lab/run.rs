@@ -100,7 +100,9 @@ pub async fn run(asked: Asked<'_>, output: Output, signals: &Signals) -> Result<
         source.experiment.data.scale = asked.scale_max.map_or(scale, |most| scale.min(most));
         // A guest has one PostgreSQL, and skips the arms of others.
         if !asked.is_guest {
-            source.check_postgres(&asked.request)?;
+            for (why, arms) in source.check(&asked.request)? {
+                note(&format!("{}: skipped: {}: {why}", source.experiment.name, arms.join(", ")));
+            }
         }
         sources.push(source);
     }
@@ -306,12 +308,22 @@ fn show(record: &Record, format: Format, output: Output) -> Result<Exit, Failure
         };
         output.line(text.trim_end())?;
     }
+    if measured_nothing(&analysis) {
+        note("nothing was measured: every arm was skipped; the report says why");
+    }
     Ok(exit_of(&analysis))
 }
 
-/// The exit code that a record asks for: whether an arm has no good run although it was run, or had a wrong result.
+/// The exit code that a record asks for: whether an arm has no good run although it was run, or had a wrong result, or
+/// every arm was skipped.
 pub(super) fn exit_of(analysis: &Analysis) -> Exit {
-    if analysis.arms.iter().any(|arm| arm.failed) { Exit::Findings } else { Exit::Done }
+    let has_failed = analysis.arms.iter().any(|arm| arm.failed);
+    if has_failed || measured_nothing(analysis) { Exit::Findings } else { Exit::Done }
+}
+
+/// Whether every arm was skipped.
+fn measured_nothing(analysis: &Analysis) -> bool {
+    analysis.arms.iter().all(|arm| arm.runs == 0 && arm.missing.is_some() && !arm.failed)
 }
 
 fn has_extension(name: &str) -> bool {
