@@ -220,6 +220,39 @@ fn ctrl_c_ends_the_guest_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_relative_directory_of_packages_gives_the_guest_their_files_and_libraries() {
+    let Some(place) = Place::new() else { return };
+    let listed = Command::new("ldd").arg("/bin/sh").output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let library = listed.lines().find_map(|line| line.trim().strip_prefix("libc.so.6 => ")?.split(' ').next());
+    fs::create_dir_all(place.at("unpacked/opt/lib")).unwrap();
+    fs::copy("/bin/sh", place.at("unpacked/opt/tool")).unwrap();
+    fs::copy(library.expect("the shell loads a library"), place.at("unpacked/opt/lib/libc.so.6")).unwrap();
+    let guest = "[guest]\nfiles = ['/opt/tool', '/no/such/file']\npackages = ['some-package', 'other-package']\n";
+    fs::write(place.at("own.toml"), EXPERIMENT.replace("[[arm]]", &format!("{guest}[[arm]]"))).unwrap();
+    let root = ["--guest-root", "unpacked"];
+    let missing = run(place.boot(&root).current_dir(place.dir.path())).ends(2);
+    assert!(
+        missing.stderr.contains(": there is no /no/such/file") && !missing.stderr.contains("/opt/tool"),
+        "{missing:?}"
+    );
+    let hint = "on Debian: apt install some-package other-package; or fetch them";
+    assert!(missing.stderr.contains(hint) && missing.stderr.contains("by --guest-root"), "{missing:?}");
+    assert!(!place.at("out").exists(), "{missing:?}");
+
+    fs::write(place.at("own.toml"), EXPERIMENT.replace("[[arm]]", "[guest]\nfiles = ['/opt/tool']\n[[arm]]")).unwrap();
+    // A name in the image follows zeros.
+    place.qemu(
+        "image=$(echo \"$*\" | sed 's/.* -initrd \\([^ ]*\\) .*/\\1/')\n\
+         for name in opt/tool opt/lib/libc.so.6; do grep -aq \"0$name\" \"$image\" && echo $name >>\"$PLACE/found\"; done\n\
+         : >\"$sent\"",
+    );
+    let sent_nothing = run(place.boot(&root).current_dir(place.dir.path())).ends(1);
+    let found = fs::read_to_string(place.at("found")).unwrap_or_default();
+    assert!(found.starts_with("opt/tool\nopt/lib/libc.so.6\n"), "{found:?} {sent_nothing:?}");
+}
+
+#[test]
 fn what_is_missing_and_what_cannot_run_in_a_guest_is_said_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let mut bare = command(&["lab", "run", "kernel", "--guest", "a.deb", "--out"]);

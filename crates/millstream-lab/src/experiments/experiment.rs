@@ -110,6 +110,8 @@ pub struct GuestNeeds {
     pub modules: Vec<String>,
     /// Programs, with their libraries, and other files.
     pub files: Vec<PathBuf>,
+    /// Packages of Debian that hold these files: an error names them.
+    pub packages: Vec<String>,
     /// Shell lines that come before the experiment.
     pub setup: String,
 }

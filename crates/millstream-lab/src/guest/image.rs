@@ -3,9 +3,11 @@
 use super::Guests;
 use super::archive::Archive;
 use super::kernel::Module;
+use super::tool;
 use crate::error::Error;
+use crate::experiments::GuestNeeds;
 use crate::limits::{GUEST_SCALE_MAX, GUEST_TIME_MAX, GUEST_TOOL_TIME_MAX};
-use millstream_host::{Command, Ended, check_ours, own_file, shell_word};
+use millstream_host::{Command, check_ours, own_file, shell_word};
 use millstream_local::{installed, server_account};
 use millstream_model::words::option;
 use std::collections::BTreeSet;
@@ -43,18 +45,18 @@ const MODULES: &str = "/lib/modules";
 /// Makes the image in a directory, with modules of the kernel, and returns its path.
 ///
 /// # Errors
-/// PostgreSQL is not complete; a file is missing or cannot be read; the disk is full.
+/// PostgreSQL is not complete; a file or a library is missing or cannot be read; the disk is full.
 pub(super) async fn make(guests: &Guests<'_>, modules: &[Module], dir: &Path) -> Result<PathBuf, Error> {
-    let Guests { request, source, busybox, postgres, .. } = guests;
-    let busybox = busybox.as_path();
+    let Guests { request, source, busybox, postgres, root, .. } = guests;
+    let (busybox, root) = (busybox.as_path(), root.as_deref());
     let mut files: Vec<PathBuf> = Vec::new();
     if let Some(bin) = postgres {
         files.extend(PROGRAMS.iter().map(|name| bin.join(name)).filter(|file| file.is_file()));
     }
     let needs = source.experiment.guest.clone().unwrap_or_default();
-    let needed: Vec<PathBuf> = needs.files.iter().map(|file| found(file, request.root)).collect::<Result<_, _>>()?;
+    let needed = needed(&needs, root)?;
     let programs = [request.program, busybox].into_iter().chain(files.iter().chain(&needed).map(PathBuf::as_path));
-    let libraries = libraries(programs, request.root).await?;
+    let libraries = libraries(programs, root, &needs).await?;
     files.extend(needed);
     files.extend(libraries);
     if let Some(bin) = postgres {
@@ -70,7 +72,7 @@ pub(super) async fn make(guests: &Guests<'_>, modules: &[Module], dir: &Path) ->
         false => request.experiment.to_owned(),
     };
     let mut copies = vec![(request.program, Path::new("/millstream")), (busybox, Path::new("/bin/busybox"))];
-    let inside = |file| request.root.and_then(|root| Path::strip_prefix(file, root).ok()).unwrap_or(file);
+    let inside = |file| root.and_then(|root| Path::strip_prefix(file, root).ok()).unwrap_or(file);
     copies.extend(files.iter().map(|file| (file.as_path(), inside(file.as_path()))));
     let places: Vec<PathBuf> = modules.iter().map(place_of).collect();
     copies.extend(modules.iter().zip(&places).map(|(module, place)| (module.file.as_path(), place.as_path())));
@@ -102,15 +104,34 @@ fn place_of(module: &Module) -> PathBuf {
     Path::new(MODULES).join(module.file.file_name().unwrap_or_default())
 }
 
-/// A file that an experiment needs: that of the unpacked packages, else that of this machine.
-fn found(file: &Path, root: Option<&Path>) -> Result<PathBuf, Error> {
-    let unpacked = root.map(|root| root.join(file.strip_prefix("/").unwrap_or(file)));
-    let found = unpacked.into_iter().chain([file.to_owned()]).find(|file| file.is_file());
-    found.ok_or_else(|| {
-        let hint =
-            format!("unpack its package below a directory, with dpkg -x, and name that by {}", option("guest-root"));
-        Error::Missing { tool: "the experiment in a guest", why: format!("there is no {}", file.display()), hint }
-    })
+/// The files that an experiment needs: each that of the unpacked packages, else that of this machine.
+///
+/// # Errors
+/// [`Error::Missing`] with all that are not there, and the packages to install or to unpack.
+pub(super) fn needed(needs: &GuestNeeds, root: Option<&Path>) -> Result<Vec<PathBuf>, Error> {
+    let (mut found, mut absent) = (Vec::new(), Vec::new());
+    for file in &needs.files {
+        let unpacked = root.map(|root| root.join(file.strip_prefix("/").unwrap_or(file)));
+        match unpacked.into_iter().chain([file.clone()]).find(|file| file.is_file()) {
+            Some(file) => found.push(file),
+            None => absent.push(file.display().to_string()),
+        }
+    }
+    if absent.is_empty() { Ok(found) } else { Err(missing(&absent, needs)) }
+}
+
+fn missing(absent: &[String], needs: &GuestNeeds) -> Error {
+    let root = option("guest-root");
+    let hint = match needs.packages.join(" ") {
+        none if none.is_empty() => {
+            format!("unpack the packages that hold them below a directory, and name it by {root}")
+        }
+        packages => format!(
+            "on Debian: apt install {packages}; or fetch them and the packages that they need with apt-get install \
+             --download-only, unpack each with dpkg -x FILE.deb DIRECTORY, and name the directory by {root}"
+        ),
+    };
+    Error::Missing { tool: "the experiment in a guest", why: format!("there is no {}", absent.join(", and no ")), hint }
 }
 
 /// What `init.sh` reads: the seconds that the guest has, the programs' directories, what comes before the command, and the
@@ -157,7 +178,7 @@ async fn directories(bin: &Path) -> Result<Vec<PathBuf>, Error> {
     let config = bin.join("pg_config");
     check_ours(&config)?;
     let mut config = Command::new(config);
-    let ended = config.args(["--pkglibdir", "--sharedir"]).run(GUEST_TOOL_TIME_MAX).await.and_then(Ended::succeeded);
+    let ended = tool::run(config.args(["--pkglibdir", "--sharedir"]), GUEST_TOOL_TIME_MAX).await;
     let printed = ended.map_err(|error| no_postgres(error.to_string()))?.stdout;
     Ok(printed.lines().map(PathBuf::from).collect())
 }
@@ -169,7 +190,14 @@ fn no_postgres(why: String) -> Error {
 
 /// The libraries that programs load, and the loader. A program that is linked statically has none.
 /// `root`: where unpacked packages are, whose libraries come first.
-async fn libraries<'a>(programs: impl Iterator<Item = &'a Path>, root: Option<&Path>) -> Result<Vec<PathBuf>, Error> {
+///
+/// # Errors
+/// [`Error::Missing`] if a library is nowhere: its program would not start in the guest.
+async fn libraries<'a>(
+    programs: impl Iterator<Item = &'a Path>,
+    root: Option<&Path>,
+    needs: &GuestNeeds,
+) -> Result<Vec<PathBuf>, Error> {
     let mut ldd = Command::new("ldd");
     if let Some(root) = root {
         let mut unpacked = Vec::new();
@@ -178,9 +206,17 @@ async fn libraries<'a>(programs: impl Iterator<Item = &'a Path>, root: Option<&P
         let dirs: BTreeSet<&Path> = unpacked.iter().filter(is_library).filter_map(|file| file.parent()).collect();
         ldd.env("LD_LIBRARY_PATH", std::env::join_paths(dirs).map_err(|error| Error::Asked(error.to_string()))?);
     }
-    let ended = ldd.args(programs).run(GUEST_TOOL_TIME_MAX).await;
-    let ended = ended.map_err(|error| Error::Asked(error.to_string()))?;
-    Ok(loaded(&ended.stdout).collect())
+    // Its exit code says whether one of the programs is linked statically.
+    let measured = ldd.args(programs).measure(GUEST_TOOL_TIME_MAX).await;
+    let printed = measured.map_err(|error| Error::Asked(error.to_string()))?.ended.stdout;
+    let absent = absent(&printed);
+    if absent.is_empty() { Ok(loaded(&printed).collect()) } else { Err(missing(&absent, needs)) }
+}
+
+/// The libraries that are nowhere, each once, in what `ldd` prints.
+fn absent(printed: &str) -> Vec<String> {
+    let names = printed.lines().filter_map(|line| line.trim().strip_suffix(" => not found"));
+    names.collect::<BTreeSet<_>>().into_iter().map(str::to_owned).collect()
 }
 
 /// The paths in what `ldd` prints. A line that is not indented names a program.
@@ -212,6 +248,7 @@ mod tests {
     use super::super::{Request, archive::members};
     use super::*;
     use crate::experiments::{Selection, Source};
+    use millstream_pg::Explained as _;
     use std::os::unix::fs::symlink;
 
     #[test]
@@ -219,8 +256,30 @@ mod tests {
         let printed = "/usr/bin/one:\n\tlinux-vdso.so.1 (0x00007ffd)\n\
             \tlibc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f)\n\tlibgone.so => not found\n\
             /usr/bin/two:\n\tnot a dynamic executable\n/usr/bin/three:\n\t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n";
+        assert_eq!(absent(printed), ["libgone.so"]);
         let found: Vec<PathBuf> = loaded(printed).collect();
         assert_eq!(found, ["/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn all_files_that_are_missing_are_named_with_the_packages_to_unpack() {
+        let mut needs = GuestNeeds { files: vec!["/no/one".into(), "/no/two".into()], ..GuestNeeds::default() };
+        let said = |needs: &GuestNeeds, root| {
+            let error = needed(needs, root).unwrap_err();
+            (error.to_string(), error.hint().unwrap())
+        };
+        let (why, hint) = said(&needs, None);
+        assert!(why.ends_with("there is no /no/one, and no /no/two"), "{why}");
+        assert!(hint.starts_with("unpack the packages that hold them"), "{hint}");
+        needs.packages = ["one", "two"].map(str::to_owned).to_vec();
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("no")).unwrap();
+        fs::write(root.path().join("no/one"), "").unwrap();
+        let (why, hint) = said(&needs, Some(root.path()));
+        assert!(why.ends_with("there is no /no/two"), "{why}");
+        assert!(hint.starts_with("on Debian: apt install one two; or fetch them"), "{hint}");
+        fs::write(root.path().join("no/two"), "").unwrap();
+        assert_eq!(needed(&needs, Some(root.path())).unwrap(), ["no/one", "no/two"].map(|file| root.path().join(file)));
     }
 
     #[test]
@@ -269,7 +328,7 @@ mod tests {
         source.files.insert("a.sql".to_owned(), "select 1;\n".to_owned());
         let request =
             Request { packages: &[], boots: 1, experiment, seed: 1, postgres: None, root: None, program: &program };
-        let guests = Guests { request, source, busybox, postgres: None, dir: dir.path().to_owned() };
+        let guests = Guests { request, source, busybox, postgres: None, root: None, dir: dir.path().to_owned() };
         let image = make(&guests, &[], dir.path()).await.unwrap();
         let members = members(&fs::read(image).unwrap());
         let content = |name: &str| members.iter().find(|(one, ..)| one == name).map(|(.., content)| content.as_slice());

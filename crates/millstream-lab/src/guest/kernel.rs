@@ -1,11 +1,11 @@
 //! A kernel of a package: how it boots in a guest, and the record that comes back.
 
-use super::tool::QEMU;
+use super::tool::{self, QEMU};
 use crate::core::{Build, record_file};
 use crate::error::Error;
 use crate::experiments::Record;
 use crate::limits::{GUEST_MEMORY_MB, GUEST_TIME_MAX, GUEST_TOOL_TIME_MAX};
-use millstream_host::{Command, Ended, make_folder, write_target};
+use millstream_host::{Command, make_folder, write_target};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -54,7 +54,7 @@ impl Kernel {
         };
         let mut shell = Command::new("sh");
         shell.args(["-c", UNPACK, "sh"]).arg(package).arg(dir);
-        match shell.run(GUEST_TOOL_TIME_MAX).await.and_then(Ended::succeeded) {
+        match tool::run(&mut shell, GUEST_TOOL_TIME_MAX).await {
             Ok(_) => {}
             // What comes first is the cause.
             Err(millstream_host::Error::Failed { said, .. }) => return Err(none(said.lines().next().unwrap_or("?"))),
@@ -80,7 +80,7 @@ impl Kernel {
         // Some distributions compress them.
         shell.args(named.iter().map(|(name, _)| format!("*/{name}.ko*")));
         if !named.is_empty() {
-            shell.run(GUEST_TOOL_TIME_MAX).await.map_err(|error| Error::Asked(error.to_string()))?;
+            tool::run(&mut shell, GUEST_TOOL_TIME_MAX).await.map_err(|error| Error::Asked(error.to_string()))?;
         }
         let module = |(name, parameters): (&str, &str)| {
             let endings = ["", ".xz", ".zst", ".gz"].into_iter();
@@ -107,7 +107,7 @@ impl Kernel {
             why,
             hint: format!("{} shows what it printed", console.display()),
         };
-        let ended = self.machine(image, [&console, &sent]).run(GUEST_TIME_MAX).await.and_then(Ended::succeeded);
+        let ended = tool::run(&mut self.machine(image, [&console, &sent]), GUEST_TIME_MAX).await;
         ended.map_err(|error| failed(error.to_string()))?;
         let mut record = received(&record_file::read(&sent)?).map_err(failed)?;
         if let Some(measured) = &mut record.conditions.build {
@@ -149,6 +149,7 @@ fn received(text: &str) -> Result<Record, String> {
 mod tests {
     use super::*;
     use crate::experiments::{Commands, Conditions, Request, Source};
+    use millstream_host::Ended;
     use millstream_pg::Explained as _;
     use millstream_testkit::{Need, machine_has};
     use std::time::Duration;

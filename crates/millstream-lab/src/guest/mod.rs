@@ -29,7 +29,8 @@ pub struct Request<'a> {
     pub seed: u64,
     /// The PostgreSQL in the guests: a major version, or the directory of its programs. `None`: the newest installed.
     pub postgres: Option<&'a str>,
-    /// A directory in which packages are unpacked whose files the experiment needs. `None`: this machine has them.
+    /// A directory in which packages are unpacked whose files the experiment needs. `None`: this machine has them. It may be
+    /// relative.
     pub root: Option<&'a Path>,
     /// This program, which runs the experiment in the guests too.
     pub program: &'a Path,
@@ -56,6 +57,8 @@ pub struct Guests<'a> {
     busybox: PathBuf,
     /// Directory of PostgreSQL's programs, if the experiment needs a server.
     postgres: Option<PathBuf>,
+    /// The unpacked packages, by the path from the root: only so are their files told from those of this machine.
+    root: Option<PathBuf>,
     /// Directory of the records, one below it for each boot.
     pub dir: PathBuf,
 }
@@ -65,8 +68,8 @@ impl<'a> Guests<'a> {
     /// after the day, the machine and the experiment.
     ///
     /// # Errors
-    /// [`Error::Missing`] with the packages of the programs that are not there; what is wrong with the experiment;
-    /// PostgreSQL is not installed; errors of the disk.
+    /// [`Error::Missing`] with the packages of the programs that are not there, also of those that the experiment needs; what
+    /// is wrong with the experiment; PostgreSQL is not installed; errors of the disk.
     pub fn new(request: Request<'a>, out: Option<&Path>) -> Result<Self, Error> {
         let busybox = tool::busybox()?;
         let mut source =
@@ -74,10 +77,14 @@ impl<'a> Guests<'a> {
         let scale = source.experiment.data.scale.min(GUEST_SCALE_MAX);
         source.experiment.data.scale = scale;
         let postgres = if source.experiment.server { Some(image::programs(request.postgres)?) } else { None };
+        let root = request.root.map(|root| root.canonicalize().map_err(Error::io("find", root))).transpose()?;
+        if let Some(needs) = &source.experiment.guest {
+            image::needed(needs, root.as_deref())?;
+        }
         let machine = Machine::look(None, &std::env::temp_dir()).slug();
         let date = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
         let dir = record_file::new_dir(out, &date, &format!("{machine}-{}-guests", source.experiment.name))?;
-        Ok(Self { request, source, busybox, postgres, dir })
+        Ok(Self { request, source, busybox, postgres, root, dir })
     }
 
     /// Boots every kernel as often as was asked. A boot that has a record already is not repeated. After a kernel that

@@ -1,8 +1,10 @@
 //! The programs of this machine that make guests.
 
 use crate::error::Error;
-use millstream_host::in_path;
+use crate::limits::SAID_BYTES_MAX;
+use millstream_host::{Command, Ended, in_path};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The machine.
 pub(super) const QEMU: &str = "qemu-system-x86_64";
@@ -34,6 +36,17 @@ pub(super) fn busybox() -> Result<PathBuf, Error> {
     }
 }
 
+/// Runs a program to its end, which must be a good one. Of what it prints only a bounded part is kept, and less in an error.
+pub(super) async fn run(command: &mut Command, limit: Duration) -> Result<Ended, millstream_host::Error> {
+    let ended = command.measure(limit).await?.ended.succeeded();
+    ended.map_err(|mut error| {
+        if let millstream_host::Error::Failed { said, .. } = &mut error {
+            said.truncate(said.floor_char_boundary(SAID_BYTES_MAX));
+        }
+        error
+    })
+}
+
 fn missing(absent: &[(&'static str, &'static str)]) -> Error {
     let names: Vec<&str> = absent.iter().map(|(name, _)| *name).collect();
     let packages: Vec<&str> = absent.iter().map(|(_, package)| *package).collect();
@@ -52,6 +65,14 @@ mod tests {
         let says = "cannot measure what needs a guest: not in PATH: qemu-system-x86_64, busybox";
         assert_eq!(error.to_string(), says);
         assert_eq!(error.hint().unwrap(), "on Debian: apt install qemu-system-x86 busybox-static");
+    }
+
+    #[tokio::test]
+    async fn what_a_failed_program_printed_is_cut() {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", "echo why >&2; head -c 40000000 /dev/zero >&2; exit 3"]);
+        let error = run(&mut command, Duration::from_secs(1_000)).await.unwrap_err().to_string();
+        assert!(error.starts_with("/bin/sh failed (exit status: 3): why\n") && error.len() < 2 * SAID_BYTES_MAX);
     }
 
     #[test]
