@@ -78,7 +78,7 @@ pub(crate) struct Time {
 }
 
 /// The number of a file in its file system.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Inode {
     /// The file system.
     pub(crate) device: u64,
@@ -162,6 +162,11 @@ impl Facts {
         self.mode & !(of_owner | of_group)
     }
 
+    /// Whether it is a file that gives the right to act as its owner or group.
+    pub(crate) fn is_privileged(&self) -> bool {
+        matches!(self.kind, EntryKind::File { .. }) && self.mode & 0o6000 != 0
+    }
+
     /// Whether both are files of the same size and time: then nothing was changed, as far as one sees without reading.
     /// `copy` is about the copy, whose file system may keep times less exactly.
     pub(crate) fn is_same_file(&self, copy: &Self) -> bool {
@@ -207,6 +212,12 @@ pub(crate) fn inode(stat: &Stat) -> Inode {
 /// The file's bytes.
 pub(crate) fn size_of(stat: &Stat) -> u64 {
     u64::try_from(stat.st_size).unwrap_or_default()
+}
+
+/// Whether parts of a file take no room on its disk.
+pub(crate) fn is_sparse(stat: &Stat) -> bool {
+    // The system counts blocks of 512 bytes, whatever the file system's are.
+    u64::try_from(stat.st_blocks).unwrap_or_default() * 512 < size_of(stat)
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Deletes what the destination has and the source has not.
 
-use crate::entry::EntryKind;
+use crate::entry::{Entry, EntryKind, Inode, inode};
 use crate::error::Error;
+use crate::folding::fold;
 use crate::limits::FAILURES_LISTED_MAX;
 use crate::local::UNFINISHED;
-use crate::manifest::{Header, Reader, Sorted, Sorter};
+use crate::manifest::{Header, Reader, Sorted, Sorter, decode, encode};
 use crate::path::{deepest_first, order, path_of, shown, shown_path, split};
 use crate::place::Ends;
 use crate::request::{Delete, Request};
@@ -12,12 +13,14 @@ use crate::state::State;
 use crate::tally::{Failures, Tally};
 use crate::tree::{self, Tree};
 use crate::walk::{Filter, Scope, Walk};
+use millstream_host::kernel::mount::mounts;
 use millstream_model::words::option;
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, CWD, Mode, mkdirat, renameat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, fchmod, fstat, mkdirat, renameat, stat, unlinkat};
 use rustix::io::Errno;
 use serde::Serialize;
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -61,13 +64,18 @@ pub(crate) fn check(delete: &Delete, place: &Ends, destination: &Path, is_source
     Ok(())
 }
 
-/// Lists what the destination has and the source has not. What rules exclude is protected.
+/// Lists what the destination has and the source has not. What rules exclude is protected. `folds`: the destination takes names
+/// for the same that differ in upper and lower case alone.
 ///
 /// So is what is in a folder that stands in the place of a file of the source: that file has failed.
 ///
 /// # Errors
 /// The destination cannot be listed whole.
-pub(crate) fn find((place, state, destination): (&Ends, &State, &Tree), request: &Request) -> Result<Extra, Error> {
+pub(crate) fn find(
+    (place, state, destination): (&Ends, &State, &Tree),
+    request: &Request,
+    folds: bool,
+) -> Result<Extra, Error> {
     let failed = Error::file("write to", state.folder());
     let there = state.folder().join("there");
     let filter = match &request.delete {
@@ -76,7 +84,10 @@ pub(crate) fn find((place, state, destination): (&Ends, &State, &Tree), request:
     };
     let scope = Scope { filter, one_file_system: request.one_file_system, ..Scope::default() };
     let (tally, failures) = (&Tally::default(), &Failures::default());
-    let walk = Walk { tree: destination, scope, attributes: false, skip: state.home(), threads: 1, tally, failures };
+    let source = Tree::open(&place.source, false);
+    let others = &source.map(|source| mounted(&source, true)).unwrap_or_default();
+    let (skip, threads) = (state.home(), 1);
+    let walk = Walk { tree: destination, scope, attributes: false, skip, others, threads, tally, failures };
     let listed = walk.list(&Header::default(), &there, state.folder())?;
     if !listed.is_whole {
         let (first, _) = failures.finish().map_err(&failed)?;
@@ -84,28 +95,34 @@ pub(crate) fn find((place, state, destination): (&Ends, &State, &Tree), request:
         let hint = format!("let it be listed, or leave it out with {}", option("exclude"));
         return Err(Error::refused(format!("the destination cannot be listed whole{named}"), hint));
     }
-    let mut source = Reader::open(&state.list()).map_err(Error::manifest(&state.list()))?;
-    let mut destination = Reader::open(&there).map_err(Error::manifest(&there))?;
+    let of_source = Error::manifest(&state.list());
+    let mut source = Entries::open(&state.list(), state.folder(), folds)?;
+    let mut destination = Entries::open(&there, state.folder(), folds)?;
     let mut sorter = Sorter::new(state.folder());
     let mut deletion = Deletion { entries: 0, bytes: None, first: Vec::new() };
     let mut bytes = 0;
-    let mut wanted = source.next().map_err(Error::manifest(&state.list()))?;
+    let mut wanted = source.next().map_err(&of_source)?;
     let mut protected: Option<Vec<u8>> = None;
-    while let Some(entry) = destination.next().map_err(Error::manifest(&there))? {
-        if protected.as_ref().is_some_and(|folder| is_in(&entry.path, folder)) {
+    while let Some((key, entry)) = destination.next().map_err(Error::manifest(&there))? {
+        if protected.as_ref().is_some_and(|folder| is_in(&key, folder)) {
             continue;
         }
         if is_unfinished(&entry.path) {
             // It is another copy's.
-            protected = Some(entry.path);
+            protected = Some(key);
             continue;
         }
-        while wanted.as_ref().is_some_and(|wanted| order(&wanted.path, &entry.path) == Ordering::Less) {
-            wanted = source.next().map_err(Error::manifest(&state.list()))?;
+        while wanted.as_ref().is_some_and(|(wanted, _)| order(wanted, &key) == Ordering::Less) {
+            wanted = source.next().map_err(&of_source)?;
         }
-        if let Some(wanted) = wanted.as_ref().filter(|wanted| wanted.path == entry.path) {
+        if let Some((_, wanted)) = wanted.as_ref().filter(|(wanted, _)| *wanted == key) {
             let is_blocked = entry.facts.kind == EntryKind::Folder && wanted.facts.kind != EntryKind::Folder;
-            protected = (is_blocked || wanted.facts.is_closed).then_some(entry.path);
+            protected = (is_blocked || wanted.facts.is_closed).then_some(key);
+            continue;
+        }
+        if entry.facts.is_closed {
+            // Another file system is mounted there.
+            protected = Some(key);
             continue;
         }
         deletion.entries += 1;
@@ -120,6 +137,51 @@ pub(crate) fn find((place, state, destination): (&Ends, &State, &Tree), request:
     millstream_host::remove_whole(&there).map_err(&failed)?;
     deletion.bytes = Some(bytes);
     Ok(Extra { deletion, sorted: sorter.finish().map_err(&failed)? })
+}
+
+/// The folders of a tree of this machine at which file systems are mounted, parts of others among them; `with_root` adds its
+/// root. Only they can be below another tree, too.
+pub(crate) fn mounted(tree: &Tree, with_root: bool) -> HashSet<Inode> {
+    let Ok(root) = fs::canonicalize(tree.path()) else { return HashSet::new() };
+    let mounts = mounts().into_iter().map(|mount| mount.point);
+    let below = mounts.filter(|point| point.starts_with(&root) && *point != root);
+    // What cannot be looked at cannot be listed either.
+    let own = below.filter_map(|point| stat(&point).ok());
+    own.chain(tree.root_stat().ok().filter(|_| with_root)).map(|stat| inode(&stat)).collect()
+}
+
+/// The entries of a list with the keys by which they are compared, in their order: their paths, or what the destination makes
+/// of these.
+enum Entries {
+    Plain(Box<Reader>),
+    Folded(Sorted),
+}
+
+impl Entries {
+    fn open(list: &Path, folder: &Path, folds: bool) -> Result<Self, Error> {
+        let mut reader = Reader::open(list).map_err(Error::manifest(list))?;
+        if !folds {
+            return Ok(Self::Plain(Box::new(reader)));
+        }
+        let failed = Error::file("write to", folder);
+        let mut sorter = Sorter::new(folder);
+        while let Some(Entry { path, facts }) = reader.next().map_err(Error::manifest(list))? {
+            let body = encode(&(&path, &facts));
+            body.and_then(|body| sorter.push(&fold(&path), &body)).map_err(&failed)?;
+        }
+        Ok(Self::Folded(sorter.finish().map_err(&failed)?))
+    }
+
+    fn next(&mut self) -> io::Result<Option<(Vec<u8>, Entry)>> {
+        match self {
+            Self::Plain(reader) => Ok(reader.next()?.map(|entry| (entry.path.clone(), entry))),
+            Self::Folded(sorted) => {
+                let Some((key, body)) = sorted.next()? else { return Ok(None) };
+                let (path, facts) = decode(&body, "an entry cannot be read")?;
+                Ok(Some((key, Entry { path, facts })))
+            }
+        }
+    }
 }
 
 /// Deletes the entries, or moves them to the trash. Returns how many. A folder that holds something protected stays.
@@ -190,17 +252,25 @@ fn folder_in(trash: &Tree, path: &[u8]) -> io::Result<OwnedFd> {
 
 fn remove(tree: &Tree, path: &[u8], is_folder: bool, trash: Option<&Tree>) -> io::Result<bool> {
     let (folder, name) = tree.parent(path)?;
-    if is_folder {
-        return match unlinkat(&folder, &name, AtFlags::REMOVEDIR) {
-            Ok(()) => Ok(true),
-            Err(Errno::NOTEMPTY | Errno::NOENT) => Ok(false),
-            Err(error) => Err(error.into()),
+    let mut is_opened = false;
+    loop {
+        let removed = match (is_folder, trash) {
+            (true, _) => unlinkat(&folder, &name, AtFlags::REMOVEDIR),
+            (false, None) => unlinkat(&folder, &name, AtFlags::empty()),
+            (false, Some(trash)) => renameat(&folder, &name, folder_in(trash, split(path).0)?, &name),
         };
-    }
-    let Some(trash) = trash else { return tree::remove(&folder, &name).map(|()| true) };
-    match renameat(&folder, &name, folder_in(trash, split(path).0)?, &name) {
-        Ok(()) => Ok(true),
-        Err(Errno::XDEV) => Err(io::Error::other("the trash lies in another file system")),
-        Err(error) => Err(error.into()),
+        match removed {
+            Ok(()) => return Ok(true),
+            Err(Errno::NOENT) if trash.is_none() || is_folder => return Ok(!is_folder),
+            Err(Errno::NOTEMPTY) if is_folder => return Ok(false),
+            Err(Errno::XDEV) => return Err(io::Error::other("the trash lies in another file system")),
+            // Whoever owns a folder may let himself write in it. If it is one of the source, it gets its rights again.
+            Err(Errno::ACCESS) if !is_opened => {
+                is_opened = true;
+                let mode = fstat(&folder)?.st_mode & 0o7777;
+                fchmod(&folder, Mode::from_raw_mode(mode | 0o700)).map_err(|_| Errno::ACCESS)?;
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
 }

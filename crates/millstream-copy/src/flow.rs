@@ -1,12 +1,14 @@
 //! A copy from beginning to end.
 
 use crate::counts::Counts;
+use crate::entry::EntryKind;
 use crate::error::Error;
 use crate::extra::{self, Deletion};
+use crate::folding;
 use crate::jobs::{Found, Gate};
 use crate::local::{self, Job};
-use crate::manifest::Header;
-use crate::path::shown_path;
+use crate::manifest::{Header, Reader};
+use crate::path::{leads_out, shown, shown_path};
 use crate::place::Ends;
 use crate::receipt::Receipt;
 use crate::remote::{self, Remote, RemoteJob, Way};
@@ -19,7 +21,7 @@ use crate::walk::{Listed, Walk};
 use millstream_failpoint::hit_on_thread;
 use millstream_host::cpus;
 use millstream_model::Refusal;
-use millstream_model::words::{option, set};
+use millstream_model::words::{command, option, set};
 use rustix::fs::{CWD, Mode, mkdirat, syncfs};
 use rustix::io::Errno;
 use serde::Serialize;
@@ -60,8 +62,9 @@ pub type MayDelete<'a> = &'a (dyn Fn(&Deletion) -> bool + Sync);
 /// The request is refused, or the source cannot be listed.
 pub fn plan(request: &Request, tally: &Tally) -> Result<Plan, Error> {
     let begun = Begun::new(request, tally)?;
-    let (_, listed) = begun.list()?;
-    begun.refuse_empty(&listed)?;
+    let (_, mut listed) = begun.list()?;
+    begun.refuse(&listed)?;
+    begun.find_folding(&mut listed, None);
     let deletion = begun.planned_deletion(&listed)?;
     let failed = Error::file("write to", begun.state.folder());
     // Nobody resumes a plan.
@@ -94,7 +97,11 @@ pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Resu
     begun.failures = Failures::in_file(&begun.state.failures()).map_err(&failed)?;
     let Begun { place, state, target, failures, .. } = &begun;
     let (header, mut listed) = begun.list()?;
-    begun.refuse_empty(&listed)?;
+    begun.refuse(&listed)?;
+    let was_missing = begun.make_root()?;
+    begun.find_folding(&mut listed, Some(&local::unfinished(state)));
+    begun.leave_out_same_names(&listed)?;
+    begun.leave_out_rights(&mut listed)?;
     if request.live {
         // SHA-256 cannot be computed in pieces.
         listed.large = 0;
@@ -106,8 +113,8 @@ pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Resu
     tally.begin(Phase::Copying);
     let gate = Gate::new(request.jobs, cpus(), begun.remote.is_some());
     let moved = match &begun.remote {
-        None => begun.move_here(&listed, &gate, may_delete)?,
-        Some(remote) => begun.move_there(remote, &listed, &gate, may_delete)?,
+        None => begun.move_here(was_missing, &listed, &gate, may_delete)?,
+        Some(remote) => begun.move_there((remote, was_missing), &listed, &gate, may_delete)?,
     };
     let Moved { mut counts, found, deleted, kept_because, verified } = moved;
     counts.failed += unlisted;
@@ -246,7 +253,10 @@ impl<'a> Begun<'a> {
             Some(remote) => remote.listing(scope, tally, failures).list(&header, &list, folder)?,
             None => {
                 let (source, skip, threads) = (self.source()?, self.state.home(), cpus());
-                let walk = Walk { tree: &source, scope, attributes, skip, threads, tally, failures };
+                let destination =
+                    Tree::open(&self.root, false).ok().filter(|_| request.delete.is_some() && self.ends_here());
+                let others = &destination.map(|tree| extra::mounted(&tree, false)).unwrap_or_default();
+                let walk = Walk { tree: &source, scope, attributes, skip, others, threads, tally, failures };
                 walk.list(&header, &list, folder)?
             }
         };
@@ -254,9 +264,14 @@ impl<'a> Begun<'a> {
     }
 
     /// Copies on this machine.
-    fn move_here(&self, listed: &Listed, gate: &Gate, may_delete: MayDelete<'_>) -> Result<Moved, Error> {
+    fn move_here(
+        &self,
+        was_missing: bool,
+        listed: &Listed,
+        gate: &Gate,
+        may_delete: MayDelete<'_>,
+    ) -> Result<Moved, Error> {
         let Self { request, tally, failures, place, state, root, .. } = self;
-        let was_missing = make_root(root)?;
         let destination = Tree::open(root, false).map_err(Error::file("open", root))?;
         let source = self.source()?;
         let job = Job::new(request, (place, state), (&source, &destination), (tally, failures));
@@ -277,18 +292,15 @@ impl<'a> Begun<'a> {
     /// Copies to another machine, or from there.
     fn move_there(
         &self,
-        remote: &Remote,
+        (remote, was_missing): (&Remote, bool),
         listed: &Listed,
         gate: &Gate,
         may_delete: MayDelete<'_>,
     ) -> Result<Moved, Error> {
         let Self { request, tally, root, .. } = self;
-        let (here, was_missing) = match remote.way {
-            Way::ToThere => (self.source()?, false),
-            Way::FromThere => {
-                let was_missing = make_root(root)?;
-                (Tree::open(root, false).map_err(Error::file("open", root))?, was_missing)
-            }
+        let here = match remote.way {
+            Way::ToThere => self.source()?,
+            Way::FromThere => Tree::open(root, false).map_err(Error::file("open", root))?,
         };
         let job = self.remote_job(remote, &here, listed);
         let (mut counts, found, unmade) = remote::run(&job, gate, was_missing)?;
@@ -321,7 +333,7 @@ impl<'a> Begun<'a> {
     fn tidy_here(&self, destination: &Tree, listed: &Listed, may_delete: MayDelete<'_>) -> Result<Tidied, Error> {
         let Self { request, tally, failures, place, state, .. } = self;
         let find = || {
-            let extra = extra::find((place, state, destination), request)?;
+            let extra = extra::find((place, state, destination), request, listed.folds)?;
             Ok((extra.deletion.clone(), extra))
         };
         let run = |delete: &Delete, extra| extra::run((state, destination), (tally, failures), delete, extra);
@@ -372,10 +384,120 @@ impl<'a> Begun<'a> {
         Ok(match self.remote.as_ref().filter(|remote| remote.way == Way::ToThere) {
             Some(remote) => Some(remote::find_extra(&self.remote_job(remote, &self.source()?, listed))?.0),
             None => match Tree::open(&self.root, false) {
-                Ok(there) => Some(extra::find((&self.place, &self.state, &there), self.request)?.deletion),
+                Ok(there) => {
+                    Some(extra::find((&self.place, &self.state, &there), self.request, listed.folds)?.deletion)
+                }
                 Err(_) => None,
             },
         })
+    }
+
+    /// Whether the destination lies on this machine.
+    fn ends_here(&self) -> bool {
+        self.remote.as_ref().is_none_or(|remote| remote.way == Way::FromThere)
+    }
+
+    /// Makes the folder of the destination, if it lies on this machine. Returns whether it was missing.
+    fn make_root(&self) -> Result<bool, Error> {
+        if !self.ends_here() {
+            return Ok(false);
+        }
+        let others = Mode::from_raw_mode(0o755);
+        // The root of a tree gets its rights once everything is in it.
+        let own = if self.place.file.is_some() { others } else { Mode::RWXU };
+        let root = self.root.as_path();
+        // The folder that is named like the source may be the second one that is missing.
+        for (path, mode) in [(root.parent().unwrap_or(root), others), (root, own)] {
+            match mkdirat(CWD, path, mode) {
+                Ok(()) if path == root => return Ok(true),
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(Error::file("make", path)(error.into())),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Finds out whether the destination takes names for the same, if it lies on this machine. `probe`: how the name of a file
+    /// begins that may be made there for that.
+    fn find_folding(&self, listed: &mut Listed, probe: Option<&str>) {
+        if self.ends_here()
+            && self.place.file.is_none()
+            && let Ok(destination) = Tree::open(&self.root, false)
+        {
+            let probe = probe.map(|begins| format!("{begins}.case"));
+            listed.folds = folding::folds(&destination, probe.as_deref());
+        }
+    }
+
+    /// Leaves out entries whose names the destination takes for those of others: one would replace the other.
+    fn leave_out_same_names(&self, listed: &Listed) -> Result<(), Error> {
+        if !listed.folds {
+            return Ok(());
+        }
+        let same = folding::same_names(&self.state.list(), self.state.folder())?;
+        if same.is_empty() {
+            return Ok(());
+        }
+        self.state.rewrite_list(|entry| {
+            let why = folding::why_left_out(&same, &entry.path);
+            let stays = why.is_none();
+            if let Some(why) = why {
+                self.failures.add(&entry.path, why);
+                self.tally.failed.fetch_add(1, Relaxed);
+                self.tally.done(entry.facts.size());
+            }
+            stays
+        })
+    }
+
+    /// Leaves out the right to act as the owner or group of a file, if the copy lies on the other side of a network and may get
+    /// another owner.
+    fn leave_out_rights(&self, listed: &mut Listed) -> Result<(), Error> {
+        let Some(remote) = &self.remote else { return Ok(()) };
+        if listed.privileged == 0 || remote.keeps_owners(self.tally)? {
+            return Ok(());
+        }
+        listed.leaves_out_rights = true;
+        self.state.rewrite_list(|entry| {
+            if entry.facts.is_privileged() {
+                entry.facts.mode &= !0o6000;
+            }
+            true
+        })
+    }
+
+    /// Refuses a source that nobody can want to copy like this.
+    fn refuse(&self, listed: &Listed) -> Result<(), Error> {
+        self.refuse_empty(listed)?;
+        // Of a running cluster, this was looked for before.
+        if listed.is_cluster() && !self.request.live { self.refuse_links() } else { Ok(()) }
+    }
+
+    /// Refuses a data directory of PostgreSQL with links that lead out of it: a server on the copy would use what they lead to,
+    /// together with the original.
+    fn refuse_links(&self) -> Result<(), Error> {
+        let path = self.state.list();
+        let mut list = Reader::open(&path).map_err(Error::manifest(&path))?;
+        while let Some(entry) = list.next().map_err(Error::manifest(&path))? {
+            let EntryKind::Link { target } = &entry.facts.kind else { continue };
+            if leads_out(&entry.path, target) {
+                let source = shown_path(&self.place.source);
+                let (link, target) = (shown(&entry.path), shown(target));
+                let says = format!(
+                    "{source} is a data directory of PostgreSQL, and a server on the copy would use {target} together with \
+                     the original: {link} is a link to it"
+                );
+                let words = format!("copy {} DESTINATION {}", set("postgres", "URL"), set("tablespace", "OLD=NEW"));
+                let running = command(words);
+                let hint = format!(
+                    "start the server and run {running}; or leave the link out with {}, copy what it leads to by itself, and \
+                     make the new link",
+                    set("exclude", format!("/{link}"))
+                );
+                return Err(Error::refused(says, hint));
+            }
+        }
+        Ok(())
     }
 
     /// Refuses to delete everything because a source is empty, perhaps not mounted.
@@ -394,19 +516,6 @@ impl<'a> Begun<'a> {
     }
 }
 
-/// Makes the folder of the destination. Returns whether it was missing.
-fn make_root(root: &Path) -> Result<bool, Error> {
-    // The folder that is named like the source may be the second one that is missing.
-    for path in [root.parent().unwrap_or(root), root] {
-        match mkdirat(CWD, path, Mode::RWXU) {
-            Ok(()) if path == root => return Ok(true),
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) => return Err(Error::file("make", path)(error.into())),
-        }
-    }
-    Ok(false)
-}
-
 /// Waits until everything is on the disk: the file system of the root, and the name of the root itself.
 fn sync(destination: &Tree, root: &Path) -> Result<(), Error> {
     let failed = Error::file("flush", root);
@@ -417,4 +526,33 @@ fn sync(destination: &Tree, root: &Path) -> Result<(), Error> {
     let folder = destination.folder(b"").map_err(&failed)?;
     syncfs(folder).map_err(std::io::Error::from).map_err(&failed)?;
     root.parent().map_or(Ok(()), flush).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn where_case_means_nothing_two_names_are_one_and_what_has_another_case_is_not_deleted() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        for name in ["from/dir/b", "from/X", "from/x", "to/Dir/b", "to/Old/file", "to/x"] {
+            fs::create_dir_all(path(name).parent().unwrap()).unwrap();
+            fs::write(path(name), "text").unwrap();
+        }
+        let mut request = Request::new(path("from/"), path("to"), path("home"));
+        request.delete = Some(Delete::default());
+        let tally = Tally::default();
+        let begun = Begun::new(&request, &tally).unwrap();
+        let (_, mut listed) = begun.list().unwrap();
+        let deleted = |listed: &Listed| begun.planned_deletion(listed).unwrap().unwrap().first;
+        assert_eq!(deleted(&listed), ["Dir", "Dir/b", "Old", "Old/file"]);
+        listed.folds = true;
+        begun.leave_out_same_names(&listed).unwrap();
+        assert_eq!(deleted(&listed), ["Old", "Old/file"]);
+        let (failures, count) = begun.failures.finish().unwrap();
+        assert_eq!((count, failures[0].path.as_str()), (1, "x"));
+        assert_eq!(failures[0].reason, "the destination takes the names X and x for the same");
+    }
 }

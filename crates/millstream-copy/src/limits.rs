@@ -43,6 +43,11 @@ pub const CHANGED_READS_MAX: u32 = 3;
 /// Failures that a receipt lists. All are in the file that it names.
 pub const FAILURES_LISTED_MAX: usize = 1_000;
 
+/// Names that a destination takes for others, which are in memory.
+pub const FOLDED_NAMES_MAX: usize = 10_000;
+/// Names by which it is found out whether a destination does so, if nothing may be written there.
+pub const PROBED_NAMES_MAX: usize = 1_000;
+
 /// A worker that waits looks this often whether the copy was stopped.
 pub const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Most workers.

@@ -31,6 +31,27 @@ pub(crate) fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
     if folder.is_empty() { name.to_vec() } else { [folder, b"/", name].concat() }
 }
 
+/// Whether a link at a path of a tree leads out of the tree. What is absolute does, also if it leads to the tree itself: from a
+/// copy of the link, it leads to the original.
+pub(crate) fn leads_out(path: &[u8], target: &[u8]) -> bool {
+    if target.starts_with(b"/") {
+        return true;
+    }
+    let mut depth = path.iter().filter(|byte| **byte == b'/').count();
+    target.split(|byte| *byte == b'/').any(|name| match name {
+        b"" | b"." => false,
+        b".." if depth == 0 => true,
+        b".." => {
+            depth -= 1;
+            false
+        }
+        _ => {
+            depth += 1;
+            false
+        }
+    })
+}
+
 /// A key by which a path sorts before the folders that it is in.
 pub(crate) fn deepest_first(path: &[u8]) -> Vec<u8> {
     let is_below = u32::from(!path.is_empty());
@@ -85,6 +106,21 @@ mod tests {
         assert_eq!(split(b"a/b/c"), (&b"a/b"[..], &b"c"[..]));
         assert_eq!(split(b"a"), (&b""[..], &b"a"[..]));
         assert_eq!((join(b"", b"a"), join(b"a", b"b")), (b"a".to_vec(), b"a/b".to_vec()));
+    }
+
+    #[test]
+    fn a_link_leads_out_of_a_tree_or_stays_in_it() {
+        for (path, target, expected) in [
+            ("a", "b", false),
+            ("a", "./b//c/../..", false),
+            ("a", "..", true),
+            ("a", "b/../../c", true),
+            ("a/b", "../c", false),
+            ("a/b", "../../c", true),
+            ("a/b/c", "/a", true),
+        ] {
+            assert_eq!(leads_out(path.as_bytes(), target.as_bytes()), expected, "{path} -> {target}");
+        }
     }
 
     #[test]

@@ -104,7 +104,7 @@ impl Ends {
 
     /// Refuses what would copy a tree into itself. A destination that will not be listed may lie in the source.
     fn check(&self, request: &Request) -> Result<(), Error> {
-        let source = fs::canonicalize(&self.source).map_err(Error::file("find", &self.source))?;
+        let source = without_links(&self.source)?;
         let destination = self.canonical_destination()?;
         let whole = match &self.file {
             None => {
@@ -187,6 +187,11 @@ impl Ends {
     pub(crate) fn source_path<'a>(&'a self, path: &'a [u8]) -> &'a [u8] {
         self.file.as_ref().map_or(path, |single| &single.from)
     }
+}
+
+/// A path that exists, without links.
+pub(crate) fn without_links(path: &Path) -> Result<PathBuf, Error> {
+    fs::canonicalize(path).map_err(Error::file("find", path))
 }
 
 fn ends_with_slash(path: &Path) -> bool {

@@ -25,7 +25,8 @@ pub struct Request {
     pub one_file_system: bool,
     /// Copy extended attributes, ACLs among them.
     pub attributes: bool,
-    /// Read files also where the system could copy them without that, so that every file has a hash.
+    /// Read files also where the system could copy them without that, so that every file has a hash. Files that are there
+    /// already are the same only if their bytes are.
     pub hash: bool,
     /// Return only once everything is on the disk.
     pub fsync: bool,
@@ -37,9 +38,10 @@ pub struct Request {
     pub bytes_per_second: Option<u64>,
     /// Delete what the source does not have.
     pub delete: Option<Delete>,
-    /// The source is a running database: files change while they are copied, and are the same only if their bytes are.
-    /// They are hashed by SHA-256.
+    /// The source is a running database: files change while they are copied, and are hashed by SHA-256.
     pub(crate) live: bool,
+    /// Files that are there already are the same only if their bytes are, whatever an earlier copy has noted of them.
+    pub(crate) compares: bool,
     /// The folder in which copies keep their manifests and journals. No other account may enter it.
     pub home: PathBuf,
 }

@@ -1,6 +1,6 @@
 //! What a copy keeps between its runs: a manifest, and while it is unfinished, journals.
 
-use crate::entry::{EntryKind, Facts, Inode, inode};
+use crate::entry::{Entry, EntryKind, Facts, Inode, inode};
 use crate::error::Error;
 use crate::hasher::Hashing;
 use crate::manifest::{self, Header, Journal, Note, Notes, Piece, Reader, Sorted, Sorter, Writer};
@@ -28,6 +28,8 @@ const HASHING: &str = "hashing";
 /// Holds the digits with which the names of unfinished files begin.
 const TOKEN: &str = "token";
 const FAILURES: &str = "failures.ndjson";
+/// How the names of notes begin that name a slot on a server, which goes on to keep WAL.
+pub(crate) const SLOTS: &str = "slot-";
 /// How lists of names begin that rsync reads.
 pub(crate) const NAMES: &str = "names.";
 
@@ -67,7 +69,8 @@ impl State {
         Ok(state)
     }
 
-    /// Forgets what copies to a destination have noted, which is no longer true. `folder`: that of [`Self::folder_of`].
+    /// Forgets what copies to a destination have noted of its files, which is no longer true. `folder`: that of
+    /// [`Self::folder_of`].
     ///
     /// # Errors
     /// Another copy writes there; the folder cannot be emptied.
@@ -80,7 +83,8 @@ impl State {
         let failed = Error::file("empty", folder);
         for entry in fs::read_dir(folder).map_err(&failed)? {
             let entry = entry.map_err(&failed)?;
-            if entry.file_name() != LOCK {
+            let name = entry.file_name();
+            if name != LOCK && !name.as_bytes().starts_with(SLOTS.as_bytes()) {
                 fs::remove_file(entry.path()).map_err(&failed)?;
             }
         }
@@ -225,6 +229,24 @@ impl State {
             Source::Old(Old::open(&manifest, self.hashing).map_err(Error::file("read", &manifest))?)
         };
         Ok(Known { source, next: None, is_over: false })
+    }
+
+    /// Writes the list of the source again. `keep` may change an entry, and says whether it stays.
+    ///
+    /// # Errors
+    /// The list cannot be read or written.
+    pub(crate) fn rewrite_list(&self, mut keep: impl FnMut(&mut Entry) -> bool) -> Result<(), Error> {
+        let path = self.list();
+        let failed = Error::file("write to", &self.folder);
+        let new = self.folder.join(format!("{LIST}{}", millstream_host::NEW));
+        let mut list = Reader::open(&path).map_err(Error::manifest(&path))?;
+        let mut writer = Writer::create(&new, &list.header).map_err(&failed)?;
+        while let Some(mut entry) = list.next().map_err(Error::manifest(&path))? {
+            if keep(&mut entry) {
+                writer.push_entry(&entry).map_err(&failed)?;
+            }
+        }
+        writer.finish().and_then(|()| fs::rename(&new, &path)).map_err(failed)
     }
 
     /// Makes the manifest of what is at the destination, and forgets the journals.

@@ -21,6 +21,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+/// Why a tablespace is not compared.
+pub(crate) const NO_TABLESPACE: &str = "there is no manifest of this tablespace of the copy: it cannot be compared";
+
 /// What a comparison has shown.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Verification {
@@ -77,10 +80,18 @@ pub(crate) fn verify(destination: &Path, home: &Path, jobs: usize, tally: &Tally
     let wanted = fs::canonicalize(destination).map_err(Error::file("find", destination))?;
     let mut found = Vec::new();
     let mut manifests = finished(home)?;
-    for (manifest, header) in manifests.whole {
-        let root = Path::new(OsStr::from_bytes(&header.destination));
-        if root.starts_with(&wanted) {
-            found.push((root.to_owned(), manifest));
+    let root = |header: &Header| PathBuf::from(OsStr::from_bytes(&header.destination));
+    let all: Vec<_> = manifests.whole.into_iter().map(|(manifest, header)| (root(&header), manifest)).collect();
+    let mut lost = Vec::new();
+    for (root, manifest) in all.iter().filter(|(root, _)| root.starts_with(&wanted)) {
+        found.push((root.clone(), manifest.clone()));
+        for space in tablespaces(manifest)? {
+            let space = PathBuf::from(OsStr::from_bytes(&space));
+            let space = fs::canonicalize(&space).unwrap_or(space);
+            match all.iter().find(|(root, _)| *root == space) {
+                Some(known) => found.push(known.clone()),
+                None => lost.push(Verification::of_what_is_gone(&space, NO_TABLESPACE)),
+            }
         }
     }
     if found.is_empty() {
@@ -91,9 +102,26 @@ pub(crate) fn verify(destination: &Path, home: &Path, jobs: usize, tally: &Tally
         return Err(Error::no_manifest(&wanted));
     }
     found.sort();
+    found.dedup();
     let compared = found.iter().map(|(_, manifest)| compare(manifest, jobs, tally));
     let damaged = manifests.damaged.iter().map(|error| Ok(Verification::of_damaged(&wanted, error)));
-    compared.chain(damaged).collect()
+    compared.chain(damaged).chain(lost.into_iter().map(Ok)).collect()
+}
+
+/// Where the links of a copy of a cluster say that its tablespaces are: each has a manifest of its own.
+pub(crate) fn tablespaces(manifest: &Path) -> Result<Vec<Vec<u8>>, Error> {
+    let mut list = Reader::open(manifest).map_err(Error::manifest(manifest))?;
+    let mut found = Vec::new();
+    // Only copies of clusters have this hash, and few entries stand before the links.
+    while list.header.is_sha256
+        && let Some(Entry { path, facts }) = list.next().map_err(Error::manifest(manifest))?
+    {
+        match facts.kind {
+            EntryKind::Link { target } if path.starts_with(b"pg_tblspc/") => found.push(target),
+            _ => {}
+        }
+    }
+    Ok(found)
 }
 
 /// Compares a copy with one manifest.

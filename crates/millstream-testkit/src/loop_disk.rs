@@ -38,6 +38,19 @@ impl LoopDisk {
         Self::mount_as("xfs", &["-f"], bytes)
     }
 
+    /// The same, where names in [`Self::dir`] are the same if they differ in upper and lower case alone. Not every kernel can.
+    ///
+    /// # Panics
+    /// As [`Self::mount`].
+    pub fn mount_folding(bytes: u64) -> Option<Self> {
+        let disk = Self::mount_as("ext4", &["-F", "-O", "casefold"], bytes)?;
+        if !is_done(Command::new("chattr").arg("+F").arg(&disk.dir)) {
+            crate::skip("a directory without case needs chattr +F");
+            return None;
+        }
+        Some(disk)
+    }
+
     fn mount_as(kind: &str, options: &[&str], bytes: u64) -> Option<Self> {
         let place = directory(0o755);
         let (image, point) = (place.join("image"), place.join("disk"));

@@ -16,13 +16,13 @@ use tokio_postgres::Client;
 const WAIT_MAX: Duration = Duration::from_secs(120);
 
 /// A cluster with something of everything, and a directory for the notes of copies.
-struct Cluster {
-    server: Arc<Server>,
+pub struct Cluster {
+    pub server: Arc<Server>,
     dir: tempfile::TempDir,
 }
 
 impl Cluster {
-    async fn start(server: Server) -> Self {
+    pub async fn start(server: Server) -> Self {
         let dir = tempfile::Builder::new().permissions(permissions(0o755)).tempdir().unwrap();
         let cluster = Self { server: Arc::new(server), dir };
         let space = cluster.path("space");
@@ -35,21 +35,21 @@ impl Cluster {
         cluster
     }
 
-    fn path(&self, name: &str) -> std::path::PathBuf {
+    pub fn path(&self, name: &str) -> std::path::PathBuf {
         self.dir.path().join(name)
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub fn command(&self, args: &[&str]) -> Command {
         let mut command = command(args);
         command.env("MILLSTREAM_HOME", self.path("home")).current_dir(self.dir.path());
         command
     }
 
-    fn mapping(&self, to: &str) -> String {
+    pub fn mapping(&self, to: &str) -> String {
         format!("{}={}", self.path("space").display(), self.path(to).display())
     }
 
-    fn copy(&self, args: &[&str]) -> Run {
+    pub fn copy(&self, args: &[&str]) -> Run {
         // Over the socket, nobody asks a standby for a password.
         let url = self.server.socket_url("postgres");
         let args = [&["copy", "--postgres", &url, "--progress", "none", "--output", "json"], args].concat();
@@ -77,7 +77,7 @@ impl Cluster {
 
     /// Asserts that PostgreSQL's own programs find nothing wrong with a copy.
     #[track_caller]
-    fn is_verified(&self, data: &Path) {
+    pub fn is_verified(&self, data: &Path) {
         let Some(mut program) = self.program("pg_verifybackup") else {
             return skip("this build has no pg_verifybackup");
         };

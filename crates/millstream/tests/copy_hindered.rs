@@ -1,12 +1,13 @@
 //! Copies in which something is in the way: rights, mounts, disks and earlier runs.
 
-use crate::copy::{PIECE_BYTES, Place, appears};
-use crate::process::{killed, run};
-use millstream_testkit::{SmallDisk, skip};
+use crate::copy::{PIECE_BYTES, Place, appears, shell};
+use crate::process::{killed, run, started_by, with_open_umask};
+use millstream_testkit::{LoopDisk, Need, SmallDisk, machine_has, skip};
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown, symlink};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// A user who is not root, and has no groups.
@@ -194,4 +195,126 @@ fn notes_that_have_no_room_say_what_to_do() {
     let mut copying = place.command(&["from/", "to", "--progress", "none"]);
     let full = run(copying.env("MILLSTREAM_HOME", disk.mount.join("home"))).ends(2);
     assert!(full.stderr.contains("make room there and run the same command again"), "{full:?}");
+}
+
+/// Changes bytes of a file, but neither its size nor its time.
+fn damage(path: &Path) {
+    let file = OpenOptions::new().write(true).open(path).unwrap();
+    let before = file.metadata().unwrap().modified().unwrap();
+    file.write_all_at(b"!", 1).unwrap();
+    file.set_modified(before).unwrap();
+}
+
+#[test]
+fn with_hash_the_bytes_of_both_ends_are_compared_whatever_is_noted() {
+    let place = Place::new();
+    for name in ["here", "there", "same"] {
+        place.write(format!("from/{name}"), b"text");
+    }
+    place.receipt(&["from/", "to", "--hash"], 0);
+    damage(&place.path("to/there"));
+    damage(&place.path("from/here"));
+    assert_eq!(place.receipt(&["from/", "to"], 0)["same"], 4, "without it, sizes and times decide");
+    let receipt = place.receipt(&["from/", "to", "--hash", "--verify"], 0);
+    assert_eq!((&receipt["copied"], &receipt["same"]), (&Value::from(2), &Value::from(2)), "{receipt}");
+    assert_eq!(receipt["verified"]["problems"], 0, "{receipt}");
+    for name in ["here", "there"] {
+        let bytes = |end: &str| fs::read(place.path(end).join(name)).unwrap();
+        assert_eq!(bytes("from"), bytes("to"), "{name}");
+    }
+    assert_eq!(place.copy(&["verify", "to"]).ends(0).code, 0);
+}
+
+#[test]
+fn a_folder_that_is_made_without_a_model_can_be_entered_by_others() {
+    let place = Place::new();
+    let file = place.write("from/file", b"text");
+    fs::set_permissions(place.path("from"), Permissions::from_mode(0o700)).unwrap();
+    fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
+    for args in [["from", "new"], ["from/file", "other/"]] {
+        run(&mut with_open_umask(&place.command(&[&args[..], &["--progress", "none"]].concat()))).ends(0);
+    }
+    let mode = |name: &str| fs::metadata(place.path(name)).unwrap().mode() & 0o777;
+    assert_eq!((mode("new"), mode("new/from"), mode("other"), mode("other/file")), (0o755, 0o700, 0o755, 0o640));
+}
+
+#[test]
+fn a_read_only_folder_that_the_source_has_no_longer_is_deleted() {
+    let Some(place) = place_of_nobody() else { return };
+    shell(
+        &place.path("from"),
+        "mkdir -p kept gone/in; touch file kept/file gone/in/file gone/file; chmod 555 gone/in gone",
+    );
+    shell(&place.path("from"), &format!("chown -R {NOBODY} ."));
+    run(&mut as_nobody(&place, &["from/", "to"])).ends(0);
+    shell(&place.path("from"), "rm -rf gone; chmod 555 kept; rm kept/file");
+    let deleted = run(&mut as_nobody(&place, &["from/", "to", "--delete", "--yes"])).ends(0).json();
+    assert_eq!(deleted["deleted"], 5, "{deleted}");
+    assert!(!place.path("to/gone").exists());
+    assert_eq!(fs::metadata(place.path("to/kept")).unwrap().mode() & 0o777, 0o555);
+}
+
+#[test]
+fn a_mount_in_the_destination_stays_with_one_file_system() {
+    let Some(disk) = SmallDisk::mount(1 << 20) else { return };
+    let place = Place::new();
+    place.write("from/file", b"text");
+    place.write("to/old/file", b"old");
+    fs::create_dir_all(place.path("to/old/point")).unwrap();
+    shell(&place.path("to"), &format!("mount --bind {} old/point; echo > old/point/kept", disk.dir.display()));
+    let args = ["from/", "to", "--delete", "--yes", "--one-file-system"];
+    let runs = [0, 1].map(|_| place.copy(&[&args[..], &["--output", "json"]].concat()));
+    let is_kept = place.path("to/old/point/kept").exists();
+    shell(&place.path("to"), "umount old/point");
+    for ended in runs {
+        assert_eq!(ended.ends(0).json()["failed"], 0);
+    }
+    assert!(is_kept && !place.path("to/old/file").exists());
+}
+
+#[test]
+fn a_folder_that_a_bind_mount_shows_in_both_ends_is_not_deleted() {
+    if !machine_has(&[Need::Root]) {
+        return;
+    }
+    if !Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success()) {
+        return skip("a mount of a command alone needs unshare -m");
+    }
+    let place = Place::new();
+    let lost = [place.write("a/b/file", b"text"), place.write("other/x/file", b"text")];
+    place.write("a/extra", b"text");
+    shell(&place.path(""), "mkdir -p am other to/old");
+    for (mounts, args, code) in [
+        ("mount --bind a am", ["am/b/", "a"], 1),
+        ("mount --bind a/b am", ["am/", "a"], 1),
+        ("mount --bind other/x to/old", ["other/", "to"], 2),
+    ] {
+        let copying = place.command(&[&args[..], &["--delete", "--yes", "--progress", "none"]].concat());
+        let script = format!("{mounts} && exec \"$@\"");
+        // The mounts end with the command.
+        let ended = run(&mut started_by("unshare", &["-m", "sh", "-c", &script, "sh"], &copying)).ends(code);
+        let said = [&*ended.stdout, &*ended.stderr].concat();
+        assert!(said.contains("both hold the folder"), "{mounts}: {ended:?}");
+        assert!(lost.iter().all(|file| file.exists()) && place.path("a/extra").exists(), "{mounts}");
+    }
+}
+
+#[test]
+fn a_destination_that_folds_case_loses_nothing_by_it() {
+    let Some(disk) = LoopDisk::mount_folding(16 << 20) else { return };
+    let place = Place::new();
+    place.write("from/Dir/file", b"text");
+    let to = disk.dir.join("to");
+    let target = to.to_str().unwrap();
+    place.receipt(&["from/", target], 0);
+    fs::rename(place.path("from/Dir"), place.path("from/dir")).unwrap();
+    fs::write(to.join("old"), "old").unwrap();
+    assert_eq!(place.receipt(&["from/", target, "--delete", "--yes"], 0)["deleted"], 1);
+    assert_eq!(fs::read(to.join("dir/file")).unwrap(), b"text");
+    place.write("from/x", b"small");
+    place.write("from/X", b"capital");
+    let receipt = place.receipt(&["from/", target], 1);
+    assert_eq!(receipt["failures"][0]["path"], "x", "{receipt}");
+    assert_eq!(receipt["failures"][0]["reason"], "the destination takes the names X and x for the same");
+    assert_eq!(fs::read(to.join("x")).unwrap(), b"capital");
 }

@@ -3,10 +3,12 @@
 use crate::copy::{Place, TOUR, appears, receipt, shell};
 use crate::process::{Run, killed, run, send};
 use millstream_failpoint::COPY_THERE;
-use millstream_testkit::{LoopDisk, Need, Proxy, RsyncDaemon, SmallDisk, SshServer, machine_has};
+use millstream_testkit::{LoopDisk, Need, Proxy, RsyncDaemon, SmallDisk, SshServer, machine_has, skip};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 /// A place whose copies go through ssh.
@@ -584,4 +586,55 @@ fn a_comparison_goes_on_beside_what_is_gone_and_behind_what_a_login_prints() {
     assert!(refused.stderr.contains("ended without a word (exit status: 3)"), "{refused:?}");
     let refused = place.copy(&["-oProxyCommand=touch x:a", "back"]);
     assert!(refused.code == 2 && !place.path("x").exists(), "{refused:?}");
+}
+
+#[test]
+fn rights_to_act_as_the_owner_do_not_cross_to_another_one() {
+    const NOBODY: u32 = 65_534;
+    if !machine_has(&[Need::Root, Need::RSYNC]) {
+        return;
+    }
+    let place = Place::new();
+    let as_nobody = own_shell(&place, "nobody", "exec setpriv --reuid 65534 --clear-groups sh -c \"$*\"");
+    let as_root = own_shell(&place, "root", "exec sh -c \"$*\"");
+    let mode = |name: &str| fs::metadata(place.path(name)).unwrap().permissions().mode() & 0o7777;
+    let script = "touch from/tool; chmod 6755 from/tool; mkdir to whole own; chown 65534 to own";
+    shell(&place.path(""), script);
+    let at = |name: &str| format!("host:{}", place.path(name).display());
+    place.receipt(&["from/", &at("to"), "--hash", "--ssh", &as_nobody], 0);
+    assert_eq!(mode("to/tool"), 0o755);
+    assert_eq!(place.receipt(&["from/", &at("to"), "--ssh", &as_nobody], 0)["same"], 2);
+    place.copy(&["verify", &at("to"), "--ssh", &as_nobody]).ends(0);
+    // Root keeps owners, and what goes with them.
+    place.receipt(&["from/", &at("whole"), "--ssh", &as_root], 0);
+    assert_eq!(mode("whole/tool"), 0o6755);
+    let mut copying = place.command(&[&at("from/"), "own/to", "--ssh", &as_root]);
+    copying.env("MILLSTREAM_HOME", place.path("own/home")).uid(NOBODY).gid(NOBODY);
+    if Command::new(copying.get_program()).uid(NOBODY).arg("--version").output().is_err() {
+        return skip("another user must reach the binary");
+    }
+    receipt(copying, 0);
+    assert_eq!(mode("own/to/tool"), 0o755);
+}
+
+#[test]
+fn a_copy_from_another_machine_is_compared_by_its_bytes_after_a_restart() {
+    if !machine_has(&[Need::RSYNC]) {
+        return;
+    }
+    let place = Place::new();
+    let plain = own_shell(&place, "plain", "exec sh -c \"$*\"");
+    for n in 0..20 {
+        place.write(format!("from/{n}"), b"text");
+    }
+    let from = format!("host:{}/", place.path("from").display());
+    let args = [&*from, "to", "--ssh", &plain];
+    killed(place.command(&args).args(["--progress", "none"]), "buckets-copied=kill");
+    shell(&place.path("to"), "touch -r 7 time; printf XXXX > 7; touch -r time 7; rm time");
+    for home in fs::read_dir(place.path("home/copies")).unwrap() {
+        fs::write(home.unwrap().path().join("boot"), "another\n").unwrap();
+    }
+    place.receipt(&args, 0);
+    assert_eq!(fs::read(place.path("to/7")).unwrap(), b"text");
+    assert_eq!(place.copy(&["verify", "to"]).ends(0).code, 0);
 }

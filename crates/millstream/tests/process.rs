@@ -70,7 +70,7 @@ pub fn with_open_umask(plain: &Command) -> Command {
 }
 
 /// A command that another program starts.
-fn started_by(program: &str, args: &[&str], plain: &Command) -> Command {
+pub fn started_by(program: &str, args: &[&str], plain: &Command) -> Command {
     let mut command = Command::new(program);
     command.args(args).arg(plain.get_program()).args(plain.get_args());
     for (name, value) in plain.get_envs() {

@@ -6,6 +6,7 @@ use crate::hasher::hex;
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A file that has arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +18,19 @@ pub(super) struct Arrived {
     pub(super) modified: i64,
     /// SHA-256 of its bytes.
     pub(super) hash: Hash,
+}
+
+impl Arrived {
+    /// A file that is made for the copy.
+    pub(super) fn made(path: impl Into<Vec<u8>>, bytes: &[u8]) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        Self {
+            path: path.into(),
+            size: bytes.len() as u64,
+            modified: i64::try_from(now).unwrap_or_default(),
+            hash: Sha256::digest(bytes).into(),
+        }
+    }
 }
 
 /// The text of a manifest.

@@ -6,22 +6,18 @@ use crate::entry::EntryKind;
 use crate::error::Error;
 use crate::flow;
 use crate::manifest::Reader;
+use crate::owner::{Content, Look, NOTE, Owner};
 use crate::path::shown_path;
-use crate::remote::{Content, There};
+use crate::remote::There;
 use crate::request::Request;
-use crate::state::State;
+use crate::state::{SLOTS, State};
 use crate::tally::Tally;
 use crate::tree::{self, Tree};
 use millstream_host::{PRIVATE, check_ours, make_ours, read_note, write_private};
 use millstream_model::Refusal;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The file in the notes of a copy that says of which cluster it is.
-const SYSTEM: &str = "cluster";
-/// The file in the notes of a copy that names the slot that it has made.
-const SLOT: &str = "slot";
 /// Without this file, no server starts.
 const CONTROL: &str = "global/pg_control";
 
@@ -30,22 +26,34 @@ pub(super) struct Destination {
     notes: PathBuf,
     /// The folder itself.
     target: PathBuf,
-    system: u64,
     there: Option<There>,
+    /// The copy to which it belongs from now on.
+    pub(super) owner: Owner,
+    /// Whether its note says so already.
+    pub(super) is_claimed: bool,
     /// Whether nothing was in it.
     pub(super) was_empty: bool,
+}
+
+/// Which earlier copy a folder may hold.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Belongs<'a> {
+    /// One of this cluster that was made to the folder itself.
+    ToCluster(u64),
+    /// This one.
+    To(&'a Owner),
 }
 
 impl Destination {
     /// Checks that a copy of `source` may go there.
     ///
     /// # Errors
-    /// It holds something else; a server runs in it; the folder that it is in does not exist.
+    /// It holds something else, or belongs to another copy; a server runs in it; the folder that it is in does not exist.
     pub(super) fn open(
         source: &Path,
         destination: &Path,
         cluster: &ClusterRequest,
-        system: u64,
+        belongs: Belongs<'_>,
         tally: &Tally,
     ) -> Result<Self, Error> {
         let mut request = Request::new(source.join(""), destination, &cluster.home);
@@ -54,24 +62,25 @@ impl Destination {
         let notes = State::folder_of(&cluster.home, &target);
         check_ours(&notes)?;
         let there = There::of(&request, &target)?;
-        let content = match &there {
-            Some(there) => there.content(tally)?,
-            None => content_here(&target)?,
+        let look = look(there.as_ref(), &target, tally)?;
+        let owner = match belongs {
+            Belongs::To(owner) => owner.clone(),
+            Belongs::ToCluster(system) => {
+                let found = look.owner.clone().filter(|found| found.is_of(system, &look.path));
+                found.unwrap_or_else(|| Owner::new(system, &look.path))
+            }
         };
-        let root = shown_path(&target);
-        let opened = Self { notes, target, system, there, was_empty: content == Content::Empty };
-        match content {
-            Content::Empty => Ok(opened),
-            Content::Running => {
-                let says = format!("a server runs in {root}, or has crashed there: it has a postmaster.pid");
-                Err(Error::refused(says, "stop it, or choose another folder"))
-            }
-            Content::Full if opened.is_of_this_cluster() => Ok(opened),
-            Content::Full => {
-                let says = format!("{root} is not empty, and holds no earlier copy of this cluster");
-                Err(Error::refused(says, "choose an empty folder"))
-            }
-        }
+        refuse(&look, &owner, &shown_path(&target))?;
+        let is_claimed = look.owner.is_some();
+        Ok(Self { notes, target, there, owner, is_claimed, was_empty: look.content == Content::Empty })
+    }
+
+    /// Checks again that a copy may go there: another one may have begun meanwhile.
+    ///
+    /// # Errors
+    /// It belongs to another one, or is no longer empty.
+    pub(super) fn check(&self, tally: &Tally) -> Result<(), Error> {
+        refuse(&look(self.there.as_ref(), &self.target, tally)?, &self.owner, &shown_path(&self.target))
     }
 
     /// Whether it lies on another machine.
@@ -87,15 +96,22 @@ impl Destination {
         }
     }
 
-    /// Notes that it is about to hold a copy of this cluster. What is noted of a folder that is empty now is forgotten: its
-    /// files would stand in the new copy's manifest.
-    pub(super) fn claim(&self) -> Result<(), Error> {
+    /// Where WAL goes, which is copied by itself.
+    pub(super) fn wal(&self) -> PathBuf {
+        match &self.there {
+            Some(there) => there.inside("pg_wal"),
+            None => self.target.join("pg_wal"),
+        }
+    }
+
+    /// Forgets what is noted of a folder that is empty now: its files would stand in the new copy's manifest.
+    pub(super) fn forget_what_is_gone(&self, cluster: &ClusterRequest) -> Result<(), Error> {
         if self.was_empty {
             State::forget(&self.notes, &self.target)?;
+            let wal = self.wal();
+            State::forget(&State::folder_of(&cluster.home, &wal), &wal)?;
         }
-        make_ours(&self.notes, PRIVATE)?;
-        let path = self.notes.join(SYSTEM);
-        write_private(&path, &self.system.to_string()).map_err(Error::file("write", &path))
+        Ok(())
     }
 
     /// Removes the control file, if there is one, so that no server starts on what is not whole.
@@ -114,37 +130,42 @@ impl Destination {
         self.target.starts_with(&other.target) || other.target.starts_with(&self.target)
     }
 
-    /// The slot that an unfinished copy to here has made on the server.
+    /// Whether this and a folder of this machine lie in each other, or are the same.
+    pub(super) fn meets(&self, path: &Path) -> bool {
+        self.there.is_none() && (self.target.starts_with(path) || path.starts_with(&self.target))
+    }
+
+    /// The slot that an unfinished copy of this cluster to here has made on the server.
     pub(super) fn own_slot(&self) -> Option<String> {
-        read_note(&self.notes.join(SLOT)).ok().flatten()
+        read_note(&self.slot()).ok().flatten()
     }
 
     /// Notes that a slot on the server was made by a copy to here.
     pub(super) fn note_slot(&self, name: &str) -> Result<(), Error> {
         make_ours(&self.notes, PRIVATE)?;
-        let path = self.notes.join(SLOT);
+        let path = self.slot();
         write_private(&path, name).map_err(Error::file("write", &path))
     }
 
     /// Forgets that slot: it is gone, or it belongs to a standby now.
     pub(super) fn forget_slot(&self) -> Result<(), Error> {
-        let path = self.notes.join(SLOT);
+        let path = self.slot();
         millstream_host::remove_whole(&path).map_err(Error::file("remove", &path))
     }
 
-    fn is_of_this_cluster(&self) -> bool {
-        let noted = read_note(&self.notes.join(SYSTEM)).ok().flatten();
-        noted.is_some_and(|noted| noted == self.system.to_string())
+    /// Where that slot is noted, by its cluster: another one may have a slot of the same name.
+    fn slot(&self) -> PathBuf {
+        self.notes.join(format!("{SLOTS}{}", self.owner.cluster))
     }
 
-    /// The files that have arrived, with their hashes, as files below the data directory. WAL is left out.
+    /// The files that have arrived, with their hashes, as files below the data directory. WAL and the note are left out.
     pub(super) fn arrived(&self, before: &str, cluster: &ClusterRequest, tally: &Tally) -> Result<Vec<Arrived>, Error> {
         let named = |path: &[u8]| [before.as_bytes(), path].concat();
-        let is_wal = |path: &[u8]| path.starts_with(b"pg_wal/");
+        let is_left_out = |path: &[u8]| path.starts_with(b"pg_wal/") || path == NOTE.as_bytes();
         if let Some(there) = &self.there {
             let mut files = Vec::new();
             there.files(&cluster.home, tally, &mut |entry, hash| {
-                if !is_wal(&entry.path) {
+                if !is_left_out(&entry.path) {
                     let (size, modified) = (entry.facts.size(), entry.facts.modified.seconds);
                     files.push(Arrived { path: named(&entry.path), size, modified, hash });
                 }
@@ -156,6 +177,9 @@ impl Destination {
         let mut files = Vec::new();
         while let Some(entry) = list.next().map_err(Error::manifest(&manifest))? {
             let EntryKind::File { size, hash } = entry.facts.kind else { continue };
+            if is_left_out(&entry.path) {
+                continue;
+            }
             let path = named(&entry.path);
             let Some(hash) = hash else {
                 return Err(Refusal::new(format!("{} has no hash", crate::path::shown(&path))).into());
@@ -179,22 +203,43 @@ fn remove_below(root: &Path, path: &str) -> io::Result<()> {
     }
 }
 
-fn content_here(path: &Path) -> Result<Content, Error> {
-    if path.join("postmaster.pid").exists() {
-        return Ok(Content::Running);
+fn look(there: Option<&There>, target: &Path, tally: &Tally) -> Result<Look, Error> {
+    there.map_or_else(|| Look::here(target), |there| there.look(tally))
+}
+
+/// Refuses a folder that is not for this copy.
+fn refuse(look: &Look, owner: &Owner, root: &str) -> Result<(), Error> {
+    if let Some(above) = &look.within {
+        let says = format!("{root} lies in {}, which belongs to a server or to a copy of a cluster", shown_path(above));
+        return Err(Error::refused(says, "choose a folder outside of it"));
     }
-    match fs::read_dir(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Content::Empty),
-        entries => {
-            let mut entries = entries.map_err(Error::file("list", path))?;
-            Ok(if entries.next().is_none() { Content::Empty } else { Content::Full })
+    if look.content == Content::Running {
+        let says = format!("a server runs in {root}, or has crashed there: it has a postmaster.pid");
+        return Err(Error::refused(says, "stop it, or choose another folder"));
+    }
+    match &look.owner {
+        Some(other) if other == owner => Ok(()),
+        Some(other) if other.cluster == owner.cluster && other.data == owner.data => {
+            let says = format!("{root} belongs to an earlier copy to {}, which is not there any more", other.data);
+            Err(Error::refused(says, "empty the folder, or choose another one"))
         }
+        Some(other) => {
+            let which = if other.cluster == owner.cluster { "another copy of this" } else { "a copy of another" };
+            let says = format!("{root} belongs to {which} cluster, whose data directory is {}", other.data);
+            Err(Error::refused(says, "choose an empty folder for this copy; a server may use the other one"))
+        }
+        None if look.content == Content::Full => {
+            let says = format!("{root} is not empty, and holds no earlier copy of this cluster");
+            Err(Error::refused(says, "choose an empty folder"))
+        }
+        None => Ok(()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     #[test]
@@ -207,7 +252,9 @@ mod tests {
         }
         fs::write(&control, "control").unwrap();
         let notes = dir.path().to_owned();
-        let destination = Destination { notes, target: target.clone(), system: 1, there: None, was_empty: false };
+        let owner = Owner::new(1, &target.display().to_string());
+        let (is_claimed, was_empty) = (true, false);
+        let destination = Destination { notes, target: target.clone(), there: None, owner, is_claimed, was_empty };
         let tally = Tally::default();
         destination.disarm(&tally).unwrap();
         symlink(&other, &global).unwrap();

@@ -7,6 +7,7 @@
 mod backup_manifest;
 mod control;
 mod destination;
+mod links;
 mod omitted;
 mod server;
 mod staged;
@@ -15,14 +16,17 @@ mod wal;
 use crate::error::Error;
 use crate::flow;
 use crate::limits::{CONTROL_BYTES_MAX, LARGE_CLUSTER_BYTES_MIN, SETTINGS_BYTES_MAX};
+use crate::owner::NOTE;
 use crate::path::shown_path;
+use crate::place::without_links;
 use crate::receipt::Receipt;
 use crate::request::{Delete, Jobs, Request};
 use crate::tally::Tally;
 use crate::walk::Rule;
-use destination::Destination;
+use backup_manifest::Arrived;
+use destination::{Belongs, Destination};
 use millstream_failpoint::hit_on_thread;
-use millstream_host::{read_plain, read_plain_bytes};
+use millstream_host::{read_plain, read_plain_bytes, shell_word};
 use millstream_model::Refusal;
 use millstream_model::words::set;
 use millstream_pg::ConnInfo;
@@ -149,7 +153,6 @@ pub async fn copy_cluster(
         // Somebody else may give this name to a slot from now on.
         work.destination.forget_slot()?;
     }
-    work.destination.claim()?;
     let slot = request.standby.as_deref();
     server.reserve_wal(slot).await?;
     if let Some(slot) = slot
@@ -232,6 +235,13 @@ struct Done {
     wal_files: u64,
 }
 
+impl Moved {
+    /// What of the tablespace is not copied.
+    fn rules(&self) -> Result<Vec<Rule>, Error> {
+        omitted::of_tablespace(&self.from, &self.version)
+    }
+}
+
 impl Work {
     fn new(facts: Facts, request: ClusterRequest, conninfo: &ConnInfo, tally: &Tally) -> Result<Self, Error> {
         let path = facts.data.join("global/pg_control");
@@ -241,7 +251,8 @@ impl Work {
             let hint = "run this on the server's machine, as the server's user or as root";
             return Err(Error::refused(says, hint));
         }
-        let destination = Destination::open(&facts.data, &request.destination, &request, facts.system, tally)?;
+        let belongs = Belongs::ToCluster(facts.system);
+        let destination = Destination::open(&facts.data, &request.destination, &request, belongs, tally)?;
         if request.standby.is_some() && destination.is_there() && conninfo.is_local() {
             let says =
                 "the standby could not reach its primary: the address in the URL has a meaning on this machine only";
@@ -270,16 +281,39 @@ impl Work {
             let from = space.location.clone();
             if to == from && !destination.is_there() {
                 let says = format!("the tablespace at {} would be copied onto itself", shown_path(&from));
-                let mapped = set("tablespace", format!("{}=NEW", shown_path(&from))).to_string();
+                let old = shown_path(&from).replace('=', "\\=");
+                let mapped = set("tablespace", shell_word(&format!("{old}=NEW")));
                 return Err(Error::refused(says, format!("say where it goes: {mapped}")));
             }
-            let destination = Destination::open(&from, &destination.beside(&to), &request, facts.system, tally)?;
+            let belongs = Belongs::To(&destination.owner);
+            let destination = Destination::open(&from, &destination.beside(&to), &request, belongs, tally)?;
             Ok(Moved { oid: space.oid.clone(), from, to, version, destination })
         };
         let tablespaces = facts.tablespaces.iter().map(moved).collect::<Result<_, _>>()?;
         let work = Self { facts, request, destination, tablespaces };
+        work.refuse_source()?;
         work.refuse_overlap()?;
+        links::refuse(&work.facts.data, &work.rules_of_data()?)?;
+        for moved in &work.tablespaces {
+            links::refuse(&moved.from, &moved.rules()?)?;
+        }
         Ok(work)
+    }
+
+    /// What is written into the cluster itself would be copied, or be in its way.
+    fn refuse_source(&self) -> Result<(), Error> {
+        let data = [self.facts.data.clone(), self.facts.data.join("pg_wal")];
+        let sources = data.iter().chain(self.tablespaces.iter().map(|moved| &moved.from));
+        let sources = sources.map(|path| without_links(path)).collect::<Result<Vec<_>, Error>>()?;
+        let all = self.tablespaces.iter().map(|moved| (&moved.destination, &moved.to));
+        for (destination, to) in all.chain([(&self.destination, &self.request.destination)]) {
+            if let Some(source) = sources.iter().find(|source| destination.meets(source)) {
+                let says =
+                    format!("{} would overlap {}, which belongs to the cluster", shown_path(to), shown_path(source));
+                return Err(Error::refused(says, "choose a folder outside of the cluster"));
+            }
+        }
+        Ok(())
     }
 
     /// Trees that are copied into each other would delete each other's files.
@@ -327,17 +361,42 @@ impl Work {
         })
     }
 
-    /// Copies the data directory and the tablespaces.
-    fn copy_data(&self, tally: &Tally) -> Result<Done, Error> {
-        let mut done = Done::default();
-        if !self.destination.was_empty {
-            self.destination.disarm(tally)?;
+    /// Writes into a folder to which copy it belongs, before anything else is written to any of them.
+    fn claim(&self, destination: &Destination, to: PathBuf, tally: &Tally) -> Result<(), Error> {
+        if destination.is_claimed || tally.is_stopped() {
+            return Ok(());
         }
+        destination.check(tally)?;
+        destination.forget_what_is_gone(&self.request)?;
+        let staged = Staged::new(&self.request.home, &self.facts.data)?;
+        staged.write(NOTE, destination.owner.text().as_bytes())?;
+        self.copy(staged.content(), to, Vec::new(), Flags::default(), tally).map(drop)
+    }
+
+    /// What of the data directory is not copied with it.
+    fn rules_of_data(&self) -> Result<Vec<Rule>, Error> {
         let mut rules = omitted::of_data(&self.facts.data)?;
         rules.extend(self.tablespaces.iter().map(|moved| omitted::excluded(&format!("/pg_tblspc/{}", moved.oid))));
         if self.request.standby.is_some() {
             rules.push(omitted::excluded("/postgresql.auto.conf"));
         }
+        Ok(rules)
+    }
+
+    /// Copies the data directory and the tablespaces.
+    fn copy_data(&self, tally: &Tally) -> Result<Done, Error> {
+        let mut done = Done::default();
+        self.claim(&self.destination, self.request.destination.clone(), tally)?;
+        for moved in &self.tablespaces {
+            self.claim(&moved.destination, self.destination.beside(&moved.to), tally)?;
+        }
+        if tally.is_stopped() {
+            return Ok(done);
+        }
+        if !self.destination.was_empty {
+            self.destination.disarm(tally)?;
+        }
+        let rules = self.rules_of_data()?;
         let source = self.facts.data.join("");
         let flags = Flags { deletes: !self.destination.was_empty, syncs: false };
         done.copies.push(self.copy(source, self.request.destination.clone(), rules, flags, tally)?);
@@ -345,9 +404,8 @@ impl Work {
             if tally.is_stopped() {
                 return Ok(done);
             }
-            moved.destination.claim()?;
-            let rules = omitted::of_tablespace(&moved.from, &moved.version)?;
             let to = self.destination.beside(&moved.to);
+            let rules = moved.rules()?;
             let flags = Flags { deletes: !moved.destination.was_empty, syncs: true };
             done.copies.push(self.copy(moved.from.join(""), to, rules, flags, tally)?);
         }
@@ -362,6 +420,9 @@ impl Work {
         let control = control::read(&self.facts.data.join("global/pg_control"))?;
         let staged = Staged::new(&self.request.home, &self.facts.data)?;
         staged.write("backup_label", stopped.label.as_bytes())?;
+        for folder in omitted::linked(&self.facts.data) {
+            staged.folder(folder)?;
+        }
         for moved in &self.tablespaces {
             staged.link(&format!("pg_tblspc/{}", moved.oid), &moved.to)?;
         }
@@ -378,9 +439,12 @@ impl Work {
         done.wal_files = self.copy_wal(&range, tally, done)?;
         hit_on_thread("wal-copied");
         let mut files = self.destination.arrived("", &self.request, tally)?;
+        let note = self.destination.owner.text();
+        files.push(Arrived::made(NOTE, note.as_bytes()));
         for moved in &self.tablespaces {
             let before = format!("pg_tblspc/{}/", moved.oid);
             files.extend(moved.destination.arrived(&before, &self.request, tally)?);
+            files.push(Arrived::made(before + NOTE, note.as_bytes()));
         }
         let last = Staged::new(&self.request.home, &self.facts.data)?;
         files.push(last.write("global/pg_control", &control)?);
@@ -404,7 +468,7 @@ impl Work {
         // How the cluster came to this timeline.
         rules.push(omitted::included(&format!("/{:08X}.history", range.timeline)));
         rules.push(omitted::excluded("/*"));
-        let to = self.request.destination.join("pg_wal");
+        let to = self.destination.wal();
         // The data are on the disk before the control file is.
         let flags = Flags { deletes: !self.destination.was_empty, syncs: true };
         done.copies.push(self.copy(folder.join(""), to, rules, flags, tally)?);
@@ -435,6 +499,7 @@ impl Work {
         request.bytes_per_second = asked.bytes_per_second;
         request.rules = rules;
         request.live = true;
+        request.compares = !self.destination.was_empty;
         request.hash = !self.destination.is_there();
         request.fsync = flags.syncs;
         request.delete = flags.deletes.then(|| Delete { even_all: true, excluded: true, ..Delete::default() });

@@ -8,18 +8,19 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Of these folders, only what is in them is left out.
+/// Of these folders, only what is in them is left out. As in `pg_basebackup`, one that is a link becomes an empty folder.
 const FOLDERS: [&str; 7] =
     ["pg_replslot", "pg_dynshmem", "pg_notify", "pg_serial", "pg_snapshots", "pg_stat_tmp", "pg_subtrans"];
 
 /// Files that belong to the running server, or that a copy has of its own.
-const FILES: [&str; 10] = [
+const FILES: [&str; 11] = [
     "/pg_wal",
     "/postmaster.pid",
     "/postmaster.opts",
     "/backup_label",
     "/tablespace_map",
     "/backup_manifest",
+    "/.millstream-copy.owner",
     "/postgresql.auto.conf.tmp",
     "/current_logfiles.tmp",
     "pg_internal.init*",
@@ -36,8 +37,14 @@ pub(super) const CONTROL: &str = "/global/pg_control";
 pub(super) fn of_data(data: &Path) -> Result<Vec<Rule>, Error> {
     let mut rules: Vec<Rule> = FILES.into_iter().chain([CONTROL]).map(excluded).collect();
     rules.extend(FOLDERS.map(|folder| excluded(&format!("/{folder}/*"))));
+    rules.extend(linked(data).map(|folder| excluded(&format!("/{folder}"))));
     of_relations(&data.join("base"), "/base", &mut rules)?;
     Ok(rules)
+}
+
+/// Those of the folders without content that are links, such as one to a file system in memory.
+pub(super) fn linked(data: &Path) -> impl Iterator<Item = &'static str> {
+    FOLDERS.into_iter().filter(move |folder| data.join(folder).is_symlink())
 }
 
 /// Rules for a tablespace, of which only the folder of this version is copied.
@@ -99,14 +106,21 @@ mod tests {
         for name in ["100", "100_init", "101", "t3_102"] {
             fs::write(database.join(name), "").unwrap();
         }
+        std::os::unix::fs::symlink("/tmp", dir.path().join("pg_notify")).unwrap();
+        assert_eq!(linked(dir.path()).collect::<Vec<_>>(), ["pg_notify"]);
         let filter = Filter::new(&of_data(dir.path()).unwrap(), b"");
         let left_out = |path: &str| !filter.takes(path.as_bytes(), false);
         for path in ["base/5/100", "base/5/100.1", "base/5/100_vm", "base/5/100_fsm.1", "base/5/t3_102"] {
             assert!(left_out(path), "{path}");
         }
-        for path in
-            ["postmaster.pid", "base/5/pg_internal.init", "global/pg_control", "pg_stat_tmp/x", "base/pgsql_tmp"]
-        {
+        for path in [
+            "postmaster.pid",
+            "base/5/pg_internal.init",
+            "global/pg_control",
+            "pg_stat_tmp/x",
+            "base/pgsql_tmp",
+            "pg_notify",
+        ] {
             assert!(left_out(path), "{path}");
         }
         for path in ["base/5/100_init", "base/5/101", "base/5/1001", "PG_VERSION", "pg_xact/0000", "pg_tblspc/1"] {

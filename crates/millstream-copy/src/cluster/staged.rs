@@ -5,12 +5,10 @@ use crate::error::Error;
 use crate::path::shown_path;
 use millstream_host::{make_folder, own_file, scratch_folder};
 use millstream_pg::{Address, ConnInfo};
-use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A folder with files that look as if the server had made them.
 pub(super) struct Staged {
@@ -39,13 +37,12 @@ impl Staged {
         let opened = own_file(0o600).write(true).create(true).truncate(true).open(&path);
         opened.and_then(|mut file| file.write_all(bytes)).map_err(Error::file("write", &path))?;
         self.dress(&path, self.model.mode() & 0o640)?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        Ok(Arrived {
-            path: name.as_bytes().to_vec(),
-            size: bytes.len() as u64,
-            modified: i64::try_from(now).unwrap_or_default(),
-            hash: Sha256::digest(bytes).into(),
-        })
+        Ok(Arrived::made(name, bytes))
+    }
+
+    /// Makes an empty folder.
+    pub(super) fn folder(&self, name: &str) -> Result<(), Error> {
+        self.make(&self.folder.path().join(name))
     }
 
     /// Makes a link.
@@ -59,10 +56,14 @@ impl Staged {
         let path = self.folder.path().join(name);
         let folder = path.parent().unwrap_or(self.folder.path()).to_owned();
         if !folder.exists() {
-            make_folder(&folder).map_err(Error::file("make", &folder))?;
-            self.dress(&folder, self.model.mode())?;
+            self.make(&folder)?;
         }
         Ok(path)
+    }
+
+    fn make(&self, folder: &Path) -> Result<(), Error> {
+        make_folder(folder).map_err(Error::file("make", folder))?;
+        self.dress(folder, self.model.mode())
     }
 
     fn dress(&self, path: &Path, mode: u32) -> Result<(), Error> {

@@ -3,8 +3,8 @@
 use super::Job;
 use super::large::{Large, Pieces};
 use super::transfer::Transfer;
-use super::worker::{Copied, Outcome, Trouble, Worker, create, has_changed, is_sparse, of_source};
-use crate::entry::{Entry, Facts, Hash, changed, inode, modified, size_of};
+use super::worker::{Copied, Outcome, Trouble, Worker, create, has_changed, of_source};
+use crate::entry::{Entry, Facts, Hash, changed, inode, is_sparse, modified, size_of};
 use crate::error::Error;
 use crate::feed::Item;
 use crate::manifest::{Note, Piece};

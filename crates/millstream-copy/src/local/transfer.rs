@@ -1,12 +1,12 @@
 //! Moves the bytes of a file: read and hashed, or cloned by the file system.
 
 use super::pace::Pace;
-use crate::entry::Hash;
+use crate::entry::{Hash, is_sparse, size_of};
 use crate::hasher::{Hasher, Hashing};
 use crate::limits::BUFFER_BYTES;
 use crate::tally::Tally;
 use rustix::fd::OwnedFd;
-use rustix::fs::{SeekFrom, copy_file_range, fstatfs, ioctl_ficlone, seek};
+use rustix::fs::{SeekFrom, copy_file_range, fstat, fstatfs, ioctl_ficlone, seek};
 use rustix::io::{Errno, pread, pwrite};
 use std::io;
 use std::ops::Range;
@@ -38,13 +38,14 @@ impl Transfer<'_> {
     pub(super) fn run(&self, range: Range<u64>, mut hash: impl FnMut(&[u8]), buffer: &mut [u8]) -> Result<u64, Ended> {
         let mut at = range.start;
         while at < range.end {
-            let part = if self.is_sparse { self.part(at, range.end)? } else { Part::Data(range.end) };
+            let part = match self.is_sparse {
+                true => part(self.source, at, range.end).map_err(Ended::Source)?,
+                false => Part::Data(range.end),
+            };
             let moved = match part {
                 Part::Data(end) => self.data(at..end, &mut hash, buffer)?,
-                Part::Hole(end) => {
-                    self.hash_zeros(end - at, &mut hash, buffer)?;
-                    end - at
-                }
+                Part::Hole(end) if zeros(end - at, &mut hash, self.tally) => end - at,
+                Part::Hole(_) => return Err(Ended::Stopped),
             };
             let end = part.end();
             at += moved;
@@ -53,34 +54,6 @@ impl Transfer<'_> {
             }
         }
         Ok(at - range.start)
-    }
-
-    fn part(&self, at: u64, most: u64) -> Result<Part, Ended> {
-        let data = match seek(self.source, SeekFrom::Data(at)) {
-            Ok(data) => data,
-            // There is only a hole up to the end.
-            Err(Errno::NXIO) => return Ok(Part::Hole(most)),
-            Err(Errno::INVAL | Errno::OPNOTSUPP) => at,
-            Err(error) => return Err(Ended::Source(error.into())),
-        };
-        if data > at {
-            return Ok(Part::Hole(data.min(most)));
-        }
-        let hole = seek(self.source, SeekFrom::Hole(at)).unwrap_or(most);
-        Ok(Part::Data(if hole > at { hole.min(most) } else { most }))
-    }
-
-    fn hash_zeros(&self, mut count: u64, mut hash: impl FnMut(&[u8]), buffer: &mut [u8]) -> Result<(), Ended> {
-        buffer.fill(0);
-        while count > 0 {
-            if self.tally.is_stopped() {
-                return Err(Ended::Stopped);
-            }
-            let part = usize::try_from(count).map_or(buffer.len(), |count| count.min(buffer.len()));
-            hash(&buffer[..part]);
-            count -= part as u64;
-        }
-        Ok(())
     }
 
     fn data(&self, range: Range<u64>, mut hash: impl FnMut(&[u8]), buffer: &mut [u8]) -> Result<u64, Ended> {
@@ -122,6 +95,36 @@ impl Part {
     }
 }
 
+/// What begins at a place of a file, up to `most`.
+fn part(file: &OwnedFd, at: u64, most: u64) -> io::Result<Part> {
+    let data = match seek(file, SeekFrom::Data(at)) {
+        Ok(data) => data,
+        // There is only a hole up to the end.
+        Err(Errno::NXIO) => return Ok(Part::Hole(most)),
+        Err(Errno::INVAL | Errno::OPNOTSUPP) => at,
+        Err(error) => return Err(error.into()),
+    };
+    if data > at {
+        return Ok(Part::Hole(data.min(most)));
+    }
+    let hole = seek(file, SeekFrom::Hole(at)).unwrap_or(most);
+    Ok(Part::Data(if hole > at { hole.min(most) } else { most }))
+}
+
+/// Gives so many zeros to `hash`, which nobody has to read. `false` if somebody has stopped the copy.
+fn zeros(mut count: u64, mut hash: impl FnMut(&[u8]), tally: &Tally) -> bool {
+    static ZEROS: [u8; BUFFER_BYTES] = [0; BUFFER_BYTES];
+    while count > 0 {
+        if tally.is_stopped() {
+            return false;
+        }
+        let part = usize::try_from(count).map_or(ZEROS.len(), |count| count.min(ZEROS.len()));
+        hash(&ZEROS[..part]);
+        count -= part as u64;
+    }
+    true
+}
+
 fn write_all(file: &OwnedFd, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
     while !bytes.is_empty() {
         match pwrite(file, bytes, at) {
@@ -137,15 +140,29 @@ fn write_all(file: &OwnedFd, mut bytes: &[u8], mut at: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// The hash of a file's bytes.
+/// The hash of a file's bytes. Holes are not read. `None` if somebody has stopped the copy.
 pub(crate) fn hash(hashing: Hashing, file: &OwnedFd, tally: &Tally, buffer: &mut [u8]) -> io::Result<Option<Hash>> {
     let mut hasher = Hasher::new(hashing);
-    let mut at = 0;
+    let stat = fstat(file)?;
+    let sparse = if is_sparse(&stat) { size_of(&stat) } else { 0 };
+    let (mut at, mut data_end) = (0, 0);
     loop {
         if tally.is_stopped() {
             return Ok(None);
         }
-        match pread(file, &mut *buffer, at) {
+        if at >= data_end && at < sparse {
+            match part(file, at, sparse)? {
+                Part::Data(end) => data_end = end,
+                Part::Hole(end) if zeros(end - at, |bytes| hasher.update(bytes), tally) => {
+                    at = end;
+                    continue;
+                }
+                Part::Hole(_) => return Ok(None),
+            }
+        }
+        let most = usize::try_from(data_end.saturating_sub(at)).unwrap_or(usize::MAX).min(buffer.len());
+        let most = if most == 0 { buffer.len() } else { most };
+        match pread(file, &mut buffer[..most], at) {
             Ok(0) => return Ok(Some(hasher.finish())),
             Ok(read) => {
                 hasher.update(&buffer[..read]);
@@ -217,6 +234,8 @@ mod tests {
         let bytes = std::fs::read(&from).unwrap();
         assert_eq!(std::fs::read(&to).unwrap(), bytes);
         assert_eq!(hasher.finalize(), blake3::hash(&bytes));
+        let read = hash(Hashing::Blake3, &source, &tally, &mut buffer()).unwrap();
+        assert_eq!(read, Some(*blake3::hash(&bytes).as_bytes()));
         assert!(std::fs::metadata(&to).unwrap().blocks() <= std::fs::metadata(&from).unwrap().blocks());
         // A source that has become shorter.
         assert_eq!(transfer.run(8 << 20..10 << 20, |_| {}, &mut buffer()).map_err(|_| ()), Ok(2 << 20));

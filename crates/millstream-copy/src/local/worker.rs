@@ -3,7 +3,7 @@
 use super::Job;
 use super::transfer::{self, Ended, Transfer, clone, copy_on_server};
 use crate::counts::Counts;
-use crate::entry::{Entry, EntryKind, Facts, Time, changed, inode, modified, size_of};
+use crate::entry::{Entry, EntryKind, Facts, Time, changed, inode, is_sparse, modified, size_of};
 use crate::error::{Error, is_final};
 use crate::feed::Item;
 use crate::hasher::Hasher;
@@ -221,24 +221,24 @@ impl<'a> Worker<'a> {
             _ => self.job.state.is_doubtful,
         };
         let mut hash = known.and_then(|note| note.hash_of(&facts));
-        if is_doubtful
-            && (hash.is_none() || self.hash_of(&folders.destination, name).map_err(self.of_destination())? != hash)
-        {
-            return Ok(None);
-        }
-        if self.job.request.live {
+        let compares = self.job.request.compares || self.job.request.hash;
+        let is_read = is_doubtful && hash.is_some() || compares;
+        let there = match is_read {
+            true => self.hash_of(&folders.destination, name).map_err(self.of_destination())?,
+            false => None,
+        };
+        if compares {
             let (source, _) = self.open_source(&item.entry.path, folders)?;
             let now = transfer::hash(self.job.request.hashing(), &source, self.job.tally, &mut self.buffer);
-            if hash.is_none() || now.map_err(of_source)? != hash {
+            if there.is_none() || now.map_err(of_source)? != there {
                 return Ok(None);
             }
+        } else if is_doubtful && (hash.is_none() || there != hash) {
+            return Ok(None);
         }
-        let is_noted = hash.is_some() && matches!(known, Some(Note::Done(_)));
-        if hash.is_none() && self.job.request.hash {
-            let (source, _) = self.open_source(&item.entry.path, folders)?;
-            hash = transfer::hash(self.job.request.hashing(), &source, self.job.tally, &mut self.buffer)
-                .map_err(of_source)?;
-        }
+        // What the earlier copy has noted is no longer so if the bytes are others.
+        let is_noted = matches!(known, Some(Note::Done(_))) && hash.is_some() && (there.is_none() || there == hash);
+        hash = there.or(hash);
         let thing = Thing::Named(folders.destination.as_fd(), name);
         thing.dress(&facts, &now, self.job.dress).map_err(self.of_destination())?;
         if let Some(hash) = hash {
@@ -535,11 +535,6 @@ pub(super) fn create(folder: &OwnedFd, name: &CStr) -> io::Result<OwnedFd> {
 
 fn rename(folder: &OwnedFd, from: &CStr, to: &CStr) -> io::Result<()> {
     Ok(fs::renameat(folder, from, folder, to)?)
-}
-
-pub(super) fn is_sparse(stat: &Stat) -> bool {
-    // The system counts blocks of 512 bytes, whatever the file system's are.
-    u64::try_from(stat.st_blocks).unwrap_or_default() * 512 < size_of(stat)
 }
 
 pub(super) fn has_changed(before: &Stat, after: &Stat) -> bool {

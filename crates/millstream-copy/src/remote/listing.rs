@@ -201,7 +201,7 @@ impl Listing<'_> {
             self.failed(&entry.path, format!("{says}; copy a folder further down"));
             return Ok(());
         }
-        found.listed.count(&entry.facts, self.tally);
+        found.listed.count(&entry, self.tally);
         found.sorter.push(&entry.path, &encode(&entry.facts)?)
     }
 }

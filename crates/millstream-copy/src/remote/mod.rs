@@ -17,7 +17,7 @@ use address::{Address, By, joined, quoted_path};
 pub(crate) use deletion::{check as check_deletion, delete, find as find_extra};
 pub(crate) use folders::{Unmade, dress};
 use rsync::Rsync;
-pub(crate) use there::{Content, There};
+pub(crate) use there::There;
 pub(crate) use verification::{compare, verify};
 
 use crate::counts::Counts;
@@ -36,7 +36,7 @@ use millstream_failpoint::hit_on_thread;
 use millstream_host::scratch_folder;
 use millstream_model::Refusal;
 use millstream_model::words::option;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use tempfile::TempDir;
 
@@ -122,6 +122,25 @@ impl Remote {
         Ok(())
     }
 
+    /// Whether whoever writes the copy keeps the owners of its files, as root does. A daemon does not tell; it has its own
+    /// rules for that.
+    ///
+    /// # Errors
+    /// The other machine cannot be reached.
+    pub(crate) fn keeps_owners(&self, tally: &Tally) -> Result<bool, Error> {
+        let host = match (self.way, &self.root.by) {
+            (Way::FromThere, _) => return Ok(rustix::process::geteuid().is_root()),
+            (Way::ToThere, By::Daemon) => return Ok(true),
+            (Way::ToThere, By::Shell(host)) => host,
+        };
+        let mut is_root = false;
+        self.rsync.script(host, OsStr::new("id -u | tr '\\n' '\\0'"), b"", tally, &mut |record| {
+            is_root |= record == b"0";
+            Ok(())
+        })?;
+        Ok(is_root)
+    }
+
     /// How the source is listed, which lies there.
     pub(crate) fn listing<'a>(&'a self, scope: Scope<'a>, tally: &'a Tally, failures: &'a Failures) -> Listing<'a> {
         Listing { rsync: &self.rsync, root: &self.root, scope, tally, failures, is_source: true }
@@ -172,12 +191,14 @@ impl RemoteJob<'_> {
         args.extend(self.compares_bytes().then(|| "-c".into()));
         args.extend(request.attributes.then(|| "-XA".into()));
         args.extend(request.copy_links.then(|| "-L".into()));
+        args.extend(self.listed.leaves_out_rights.then(|| "--chmod=Fug-s".into()));
         args
     }
 
-    /// Whether the bytes of files decide if they are copied. An empty destination has nothing to compare with.
+    /// Whether the bytes of files decide if they are copied: that was asked for, or what an earlier run has copied perhaps never
+    /// reached the disk.
     fn compares_bytes(&self) -> bool {
-        self.request.live && (self.state.is_resumed || self.state.manifest().exists())
+        self.request.compares || self.request.hash || self.state.is_doubtful
     }
 
     /// Where files are while they are not whole.

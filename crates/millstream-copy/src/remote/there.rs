@@ -8,6 +8,7 @@ use crate::entry::{Entry, EntryKind, Hash};
 use crate::error::Error;
 use crate::limits::{BUCKET_ENTRIES_MAX, HASHED_BYTES_MAX};
 use crate::manifest::{Header, Reader};
+use crate::owner::{Content, Look, Owner};
 use crate::path::{shown_path, split};
 use crate::request::{Jobs, Request};
 use crate::tally::{Failures, Tally};
@@ -16,6 +17,7 @@ use millstream_host::scratch_folder;
 use millstream_model::Refusal;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -27,16 +29,16 @@ pub(crate) struct There {
     jobs: usize,
 }
 
-/// What is in a folder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Content {
-    /// Nothing, or the folder does not exist.
-    Empty,
-    /// The data of a server that runs, or has crashed.
-    Running,
-    /// Something else.
-    Full,
-}
+/// Lets a shell say what is in its folder, or what is around the folder that it would make in it: then `$is` is empty. It is
+/// one line, because not every login shell takes several.
+const LOOKS: &str = "at=$(pwd -P); printf 'at %s\\0' \"$at\"; [ \"$is\" ] || at=$at/x; up=$at; \
+    while [ \"$up\" ]; do up=${up%/*}; if [ -e \"$up/PG_VERSION\" ] || [ -e \"$up/.millstream-copy.owner\" ]; \
+    then printf 'in %s\\0' \"${up:-/}\"; break; fi; done; \
+    [ \"$is\" ] || { printf 'missing\\0'; exit 0; }; \
+    [ \"$(ls -A | head -n 1)\" ] && printf 'some\\0'; \
+    [ \"$(ls -A | grep -v '^[.]millstream-copy[.]' | head -n 1)\" ] && printf 'full\\0'; \
+    [ -e postmaster.pid ] && printf 'running\\0'; \
+    [ -f .millstream-copy.owner ] && { printf 'owner '; head -c 4096 .millstream-copy.owner; printf '\\0'; }; exit 0";
 
 impl There {
     /// The root of a copy, if it lies on another machine.
@@ -61,24 +63,42 @@ impl There {
         self.root.at(path).text().into()
     }
 
-    /// What is in the folder.
+    /// A name in the folder.
+    pub(crate) fn inside(&self, name: &str) -> PathBuf {
+        self.root.join(name.as_bytes()).text().into()
+    }
+
+    /// Looks at the folder.
     ///
     /// # Errors
     /// The machine cannot be reached.
-    pub(crate) fn content(&self, tally: &Tally) -> Result<Content, Error> {
-        let looks =
-            " 2>/dev/null || exit 0; [ -e postmaster.pid ] && printf 'running\\0'; ls -A | head -n 1 | tr '\\n' '\\0'";
-        let script = joined([&"cd ", &quoted_path(&self.root.path), &looks]);
-        let mut content = Content::Empty;
+    pub(crate) fn look(&self, tally: &Tally) -> Result<Look, Error> {
+        let (root, above) = (quoted_path(&self.root.path), quoted_path(&self.root.parent().path));
+        let enters = " 2>/dev/null && is=1 || { is=; cd ";
+        let script = joined([&"cd ", &root, &enters, &above, &" 2>/dev/null || exit 0; }; ", &LOOKS]);
+        // Without a folder to make it in, the copy says so.
+        let path = PathBuf::from(OsStr::from_bytes(&self.root.path));
+        let mut look = Look { content: Content::Empty, path, owner: None, within: None };
         self.rsync.script(&self.host, &script, b"", tally, &mut |record| {
-            if record == b"running" {
-                content = Content::Running;
-            } else if content == Content::Empty && !record.is_empty() {
-                content = Content::Full;
+            let path_behind =
+                |word: &[u8]| record.strip_prefix(word).map(|path| PathBuf::from(OsStr::from_bytes(path)));
+            if let Some(path) = path_behind(b"at ") {
+                look.path = path;
+            } else if let Some(path) = path_behind(b"in ") {
+                look.within = Some(path);
+            } else if let Some(text) = record.strip_prefix(b"owner ") {
+                look.owner = std::str::from_utf8(text).ok().and_then(Owner::parse);
+            }
+            match (record, self.root.name()) {
+                (b"missing", Some(name)) => look.path.push(OsStr::from_bytes(name)),
+                (b"some", _) => look.content = Content::Unfinished,
+                (b"full", _) => look.content = Content::Full,
+                (b"running", _) => look.content = Content::Running,
+                _ => {}
             }
             Ok(())
         })?;
-        Ok(content)
+        Ok(look)
     }
 
     /// Removes a file in the folder, if there is such a one.
@@ -230,6 +250,12 @@ fn unhex(text: &[u8]) -> Option<Hash> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_note_of_an_owner_is_looked_for_by_its_name() {
+        assert_eq!(LOOKS.matches(crate::owner::NOTE).count(), 3);
+        assert!(!LOOKS.contains('\n'));
+    }
 
     #[test]
     fn a_hash_is_read_as_it_is_printed() {

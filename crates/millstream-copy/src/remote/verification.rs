@@ -11,12 +11,12 @@ use crate::entry::{Entry, EntryKind, Facts, Hash};
 use crate::error::Error;
 use crate::hasher::hex;
 use crate::jobs::Gate;
-use crate::manifest::Reader;
+use crate::manifest::{Header, Reader};
 use crate::path::{order, shown_path};
 use crate::request::Request;
 use crate::state::finished;
 use crate::tally::{Failures, Phase, Tally};
-use crate::verification::{Verification, difference};
+use crate::verification::{NO_TABLESPACE, Verification, difference, tablespaces};
 use crate::walk::Scope;
 use millstream_model::Refusal;
 use millstream_model::words::option;
@@ -94,19 +94,31 @@ pub(crate) fn verify(
     let mut request = Request::new("", "", home);
     request.shell = shell;
     let rsync = Rsync::new(&request)?;
-    let mut found = Vec::new();
-    for (manifest, header) in finished(home)?.whole {
-        let path = Path::new(OsStr::from_bytes(&header.destination));
-        let Ok(Some(address)) = Address::parse(path) else { continue };
+    let address = |header: &Header| Address::parse(Path::new(OsStr::from_bytes(&header.destination))).ok().flatten();
+    let whole = finished(home)?.whole.into_iter();
+    let all: Vec<_> = whole.filter_map(|(manifest, header)| Some((address(&header)?, manifest))).collect();
+    let is_below = |address: &Address| {
         // An empty path is the home folder, and holds no absolute ones.
         let is_elsewhere = wanted.path.is_empty() && address.path.starts_with(b"/");
-        let is_below = !is_elsewhere
-            && address.by == wanted.by
-            && Path::new(OsStr::from_bytes(&address.path)).starts_with(OsStr::from_bytes(&wanted.path));
-        if is_below || address == wanted {
-            let comparison = Comparison { rsync: &rsync, host, address, jobs, tally };
-            found.push(comparison.run(&manifest)?);
+        let is_below = Path::new(OsStr::from_bytes(&address.path)).starts_with(OsStr::from_bytes(&wanted.path));
+        !is_elsewhere && address.by == wanted.by && is_below || *address == wanted
+    };
+    let (mut chosen, mut found) = (Vec::new(), Vec::new());
+    for one in all.iter().filter(|(address, _)| is_below(address)) {
+        chosen.push(one);
+        for space in tablespaces(&one.1)? {
+            let space = one.0.at(Path::new(OsStr::from_bytes(&space))).trimmed();
+            match all.iter().find(|(address, _)| *address == space) {
+                Some(known) => chosen.push(known),
+                None => found.push(Verification::of_what_is_gone(space.text(), NO_TABLESPACE)),
+            }
         }
+    }
+    chosen.sort_by_key(|(address, _)| address.text());
+    chosen.dedup();
+    for (address, manifest) in chosen {
+        let comparison = Comparison { rsync: &rsync, host, address: address.clone(), jobs, tally };
+        found.push(comparison.run(manifest)?);
     }
     if found.is_empty() {
         return Err(Error::no_manifest(Path::new(&wanted.text())));

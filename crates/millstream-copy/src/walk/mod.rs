@@ -11,7 +11,7 @@ use crate::entry::{Attribute, Entry, EntryKind, Facts, Inode, inode};
 use crate::error::Error;
 use crate::limits::LISTED_ENTRIES_MAX;
 use crate::manifest::{Header, Sorter, Writer, encode};
-use crate::path::join;
+use crate::path::{join, shown_path};
 use crate::tally::{Failures, Tally};
 use crate::tree::{self, Thing, Tree};
 use rustix::fd::{AsFd, OwnedFd};
@@ -44,6 +44,8 @@ pub(crate) struct Walk<'a> {
     pub(crate) attributes: bool,
     /// A folder that is not listed: it holds the notes of copies.
     pub(crate) skip: Option<Inode>,
+    /// Folders of the other end, which must not be below this one.
+    pub(crate) others: &'a HashSet<Inode>,
     pub(crate) threads: usize,
     pub(crate) tally: &'a Tally,
     pub(crate) failures: &'a Failures,
@@ -59,6 +61,14 @@ pub(crate) struct Listed {
     pub(crate) large: u64,
     /// Entries that share an inode with others.
     pub(crate) shared: u64,
+    /// Files that give the right to act as their owner or group.
+    pub(crate) privileged: u64,
+    /// Whether these rights are left out.
+    pub(crate) leaves_out_rights: bool,
+    /// Whether the destination takes names for the same that differ in upper and lower case alone.
+    pub(crate) folds: bool,
+    /// How many of the two files are there by which one knows a data directory of PostgreSQL.
+    marks: u64,
     /// Whether everything could be listed.
     pub(crate) is_whole: bool,
 }
@@ -95,7 +105,8 @@ struct Shared<'a> {
 
 impl Listed {
     /// Counts an entry that was found.
-    pub(crate) fn count(&mut self, facts: &Facts, tally: &Tally) {
+    pub(crate) fn count(&mut self, entry: &Entry, tally: &Tally) {
+        let Entry { path, facts } = entry;
         let size = facts.size();
         tally.found(size);
         self.entries += 1;
@@ -103,6 +114,13 @@ impl Listed {
         self.folders += u64::from(facts.kind == EntryKind::Folder);
         self.shared += u64::from(facts.shared.is_some());
         self.large += u64::from(facts.is_large());
+        self.privileged += u64::from(facts.is_privileged());
+        self.marks += u64::from([&b"PG_VERSION"[..], b"global/pg_control"].contains(&&path[..]));
+    }
+
+    /// Whether the root is a data directory of PostgreSQL.
+    pub(crate) fn is_cluster(&self) -> bool {
+        self.marks == 2
     }
 }
 
@@ -229,6 +247,9 @@ impl<'a> Shared<'a> {
             }
             facts.is_closed = is_folder && self.walk.scope.one_file_system && stat.st_dev != self.device;
             if is_folder && !facts.is_closed {
+                if self.walk.others.contains(&inode(&stat)) {
+                    return Err(self.meets(&path));
+                }
                 if !self.descends(folder, &stat, &path) {
                     continue;
                 }
@@ -243,6 +264,14 @@ impl<'a> Shared<'a> {
         }
         self.keep(entries)?;
         Ok(inner)
+    }
+
+    /// Why a folder of the other end is no folder of this one: what is in it would be copied onto itself, or deleted with its
+    /// source.
+    fn meets(&self, path: &[u8]) -> Error {
+        let path = shown_path(self.walk.tree.full(path));
+        let says = format!("the source and the destination both hold the folder {path}, perhaps by a mount");
+        Error::refused(says, "unmount it, or copy without deleting")
     }
 
     /// What the system says of a name. `None` if it is not copied.
@@ -331,7 +360,7 @@ impl<'a> Shared<'a> {
         let mut found = lock(&self.found);
         let (sorter, listed) = &mut *found;
         for (entry, body) in entries.iter().zip(bodies) {
-            listed.count(&entry.facts, self.walk.tally);
+            listed.count(entry, self.walk.tally);
             sorter.push(&entry.path, &body).map_err(Error::file("write to", self.folder))?;
         }
         Ok(())
@@ -369,7 +398,8 @@ mod tests {
         let (scope, tally) = (Scope { copy_links: true, ..Scope::default() }, Tally::default());
         let failures = Failures::default();
         let (attributes, skip, threads) = (false, None, 1);
-        let walk = Walk { tree: &tree, scope, attributes, skip, threads, tally: &tally, failures: &failures };
+        let (tally, failures, others) = (&tally, &failures, &HashSet::new());
+        let walk = Walk { tree: &tree, scope, attributes, skip, others, threads, tally, failures };
         let shared = Shared::new(&walk, &tree.root_stat().unwrap(), dir.path());
         let list =
             |path: &[u8]| shared.list(&Folder { path: path.to_vec(), above: None }, &mut Vec::with_capacity(4_096));

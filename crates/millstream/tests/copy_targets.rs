@@ -1,0 +1,199 @@
+//! Copies of clusters to targets of others, from links, and over damaged earlier copies.
+
+use crate::copy_cluster::Cluster;
+use crate::process::{killed, run};
+use millstream_testkit::{Server, Settings, SshServer, StopMode, builds, connect, default_build, skip};
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::{FileExt, symlink};
+use std::path::Path;
+
+async fn started() -> Cluster {
+    Cluster::start(Server::start(default_build().await, Settings::default()).await).await
+}
+
+/// Changes bytes of a file of a copy, but neither its size nor its time.
+fn damage(path: &Path) {
+    let file = OpenOptions::new().write(true).open(path).unwrap();
+    let before = file.metadata().unwrap().modified().unwrap();
+    file.write_all_at(b"DAMAGE", 100).unwrap();
+    file.set_modified(before).unwrap();
+}
+
+/// The file of a table, below the data directory, once its rows are in it.
+async fn file_of(cluster: &Cluster, table: &str) -> String {
+    let client = connect(&cluster.server.url("postgres")).await;
+    client.batch_execute("checkpoint").await.unwrap();
+    let sql = "select pg_catalog.pg_relation_filepath($1::text::regclass)";
+    client.query_one(sql, &[&table]).await.unwrap().get(0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_target_belongs_to_one_copy() {
+    for build in builds().await {
+        let cluster = Cluster::start(Server::start(build, Settings::default()).await).await;
+        let mut first = cluster.server.without_data();
+        let a = first.data();
+        let a = a.to_str().unwrap();
+        let t = cluster.mapping("t");
+        cluster.copy(&[a, "--tablespace", &t]).ends(0);
+        cluster.is_verified(&first.data());
+        // A server runs on the first copy, and has rows of its own.
+        first.start_copy().await;
+        let own = connect(&first.url("postgres")).await;
+        own.execute("insert into in_space select n from generate_series(1, 500) n", &[]).await.unwrap();
+        own.batch_execute("checkpoint").await.unwrap();
+        let data = cluster.server.data();
+        let inside = format!("{}={}", cluster.path("space").display(), data.join("x").display());
+        let (in_target, s, in_data) = (cluster.mapping("t/in"), cluster.mapping("s"), data.join("in"));
+        let within = "which belongs to a server or to a copy of a cluster";
+        let cases: [(&[&str], &str); 6] = [
+            (&["b", "--tablespace", &t], "belongs to another copy of this cluster, whose data directory is "),
+            (&["b", "--tablespace", &inside], within),
+            (&["b", "--tablespace", &in_target], within),
+            (&["t/in", "--tablespace", &s], within),
+            (&["space/in", "--tablespace", &s], "which belongs to the cluster"),
+            (&[in_data.to_str().unwrap(), "--tablespace", &s], " lies in "),
+        ];
+        for (args, says) in cases {
+            let refused = cluster.copy(args).ends(2);
+            assert!(refused.stderr.contains(says), "{args:?}: {refused:?}");
+        }
+        let count = "select count(*) from in_space";
+        assert_eq!(own.query_one(count, &[]).await.unwrap().get::<_, i64>(0), 1_500);
+        drop(own);
+        first.stop(StopMode::Fast).await;
+        // Each copy with targets of its own is one, also if the first one gets another target.
+        cluster.copy(&["b", "--tablespace", &s]).ends(0);
+        cluster.copy(&[a, "--tablespace", &cluster.mapping("t2")]).ends(0);
+        for copy in [first.data(), cluster.path("b")] {
+            cluster.is_verified(&copy);
+        }
+        // What was moved is not there any more.
+        fs::rename(cluster.path("b"), cluster.path("moved")).unwrap();
+        let refused = cluster.copy(&["b", "--tablespace", &s]).ends(2);
+        assert!(refused.stderr.contains("which is not there any more"), "{refused:?}");
+        let refused = cluster.copy(&["moved", "--tablespace", &s]).ends(2);
+        assert!(refused.stderr.contains("belongs to another copy of this cluster"), "{refused:?}");
+        cluster.is_verified(&cluster.path("moved"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_target_on_another_machine_belongs_to_one_copy_and_is_compared() {
+    let Some(ssh) = SshServer::start() else { return };
+    let cluster = started().await;
+    let at = |name: &str| format!("127.0.0.1:{}", cluster.path(name).display());
+    let (a, b, t) = (at("a"), at("b"), cluster.mapping("t"));
+    let shell = ssh.shell(ssh.port());
+    cluster.copy(&[&a, "--tablespace", &t, "--ssh", &shell]).ends(0);
+    cluster.is_verified(&cluster.path("a"));
+    let within = at("a/in");
+    for (to, says) in
+        [(&*b, "belongs to another copy of this cluster"), (&*within, "which belongs to a server or to a copy")]
+    {
+        let refused = cluster.copy(&[to, "--tablespace", &t, "--ssh", &shell]).ends(2);
+        assert!(refused.stderr.contains(says), "{refused:?}");
+    }
+    let refused = cluster.copy(&["b", "--tablespace", &t]).ends(2);
+    assert!(
+        refused.stderr.contains("belongs to another copy of this cluster"),
+        "the note is that of this machine, too"
+    );
+    // The notes of this machine are lost; what is there is read all the same.
+    fs::remove_dir_all(cluster.path("home")).unwrap();
+    damage(&cluster.path("a").join(file_of(&cluster, "in_space").await));
+    cluster.copy(&[&a, "--tablespace", &t, "--ssh", &shell]).ends(0);
+    cluster.is_verified(&cluster.path("a"));
+    let file = cluster.path("a").join(file_of(&cluster, "in_space").await);
+    fs::remove_file(&file).unwrap();
+    let found = run(&mut cluster.command(&["copy", "verify", &a, "--ssh", &shell])).ends(1).stdout;
+    let name = file.file_name().unwrap().to_str().unwrap();
+    assert!(found.contains(&format!("/{name}: it is missing")), "{found}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_earlier_copy_is_read_and_its_tablespaces_are_compared() {
+    for build in builds().await {
+        let cluster = Cluster::start(Server::start(build, Settings::default()).await).await;
+        let client = connect(&cluster.server.url("postgres")).await;
+        client.execute("insert into numbers select n, 'x' from generate_series(1, 5000) n", &[]).await.unwrap();
+        let [numbers, in_space] = [file_of(&cluster, "numbers").await, file_of(&cluster, "in_space").await];
+        let t = cluster.mapping("t");
+        let copy = || cluster.copy(&["to", "--tablespace", &t]).ends(0);
+        let verify = |code| run(&mut cluster.command(&["copy", "verify", "to"])).ends(code).stdout;
+        copy();
+        for file in [&numbers, &in_space] {
+            damage(&cluster.path("to").join(file));
+        }
+        let found = verify(1);
+        let bytes = "its bytes differ, although its size and time do not";
+        assert_eq!(found.matches(bytes).count(), 2, "{found}");
+        copy();
+        cluster.is_verified(&cluster.path("to"));
+        verify(0);
+        // WAL that only the removed copy had is not missing in the new one.
+        for folder in ["to", "t"] {
+            fs::remove_dir_all(cluster.path(folder)).unwrap();
+        }
+        client.batch_execute("select pg_switch_wal()").await.unwrap();
+        copy();
+        cluster.is_verified(&cluster.path("to"));
+        verify(0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slot_is_dropped_only_on_the_cluster_whose_copy_has_made_it() {
+    // Servers of one build have the same identifier.
+    let [one, other, ..] = builds().await else { return skip("two clusters need two builds") };
+    let first = Cluster::start(Server::start(one, Settings::default()).await).await;
+    let second = Cluster::start(Server::start(other, Settings::default()).await).await;
+    let url = first.server.url("postgres");
+    let t = first.mapping("t");
+    let args = ["copy", "--postgres", &url, "to", "--tablespace", &t, "--progress", "none"];
+    killed(first.command(&args).args(["--standby", "standby_1"]), "cluster-copied=kill");
+    let gone = || ["to", "t"].iter().for_each(|folder| fs::remove_dir_all(first.path(folder)).unwrap());
+    let [of_first, of_second] = [connect(&url).await, connect(&second.server.url("postgres")).await];
+    let slots = "select from pg_replication_slots where slot_name = 'standby_1'";
+    let make = "select pg_create_physical_replication_slot('standby_1', true)";
+    of_second.execute(make, &[]).await.unwrap();
+    let url = second.server.url("postgres");
+    let other = format!("{}={}", second.path("space").display(), first.path("t").display());
+    let of_other = ["copy", "--postgres", &url, "to", "--tablespace", &other, "--progress", "none"];
+    let refused = run(&mut first.command(&of_other)).ends(2);
+    assert!(refused.stderr.contains("belongs to a copy of another cluster"), "{refused:?}");
+    gone();
+    run(&mut first.command(&of_other)).ends(0);
+    assert_eq!(of_second.query(slots, &[]).await.unwrap().len(), 1, "it is the slot of somebody else");
+    gone();
+    run(&mut first.command(&args)).ends(0);
+    assert_eq!(of_first.query(slots, &[]).await.unwrap().len(), 0, "the slot was left by a copy to this place");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn links_that_lead_out_of_a_cluster_are_refused_by_name() {
+    let cluster = started().await;
+    let (data, t) = (cluster.server.data(), cluster.mapping("t"));
+    cluster.copy(&["to", "--tablespace", &t]).ends(0);
+    fs::create_dir(cluster.path("elsewhere")).unwrap();
+    symlink(cluster.path("elsewhere"), data.join("base/links")).unwrap();
+    for more in [&["--dry-run"][..], &[]] {
+        let refused = cluster.copy(&[&["to", "--tablespace", &t], more].concat()).ends(2);
+        assert!(refused.stderr.contains("base/links in ") && refused.stderr.contains("is a link to"), "{refused:?}");
+    }
+    cluster.is_verified(&cluster.path("to"));
+    fs::remove_file(data.join("base/links")).unwrap();
+    // A stopped cluster is a folder, but for the links in it.
+    cluster.server.stop(StopMode::Fast).await;
+    symlink("PG_VERSION", data.join("inside")).unwrap();
+    let source = format!("{}/", data.display());
+    for more in [&["--dry-run"][..], &[]] {
+        let refused = run(&mut cluster.command(&[&["copy", &source, "stopped"], more].concat())).ends(2);
+        assert!(refused.stderr.contains("is a data directory of PostgreSQL"), "{refused:?}");
+        assert!(refused.stderr.contains("pg_tblspc/") && refused.stderr.contains("copy --postgres URL"), "{refused:?}");
+    }
+    assert!(!cluster.path("stopped").exists());
+    let args = ["copy", &source, "stopped", "--exclude", "/pg_tblspc/*", "--progress", "none"];
+    run(&mut cluster.command(&args)).ends(0);
+    assert!(cluster.path("stopped/inside").is_symlink());
+}
