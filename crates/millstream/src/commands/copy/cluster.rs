@@ -16,10 +16,15 @@ use std::path::PathBuf;
 /// How many unlogged tables are printed; all are counted.
 const UNLOGGED_SHOWN_MAX: usize = 10;
 
-/// Reads `OLD=NEW`.
+/// Reads `OLD=NEW`. As for `pg_basebackup`, a backslash stands before a `=` of a path.
 pub fn mapping(text: &str) -> Result<(PathBuf, PathBuf), String> {
-    let parts = text.split_once('=').filter(|(old, new)| !old.is_empty() && !new.is_empty());
-    parts.map(|(old, new)| (old.into(), new.into())).ok_or_else(|| "expected OLD=NEW, two absolute paths".to_owned())
+    // No argument holds a zero byte.
+    let hidden = text.replace("\\=", "\0");
+    let parts: Vec<String> = hidden.split('=').map(|part| part.replace('\0', "=")).collect();
+    match &parts[..] {
+        [old, new] if !old.is_empty() && !new.is_empty() => Ok((old.into(), new.into())),
+        _ => Err("expected OLD=NEW, two absolute paths; write \\= for a = in a path".to_owned()),
+    }
 }
 
 /// Runs the command.
@@ -107,4 +112,26 @@ fn receipt_text(receipt: &ClusterReceipt) -> String {
         ));
     }
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mapping_has_two_paths_which_may_hold_what_divides_them() {
+        let of =
+            |text: &str| mapping(text).ok().map(|(old, new)| (old.display().to_string(), new.display().to_string()));
+        for (text, old, new) in [
+            ("/a=/b", "/a", "/b"),
+            ("/a\\=b=/c", "/a=b", "/c"),
+            ("/a=/b\\=\\=", "/a", "/b=="),
+            ("/a\\b=/c", "/a\\b", "/c"),
+        ] {
+            assert_eq!(of(text), Some((old.to_owned(), new.to_owned())), "{text}");
+        }
+        for text in ["/a", "=/a", "/a=", "/a=/b=/c", "/a\\=/b"] {
+            assert_eq!(of(text), None, "{text}");
+        }
+    }
 }

@@ -96,7 +96,8 @@ pub struct CopyArgs {
     #[arg(long)]
     xattrs: bool,
 
-    /// Read and hash also the files that the file system could clone, and those that are there already
+    /// Read and hash also the files that the file system could clone, and compare those that are there already by their
+    /// bytes
     #[arg(long)]
     hash: bool,
 
@@ -143,7 +144,7 @@ pub struct CopyArgs {
     #[arg(long, value_name = "URL", help_heading = "PostgreSQL", conflicts_with_all = NOT_OF_CLUSTERS)]
     postgres: Option<String>,
 
-    /// Put the tablespace that is at OLD to NEW
+    /// Put the tablespace that is at OLD to NEW; put a backslash before a = of a path
     #[arg(long, value_name = "OLD=NEW", requires = "postgres", help_heading = "PostgreSQL", value_parser = cluster::mapping)]
     tablespace: Vec<(PathBuf, PathBuf)>,
 
