@@ -630,11 +630,30 @@ fn a_copy_from_another_machine_is_compared_by_its_bytes_after_a_restart() {
     let from = format!("host:{}/", place.path("from").display());
     let args = [&*from, "to", "--ssh", &plain];
     killed(place.command(&args).args(["--progress", "none"]), "buckets-copied=kill");
-    shell(&place.path("to"), "touch -r 7 time; printf XXXX > 7; touch -r time 7; rm time");
+    shell(&place.path("to"), "touch -r 7 time; printf lost > 7; touch -r time 7; rm time");
     for home in fs::read_dir(place.path("home/copies")).unwrap() {
         fs::write(home.unwrap().path().join("boot"), "another\n").unwrap();
     }
     place.receipt(&args, 0);
     assert_eq!(fs::read(place.path("to/7")).unwrap(), b"text");
     assert_eq!(place.copy(&["verify", "to"]).ends(0).code, 0);
+}
+
+#[test]
+fn nothing_is_deleted_where_another_machine_takes_two_names_for_the_same() {
+    if !machine_has(&[Need::RSYNC]) {
+        return;
+    }
+    let Some(disk) = LoopDisk::mount_folding(16 << 20) else { return };
+    let place = Place::new();
+    let plain = own_shell(&place, "plain", "exec sh -c \"$*\"");
+    place.write("from/Dir/file", b"text");
+    let to = disk.dir.join("to");
+    let there = format!("host:{}", to.display());
+    let args = ["from/", &there, "--ssh", &plain];
+    place.receipt(&args, 0);
+    fs::rename(place.path("from/Dir"), place.path("from/dir")).unwrap();
+    let kept = place.receipt(&[&args[..], &["--delete", "--yes"]].concat(), 1);
+    assert!(kept["kept_because"].as_str().unwrap().contains("upper and lower case"), "{kept}");
+    assert_eq!(fs::read(to.join("dir/file")).unwrap(), b"text");
 }

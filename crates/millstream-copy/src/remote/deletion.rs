@@ -133,6 +133,7 @@ pub(crate) fn delete(job: &RemoteJob<'_>, delete: &Delete, shown: &Hash) -> Resu
     let mut args = arguments(job);
     // It may be long ago that somebody was asked. A source that is no longer mounted must not count as one that is empty.
     if !job.request.live {
+        refuse_folding(job)?;
         let (found, names) = find(job)?;
         if job.tally.is_stopped() {
             return Ok(0);
@@ -160,6 +161,26 @@ pub(crate) fn delete(job: &RemoteJob<'_>, delete: &Delete, shown: &Hash) -> Resu
         }
     }
     Ok(deleted)
+}
+
+/// Refuses to delete where names are the same that differ in upper and lower case alone: rsync compares them byte by byte, and
+/// would delete what it has just written under the name that was there.
+fn refuse_folding(job: &RemoteJob<'_>) -> Result<(), Error> {
+    let By::Shell(host) = &job.remote.root.by else { return Ok(()) };
+    let name = format!("{}.case", job.temporary());
+    let other = name.to_ascii_uppercase();
+    let looks = format!(" && : > {name} && [ -e {other} ] && printf 'folds\\0'; rm -f {name}");
+    let script = joined([&"cd ", &quoted_path(&job.remote.root.path), &looks]);
+    let mut folds = false;
+    job.remote.rsync.script(host, &script, b"", job.tally, &mut |record| {
+        folds |= record == b"folds";
+        Ok(())
+    })?;
+    if folds {
+        let says = "the destination takes names for the same that differ in upper and lower case alone";
+        return Err(Error::refused(says, "delete by hand what the source has no longer"));
+    }
+    Ok(())
 }
 
 /// Why rsync has not deleted everything: at least one line.
