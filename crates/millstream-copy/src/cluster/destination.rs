@@ -252,7 +252,7 @@ mod tests {
         }
         fs::write(&control, "control").unwrap();
         let notes = dir.path().to_owned();
-        let owner = Owner::new(1, &target.display().to_string());
+        let owner = Owner::new(1, &target);
         let (is_claimed, was_empty) = (true, false);
         let destination = Destination { notes, target: target.clone(), there: None, owner, is_claimed, was_empty };
         let tally = Tally::default();
