@@ -5,7 +5,8 @@ use crate::refusal::or_refusal;
 use millstream_model::Finding;
 use millstream_model::quantity;
 use millstream_pg::{Error, fill, quote_identifier};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
 use tokio_postgres::{Client, Row};
 
 /// A statement that the server has counted, with a parameter in the place of each constant.
@@ -32,6 +33,8 @@ pub(crate) struct Counted {
     recent: Option<(f64, f64)>,
     /// Since when the server counts statements.
     since: Since,
+    /// Tables that want an index for it, as findings say.
+    named: Mutex<BTreeSet<String>>,
 }
 
 /// Since when the server counts statements.
@@ -64,6 +67,22 @@ impl Counted {
     /// began.
     pub(crate) fn percent_now(&self) -> f64 {
         self.recent.map_or(self.percent, |(percent, _)| percent)
+    }
+
+    /// Notes that a finding names it, because a table wants an index.
+    pub(crate) fn name_for(&self, table: &str) {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner).insert(table.to_owned());
+    }
+
+    /// Whether a finding has named it for want of an index of this table. Several checks may know a way to make it faster,
+    /// and one is enough.
+    pub(crate) fn is_named_for(&self, table: &str) -> bool {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner).contains(table)
+    }
+
+    /// Whether a finding has named it for want of an index of any table.
+    pub(crate) fn is_named(&self) -> bool {
+        !self.named.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     /// Blocks that it looked at for each row that it returned. A call that returned none counts as one row.
@@ -241,6 +260,7 @@ fn counted(row: &Row, since: Since) -> Counted {
         percent: row.get::<_, Option<f64>>("percent").unwrap_or(0.0),
         recent: None,
         since,
+        named: Mutex::default(),
     }
 }
 
@@ -266,6 +286,7 @@ mod tests {
             percent: 1.0,
             recent: None,
             since,
+            named: Mutex::default(),
         };
         assert_eq!(one.words(), ["select", "from", "public", "modem", "m", "where", "a", "1"]);
         assert!((one.blocks_per_row() - 10.0).abs() < 1e-9);

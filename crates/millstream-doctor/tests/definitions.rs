@@ -178,6 +178,58 @@ async fn a_partial_index_of_rows_with_a_value_serves_a_foreign_key() {
 }
 
 #[tokio::test]
+async fn an_index_that_finds_few_rows_for_a_part_of_a_foreign_key_is_enough() {
+    testkit::every_build(async |database| {
+        let client = database.client().await;
+        sql(
+            &client,
+            "create table customer (tenant int, id int, primary key (tenant, id));
+             insert into customer select n % 20, n from generate_series(1, 2000) as n;
+             create table bill (id int primary key, tenant int, customer int, note text,
+                 foreign key (tenant, customer) references customer);
+             insert into bill select n, n % 20, n, n::text from generate_series(1, 1500) as n; analyze bill;
+             delete from customer where id > 1900",
+        )
+        .await;
+        let unused = "[threshold.unused-index]\nindex_mb = 0\ndays = 0";
+        let all = "reads all of public.bill";
+        for (clause, sentence, is_needed) in [
+            ("(customer)", "", true),
+            ("(customer, note)", "", true),
+            ("using hash (customer)", "", true),
+            ("(customer) include (note)", "", true),
+            ("(customer desc) where customer is not null", "", true),
+            ("(customer, tenant)", "", true),
+            ("(tenant)", "reads at least 75 rows of public.bill, because public.i finds a part of the key only", true),
+            ("(note, customer)", all, false),
+            ("(note) include (tenant, customer)", all, false),
+            ("(customer) where id > 5", all, false),
+            ("using brin (note)", all, false),
+        ] {
+            sql(&client, &format!("create index i on bill {clause}")).await;
+            let found =
+                report(&database, "foreign-key-without-index", "[threshold.foreign-key-without-index]\nrows = 50")
+                    .await;
+            let sentences: Vec<&str> = found.findings.iter().map(|one| one.sentence.as_str()).collect();
+            let is_right = match sentence {
+                "" => sentences.is_empty(),
+                _ => sentences.len() == 1 && sentences[0].ends_with(sentence),
+            };
+            assert!(is_right, "{clause}: {sentences:?}");
+            let dropped = subjects(&report(&database, "unused-index", unused).await);
+            assert_eq!(dropped.is_empty(), is_needed, "{clause}: {dropped:?}");
+            sql(&client, "drop index i").await;
+        }
+        // One that is not valid is to be mended, and not built once more.
+        sql(&client, "create index i on bill (tenant, customer)").await;
+        sql(&client, "update pg_index set indisvalid = false where indexrelid = 'i'::regclass").await;
+        let found = report(&database, "foreign-key-without-index", FEW_ROWS).await;
+        assert_eq!((keys(&found).len(), commands(&found)), (1, Vec::new()), "{found:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn an_update_that_cannot_change_a_key_needs_no_index_of_a_foreign_key() {
     testkit::every_build(async |database| {
         let client = database.client().await;

@@ -32,16 +32,43 @@ async fn look(database: &Database, task: Task) -> Looked {
             ),
             false => (new_index::command(&table, &clause), "every write to the table maintains it"),
         };
+        let (client, schema, name) = (&database.session.client, row.get("schema"), row.get("table"));
         // What comes after these is not reported.
-        let change = match n < FINDINGS_MAX && !is_partitioned {
-            true => new_index::change(&database.session.client, row.get("schema"), row.get("table"), &clause).await?,
+        let is_reported = n < FINDINGS_MAX;
+        // One that is not valid finds nothing, and is to be mended.
+        let is_there = is_reported && new_index::is_there(client, schema, name, &clause).await?;
+        let change = match is_reported && !is_there && !is_partitioned {
+            true => new_index::change(client, schema, name, &clause).await?,
             false => None,
         };
+        let (repair, command) = match is_there {
+            true => ("an index on its columns is not valid: do as invalid-index says", None),
+            false => ("create an index on its columns", Some(command)),
+        };
         let partitions = is_partitioned.then(|| count(row, "tables"));
-        let sentence = format!("a delete in {other}, or an update of its key, reads all of {table}");
+        let index: Option<String> = row.get("index_name");
+        let what = match &index {
+            None => format!("all of {table}"),
+            Some(index) => {
+                format!(
+                    "at least {} rows of {table}, because {index} finds a part of the key only",
+                    count(row, "rows_read")
+                )
+            }
+        };
+        let sentence = format!("a delete in {other}, or an update of its key, reads {what}");
         let finding = task
             .finding(Level::Info, row.get::<_, String>("name"), sentence)
-            .with("rows without an index", count(row, "rows"), "pg_class.reltuples")
+            .with(
+                if index.is_some() { "rows" } else { "rows without an index" },
+                count(row, "rows"),
+                "pg_class.reltuples",
+            )
+            .with_known(
+                "rows for each value of that part",
+                index.map(|_| count(row, "rows_read")),
+                "pg_stats.n_distinct",
+            )
             .with(
                 "deletes and updates in the other one, without HOT updates",
                 count(row, "changes"),
@@ -52,8 +79,8 @@ async fn look(database: &Database, task: Task) -> Looked {
             .with_known("partitions without an index", partitions, "pg_index")
             .counted(database.counted_seconds)
             .unless("the updates leave the key alone, and rows are deleted with truncate")
-            .repaired("create an index on its columns", risk)
-            .run([command])
+            .repaired(repair, risk)
+            .run(command)
             .changes(change);
         found.push(finding);
     }

@@ -7,7 +7,8 @@ use super::number::count;
 use super::proof::planned;
 use crate::check::{Check, Look, Looked, Task};
 use crate::index::{
-    ExaminedTable, Explanation, Mismatch, Missed, NewIndex, PATTERN, explain, is_uncertain, tables, with_patterns,
+    ExaminedTable, Explanation, Mismatch, Missed, NewIndex, PATTERN, explain_by_statistics, is_uncertain, tables,
+    with_patterns,
 };
 use crate::limits::PROVEN_TABLES_MAX;
 use crate::server::{Database, Server};
@@ -43,9 +44,16 @@ async fn suspected(database: &Database, task: &Task, statements: &Statements) ->
     let (rows, reads) = (task.threshold("rows"), task.threshold("reads"));
     let found = database.worst(include_str!("missed_index.sql"), &[&rows, &reads]).await?;
     let texts: Vec<Text<'_>> = statements.queries().into_iter().map(Text::of).collect();
-    let suspicions = found.iter().filter_map(|row| suspicion(row, task, &texts));
-    // What is suspected rests on the counters of the indexes, and not on those of the statements.
-    Ok(suspicions.map(|finding| finding.counted(database.counted_seconds)).collect())
+    let mut findings = Vec::new();
+    for row in &found {
+        let Some(finding) = suspicion(row, task, &texts) else { continue };
+        let (schema, table): (&str, &str) = (row.get("schema"), row.get("table"));
+        let key: &str = row.get("key");
+        let commands = folded(&database.session.client, schema, table, row.get("is_unique"), key).await?;
+        // What is suspected rests on the counters of the indexes, and not on those of the statements.
+        findings.push(finding.run(commands).counted(database.counted_seconds));
+    }
+    Ok(findings.into_iter().collect())
 }
 
 /// A statement, prepared for many comparisons.
@@ -72,21 +80,18 @@ fn suspicion(row: &Row, task: &Task, texts: &[Text<'_>]) -> Option<Finding> {
         "pg_stat_user_tables",
     );
     let (word, expression) = (row.get::<_, String>("table_word").to_lowercase(), plain(&key));
-    if let Some(text) = texts.iter().find(|one| one.words.contains(&word) && !one.plain.contains(&expression)) {
+    let reads_it = |one: &&Text<'_>| {
+        one.words.contains(&word) && !one.plain.contains(&expression) && !one.statement.is_named_for(&table)
+    };
+    if let Some(text) = texts.iter().find(reads_it) {
+        text.statement.name_for(&table);
         finding = text.statement.add_to(finding);
     }
     let prove = option("prove");
-    Some(
-        finding
-            .unless("the whole reads are reports or backups, and no query looks for one row")
-            .repaired(
-                format!(
-                    "let the doctor plan the statements with {prove}; then write their condition as the index has it"
-                ),
-                STATEMENT_CHANGES,
-            )
-            .run(folded(row.get("is_unique"), &table, &key)),
-    )
+    Some(finding.unless("the whole reads are reports or backups, and no query looks for one row").repaired(
+        format!("let the doctor plan the statements with {prove}; then write their condition as the index has it"),
+        STATEMENT_CHANGES,
+    ))
 }
 
 /// Compares a statement with the indexes of the tables that it reads.
@@ -98,35 +103,42 @@ async fn examined(client: &mut Client, statement: &Counted, task: &Task, end: In
         if is_of_the_system || Instant::now() >= end {
             continue;
         }
-        let explanation = explain(client, &table, &sql).await?;
-        found.extend(findings(client, &explanation, &table, statement, &sql, task).await?);
+        let explanation = explain_by_statistics(client, &table, &sql).await?;
+        found.extend(finding(client, &explanation, &table, statement, &sql, task).await?);
     }
     Ok(found)
 }
 
-async fn findings(
+/// The finding about the index that helps most: one statement is not named twice for a table.
+async fn finding(
     client: &Client,
     explanation: &Explanation,
     table: &ExaminedTable,
     statement: &Counted,
     planned: &str,
     task: &Task,
-) -> Result<Vec<Finding>, Error> {
+) -> Result<Option<Finding>, Error> {
     if explanation.rows.is_none_or(|rows| rows < task.threshold("rows")) {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let missed = explanation.readings.iter().flat_map(|reading| &reading.missed);
     let near = missed.flat_map(|missed| missed.near.iter().map(move |near| (missed, near)));
-    let near: Vec<(&Missed, &Mismatch)> = near.filter(|(missed, near)| !is_uncertain(missed, near)).collect();
-    let mut findings = Vec::new();
-    for (missed, near) in near {
-        let pattern = (planned != statement.sql).then_some(PATTERN);
-        let finding = proof(missed, near, table, task, explanation)
-            .repaired_by(repair(client, missed, near, table, explanation.untried.is_none()).await?)
-            .with_known("pattern that was assumed", pattern, "the server keeps no constants");
-        findings.push(statement.add_to(finding));
+    let near = near.filter(|(missed, near)| !is_uncertain(missed, near));
+    let help = |(missed, near): &(&Missed, &Mismatch)| {
+        (near.rewrite.is_some(), matches!(missed.new_index, NewIndex::Clause(_)))
+    };
+    // Of several that help as much, the first one.
+    let Some((missed, near)) = near.reduce(|best, one| if help(&one) > help(&best) { one } else { best }) else {
+        return Ok(None);
+    };
+    if help(&(missed, near)) != (false, false) {
+        statement.name_for(&format!("{}.{}", spelled(&table.schema), spelled(&table.table)));
     }
-    Ok(findings)
+    let pattern = (planned != statement.sql).then_some(PATTERN);
+    let finding = proof(missed, near, table, task, explanation)
+        .repaired_by(repair(client, missed, near, table, explanation.untried.is_none()).await?)
+        .with_known("pattern that was assumed", pattern, "the server keeps no constants");
+    Ok(Some(statement.add_to(finding)))
 }
 
 fn proof(missed: &Missed, near: &Mismatch, table: &ExaminedTable, task: &Task, explanation: &Explanation) -> Finding {
@@ -156,15 +168,24 @@ async fn repair(
     let (mut commands, mut risks, mut change) = (Vec::new(), Vec::new(), None);
     if near.kind == "wrapped" {
         let index = client.query_opt(include_str!("missed_index_key.sql"), &[&table.schema, &near.index]).await?;
-        let of = |row: &Row| Some(folded(row.get("is_unique"), &name, row.get::<_, Option<&str>>("key")?));
-        commands.extend(index.as_ref().and_then(of).unwrap_or_default());
+        if let Some(row) = &index
+            && let Some(key) = row.get::<_, Option<&str>>("key")
+        {
+            commands.extend(folded(client, &table.schema, &table.table, row.get("is_unique"), key).await?);
+        }
     }
     let rewrite = near.rewrite.as_ref();
     risks.extend(rewrite.map(|rewrite| match rewrite.caution {
         Some(caution) => format!("the other condition {caution}"),
         None => STATEMENT_CHANGES.to_owned(),
     }));
-    if let NewIndex::Clause(clause) = &missed.new_index {
+    let clause = match &missed.new_index {
+        NewIndex::Clause(clause) if !new_index::is_there(client, &table.schema, &table.table, clause).await? => {
+            Some(clause)
+        }
+        _ => None,
+    };
+    if let Some(clause) = clause {
         if rewrite.is_some() {
             commands.push("-- or, if the statement cannot change, an index for its condition as it is:".to_owned());
         }
@@ -177,10 +198,10 @@ async fn repair(
     if risks.is_empty() {
         risks.push(STATEMENT_CHANGES.to_owned());
     }
-    let sentence = match (rewrite, &missed.new_index) {
+    let sentence = match (rewrite, clause) {
         (Some(rewrite), _) => format!("write {} instead of {}", rewrite.sql, missed.condition),
-        (None, NewIndex::Clause(_)) => "create an index for the condition as it is".to_owned(),
-        (None, _) => "no condition that means the same can use this index".to_owned(),
+        (None, Some(_)) => "create an index for the condition as it is".to_owned(),
+        (None, None) => "no condition that means the same can use this index".to_owned(),
     };
     Ok(Repair::new(sentence, risks.join("; ")).run(commands).changes(change))
 }
@@ -188,15 +209,26 @@ async fn repair(
 /// The risk of another condition.
 const STATEMENT_CHANGES: &str = "the statement must change in the program, too";
 
-/// For a unique index on `lower(column)`: a plain one, and a check that keeps all values in lower case.
-fn folded(is_unique: bool, table: &str, key: &str) -> Vec<String> {
-    let call = key.strip_suffix(')').and_then(|key| key.split_once('('));
-    let Some((function @ ("lower" | "upper"), inside)) = call.filter(|_| is_unique) else { return Vec::new() };
+/// For a unique index on `lower(column)`: a plain one, and a check that keeps all values in lower case. Nothing if the plain one
+/// is there.
+async fn folded(client: &Client, schema: &str, table: &str, is_unique: bool, key: &str) -> Result<Vec<String>, Error> {
+    let Some((function, column)) = folded_column(key).filter(|_| is_unique) else { return Ok(Vec::new()) };
+    match new_index::is_there(client, schema, table, &format!("({column})")).await? {
+        true => Ok(Vec::new()),
+        false => Ok(kept_folded(&format!("{}.{}", spelled(schema), spelled(table)), function, column)),
+    }
+}
+
+/// The function and the column of a key such as `lower(column)`.
+fn folded_column(key: &str) -> Option<(&str, &str)> {
+    let (function @ ("lower" | "upper"), inside) = key.strip_suffix(')')?.split_once('(')? else { return None };
     let column = inside.strip_suffix("::text").unwrap_or(inside);
     let column = column.strip_prefix('(').and_then(|column| column.strip_suffix(')')).unwrap_or(column);
-    if spelled(column) != column {
-        return Vec::new();
-    }
+    (spelled(column) == column).then_some((function, column))
+}
+
+/// Keeps all values of a column in one case, with a plain unique index.
+fn kept_folded(table: &str, function: &str, column: &str) -> Vec<String> {
     vec![
         format!("-- or, as the owner of the table, keep all values in {function} case, with a plain index;"),
         "-- other values are refused from then on:".to_owned(),
@@ -218,13 +250,14 @@ mod tests {
 
     #[test]
     fn a_unique_index_on_lower_case_can_be_a_plain_one() {
+        let (function, column) = folded_column("lower(mac::text)").unwrap();
         assert_eq!(
-            folded(true, "public.modem", "lower(mac::text)").last().unwrap(),
+            kept_folded("public.modem", function, column).last().unwrap(),
             "create unique index concurrently on public.modem (mac)"
         );
-        assert!(folded(false, "t", "lower(mac)").is_empty() && folded(true, "t", "a + b").is_empty());
-        assert!(folded(true, "t", "lower((doc ->> 'mac'::text))").is_empty());
-        assert!(folded(true, "t", "lower(btrim(mac))").is_empty());
+        for other in ["a + b", "lower((doc ->> 'mac'::text))", "lower(btrim(mac))"] {
+            assert_eq!(folded_column(other), None);
+        }
     }
 
     #[test]

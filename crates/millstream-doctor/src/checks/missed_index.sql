@@ -4,6 +4,8 @@ select
     format('%I.%I', n.nspname, x.relname) as name,
     format('%I.%I', tn.nspname, t.relname) as table_name,
     t.relname::text as table_word,
+    tn.nspname::text as schema,
+    t.relname::text as table,
     pg_get_indexdef(i.indexrelid) as definition,
     -- The first key that is an expression.
     (select pg_get_indexdef(i.indexrelid, k.place::int4, true)

@@ -106,12 +106,18 @@ fn suspicion(row: &Row, task: &Task, statements: &Statements) -> Option<Finding>
     let (name, word): (String, String) = (row.get("table_name"), row.get::<_, String>("table_word").to_lowercase());
     let reads_it = |one: &&Counted| {
         let words = one.words();
-        one.percent >= task.threshold("percent") && words.contains(&word) && words.iter().any(|word| word == "where")
+        one.percent >= task.threshold("percent")
+            && words.contains(&word)
+            && words.iter().any(|word| word == "where")
+            && !one.is_named_for(&name)
     };
     let statement = statements.list.iter().find(reads_it);
     // If statements are counted, one of them must be the reason.
     if statement.is_none() && !statements.list.is_empty() {
         return None;
+    }
+    if let Some(statement) = statement {
+        statement.name_for(&name);
     }
     let sentence = format!("suspected: {name} was read as a whole {} times, for want of an index", count(row, "reads"));
     let percent = statement.map(|one| format!("{:.0} %", one.percent));
@@ -150,7 +156,8 @@ async fn proven(planner: &ConnInfo, database: &Database, task: &Task) -> Looked 
         }
         match candidates(&mut session.client, sql, wish, &mut tables).await {
             Ok(found) => {
-                for (candidate, need) in found {
+                let is_new = |(candidate, _): &(Candidate, Need)| !often[place].is_named_for(&name_of(candidate));
+                for (candidate, need) in found.into_iter().filter(is_new) {
                     match wanted.iter_mut().find(|known| known.candidate.same(&candidate)) {
                         Some(known) => known.statements.push((place, need)),
                         None => wanted.push(Wanted { candidate, statements: vec![(place, need)] }),
@@ -187,12 +194,22 @@ async fn proven(planner: &ConnInfo, database: &Database, task: &Task) -> Looked 
         }
     }
     for one in joined(best(tried, task.threshold("percent"))) {
+        let Candidate { schema, table, .. } = &one.candidate;
+        if new_index::is_there(&session.client, schema, table, &one.candidate.clause()).await? {
+            continue;
+        }
+        one.served.iter().for_each(|served| served.statement.name_for(&name_of(&one.candidate)));
         task.keep(finding(database, &session.client, &one, task).await?);
     }
     let left = (left > 0).then(|| format!("new indexes for statements that take less time: {left}"));
     let late = (late > 0).then(|| format!("statements, because others took {:?}: {late}", PROOF_TIME_MAX / 2));
     let seen = without(("statements", "that cannot be planned"), &refused, 0).but(late);
     Ok(seen.but(statements.unseen.clone()).but(untried).but(left))
+}
+
+/// The table of a candidate, as SQL needs it.
+fn name_of(candidate: &Candidate) -> String {
+    format!("{}.{}", spelled(&candidate.schema), spelled(&candidate.table))
 }
 
 /// A statement in the form in which it is planned, with a limit of as many rows as a call returns.
@@ -244,7 +261,7 @@ fn joined(mut chosen: Vec<Tried<'_>>) -> Vec<Tried<'_>> {
 async fn finding(database: &Database, client: &Client, one: &Tried<'_>, task: &Task) -> Result<Finding, Error> {
     let Tried { candidate, trial, served } = one;
     let percent = one.percent();
-    let table = format!("{}.{}", spelled(&candidate.schema), spelled(&candidate.table));
+    let table = name_of(candidate);
     let saved: f64 = served.iter().map(|one| one.statement.milliseconds * one.saved()).sum();
     let saved = task.counted_seconds().filter(|seconds| *seconds > 0.0).map(|seconds| saved / seconds);
     // On a server that has hardly anything to do, a large share is little.

@@ -1,5 +1,6 @@
 //! New indexes: the command that builds one beside other work, and the same as a change that can be taken back.
 
+use crate::index::is_defined_as;
 use crate::limits::INDEX_NAME_BYTES_MAX;
 use millstream_model::Change;
 use millstream_pg::Error;
@@ -8,6 +9,14 @@ use tokio_postgres::Client;
 /// The command that builds an index of a table, whose name is as SQL needs it. The clause is what follows that name.
 pub(super) fn command(table: &str, clause: &str) -> String {
     format!("create index concurrently on {table} {clause}")
+}
+
+/// Whether a table has an index of this definition, also one that is not valid: that one is to be mended.
+pub(super) async fn is_there(client: &Client, schema: &str, table: &str, clause: &str) -> Result<bool, Error> {
+    let rows = client.query(include_str!("new_index_there.sql"), &[&schema, &table]).await?;
+    // An index that was dropped meanwhile has no definition.
+    let mut definitions = rows.iter().filter_map(|row| row.get::<_, Option<&str>>("definition"));
+    Ok(definitions.any(|definition| is_defined_as(definition, clause)))
 }
 
 /// The same as a change, in the database of the session. `None` if the server cannot make it: it is a standby, or the

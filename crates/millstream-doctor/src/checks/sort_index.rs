@@ -46,6 +46,7 @@ fn suspected(statements: &Statements, task: &Task) -> Seen {
             && one.blocks_per_row() >= task.threshold("blocks_per_row")
             && has("where")
             && is_limited(&words)
+            && !one.is_named()
             && !SUMMARIES.iter().any(|word| has(word))
             && !reads_the_system
     };
@@ -86,12 +87,20 @@ async fn examined(client: &mut Client, statement: &Counted, task: &Task) -> Resu
     let sql = with_patterns(&with_limit(&statement.sql, rows));
     let found = ordered_scans(client, &sql).await?;
     let mut findings = Vec::new();
-    for scan in found.iter().filter(|scan| scan.rows.is_some_and(|rows| rows >= task.threshold("rows"))) {
-        let change = match &scan.new_index {
-            Some(clause) => new_index::change(client, &scan.schema, &scan.table, clause).await?,
-            None => None,
-        };
-        findings.push(finding(scan, statement, task, change));
+    for mut scan in found.into_iter().filter(|scan| scan.rows.is_some_and(|rows| rows >= task.threshold("rows"))) {
+        let table = format!("{}.{}", spelled(&scan.schema), spelled(&scan.table));
+        if statement.is_named_for(&table) {
+            continue;
+        }
+        statement.name_for(&table);
+        let mut change = None;
+        if let Some(clause) = scan.new_index.take()
+            && !new_index::is_there(client, &scan.schema, &scan.table, &clause).await?
+        {
+            change = new_index::change(client, &scan.schema, &scan.table, &clause).await?;
+            scan.new_index = Some(clause);
+        }
+        findings.push(finding(&scan, statement, task, change));
     }
     Ok(findings)
 }

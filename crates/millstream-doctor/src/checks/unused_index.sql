@@ -32,13 +32,20 @@ from
 where
     pg_stat_get_numscans(i.indexrelid) = 0
     and not exists (select from pg_constraint as k where k.conrelid = i.indrelid and k.conindid = i.indexrelid)
-    -- A foreign key needs it when rows of the other table are deleted, as foreign-key-without-index says.
+    -- A foreign key needs it when rows of the other table are deleted, as foreign-key-without-index says. A part of the key can
+    -- be enough to find them.
     and not exists (
-        select from pg_constraint as k
+        select
+        from
+            pg_constraint as k
+            cross join lateral unnest(k.conkey, k.conpfeqop) as u (attnum, operator)
+            join pg_operator as o on o.oid = u.operator
+            join pg_opclass as s on s.oid = i.indclass[0]
+            join pg_amop as m on m.amopfamily = s.opcfamily and m.amopopr in (o.oid, o.oprcom) and m.amoppurpose = 's'
         where
             k.contype = 'f'
             and k.conrelid = i.indrelid
-            and (i.indkey::int2[])[0:cardinality(k.conkey) - 1] @> k.conkey
+            and u.attnum = i.indkey[0]
             and (i.indpred is null
                 or string_to_array(trim(both '()' from pg_get_expr(i.indpred, i.indrelid)), ') AND (')
                     <@ array(

@@ -10,6 +10,7 @@ use super::plan::Scan;
 use super::probe::{Answer, Probe, Question, hypopg, numbered};
 use super::sql::Sql;
 use super::statement::{Statement, of_query};
+use super::weight::{look_up_cost, rows_found};
 use super::{ExaminedTable, Facts, facts};
 use crate::limits::{CANDIDATE_KEYS_MAX, PROVEN_TABLES_MAX};
 use crate::refusal::{Stop, or_refusal};
@@ -73,15 +74,6 @@ pub(crate) struct KnownTables {
 
 /// The operators that an ordered index serves with a range.
 const RANGES: &[&str] = &["<", "<=", ">", ">="];
-
-/// Cost of each row that is found by an index: `random_page_cost` of a disk without heads.
-const COST_OF_ROW: f64 = 1.1;
-
-/// Finding the first row costs as much as so many rows: an index has few levels.
-const ROWS_FOR_FIRST: f64 = 10.0;
-
-/// Each look-up reads so many pages of the index: a leaf. The upper levels are in memory after the first one.
-const PAGES_OF_LOOK_UP: f64 = 1.0;
 
 /// Bytes of an entry of an index beside its keys: its header, its place in the page, and alignment.
 const ENTRY_BYTES: f64 = 16.0;
@@ -395,8 +387,12 @@ impl<'a> Reading<'a> {
             let keys: Vec<String> = index.keys.iter().map(|one| key_of(&one.expression, &self.facts.columns)).collect();
             let (first, rest) = keys.split_at(candidate.equal.len().min(keys.len()));
             let last = candidate.last.iter().map(|key| undirected(key));
+            // An index of all rows serves a part of them, too.
+            let holds = index.predicate.as_ref().is_none_or(|held| {
+                candidate.predicate.as_ref().is_some_and(|wanted| Sql::new(wanted).tidy().same(&held.tidy()))
+            });
             index.is_ordered()
-                && index.predicate.is_none()
+                && holds
                 && set(first) == set(&candidate.equal)
                 && last.eq(rest.iter().take(candidate.last.len()).map(String::as_str))
         })
@@ -487,9 +483,9 @@ async fn estimated(
 ) -> Result<Trial, Stop> {
     let mut costs = Vec::new();
     for (_, need) in statements {
-        let rows = rows_found(client, candidate, need).await?;
-        let read = |rows: f64| ROWS_FOR_FIRST + need.lookups * (PAGES_OF_LOOK_UP + rows * need.share);
-        let cost = rows.map(|rows| (need.cost - need.reading).max(0.0) + COST_OF_ROW * read(rows));
+        let rows = rows_needed(client, candidate, need).await?;
+        let read = |rows: f64| look_up_cost(need.lookups, rows * need.share);
+        let cost = rows.map(|rows| (need.cost - need.reading).max(0.0) + read(rows));
         costs.push(cost.filter(|cost| need.cost >= times * cost));
     }
     let bytes = estimated_bytes(client, candidate).await?;
@@ -514,16 +510,16 @@ async fn estimated(
 }
 
 /// Rows that a look-up finds, as the planner estimates them for any value. `None` if the server refuses the question.
-async fn rows_found(client: &mut Client, candidate: &Candidate, need: &Need) -> Result<Option<f64>, Error> {
+async fn rows_needed(client: &mut Client, candidate: &Candidate, need: &Need) -> Result<Option<f64>, Error> {
     if need.conditions.is_empty() {
         return Ok(Some(candidate.rows));
     }
     let (name, conditions) = (candidate.table_name(), need.conditions.join(") and ("));
     let sql = numbered(&format!("select from only {name} where ({conditions})"));
     let transaction = client.transaction().await?;
-    let plan = Statement { sql: &sql }.plan(&transaction).await;
+    let rows = rows_found(&transaction, &sql).await;
     transaction.rollback().await?;
-    Ok(or_refusal(plan)?.ok().map(|plan| plan.returned))
+    rows
 }
 
 /// Bytes of an index by the widths of its columns.

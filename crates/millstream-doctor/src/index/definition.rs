@@ -13,6 +13,10 @@ pub(super) struct Definition {
     /// What follows the table's name in `create index`.
     pub(super) clause: String,
     pub(super) keys: Vec<Key>,
+    /// The operators by which its first key finds rows, as the catalog says.
+    pub(super) operators: Vec<String>,
+    /// Its first key finds nulls, and what is not null.
+    pub(super) finds_nulls: bool,
     /// The index holds only the rows for which this is true.
     pub(super) predicate: Option<Sql>,
 }
@@ -51,6 +55,8 @@ impl Definition {
             method: String::new(),
             clause: clause.to_owned(),
             keys: Vec::new(),
+            operators: Vec::new(),
+            finds_nulls: false,
             predicate: predicate.map(|text| Sql::new(text.trim_start_matches("where"))),
         }
     }
@@ -75,6 +81,8 @@ impl Definition {
             method: row.try_get("method")?,
             clause: clause(&Sql::new(row.try_get("definition")?)),
             keys: expressions.iter().enumerate().map(key).collect(),
+            operators: row.try_get("operators")?,
+            finds_nulls: row.try_get("finds_nulls")?,
             predicate: row.try_get::<_, Option<String>>("predicate")?.map(|text| Sql::new(&text).bare()),
         })
     }
@@ -104,9 +112,38 @@ fn clause(definition: &Sql) -> String {
     definition.since_word("USING").unwrap_or_default()
 }
 
+/// Whether an index with this definition is the one that a clause would make, but for its name.
+pub(crate) fn is_defined_as(definition: &str, wanted: &str) -> bool {
+    let words = |clause: &str| {
+        let sql = Sql::new(clause).tidy();
+        let is_bracket = |piece: &&str| matches!(*piece, "(" | ")");
+        let folded = |piece: &str| if piece.starts_with(['"', '\'']) { piece.to_owned() } else { piece.to_lowercase() };
+        let words: Vec<String> = sql.pieces().filter(|piece| !is_bracket(piece)).map(folded).collect();
+        // A B-tree need not be named.
+        let is_named = words.starts_with(&["using".to_owned(), "btree".to_owned()]);
+        if is_named { words[2..].to_vec() } else { words }
+    };
+    words(&clause(&Sql::new(definition))) == words(wanted)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clause_is_known_in_the_words_of_the_server() {
+        let defined =
+            |clause: &str, wanted: &str| is_defined_as(&format!("CREATE INDEX i ON public.t USING {clause}"), wanted);
+        assert!(defined("btree (a, b)", "(a, b)") && defined("btree (lower(a))", "((lower(a)))"));
+        assert!(defined("btree (a) WHERE (b IS NULL)", "(a) where b IS NULL"));
+        assert!(defined("btree (a) WHERE (b = 'X'::text)", "(a) where b = 'X'"));
+        assert!(
+            defined("gin (doc)", "using gin (doc)") && defined("btree (a text_pattern_ops)", "(a text_pattern_ops)")
+        );
+        for other in ["(a, b)", "(a) where b IS NULL", "(a desc)", "using gin (a)", "(\"A\")"] {
+            assert!(!defined("btree (a)", other), "{other}");
+        }
+    }
 
     #[test]
     fn a_hypothetical_index_may_hold_a_part_of_the_rows() {

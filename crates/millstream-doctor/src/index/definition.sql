@@ -29,6 +29,15 @@ select c.relname::text as name,
            join pg_catalog.pg_opclass o on o.oid = k.class_oid
            order by k.n
        ) as classes,
+       -- Operators by which its first key finds rows, as the family of its class of operators says.
+       array(
+           select distinct o.oprname::text
+           from pg_catalog.pg_opclass f
+           join pg_catalog.pg_amop a on a.amopfamily = f.opcfamily and a.amoppurpose = 's'
+           join pg_catalog.pg_operator o on o.oid = a.amopopr
+           where f.oid = i.indclass[0]
+       ) as operators,
+       coalesce(pg_catalog.pg_index_column_has_property(i.indexrelid, 1, 'search_nulls'), false) as finds_nulls,
        i.indoption::pg_catalog.int2[] as options,
        pg_catalog.pg_get_expr(i.indpred, i.indrelid) as predicate
 from pg_catalog.pg_index i

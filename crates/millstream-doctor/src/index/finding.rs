@@ -35,7 +35,7 @@ pub struct TableRead {
     pub verdict: Verdict,
     /// The indexes, by name.
     pub indexes: Vec<String>,
-    /// What it checks or sorts row by row, if no index can be used.
+    /// What it checks or sorts row by row and no index serves, if it uses none.
     pub missed: Vec<Missed>,
 }
 
@@ -45,7 +45,7 @@ pub struct TableRead {
 pub enum Verdict {
     /// The plan uses an index.
     Used,
-    /// An index fits. The planner estimates that a sequential scan is cheaper now.
+    /// An index fits. The planner estimates that another way is cheaper now.
     Usable,
     /// No index fits.
     Unusable,

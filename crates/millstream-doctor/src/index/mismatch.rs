@@ -74,6 +74,25 @@ impl Pair<'_> {
         self.first_key().is_some_and(|key| key.expression.same(&self.condition.left))
     }
 
+    /// Whether the catalog says that the first key finds rows by this operator. If the index is not used, the reason is
+    /// another one, such as its cost.
+    fn is_in_family(&self) -> bool {
+        let Condition { operator, right, .. } = self.condition;
+        let right = right.as_ref().map_or("", Sql::text);
+        let holds = |name: &str| self.index.operators.iter().any(|one| one == name);
+        match (operator.as_str(), right) {
+            ("IS", "NULL" | "NOT NULL") => self.index.finds_nulls,
+            // A truth value alone is compared with true.
+            ("", _) | ("IS", "TRUE" | "FALSE") => holds("="),
+            (name, _) => holds(name) && !right.starts_with("ALL "),
+        }
+    }
+
+    /// Whether the index finds the rows of the condition as it is, by the catalog alone.
+    pub(super) fn is_served(&self) -> bool {
+        self.index.predicate.is_none() && !self.compares_columns && self.is_same() && self.is_in_family()
+    }
+
     /// `left OPERATOR right` with another left and right side.
     fn compared(&self, left: &str, right: &str) -> String {
         format!("{left} {} {right}", self.condition.operator)
@@ -184,6 +203,9 @@ fn leading(pair: &Pair<'_>) -> Option<Suspicion> {
 fn operator(pair: &Pair<'_>) -> Option<Suspicion> {
     let operator = pair.condition.operator.as_str();
     let key = pair.first_key().filter(|_| pair.is_same())?;
+    if !pair.compares_columns && pair.is_in_family() {
+        return None;
+    }
     let reason = if NEGATIONS.contains(&operator) {
         format!("an index finds what is equal, not what differs ({operator})")
     } else if pair.compares_columns {

@@ -19,8 +19,10 @@ mod plan;
 mod probe;
 mod sql;
 mod statement;
+mod weight;
 
 pub(crate) use candidate::{Candidate, KnownTables, Need, Trial, Wish, candidates, try_candidate};
+pub(crate) use definition::is_defined_as;
 pub use finding::{Explanation, Mismatch, Missed, NewIndex, Rewrite, TableRead, Verdict};
 pub(crate) use json_path::json_paths;
 pub(crate) use json_read::{JsonRead, json_reads};
@@ -92,6 +94,28 @@ pub(crate) async fn tables(client: &mut Client, query: &str) -> Result<Vec<Exami
 /// # Errors
 /// [`Error::Query`] if the text is not a single query, or changes rows; the server's if it refuses the query.
 pub async fn explain(client: &mut Client, examined: &ExaminedTable, query: &str) -> Result<Explanation, Error> {
+    explained(client, examined, query, false).await
+}
+
+/// The same, with only those repairs that make the query cheaper by the statistics of the table. A condition that most rows
+/// fulfil misses no index.
+///
+/// # Errors
+/// As [`explain`].
+pub(crate) async fn explain_by_statistics(
+    client: &mut Client,
+    examined: &ExaminedTable,
+    query: &str,
+) -> Result<Explanation, Error> {
+    explained(client, examined, query, true).await
+}
+
+async fn explained(
+    client: &mut Client,
+    examined: &ExaminedTable,
+    query: &str,
+    is_weighed: bool,
+) -> Result<Explanation, Error> {
     let plans = plans(client, query).await?;
     let scans = plans.actual.scans();
     let own: Vec<&Scan> =
@@ -106,15 +130,19 @@ pub async fn explain(client: &mut Client, examined: &ExaminedTable, query: &str)
         },
         false => (None, None),
     };
+    let weighed = is_weighed.then_some((query, plans.actual.cost));
     for (scan, verdict) in own.iter().zip(verdicts) {
-        let missed = match verdict {
+        readings.push(match verdict {
             Verdict::Unusable => {
-                let alone = own.len() == 1;
-                Examination::new(examined, &facts, probe.as_ref(), scan, &scans, alone).missed().await?
+                let examination = Examination::new(examined, &facts, probe.as_ref(), scan, &scans, weighed);
+                let (missed, fitting) = examination.missed().await?;
+                let verdict = if fitting.is_empty() { Verdict::Unusable } else { Verdict::Usable };
+                TableRead { verdict, indexes: fitting.into_iter().collect(), missed }
             }
-            Verdict::Used | Verdict::Usable => Vec::new(),
-        };
-        readings.push(TableRead { verdict, indexes: indexes(scan, verdict, &plans), missed });
+            Verdict::Used | Verdict::Usable => {
+                TableRead { verdict, indexes: indexes(scan, verdict, &plans), missed: Vec::new() }
+            }
+        });
     }
     let hypothetical = probe.is_some_and(|probe| probe.is_hypothetical());
     Ok(Explanation { rows: (facts.rows >= 0.0).then(|| facts.rows.into()), readings, untried, hypothetical })

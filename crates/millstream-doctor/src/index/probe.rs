@@ -13,16 +13,23 @@ use super::definition::Definition;
 use super::plan::Use;
 use super::sql::Sql;
 use super::statement::{Statement, USABLE};
+use super::weight::{Weight, look_up_cost, rows_found};
 use crate::refusal::{Stop, or_refusal};
 use millstream_pg::{Error, quote_identifier, quote_qualified};
+use std::future::Future;
 use tokio_postgres::{Client, Transaction};
 
 /// The copy. Its name is our own, so that it hides nothing of the user's.
 const COPY: &str = "pg_temp.millstream_copy";
 
+/// Ends what was refused, and plans again as the server does for others.
+const AGAIN: &str = "rollback to weight; set local enable_seqscan to default";
+
 /// A table on which indexes are tried.
 pub(super) struct Probe<'a> {
     transaction: Transaction<'a>,
+    /// The table itself, quoted.
+    table: String,
     place: TrialTable<'a>,
 }
 
@@ -32,8 +39,6 @@ enum TrialTable<'a> {
     Copy,
     /// On the table itself.
     Table {
-        /// Its name, quoted.
-        name: String,
         /// Its indexes.
         indexes: &'a [Definition],
         /// The schema of the extension `hypopg`, quoted.
@@ -75,7 +80,7 @@ impl<'a> Probe<'a> {
             Err(message) => {
                 transaction.batch_execute("rollback to probe").await?;
                 match hypopg(&transaction, &name).await? {
-                    Ok(hypopg) => TrialTable::Table { name, indexes, hypopg },
+                    Ok(hypopg) => TrialTable::Table { indexes, hypopg },
                     Err(more) => return Ok(Err(format!("{message}{more}"))),
                 }
             }
@@ -84,7 +89,7 @@ impl<'a> Probe<'a> {
         for (name, value) in USABLE {
             transaction.execute(&format!("set local {name} = {value}"), &[]).await?;
         }
-        Ok(Ok(Self { transaction, place }))
+        Ok(Ok(Self { transaction, table: name, place }))
     }
 
     /// Whether it asks on the table itself, with hypothetical indexes.
@@ -109,11 +114,97 @@ impl<'a> Probe<'a> {
         }
     }
 
+    /// Whether an index of the table makes the query cheaper if it is asked for all of these conditions, by the statistics.
+    pub(super) async fn pays(
+        &self,
+        index: &Definition,
+        conditions: &[&str],
+        weight: &Weight<'_>,
+    ) -> Result<bool, Error> {
+        self.as_it_is(self.is_used_cheaply(index, conditions, weight)).await
+    }
+
+    /// Whether a new index makes the query cheaper, by the statistics of the table: as a hypothetical index of the extension
+    /// hypopg, or by the rows that it would find for the condition.
+    pub(super) async fn pays_as_new(&self, clause: &str, condition: &str, weight: &Weight<'_>) -> Result<bool, Error> {
+        self.as_it_is(self.is_cheaper_with(clause, condition, weight)).await
+    }
+
+    /// Whether some index would make the query cheaper that finds the rows of a condition, by their number.
+    pub(super) async fn would_pay(&self, condition: &str, weight: &Weight<'_>) -> Result<bool, Error> {
+        self.as_it_is(self.is_found_cheaply(condition, weight)).await
+    }
+
+    async fn is_used_cheaply(
+        &self,
+        index: &Definition,
+        conditions: &[&str],
+        weight: &Weight<'_>,
+    ) -> Result<bool, Stop> {
+        let sql = self.finding(conditions);
+        let plan = or_refusal(Statement { sql: &sql }.plan(&self.transaction).await)??;
+        let scans = plan.scans();
+        let is_used = scans.iter().flat_map(|scan| &scan.uses).any(|one| serves(one, std::slice::from_ref(index)));
+        Ok(is_used && weight.lookups * plan.cost < weight.part)
+    }
+
+    async fn is_cheaper_with(&self, clause: &str, condition: &str, weight: &Weight<'_>) -> Result<bool, Stop> {
+        match self.planned_with(clause, weight).await? {
+            Some(is_cheaper) => Ok(is_cheaper),
+            None => self.is_found_cheaply(condition, weight).await,
+        }
+    }
+
+    async fn is_found_cheaply(&self, condition: &str, weight: &Weight<'_>) -> Result<bool, Stop> {
+        let rows = rows_found(&self.transaction, &self.finding(&[condition])).await?;
+        Ok(rows.is_some_and(|rows| look_up_cost(weight.lookups, rows * weight.share) < weight.part))
+    }
+
+    /// Whether the query uses a hypothetical index and costs less with it. `None` if the server has no hypopg for this role,
+    /// or if that knows no such index.
+    async fn planned_with(&self, clause: &str, weight: &Weight<'_>) -> Result<Option<bool>, Stop> {
+        let Ok(schema) = hypopg(&self.transaction, &self.table).await? else {
+            self.transaction.batch_execute(AGAIN).await?;
+            return Ok(None);
+        };
+        let create = format!("create index on {} {clause}", self.table);
+        let sql = format!("select indexname from {schema}.hypopg_create_index($1)");
+        let Ok(row) = or_refusal(self.transaction.query_one(&sql, &[&create]).await)? else {
+            self.transaction.batch_execute(AGAIN).await?;
+            return Ok(None);
+        };
+        let index: String = row.try_get(0)?;
+        let plan = Statement { sql: weight.query }.plan(&self.transaction).await;
+        // A hypothetical index outlives a rollback.
+        let reset = format!("rollback to weight; select {schema}.hypopg_reset()");
+        self.transaction.batch_execute(&reset).await?;
+        let plan = plan?;
+        let is_used = plan.scans().iter().any(|scan| scan.uses.iter().any(|one| one.index == index));
+        Ok(Some(is_used && plan.cost < weight.whole))
+    }
+
+    /// A query of the table itself.
+    fn finding(&self, conditions: &[&str]) -> String {
+        numbered(&format!("select from only {} where ({})", self.table, conditions.join(") and (")))
+    }
+
+    /// Plans as the server does for others, who may read a table as a whole. What the server refuses does not pay.
+    async fn as_it_is(&self, answer: impl Future<Output = Result<bool, Stop>>) -> Result<bool, Error> {
+        self.transaction.batch_execute("savepoint weight; set local enable_seqscan to default").await?;
+        let answer = answer.await;
+        self.transaction.batch_execute("rollback to weight; release weight").await?;
+        match answer {
+            Ok(pays) => Ok(pays),
+            Err(Stop::Unseen(_)) => Ok(false),
+            Err(Stop::Failed(error)) => Err(error),
+        }
+    }
+
     async fn is_used(&self, clause: &str, question: Question<'_>) -> Result<bool, Stop> {
         let indexes = self.index(clause).await?;
         let table: &str = match &self.place {
             TrialTable::Copy => COPY,
-            TrialTable::Table { name, .. } => name,
+            TrialTable::Table { .. } => &self.table,
         };
         let (sql, is_order) = match question {
             Question::Find(conditions) => {
@@ -141,12 +232,12 @@ impl<'a> Probe<'a> {
                 let oid: u32 = self.transaction.query_one(copy, &[&COPY]).await?.try_get(0)?;
                 Ok(Definition::list(&self.transaction, oid).await?)
             }
-            TrialTable::Table { name, indexes, hypopg } => {
+            TrialTable::Table { indexes, hypopg } => {
                 let same: Vec<Definition> = indexes.iter().filter(|index| index.clause == clause).cloned().collect();
                 if !same.is_empty() {
                     return Ok(same);
                 }
-                let create = format!("create index on {name} {clause}");
+                let create = format!("create index on {} {clause}", self.table);
                 let sql = format!("select indexname from {hypopg}.hypopg_create_index($1)");
                 let row = or_refusal(self.transaction.query_one(&sql, &[&create]).await)??;
                 Ok(vec![Definition::hypothetical(row.try_get(0)?, clause)])

@@ -101,7 +101,7 @@ fn verdict(reading: &TableRead, explanation: &Explanation) -> String {
     let indexes = reading.indexes.iter().map(|index| named(index)).collect::<Vec<_>>().join(", ");
     match reading.verdict {
         Verdict::Used => format!("uses {indexes}"),
-        Verdict::Usable => format!("can use {indexes}, and the planner thinks that reading {rows} is cheaper"),
+        Verdict::Usable => format!("can use {indexes}, and the planner thinks that another way is cheaper"),
         Verdict::Unusable => format!("no index serves the query, which reads {rows}"),
     }
 }
