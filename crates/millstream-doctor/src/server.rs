@@ -47,6 +47,8 @@ pub(crate) struct Database {
     pub(crate) session: Connection,
     /// Its name.
     pub(crate) name: String,
+    /// The way to it.
+    pub(crate) db: ConnInfo,
     /// How long it took to open the session.
     pub(crate) opened: Duration,
     /// `Err`: why the use of its tables and indexes is not known.
@@ -202,6 +204,7 @@ impl Database {
         Ok(Self {
             session,
             name: name.to_owned(),
+            db,
             opened,
             counts,
             counted_seconds,

@@ -39,6 +39,59 @@ async fn freshly_written_tables_and_indexes_promise_nothing() {
     .await;
 }
 
+#[tokio::test]
+async fn wide_rows_leave_the_ends_of_their_pages_free() {
+    let small = "[threshold.table-bloat]\ntable_mb = 0.2\nfree_mb = 0.1";
+    testkit::every_build(async |database| {
+        let client = database.client().await;
+        for (name, storage, options, rows, body) in [
+            ("half", "plain", "", 300, "repeat('x', 5000)"),
+            ("third", "plain", "", 400, "repeat('x', 2800)"),
+            ("mixed", "plain", "", 2000, "repeat('x', case when n % 10 = 0 then 7900 else 100 end)"),
+            (
+                "kept",
+                "main",
+                "",
+                300,
+                "(select string_agg(md5((n * 1000 + g)::text), '') from generate_series(1, 150) as g)",
+            ),
+            ("target", "external", "with (toast_tuple_target = 8160)", 300, "repeat('x', 4600)"),
+            ("loose", "plain", "with (fillfactor = 60)", 300, "repeat('x', 3000)"),
+        ] {
+            sql(
+                &client,
+                &format!(
+                    "create table {name} (id int primary key, body text) {options};
+                     alter table {name} alter body set storage {storage};
+                     insert into {name} select n, {body} from generate_series(1, {rows}) as n;
+                     vacuum full {name}; vacuum analyze {name}"
+                ),
+            )
+            .await;
+        }
+        assert_eq!(subjects(&report(&database, "table-bloat", small).await), [""; 0]);
+        sql(&client, "create extension pgstattuple").await;
+        assert_eq!(subjects(&report(&database, "table-bloat", small).await), [""; 0], "measured");
+        sql(&client, "drop extension pgstattuple; delete from half where id % 4 <> 0").await;
+        sql(&client, "vacuum (truncate false, analyze) half").await;
+        let is_found = async |how: &str| {
+            let found = report(&database, "table-bloat", small).await;
+            assert_eq!(subjects(&found), ["public.half"], "{how}");
+            assert!(found.findings[0].sentence.ends_with("at least 75 % smaller"), "{how}: {found:?}");
+            found
+        };
+        let found = is_found("estimated").await;
+        // The command reaches the same server, and has no password.
+        let commands = &found.findings[0].repair.as_ref().unwrap().commands;
+        let place = format!("$ pg_repack --host '127.0.0.1' --port {} --username ", database.server.port());
+        assert!(commands[1].starts_with(&place) && commands[1].ends_with(" --table 'public.half'"), "{commands:?}");
+        assert!(!commands[1].contains(database.server.password()), "{commands:?}");
+        sql(&client, "create extension pgstattuple").await;
+        is_found("measured").await;
+    })
+    .await;
+}
+
 /// Shapes that are tried on a build.
 const SHAPES: usize = 25;
 

@@ -1,7 +1,7 @@
 //! Words of the commands that a repair prints, so that no name of a table or database becomes another command.
 
 use millstream_model::words::shell_word;
-use millstream_pg::quote_identifier;
+use millstream_pg::{ConnInfo, quote_identifier};
 
 /// A name as SQL needs it: quoted if it must be.
 pub(super) fn spelled(name: &str) -> String {
@@ -9,15 +9,31 @@ pub(super) fn spelled(name: &str) -> String {
     if is_plain && !name.starts_with(|c: char| c.is_ascii_digit()) { name.to_owned() } else { quote_identifier(name) }
 }
 
+/// The options with which a program such as `pg_repack` reaches a database of a server, without the password.
+pub(super) fn connection(db: &ConnInfo, name: &str) -> String {
+    let host = db.hosts.first().map(|host| format!("--host {} --port {} ", shell_word(&host.place()), host.port));
+    format!("{}--username {} --dbname {}", host.unwrap_or_default(), shell_word(&db.user), database(name))
+}
+
 /// The database as a program such as `reindexdb` takes it. Such programs read a bare name with `=` in it as settings, and
 /// one that begins with `-` as an option.
-pub(super) fn database(name: &str) -> String {
+fn database(name: &str) -> String {
     shell_word(&format!("dbname='{}'", name.replace('\\', r"\\").replace('\'', r"\'")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_pg::Environment;
+
+    #[test]
+    fn a_program_finds_the_same_server_and_is_given_no_password() {
+        let db = |text: &str| ConnInfo::parse(text, &Environment::from_variables([])).unwrap();
+        let reached = connection(&db("postgres://me:secret@db1:5433,db2/other"), "shop");
+        assert_eq!(reached, r"--host 'db1' --port 5433 --username 'me' --dbname 'dbname='\''shop'\'''");
+        let local = connection(&db("host=/run/pg user=you password=secret"), "shop");
+        assert!(local.starts_with("--host '/run/pg' --port 5432 --username 'you' "), "{local}");
+    }
 
     #[test]
     fn a_name_stays_one_word() {

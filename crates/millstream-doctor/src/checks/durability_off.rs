@@ -1,8 +1,10 @@
 //! Check `durability-off`: settings with which a crash destroys data or loses commits.
 
-use crate::check::{Check, Look, Looked, Task};
+use super::command;
+use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Server;
 use millstream_model::{Class, Danger, Level};
+use tokio_postgres::Row;
 
 /// A setting that should not be off.
 struct Setting {
@@ -52,9 +54,15 @@ pub(super) const CHECK: Check = Check {
 async fn look(server: &Server, task: Task) -> Looked {
     let ours = |setting: &&Setting| server.provider().is_none() || !setting.is_of_storage;
     let names: Vec<&str> = SETTINGS.iter().filter(ours).map(|setting| setting.name).collect();
-    // What is valid for this session alone does not count.
-    let sql = "select name, source from pg_settings where name = any($1) and reset_val = 'off'";
-    let rows = server.session.client.query(sql, &[&names]).await?;
+    // What is valid for this session, this role or this database alone does not count.
+    let sql = "select name, source, source in ('database', 'user', 'database user', 'client') as is_own from pg_settings \
+               where name = any($1) and reset_val = 'off'";
+    let (own, rows): (Vec<Row>, Vec<Row>) =
+        server.session.client.query(sql, &[&names]).await?.into_iter().partition(|row| row.get("is_own"));
+    let unseen = own.first().map(|row| {
+        let name: &str = row.get(0);
+        format!("what other sessions have for {name}, because this role or database has a value of its own")
+    });
     let found = SETTINGS.iter().filter_map(|Setting { name, level, danger, unless, .. }| {
         let row = rows.iter().find(|row| row.get::<_, &str>(0) == *name)?;
         let (sentence, risk) = (format!("switch {name} on"), "commits wait for the disk again");
@@ -68,7 +76,8 @@ async fn look(server: &Server, task: Task) -> Looked {
         if *name == "full_page_writes" {
             // Pages that were changed since the last checkpoint are logged whole only after the next one.
             repair.sentence += "; then make a checkpoint, or a crash before the next one may still destroy pages";
-            repair.commands.push("$ psql -c checkpoint".to_owned());
+            let place = command::connection(&server.db, &server.session.server.database);
+            repair.commands.push(format!("$ psql {place} --command checkpoint"));
         }
         Some(
             task.finding(*level, *name, format!("it is off: {danger}"))
@@ -79,5 +88,6 @@ async fn look(server: &Server, task: Task) -> Looked {
                 .repaired_by(repair),
         )
     });
-    Ok(found.collect())
+    let seen: Seen = found.collect();
+    Ok(seen.but(unseen))
 }

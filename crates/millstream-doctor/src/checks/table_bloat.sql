@@ -33,6 +33,12 @@ sizes as (
         * coalesce(
             (select option_value::float8 from pg_options_to_table(c.reloptions) where option_name = 'fillfactor'), 100
         ) / 100 as filled,
+        current_setting('block_size')::float8 as block,
+        -- Values that are longer than this are stored apart. With a larger option, rows differ more.
+        coalesce((
+            select option_value::float8 > current_setting('block_size')::float8 / 4
+            from pg_options_to_table(o.reloptions) where option_name = 'toast_tuple_target'
+        ), false) as has_wide_rows,
         -- What a rewrite copies besides these rows: indexes, and the table's other part with its index.
         (select coalesce(sum(x.relpages), 0)::float8 * current_setting('block_size')::float8
             from (
@@ -61,19 +67,23 @@ sizes as (
         c.relpages desc
     limit case when $4 is not null then $5::bigint end
 ),
-needs as (
+rows_of as (
     select
         s.*,
-        case
-            -- A page has room for four of the largest pieces of a value.
-            when s.is_toast then s.rows / 4 * current_setting('block_size')::float8
+        w.width,
+        s.has_wide_rows or coalesce(w.has_wide_values, false) as is_uneven
+    from
+        sizes as s
+        cross join lateral (
             -- 24 bytes before the columns, 8 for alignment, 4 for the pointer to the row. A row with a value that is null has
             -- a bit for each column, also for a dropped one. This is the most that is needed.
-            else (select case when count(width) >= s.columns and s.rows >= 0
-                then s.rows * (
-                    36 + coalesce(sum(width + padding), 0) + least(sum(null_frac), 1) * ceil(count(*) / 8.0)
-                ) / s.filled end
-                from (
+            select
+                case when count(one.width) >= s.columns and s.rows >= 0 then
+                    36 + coalesce(sum(one.width + one.padding), 0) + least(sum(one.null_frac), 1) * ceil(count(*) / 8.0)
+                    end::float8 as width,
+                bool_or(one.is_wide) as has_wide_values
+            from
+                (
                     select
                         case when c.is_stored then p.null_frac else 1 end as null_frac,
                         case when c.is_stored then (1 - p.null_frac) * p.avg_width end as width,
@@ -81,12 +91,15 @@ needs as (
                         case when c.is_stored then (1 - p.null_frac) * case
                             when c.length > 0 then greatest(c.alignment - c.before, 0)
                             else (c.alignment - 1) * least(p.avg_width / 127.0, 1)
-                        end end as padding
+                        end end as padding,
+                        -- It stays in its row, however long it is. Short ones hardly matter.
+                        c.is_stored and c.length < 0 and c.storage in ('p', 'm') and p.avg_width >= 100 as is_wide
                     from
                         (select
                             a.attname,
                             a.attnum,
                             a.attlen as length,
+                            a.attstorage as storage,
                             not a.attisdropped and a.attgenerated <> 'v' as is_stored,
                             a.alignment,
                             coalesce(lag(case when a.attlen > 0 and a.attlen % a.alignment = 0 then a.alignment else 1 end)
@@ -98,10 +111,24 @@ needs as (
                         left join (select * from pg_stats
                             where schemaname = s.nspname and tablename = s.relname and not inherited
                         ) as p on p.attname = c.attname and c.is_stored
-                ) as one)::float8
+                ) as one
+            where
+                not s.is_toast
+        ) as w
+),
+needs as (
+    select
+        r.*,
+        case
+            -- A page has room for four of the largest pieces of a value.
+            when r.is_toast then r.rows / 4 * r.block
+            when r.width is null then null
+            -- A row is in one page. If wide rows stand between narrow ones, a row and the one after it fill at least one page.
+            when r.is_uneven then least(r.rows, 2 * r.rows * r.width / (r.filled * r.block)) * r.block
+            else r.rows / greatest(floor(r.filled * r.block / r.width), 1) * r.block
         end as needed
     from
-        sizes as s
+        rows_of as r
 )
 select
     oid,
@@ -109,6 +136,8 @@ select
     is_toast,
     bytes::bigint,
     filled,
+    block,
+    is_uneven,
     other_bytes::bigint,
     has_key,
     analyze_age,

@@ -53,7 +53,7 @@ impl fmt::Debug for Secret {
 
 impl Host {
     /// Name, address or socket directory, without port.
-    pub(crate) fn place(&self) -> String {
+    pub fn place(&self) -> String {
         match (&self.name, &self.address) {
             (Some(name), _) | (None, Address::Name(name)) => name.clone(),
             (None, Address::Ip(ip)) => ip.to_string(),
