@@ -25,7 +25,7 @@ pub use check::Check;
 pub use checks::CHECKS;
 pub use examination::{Request, examine};
 pub use report::{
-    Changes, Counters, Difference, Grown, Report, SettingChanged, Skip, Slower, html, list, manual, text,
+    Changes, Counters, Difference, Grown, Report, RunOptions, SettingChanged, Skip, Slower, html, list, manual, text,
 };
 pub use settings::{Settings, Silence};
 pub use snapshot::{Snapshot, StatementCount, TableSize};

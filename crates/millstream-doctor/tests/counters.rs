@@ -1,7 +1,7 @@
 //! Counters that have not counted for long: what needs more of them is not looked at, and nothing is gone by a reset.
 
 use crate::checks::{report, request, sql};
-use millstream_doctor::{examine, text};
+use millstream_doctor::{RunOptions, examine, text};
 use millstream_testkit as testkit;
 
 /// The server of the tests may have counted for days, but not for so long.
@@ -22,7 +22,7 @@ async fn a_check_that_needs_weeks_of_counters_has_not_looked_after_seconds() {
             assert!(why.starts_with(expected), "{why}");
         }
         assert_eq!(whys.len(), checks.len());
-        assert!(text(&report, true).contains("\nThe server's counters began "), "{report:?}");
+        assert!(text(&report, true, &RunOptions::default()).contains("\nThe server's counters began "), "{report:?}");
         assert_eq!(report.counters.len(), 2, "{report:?}");
     })
     .await;

@@ -3,7 +3,7 @@
 use crate::checks::{request, seen, sql};
 use crate::host::{FAST, machine};
 use crate::servers::send;
-use millstream_doctor::{CHECKS, Report, Request, examine, text};
+use millstream_doctor::{CHECKS, Report, Request, RunOptions, examine, text};
 use millstream_model::{Finding, Level, MachineFacts};
 use millstream_pg::sizing::{BuildFacts, RECORDED, settings};
 use millstream_testkit::{self as testkit, Build, Server};
@@ -76,7 +76,7 @@ fn is_calm(report: &Report, server: &Server) {
     let own = || report.findings.iter().filter(|one| one.check != "minor-version-behind");
     let above: Vec<&Finding> = own().filter(|one| one.level > Level::Info).collect();
     assert_eq!(above, Vec::<&Finding>::new(), "on {}", server.build().installation);
-    let page = text(&Report { findings: own().cloned().collect(), ..report.clone() }, false);
+    let page = text(&Report { findings: own().cloned().collect(), ..report.clone() }, false, &RunOptions::default());
     let notes = page.lines().filter(|line| line.starts_with("info: ")).count();
     assert!(notes <= NOTES_MAX, "{notes} notes on {}: {page}", server.build().installation);
     let late = report.skipped.iter().find(|skip| skip.why.contains("budget gives more"));

@@ -2,7 +2,7 @@
 
 use crate::checks::{keys, request};
 use crate::server_more::server;
-use millstream_doctor::{Report, Request, examine};
+use millstream_doctor::{Report, Request, RunOptions, examine};
 use millstream_model::Level;
 use millstream_testkit as testkit;
 use std::fs;
@@ -292,7 +292,7 @@ async fn a_report_from_a_container_says_whose_facts_it_has() {
         let report = examine(&request).await.unwrap();
         assert_eq!(report.container.as_deref(), container, "{files:?}");
         let says = container.map(|name| format!("The doctor runs in a container ({name})"));
-        let text = millstream_doctor::text(&report, true);
+        let text = millstream_doctor::text(&report, true, &RunOptions::default());
         assert_eq!(text.contains("The doctor runs in a container"), says.is_some(), "{text}");
         assert!(says.is_none_or(|says| text.contains(&says)), "{text}");
     }

@@ -3,7 +3,7 @@
 use crate::checks::{request, sql};
 use crate::proof::counting_server;
 use crate::server_more::until;
-use millstream_doctor::{Report, Request, examine};
+use millstream_doctor::{Report, Request, RunOptions, examine};
 use millstream_model::Finding;
 use millstream_testkit as testkit;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -95,7 +95,7 @@ async fn what_became_slower_larger_and_another_is_named() {
         ask().await;
         let is_set = |report: &Report| report.snapshot.as_ref().unwrap().settings.contains_key("work_mem");
         let report = until(&url, "top-statement", TOP, is_set).await.since(&earlier);
-        let text = millstream_doctor::text(&report, false);
+        let text = millstream_doctor::text(&report, false, &RunOptions::default());
         let found = report.changes.unwrap().difference.unwrap();
         let slower: Vec<&str> = found.slower.iter().map(|one| one.text.as_str()).collect();
         assert_eq!(slower, ["select note from item where id = $1"], "{found:?}");

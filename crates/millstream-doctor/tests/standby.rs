@@ -4,7 +4,7 @@ use crate::checks::{request, sql};
 use crate::host::machine;
 use crate::host_more::QUIET;
 use crate::proof::counting_server;
-use millstream_doctor::{CHECKS, Request, examine, text};
+use millstream_doctor::{CHECKS, Request, RunOptions, examine, text};
 use millstream_testkit as testkit;
 use std::collections::BTreeSet;
 
@@ -43,7 +43,8 @@ async fn a_standby_is_examined_as_a_whole_and_changes_only_its_own_settings() {
         let report = examine(&request).await.unwrap();
         assert!(
             report.standby
-                && text(&report, true).contains("a standby (make repairs of tables and indexes on its primary)"),
+                && text(&report, true, &RunOptions::default())
+                    .contains("a standby (make repairs of tables and indexes on its primary)"),
             "{report:?}"
         );
 

@@ -177,6 +177,22 @@ impl ConnInfo {
         format!("postgres://{user}@{}/{dbname} (sslmode={})", hosts.join(","), self.tls.mode)
     }
 
+    /// The connection string from which it was read, without its password. The second value says whether it had one; if
+    /// not, the string is as it was given.
+    ///
+    /// # Errors
+    /// As [`ConnInfo::parse`].
+    pub fn without_password(&self, text: &str) -> Result<(String, bool), Error> {
+        let mut said = text_settings(text.trim())?;
+        if said.remove("password").is_none() {
+            return Ok((text.to_owned(), false));
+        }
+        // What was taken from variables stays so in a shell that has them. The user and the database go together.
+        said.insert("user", self.user.clone());
+        said.insert("dbname", self.dbname.clone());
+        Ok((keyvalue::shown_pairs(&said), true))
+    }
+
     /// Whether every host is this machine: a socket or a loopback address.
     pub fn is_local(&self) -> bool {
         self.hosts.iter().all(|host| match &host.address {

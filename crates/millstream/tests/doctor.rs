@@ -73,7 +73,7 @@ async fn what_changed_between_looks_is_named_with_the_change_that_did_it() {
     let calm = doctor(&since).ends(1);
     assert!(calm.stdout.contains("since the earlier look:\n") && !calm.stdout.contains("setting full"), "{calm:?}");
 
-    doctor(&["fix", "durability-off:full_page_writes", "--apply"]).ends(0);
+    doctor(&["fix", "durability-off:full_page_writes", "--yes"]).ends(0);
     let changed = doctor(&since).ends(0);
     let line = "setting full_page_writes: off -> the default, by change 1 of the doctor";
     assert!(changed.stdout.contains(line), "{changed:?}");

@@ -99,12 +99,12 @@ async fn a_setting_is_changed_confirmed_and_given_back() {
     for build in dealt_builds().await {
         let place = Place::new(build).await;
         let asks = place.doctor(&["fix", KEY]).ends(2);
-        assert!(asks.stderr.contains("hint: --apply changes it without asking"), "{asks:?}");
+        assert!(asks.stderr.contains("hint: --yes changes it without asking"), "{asks:?}");
         let place_and_change = format!("\nserver: {}\nfull_page_writes: off -> on\n", place.described());
         assert!(asks.stderr.contains(&place_and_change), "{asks:?}");
-        place.doctor(&["fix", KEY, "--apply"]).ends(0);
+        place.doctor(&["fix", KEY, "--yes"]).ends(0);
         place.comes_to("on").await;
-        let twice = place.doctor(&["fix", KEY, "--apply"]).ends(2);
+        let twice = place.doctor(&["fix", KEY, "--yes"]).ends(2);
         assert!(twice.stderr.contains("there is no finding durability-off:full_page_writes now"), "{twice:?}");
         let open = format!("change 1 is not confirmed: full_page_writes: off -> on\n  server: {}\n", place.described());
         assert!(twice.stderr.contains(&open), "{twice:?}");
@@ -119,7 +119,7 @@ async fn a_setting_is_changed_confirmed_and_given_back() {
         assert!(again.stderr.contains("change 1 was undone before"), "{again:?}");
         assert_eq!(place.states(), ["undone"]);
 
-        place.doctor(&["fix", KEY, "--apply"]).ends(0);
+        place.doctor(&["fix", KEY, "--yes"]).ends(0);
         place.sql("alter system reset full_page_writes").await;
         let theirs = place.doctor(&["undo"]).ends(2);
         assert!(theirs.stderr.contains("somebody else has changed full_page_writes since"), "{theirs:?}");
@@ -130,7 +130,7 @@ async fn a_setting_is_changed_confirmed_and_given_back() {
         place.sql("alter system set full_page_writes = off").await;
         place.sql("select pg_reload_conf()").await;
         place.comes_to("off").await;
-        let planned = place.doctor(&["fix", KEY, "--apply"]).ends(2);
+        let planned = place.doctor(&["fix", KEY, "--yes"]).ends(2);
         assert!(planned.stderr.contains(way_out), "{planned:?}");
 
         let closed = place.doctor(&["undo", "--keep"]).ends(0);
@@ -141,7 +141,7 @@ async fn a_setting_is_changed_confirmed_and_given_back() {
         }
         assert_eq!(place.states(), ["undone", "closed"]);
         assert_eq!(place.value().await, "off");
-        place.doctor(&["fix", KEY, "--apply"]).ends(0);
+        place.doctor(&["fix", KEY, "--yes"]).ends(0);
         place.comes_to("on").await;
     }
 }
@@ -149,7 +149,7 @@ async fn a_setting_is_changed_confirmed_and_given_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_change_of_a_server_that_is_gone_can_be_closed_and_is_not_watched_for_ever() {
     let place = Place::new(millstream_testkit::default_build().await).await;
-    place.doctor(&["fix", KEY, "--apply"]).ends(0);
+    place.doctor(&["fix", KEY, "--yes"]).ends(0);
     assert!(place.watching_ends().await.success(), "a change without a deadline needs nobody");
     let path = place.home.path().join("changes/000001.json");
     let mut entry: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
@@ -186,7 +186,7 @@ async fn killed_on(build: &'static millstream_testkit::Build) {
     let is_tested = |point: &&str| first.contains(point) || KILLED_LATER.iter().any(|(_, later, ..)| later == point);
     assert!(CHANGE.iter().all(|point| point.starts_with("line-") || is_tested(point)));
     for point in first {
-        let mut fixing = place.command(&["fix", KEY, "--apply", "--confirm-within", "3s"]);
+        let mut fixing = place.command(&["fix", KEY, "--yes", "--confirm-within", "3s"]);
         if point.is_empty() {
             // It has read the value again. Perhaps the change is undone by now.
             run(&mut fixing).ends(0);
@@ -208,7 +208,7 @@ async fn killed_on(build: &'static millstream_testkit::Build) {
         assert!(place.states().iter().all(|state| state == "undone"), "{point}: {:?}", place.states());
         place.comes_to("off").await;
     }
-    place.doctor(&["fix", KEY, "--apply"]).ends(0);
+    place.doctor(&["fix", KEY, "--yes"]).ends(0);
     let number = place.states().len().to_string();
     for (args, point, state, value) in KILLED_LATER {
         let args: Vec<&str> = args.iter().map(|arg| if *arg == "NUMBER" { number.as_str() } else { *arg }).collect();
@@ -232,7 +232,7 @@ const KILLED_LATER: [(&[&str], &str, &str, &str); 3] = [
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_restart_of_the_machine_the_next_run_shows_first_what_nobody_has_confirmed() {
     let place = Place::new(millstream_testkit::default_build().await).await;
-    place.doctor(&["fix", KEY, "--apply"]).ends(0);
+    place.doctor(&["fix", KEY, "--yes"]).ends(0);
     place.comes_to("on").await;
     let path = |number: u32| place.home.path().join(format!("changes/{number:06}.json"));
     let mut entry: Value = serde_json::from_slice(&std::fs::read(path(1)).unwrap()).unwrap();
@@ -247,7 +247,7 @@ async fn after_a_restart_of_the_machine_the_next_run_shows_first_what_nobody_has
     (entry["identity"], entry["server"]) = (Value::Null, Value::Null);
     std::fs::write(path(2), entry.to_string()).unwrap();
 
-    let shown = place.doctor(&["fix", KEY, "--apply"]).ends(2).stderr;
+    let shown = place.doctor(&["fix", KEY, "--yes"]).ends(2).stderr;
     let since = "is not confirmed, made before the machine was started again:";
     let server = place.described();
     let first = format!(
@@ -274,7 +274,7 @@ async fn an_index_and_an_option_of_a_table_come_back_as_they_were() {
         place.sql("create table t (a int, \"B\" text); create index one on t (a); create index \"Two\" on t (a)").await;
         let count = "select count(*) from pg_indexes where tablename = 't' and indexname = 'Two'";
         let indexes = async || place.client.query_one(count, &[]).await.unwrap().get::<_, i64>(0);
-        place.doctor(&["fix", "duplicate-index:postgres:public.\"Two\"", "--apply"]).ends(0);
+        place.doctor(&["fix", "duplicate-index:postgres:public.\"Two\"", "--yes"]).ends(0);
         assert_eq!(indexes().await, 0);
         place.doctor(&["undo"]).ends(0);
         assert_eq!(indexes().await, 1);
@@ -286,7 +286,7 @@ async fn an_index_and_an_option_of_a_table_come_back_as_they_were() {
         place.sql("select pg_stat_force_next_flush()").await;
         let options = "select array_to_string(reloptions, ' ') from pg_class where relname = 'D'";
         let options = async || place.client.query_one(options, &[]).await.unwrap().get::<_, String>(0);
-        place.doctor(&["fix", "dead-tuples:postgres:public.\"D\"", "--apply"]).ends(0);
+        place.doctor(&["fix", "dead-tuples:postgres:public.\"D\"", "--yes"]).ends(0);
         assert_eq!(options().await, "fillfactor=90");
         place.doctor(&["undo"]).ends(0);
         assert_eq!(options().await, "fillfactor=90 autovacuum_enabled=off");
@@ -319,7 +319,7 @@ async fn the_owner_of_a_table_changes_it_without_other_rights() {
         let doctor = |args: &[&str]| run(&mut doctor(args, &url("postgres"), place.home.path()));
         let count = "select count(*) from pg_indexes where tablename = 't'";
         let indexes = async || shop.query_one(count, &[]).await.unwrap().get::<_, i64>(0);
-        doctor(&["fix", key, "--apply"]).ends(0);
+        doctor(&["fix", key, "--yes"]).ends(0);
         assert_eq!(indexes().await, 1);
         doctor(&["confirm"]).ends(0);
         doctor(&["undo", "1"]).ends(0);
@@ -358,7 +358,7 @@ async fn a_setting_of_a_role_comes_back_as_it_was() {
         }
         let own = "select array_to_string(setconfig, ' ') from pg_db_role_setting where setrole = '\"R\"'::regrole";
         let own = async || place.client.query_one(own, &[]).await.unwrap().get::<_, String>(0);
-        let fix = || place.doctor(&["fix", "temporary-files:postgres", "--apply"]).ends(0);
+        let fix = || place.doctor(&["fix", "temporary-files:postgres", "--yes"]).ends(0);
         let is_changed = |own: &str| own.contains("work_mem=") && own.contains("MB") && own.contains("jit=off");
         fix();
         assert!(is_changed(&own().await), "{}", own().await);
@@ -396,7 +396,7 @@ async fn nothing_is_touched_if_the_old_value_cannot_be_recorded() {
     let build = millstream_testkit::default_build().await;
     let place = Place::new(build).await;
     fill(&disk.dir.join("filler"));
-    let refused = run(place.command(&["fix", KEY, "--apply"]).env("MILLSTREAM_HOME", &disk.mount)).ends(2);
+    let refused = run(place.command(&["fix", KEY, "--yes"]).env("MILLSTREAM_HOME", &disk.mount)).ends(2);
     assert!(refused.stderr.contains("No space left on device"), "{refused:?}");
     assert_eq!(place.value().await, "off");
 }

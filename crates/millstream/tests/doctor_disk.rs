@@ -72,7 +72,7 @@ async fn a_wrong_attribute_of_a_disk_is_found_changed_and_given_back() {
         assert_eq!(measured, (attribute == "rotational").then(|| file.to_str().unwrap()), "{found}");
 
         let key = format!("{check}:{}", place.disk.name);
-        place.doctor(&["fix", &key, "--apply", "--config", "own.toml"]).ends(0);
+        place.doctor(&["fix", &key, "--yes", "--config", "own.toml"]).ends(0);
         assert_eq!(place.value(attribute), right);
         assert_eq!(place.finding(check), None, "{check}: repaired");
         let stays = place.doctor(&["confirm"]).ends(0);

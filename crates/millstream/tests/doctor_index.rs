@@ -87,7 +87,7 @@ async fn an_index_for_a_foreign_key_is_built_and_taken_back() {
         let (key, name) =
             ("foreign-key-without-index:postgres:public.\"Visit\".\"Visit_customer_fkey\"", "\"Visit_customer_idx\"");
         let definition = "\"Visit_customer_idx\" ON public.\"Visit\" USING btree (customer)";
-        place.doctor(&["fix", key, "--apply"]).ends(0);
+        place.doctor(&["fix", key, "--yes"]).ends(0);
         let there = place.index(name).await.unwrap();
         assert_eq!(there, (definition.to_owned(), true));
         let change = place.change();
@@ -96,7 +96,7 @@ async fn an_index_for_a_foreign_key_is_built_and_taken_back() {
             (&Value::Null, definition.to_owned())
         );
         assert_eq!(change["state"], "verified");
-        let again = place.doctor(&["fix", key, "--apply"]).ends(2);
+        let again = place.doctor(&["fix", key, "--yes"]).ends(2);
         assert!(again.stderr.contains("there is no finding foreign-key-without-index"), "{again:?}");
         place.doctor(&["confirm"]).ends(0);
         // The definition does not tell it, so it would not come back.
@@ -108,7 +108,7 @@ async fn an_index_for_a_foreign_key_is_built_and_taken_back() {
         assert_eq!(place.index(name).await, None);
 
         // An undo does not find what has another name by now.
-        place.doctor(&["fix", key, "--apply"]).ends(0);
+        place.doctor(&["fix", key, "--yes"]).ends(0);
         place.sql(&format!("alter index {name} rename to other")).await;
         let gone = place.doctor(&["undo"]).ends(0);
         assert!(gone.stderr.contains("postgres/public.\"Visit_customer_idx\" is none already"), "{gone:?}");
@@ -117,13 +117,13 @@ async fn an_index_for_a_foreign_key_is_built_and_taken_back() {
         place.sql("drop index other").await;
 
         // What somebody else has put in its place stays.
-        place.doctor(&["fix", key, "--apply"]).ends(0);
+        place.doctor(&["fix", key, "--yes"]).ends(0);
         place.sql(&format!("drop index {name}; create index {name} on \"Visit\" (a)")).await;
         let theirs = place.doctor(&["undo"]).ends(2);
         assert!(theirs.stderr.contains("changed postgres/public.\"Visit_customer_idx\" since"), "{theirs:?}");
         assert!(place.index(name).await.is_some());
         // The name is taken now.
-        let other = place.doctor(&["fix", key, "--apply"]).ends(0);
+        let other = place.doctor(&["fix", key, "--yes"]).ends(0);
         assert!(other.stderr.contains("\"Visit_customer_idx2\": none -> create index"), "{other:?}");
         place.doctor(&["undo"]).ends(0);
         place.sql(&format!("drop index {name}")).await;
@@ -146,7 +146,7 @@ async fn what_a_build_that_broke_off_has_left_is_removed() {
             .await;
         let (key, name) = ("foreign-key-without-index:postgres:public.visit.visit_customer_fkey", "visit_customer_idx");
         for (point, left) in [("change-planned", None), ("change-written", Some(true))] {
-            killed(&mut place.command(&["fix", key, "--apply"]), &format!("{point}=kill"));
+            killed(&mut place.command(&["fix", key, "--yes"]), &format!("{point}=kill"));
             assert_eq!(place.change()["state"], "planned");
             assert_eq!(place.index(name).await.map(|(_, is_valid)| is_valid), left, "{point}");
             if left.is_none() {
@@ -183,7 +183,7 @@ async fn an_index_that_was_proven_is_built_in_the_words_of_the_server() {
                  from generate_series(1, 20000) as n;
                  create index event_kind on event (kind); vacuum analyze event;
                  create table modem (mac text, n int, name text collate \"C.utf8\");
-                 insert into modem select to_hex(n), n, n::text from generate_series(1, 1000) as n;
+                 insert into modem select to_hex(n), n, n::text from generate_series(1, 10000) as n;
                  create unique index modem_mac on modem (lower(mac)); create index modem_n on modem (n);
                  create index modem_name on modem (name); analyze modem; grant select on event, modem to shop;
                  set enable_sort = off; select pg_stat_statements_reset();
@@ -191,7 +191,7 @@ async fn an_index_that_was_proven_is_built_in_the_words_of_the_server() {
                  select from modem where n = 5::numeric; select from modem where name like 'b%'",
             )
             .await;
-        let unproven = place.doctor(&["fix", "missed-index:postgres:public.modem_mac", "--apply"]).ends(2);
+        let unproven = place.doctor(&["fix", "missed-index:postgres:public.modem_mac", "--yes"]).ends(2);
         assert!(unproven.stderr.contains("give fix the same --prove or --plan-as"), "{unproven:?}");
         for (key, name, definition) in [
             ("sort-index:postgres:public.event_pkey", "event_kind_id_idx", "public.event USING btree (kind, id)"),
@@ -207,7 +207,7 @@ async fn an_index_that_was_proven_is_built_in_the_words_of_the_server() {
                 "public.modem USING btree (name text_pattern_ops)",
             ),
         ] {
-            place.doctor(&["fix", key, "--plan-as", "shop", "--apply"]).ends(0);
+            place.doctor(&["fix", key, "--plan-as", "shop", "--yes"]).ends(0);
             let definition = format!("{name} ON {definition}");
             assert_eq!(place.index(name).await, Some((definition.clone(), true)), "{key}");
             assert_eq!(behind(place.change()["value"].as_str().unwrap()), definition, "{key}");
@@ -232,14 +232,14 @@ async fn an_index_with_operators_of_an_extension_is_built_if_the_doctor_finds_th
                 "create schema \"Own\"; create schema far; create extension pg_trgm schema public;
                  grant usage on schema \"Own\", far to shop; alter role shop set search_path = \"Own\", public, far;
                  create table \"Own\".modem (name text); create index modem_name on \"Own\".modem (name);
-                 insert into \"Own\".modem select n::text from generate_series(1, 1000) as n; analyze \"Own\".modem;
+                 insert into \"Own\".modem select n::text from generate_series(1, 10000) as n; analyze \"Own\".modem;
                  alter table \"Own\".modem owner to shop; select pg_stat_statements_reset();
                  select from \"Own\".modem where name ilike 'b%'",
             )
             .await;
         let key = "missed-index:postgres:\"Own\".modem_name";
         let (name, clause) = ("modem_gin_name_gin_trgm_ops_idx", "\"Own\".modem USING gin (name");
-        let fix = || place.doctor(&["fix", key, "--plan-as", "shop", "--apply"]);
+        let fix = || place.doctor(&["fix", key, "--plan-as", "shop", "--yes"]);
         for schema in ["public", "\"Own\""] {
             place.sql(&format!("alter extension pg_trgm set schema {schema}")).await;
             fix().ends(0);

@@ -47,7 +47,7 @@ async fn a_setting_that_needs_a_restart_is_measured_on_a_server_of_the_lab_and_n
         let place = Place::new(build).await;
         let found = place.doctor(&["--check", "default-setting,huge-pages-unused", "--one-database"]).ends(0);
         for key in ["default-setting:shared_buffers", "huge-pages-unused:huge_pages"] {
-            let measure = format!("\n  measure first: millstream doctor fix {key} --experiment\n");
+            let measure = format!("\n  measure first: millstream doctor fix {key} --experiment --db ");
             assert!(found.stdout.contains(&measure), "{found:?}");
             assert!(!found.stdout.contains(&format!("apply: millstream doctor fix {key}")), "{found:?}");
         }
@@ -65,7 +65,7 @@ async fn a_setting_that_needs_a_restart_is_measured_on_a_server_of_the_lab_and_n
         assert!(changed.host["vm.nr_hugepages"].parse::<u32>().unwrap() > 64, "{changed:?}");
         assert_eq!([now, changed].map(|setup| setup.settings["shared_buffers"].clone()), ["128MB", "128MB"]);
 
-        let by_hand = place.doctor(&["fix", "default-setting:shared_buffers", "--apply"]).ends(2);
+        let by_hand = place.doctor(&["fix", "default-setting:shared_buffers", "--yes"]).ends(2);
         assert!(by_hand.stderr.contains("do it yourself: alter system set shared_buffers"), "{by_hand:?}");
     }
 }
@@ -83,7 +83,7 @@ async fn what_pgbench_does_not_show_is_not_measured_and_nobody_is_asked_after_a_
         client.batch_execute(sql).await.unwrap();
     }
     let (none, some) = ("durability-off:full_page_writes", "checkpoint-spread:checkpoint_completion_target");
-    for args in [&["--experiment"][..], &["--measure", "--apply"]] {
+    for args in [&["--experiment"][..], &["--measure", "--yes"]] {
         let refused = place.doctor(&[&["fix", none], args].concat()).ends(2);
         assert!(refused.stderr.contains("this change has no experiment"), "{refused:?}");
     }
@@ -114,9 +114,16 @@ async fn a_shell_takes_the_printed_command_as_it_is_whatever_a_table_is_called()
     let found = place.doctor(&["--check", "duplicate-index", "--one-database"]).ends(1);
     let printed = found.stdout.lines().find_map(|line| line.strip_prefix("  apply: millstream "));
     let program = command(&[]);
-    let line = format!("\"$PROGRAM\" {} --apply", printed.unwrap_or_else(|| panic!("{found:?}")));
+    let line = format!("\"$PROGRAM\" {} --yes", printed.unwrap_or_else(|| panic!("{found:?}")));
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", &line]).env("PROGRAM", program.get_program()).env("MILLSTREAM_HOME", place.home.path());
-    run(shell.env("MILLSTREAM_DB", place.server.url("postgres")).current_dir(place.home.path())).ends(0);
+    let password = place.server.password();
+    assert!(
+        !found.stdout.contains(password) && line.contains(" --db ") && line.contains(" --config own.toml"),
+        "{line}"
+    );
+    assert!(found.stdout.contains("The commands leave the password out"), "{found:?}");
+    // The command names the server, and the password stays where it belongs.
+    run(shell.env("PGPASSWORD", password).env_remove("MILLSTREAM_DB").current_dir(place.home.path())).ends(0);
     place.doctor(&["--check", "duplicate-index", "--one-database"]).ends(0);
 }

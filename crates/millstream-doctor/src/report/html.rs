@@ -1,14 +1,14 @@
 //! A report as one page without references to other files.
 
 use super::{
-    Report, class, cost, counting, danger, fix_options, happened, is_of_machine, level, restart, since, summary,
-    surroundings, title, typed, ways,
+    Report, RunOptions, class, cost, counting, danger, happened, is_of_machine, left_out, level, restart, since,
+    summary, surroundings, title, typed, ways,
 };
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
 use millstream_model::Finding;
 
-/// The report of an examination. Notes about the machine are folded.
-pub fn html(report: &Report) -> String {
+/// The report of an examination, with commands for runs with these options. Notes about the machine are folded.
+pub fn html(report: &Report, options: &RunOptions) -> String {
     let (folded, shown): (Vec<&Finding>, Vec<&Finding>) = report.findings.iter().partition(|one| is_of_machine(one));
     let style = PreEscaped(include_str!("style.css"));
     let page = markup! {
@@ -27,14 +27,16 @@ pub fn html(report: &Report) -> String {
                 @if let Some(counting) = counting(report) { p { (counting) } }
                 @if let Some(surroundings) = surroundings(report) { p { (surroundings) } }
                 @if report.findings.is_empty() { p { "Nothing was found." } }
-                @for finding in &shown { (section(finding)) }
+                @for finding in &shown { (section(finding, options)) }
                 @if !folded.is_empty() {
                     details {
                         summary { "Notes about the machine, as most of its kind give them: " (folded.len()) }
-                        @for finding in &folded { (section(finding)) }
+                        @for finding in &folded { (section(finding, options)) }
                     }
                 }
-                @if report.findings.iter().any(|finding| !ways(finding).is_empty()) { p { (fix_options()) } }
+                @if report.findings.iter().any(|finding| !ways(finding, options).is_empty()) {
+                    @if let Some(what) = left_out(options) { p { (what) } }
+                }
                 @if !report.skipped.is_empty() {
                     h2 { "Not looked at" }
                     table {
@@ -67,7 +69,7 @@ fn names(title: &str, names: &[String]) -> Markup {
     markup! { @if !names.is_empty() { p { b { (title) } ": " (names.join(", ")) } } }
 }
 
-fn section(finding: &Finding) -> Markup {
+fn section(finding: &Finding, options: &RunOptions) -> Markup {
     let level = level(finding.level);
     markup! {
         section class={ "finding " (level) } {
@@ -89,14 +91,14 @@ fn section(finding: &Finding) -> Markup {
             @if let Some(repair) = &finding.repair {
                 p { b { "To do: " } (repair.sentence) "." }
                 @if !repair.commands.is_empty() {
-                    pre { @for command in &repair.commands { (typed(command)) "\n" } }
+                    pre { @for command in &repair.commands { (typed(command, options)) "\n" } }
                 }
                 p {
                     b { "Risk: " } (repair.risk) "."
                     @if let Some(restart) = restart(repair.restart) { " It needs " (restart) "." }
                 }
             }
-            @for (what, command) in ways(finding) { p { b { (what) ": " } code { (command) } } }
+            @for (what, command) in ways(finding, options) { p { b { (what) ": " } code { (command) } } }
             p.key { (finding.key) }
         }
     }
@@ -109,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_page_escapes_names_and_refers_to_nothing() {
-        let page = html(&fixture::report());
+        let page = html(&fixture::report(), &RunOptions::default());
         assert!(page.contains("public.&lt;s&gt;") && !page.contains("<s>"), "{page}");
         assert!(page.contains("alter sequence s as bigint;\n-- then look again\n"), "{page}");
         assert!(page.contains("<b>Apply: </b><code>doctor fix checkpoint-forced</code>"), "{page}");

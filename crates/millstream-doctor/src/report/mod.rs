@@ -195,28 +195,59 @@ fn restart(restart: Restart) -> Option<&'static str> {
 }
 
 /// A command as it is typed: a statement ends with a semicolon.
-fn typed(command: &str) -> String {
-    let is_statement = !command.starts_with("$ ") && !command.starts_with("-- ");
-    format!("{command}{}", if is_statement { ";" } else { "" })
+fn typed(text: &str, options: &RunOptions) -> String {
+    let is_ours = |shell: &str| OF_SERVER.iter().any(|words| shell.starts_with(&command(words).to_string()));
+    match text.strip_prefix("$ ") {
+        Some(shell) if is_ours(shell) => options.of_server(text),
+        Some(_) => text.to_owned(),
+        None if text.starts_with("-- ") => text.to_owned(),
+        None => format!("{text};"),
+    }
 }
 
-/// What the commands leave out: an address may hold a password.
-fn fix_options() -> String {
-    let options = [option("db"), option("config"), option("prove"), option("plan-as")];
-    format!("Give fix the options of this run: {}.", options.map(|one| one.to_string()).join(", "))
+/// Options of the run that found something, for the commands that the report prints.
+#[derive(Debug, Clone, Default)]
+pub struct RunOptions {
+    /// The option that names the server, as the shell takes it, if the run had one.
+    pub server: Option<String>,
+    /// The other ones that `doctor fix` needs to find a finding again.
+    pub others: Vec<String>,
+    /// A password was left out of the option that names the server.
+    pub lacks_password: bool,
 }
+
+impl RunOptions {
+    /// A command of ours for the same server.
+    fn of_server(&self, command: &str) -> String {
+        [command].into_iter().chain(self.server.as_deref()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// A command that finds the same findings.
+    fn of_run(&self, command: &str) -> String {
+        let command = self.of_server(command);
+        [&command].into_iter().chain(&self.others).map(String::as_str).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// What the commands leave out, if they do.
+fn left_out(options: &RunOptions) -> Option<&'static str> {
+    options.lacks_password.then_some("The commands leave the password out: put it into PGPASSWORD or ~/.pgpass.")
+}
+
+/// Our own commands that work on a server, by their first words.
+const OF_SERVER: &[&str] = &["compact ", "doctor watch "];
 
 /// What the doctor itself can do about a finding: what that is, and the command.
-fn ways(finding: &Finding) -> Vec<(&'static str, String)> {
+fn ways(finding: &Finding, options: &RunOptions) -> Vec<(&'static str, String)> {
     // On one line, such a key would be that of another object.
     if finding.key.contains(char::is_control) {
         return Vec::new();
     }
-    let key = shell_word(&finding.key);
-    let experiment = command(format!("doctor fix {key} {}", option("experiment"))).to_string();
+    let fix = command(format!("doctor fix {}", shell_word(&finding.key))).to_string();
+    let experiment = options.of_run(&format!("{fix} {}", option("experiment")));
     let measure = finding.experiment.is_some().then_some(("Measure first", experiment));
     let has_change = finding.repair.as_ref().is_some_and(|repair| repair.change.is_some());
-    let apply = has_change.then(|| ("Apply", command(format!("doctor fix {key}")).to_string()));
+    let apply = has_change.then(|| ("Apply", options.of_run(&fix)));
     measure.into_iter().chain(apply).collect()
 }
 
@@ -415,10 +446,33 @@ mod tests {
         let mut finding = fixture::report().findings.remove(1);
         finding.key = "unused-index:a shop:public.\"o'clock\"".to_owned();
         let fix = r#"doctor fix 'unused-index:a shop:public."o'\''clock"'"#.to_owned();
-        assert_eq!(ways(&finding), [("Measure first", format!("{fix} experiment")), ("Apply", fix)]);
-        assert!(ways(&fixture::report().findings[0]).is_empty());
+        let none = RunOptions::default();
+        assert_eq!(ways(&finding, &none), [("Measure first", format!("{fix} experiment")), ("Apply", fix.clone())]);
+        assert!(ways(&fixture::report().findings[0], &none).is_empty());
         finding.key = "unused-index:shop:public.\"o\nclock\"".to_owned();
-        assert!(ways(&finding).is_empty());
+        assert!(ways(&finding, &none).is_empty());
+        finding.key = "unused-index:a shop:public.\"o'clock\"".to_owned();
+        // With the options of the run, it finds the same server and the same finding.
+        let (server, others) = (Some("--db 'host=db1'".to_owned()), vec!["--plan-as app".to_owned()]);
+        let options = RunOptions { server, others, lacks_password: false };
+        let with = |command: &str| format!("{command} --db 'host=db1' --plan-as app");
+        let expected = [("Measure first", with(&format!("{fix} experiment"))), ("Apply", with(&fix))];
+        assert_eq!(ways(&finding, &options), expected);
+    }
+
+    #[test]
+    fn our_own_commands_are_for_the_same_server() {
+        let options = RunOptions { server: Some("--db 'host=db1'".to_owned()), ..RunOptions::default() };
+        for (text, expected) in [
+            ("$ doctor watch for 5m", "$ doctor watch for 5m --db 'host=db1'"),
+            ("$ compact 'public.log'", "$ compact 'public.log' --db 'host=db1'"),
+            ("$ doctor explain dirty-limits", "$ doctor explain dirty-limits"),
+            ("$ sync", "$ sync"),
+            ("-- or", "-- or"),
+            ("vacuum t", "vacuum t;"),
+        ] {
+            assert_eq!(typed(text, &options), expected);
+        }
     }
 
     #[test]

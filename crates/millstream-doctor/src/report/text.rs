@@ -1,8 +1,8 @@
 //! A report as text for a terminal of 80 columns.
 
 use super::{
-    Report, Skip, class, cost, counting, danger, fix_options, happened, is_of_machine, level, restart, since, summary,
-    surroundings, title, typed, ways,
+    Report, RunOptions, Skip, class, cost, counting, danger, happened, is_of_machine, left_out, level, restart, since,
+    summary, surroundings, title, typed, ways,
 };
 use crate::check::Check;
 use millstream_model::Finding;
@@ -12,8 +12,9 @@ use textwrap::{Options, WordSplitter, fill};
 /// Width of the text in characters. Only names and commands are wider, so that they can be copied.
 const WIDTH: usize = 80;
 
-/// The report of an examination. Unless `all` is set, notes about the machine are named and not explained.
-pub fn text(report: &Report, all: bool) -> String {
+/// The report of an examination, with commands for runs with these options. Unless `all` is set, notes about the machine are
+/// named and not explained.
+pub fn text(report: &Report, all: bool, options: &RunOptions) -> String {
     let mut page = Page::default();
     page.add("", &title(report));
     for sentence in [summary(report), counting(report), surroundings(report)].iter().flatten() {
@@ -23,7 +24,7 @@ pub fn text(report: &Report, all: bool) -> String {
         report.findings.iter().partition(|finding| !all && is_of_machine(finding));
     for finding in shown.iter().copied() {
         page.line("");
-        page.finding(finding);
+        page.finding(finding, options);
     }
     if !folded.is_empty() {
         let all = option("all");
@@ -35,8 +36,10 @@ pub fn text(report: &Report, all: bool) -> String {
     if report.findings.is_empty() {
         page.part("", "Nothing was found.");
     }
-    if shown.iter().any(|finding| !ways(finding).is_empty()) {
-        page.part("", &fix_options());
+    if shown.iter().any(|finding| !ways(finding, options).is_empty())
+        && let Some(what) = left_out(options)
+    {
+        page.part("", what);
     }
     if !report.skipped.is_empty() {
         page.part("", "Not looked at:");
@@ -160,7 +163,7 @@ impl Page {
         self.add(beginning, text);
     }
 
-    fn finding(&mut self, finding: &Finding) {
+    fn finding(&mut self, finding: &Finding, options: &RunOptions) {
         let place = finding.database.as_ref().map(|name| format!(" in {name}")).unwrap_or_default();
         let what = match (finding.subject.is_empty(), place.is_empty()) {
             (true, true) => String::new(),
@@ -184,7 +187,7 @@ impl Page {
         if let Some(repair) = &finding.repair {
             self.add("  to do: ", &repair.sentence);
             for command in &repair.commands {
-                self.line(&format!("    {}", plain(&typed(command))));
+                self.line(&format!("    {}", plain(&typed(command, options))));
             }
             self.add("  risk: ", &repair.risk);
             if let Some(restart) = restart(repair.restart) {
@@ -192,7 +195,7 @@ impl Page {
             }
         }
         // Not folded, so that they can be copied.
-        for (what, command) in ways(finding) {
+        for (what, command) in ways(finding, options) {
             self.line(&format!("  {}: {}", what.to_lowercase(), plain(&command)));
         }
         self.add("  key: ", &visible(&finding.key));
@@ -220,7 +223,8 @@ mod tests {
 
     #[test]
     fn a_finding_says_how_it_is_known_and_what_to_do() {
-        let text = text(&fixture::report(), false);
+        let options = RunOptions { lacks_password: true, ..RunOptions::default() };
+        let text = text(&fixture::report(), false, &options);
         let expected = "\
 PostgreSQL 18.1, database shop, examined in 0.2 s
 1 critical finding, 1 warning; most urgent: sequence-end:shop:public.<s>
@@ -247,7 +251,7 @@ warning: checkpoint-forced: half were requested
   apply: doctor fix checkpoint-forced
   key: checkpoint-forced
 
-Give fix the options of this run: db, config, prove, plan-as.
+The commands leave the password out: put it into PGPASSWORD or ~/.pgpass.
 
 Not looked at:
   dead-tuples in shop: no time

@@ -22,6 +22,16 @@ pub(super) fn parse(text: &str) -> Result<Said, Error> {
     Ok(said)
 }
 
+/// Writes pairs in the form that [`parse`] reads.
+pub(super) fn shown_pairs(said: &Said) -> String {
+    let is_plain = |c: char| !c.is_ascii_whitespace() && c != '\'' && c != '\\';
+    let pair = |(name, value): (&&str, &String)| match !value.is_empty() && value.chars().all(is_plain) {
+        true => format!("{name}={value}"),
+        false => format!("{name}='{}'", value.replace('\\', r"\\").replace('\'', r"\'")),
+    };
+    said.iter().map(pair).collect::<Vec<_>>().join(" ")
+}
+
 /// The first value of `text`, unescaped, and what follows it.
 fn value_of(text: &str) -> Result<(String, &str), Error> {
     let quoted = text.strip_prefix('\'');

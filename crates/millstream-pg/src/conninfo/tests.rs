@@ -400,6 +400,27 @@ fn a_description_parses_to_the_same_hosts() {
 }
 
 #[test]
+fn a_connection_string_without_its_password_leads_to_the_same_place() {
+    let without = |info: &ConnInfo, text: &str| info.without_password(text).expect("it was read before");
+    for text in ["", "shop", "postgres://db1:5433/shop?sslmode=require", "host=db1 user=you"] {
+        assert_eq!(without(&parse(text), text), (text.to_owned(), false));
+    }
+    for text in [
+        "postgres://you:se%40cret@db1:5433,[::1]:5434/shop?sslmode=require&application_name=it's%20a",
+        "postgres://you@db1/shop?password=se%40cret",
+        "host=/run/pg port=5433 password='se@cret' dbname='o\\'clock \\\\'",
+    ] {
+        let info = parse(text);
+        let (given, had_one) = without(&info, text);
+        assert!(had_one && !given.contains("cret"), "{given}");
+        let same = parse(&given);
+        assert_eq!(shown(&same), shown(&info), "{given}");
+        assert_eq!((&same.user, &same.dbname, same.tls.mode), (&info.user, &info.dbname, info.tls.mode), "{given}");
+        assert_eq!((password(&same, 0), &same.application_name), (None, &info.application_name), "{given}");
+    }
+}
+
+#[test]
 fn local_means_every_host_is_this_machine() {
     for (text, local) in [
         ("host=/run/pg", true),

@@ -22,7 +22,7 @@ use std::time::Duration;
 /// terminal dies.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  millstream doctor fix durability-off:fsync\n  millstream doctor fix zone-reclaim:vm.zone_reclaim_mode --apply\n  millstream doctor fix sort-index:shop:public.orders_pkey --plan-as app_role\n  millstream doctor fix commit-delay:commit_delay --experiment > delay.toml"
+    after_help = "Examples:\n  millstream doctor fix durability-off:fsync\n  millstream doctor fix zone-reclaim:vm.zone_reclaim_mode --yes\n  millstream doctor fix sort-index:shop:public.orders_pkey --plan-as app_role\n  millstream doctor fix commit-delay:commit_delay --experiment > delay.toml"
 )]
 pub struct FixArgs {
     /// Key of the finding, as the report prints it
@@ -30,7 +30,7 @@ pub struct FixArgs {
 
     /// Do not ask
     #[arg(long)]
-    apply: bool,
+    yes: bool,
 
     /// Plan statements to find the finding again, as `doctor --prove` does
     #[arg(long)]
@@ -45,7 +45,7 @@ pub struct FixArgs {
     budget: Duration,
 
     /// Print an experiment for `lab run` that measures the change, and change nothing
-    #[arg(long, conflicts_with_all = ["apply", "measure", "confirm_within"])]
+    #[arg(long, conflicts_with_all = ["yes", "measure", "confirm_within"])]
     experiment: bool,
 
     /// Run that experiment first, on a server of the lab, and change it only if it is faster; takes a quarter of an hour,
@@ -97,11 +97,11 @@ pub async fn fix(args: &FixArgs, output: Output, signals: &Signals) -> Result<Ex
         output.line(experiment(finding, &made).await?.trim_end())?;
         return Ok(Exit::Done);
     }
-    let alone = || Failure::user("there is no terminal to ask on").hint("--apply changes it without asking");
+    let alone = || Failure::user("there is no terminal to ask on").hint("--yes changes it without asking");
     if args.measure {
         // Not after a quarter of an hour. A change that you make yourself needs no answer.
         let asks = finding.repair.as_ref().is_some_and(|repair| repair.change.is_some());
-        if asks && !args.apply && !can_ask() {
+        if asks && !args.yes && !can_ask() {
             return Err(alone());
         }
         let text = experiment(finding, &made).await?;
@@ -124,7 +124,7 @@ pub async fn fix(args: &FixArgs, output: Output, signals: &Signals) -> Result<Ex
     }
     note(&format!("{}: {} -> {}", change.target, shown(before.as_deref()), shown(change.value.as_deref())));
     note(&format!("risk: {}", repair.risk));
-    if !args.apply && !confirmed("Change it?", alone)? {
+    if !args.yes && !confirmed("Change it?", alone)? {
         note("nothing was changed");
         return Ok(Exit::Done);
     }

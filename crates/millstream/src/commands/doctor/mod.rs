@@ -14,8 +14,8 @@ use crate::signal::Signals;
 use crate::target::resolve_running;
 use looks::Earlier;
 use millstream_doctor::limits::SETTINGS_BYTES_MAX;
-use millstream_doctor::{CHECKS, Check, Request, Settings, examine, html, list, manual, preset, text};
-use millstream_host::read_at_most;
+use millstream_doctor::{CHECKS, Check, Request, RunOptions, Settings, examine, html, list, manual, preset, text};
+use millstream_host::{read_at_most, shell_word};
 use millstream_model::Level;
 use millstream_pg::{ConnInfo, Environment};
 use std::path::{Path, PathBuf};
@@ -178,6 +178,7 @@ pub async fn run(args: &DoctorArgs, output: Output, signals: &Signals) -> Result
     let earlier = args.since.as_deref().map(Earlier::read).transpose()?;
     let db = resolve_running(&args.target).await?;
     let planner = planner(args.prove, args.plan_as.as_deref(), &db);
+    let options = run_options(args, &db)?;
     let request = Request {
         db,
         checks: args.preset.map_or_else(|| args.checks.clone(), Question::checks),
@@ -201,10 +202,10 @@ pub async fn run(args: &DoctorArgs, output: Output, signals: &Signals) -> Result
         output.json(&report)?;
     } else {
         // Who asks for a check wants to read what it finds.
-        output.line(text(&report, args.all || !args.checks.is_empty()).trim_end())?;
+        output.line(text(&report, args.all || !args.checks.is_empty(), &options).trim_end())?;
     }
     if let Some(path) = &args.html {
-        write_page(path, &html(&report))?;
+        write_page(path, &html(&report, &options))?;
     }
     let level = match args.fail_on {
         FailOn::Info => Level::Info,
@@ -213,6 +214,19 @@ pub async fn run(args: &DoctorArgs, output: Output, signals: &Signals) -> Result
         FailOn::Never => return Ok(Exit::Done),
     };
     Ok(if report.has(level) { Exit::Findings } else { Exit::Done })
+}
+
+/// The options of this run, for commands that are printed. An address that a variable names is there for them, too.
+fn run_options(args: &DoctorArgs, db: &ConnInfo) -> Result<RunOptions, Failure> {
+    let typed = args.target.db.as_deref().map(|text| db.without_password(text)).transpose()?;
+    let (address, lacks_password) = typed.unzip();
+    let config = args.config.as_ref().map(|path| format!("--config {}", shell_word(&path.display())));
+    let role = args.plan_as.as_ref().map(|role| format!("--plan-as {}", shell_word(role)));
+    Ok(RunOptions {
+        server: address.map(|text| format!("--db {}", shell_word(&text))),
+        others: config.into_iter().chain(args.prove.then(|| "--prove".to_owned())).chain(role).collect(),
+        lacks_password: lacks_password.unwrap_or(false),
+    })
 }
 
 /// How the role logs in that plans statements, if they are to be planned.
