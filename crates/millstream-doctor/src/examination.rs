@@ -3,6 +3,7 @@
 use crate::check::{Check, Look, Looking, Seen, Task};
 use crate::checks::CHECKS;
 use crate::checks::ground::GROUNDS;
+use crate::checks::ours;
 use crate::host::Host;
 use crate::limits::{FINDINGS_MAX, MEASURE_PARTS, MEASURE_TIME_MAX, ROWS_MAX};
 use crate::one_line::{command_on_one_line, sentence_on_one_line};
@@ -124,6 +125,8 @@ struct Course<'a> {
     findings: Vec<Finding>,
     skipped: Vec<Skip>,
     counters: Vec<Counters>,
+    /// The schemas of Millstream's own tables in the database that is examined.
+    ours: Vec<String>,
 }
 
 impl<'a> Course<'a> {
@@ -139,6 +142,7 @@ impl<'a> Course<'a> {
             findings: Vec::new(),
             skipped: Vec::new(),
             counters: Vec::new(),
+            ours: Vec::new(),
         }
     }
 
@@ -176,6 +180,9 @@ impl<'a> Course<'a> {
 
     async fn database(&mut self, server: &Server, database: &Database) {
         self.counters.push(Counters::of(None, Some(&database.name), database.sure_seconds));
+        // If they are not known, their findings are superfluous and not wrong.
+        let names = tokio::time::timeout_at(self.deadline.into(), ours::names(database)).await;
+        self.ours = names.ok().and_then(Result::ok).unwrap_or_default();
         for check in self.checks.clone() {
             for look in check.looks {
                 if let Look::Database(look) = look {
@@ -236,7 +243,8 @@ impl<'a> Course<'a> {
         let is_cut = i64::try_from(findings.len()).is_ok_and(|found| found >= ROWS_MAX);
         let mut findings: Vec<Finding> = match database {
             Some(database) => {
-                let grouped = database.roots.grouped(findings);
+                let mut grouped = database.roots.grouped(findings);
+                grouped.retain(|finding| !ours::criticises(finding, &self.ours));
                 grouped.into_iter().map(|finding| finding.of_database(&database.name)).collect()
             }
             None => findings,

@@ -215,6 +215,15 @@ pub(crate) const FAULTS: &[Fault] = &[
         repair: "alter table child validate constraint later",
     },
     Fault {
+        check: "constraint-not-validated",
+        settings: "",
+        alike: "create domain sound as int check (value > 0); create domain odd as int",
+        fault: "alter domain odd add constraint later check (value % 2 = 1) not valid",
+        subject: "public.odd.later",
+        level: Level::Info,
+        repair: "alter domain public.odd validate constraint later",
+    },
+    Fault {
         check: "trigger-disabled",
         settings: "",
         alike: "create table watched (a int); create table copied (a int);
@@ -242,7 +251,9 @@ pub(crate) const FAULTS: &[Fault] = &[
             create table few (a int); insert into few values (1); analyze few;
             create table whole (a int primary key) partition by range (a);
             create table part partition of whole for values from (0) to (10000);
-            insert into whole select generate_series(1, 1000); analyze whole",
+            insert into whole select generate_series(1, 1000); analyze whole;
+            create table booked (hours int4range, exclude using gist (hours with &&));
+            insert into booked select int4range(n, n + 1) from generate_series(1, 1000) as n; analyze booked",
         fault: "create table heap (a int); insert into heap select generate_series(1, 1000); analyze heap",
         subject: "public.heap",
         level: Level::Info,

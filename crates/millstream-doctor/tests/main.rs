@@ -9,6 +9,7 @@ mod counted;
 mod counters;
 mod databases;
 mod definitions;
+mod false_facts;
 mod healthy;
 mod host;
 mod host_more;

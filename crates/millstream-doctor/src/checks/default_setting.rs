@@ -36,7 +36,7 @@ async fn look(server: &Server, host: &Host, task: Task) -> Looked {
     for one in fitting.iter().filter(|one| NAMES.iter().any(|(name, last)| *name == one.name && major <= *last)) {
         let row = server.session.client.query_one(include_str!("setting.sql"), &[&one.name]).await?;
         let (is_default, number): (bool, f64) = (row.get("is_default"), row.get("number"));
-        if is_default && differs(number, one, task.threshold("times")) {
+        if is_default && !row.get::<_, bool>("is_own") && differs(number, one, task.threshold("times")) {
             let source = "/proc/meminfo, memory limit of the control group";
             let finding = finding(&task, row.get("shown"), one).with(
                 "memory that the server can use",

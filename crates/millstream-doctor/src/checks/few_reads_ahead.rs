@@ -51,7 +51,8 @@ async fn look(server: &Server, host: &Host, task: Task) -> Looked {
 /// How the server reads ahead now.
 #[derive(Debug)]
 struct Present {
-    concurrency: f64,
+    /// `None` if it is not known, because this role or database has a value of its own.
+    concurrency: Option<f64>,
     /// From PostgreSQL 18 on.
     method: Option<String>,
     /// In PostgreSQL 18.
@@ -65,7 +66,7 @@ impl Present {
 
     fn shown(&self, name: &str) -> String {
         match name {
-            "effective_io_concurrency" => self.concurrency.to_string(),
+            "effective_io_concurrency" => self.concurrency.unwrap_or_default().to_string(),
             "io_method" => self.method.clone().unwrap_or_default(),
             _ => self.workers.unwrap_or_default().to_string(),
         }
@@ -77,8 +78,9 @@ impl Present {
         // Before 18, 1 is the default, which is default-setting's.
         let least = if major < 18 { 1.0 } else { 2.0 };
         match fitting.name {
-            "effective_io_concurrency" if !rotates && self.concurrency < least => {
-                let what = if self.concurrency < 1.0 { "does not read ahead" } else { "reads one block ahead" };
+            "effective_io_concurrency" if !rotates => {
+                let concurrency = self.concurrency.filter(|concurrency| *concurrency < least)?;
+                let what = if concurrency < 1.0 { "does not read ahead" } else { "reads one block ahead" };
                 Some(format!("a scan {what}, although the disk serves many reads at once"))
             }
             "io_method" if method == Some("sync") => Some("each session waits for each of its reads".to_owned()),
@@ -101,15 +103,17 @@ mod tests {
         let fitting = |name, value: &str| Setting { name, value: value.to_owned(), reason: String::new() };
         let (ahead, method) = (fitting("effective_io_concurrency", "64"), fitting("io_method", "worker"));
         let workers = |value: &str| fitting("io_workers", value);
-        let old = |concurrency| Present { concurrency, method: None, workers: None };
+        let old = |concurrency| Present { concurrency: Some(concurrency), method: None, workers: None };
         assert!(old(0.0).lacks(&ahead, 15, false, 2.0).is_some());
         assert_eq!(old(1.0).lacks(&ahead, 15, false, 2.0), None, "default-setting reports it");
         assert_eq!(old(0.0).lacks(&ahead, 15, true, 2.0), None, "the disk has heads");
         assert_eq!(old(0.0).lacks(&method, 15, false, 2.0), None);
+        let of_role = Present { concurrency: None, method: None, workers: None };
+        assert_eq!(of_role.lacks(&ahead, 15, false, 2.0), None, "the server may have another one");
 
         let new = |concurrency, method: &str| {
             let method = Some(method.to_owned());
-            Present { concurrency, method, workers: Some(3.0) }
+            Present { concurrency: Some(concurrency), method, workers: Some(3.0) }
         };
         assert!(new(1.0, "worker").lacks(&ahead, 18, false, 2.0).is_some());
         assert_eq!(new(16.0, "worker").lacks(&ahead, 18, false, 2.0), None);

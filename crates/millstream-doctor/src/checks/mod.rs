@@ -66,7 +66,7 @@ mod no_room_for_update;
 mod not_recorded;
 pub(crate) mod number;
 mod open_files_near_limit;
-mod ours;
+pub(crate) mod ours;
 mod out_of_memory_kill;
 mod pgstattuple;
 mod planner_cost;

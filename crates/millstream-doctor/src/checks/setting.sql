@@ -1,4 +1,5 @@
--- A setting as it is, as a new server has it, and in bytes if it is a size. $1: its name.
+-- A setting as it is, as a new server has it, and in bytes if it is a size. $1: its name. `is_own`: a role or a database has
+-- set it, so it is not the server's.
 select
     current_setting(name) as shown,
     setting = boot_val as is_default,
@@ -8,7 +9,8 @@ select
         when 'MB' then 1048576
         else 1
     end as number,
-    context = 'postmaster' as needs_restart
+    context = 'postmaster' as needs_restart,
+    source in ('database', 'user', 'database user', 'client') as is_own
 from
     pg_settings
 where

@@ -46,6 +46,26 @@ where
                 and i.indisvalid
                 and (i.indisprimary or i.indisunique and i.indpred is null)
         )
+        -- A value overlaps itself, so such a constraint refuses the second of two equal rows; but not with an operator such as <>.
+        and not exists (
+            select
+            from
+                pg_constraint as k
+                join pg_index as i on i.indexrelid = k.conindid
+            where
+                k.conrelid = c.oid
+                and k.contype = 'x'
+                and i.indisvalid
+                and i.indpred is null
+                and not exists (
+                    select
+                    from
+                        unnest(k.conexclop) as u (operator)
+                        join pg_operator as o on o.oid = u.operator
+                    where
+                        o.oprname not in ('=', '&&', '~=', '@>', '<@', '<=', '>=')
+                )
+        )
     )
 order by
     publication nulls last, rows desc, name
