@@ -3,6 +3,7 @@
 use crate::check::{Check, Look, Looking, Seen, Task};
 use crate::checks::CHECKS;
 use crate::checks::ground::GROUNDS;
+use crate::checks::missed_index;
 use crate::checks::ours;
 use crate::host::Host;
 use crate::limits::{FINDINGS_MAX, MEASURE_PARTS, MEASURE_TIME_MAX, ROWS_MAX};
@@ -301,6 +302,8 @@ impl<'a> Course<'a> {
 
     fn report(mut self, server: &Server, databases: Vec<String>, begun: Instant) -> Report {
         self.keep_grounded();
+        let all = self.findings.clone();
+        self.findings.retain(|finding| !missed_index::is_idle_beside(finding, &all));
         let Self { request, checks, mut findings, skipped, mut counters, .. } = self;
         counters.insert(0, Counters::of(None, None, server.sure_seconds));
         findings.sort_by(|one, other| other.cmp_severity(one).then_with(|| one.key.cmp(&other.key)));

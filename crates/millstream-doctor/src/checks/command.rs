@@ -9,10 +9,11 @@ pub(super) fn spelled(name: &str) -> String {
     if is_plain && !name.starts_with(|c: char| c.is_ascii_digit()) { name.to_owned() } else { quote_identifier(name) }
 }
 
-/// The options with which a program such as `pg_repack` reaches a database of a server, without the password.
+/// The options with which a program such as `pg_repack` reaches a database of a server, as they follow its name. They hold no
+/// password.
 pub(super) fn connection(db: &ConnInfo, name: &str) -> String {
-    let host = db.hosts.first().map(|host| format!("--host {} --port {} ", shell_word(&host.place()), host.port));
-    format!("{}--username {} --dbname {}", host.unwrap_or_default(), shell_word(&db.user), database(name))
+    let host = db.hosts.first().map(|host| format!(" --host {} --port {}", shell_word(&host.place()), host.port));
+    host.unwrap_or_default() + &format!(" --username {} --dbname {}", shell_word(&db.user), database(name))
 }
 
 /// The database as a program such as `reindexdb` takes it. Such programs read a bare name with `=` in it as settings, and
@@ -30,9 +31,9 @@ mod tests {
     fn a_program_finds_the_same_server_and_is_given_no_password() {
         let db = |text: &str| ConnInfo::parse(text, &Environment::from_variables([])).unwrap();
         let reached = connection(&db("postgres://me:secret@db1:5433,db2/other"), "shop");
-        assert_eq!(reached, r"--host 'db1' --port 5433 --username 'me' --dbname 'dbname='\''shop'\'''");
+        assert_eq!(reached, r" --host 'db1' --port 5433 --username 'me' --dbname 'dbname='\''shop'\'''");
         let local = connection(&db("host=/run/pg user=you password=secret"), "shop");
-        assert!(local.starts_with("--host '/run/pg' --port 5432 --username 'you' "), "{local}");
+        assert!(local.starts_with(" --host '/run/pg' --port 5432 --username 'you' "), "{local}");
     }
 
     #[test]

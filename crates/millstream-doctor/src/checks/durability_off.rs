@@ -77,7 +77,7 @@ async fn look(server: &Server, task: Task) -> Looked {
             // Pages that were changed since the last checkpoint are logged whole only after the next one.
             repair.sentence += "; then make a checkpoint, or a crash before the next one may still destroy pages";
             let place = command::connection(&server.db, &server.session.server.database);
-            repair.commands.push(format!("$ psql {place} --command checkpoint"));
+            repair.commands.push(format!("$ psql{place} -c checkpoint"));
         }
         Some(
             task.finding(*level, *name, format!("it is off: {danger}"))

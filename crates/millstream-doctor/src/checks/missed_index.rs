@@ -38,6 +38,21 @@ async fn look(server: &Server, database: &Database, task: Task) -> Looked {
     Box::pin(proof).await
 }
 
+/// Whether a finding of this check has nothing to do, and another one that names the same statement has.
+pub(crate) fn is_idle_beside(finding: &Finding, others: &[Finding]) -> bool {
+    let statement =
+        |one: &Finding| one.evidence.iter().find(|one| one.name == "statement").map(|one| one.value.clone());
+    let acts = |one: &Finding| one.repair.as_ref().is_some_and(|repair| !repair.commands.is_empty());
+    let names_it = |other: &Finding| {
+        other.check != CHECK.id && other.database == finding.database && statement(other) == statement(finding)
+    };
+    finding.check == CHECK.id
+        && finding.level == Level::Info
+        && !acts(finding)
+        && statement(finding).is_some()
+        && others.iter().any(|other| acts(other) && names_it(other))
+}
+
 /// What the counters alone show. No statement is planned.
 async fn suspected(database: &Database, task: &Task, statements: &Statements) -> Looked {
     database.counts.clone()?;
@@ -258,6 +273,27 @@ mod tests {
         for other in ["a + b", "lower((doc ->> 'mac'::text))", "lower(btrim(mac))"] {
             assert_eq!(folded_column(other), None);
         }
+    }
+
+    #[test]
+    fn a_reason_without_a_repair_gives_way_to_a_repair_of_the_same_statement() {
+        let one = |check: &str, statement: &str, command: Option<&str>| {
+            let finding =
+                Finding::new(check, Class::Hypothesis, Level::Info, "i", "x").with("statement", statement, "y");
+            finding.repaired("do it", "none").run(command)
+        };
+        let idle = one("missed-index", "select 1", None);
+        let others = |other: Finding| [idle.clone(), other];
+        assert!(is_idle_beside(&idle, &others(one("missing-index", "select 1", Some("create index")))));
+        for other in [
+            one("missing-index", "select 2", Some("create index")),
+            one("top-statement", "select 1", None),
+            one("missing-index", "select 1", Some("create index")).of_database("other"),
+        ] {
+            assert!(!is_idle_beside(&idle, &others(other)));
+        }
+        let acts = one("missed-index", "select 1", Some("create index"));
+        assert!(!is_idle_beside(&acts, &others(one("missing-index", "select 1", Some("create index")))));
     }
 
     #[test]

@@ -55,7 +55,7 @@ mod memory_overcommitted;
 mod memory_pressure;
 mod memory_promised;
 mod minor_version_behind;
-mod missed_index;
+pub(crate) mod missed_index;
 mod missing_index;
 mod model_behind;
 mod narrow_key;

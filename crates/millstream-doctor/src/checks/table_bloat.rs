@@ -129,7 +129,7 @@ fn finding(row: &Row, space: &Space, database: &Database, task: &Task) -> Option
     if row.get("has_key") {
         commands.push("-- beside other sessions, with the extension pg_repack:".to_owned());
         let place = command::connection(&database.db, &database.name);
-        commands.push(format!("$ pg_repack {place} --table {}", shell_word(&name)));
+        commands.push(format!("$ pg_repack{place} --table {}", shell_word(&name)));
         commands.push("-- or while everybody else waits:".to_owned());
     }
     commands.push(format!("vacuum (full, analyze) {name}"));

@@ -46,7 +46,7 @@ async fn databases(server: &Server, task: Task) -> Looked {
     let found = rows.iter().map(|row| {
         let name: String = row.get("name");
         let quoted = quote_identifier(&name);
-        let vacuum = format!("$ vacuumdb --freeze {}", command::connection(&server.db, &name));
+        let vacuum = format!("$ vacuumdb --freeze{}", command::connection(&server.db, &name));
         let commands = match row.get("may_connect") {
             true => vec![vacuum],
             false => vec![
