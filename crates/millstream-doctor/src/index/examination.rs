@@ -70,10 +70,11 @@ impl<'a> Examination<'a> {
             }
             let (mut left, mut serving_sides) = (Vec::new(), Vec::new());
             for side in sides {
-                match self.serving(&side).await? {
-                    serving if serving.is_empty() => left.push(side),
-                    serving => serving_sides.extend(serving),
+                let serving = self.serving(&side).await?;
+                if serving.is_empty() {
+                    left.push(side);
                 }
+                serving_sides.extend(serving);
             }
             if left.is_empty() {
                 self.fitting.extend(serving_sides);
@@ -93,7 +94,7 @@ impl<'a> Examination<'a> {
 
     /// The conditions of the reading.
     fn asked(&mut self) -> Vec<Asked<'a>> {
-        let scan = self.scan;
+        let (scan, alone) = (self.scan, self.alone);
         let mut asked = Vec::new();
         // If a whole index is read, its condition is checked on each of its rows, too.
         let looked_up = scan.uses.iter().filter_map(|one| one.condition.as_ref());
@@ -101,7 +102,7 @@ impl<'a> Examination<'a> {
         for text in scan.filter.iter().chain(looked_up) {
             asked.extend(self.scope.conditions(text).into_iter().map(|condition| Asked { condition, weight }));
         }
-        for join in scan.joins.iter().filter(|_| self.alone) {
+        for join in scan.joins.iter().filter(|_| alone) {
             let weight = self.weight(join.cost, join.rows.max(1.0), 1.0);
             for text in &join.conditions {
                 asked.extend(self.scope.conditions(text).into_iter().map(|condition| Asked { condition, weight }));
