@@ -33,7 +33,7 @@ async fn look(database: &Database, task: Task) -> Looked {
                 "it takes time and space, and fails at a unique index that has duplicates already: remove them first",
             )
             .run([
-                format!("$ reindexdb --concurrently {}", command::database(&database.name)),
+                format!("$ reindexdb --concurrently{}", command::connection(&database.db, &database.name)),
                 format!("alter {kind} {name} {refresh}"),
             ])
     });
