@@ -94,7 +94,8 @@ pub(crate) async fn tables(client: &mut Client, query: &str) -> Result<Vec<Exami
 /// # Errors
 /// [`Error::Query`] if the text is not a single query, or changes rows; the server's if it refuses the query.
 pub async fn explain(client: &mut Client, examined: &ExaminedTable, query: &str) -> Result<Explanation, Error> {
-    explained(client, examined, query, false).await
+    // What waits in it is large.
+    Box::pin(explained(client, examined, query, false)).await
 }
 
 /// The same, with only those repairs that make the query cheaper by the statistics of the table. A condition that most rows
@@ -107,7 +108,7 @@ pub(crate) async fn explain_by_statistics(
     examined: &ExaminedTable,
     query: &str,
 ) -> Result<Explanation, Error> {
-    explained(client, examined, query, true).await
+    Box::pin(explained(client, examined, query, true)).await
 }
 
 async fn explained(
@@ -135,7 +136,7 @@ async fn explained(
         readings.push(match verdict {
             Verdict::Unusable => {
                 let examination = Examination::new(examined, &facts, probe.as_ref(), scan, &scans, weighed);
-                let (missed, fitting) = examination.missed().await?;
+                let (missed, fitting) = Box::pin(examination.missed()).await?;
                 let verdict = if fitting.is_empty() { Verdict::Unusable } else { Verdict::Usable };
                 TableRead { verdict, indexes: fitting.into_iter().collect(), missed }
             }

@@ -121,18 +121,18 @@ impl<'a> Probe<'a> {
         conditions: &[&str],
         weight: &Weight<'_>,
     ) -> Result<bool, Error> {
-        self.as_it_is(self.is_used_cheaply(index, conditions, weight)).await
+        self.as_it_is(Box::pin(self.is_used_cheaply(index, conditions, weight))).await
     }
 
     /// Whether a new index makes the query cheaper, by the statistics of the table: as a hypothetical index of the extension
     /// hypopg, or by the rows that it would find for the condition.
     pub(super) async fn pays_as_new(&self, clause: &str, condition: &str, weight: &Weight<'_>) -> Result<bool, Error> {
-        self.as_it_is(self.is_cheaper_with(clause, condition, weight)).await
+        self.as_it_is(Box::pin(self.is_cheaper_with(clause, condition, weight))).await
     }
 
     /// Whether some index would make the query cheaper that finds the rows of a condition, by their number.
     pub(super) async fn would_pay(&self, condition: &str, weight: &Weight<'_>) -> Result<bool, Error> {
-        self.as_it_is(self.is_found_cheaply(condition, weight)).await
+        self.as_it_is(Box::pin(self.is_found_cheaply(condition, weight))).await
     }
 
     async fn is_used_cheaply(
