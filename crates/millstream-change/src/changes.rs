@@ -337,7 +337,7 @@ impl<'a> Changes<'a> {
         }
         let is_later = |one: &&Entry| one.number > entry.number && !is_taken_back(one) && lasting::meet(one, entry);
         let entries = self.journal.entries()?;
-        let Some(later) = entries.iter().filter(is_later).next_back() else { return Ok(()) };
+        let Some(later) = entries.iter().rfind(is_later) else { return Ok(()) };
         let number = Number(self.kind(&later.kind)?.commands(), later.number);
         Err(Refusal::new(format!("change {} lasts by the same file, and came later", later.number))
             .or_hint(WayOut::UndoFirst(number).to_string()))

