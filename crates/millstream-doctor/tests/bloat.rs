@@ -83,7 +83,7 @@ async fn wide_rows_leave_the_ends_of_their_pages_free() {
         let found = is_found("estimated").await;
         // The command reaches the same server, and has no password.
         let commands = &found.findings[0].repair.as_ref().unwrap().commands;
-        let place = format!("$ pg_repack --host '127.0.0.1' --port {} --username ", database.server.port());
+        let place = format!("$ pg_repack --host 127.0.0.1 --port {} --username ", database.server.port());
         assert!(commands[1].starts_with(&place) && commands[1].ends_with(" --table public.half"), "{commands:?}");
         assert!(!commands[1].contains(database.server.password()), "{commands:?}");
         sql(&client, "create extension pgstattuple").await;

@@ -122,7 +122,7 @@ async fn our_own_tables_and_models_are_not_criticised() {
             "create schema millstream; create table millstream.collection (a int); create table millstream.load (a int);
              create table millstream.model (a int); create table millstream.segment (a int);
              create table millstream.model_1 (a int); insert into millstream.model_1 select generate_series(1, 1000);
-             create table heap (a int); insert into heap select generate_series(1, 1000); analyze heap;
+             create table public.heap (a int); insert into public.heap select generate_series(1, 1000); analyze public.heap;
              analyze millstream.model_1",
         )
         .await;

@@ -38,20 +38,22 @@ impl LoopDisk {
         Self::mount_as("xfs", &["-f"], bytes)
     }
 
-    /// The same, where names in [`Self::dir`] are the same if they differ in upper and lower case alone. Not every kernel can.
+    /// The same with exFAT, where names are the same if they differ in upper and lower case alone, everything belongs to root
+    /// and everybody may write.
     ///
     /// # Panics
     /// As [`Self::mount`].
     pub fn mount_folding(bytes: u64) -> Option<Self> {
-        let disk = Self::mount_as("ext4", &["-F", "-O", "casefold"], bytes)?;
-        if !is_done(Command::new("chattr").arg("+F").arg(&disk.dir)) {
-            crate::skip("a directory without case needs chattr +F");
-            return None;
-        }
-        Some(disk)
+        Self::mount_by("exfat", &[], "exfat-fuse", bytes)
     }
 
     fn mount_as(kind: &str, options: &[&str], bytes: u64) -> Option<Self> {
+        let disk = Self::mount_by(kind, options, kind, bytes)?;
+        account().own(&disk.dir).unwrap_or_else(|error| panic!("{error}"));
+        Some(disk)
+    }
+
+    fn mount_by(kind: &str, options: &[&str], mounted_as: &str, bytes: u64) -> Option<Self> {
         let place = directory(0o755);
         let (image, point) = (place.join("image"), place.join("disk"));
         let file = std::fs::File::create(&image).expect("there is room for a file");
@@ -59,10 +61,12 @@ impl LoopDisk {
         std::fs::create_dir(&point).expect("the directory is empty");
         // The kernel removes the device when it is unmounted.
         let made = is_done(Command::new(format!("mkfs.{kind}")).arg("-q").args(options).arg(&image))
-            && is_done(Command::new("mount").args(["-t", kind, "-o", "loop"]).arg(&image).arg(&point));
+            && is_done(Command::new("mount").args(["-t", mounted_as, "-o", "loop"]).arg(&image).arg(&point));
         if !made {
             let _ = std::fs::remove_dir_all(&place);
-            crate::skip(&format!("a disk over a file needs root, mkfs.{kind} and loop devices"));
+            crate::skip(&format!(
+                "a disk over a file needs root, mkfs.{kind}, loop devices and the file system {mounted_as}"
+            ));
             return None;
         }
         let mounts = mount::mounts();
@@ -70,7 +74,6 @@ impl LoopDisk {
         let name = device.expect("what is mounted has a device").name;
         let disk = Self { dir: point.join("space"), mount: point, name, place };
         std::fs::create_dir(&disk.dir).expect("the disk has room");
-        account().own(&disk.dir).unwrap_or_else(|error| panic!("{error}"));
         Some(disk)
     }
 }

@@ -159,7 +159,7 @@ fn a_wrong_word_in_an_experiment_is_named_with_its_line() {
     let two = EXPERIMENT.replace("seconds", "secnods").replace("'prepared' }", "'prepare' }");
     std::fs::write(&path, two).unwrap();
     let run = crate::process::millstream(&["lab", "run", path.to_str().unwrap()]).ends(2);
-    let said = "experiment x: 2 mistakes\n  line 4: unknown key \"secnods\": did you mean \"seconds\"?\n  \
+    let said = "experiment x: 2 mistakes\n    line 4: unknown key \"secnods\": did you mean \"seconds\"?\n    \
         line 18: unknown word \"prepare\": did you mean \"prepared\"?\n";
     assert!(run.stderr.contains(said), "{run:?}");
 }
