@@ -25,17 +25,17 @@ impl LoopDisk {
     /// # Panics
     /// If the file cannot be made, or the device is not found.
     pub fn mount(bytes: u64) -> Option<Self> {
-        Self::mount_as("ext4", &["-F"], bytes)
+        Self::mount_as("ext4", &["-q", "-F"], bytes)
     }
 
     /// The same with a file system that keeps times in whole seconds.
     pub fn mount_coarse(bytes: u64) -> Option<Self> {
-        Self::mount_as("ext4", &["-F", "-I", "128"], bytes)
+        Self::mount_as("ext4", &["-q", "-F", "-I", "128"], bytes)
     }
 
     /// The same with a file system that can share the bytes of files, which takes at least 300 MB.
     pub fn mount_sharing(bytes: u64) -> Option<Self> {
-        Self::mount_as("xfs", &["-f"], bytes)
+        Self::mount_as("xfs", &["-q", "-f"], bytes)
     }
 
     /// The same with exFAT, where names are the same if they differ in upper and lower case alone, everything belongs to root
@@ -60,7 +60,7 @@ impl LoopDisk {
         file.set_len(bytes).expect("a file may have holes");
         std::fs::create_dir(&point).expect("the directory is empty");
         // The kernel removes the device when it is unmounted.
-        let made = is_done(Command::new(format!("mkfs.{kind}")).arg("-q").args(options).arg(&image))
+        let made = is_done(Command::new(format!("mkfs.{kind}")).args(options).arg(&image))
             && is_done(Command::new("mount").args(["-t", mounted_as, "-o", "loop"]).arg(&image).arg(&point));
         if !made {
             let _ = std::fs::remove_dir_all(&place);
