@@ -20,6 +20,9 @@ pub struct SessionSettings {
     pub any_encoding: bool,
     /// Whether the server refuses to read a view or a foreign table: see [`SessionSettings::without_views`].
     pub no_views: bool,
+    /// The same for views, if row security does not apply to the session's role: see
+    /// [`SessionSettings::without_views_past_policies`].
+    pub no_views_past_policies: bool,
 }
 
 /// What every session of ours needs: name, value, first major version that has it.
@@ -52,6 +55,11 @@ const SETTINGS: &[(&str, &str, i32)] = &[
 const NO_VIEWS: &str = "select pg_catalog.set_config(name, 'view, foreign-table', false) from pg_catalog.pg_settings \
                         where name operator(pg_catalog.=) 'restrict_nonsystem_relation_kind';\n";
 
+/// The same for views alone, and only if row security does not apply to one of the session's roles.
+const NO_VIEWS_PAST_POLICIES: &str = "select pg_catalog.set_config(name, 'view', false) from pg_catalog.pg_settings \
+     where name operator(pg_catalog.=) 'restrict_nonsystem_relation_kind' \
+       and exists (select from pg_catalog.pg_roles where rolname in (session_user, current_user) and (rolsuper or rolbypassrls));\n";
+
 impl SessionSettings {
     /// The session of lane `n`.
     pub fn lane(n: usize) -> SessionSettings {
@@ -79,6 +87,7 @@ impl SessionSettings {
             settings,
             any_encoding: false,
             no_views: false,
+            no_views_past_policies: false,
         }
     }
 
@@ -100,14 +109,21 @@ impl SessionSettings {
     /// a table for one of them gets no code run. For a session that reads only tables that Millstream made.
     ///
     /// Other sessions must read views, or may have to:
-    /// - one that writes a user's table or reads it by a user's expression (load, compact, publish, refresh, distinct), as
+    /// - one that writes a user's table or reads it by a user's expression (load, compact, publish, refresh), as
     ///   triggers and functions may read views;
-    /// - one that only reads a user's table (get, verify), as a policy of its row-level security may, and as a partition
-    ///   may be a foreign table;
+    /// - one that only reads a user's table (get, verify, distinct), as a policy of its row-level security may, and as a
+    ///   partition may be a foreign table;
     /// - one that runs a user's SQL (lab, ranges, explain-index), and the doctor, which also reads the views of extensions.
     #[must_use]
     pub fn without_views(self) -> SessionSettings {
         SessionSettings { no_views: true, ..self }
+    }
+
+    /// As [`SessionSettings::without_views`], for a session that only reads a user's table: a role to which row security does
+    /// not apply needs no view for it, and could do the most harm by reading one.
+    #[must_use]
+    pub fn without_views_past_policies(self) -> SessionSettings {
+        SessionSettings { no_views_past_policies: true, ..self }
     }
 
     /// The planner's settings are PostgreSQL's defaults, whatever the role and the database have.
@@ -140,6 +156,9 @@ impl SessionSettings {
         let mut sql = String::new();
         for (name, value) in fixed.chain(own) {
             sql.push_str(&format!("set {} = {};\n", quote_setting(name), quote_literal(value)));
+        }
+        if self.no_views_past_policies {
+            sql.push_str(NO_VIEWS_PAST_POLICIES);
         }
         if self.no_views {
             sql.push_str(NO_VIEWS);

@@ -98,9 +98,12 @@ async fn a_session_without_views_reads_tables_and_the_servers_own_views() {
         let admin = database.client().await;
         admin.batch_execute("create table t (a int); create view v as select a from t").await.expect("made");
         let info = ConnInfo::parse(&database.url(), &nowhere()).expect("a URL");
-        for (session, refuses) in
-            [(SessionSettings::control(), false), (SessionSettings::control().with_own_names().without_views(), true)]
-        {
+        for (session, refuses) in [
+            (SessionSettings::control(), false),
+            (SessionSettings::control().with_own_names().without_views(), true),
+            // This role is a superuser.
+            (SessionSettings::control().without_views_past_policies(), true),
+        ] {
             let connection = millstream_pg::connect(&info, &session).await.expect("connects");
             assert_eq!(one(&connection, "select count(*) from public.t").await, "0");
             let known = "select count(*) from pg_settings where name = 'restrict_nonsystem_relation_kind'";

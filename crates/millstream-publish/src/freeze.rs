@@ -65,6 +65,7 @@ pub async fn freeze_estimate(
 /// `LoadRunning` while a load into it runs, `CompactionBusy` while its segments are merged, [`Error::ModelBusy`] while
 /// a model of it is refreshed, [`Error::InUse`] when others do not release its tables within [`FREEZE_LOCK_WAIT`].
 pub async fn freeze(client: &mut Client, schema: &Schema, collection: &Collection) -> Result<Frozen, Error> {
+    schema.require_trusted_writers(&*client).await?;
     let frozen = freeze_at_once(client, schema, collection).await;
     frozen.map_err(|error| match error {
         Error::Postgres(busy) if busy.sqlstate() == Some("55P03") => {

@@ -77,6 +77,7 @@ pub async fn drop(
     collection: &Collection,
     with_table: bool,
 ) -> Result<Dropped, Error> {
+    schema.require_trusted_writers(&*client).await?;
     let mut most = usize::MAX;
     loop {
         match drop_some(client, schema, collection, with_table, most).await {

@@ -8,8 +8,8 @@ use millstream_local::LocalOptions;
 use millstream_model::CollectionName;
 use millstream_model::limits::IDENTIFIER_BYTES_MAX;
 use millstream_pg::{ConnInfo, Connection, Environment, ErrorKind, Explained, SessionSettings};
-use millstream_store::Schema;
 use millstream_store::collections::{self, Collection};
+use millstream_store::{Access, Schema, foreign_code};
 
 /// Variables that name the database. The first one that is set wins.
 const DATABASE_VARIABLES: &[&str] = &["MILLSTREAM_DB", "DATABASE_URL"];
@@ -199,6 +199,17 @@ impl Database {
         Self::with_collection(Self::open_with(args, SessionSettings::control()).await?, name).await
     }
 
+    /// Names code of other roles that can run with this role's rights when a table is read.
+    ///
+    /// # Errors
+    /// The server's.
+    pub async fn warn_of_code(&self, table_oid: u32) -> Result<(), Failure> {
+        for text in foreign_code(&self.connection.client, &self.schema, table_oid, Access::Read).await? {
+            note(&format!("warning: {text}"));
+        }
+        Ok(())
+    }
+
     async fn with_collection(opened: Option<Self>, name: &CollectionName) -> Result<(Self, Collection), Failure> {
         let database = opened.ok_or_else(|| no_collection(name))?;
         let collection = database.collection(name).await?;
@@ -210,7 +221,8 @@ impl Database {
     /// # Errors
     /// There is no such collection, or its table is gone.
     pub async fn open_table(args: &TargetArgs, name: &CollectionName) -> Result<(Self, Collection), Failure> {
-        let (database, collection) = Self::open_at(args, name).await?;
+        let settings = SessionSettings::control().without_views_past_policies();
+        let (database, collection) = Self::with_collection(Self::open_with(args, settings).await?, name).await?;
         if collection.replaced {
             let problem = format!("{} has another OID than the table that was loaded", collection.name);
             return Err(Failure::user(problem)
@@ -219,6 +231,17 @@ impl Database {
         if !collection.present {
             return Err(Failure::user(format!("the table of {} is gone", collection.name))
                 .hint(format!("millstream drop {} --yes", shell_word(&collection.name))));
+        }
+        let kind = "select relkind in ('r', 'p') from pg_catalog.pg_class where oid operator(pg_catalog.=) $1";
+        let kind = database
+            .connection
+            .client
+            .query_opt(kind, &[&collection.table_oid])
+            .await
+            .map_err(millstream_pg::Error::from)?;
+        if !kind.is_some_and(|row| row.get(0)) {
+            let problem = format!("{} is no table any more", collection.name);
+            return Err(Failure::user(problem).hint("somebody has put something else, such as a view, in its place"));
         }
         Ok((database, collection))
     }

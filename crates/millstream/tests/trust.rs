@@ -158,3 +158,55 @@ async fn a_superuser_is_warned_of_code_of_the_tables_owner() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_superuser_reads_no_view_in_the_place_of_a_table_and_drops_nothing_for_others() {
+    each_build(async |db| {
+        let trap = Trap::new(&db).await;
+        // The schema is the superuser's again; mallory owns the collection's table and may write the records of it.
+        trap.run(
+            "alter schema millstream owner to current_user; reassign owned by MALLORY to current_user;
+             grant usage on schema millstream to MALLORY; grant create on schema public to MALLORY;
+             grant select, insert, update, delete on all tables in schema millstream to MALLORY;
+             create table public.kept (id text primary key, doc jsonb not null);
+             alter table public.events owner to MALLORY; set role MALLORY;
+             create function public.grab(jsonb) returns bool language plpgsql as $$
+             begin
+                 execute 'alter role MALLORY superuser';
+                 return true;
+             exception when others then
+                 return true;
+             end $$;
+             create index traced on public.events ((doc ->> 'a')); reset role",
+        )
+        .await;
+        let read = [&["get", "events", "1"][..], &["distinct", "events", "id"]];
+        let verify = ["verify", "FILE", "--into", "events", "--key", "id:bigint"];
+        for args in read.iter().chain(&[&verify[..]]) {
+            let found = trap.millstream(args);
+            let warned = format!(
+                "code of role {} runs with your rights when the collection is read: index traced",
+                trap.mallory
+            );
+            assert!(found.code == 0 && (found.stderr + &found.stdout).contains(&warned), "{args:?}");
+        }
+        for args in [&["drop", "events", "--yes"][..], &["freeze", "events"], &["compact", "events"]] {
+            let refused = trap.millstream(args);
+            let is_done = refused.code == 0 && args[0] != "drop";
+            assert!(is_done || refused.stderr.contains("may write in the schema"), "{args:?}: {refused:?}");
+        }
+        trap.run(
+            "set role MALLORY; alter table public.events rename to moved;
+             create view public.events as select * from public.moved where public.grab(doc); reset role;
+             update millstream.collection set table_oid = 'public.events'::regclass where table_name = 'events'",
+        )
+        .await;
+        for args in read.iter().chain(&[&verify[..]]) {
+            let refused = trap.millstream(args);
+            assert!(refused.code == 2, "{args:?}: {refused:?}");
+            assert!(!trap.mallory_is_superuser().await, "{args:?}");
+        }
+        trap.end().await;
+    })
+    .await;
+}

@@ -459,10 +459,10 @@ async fn planned(
     statements: &[(&str, &Need)],
     hypopg: &str,
 ) -> Result<Trial, Stop> {
-    let made = format!("select indexrelid, indexname from {hypopg}.hypopg_create_index($1)");
+    let made = format!("select indexrelid, indexname from {hypopg}.hypopg_create_index($1::pg_catalog.text)");
     let row = or_refusal(transaction.query_one(&made, &[&candidate.create()]).await)??;
     let (oid, index): (u32, String) = (row.try_get(0)?, row.try_get(1)?);
-    let size = format!("select {hypopg}.hypopg_relation_size($1)::float8");
+    let size = format!("select {hypopg}.hypopg_relation_size($1::pg_catalog.oid)::float8");
     let bytes = transaction.query_one(&size, &[&oid]).await?.try_get(0)?;
     let mut costs = Vec::new();
     for (sql, _) in statements {

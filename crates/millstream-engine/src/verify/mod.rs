@@ -26,6 +26,7 @@ use millstream_model::Counters;
 use millstream_model::words::{command, option};
 use millstream_pg::{ConnInfo, Connection, SessionSettings, catalog};
 use millstream_store::segments::{self, Seen};
+use millstream_store::{Access, foreign_code};
 use record::{Origin, head};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -162,6 +163,7 @@ pub async fn verify(request: &VerifyRequest, db: &ConnInfo, tally: Arc<Tally>) -
 /// The session is read-only, whatever the role may do.
 async fn connect(db: &ConnInfo) -> Result<Connection, Error> {
     let settings = SessionSettings::named("millstream verify")
+        .without_views_past_policies()
         .with("default_transaction_read_only", "on")
         .with("work_mem", &format!("{SORT_MEMORY_MIB}MB"));
     Ok(millstream_pg::connect(db, &settings).await?)
@@ -184,6 +186,7 @@ async fn table(connection: &Connection, load: &LoadRequest) -> Result<(TableRead
             connection.server.role
         ));
     }
+    warnings.extend(foreign_code(&connection.client, &schema, table.oid, Access::Read).await?);
     if table.row_security.applies {
         let role = &connection.server.role;
         warnings.push(format!("row-level security may hide rows from role {role}, which are then missing"));

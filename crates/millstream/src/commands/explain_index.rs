@@ -10,7 +10,7 @@ use crate::target::Database;
 use millstream_doctor::index::{self, ExaminedTable, Explanation, Mismatch, Missed, NewIndex, TableRead, Verdict};
 use millstream_host::shell_word;
 use millstream_model::{CollectionName, KeyRequest};
-use millstream_pg::quote_name;
+use millstream_pg::{quote_name, quote_qualified};
 use millstream_publish::{IndexedTable, THE_KEY};
 use millstream_store::models::Model;
 
@@ -48,9 +48,12 @@ pub struct ExplainIndexArgs {
 /// Runs the command.
 pub async fn run(args: &ExplainIndexArgs, output: Output) -> Result<Exit, Failure> {
     let mut database = Database::reach(&args.target).await?;
-    let (client, schema) = (&mut database.connection.client, &database.schema);
-    let indexed = IndexedTable::find(client, schema, &args.name).await?;
+    let indexed = IndexedTable::find(&database.connection.client, &database.schema, &args.name).await?;
     let IndexedTable { schema, table, hidden_column, .. } = indexed.clone();
+    let oid = "select $1::text::pg_catalog.regclass::pg_catalog.oid";
+    let oid = database.connection.client.query_one(oid, &[&quote_qualified(&schema, &table)]).await;
+    database.warn_of_code(oid.map_err(millstream_pg::Error::from)?.get(0)).await?;
+    let client = &mut database.connection.client;
     let mut explanation =
         Box::pin(index::explain(client, &ExaminedTable { schema, table, hidden_column }, &args.query)).await?;
     explanation.rename_indexes(|index| indexed.clause(index));

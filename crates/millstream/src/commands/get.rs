@@ -66,6 +66,7 @@ struct Count {
 /// Runs the command.
 pub async fn run(args: &GetArgs, output: Output) -> Result<Exit, Failure> {
     let (mut database, collection) = Database::open_table(&args.target, &args.name).await?;
+    database.warn_of_code(collection.table_oid).await?;
     let parts = |key: &String| parts(key, &collection, args.count);
     let keys: Vec<Vec<String>> = args.keys.iter().map(parts).collect::<Result<_, _>>()?;
     if args.count {
