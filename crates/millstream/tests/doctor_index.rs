@@ -132,6 +132,30 @@ async fn an_index_for_a_foreign_key_is_built_and_taken_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_index_with_a_type_of_another_role_is_not_dropped_as_it_could_not_come_back_safely() {
+    for build in dealt_builds().await {
+        let place = Place::new(build).await;
+        place
+            .sql(
+                "create table t (id int primary key); create role mallory; create domain dom as int8 check (value > 0);
+                 alter domain dom owner to mallory;
+                 create index twin_a on t (id) where '{1}'::dom[] is not null and id > 0;
+                 create index twin_b on t (id) where '{1}'::dom[] is not null and id > 0",
+            )
+            .await;
+        let found = place.doctor(&["--check", "duplicate-index", "--one-database", "--output", "json"]);
+        let key = found.json()["findings"][0]["key"].as_str().expect("two are the same").to_owned();
+        let refused = place.doctor(&["fix", &key, "--yes"]).ends(2);
+        assert!(refused.stderr.contains("names the type public.dom[] of role mallory"), "{refused:?}");
+        assert!(place.index("twin_a").await.is_some() && place.index("twin_b").await.is_some());
+        place.sql("alter domain dom owner to current_user").await;
+        place.doctor(&["fix", &key, "--yes"]).ends(0);
+        place.doctor(&["undo"]).ends(0);
+        assert!(place.index("twin_a").await.is_some() && place.index("twin_b").await.is_some());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_a_build_that_broke_off_has_left_is_removed() {
     for build in dealt_builds().await {
         let place = Place::new(build).await;

@@ -3,7 +3,8 @@
 use super::session::{identity, open, parts, refusal};
 use millstream_change::{Answer, Kind, Place};
 use millstream_model::Refusal;
-use millstream_pg::Error;
+use millstream_pg::{Error, fill};
+use millstream_store::POWERS;
 
 /// An index by `DATABASE/SCHEMA.NAME`, quoted as SQL needs it. Its value is its definition; no value: there is no such
 /// index, or it is invalid. It is made and dropped beside other work. A new one is planned as
@@ -57,6 +58,14 @@ impl Kind for IndexKind {
                 if let Some(more) = more.and_then(|row| row.get::<_, Option<String>>(0)) {
                     return Err(Refusal::new(format!(
                         "{name} has {more}, which its definition does not tell; drop it by hand"
+                    )));
+                }
+                let types = fill!(include_str!("foreign_type.sql"), powers = POWERS);
+                if let Some(row) = session.client.query_opt(&types, &[&name]).await.map_err(refusal)? {
+                    let (kind, owner): (String, String) = (row.get("type"), row.get("owner"));
+                    return Err(Refusal::new(format!(
+                        "the definition of {name} names the type {kind} of role {owner}, and to make the index again would run \
+                         that role's code with your rights; drop it by hand, or connect as {owner}"
                     )));
                 }
             }
