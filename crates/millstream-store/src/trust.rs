@@ -94,6 +94,19 @@ pub async fn foreign_code(
     Ok(rows.iter().map(|row| warning(row.get("owner"), row.get("code"))).collect())
 }
 
+/// The owner of a view, if reading it would run code of a role that this session does not trust with its rights.
+///
+/// # Errors
+/// The server's.
+pub async fn foreign_owner(
+    client: &impl GenericClient,
+    schema: &Schema,
+    view_oid: u32,
+) -> Result<Option<String>, Error> {
+    let sql = fill!(include_str!("foreign_owner.sql"), roles = fill!(ROLES, trusted = "$2"), powers = POWERS);
+    Ok(client.query_opt(&sql, &[&view_oid, &schema.trusted()]).await?.map(|row| row.get("owner")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

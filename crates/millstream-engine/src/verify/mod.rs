@@ -23,10 +23,10 @@ use crate::request::LoadRequest;
 use fold::Folding;
 use millstream_input::Sorter;
 use millstream_model::Counters;
-use millstream_model::words::{command, option};
+use millstream_model::words::{command, option, set};
 use millstream_pg::{ConnInfo, Connection, SessionSettings, catalog};
 use millstream_store::segments::{self, Seen};
-use millstream_store::{Access, foreign_code};
+use millstream_store::{Access, foreign_code, foreign_owner};
 use record::{Origin, head};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -137,8 +137,8 @@ pub async fn verify(request: &VerifyRequest, db: &ConnInfo, tally: Arc<Tally>) -
     request.check()?;
     let started = Instant::now();
     let mut feed = Feed::open(&request.load, Arc::clone(&tally))?;
-    let connection = connect(db).await?;
-    let (reading, warnings) = table(&connection, &request.load).await?;
+    let connection = millstream_pg::connect(db, &session()).await?;
+    let (reading, is_view, warnings) = table(&connection, &request.load).await?;
     let (schema, oid) = (request.load.schema.clone(), Some(reading.table_oid));
     let typed = collection::decide_version_type(&connection.client, &schema, &request.load, oid, &mut feed).await?;
     connection.close().await;
@@ -154,23 +154,22 @@ pub async fn verify(request: &VerifyRequest, db: &ConnInfo, tally: Arc<Tally>) -
         ..Verification::default()
     };
     // A new connection: sorting may have taken longer than an idle connection is kept open.
-    let connection = connect(db).await?;
+    let session = if is_view { session() } else { session().without_views_past_policies() };
+    let connection = millstream_pg::connect(db, &session).await?;
     let stored = Stored::open(&connection.client, &schema, &reading).await?;
     let found = comparison::compare(folding, stored, reading.key.types(), request, found).await?;
     Ok(Verification { seconds: started.elapsed().as_secs_f64(), ..found })
 }
 
 /// The session is read-only, whatever the role may do.
-async fn connect(db: &ConnInfo) -> Result<Connection, Error> {
-    let settings = SessionSettings::named("millstream verify")
-        .without_views_past_policies()
+fn session() -> SessionSettings {
+    SessionSettings::named("millstream verify")
         .with("default_transaction_read_only", "on")
-        .with("work_mem", &format!("{SORT_MEMORY_MIB}MB"));
-    Ok(millstream_pg::connect(db, &settings).await?)
+        .with("work_mem", &format!("{SORT_MEMORY_MIB}MB"))
 }
 
-/// How to read the table, and what deserves a warning.
-async fn table(connection: &Connection, load: &LoadRequest) -> Result<(TableReading, Vec<String>), Error> {
+/// How to read the table, whether it is a view, and what deserves a warning.
+async fn table(connection: &Connection, load: &LoadRequest) -> Result<(TableReading, bool, Vec<String>), Error> {
     let name = &load.collection;
     let found = catalog::table(&connection.client, &name.schema, &name.table).await?;
     let table = found.ok_or_else(|| Error::Unverifiable {
@@ -186,6 +185,14 @@ async fn table(connection: &Connection, load: &LoadRequest) -> Result<(TableRead
             connection.server.role
         ));
     }
+    let is_view = table.kind == 'v';
+    if is_view && let Some(owner) = foreign_owner(&connection.client, &schema, table.oid).await? {
+        return Err(Error::Unverifiable {
+            collection: name.clone(),
+            problem: format!("it is a view of role {owner}, whose code would run with your rights"),
+            hint: format!("connect as {owner}; or, if you trust {owner} with them: {}", set("trust-owner", &owner)),
+        });
+    }
     warnings.extend(foreign_code(&connection.client, &schema, table.oid, Access::Read).await?);
     if table.row_security.applies {
         let role = &connection.server.role;
@@ -198,7 +205,7 @@ async fn table(connection: &Connection, load: &LoadRequest) -> Result<(TableRead
             column.key_type = same.map(|c| c.key_type);
         }
     }
-    Ok((TableReading::of(name, &table, &key)?, warnings))
+    Ok((TableReading::of(name, &table, &key)?, is_view, warnings))
 }
 
 /// Reads all sources into sorted runs. The counts are of documents read and rejected.
