@@ -44,6 +44,6 @@ pub use poll::Poll;
 pub use pooler::ensure_session_pooling;
 pub use retry::{Failures, may_pass};
 pub use roster::{Roster, Waiting};
-pub use session::SessionSettings;
+pub use session::{SessionSettings, Views};
 pub use sqlstate::{classify, kind_of};
 pub use standstill::Standstill;

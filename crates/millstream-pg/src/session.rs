@@ -4,6 +4,18 @@ use crate::identifier::{quote_literal, quote_setting};
 use crate::limits;
 use crate::plans::{NOT_BY_KEY, PLANNER};
 
+/// Which views and foreign tables the server refuses to read in a session, if its version can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Views {
+    /// None.
+    Read,
+    /// All but its own: see [`SessionSettings::without_views`].
+    Refused,
+    /// Views, if row security does not apply to the session's role: see
+    /// [`SessionSettings::without_views_past_policies`].
+    RefusedPastPolicies,
+}
+
 /// The settings of one session. They are set after the login by `set`, so that nothing given with the connection
 /// (`options`, `alter role .. set`, `alter database .. set`) can override them.
 ///
@@ -18,11 +30,8 @@ pub struct SessionSettings {
     pub settings: Vec<(String, String)>,
     /// Whether the database may have another encoding than UTF8. It must have one: in SQL_ASCII, bytes can be anything.
     pub any_encoding: bool,
-    /// Whether the server refuses to read a view or a foreign table: see [`SessionSettings::without_views`].
-    pub no_views: bool,
-    /// The same for views, if row security does not apply to the session's role: see
-    /// [`SessionSettings::without_views_past_policies`].
-    pub no_views_past_policies: bool,
+    /// Which views and foreign tables the server refuses to read.
+    pub views: Views,
 }
 
 /// What every session of ours needs: name, value, first major version that has it.
@@ -86,8 +95,7 @@ impl SessionSettings {
             application_name: application_name.to_owned(),
             settings,
             any_encoding: false,
-            no_views: false,
-            no_views_past_policies: false,
+            views: Views::Read,
         }
     }
 
@@ -116,14 +124,14 @@ impl SessionSettings {
     /// - one that runs a user's SQL (lab, ranges, explain-index), and the doctor, which also reads the views of extensions.
     #[must_use]
     pub fn without_views(self) -> SessionSettings {
-        SessionSettings { no_views: true, ..self }
+        SessionSettings { views: Views::Refused, ..self }
     }
 
     /// As [`SessionSettings::without_views`], for a session that only reads a user's table: a role to which row security does
     /// not apply needs no view for it, and could do the most harm by reading one.
     #[must_use]
     pub fn without_views_past_policies(self) -> SessionSettings {
-        SessionSettings { no_views_past_policies: true, ..self }
+        SessionSettings { views: Views::RefusedPastPolicies, ..self }
     }
 
     /// The planner's settings are PostgreSQL's defaults, whatever the role and the database have.
@@ -157,12 +165,11 @@ impl SessionSettings {
         for (name, value) in fixed.chain(own) {
             sql.push_str(&format!("set {} = {};\n", quote_setting(name), quote_literal(value)));
         }
-        if self.no_views_past_policies {
-            sql.push_str(NO_VIEWS_PAST_POLICIES);
-        }
-        if self.no_views {
-            sql.push_str(NO_VIEWS);
-        }
+        sql.push_str(match self.views {
+            Views::Read => "",
+            Views::Refused => NO_VIEWS,
+            Views::RefusedPastPolicies => NO_VIEWS_PAST_POLICIES,
+        });
         sql
     }
 }

@@ -218,7 +218,7 @@ impl Cluster {
         self.connect(name, &settings().with_own_names()).await
     }
 
-    /// Connects to a database. A server that recovers from a crash is waited for.
+    /// Connects to a database, and waits for a server that recovers from a crash.
     async fn connect(&self, name: &str, settings: &SessionSettings) -> Result<Connection, Trouble> {
         let db = self.db(None, name)?;
         let poll = Poll::new(POLL, RECOVERY_TIME_MAX);
