@@ -190,10 +190,9 @@ async fn a_superuser_reads_no_view_in_the_place_of_a_table_and_drops_nothing_for
             );
             assert!(found.code == 0 && (found.stderr + &found.stdout).contains(&warned), "{args:?}");
         }
-        for args in [&["drop", "events", "--yes"][..], &["freeze", "events"], &["compact", "events"]] {
-            let refused = trap.millstream(args);
-            let is_done = refused.code == 0 && args[0] != "drop";
-            assert!(is_done || refused.stderr.contains("may write in the schema"), "{args:?}: {refused:?}");
+        for args in ["drop", "freeze"] {
+            let refused = trap.millstream(&[args, "events", "--yes"]).ends(2);
+            assert!(refused.stderr.contains("may write in the schema"), "{args}: {refused:?}");
         }
         trap.run(
             "set role MALLORY; alter table public.events rename to moved;
