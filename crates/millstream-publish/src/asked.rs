@@ -101,6 +101,10 @@ impl<'a> Asked<'a> {
             require_same(client, row.get(1), again.get(1)).await?;
             indexes.push(printed);
         }
+        let names: Vec<String> = clauses.iter().map(|clause| storage.index_name(generation, clause)).collect();
+        let called = client.query_one(include_str!("called.sql"), &[&view, &table, &names, &self.types]).await?;
+        let (schemas, owners): (Vec<String>, Vec<u32>) = (called.get(0), called.get(1));
+        storage.schema.require_trusted_calls(client, &schemas, &owners).await?;
         client.batch_execute("rollback to resolve; release resolve").await?;
         let parts: Vec<&str> = rows.trim_end_matches(';').split(&stand_in).collect();
         let [before, after] = parts.as_slice() else {
@@ -113,6 +117,7 @@ impl<'a> Asked<'a> {
             types: self.types,
             rows: [(*before).to_owned(), (*after).to_owned()],
             indexes,
+            schemas,
         })
     }
 

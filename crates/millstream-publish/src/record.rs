@@ -9,9 +9,9 @@ use crate::limits::{CHANGE_BYTES_MAX, CHANGE_ROW_KEYS, PUBLISH_LOCK_WAIT};
 use millstream_model::KeyColumn;
 use millstream_pg::advisory::MODEL;
 use millstream_pg::{fill, quote_identifier, quote_literal};
-use millstream_store::Schema;
 use millstream_store::limits::CHANGE_KEYS_MAX;
 use millstream_store::models::{self, Model, TRIGGER_PREFIX};
+use millstream_store::{Schema, foreign_owner};
 use tokio_postgres::{Client, GenericClient};
 
 /// A collection whose changes are recorded.
@@ -83,16 +83,15 @@ impl ChangeRecord<'_> {
         Ok(())
     }
 
-    /// Requires that a superuser does not use the record of a lesser role: it would run that role's triggers and defaults.
+    /// Requires that a session with more rights than tables need uses no record of a role that it does not trust: it would
+    /// run that role's triggers and defaults.
     pub(crate) async fn require_owner(&self, client: &impl GenericClient) -> Result<(), Error> {
-        let weaker = client
-            .query_opt(include_str!("record_weaker_owner.sql"), &[&self.record(), &self.schema.trusted()])
-            .await?;
-        let Some(owner) = weaker.map(|row| row.get::<_, String>(0)) else { return Ok(()) };
-        let problem = format!(
-            "the change record of {} belongs to role {owner}, which could run code with a superuser's rights",
-            self.table
-        );
+        let sql = "select pg_catalog.to_regclass($1)::pg_catalog.oid";
+        let Some(record) = client.query_one(sql, &[&self.record()]).await?.get(0) else { return Ok(()) };
+        let Some(owner) = foreign_owner(client, self.schema, record).await? else { return Ok(()) };
+        let table = &self.table;
+        let problem =
+            format!("the change record of {table} belongs to role {owner}, which could run code with your rights");
         Err(Error::refused(problem, format!("connect as {owner}")))
     }
 

@@ -67,6 +67,7 @@ impl<'a> RefreshTarget<'a> {
             self.change_record().require_owner(client).await?;
         }
         let mut resolved = self.model.require_resolved()?;
+        self.schema.require_trusted_calls(client, &resolved.schemas, &[]).await?;
         if (resolved.table_oid, &resolved.table) != (self.model.table_oid, &self.collection.name) {
             (resolved.table_oid, resolved.table) = (self.model.table_oid, self.collection.name.clone());
             storage.remember(client, &resolved).await?;

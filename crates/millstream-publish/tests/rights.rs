@@ -557,6 +557,53 @@ async fn a_superuser_does_nothing_that_roles_it_does_not_trust_could_have_writte
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_superuser_calls_nothing_that_roles_it_does_not_trust_could_replace() {
+    each_build(async |db| {
+        let roles = Roles::new(&db).await;
+        let Roles { client, superuser, owner, .. } = &roles;
+        let made = format!(
+            "revoke all on schema millstream from {owner}; revoke all on all tables in schema millstream from {owner};
+             create schema ours;
+             create function public.any(anyelement) returns bool immutable language sql as 'select true';
+             create function ours.any(anyelement) returns bool immutable language sql as 'select true';
+             create function ours.theirs(int) returns int immutable language sql as 'select $1';
+             alter function ours.theirs(int) owner to {owner};
+             create domain ours.small as int check (value < 100); alter domain ours.small owner to {owner};
+             create type ours.pair as (one ours.small[], two int)"
+        );
+        client.batch_execute(&made).await.unwrap();
+        let refused: [(&str, &[&str], &[&str], Option<&str>); 5] = [
+            ("condition", &["a:int=a"], &[], Some("public.any(a)")),
+            ("index", &["a:int=a"], &["(id) where public.any(a)"], None),
+            ("function", &["a:int=a"], &["(ours.theirs(a))"], None),
+            ("domain", &["a:ours.small=a"], &[], None),
+            ("pair", &["a:ours.pair=a"], &[], None),
+        ];
+        for (name, columns, indexes, condition) in refused {
+            let model = wanted("things", name, columns, indexes, condition);
+            let error = publish(&mut session(superuser).await, &schema(), &model).await.expect_err(name);
+            let expected = format!("role {owner} may change what the model's functions");
+            assert!(error.to_string().starts_with(&expected), "{name}: {error}");
+            assert!(error.hint().is_some_and(|hint| hint.ends_with(owner.as_str())), "{name}: {error:?}");
+            publish_as(superuser, &model).await.unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+        let model = wanted("things", "fine", &["a:int=a"], &[], Some("ours.any(a)"));
+        let published = async || publish(&mut session(superuser).await, &schema(), &model).await;
+        published().await.unwrap();
+        let conninfo = surroundings(superuser).0.db;
+        let refreshed = async || Box::pin(refresh(&conninfo, &schema(), &asked(&["fine"], None))).await;
+        refreshed().await.unwrap();
+        client.batch_execute("grant create on schema ours to public").await.unwrap();
+        let error = refreshed().await.expect_err("everybody may create there by now");
+        assert!(error.to_string().starts_with("role public may change"), "{error}");
+        client.batch_execute("revoke create on schema ours from public").await.unwrap();
+        refreshed().await.unwrap();
+        roles.end().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_model_without_any_option_gets_its_comment_back() {
     each_build(async |db| {
         let client = things(&db).await;

@@ -49,6 +49,8 @@ pub struct Resolved {
     pub rows: [String; 2],
     /// What follows `create index on TABLE`, for the indexes in their order.
     pub indexes: Vec<String>,
+    /// Schemas of the functions and operators that it calls, but `pg_catalog`.
+    pub schemas: Vec<String>,
 }
 
 /// A typed column for a value in the documents.

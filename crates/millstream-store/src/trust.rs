@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::schema::Schema;
+use millstream_model::words::{set, shell_word};
 use millstream_pg::fill;
 use tokio_postgres::GenericClient;
 
@@ -59,6 +60,32 @@ impl Schema {
         let Some(first) = rows.first() else { return Ok(()) };
         let (role, writers) = (first.get("role"), rows.iter().map(|row| row.get("writer")).collect());
         Err(Error::Writers { schema: self.name().to_owned(), writers, role })
+    }
+
+    /// Requires that a session with more rights than tables need trusts everybody who may change what the SQL of a read
+    /// model calls: who may create in these schemas, for a new function can fit a call better than the one that was
+    /// found there, and these owners of functions, operators and types, by their OIDs.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] names the role; the server's.
+    pub async fn require_trusted_calls(
+        &self,
+        client: &impl GenericClient,
+        schemas: &[String],
+        owners: &[u32],
+    ) -> Result<(), Error> {
+        let sql = fill!(include_str!("creators.sql"), roles = fill!(ROLES, trusted = "$2"), powers = POWERS);
+        let Some(row) = client.query_opt(&sql, &[&schemas, &self.trusted(), &owners]).await? else { return Ok(()) };
+        let creator: String = row.get("creator");
+        let of = if schemas.is_empty() { String::new() } else { format!(" of the schema {}", schemas.join(", ")) };
+        let problem = format!(
+            "role {creator} may change what the model's functions, operators or types{of} do, with your rights"
+        );
+        let hint = format!(
+            "publish as a role that has no more rights than tables need; or, if you trust {creator} with yours: {}",
+            set("trust-owner", shell_word(&creator))
+        );
+        Err(Error::refused(problem, hint))
     }
 }
 

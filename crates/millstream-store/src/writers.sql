@@ -1,6 +1,6 @@
 -- Roles that may write our tables or make objects in our schema, and that this session does not trust, if it has more
 -- rights than tables need. $1 is the schema, $2 the roles that the caller trusts, $3 our tables. A grant to everybody has
--- the grantee 0.
+-- the grantee 0; for the caller that is the role "public".
 with recursive
 {roles}granted (oid) as (
     select entry.grantee
@@ -33,12 +33,12 @@ with recursive
 )
 select case
            when granted.oid operator(pg_catalog.=) 0::pg_catalog.oid then 'public'
-           else pg_catalog.pg_get_userbyid(granted.oid)::pg_catalog.text
+           else pg_catalog.pg_get_userbyid(role.actual)::pg_catalog.text
        end as writer,
        current_user::pg_catalog.text as role
 from granted
 left join role on role.oid operator(pg_catalog.=) granted.oid
-where role.is_trusted is not true
+where not coalesce(role.is_trusted, 'public'::pg_catalog.text operator(pg_catalog.=) any ($2::pg_catalog.text[]))
   and exists (
 {powers})
 order by 1
