@@ -70,17 +70,18 @@ fn objects(window: &mut Window, start: usize) -> Result<&'static Format, SourceE
         return if is_reject_line(first_line) { Err(rejects(window)) } else { Ok(&ndjson::FORMAT) };
     }
     let mut extent = Extent::new(b'{');
-    let (mut at, mut looked) = (start, false);
+    let (mut at, mut second) = (start, None);
     let end = loop {
         match extent.feed(&window.bytes()[at..]) {
             Piece::End(n) => break Some(at + n),
             Piece::Mismatch(_) => break None,
             Piece::More => at = window.bytes().len(),
         }
-        // The first line is not an object. If the second is one, the format is `ndjson`.
-        let second = next_line(window, line_end).filter(|_| !looked);
-        looked |= second.is_some();
-        if second.is_some_and(is_object) || !more(window)? {
+        // The first line is not an object. If the second is one and a third begins one, they are no part of the first: the
+        // format is `ndjson`, and a stream need not send more.
+        second = second.or_else(|| next_line(window, line_end));
+        let by_lines = second.as_ref().is_some_and(|line| line.is_object && next_byte(window, line.end) == Some(b'{'));
+        if by_lines || !more(window)? {
             break None;
         }
     };
@@ -136,11 +137,22 @@ fn line_end(window: &mut Window, start: usize) -> Result<usize, SourceError> {
     Ok(find(window, start, |bytes| memchr(b'\n', bytes))?.unwrap_or(window.bytes().len()))
 }
 
+/// A whole line.
+struct Line {
+    is_object: bool,
+    end: usize,
+}
+
 /// The first whole line after `at` that is not blank.
-fn next_line(window: &Window, at: usize) -> Option<&[u8]> {
-    let rest = &window.bytes()[at..];
-    let rest = &rest[rest.iter().position(|&b| !is_space(b))?..];
-    memchr(b'\n', rest).map(|end| &rest[..end])
+fn next_line(window: &Window, at: usize) -> Option<Line> {
+    let start = at + window.bytes()[at..].iter().position(|&b| !is_space(b))?;
+    let end = start + memchr(b'\n', &window.bytes()[start..])?;
+    Some(Line { is_object: is_object(&window.bytes()[start..end]), end })
+}
+
+/// The first byte from `at` on that is not white space, if it was read.
+fn next_byte(window: &Window, at: usize) -> Option<u8> {
+    window.bytes()[at..].iter().copied().find(|&b| !is_space(b))
 }
 
 fn is_object(text: &[u8]) -> bool {
@@ -193,6 +205,7 @@ mod tests {
             ("{\"a\":1]\n{}\n", "ndjson"),
             ("{},\n{},\n", "ndjson"),
             ("{\n  \"a\": 1\n}\n", "json"),
+            ("{\"a\":\n{}\n}", "json"),
             ("{\"a\": [\n{\"b\": 1},\n{}\n]}", "json"),
             (&huge, "json"),
             ("{} {}", "json"),
