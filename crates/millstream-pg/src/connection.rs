@@ -95,7 +95,7 @@ impl Connection {
                 format!("upgrade the server, or start a local one with `{}`", command("db start")),
             ));
         }
-        let sql = session.sql(major) + include_str!("session.sql");
+        let sql = [include_str!("session_path.sql"), &session.sql(major), include_str!("session.sql")].concat();
         let rows = client.simple_query(&sql).await?;
         let row = rows.iter().rev().find_map(|message| match message {
             SimpleQueryMessage::Row(row) => Some(row),

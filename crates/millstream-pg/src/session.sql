@@ -1,8 +1,3 @@
-select pg_catalog.set_config('search_path',
-         (select coalesce(pg_catalog.string_agg(pg_catalog.quote_ident(schema), ', ' order by place), '')
-            from pg_catalog.unnest(pg_catalog.current_schemas(false)) with ordinality as path (schema, place)
-           where schema operator(pg_catalog.<>) 'pg_catalog'), false)
- where (pg_catalog.current_schemas(true))[1] operator(pg_catalog.<>) 'pg_catalog';
 -- A session ends within a second of its client, also in the middle of a statement. Some systems cannot check that, and
 -- refuse the setting.
 select pg_catalog.set_config('client_connection_check_interval', '1s', false)

@@ -57,6 +57,7 @@ impl<'a> Asked<'a> {
     /// [`Error::Refused`] names the index or says that the server refuses the definition.
     pub(crate) async fn try_out(self, client: &impl GenericClient, storage: &Storage<'_>) -> Result<Resolved, Error> {
         let (derivation, part) = (&self.derivation, storage.part(TRIAL));
+        self.require_trusted(client, storage).await?;
         check(client, derivation).await?;
         check_row_wise(client, derivation).await?;
         refuse_volatile(client, derivation, &storage.table("tried")).await?;
@@ -64,6 +65,42 @@ impl<'a> Asked<'a> {
         made.map_err(|error| refused("the model", error))?;
         let clauses = storage.try_indexes(client, &part, TRIAL, &self.definition.indexes).await?;
         self.resolve(client, storage, (&part, TRIAL), clauses).await
+    }
+
+    /// Requires that the session trusts everybody who may change what the rows call. Before anything plans them, for the
+    /// planner runs functions.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] names the role, or says that the server refuses the definition.
+    pub(crate) async fn require_trusted(
+        &self,
+        client: &impl GenericClient,
+        storage: &Storage<'_>,
+    ) -> Result<(), Error> {
+        client.batch_execute("savepoint trusted").await?;
+        let stand_in = storage.table("stand_in");
+        let view = self.view_of(client, storage, &stand_in).await?;
+        self.called(client, storage, (&view, &stand_in), (&view, &[])).await?;
+        client.batch_execute("rollback to trusted; release trusted").await?;
+        Ok(())
+    }
+
+    /// The schemas of what the rows and these indexes of a table call, if the session trusts everybody who may change it.
+    /// `view` has the rows, and reads `stand_in`.
+    async fn called(
+        &self,
+        client: &impl GenericClient,
+        storage: &Storage<'_>,
+        (view, stand_in): (&str, &str),
+        (table, indexes): (&str, &[String]),
+    ) -> Result<Vec<String>, Error> {
+        let own = [view, stand_in];
+        let called = client
+            .query_one(include_str!("called.sql"), &[&view, &table, &indexes, &self.types, &own.as_slice()])
+            .await?;
+        let (schemas, owners): (Vec<String>, Vec<u32>) = (called.get(0), called.get(1));
+        storage.schema.require_trusted_calls(client, &schemas, &owners).await?;
+        Ok(schemas)
     }
 
     /// The definition with the given clauses of its indexes and with every name resolved. The indexes are those of the
@@ -102,9 +139,7 @@ impl<'a> Asked<'a> {
             indexes.push(printed);
         }
         let names: Vec<String> = clauses.iter().map(|clause| storage.index_name(generation, clause)).collect();
-        let called = client.query_one(include_str!("called.sql"), &[&view, &table, &names, &self.types]).await?;
-        let (schemas, owners): (Vec<String>, Vec<u32>) = (called.get(0), called.get(1));
-        storage.schema.require_trusted_calls(client, &schemas, &owners).await?;
+        let schemas = self.called(client, storage, (&view, &stand_in), (table, &names)).await?;
         client.batch_execute("rollback to resolve; release resolve").await?;
         let parts: Vec<&str> = rows.trim_end_matches(';').split(&stand_in).collect();
         let [before, after] = parts.as_slice() else {

@@ -1,12 +1,10 @@
--- What the view $1, the indexes $3 of table $2 and values of the types $4 use outside pg_catalog: the schemas of functions and operators, in which a
--- new one may fit a call better, and the owners of functions, operators and types, who may change what these do.
+-- What the view $1, the indexes $3 of table $2 and values of the types $4 use outside pg_catalog: the schemas, in which a
+-- new function may fit a call better, or a name become another object's, and the owners, who may change what their objects
+-- do. Views among them count with what they use. The relations $5 do not count.
 with recursive
 used as (
-    select d.refclassid as class, d.refobjid as oid
-    from pg_catalog.pg_depend d
-    join pg_catalog.pg_rewrite w
-      on d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass::pg_catalog.oid and d.objid = w.oid
-    where w.ev_class = $1::text::pg_catalog.regclass::pg_catalog.oid
+    select 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid as class,
+           $1::text::pg_catalog.regclass::pg_catalog.oid as oid
     union
     select d.refclassid, d.refobjid
     from pg_catalog.pg_depend d
@@ -15,18 +13,13 @@ used as (
     join pg_catalog.pg_class c on c.oid = i.indexrelid
     where i.indrelid = $2::text::pg_catalog.regclass::pg_catalog.oid
       and c.relname::text = any ($3::text[])
-),
-function as (
-    select p.proowner as owner, p.pronamespace as schema
-    from used
-    join pg_catalog.pg_proc p
-      on used.class = 'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid and p.oid = used.oid
     union
-    select p.proowner, o.oprnamespace
+    select d.refclassid, d.refobjid
     from used
-    join pg_catalog.pg_operator o
-      on used.class = 'pg_catalog.pg_operator'::pg_catalog.regclass::pg_catalog.oid and o.oid = used.oid
-    join pg_catalog.pg_proc p on p.oid = o.oprcode::pg_catalog.oid
+    join pg_catalog.pg_rewrite w
+      on used.class = 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid and w.ev_class = used.oid
+    join pg_catalog.pg_depend d
+      on d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass::pg_catalog.oid and d.objid = w.oid
 ),
 -- With what they are made of. A domain's check is code.
 type (oid) as (
@@ -44,21 +37,35 @@ type (oid) as (
     left join pg_catalog.pg_attribute a on a.attrelid = t.typrelid and t.typrelid <> 0
     cross join lateral (values (t.typbasetype), (t.typelem), (a.atttypid), (r.rngsubtype)) as part (oid)
     where part.oid <> 0
+),
+found (owner, schema) as (
+    select p.proowner, p.pronamespace
+    from used
+    join pg_catalog.pg_proc p
+      on used.class = 'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid and p.oid = used.oid
+    union
+    select p.proowner, o.oprnamespace
+    from used
+    join pg_catalog.pg_operator o
+      on used.class = 'pg_catalog.pg_operator'::pg_catalog.regclass::pg_catalog.oid and o.oid = used.oid
+    join pg_catalog.pg_proc p on p.oid = o.oprcode::pg_catalog.oid
+    union
+    select c.relowner, c.relnamespace
+    from used
+    join pg_catalog.pg_class c
+      on used.class = 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid and c.oid = used.oid
+    where c.relkind <> 'i'
+      and c.oid <> all ($5::text[]::pg_catalog.regclass[]::pg_catalog.oid[])
+    union
+    select t.typowner, t.typnamespace
+    from type
+    join pg_catalog.pg_type t using (oid)
+    -- The type of a row is its relation's.
+    left join pg_catalog.pg_class c on c.oid = t.typrelid and c.relkind <> 'c'
+    where c.oid is null
 )
-select coalesce((
-           select pg_catalog.array_agg(distinct n.nspname::text order by n.nspname::text)
-           from function
-           join pg_catalog.pg_namespace n on n.oid = function.schema
-           where n.nspname <> 'pg_catalog'
-       ), '{}'),
-       coalesce((
-           select pg_catalog.array_agg(found.owner)
-           from (
-               select owner
-               from function
-               union
-               select t.typowner
-               from type
-               join pg_catalog.pg_type t using (oid)
-           ) as found
-       ), '{}')
+select coalesce(pg_catalog.array_agg(distinct n.nspname::text order by n.nspname::text), '{}'),
+       coalesce(pg_catalog.array_agg(distinct found.owner), '{}')
+from found
+join pg_catalog.pg_namespace n on n.oid = found.schema
+where n.nspname <> 'pg_catalog'

@@ -60,6 +60,7 @@ pub(crate) async fn try_definition(
     asked: Asked<'_>,
     view: &str,
 ) -> Result<Resolved, Error> {
+    asked.require_trusted(client, storage).await?;
     check(client, &asked.derivation).await?;
     make(client, &asked.derivation, view).await.map_err(|error| refused("the model", error))?;
     let clauses = storage.try_indexes(client, view, GENERATION, &asked.definition.indexes).await?;

@@ -83,12 +83,17 @@ impl ChangeRecord<'_> {
         Ok(())
     }
 
-    /// Requires that a session with more rights than tables need uses no record of a role that it does not trust: it would
-    /// run that role's triggers and defaults.
-    pub(crate) async fn require_owner(&self, client: &impl GenericClient) -> Result<(), Error> {
+    /// The record's owner, if a session with more rights than tables need does not trust it: to use the record would run
+    /// that role's triggers, defaults and index expressions.
+    pub(crate) async fn owner(&self, client: &impl GenericClient) -> Result<Option<String>, Error> {
         let sql = "select pg_catalog.to_regclass($1)::pg_catalog.oid";
-        let Some(record) = client.query_one(sql, &[&self.record()]).await?.get(0) else { return Ok(()) };
-        let Some(owner) = foreign_owner(client, self.schema, record).await? else { return Ok(()) };
+        let Some(record) = client.query_one(sql, &[&self.record()]).await?.get(0) else { return Ok(None) };
+        Ok(foreign_owner(client, self.schema, record).await?)
+    }
+
+    /// Requires that the session trusts the record's owner.
+    pub(crate) async fn require_owner(&self, client: &impl GenericClient) -> Result<(), Error> {
+        let Some(owner) = self.owner(client).await? else { return Ok(()) };
         let table = &self.table;
         let problem =
             format!("the change record of {table} belongs to role {owner}, which could run code with your rights");

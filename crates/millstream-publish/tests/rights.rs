@@ -569,19 +569,33 @@ async fn a_superuser_calls_nothing_that_roles_it_does_not_trust_could_replace() 
              create function ours.theirs(int) returns int immutable language sql as 'select $1';
              alter function ours.theirs(int) owner to {owner};
              create domain ours.small as int check (value < 100); alter domain ours.small owner to {owner};
-             create type ours.pair as (one ours.small[], two int)"
+             create type ours.pair as (one ours.small[], two int);
+             create schema theirs authorization {owner}; create domain theirs.money as int;
+             create view ours.rates as select 1 as rate; alter view ours.rates owner to {owner};
+             create view ours.rate as select rate from ours.rates"
         );
         client.batch_execute(&made).await.unwrap();
-        let refused: [(&str, &[&str], &[&str], Option<&str>); 5] = [
+        let refused: [(&str, &[&str], &[&str], Option<&str>); 6] = [
             ("condition", &["a:int=a"], &[], Some("public.any(a)")),
             ("index", &["a:int=a"], &["(id) where public.any(a)"], None),
             ("function", &["a:int=a"], &["(ours.theirs(a))"], None),
             ("domain", &["a:ours.small=a"], &[], None),
             ("pair", &["a:ours.pair=a"], &[], None),
+            ("schema", &["a:theirs.money=a"], &[], None),
         ];
-        for (name, columns, indexes, condition) in refused {
-            let model = wanted("things", name, columns, indexes, condition);
-            let error = publish(&mut session(superuser).await, &schema(), &model).await.expect_err(name);
+        let mut models: Vec<PublishRequest> = refused
+            .iter()
+            .map(|(name, columns, indexes, condition)| wanted("things", name, columns, indexes, *condition))
+            .collect();
+        for (name, view) in [("direct", "ours.rates"), ("nested", "ours.rate")] {
+            let mut model = wanted("things", name, &[], &[], None);
+            model.definition.materialized = true;
+            model.definition.select = Some(format!("(select rate from {view}) as rate"));
+            models.push(model);
+        }
+        for model in models {
+            let name = model.model.to_string();
+            let error = publish(&mut session(superuser).await, &schema(), &model).await.expect_err(&name);
             let expected = format!("role {owner} may change what the model's functions");
             assert!(error.to_string().starts_with(&expected), "{name}: {error}");
             assert!(error.hint().is_some_and(|hint| hint.ends_with(owner.as_str())), "{name}: {error:?}");

@@ -7,9 +7,10 @@ use millstream_host::shell_word;
 use millstream_local::LocalOptions;
 use millstream_model::CollectionName;
 use millstream_model::limits::IDENTIFIER_BYTES_MAX;
-use millstream_pg::{ConnInfo, Connection, Environment, ErrorKind, Explained, SessionSettings};
+use millstream_model::words;
+use millstream_pg::{ConnInfo, Connection, Environment, ErrorKind, Explained, SessionSettings, quote_name};
 use millstream_store::collections::{self, Collection};
-use millstream_store::{Access, Schema, foreign_code};
+use millstream_store::{Access, Schema, foreign_code, foreign_owner};
 
 /// Variables that name the database. The first one that is set wins.
 const DATABASE_VARIABLES: &[&str] = &["MILLSTREAM_DB", "DATABASE_URL"];
@@ -208,6 +209,23 @@ impl Database {
             note(&format!("warning: {text}"));
         }
         Ok(())
+    }
+
+    /// Requires that a session with more rights than tables need trusts the owner of a view, whose code it would run.
+    ///
+    /// # Errors
+    /// It does not; the server's.
+    pub async fn require_trusted_view(&self, name: &CollectionName) -> Result<(), Failure> {
+        let client = &self.connection.client;
+        let oid = "select $1::text::pg_catalog.regclass::pg_catalog.oid";
+        let oid = client.query_one(oid, &[&quote_name(name)]).await.map_err(millstream_pg::Error::from)?.get(0);
+        let Some(owner) = foreign_owner(client, &self.schema, oid).await? else { return Ok(()) };
+        Err(Failure::user(format!("{name} is a view of role {owner}, whose code would run with your rights")).hint(
+            format!(
+                "connect as {owner}; or, if you trust {owner} with your rights: {}",
+                words::set("trust-owner", shell_word(&owner))
+            ),
+        ))
     }
 
     async fn with_collection(opened: Option<Self>, name: &CollectionName) -> Result<(Self, Collection), Failure> {

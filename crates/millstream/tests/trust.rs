@@ -2,6 +2,7 @@
 
 use crate::process::{Run, command, millstream, run};
 use millstream_testkit::{TestDatabase, each_build};
+use serde_json::Value;
 use tokio_postgres::Client;
 
 /// What mallory, who owns the schema, makes of each of our tables: a view that makes mallory a superuser when a
@@ -205,6 +206,71 @@ async fn a_superuser_reads_no_view_in_the_place_of_a_table_and_drops_nothing_for
             assert!(refused.code == 2, "{args:?}: {refused:?}");
             assert!(!trap.mallory_is_superuser().await, "{args:?}");
         }
+        trap.end().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_superuser_plans_nothing_that_another_role_may_change_meanwhile() {
+    each_build(async |db| {
+        let trap = Trap::new(&db).await;
+        trap.run(
+            "alter schema millstream owner to current_user; reassign owned by MALLORY to current_user;
+             grant all on schema millstream, public to MALLORY;
+             grant all on all tables in schema millstream to MALLORY;
+             grant all on all sequences in schema millstream to MALLORY; create schema evil authorization MALLORY;
+             set role MALLORY;
+             create function evil.take() returns bool language plpgsql as $$
+             begin
+                 execute 'alter role MALLORY createrole';
+                 return true;
+             exception when others then
+                 return true;
+             end $$;
+             create function evil.grab() returns bool language plpgsql immutable as 'begin return evil.take(); end';
+             create function evil.eq(name, name) returns bool language sql as 'select evil.grab() and $1::text = $2::text';
+             create operator evil.= (leftarg = name, rightarg = name, function = evil.eq); reset role",
+        )
+        .await;
+        let address = trap.url.rsplit_once('@').expect("it names a user").1;
+        let theirs = format!("postgres://{}:m@{address}", trap.mallory);
+        let file = trap.dir.path().join("events.ndjson");
+        let load = ["load", file.to_str().unwrap(), "--into", "theirs", "--key", "id:bigint"];
+        for args in [&load[..], &["publish", "theirs", "--as", "theirs_read"]] {
+            millstream(&[args, &["--db", &theirs]].concat()).ends(0);
+        }
+        let waiting = |run: Run| -> Value {
+            let models: Value = serde_json::from_str(&run.stdout).unwrap();
+            let model = models.as_array().unwrap().iter().find(|model| model["name"]["table"] == "theirs_read");
+            model.unwrap_or_else(|| panic!("{models}"))["waiting_changes"].clone()
+        };
+        let models = ["models", "--output", "json"];
+        assert_eq!(waiting(millstream(&[&models[..], &["--db", &theirs]].concat()).ends(0)), 0);
+        // It would plan a query of a table to which mallory can give an index at any moment.
+        assert_eq!(waiting(trap.millstream(&models).ends(0)), Value::Null);
+
+        trap.run(
+            "set role MALLORY;
+             do $$ begin
+                 execute format('create or replace view public.theirs_read as select * from (%s) as shown where evil.grab()',
+                                rtrim(pg_get_viewdef('public.theirs_read'::regclass), ';'));
+             end $$;
+             reset role",
+        )
+        .await;
+        let explain = ["explain-index", "theirs_read", "select from theirs_read where id = 1"];
+        let refused = trap.millstream(&explain).ends(2);
+        assert!(refused.stderr.contains(&format!("a view of role {}", trap.mallory)), "{refused:?}");
+        trap.run(
+            "do $$ begin
+                 execute format('alter database %I set search_path = evil, pg_catalog', current_database());
+             end $$",
+        )
+        .await;
+        trap.millstream(&["get", "public.events", "1"]).ends(0);
+        let sql = "select rolcreaterole from pg_roles where rolname = $1";
+        assert!(!trap.client.query_one(sql, &[&trap.mallory]).await.unwrap().get::<_, bool>(0));
         trap.end().await;
     })
     .await;

@@ -53,6 +53,9 @@ pub async fn run(args: &ExplainIndexArgs, output: Output) -> Result<Exit, Failur
     let oid = "select $1::text::pg_catalog.regclass::pg_catalog.oid";
     let oid = database.connection.client.query_one(oid, &[&quote_qualified(&schema, &table)]).await;
     database.warn_of_code(oid.map_err(millstream_pg::Error::from)?.get(0)).await?;
+    if indexed.model.is_some() {
+        database.require_trusted_view(&args.name).await?;
+    }
     let client = &mut database.connection.client;
     let mut explanation =
         Box::pin(index::explain(client, &ExaminedTable { schema, table, hidden_column }, &args.query)).await?;
