@@ -8,7 +8,7 @@ use crate::storage::{Storage, TRIAL, check};
 use crate::volatility::refuse_volatile;
 use millstream_pg::{quote_identifier, quote_name};
 use millstream_store::collections::Collection;
-use millstream_store::{Column, Definition, Resolved};
+use millstream_store::{Column, Definition, Resolved, Schema};
 use tokio_postgres::GenericClient;
 
 /// A definition that is to be published, in the transaction that publishes it.
@@ -94,13 +94,7 @@ impl<'a> Asked<'a> {
         (view, stand_in): (&str, &str),
         (table, indexes): (&str, &[String]),
     ) -> Result<Vec<String>, Error> {
-        let own = [view, stand_in];
-        let called = client
-            .query_one(include_str!("called.sql"), &[&view, &table, &indexes, &self.types, &own.as_slice()])
-            .await?;
-        let (schemas, owners): (Vec<String>, Vec<u32>) = (called.get(0), called.get(1));
-        storage.schema.require_trusted_calls(client, &schemas, &owners).await?;
-        Ok(schemas)
+        used_schemas(client, storage.schema, (view, &[stand_in]), (table, indexes), &self.types).await
     }
 
     /// The definition with the given clauses of its indexes and with every name resolved. The indexes are those of the
@@ -126,18 +120,7 @@ impl<'a> Asked<'a> {
         client.batch_execute(&format!("create view {again} as {rows}")).await?;
         let row = client.query_one(include_str!("resolved_rows.sql"), &[&again, &stand_in]).await?;
         require_same(client, &stored, row.get(1)).await?;
-        let mut indexes = Vec::with_capacity(clauses.len());
-        for clause in &clauses {
-            let read = async |name: &str| client.query_one(include_str!("resolved_index.sql"), &[&table, &name]).await;
-            let row = read(&storage.index_name(generation, clause)).await?;
-            let printed: String = row.get(0);
-            // The same text may be printed for two clauses, so the second index has a name of its own.
-            let index = storage.index(table, generation, (&format!("again {clause}"), &printed));
-            client.batch_execute(&index).await?;
-            let again = read(&storage.index_name(generation, &format!("again {clause}"))).await?;
-            require_same(client, row.get(1), again.get(1)).await?;
-            indexes.push(printed);
-        }
+        let indexes = resolved_indexes(client, storage, (table, generation), &clauses).await?;
         let names: Vec<String> = clauses.iter().map(|clause| storage.index_name(generation, clause)).collect();
         let schemas = self.called(client, storage, (&view, &stand_in), (table, &names)).await?;
         client.batch_execute("rollback to resolve; release resolve").await?;
@@ -195,7 +178,7 @@ impl<'a> Asked<'a> {
 ///
 /// # Errors
 /// [`Error::Refused`] names one that it does not call.
-async fn require_same(client: &impl GenericClient, stored: &str, again: &str) -> Result<(), Error> {
+pub(crate) async fn require_same(client: &impl GenericClient, stored: &str, again: &str) -> Result<(), Error> {
     let Some(row) = client.query_opt(include_str!("misprinted.sql"), &[&stored, &again]).await? else { return Ok(()) };
     let problem = format!("the definition calls the {} by SQL that cannot name its schema", row.get::<_, &str>(0));
     let hint = "write the operator itself, as in `a operator(public.=) b`, in place of `is distinct from`, `nullif`, `case .. \
@@ -231,4 +214,49 @@ async fn types(
         client.batch_execute("rollback to types; release types").await?;
     }
     Ok(types)
+}
+
+/// The schemas of what a view, indexes of a table and values of these types use, if the session trusts everybody who may
+/// change it. The relations `own`, which the view reads, do not count.
+///
+/// # Errors
+/// [`Error::Refused`] names the role.
+pub(crate) async fn used_schemas(
+    client: &impl GenericClient,
+    schema: &Schema,
+    (view, own): (&str, &[&str]),
+    (table, indexes): (&str, &[String]),
+    types: &[String],
+) -> Result<Vec<String>, Error> {
+    let own = [own, &[view]].concat();
+    let called = client.query_one(include_str!("called.sql"), &[&view, &table, &indexes, &types, &own]).await?;
+    let (schemas, owners): (Vec<String>, Vec<u32>) = (called.get(0), called.get(1));
+    schema.require_trusted_calls(client, &schemas, &owners).await?;
+    Ok(schemas)
+}
+
+/// The clauses of indexes that were created on `table`, with every name resolved. The session must find names in
+/// `pg_catalog` alone, and roll back what this creates.
+///
+/// # Errors
+/// As [`require_same`].
+pub(crate) async fn resolved_indexes(
+    client: &impl GenericClient,
+    storage: &Storage<'_>,
+    (table, generation): (&str, i16),
+    clauses: &[String],
+) -> Result<Vec<String>, Error> {
+    let mut indexes = Vec::with_capacity(clauses.len());
+    for clause in clauses {
+        let read = async |name: &str| client.query_one(include_str!("resolved_index.sql"), &[&table, &name]).await;
+        let row = read(&storage.index_name(generation, clause)).await?;
+        let printed: String = row.get(0);
+        // The same text may be printed for two clauses, so the second index has a name of its own.
+        let index = storage.index(table, generation, (&format!("again {clause}"), &printed));
+        client.batch_execute(&index).await?;
+        let again = read(&storage.index_name(generation, &format!("again {clause}"))).await?;
+        require_same(client, row.get(1), again.get(1)).await?;
+        indexes.push(printed);
+    }
+    Ok(indexes)
 }

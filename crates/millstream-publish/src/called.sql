@@ -1,6 +1,6 @@
 -- What the view $1, the indexes $3 of table $2 and values of the types $4 use outside pg_catalog: the schemas, in which a
 -- new function may fit a call better, or a name become another object's, and the owners, who may change what their objects
--- do. Views among them count with what they use. The relations $5 do not count.
+-- do. Views, aggregates and the like count with what they use. The relations $5 do not count.
 with recursive
 used as (
     select 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid as class,
@@ -16,10 +16,16 @@ used as (
     union
     select d.refclassid, d.refobjid
     from used
-    join pg_catalog.pg_rewrite w
+    left join pg_catalog.pg_rewrite w
       on used.class = 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid and w.ev_class = used.oid
-    join pg_catalog.pg_depend d
-      on d.classid = 'pg_catalog.pg_rewrite'::pg_catalog.regclass::pg_catalog.oid and d.objid = w.oid
+    cross join lateral (
+        values
+            ('pg_catalog.pg_rewrite'::pg_catalog.regclass::pg_catalog.oid, w.oid),
+            ('pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid, used.oid)
+    ) as source (class, oid)
+    join pg_catalog.pg_depend d on d.classid = source.class and d.objid = source.oid
+    where w.oid is not null
+       or used.class = source.class
 ),
 -- With what they are made of. A domain's check is code.
 type (oid) as (

@@ -38,6 +38,8 @@ pub(crate) struct Derivation {
     columns: Vec<(Column, String)>,
     /// The query for the rows, before and after what it reads.
     rows: [String; 2],
+    /// Whether that is a query of the user's own, which names itself what it reads.
+    is_query: bool,
     /// The text of each index in the definition, and the clause that makes it.
     indexes: Vec<(String, String)>,
 }
@@ -64,7 +66,7 @@ impl Derivation {
             format!("select {}\n from (select {values}stored.* from ", shown.join(", ")),
             format!(" as stored) as stored where ({condition}\n)"),
         ];
-        Self { table, key, columns, rows, indexes: Vec::new() }
+        Self { table, key, columns, rows, is_query: false, indexes: Vec::new() }
     }
 
     /// As the model's owner published it. Every name is resolved, if the session finds names in `pg_catalog` alone.
@@ -76,7 +78,12 @@ impl Derivation {
     ) -> Self {
         let columns = typed(&resolved.definition.columns, &resolved.types, caster);
         let indexes = resolved.definition.indexes.iter().cloned().zip(resolved.indexes.iter().cloned()).collect();
-        Self { table, key: quoted(key), columns, rows: resolved.rows.clone(), indexes }
+        let is_query = resolved.definition.query.is_some();
+        let key = match is_query {
+            true => resolved.definition.unique.iter().map(|column| quote_identifier(column)).collect(),
+            false => quoted(key),
+        };
+        Self { table, key, columns, rows: resolved.rows.clone(), is_query, indexes }
     }
 
     /// The text of each index in the definition, and the clause that makes it.
@@ -94,7 +101,12 @@ impl Derivation {
         &self.columns
     }
 
-    /// The key's columns, quoted.
+    /// Whether the rows are those of a query of the user's own.
+    pub(crate) fn is_query(&self) -> bool {
+        self.is_query
+    }
+
+    /// The key's columns, quoted. Of a query, the columns that tell its rows apart.
     pub(crate) fn key_columns(&self) -> &[String] {
         &self.key
     }
@@ -116,7 +128,8 @@ impl Derivation {
         by_key(stored, new, &self.key)
     }
 
-    /// A query for the model's rows. `filter` follows `from TABLE as stored` and selects rows of the collection.
+    /// A query for the model's rows. `filter` follows `from TABLE as stored` and selects rows of the collection. A query
+    /// of the user's own takes none.
     pub(crate) fn rows(&self, filter: &str) -> String {
         self.rows_of(&format!("(select stored.* from {} as stored {filter})", self.table))
     }
@@ -124,7 +137,7 @@ impl Derivation {
     /// The query, which reads this in place of the collection's table.
     pub(crate) fn rows_of(&self, source: &str) -> String {
         let [before, after] = &self.rows;
-        format!("{before}{source}{after}")
+        if self.is_query { before.clone() } else { format!("{before}{source}{after}") }
     }
 }
 
@@ -207,6 +220,37 @@ mod tests {
             assert!(!one.has_rows_of(&other), "{other:?}");
         }
         assert!(!one.has_rows_of(&made(&["a:int=a", "b:text=b"], Some("a > 1"), &["a"])));
+    }
+
+    #[test]
+    fn the_unique_columns_of_a_query_do_not_change_its_rows() {
+        let made = |query: &str, unique: &[&str]| Definition {
+            materialized: true,
+            query: Some(query.into()),
+            unique: unique.iter().map(|column| (*column).to_owned()).collect(),
+            ..Definition::default()
+        };
+        let shown = made("select 1 as a", &["a"]);
+        assert!(shown.has_rows_of(&made("select 1 as a", &[])) && shown.has_rows_of(&made("select 1 as a", &["b"])));
+        for other in [made("select 2 as a", &["a"]), Definition::default()] {
+            assert!(!shown.has_rows_of(&other), "{other:?}");
+        }
+        assert!(shown.is_recorded() && !Definition { query: None, ..shown }.is_recorded());
+    }
+
+    #[test]
+    fn a_query_is_read_as_it_is() {
+        let definition = Definition { query: Some("q".into()), unique: vec!["a\"b".into()], ..Definition::default() };
+        let resolved = Resolved {
+            definition,
+            table_oid: 1,
+            table: "t".parse().unwrap(),
+            types: Vec::new(),
+            rows: ["select 1".into(), String::new()],
+            indexes: Vec::new(),
+        };
+        let derivation = Derivation::resolved("t".into(), &[key("id")], &resolved, |_| None);
+        assert_eq!((derivation.rows("where true").as_str(), derivation.key().as_str()), ("select 1", "\"a\"\"b\""));
     }
 
     #[test]

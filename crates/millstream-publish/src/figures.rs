@@ -15,8 +15,8 @@ use tokio_postgres::Client;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Figures {
     /// Recorded changes of keys that it does not show yet. `None` if they are not known: everything may have changed,
-    /// it is a materialized view, its collection is gone, the role may not read the record or does not trust its owner, or
-    /// others have locked it.
+    /// it is a materialized view without a query of its own, its collection is gone, the role may not read the record or
+    /// does not trust its owner, or others have locked it.
     pub waiting_changes: Option<u64>,
     /// Whether the next refresh builds all of it anew: it was never built, its definition is to change, or the changed
     /// keys are not known.
@@ -56,7 +56,7 @@ async fn known(client: &Client, schema: &Schema, model: &Model) -> Result<Figure
         figures.waiting_documents = Some(waiting.iter().map(|segment| segment.documents).sum());
     }
     figures.everything_waits = model.shows.is_none() || model.wanted.is_some();
-    if model.definition.materialized {
+    if !model.definition.is_recorded() {
         return Ok(figures);
     }
     let change_record =

@@ -6,7 +6,10 @@ where (change.keys > 0 or change.everything)
       select
       from {schema}.model m
       where m.table_oid = $1
-        and not coalesce((m.definition operator(pg_catalog.->>) 'materialized')::boolean, false)
+        and (
+            not coalesce((m.definition operator(pg_catalog.->>) 'materialized')::boolean, false)
+            or (m.definition operator(pg_catalog.->>) 'query') is not null
+        )
         and case
                 when m.shows is null then m.model_id <> all ($2::integer[])
                 else not pg_catalog.pg_visible_in_snapshot(change.xid, m.shows)

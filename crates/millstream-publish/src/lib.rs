@@ -18,6 +18,7 @@ mod materialized;
 mod model;
 mod origin;
 mod publish;
+mod query;
 mod record;
 mod refresh;
 mod refresh_target;
@@ -32,6 +33,7 @@ mod shape;
 mod storage;
 mod swap;
 mod switch;
+mod unique;
 mod volatility;
 
 pub use distinct::{DistinctRequest, distinct};

@@ -36,6 +36,9 @@ pub const BLOAT_SHARE_MAX: f64 = 0.1;
 /// waits for the build itself, so the refresh starts over after it.
 pub const BUILD_LOCK_WAIT: Duration = Duration::from_secs(1);
 
+/// Most columns among which those that tell the rows of a query apart are looked for. An index has no more.
+pub const UNIQUE_COLUMNS: usize = 32;
+
 /// Most tries of a refresh. A try is repeated only if everything changed meanwhile, or if a session waits to change a
 /// collection's table.
 pub const REFRESH_TRIES_MAX: u32 = 3;

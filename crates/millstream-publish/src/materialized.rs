@@ -4,6 +4,7 @@ use crate::asked::Asked;
 use crate::definition::Derivation;
 use crate::error::Error;
 use crate::invalid_values::invalid_values;
+use crate::query;
 use crate::refresh_way::{Applied, Refresh, Way, Working};
 use crate::refusal::refused;
 use crate::storage::{Storage, check};
@@ -24,22 +25,36 @@ fn apply<'a>(refresh: &'a Refresh<'a>) -> Working<'a> {
 }
 
 /// Readers see the old rows until the transaction commits, and they are not blocked: an existing view is refreshed
-/// concurrently, and a new one has no readers.
+/// concurrently. A new one has no readers, nor has one without rows, which a restore of definitions alone leaves.
 async fn again(refresh: &Refresh<'_>) -> Result<Applied, Error> {
     let Refresh { coordinator, model, derivation, storage, .. } = refresh;
     let view = quote_name(&model.name);
-    let counted = if model.view_present {
-        coordinator.batch_execute(&format!("refresh materialized view concurrently {view}")).await?;
+    if !model.view_present {
+        make(*coordinator, storage, derivation, &view).await?;
+        if model.definition.query.is_some() {
+            // Somebody may have given the name of the table to another one.
+            let collection = (model.table_oid, model.collection.as_ref().unwrap_or(&model.name));
+            let checked = query::require_collection_alone(*coordinator, storage.schema, &view, collection).await;
+            checked.map_err(|error| query::of_model(&model.name, error))?;
+        }
+        for (text, clause) in derivation.indexes() {
+            coordinator.execute(&storage.index(&view, GENERATION, (text, clause)), &[]).await?;
+        }
+    }
+    let has_rows =
+        "select relispopulated from pg_catalog.pg_class where oid = $1::text::pg_catalog.regclass::pg_catalog.oid";
+    let has_rows: bool = coordinator.query_one(has_rows, &[&view]).await?.get(0);
+    let beside = if has_rows { "concurrently " } else { "" };
+    let filled = coordinator.batch_execute(&format!("refresh materialized view {beside}{view}")).await;
+    filled.map_err(|error| query::not_filled(model, &derivation.key(), error))?;
+    if !model.view_present {
+        storage.remember_view(*coordinator, &model.name).await?;
+    }
+    let counted = if has_rows {
         "select pg_catalog.pg_stat_get_xact_tuples_inserted(oid) + pg_catalog.pg_stat_get_xact_tuples_deleted(oid) \
          from pg_catalog.pg_class where oid = $1::text::pg_catalog.regclass::pg_catalog.oid"
             .to_owned()
     } else {
-        make(*coordinator, derivation, &view).await?;
-        for (text, clause) in derivation.indexes() {
-            coordinator.execute(&storage.index(&view, GENERATION, (text, clause)), &[]).await?;
-        }
-        coordinator.batch_execute(&format!("refresh materialized view {view}")).await?;
-        storage.remember_view(*coordinator, &model.name).await?;
         format!("select pg_catalog.count(*) from {view} where $1::text is not null")
     };
     coordinator.batch_execute(&format!("analyze {view}")).await?;
@@ -60,16 +75,27 @@ pub(crate) async fn try_definition(
     asked: Asked<'_>,
     view: &str,
 ) -> Result<Resolved, Error> {
+    if let Some(query) = &asked.definition.query {
+        return Box::pin(query::try_definition(client, storage, &asked, query, (view, GENERATION))).await;
+    }
     asked.require_trusted(client, storage).await?;
     check(client, &asked.derivation).await?;
-    make(client, &asked.derivation, view).await.map_err(|error| refused("the model", error))?;
+    make(client, storage, &asked.derivation, view).await.map_err(|error| refused("the model", error))?;
     let clauses = storage.try_indexes(client, view, GENERATION, &asked.definition.indexes).await?;
     asked.resolve(client, storage, (view, GENERATION), clauses).await
 }
 
 /// Creates it with a unique index, because a concurrent refresh finds rows by the key.
-async fn make(client: &impl GenericClient, derivation: &Derivation, view: &str) -> Result<(), tokio_postgres::Error> {
+async fn make(
+    client: &impl GenericClient,
+    storage: &Storage<'_>,
+    derivation: &Derivation,
+    view: &str,
+) -> Result<(), tokio_postgres::Error> {
     let (rows, key) = (derivation.rows(""), derivation.key());
-    let sql = format!("create materialized view {view} as {rows} with no data; create unique index on {view} ({key})");
-    client.batch_execute(&sql).await
+    let index = match derivation.is_query() {
+        true => query::unique_index(storage, (view, GENERATION), &key),
+        false => format!("create unique index on {view} ({key})"),
+    };
+    client.batch_execute(&format!("create materialized view {view} as {rows} with no data; {index}")).await
 }

@@ -4,7 +4,7 @@
 with called (place, kind, oid) as (
     select place, found[1], found[2]::pg_catalog.oid
     from (values (1, $1::text), (2, $2::text)) as expression (place, text)
-    cross join lateral pg_catalog.regexp_matches(text, ':(opno|funcid) (\d+)', 'g') as found
+    cross join lateral pg_catalog.regexp_matches(text, ':(opno|funcid|aggfnoid|winfnoid) (\d+)', 'g') as found
 )
 select case kind
            when 'opno' then pg_catalog.format('operator %s', oid::pg_catalog.regoperator)

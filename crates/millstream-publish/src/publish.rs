@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::limits::PUBLISH_LOCK_WAIT;
 use crate::model::{find, found_again};
 use crate::origin::{change_record, collection, is_unlogged, refuse_unfit};
+use crate::query;
 use crate::record::ChangeRecord;
 use crate::request::{PublishRequest, Published};
 use crate::storage::Storage;
@@ -17,9 +18,9 @@ use millstream_store::models;
 use millstream_store::{Resolved, Schema};
 use tokio_postgres::GenericClient;
 
-/// Creates an empty model and, unless it is a materialized view, turns on the collection's change record. If the model
-/// exists, changes its definition. A new model is shown from its first refresh on, other rows and columns from the next
-/// refresh on.
+/// Creates an empty model and, unless it is a materialized view without a query of its own, turns on the collection's
+/// change record. If the model exists, changes its definition. A new model is shown from its first refresh on, other rows
+/// and columns from the next refresh on.
 ///
 /// # Errors
 /// [`Error::Refused`] when the definition is refused; [`Error::Model`] when the name is taken, or when the model
@@ -34,6 +35,7 @@ pub async fn publish(
         let hint = format!("choose a name in another schema, as in {other}");
         return Err(Error::model(&request.model, "would be in the schema of Millstream's own tables", hint));
     }
+    query::require_consistent(&request.definition)?;
     schema.ensure(&mut connection.client).await?;
     let version_num = connection.server.version_num;
     let collection = collection(&connection.client, schema, &request.collection).await?;
@@ -110,6 +112,7 @@ async fn make(
     change_record: &ChangeRecord<'_>,
 ) -> Result<Resolved, Error> {
     let resolved;
+    let is_recorded = asked.definition.is_recorded();
     if asked.definition.materialized {
         // Its only purpose is its owner, who owns the materialized view. It exists before the view does, and after the
         // view was dropped by hand.
@@ -122,6 +125,8 @@ async fn make(
         client.batch_execute("savepoint view").await?;
         storage.make_view(client, name).await?;
         client.batch_execute("rollback to view; release view").await?;
+    }
+    if is_recorded {
         change_record.turn_on(client).await?;
     }
     Ok(resolved)
@@ -149,7 +154,7 @@ pub async fn unpublish(
     models::forget(&transaction, schema, model.model_id).await?;
     let others = models::list(&transaction, schema).await?;
     let mut kept_by = None;
-    if !others.iter().any(|other| other.table_oid == model.table_oid && !other.definition.materialized) {
+    if !others.iter().any(|other| other.table_oid == model.table_oid && other.definition.is_recorded()) {
         let change_record =
             ChangeRecord { schema, table_oid: model.table_oid, table: String::new(), key: &[], unlogged: false };
         transaction.batch_execute("savepoint record").await?;

@@ -84,7 +84,7 @@ pub struct Estimate {
     pub way: &'static str,
     /// Why, as a clause. It also names the segments that are merged first; the other figures do not include them.
     pub reason: String,
-    /// Recorded changes of keys that are not shown yet; `None` if everything is derived again.
+    /// Recorded changes of keys that are not shown yet; `None` if everything may have changed.
     pub changed_keys: Option<u64>,
     /// Rows of the collection, by its statistics.
     pub collection_rows: u64,
@@ -233,7 +233,7 @@ async fn with_key(client: &Client, targets: &[RefreshTarget<'_>], error: Error) 
     if error.kind() != ErrorKind::DataRefused {
         return error;
     }
-    for target in targets {
+    for target in targets.iter().filter(|target| target.model.aim().query.is_none()) {
         // If the search fails, the error stays as it is.
         let Ok(derivation) = target.derivation(&target.storage()) else { continue };
         if let Ok(Some(key)) = failing_document(client, &derivation).await {
@@ -407,7 +407,7 @@ async fn tidied(client: &Client, target: &RefreshTarget<'_>, way: &'static Way, 
 async fn tidy(client: &Client, target: &RefreshTarget<'_>, way: &Way, refreshed: &mut Refreshed) -> Result<(), Error> {
     let (storage, change_record) = (target.storage(), target.change_record());
     let model = found_again(client, target.schema, &target.model).await?;
-    if !model.definition.materialized {
+    if model.definition.is_recorded() {
         change_record.forget(client).await?;
         refreshed.lag_seconds = change_record.pending(client, &model).await?.newest_age;
     }

@@ -63,7 +63,7 @@ impl<'a> RefreshTarget<'a> {
             let problem = format!("has a table of another role among its own: {table}");
             return Err(Error::model(name, problem, "a superuser can drop that table"));
         }
-        if !self.model.definition.materialized {
+        if self.model.definition.is_recorded() {
             self.change_record().require_owner(client).await?;
         }
         let mut resolved = self.model.require_resolved()?;
@@ -89,9 +89,9 @@ impl<'a> RefreshTarget<'a> {
 
     /// The changes that the current snapshot sees and the model does not show.
     pub(crate) async fn pending(&self, client: &Client) -> Result<Pending, Error> {
-        match self.model.definition.materialized {
-            true => Ok(Pending { keys: 0, everything: true, newest_age: None }),
-            false => self.change_record().pending(client, &self.model).await,
+        match self.model.definition.is_recorded() {
+            true => self.change_record().pending(client, &self.model).await,
+            false => Ok(Pending { keys: 0, everything: true, newest_age: None }),
         }
     }
 

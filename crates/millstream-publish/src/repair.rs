@@ -19,7 +19,7 @@ use tokio_postgres::{Client, GenericClient};
 /// The server's, when the records cannot be examined.
 pub(crate) async fn repair(client: &Client, targets: &[RefreshTarget<'_>]) -> Result<Vec<(u32, String)>, Error> {
     let mut warnings: Vec<(u32, String)> = Vec::new();
-    for target in targets.iter().filter(|target| !target.model.definition.materialized) {
+    for target in targets.iter().filter(|target| target.model.definition.is_recorded()) {
         let (change_record, table_oid) = (target.change_record(), target.model.table_oid);
         if warnings.iter().any(|(oid, _)| *oid == table_oid) {
             continue;

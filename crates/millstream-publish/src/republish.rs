@@ -2,11 +2,11 @@
 
 use crate::asked::Asked;
 use crate::error::Error;
-use crate::materialized;
 use crate::refusal::refused;
 use crate::request::{PublishRequest, Published};
 use crate::shape::Shape;
 use crate::storage::{Storage, TRIAL};
+use crate::{materialized, query};
 use millstream_model::words::{command, option, shell_word};
 use millstream_pg::advisory::MODEL;
 use millstream_pg::quote_name;
@@ -35,13 +35,14 @@ pub(crate) async fn republish(
     refuse_kind(model, old.materialized != new.materialized)?;
     let storage = Storage { schema, model_id: model.model_id, unlogged: false };
     if old.has_rows_of(new) {
-        let same_rows = Definition { indexes: new.indexes.clone(), ..old.clone() };
+        let unique = if new.unique.is_empty() { &old.unique } else { &new.unique };
+        let same_rows = Definition { indexes: new.indexes.clone(), unique: unique.clone(), ..old.clone() };
         let asked = Asked::new(client, &storage, collection, &same_rows, version_num).await?;
         return reindex(client, &storage, model, asked).await;
     }
     if old.materialized {
         let hint = format!(
-            "remove it first, with the grants on it: {}",
+            "for that, give its other options as they were; for other rows, remove it first, with the grants on it: {}",
             command(format!("unpublish {}", shell_word(&model.name)))
         );
         let problem = "is a materialized view, of which only the indexes can change";
@@ -115,16 +116,21 @@ async fn reindex(
     let (table, generation) = indexed(storage, model);
     // Every name in a clause is resolved.
     client.batch_execute("set local search_path = pg_catalog").await?;
+    let unique = &resolved.definition.unique;
+    let other_unique = *unique != model.definition.unique;
+    if other_unique {
+        query::make_unique(client, storage, (&table, generation), unique).await?;
+    }
     let made: Vec<(&String, &String)> =
         new.iter().zip(&resolved.indexes).filter(|(text, _)| !old.contains(text)).collect();
     for (text, clause) in &made {
         let make = storage.index(&table, generation, (text, clause));
         client.batch_execute(&make).await.map_err(|error| not_made(text, error))?;
     }
-    let dropped = old.iter().filter(|text| !new.contains(text)).count();
+    let dropped = old.iter().filter(|text| !new.contains(text)).count() + usize::from(other_unique);
     models::redefine(client, storage.schema, model.model_id, &resolved.definition).await?;
     storage.remember(client, &resolved).await?;
-    Ok(Published::Reindexed { made: made.len(), dropped, in_use: 0 })
+    Ok(Published::Reindexed { made: made.len() + usize::from(other_unique), dropped, in_use: 0 })
 }
 
 /// The error for an index that the empty table has got, and the model cannot get.
@@ -148,7 +154,7 @@ pub(crate) async fn drop_leftovers(client: &Client, schema: &Schema, model: &Mod
         };
         let storage = Storage { schema, model_id: now.model_id, unlogged: false };
         let (table, generation) = indexed(&storage, &now);
-        storage.drop_other_indexes(client, &table, generation, &now.definition.indexes).await
+        storage.drop_other_indexes(client, &table, generation, &query::named_indexes(&now.definition)).await
     }
     .await;
     let unlocked = MODEL.of(model.lock_id).unlock(client).await;

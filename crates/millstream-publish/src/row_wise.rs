@@ -40,9 +40,11 @@ pub(crate) async fn check_row_wise(client: &impl GenericClient, derivation: &Der
     let plan = plan(client, &derivation.rows("")).await.map_err(|error| refused("the model", error))?;
     let Some(what) = across_rows(&plan) else { return Ok(()) };
     let problem = format!("each row of a model is made of one row of the collection, and this uses {what}");
-    let other = option("materialized");
-    let hint =
-        format!("use it in a subselect over values of the row, or use {other}, which derives all rows every time");
+    let (materialized, query) = (option("materialized"), option("query"));
+    let hint = format!(
+        "use it in a subselect over values of the row; or make a report with {materialized} and {query}, which derives all \
+         rows every time"
+    );
     Err(Error::refused(problem, hint))
 }
 

@@ -18,17 +18,30 @@ pub struct Definition {
     /// Whether it is a materialized view of PostgreSQL.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub materialized: bool,
+    /// A query over the collection, whose rows a materialized view keeps in place of the key, columns and `doc`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
+    /// The columns that tell the rows of that query apart. None in a request: they are to be found.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unique: Vec<String>,
 }
 
 impl Definition {
-    /// Whether both define the same rows and columns. Indexes are not compared.
+    /// Whether both define the same rows and columns. Indexes are not compared, nor the columns of a unique one.
     pub fn has_rows_of(&self, other: &Self) -> bool {
         let columns = |definition: &Self| {
             let mut columns = definition.columns.clone();
             columns.sort_by(|a, b| a.name.cmp(&b.name));
             columns
         };
-        (columns(self), &self.condition, &self.select) == (columns(other), &other.condition, &other.select)
+        (columns(self), &self.condition, &self.select, &self.query)
+            == (columns(other), &other.condition, &other.select, &other.query)
+    }
+
+    /// Whether the changes of the collection are recorded for the model. They say how far it is behind, also where it
+    /// cannot be refreshed by them.
+    pub fn is_recorded(&self) -> bool {
+        !self.materialized || self.query.is_some()
     }
 }
 
