@@ -159,10 +159,14 @@ fn make(name: &CollectionName, model: Option<&Model>, clause: &str) -> String {
         let path = KeyRequest { column: String::new(), path: column.path.clone(), key_type: None }.path_text();
         option("--column", &format!("{}:{}={path}", column.name, column.type_name));
     }
-    for (flag, value) in [("--where", &definition.condition), ("--select", &definition.select)] {
+    let texts = [("--where", &definition.condition), ("--select", &definition.select), ("--query", &definition.query)];
+    for (flag, value) in texts {
         if let Some(value) = value {
             option(flag, value);
         }
+    }
+    if !definition.unique.is_empty() {
+        option("--unique", &definition.unique.join(","));
     }
     for index in definition.indexes.iter().map(String::as_str).chain([listed(clause)]) {
         option("--index", index);

@@ -19,9 +19,9 @@ Examples:
 /// List read models with last refresh, waiting changes and indexes
 ///
 /// `waiting` is the number of changed keys that a refresh would bring, and the documents of the log layout that
-/// it would merge first. For a materialized view, the number of changes is not known. `lag` is the age of the
-/// newest change that the model does not show. `bloat` is the number of bytes of dead rows, and of rows that
-/// were replaced or are being built.
+/// it would merge first. For a materialized view, the number of changes is not known, unless it is made of a
+/// --query. `lag` is the age of the newest change that the model does not show. `bloat` is the number of bytes of
+/// dead rows, and of rows that were replaced or are being built.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ModelsArgs {
@@ -49,9 +49,12 @@ pub async fn run(args: &ModelsArgs, output: Output) -> Result<Exit, Failure> {
         }
     }
     output.rows(&listed, COLUMNS, "no models yet")?;
-    if !output.is_json() && listed.iter().any(|one| !one.model.definition.indexes.is_empty()) {
+    let indexes = indexes(&listed);
+    if !output.is_json() && !indexes.is_empty() {
+        let mut table = Table::new(&[("model", Align::Left), ("index", Align::Wrap)]);
+        indexes.into_iter().for_each(|row| table.row(row));
         output.line("")?;
-        output.table(&indexes(&listed))?;
+        output.table(&table)?;
     }
     Ok(Exit::Done)
 }
@@ -85,12 +88,14 @@ fn waiting(figures: &Figures) -> String {
     waiting
 }
 
-fn indexes(listed: &[Listed]) -> Table {
-    let mut table = Table::new(&[("model", Align::Left), ("index", Align::Wrap)]);
+/// Each model with each of its indexes, and with the columns that tell the rows of a query apart.
+fn indexes(listed: &[Listed]) -> Vec<[String; 2]> {
+    let mut rows = Vec::new();
     for Listed { model, .. } in listed {
-        for index in &model.definition.indexes {
-            table.row([model.name.to_string(), index.clone()]);
+        if !model.definition.unique.is_empty() {
+            rows.push([model.name.to_string(), format!("unique ({})", model.definition.unique.join(", "))]);
         }
+        rows.extend(model.definition.indexes.iter().map(|index| [model.name.to_string(), index.clone()]));
     }
-    table
+    rows
 }

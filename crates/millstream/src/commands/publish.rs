@@ -21,7 +21,9 @@ Examples:
   millstream publish events --as events_read --index \"lower(doc->>'name')\"
   millstream publish shop.offers --as shop.offers_read \\
       --column price:numeric=offer.price --index price --where 'price > 0'
-  millstream publish events --as events_read --every 30s";
+  millstream publish events --as events_read --every 30s
+  millstream publish events --as sales --materialized --query \\
+      \"select doc->>'day' as day, count(*) as sold from events group by 1\"";
 
 /// Make a read model of a collection, with indexes for your queries
 ///
@@ -33,8 +35,8 @@ Examples:
 /// To change a model, publish it again. Indexes change at once. Other rows and further columns are built while
 /// readers see the old model. A column cannot be removed or change its type. Grants and your own views over the
 /// model stay. Name everything again: an index or a --where that you leave out is dropped. If you give none of
-/// --index, --column, --where and --select, the model stays as it is. `millstream models --output json` shows
-/// what it is made of.
+/// --index, --column, --where, --select and --query, the model stays as it is. `millstream models --output json`
+/// shows what it is made of.
 ///
 /// Publishing locks the collection for a moment. It waits up to 5 seconds for writers.
 ///
@@ -81,15 +83,37 @@ pub struct PublishArgs {
     /// SQL select list in place of doc
     ///
     /// It may look at nothing but the row. So it takes no aggregate, window function or function that returns a
-    /// set. With --materialized these are allowed.
+    /// set. With --materialized it may take window functions. For the others see --query.
     #[arg(long, value_name = "SQL")]
     select: Option<String>,
 
     /// Make a materialized view of PostgreSQL instead
     ///
-    /// Every refresh derives all rows and writes those that differ. Loads record no changes for it.
+    /// Every refresh derives all rows and writes those that differ. Loads record no changes for it, unless it is
+    /// made of a --query. Later only its indexes can change.
     #[arg(long)]
     materialized: bool,
+
+    /// With --materialized, a SQL query over the collection in place of the key, columns and doc: a report, with
+    /// sums, groups and windows
+    ///
+    /// It may read the collection and no other table, as often as you like, and call no volatile function. Every
+    /// refresh runs all of it and writes the rows that differ, while readers see the old ones.
+    #[arg(
+        long,
+        value_name = "SQL",
+        requires = "materialized",
+        conflicts_with_all = ["column", "condition", "select"]
+    )]
+    query: Option<String>,
+
+    /// Columns that tell the rows of the --query apart [default: found]
+    ///
+    /// They are found where the query groups by columns that it shows, is distinct, makes one row, or shows the
+    /// whole key of the collection unsorted. Name them for any other query. If two rows agree in them, the refresh
+    /// fails, and readers keep what they saw.
+    #[arg(long, value_name = "COLUMN[,COLUMN..]", value_delimiter = ',', requires = "query")]
+    unique: Vec<String>,
 
     /// Refresh again and again, this long after each refresh ends (500ms, 30s, 5m, 1h), until you stop it
     ///
@@ -122,6 +146,8 @@ pub async fn run(args: &PublishArgs, output: Output, signals: Signals) -> Result
             condition: args.condition.clone(),
             select: args.select.clone(),
             materialized: args.materialized,
+            query: args.query.clone(),
+            unique: args.unique.clone(),
         },
     };
     let mut failures = Failures::default();
