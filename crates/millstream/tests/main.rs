@@ -59,6 +59,8 @@ mod refresh_kill;
 mod refresh_moment;
 mod refresh_plan;
 mod refusals;
+mod report_queries;
+mod reports;
 mod signals;
 mod sources;
 mod stream;
