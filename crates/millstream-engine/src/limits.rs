@@ -255,6 +255,27 @@ pub const WRITER_PENALTY: u32 = 1;
 /// Most batches for which a lane avoids a writer.
 pub const WRITER_PENALTY_MAX: u32 = 64;
 
+/// Deadlocks of one batch after which the lanes of a load write one at a time.
+pub const TURNS_DEADLOCKS_OF_BATCH: u32 = 2;
+
+/// Deadlocks of all batches of a load that have the same effect. A batch without one makes up for one.
+pub const TURNS_DEADLOCKS_OF_LOAD: u32 = 4;
+
+/// Batches that are written one at a time before lanes try again together. Doubles each time, up to
+/// [`TURNS_BATCHES_MAX`], until lanes have written as many together without a deadlock.
+pub const TURNS_BATCHES: u32 = 16;
+
+/// Most batches that are written one at a time before lanes try again together.
+pub const TURNS_BATCHES_MAX: u32 = 1024;
+
+/// Lanes also write one at a time for at least this many times as long as the deadlocks took. So trying again takes a
+/// small part of the time, however long the server needs to find a deadlock.
+pub const TURNS_TIMES_LOST: u32 = 8;
+
+/// How long a lane waits for a row before the server looks for a deadlock, where lanes may deadlock with each other and
+/// the role may say so. A wait for a batch of another lane is about as long.
+pub const DEADLOCK_WAIT: Duration = Duration::from_millis(50);
+
 /// Most keys of a batch that goes as arrays, by default. Measured against COPY into the staging table and an upsert,
 /// with documents of 150 bytes and half a million stored: half the time for 1 and 10 keys, two thirds for 100, nine
 /// tenths for 500 to 2,000, 1.1 times for 10,000. With 5 ms for a round trip: two thirds up to 100 keys, three quarters

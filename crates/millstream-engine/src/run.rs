@@ -13,13 +13,14 @@ use crate::limits::{
     FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX, LOAD_LOCK_RETRY, MEMORY_BATCHES, SETTLE_FAILED_TRIES_MAX,
     UNFOLDED_CHUNK_BYTES,
 };
+use crate::merge::Folding;
 use crate::observe::{Event, Observer};
 use crate::outcome::{Outcome, Surroundings};
 use crate::reject_limits::RejectLimits;
 use crate::request::LoadRequest;
 use crate::stop::StopReason;
 use crate::transform;
-use crate::write::{LaneReport, LaneSetup, SegmentPlan, Target};
+use crate::write::{LaneReport, LaneSetup, SegmentPlan, Target, Turns};
 use millstream_failpoint as failpoint;
 use millstream_model::limits::SLOTS;
 use millstream_model::words::{option, set};
@@ -141,7 +142,7 @@ impl Run {
             Opened::Owned(owned) => *owned,
             Opened::Finished(added) => return Ok(Opened::Finished(added)),
         };
-        if !collection.folds() {
+        if collection.folding.of_replay() == Folding::Never {
             feed.cut_at(UNFOLDED_CHUNK_BYTES);
         }
         feed.verify(&owned)?;
@@ -158,6 +159,7 @@ impl Run {
         let batch_bytes_max = request.memory_bytes / (MEMORY_BATCHES * usize::from(lanes));
         // A stream cannot be read again, so its documents are held.
         let held = (!request.is_repeatable()).then_some(batch_bytes_max);
+        let turns = Arc::new(Turns::new(&collection.shared_locks));
         let segments = Arc::new(SegmentPlan::new(request, collection, lanes, self.control.server.lz4, held));
         let setups = (0..lanes)
             .map(|lane| LaneSetup {
@@ -171,6 +173,7 @@ impl Run {
                 age_max: request.lane_age_max,
                 layout: request.layout,
                 segments: Arc::clone(&segments),
+                turns: Arc::clone(&turns),
                 rejects,
                 table_empty: collection.empty,
                 met_words: request.met_words / usize::from(lanes),

@@ -51,6 +51,10 @@ pub const MODEL: LockClass = LockClass(0x6d73_6c6d);
 /// `mslb`: builds this model, shared by the sessions of a build; the next refresh waits for them.
 pub const BUILD: LockClass = LockClass(0x6d73_6c62);
 
+/// `mslw`: writes a batch into the table of this OID, shared by the lanes of all its loads, or alone while they take
+/// turns; until the transaction ends.
+pub const WRITE: LockClass = LockClass(0x6d73_6c77);
+
 impl LockClass {
     /// The lock of a number.
     pub const fn of(self, number: i32) -> LockKey {
@@ -136,7 +140,14 @@ mod tests {
     #[test]
     fn lock_keys_spell_their_names_and_are_unique() {
         let whole = [("millsche", SCHEMA), ("msldopen", OPEN), ("mslpubls", PUBLISH)];
-        let classes = [("mslf", FREEZE), ("mslc", COMPACTION), ("mslr", RUNNER), ("mslm", MODEL), ("mslb", BUILD)];
+        let classes = [
+            ("mslf", FREEZE),
+            ("mslc", COMPACTION),
+            ("mslr", RUNNER),
+            ("mslm", MODEL),
+            ("mslb", BUILD),
+            ("mslw", WRITE),
+        ];
         let mut seen = std::collections::BTreeSet::new();
         for (name, key) in whole.into_iter().chain(classes.map(|(name, class)| (name, class.of(0)))) {
             let spelled = match key {

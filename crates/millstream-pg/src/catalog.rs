@@ -37,6 +37,9 @@ pub struct Table {
     /// invalid, exclusion.
     #[serde(skip)]
     pub other_unique: Vec<String>,
+    /// Names of the indexes of `other_unique`.
+    #[serde(skip)]
+    pub other_unique_names: Vec<String>,
     /// Name of the primary key, if `on conflict` cannot name it: deferrable, or invalid.
     #[serde(skip)]
     pub other_primary: Option<String>,
@@ -167,8 +170,9 @@ pub async fn table(client: &impl GenericClient, schema: &str, name: &str) -> Res
         if restricts {
             table.other_unique.extend(definition);
             if index.primary {
-                table.other_primary = Some(index.name);
+                table.other_primary = Some(index.name.clone());
             }
+            table.other_unique_names.push(index.name);
         }
     }
     Ok(Some(table))

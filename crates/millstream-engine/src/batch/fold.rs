@@ -3,7 +3,7 @@
 use super::met::Met;
 use super::part::{Part, Row};
 use crate::limits::{CACHE_LINE_BYTES, COMPARED_BYTES_MAX, KEY_TURNS_MAX, WARMED_GROUPS, WARMED_LINES};
-use crate::merge::{Folded, Member, Mode, Written};
+use crate::merge::{Folded, Folding, Member, Mode, Written};
 use millstream_model::Counters;
 use millstream_store::RejectedDocument;
 use std::hint::black_box;
@@ -180,11 +180,24 @@ impl Batch {
         written
     }
 
-    /// How often the batch writes one key at most. With `alone`, every document is written by itself. Otherwise a key
-    /// is written once, or once for each part into which the mode cuts its documents. The parts are counted only for
-    /// groups of more than [`KEY_TURNS_MAX`] documents.
-    pub(crate) fn turns(&self, mode: &Mode, alone: bool) -> usize {
-        let turns = |group: &Group| match alone {
+    /// Whether each document of a group is written by itself.
+    fn is_alone(&self, group: &Group, folding: Folding) -> bool {
+        let deletes = || self.tombstones && self.members(group).any(|(_, row)| row.tombstone);
+        group.len() > 1 && (folding.is_alone(false) || folding.is_alone(true) && deletes())
+    }
+
+    /// The documents of groups whose documents are folded, each as a group of its own, oldest first, with its place in
+    /// its group. Groups of one document are left out.
+    pub(crate) fn folded_away(&self, groups: &[Group], folding: Folding) -> impl Iterator<Item = (Group, i32)> {
+        let folded = groups.iter().filter(move |group| group.len() > 1 && !self.is_alone(group, folding));
+        folded.flat_map(move |group| self.singles(group).into_iter().zip(0..))
+    }
+
+    /// How often the batch writes one key at most. A key whose documents are folded is written once, or once for each
+    /// part into which the mode cuts them. The parts are counted only for groups of more than [`KEY_TURNS_MAX`]
+    /// documents.
+    pub(crate) fn turns(&self, mode: &Mode, folding: Folding) -> usize {
+        let turns = |group: &Group| match self.is_alone(group, folding) {
             true => group.len(),
             false if mode.may_cut() && group.len() > KEY_TURNS_MAX => mode.cuts(&self.list(group)).len() + 1,
             false => 1,
@@ -193,14 +206,14 @@ impl Batch {
     }
 
     /// Splits the groups into parts whose documents can be folded: first the first parts of all keys, then the second
-    /// parts, and so on. `None` when every group is one such part. With `alone`, every document is a part.
-    pub(crate) fn rounds(&self, groups: &[Group], mode: &Mode, alone: bool) -> Option<Vec<Vec<Group>>> {
-        if !(alone || mode.may_cut()) || groups.iter().all(|g| g.len() == 1) {
+    /// parts, and so on. `None` when every group is one such part.
+    pub(crate) fn rounds(&self, groups: &[Group], mode: &Mode, folding: Folding) -> Option<Vec<Vec<Group>>> {
+        if !(folding.is_alone(self.tombstones) || mode.may_cut()) || groups.iter().all(|g| g.len() == 1) {
             return None;
         }
         let mut rounds: Vec<Vec<Group>> = Vec::new();
         for group in groups {
-            let cuts = match alone {
+            let cuts = match self.is_alone(group, folding) {
                 true => (1..group.len()).collect(),
                 false => mode.cuts(&self.list(group)),
             };
@@ -369,6 +382,26 @@ mod tests {
             bytes_read,
             hold,
             acknowledged,
+        }
+    }
+
+    #[test]
+    fn a_key_with_a_tombstone_is_not_folded_where_a_document_before_it_may_be_refused() {
+        let mut deleting = part(&["a1", "a2", "b", "c1", "c2"]);
+        deleting.rows[4].tombstone = true;
+        let batch = Batch::new(vec![deleting]);
+        let mode: Mode = "merge".parse().unwrap();
+        for (folding, rounds, folded_away) in [
+            (Folding::Always, Vec::new(), 4),
+            (Folding::ByKey, vec![3, 1], 2),
+            (Folding::Tried, vec![3, 1], 2),
+            (Folding::Never, vec![3, 2], 0),
+        ] {
+            let found = batch.rounds(batch.groups(), &mode, folding).unwrap_or_default();
+            let groups: Vec<usize> = found.iter().map(Vec::len).collect();
+            assert_eq!(groups, rounds, "{folding:?}");
+            assert_eq!(batch.turns(&mode, folding), rounds.len().max(1), "{folding:?}");
+            assert_eq!(batch.folded_away(batch.groups(), folding).count(), folded_away, "{folding:?}");
         }
     }
 

@@ -128,15 +128,30 @@ pub(super) fn alters_rows(table: &Table, deletes: bool) -> bool {
 /// holds.
 pub(super) fn may_refuse(table: &Table) -> bool {
     let generated = table.columns.iter().any(|c| c.generated);
+    asks_others(table) || generated || has_domain_key(table) || !table.checks.is_empty()
+}
+
+/// Whether a document may be refused for more than what it holds and makes of the stored one: for other rows, or by
+/// anything that a trigger looks at.
+pub(super) fn asks_others(table: &Table) -> bool {
     let keyed = table.unique_indexes.len() > 1 || !table.other_unique.is_empty() || table.other_indexes > 0;
-    let key = conflict_key(table);
-    let domain = table.columns.iter().any(|c| key.contains(&c.name) && is_domain(c));
     // A partition may have constraints and indexes of its own.
-    table.is_partitioned()
-        || generated
-        || keyed
-        || domain
-        || !(table.checks.is_empty() && table.foreign_keys.is_empty() && table.triggers.is_empty())
+    table.is_partitioned() || keyed || !(table.foreign_keys.is_empty() && table.triggers.is_empty())
+}
+
+/// Whether the type of a key column may refuse a key.
+pub(super) fn has_domain_key(table: &Table) -> bool {
+    let key = conflict_key(table);
+    table.columns.iter().any(|c| key.contains(&c.name) && is_domain(c))
+}
+
+/// What lets batches without a common key lock the same rows, in orders that their keys do not give.
+pub(super) fn shared_locks(table: &Table) -> Vec<String> {
+    let others = table.unique_indexes.iter().filter(|index| !index.primary).map(|index| &index.name);
+    let indexes = others.chain(&table.other_unique_names).map(|name| format!("unique index {name}"));
+    let fires = |trigger: &&Trigger| trigger.insert || trigger.update || trigger.delete;
+    let triggers = table.triggers.iter().filter(fires).map(|trigger| format!("trigger {}", trigger.name));
+    indexes.chain(triggers).collect()
 }
 
 /// A reason not to load into a table, and what to do about it.

@@ -3,6 +3,7 @@
 mod check;
 mod definition;
 mod fitness;
+mod folding;
 
 pub(crate) use definition::key_columns;
 pub use definition::{FILLFACTOR, definition};
@@ -11,7 +12,7 @@ use crate::chunk::Chunk;
 use crate::decode;
 use crate::error::Error;
 use crate::feed::Feed;
-use crate::merge::Mode;
+use crate::merge::{Folding, Mode};
 use crate::observe::{Event, Observer};
 use crate::request::LoadRequest;
 use crate::watched::Watched;
@@ -42,6 +43,10 @@ pub(crate) struct PreparedCollection {
     pub(crate) checks_tombstones: bool,
     /// The mode that was asked for, with the type of its version.
     pub(crate) mode: Mode,
+    /// Which documents of a key may be folded into one row.
+    pub(crate) folding: Folding,
+    /// Indexes and triggers that let batches lock the same rows, each as a phrase.
+    pub(crate) shared_locks: Vec<String>,
 }
 
 /// What of a table decides how documents are written.
@@ -55,15 +60,6 @@ pub(crate) struct TableTraits {
     pub(crate) alters_rows: bool,
     /// Whether rows go into partitions.
     pub(crate) partitioned: bool,
-}
-
-impl PreparedCollection {
-    /// Whether the documents of a key may be folded into one row. If the mode combines documents and the table may
-    /// refuse one, the server must check each of them: an upsert checks a document before it is merged into a stored
-    /// one.
-    pub(crate) fn folds(&self) -> bool {
-        self.mode.stores_documents() || !self.traits.may_refuse
-    }
 }
 
 /// What a load would find or create.
@@ -212,7 +208,8 @@ pub(crate) async fn prepare(
     let found = truncation::start_over(&mut control.client, schema, table, columns).await?;
     let Found { mark, times_emptied, warning } = found.ok_or_else(|| dropped(name))?;
     observer.warn(warning);
-    require_planned(&control.client, request, &plan).await?;
+    let planned = require_planned(&control.client, request, &plan).await?;
+    let folding = folding::decide(&control.client, &planned, &plan.key, &plan.mode).await?;
     let quoted = quote_name(name);
     let filled = millstream_store::any_row(&control.client, &quoted).await?;
     let mode = agreed(control, schema, table, request, plan.mode).await?;
@@ -225,6 +222,8 @@ pub(crate) async fn prepare(
         watched: Watched { mark, times_emptied },
         traits: plan.traits,
         mode,
+        folding,
+        shared_locks: fitness::shared_locks(&planned),
     })
 }
 
@@ -243,19 +242,19 @@ fn forget_own_triggers(table: &mut Table) {
     table.triggers.retain(|trigger| !trigger.name.starts_with(TRIGGER_PREFIX));
 }
 
-/// Requires that the table is still the one for which the load was planned. Its mark was read afterwards and does not tell:
-/// if a key column got another type between the two, keys would be written as numbers of that type.
+/// Requires that the table is still the one for which the load was planned, and returns it. Its mark was read afterwards
+/// and does not tell: if a key column got another type between the two, keys would be written as numbers of that type.
 ///
 /// # Errors
 /// [`Error::TableChanged`] if it is another one; [`Error::Collection`] if no load could fill it.
-async fn require_planned(client: &Client, request: &LoadRequest, plan: &Plan) -> Result<(), Error> {
+async fn require_planned(client: &Client, request: &LoadRequest, plan: &Plan) -> Result<Table, Error> {
     let name = &request.collection;
     let mut table = catalog::table(client, &name.schema, &name.table).await?.ok_or_else(|| dropped(name))?;
     forget_own_triggers(&mut table);
     let key = fitness::still_fits(request, &table, Some(&plan.key))?;
     let is_same = plan.ddl.is_some() || traits(&table, &plan.mode, &plan.checks) == plan.traits;
     if key == plan.key && is_same {
-        return Ok(());
+        return Ok(table);
     }
     Err(Error::TableChanged { collection: name.clone(), what: "columns, indexes or triggers" })
 }

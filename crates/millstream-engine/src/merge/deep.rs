@@ -4,7 +4,7 @@
 //! keeps them. So a fold ends before such an object.
 
 use super::members::{is_object, put_name, read, text};
-use super::{Member, Mode, ModeKind};
+use super::{Between, Member, Mode, ModeKind};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -14,6 +14,7 @@ pub(super) static KIND: ModeKind = ModeKind {
     fold,
     cuts: Some(cuts),
     set: Some(|_, schema, new, old| format!("{schema}.merge_deep({old}, {new})")),
+    between: Some(|_, schema| Between::merged(&format!("{schema}.merge_deep"), "stored.doc")),
     stores_documents: false,
     ..ModeKind::PLAIN
 };

@@ -1,7 +1,9 @@
 //! What a new document does to a stored one: one file per mode.
 
+mod between;
 mod deep;
 mod fold;
+mod folding;
 mod keep;
 mod members;
 mod mode;
@@ -12,7 +14,9 @@ mod sum;
 mod tombstone;
 mod version;
 
+pub(crate) use between::Between;
 pub use fold::{Effect, Folded, Member};
+pub(crate) use folding::Folding;
 pub use mode::{Mode, ModeError};
 pub use tombstone::Tombstone;
 
@@ -50,6 +54,8 @@ pub struct ModeKind {
     set: Option<Set>,
     /// The condition under which it is replaced, as SQL; `None` if there is none.
     condition: Option<fn(&Mode, &str, &str) -> String>,
+    /// The rows that folding leaves out, for a mode that combines documents.
+    between: Option<fn(&Mode, &Schema) -> Between>,
     /// Whether the first document of a key stays, also if it is stored. The others count as kept.
     first_stays: bool,
     /// Whether versions are compared. Documents older than the stored one count as stale.
@@ -72,6 +78,7 @@ impl ModeKind {
         cuts: None,
         set: None,
         condition: None,
+        between: None,
         first_stays: false,
         versioned: false,
         stores_documents: true,
@@ -148,6 +155,7 @@ mod tests {
         assert_eq!(names.len(), MODES.len());
         for kind in MODES {
             assert!(kind.set.is_some() || kind.first_stays, "{}: it does nothing", kind.name);
+            assert_eq!(kind.between.is_some(), !kind.stores_documents, "{}", kind.name);
             let mode = Mode::new(kind, Vec::new());
             let left = u64::from(mode.may_keep_stored());
             let written = Written {

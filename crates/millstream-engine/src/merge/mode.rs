@@ -1,6 +1,6 @@
 //! A merge mode as it is asked for: `NAME[:PATH..]`, and what deletes a document.
 
-use super::{MODES, Member, ModeKind, Tombstone, Written};
+use super::{Between, MODES, Member, ModeKind, Tombstone, Written};
 use millstream_model::{Counters, Fault, KeyRequest, VersionType, VersionTypeError};
 use millstream_store::Schema;
 
@@ -136,6 +136,11 @@ impl Mode {
     /// The condition under which a stored document is replaced, as SQL over `new` and `old`; `None` if there is none.
     pub(crate) fn condition(&self, new: &str, old: &str) -> Option<String> {
         self.kind.condition.map(|condition| condition(self, new, old))
+    }
+
+    /// The rows that folding leaves out; `None` if the mode stores documents unchanged.
+    pub(crate) fn between(&self, schema: &Schema) -> Option<Between> {
+        self.kind.between.map(|between| between(self, schema))
     }
 
     /// The counters of a write.

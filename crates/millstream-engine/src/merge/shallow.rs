@@ -1,7 +1,7 @@
 //! `merge`: the members of the new document are put into the stored one.
 
 use super::members::{Members, read, text, write};
-use super::{Member, Mode, ModeKind};
+use super::{Between, Member, Mode, ModeKind};
 use millstream_store::Schema;
 use std::borrow::Cow;
 
@@ -10,6 +10,7 @@ pub(super) static KIND: ModeKind = ModeKind {
     about: "the new document is merged into the stored one at the top level; null stays null, arrays are replaced",
     fold,
     set: Some(set),
+    between: Some(|_, _| Between::merged("pg_catalog.jsonb_concat", OBJECT)),
     stores_documents: false,
     ..ModeKind::PLAIN
 };
@@ -21,6 +22,9 @@ fn fold<'d>(_: &Mode, members: &[Member<'d>]) -> (Cow<'d, [u8]>, usize) {
     }
     (write(&merged).into(), members.len() - 1)
 }
+
+/// A stored document that is not an object has no members to keep.
+const OBJECT: &str = "case pg_catalog.jsonb_typeof(stored.doc) when 'object' then stored.doc else '{}' end";
 
 /// A stored document that is not an object, in a table made by hand, has no members to keep.
 fn set(_: &Mode, _: &Schema, new: &str, old: &str) -> String {

@@ -1,7 +1,7 @@
 //! `sum`: the new document takes the place of the old one, but some numbers of the two are added up.
 
 use super::members::{is_object, member, put_name, text};
-use super::{Member, Mode, ModeKind};
+use super::{Between, Member, Mode, ModeKind};
 use crate::limits::SUM_PATHS_MAX;
 use bigdecimal::BigDecimal;
 use millstream_model::{Fault, KeyRequest, Reason};
@@ -17,6 +17,7 @@ pub(super) static KIND: ModeKind = ModeKind {
     check: |mode, document| mode.paths.iter().try_for_each(|path| check(path, text(document))),
     fold,
     set: Some(set),
+    between: Some(between),
     stores_documents: false,
     adds_up: true,
     ..ModeKind::PLAIN
@@ -109,6 +110,23 @@ fn set(mode: &Mode, _: &Schema, new: &str, old: &str) -> String {
         // Without `offset 0` the planner would copy the inner expression to every place where it is used.
         format!("(select {put} from (select {document} as doc offset 0) as summed)")
     })
+}
+
+/// The sums so far, each in the document that was the last one then.
+fn between(mode: &Mode, _: &Schema) -> Between {
+    let sum = |n: usize, path: &KeyRequest| {
+        format!("pg_catalog.sum({}) over so_far as millstream_sum_{n}", number("told.doc", &path.path))
+    };
+    let document = mode.paths.iter().enumerate().fold("folded.doc".to_owned(), |document, (n, path)| {
+        let put = put("summed.doc", &path.path, &format!("pg_catalog.to_jsonb(folded.millstream_sum_{n})"));
+        format!("(select {put} from (select {document} as doc offset 0) as summed)")
+    });
+    Between {
+        create: String::new(),
+        first: "stored.doc",
+        so_far: mode.paths.iter().enumerate().map(|(n, path)| sum(n, path)).collect::<Vec<_>>().join(",\n        "),
+        document,
+    }
 }
 
 /// The number at a path, as SQL. Null is replaced before the cast, because server versions cast a jsonb null

@@ -13,7 +13,7 @@ use tokio_postgres::{CopyInSink, Statement};
 
 /// Columns behind the document if documents delete, see `STAGE_COLUMNS` of `deleting`.
 const MARKS: usize = 3;
-/// Columns behind those for writing row by row: place and turn.
+/// Columns behind those for documents that are not folded: place and turn.
 const PLACES: usize = 2;
 
 /// The number of an effect in the staging table.
@@ -34,6 +34,8 @@ pub(super) enum Destination<'a> {
     Stage,
     /// The staging table for writing row by row: its COPY statement, and how many rows of its key precede each group.
     Replay(&'a Statement, &'a [i32]),
+    /// The table that tries documents, with the same.
+    Judge(&'a Statement, &'a [i32]),
 }
 
 /// Sends the winners of the groups through a COPY statement. Returns the number of rows that it took and the result of
@@ -48,7 +50,7 @@ pub(super) async fn copy_groups<T>(
     let statement = match to {
         Destination::Table => &session.prepared.copy_table,
         Destination::Stage => &session.prepared.copy_stage,
-        Destination::Replay(statement, _) => statement,
+        Destination::Replay(statement, _) | Destination::Judge(statement, _) => statement,
     };
     let mut sink = Box::pin(session.first(session.client.copy_in(statement)).await?);
     // The server may refuse in the middle. Only the end of the COPY reports why.
@@ -80,8 +82,11 @@ async fn send(
     batch: &Batch,
     groups: &[Group],
 ) -> Result<(), Error> {
-    let marked = !matches!(to, Destination::Table) && session.target.deletes();
-    let turns = if let Destination::Replay(_, turns) = to { Some(turns) } else { None };
+    let marked = matches!(to, Destination::Stage | Destination::Replay(..)) && session.target.deletes();
+    let turns = match to {
+        Destination::Table | Destination::Stage => None,
+        Destination::Replay(_, turns) | Destination::Judge(_, turns) => Some(turns),
+    };
     let columns =
         session.target.key_types.len() + 1 + if marked { MARKS } else { 0 } + if turns.is_some() { PLACES } else { 0 };
     let mut buffer = BytesMut::with_capacity(2 * COPY_MESSAGE_BYTES);

@@ -11,12 +11,13 @@ use super::statement::{Prepared, Target};
 use super::{OpenLane, Opening, Session, Writer, arrays, copy, differing};
 use crate::batch::{Batch, Met, Part};
 use crate::error::Error;
-use crate::limits::{FLUSH_AFTER, HELD_BATCHES_MAX, KEY_TURNS_MAX, ROUNDS_MAX};
-use crate::merge::Written;
+use crate::limits::{DEADLOCK_WAIT, FLUSH_AFTER, HELD_BATCHES_MAX, KEY_TURNS_MAX, ROUNDS_MAX};
+use crate::merge::{Folding, Mode, Written};
 use crate::observe::Event;
 use futures_util::future::BoxFuture;
 use millstream_failpoint as failpoint;
 use millstream_model::{CollectionName, Counters};
+use millstream_pg::advisory::WRITE;
 use millstream_pg::{ErrorKind, Explained, Failures, fill, may_pass, quote_qualified};
 use millstream_store::{GUARD, RejectedDocument, lane};
 use tokio::sync::mpsc;
@@ -35,8 +36,9 @@ struct Lane {
     kept: Kept,
     /// Whether the current commit waits for the disk although the session's commits do not.
     flushing: bool,
-    /// How a transaction begins. The second is for one whose commit waits for the disk.
-    openings: [String; 2],
+    /// How a transaction begins: together with other lanes, or alone. Of each, the second is for one whose commit waits for
+    /// the disk.
+    openings: [[String; 2]; 2],
     caution: Caution,
 }
 
@@ -192,7 +194,7 @@ impl Lane {
         self.met = self.met.take().filter(|met| !met.is_full());
         let durability = self.setup().target.durability;
         self.flushing = durability.keeps() && self.kept.is_full(self.setup().batch_bytes_max);
-        let mut failures = Failures::default();
+        let (mut failures, begun, mut deadlocks) = (Failures::default(), Instant::now(), 0);
         loop {
             self.sent = None;
             let error = match self.attempt(&batch).await {
@@ -201,7 +203,10 @@ impl Lane {
                 Err(error) => error,
             };
             if error.kind() == ErrorKind::Deadlock {
+                deadlocks += 1;
                 self.choice.deadlocked();
+                let setup = self.setup();
+                setup.observer.warn(setup.turns.deadlocked(deadlocks, begun.elapsed()));
             }
             let found = if self.ledger.finds_another_table(&error).await? {
                 // A COPY that is refused before it begins costs the connection.
@@ -223,6 +228,7 @@ impl Lane {
         failpoint::hit("batch-committed").await?;
         let Some(Sent { counters, refused, writer }) = self.sent.take() else { return Err(UNSENT) };
         self.ledger.wrote(writer);
+        self.setup().turns.wrote(deadlocks == 0);
         if !batch.acknowledged() {
             self.setup().tally.committed(counters);
             self.setup().tally.refused(refused.0, refused.1);
@@ -259,12 +265,13 @@ impl Lane {
         failpoint::hit("batch-collected").await?;
         self.ledger.link.connection.works_on(batch.counters().read);
         let target = &self.setup().target;
-        let Target { mode, folds, .. } = &**target;
-        let turns = batch.turns(mode, !folds);
-        if turns > KEY_TURNS_MAX && batch.parts() > 1 {
+        let Target { mode, folding, .. } = &**target;
+        let unfolded = folding.is_alone(batch.has_tombstones()) && batch.turns(mode, *folding) > ROUNDS_MAX;
+        let replays = self.caution.replays() || unfolded || target.traits.alters_rows;
+        let folding = if replays { folding.of_replay() } else { *folding };
+        if writes_a_key_too_often(batch, mode, folding) {
             return Ok(false);
         }
-        let replays = self.caution.replays() || !folds && turns > ROUNDS_MAX || target.traits.alters_rows;
         if replays && !batch.groups().is_empty() {
             return self.replay(batch).await;
         }
@@ -281,6 +288,10 @@ impl Lane {
             Err(error) if error.refuses_data() => {
                 self.ledger.client().batch_execute("rollback").await?;
                 self.caution.surprised();
+                let Target { mode, folding, .. } = &*self.setup().target;
+                if writes_a_key_too_often(batch, mode, folding.of_replay()) {
+                    return Ok(false);
+                }
                 return self.replay(batch).await;
             }
             Err(error) => return Err(error),
@@ -395,7 +406,7 @@ impl Lane {
     }
 
     fn opening(&self) -> &str {
-        &self.openings[usize::from(self.flushing)]
+        &self.openings[usize::from(self.setup().turns.taken())][usize::from(self.flushing)]
     }
 
     fn session<'a>(&'a self, opening: &'a str) -> Session<'a> {
@@ -405,15 +416,33 @@ impl Lane {
     }
 }
 
-/// How every batch's transaction begins. The second is for one whose commit waits for the disk.
+/// Whether the batch must be halved, because it would write one key too often in one transaction.
+fn writes_a_key_too_often(batch: &Batch, mode: &Mode, folding: Folding) -> bool {
+    batch.parts() > 1 && batch.turns(mode, folding) > KEY_TURNS_MAX
+}
+
+/// How every batch's transaction begins: together with other lanes, or alone. Of each, the second is for one whose commit
+/// waits for the disk.
 ///
 /// The table cannot change from its lock to the commit, and the guard compares it before anything is written: without
 /// the key's index, each document would be looked for in all rows.
-fn openings(setup: &LaneSetup) -> [String; 2] {
+fn openings(setup: &LaneSetup) -> [[String; 2]; 2] {
     let (schema, load, lane) = (&setup.target.schema, setup.load_id, setup.lane);
     let turn = fill!(lane::TURN, schema, load, lane);
     let turn = if setup.target.checks_tombstones { format!("{turn};\n") } else { String::new() };
     let CollectionName { schema, table } = &setup.table.mark.name;
     let lock = format!("lock table only {} in row exclusive mode", quote_qualified(schema, table));
-    [OPENING, include_str!("flushing.sql")].map(|opening| format!("{opening};\n{turn}{lock}; {GUARD}"))
+    let write = WRITE.of_table(setup.table.mark.oid);
+    let alone = write.sql("pg_advisory_xact_lock");
+    let together = write.sql("pg_try_advisory_xact_lock_shared");
+    let together = fill!(include_str!("together.sql"), alone, together);
+    let wait_ms = DEADLOCK_WAIT.as_millis();
+    let soon = match setup.turns.may_be_needed() {
+        true => format!(";\n{}", fill!(include_str!("deadlock_soon.sql"), wait_ms)),
+        false => String::new(),
+    };
+    [(together, soon), (format!("select {alone}"), String::new())].map(|(write, soon)| {
+        [OPENING, include_str!("flushing.sql")]
+            .map(|opening| format!("{opening};\n{write};\n{turn}{lock}; {GUARD}{soon}"))
+    })
 }

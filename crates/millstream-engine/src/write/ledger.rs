@@ -5,6 +5,7 @@
 
 use super::segment_plan::SegmentPlan;
 use super::statement::Target;
+use super::turns::Turns;
 use crate::drain::Drain;
 use crate::error::{EmptiedBy, Error};
 use crate::layout::Layout;
@@ -39,6 +40,8 @@ pub(crate) struct LaneSetup {
     pub(crate) layout: &'static Layout,
     /// How segments are made, if the layout makes any.
     pub(crate) segments: Arc<SegmentPlan>,
+    /// Whether the lanes of the load write one at a time.
+    pub(crate) turns: Arc<Turns>,
     /// The rejects at which it stops.
     pub(crate) rejects: RejectLimits,
     /// Whether the table was empty when the run began.

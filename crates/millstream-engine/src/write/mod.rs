@@ -7,6 +7,7 @@ mod copy_stream;
 mod deleting;
 mod divided;
 mod elements;
+mod judge;
 mod kept;
 mod lane;
 mod ledger;
@@ -18,11 +19,13 @@ mod segment;
 mod segment_plan;
 mod staged;
 mod statement;
+mod turns;
 mod upsert;
 
 pub(crate) use ledger::{LaneReport, LaneSetup};
 pub(crate) use segment_plan::SegmentPlan;
 pub(crate) use statement::Target;
+pub(crate) use turns::Turns;
 
 use crate::batch::{Batch, Group, Part};
 use crate::error::Error;
@@ -99,13 +102,14 @@ impl<'a> Session<'a> {
         batch: &'a Batch,
         groups: &'a [Group],
     ) -> Result<Option<Written>, Error> {
-        let Some(rounds) = batch.rounds(groups, &self.target.mode, !self.target.folds) else {
-            return self.write_round(self.writer(writer, batch), batch, groups).await;
+        let begun = Box::pin(judge::judge(self, batch, groups)).await?;
+        let Some(rounds) = batch.rounds(groups, &self.target.mode, self.target.folding) else {
+            return begun.write_round(self.writer(writer, batch), batch, groups).await;
         };
         let mut sum = Written::default();
         for (n, groups) in rounds.iter().enumerate() {
             let session =
-                if n == 0 { self } else { Session { opening: "delete from pg_temp.millstream_stage", ..self } };
+                if n == 0 { begun } else { Session { opening: "delete from pg_temp.millstream_stage", ..self } };
             let meant = if arrays::fit(self, batch, groups) { &arrays::WRITER } else { &upsert::WRITER };
             let written = Box::pin(session.write_round(self.writer(meant, batch), batch, groups)).await?;
             sum += written.expect("both writers write any key");

@@ -258,7 +258,7 @@ async fn write(
 fn rows(session: Session<'_>, batch: &Batch, groups: &[Group]) -> Vec<(Group, i32)> {
     let target = session.target;
     let row = |group: &Group| {
-        let folds = batch.rounds(std::slice::from_ref(group), &target.mode, !target.folds).is_none();
+        let folds = batch.rounds(std::slice::from_ref(group), &target.mode, target.folding.of_replay()).is_none();
         if folds { vec![(group.clone(), 0)] } else { singles(batch, group).collect() }
     };
     groups.iter().flat_map(row).collect()

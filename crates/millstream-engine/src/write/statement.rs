@@ -1,11 +1,11 @@
 //! The statements of a collection under a mode, as text and prepared on a connection.
 
-use super::{deleting, probe, replay, staged};
+use super::{deleting, judge, probe, replay, staged};
 use crate::collection::{PreparedCollection, TableTraits, key_columns};
 use crate::durability::Durability;
 use crate::error::Error;
 use crate::limits::{SORT_MEMORY_MIB, STAGE_MEMORY_MIB};
-use crate::merge::Mode;
+use crate::merge::{Folding, Mode};
 use crate::request::{LoadRequest, SkipUnchanged};
 use futures_util::FutureExt;
 use futures_util::future::OptionFuture;
@@ -18,8 +18,8 @@ use tokio_postgres::{Client, Statement};
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) mode: Mode,
-    /// Whether the documents of a key may be folded into one row.
-    pub(crate) folds: bool,
+    /// Which documents of a key are folded into one row.
+    pub(crate) folding: Folding,
     /// The collection's CHECK constraints, as they were known when the load began.
     pub(crate) checks: Vec<Check>,
     /// Whether every document must be checked against the tombstones of its key.
@@ -48,6 +48,8 @@ pub(crate) struct Target {
     /// documents that concerns.
     pub(crate) traits: TableTraits,
     pub(super) replay: replay::Sql,
+    /// If what is folded must be tried before.
+    judge: Option<judge::Sql>,
 }
 
 /// Names of a collection, quoted, as its statements need them.
@@ -92,6 +94,7 @@ pub(crate) struct Prepared {
     pub(crate) compared: Option<Comparison<Statement>>,
     pub(crate) present: Option<Statement>,
     pub(crate) deleting: Option<deleting::Statements>,
+    pub(crate) judge: Option<judge::Statements>,
 }
 
 impl Target {
@@ -173,6 +176,8 @@ impl Target {
                 },
             },
         );
+        let tried = collection.folding == Folding::Tried;
+        let judge = tried.then(|| judge::Sql::new(mode, &schema, &names, &keys)).flatten();
         let changed = || fill!(include_str!("changed_filter.sql"), table, join);
         let compared = skips.then(|| Comparison {
             compare: compare(table, &keys, collection),
@@ -180,7 +185,7 @@ impl Target {
         });
         Self {
             mode: mode.clone(),
-            folds: collection.folds(),
+            folding: collection.folding,
             checks: collection.checks.clone(),
             checks_tombstones: collection.checks_tombstones,
             durability: request.durability,
@@ -210,6 +215,7 @@ impl Target {
             deleting,
             traits: collection.traits,
             replay,
+            judge,
         }
     }
 
@@ -236,7 +242,8 @@ impl Target {
             // A plan for the given values would be the same, and planning would look at every key among them.
             .with("plan_cache_mode", "force_generic_plan");
         // Without a join, look-ups need no other plans turned off, which a trigger may want.
-        if self.merges() || self.deletes() { session.with_plans_by_key() } else { session.with_default_plans() }
+        let joins = self.merges() || self.deletes() || self.judge.is_some();
+        if joins { session.with_plans_by_key() } else { session.with_default_plans() }
     }
 
     /// Creates the connection's staging table and prepares the statements.
@@ -249,6 +256,7 @@ impl Target {
         });
         let deleting = self.deleting.as_ref().map(|deleting| deleting.prepare(client));
         let deleting = OptionFuture::from(deleting).await.transpose()?;
+        let judge = OptionFuture::from(self.judge.as_ref().map(|judge| judge.prepare(client))).await.transpose()?;
         let (copy_table, copy_stage, upsert, arrays, merge, compared, present) = tokio::try_join!(
             client.prepare(&self.copy_table),
             client.prepare(&self.copy_stage),
@@ -258,7 +266,7 @@ impl Target {
             OptionFuture::from(compared).map(Option::transpose),
             prepare_if(client, self.present.as_ref()),
         )?;
-        Ok(Prepared { copy_table, copy_stage, upsert, arrays, merge, compared, present, deleting })
+        Ok(Prepared { copy_table, copy_stage, upsert, arrays, merge, compared, present, deleting, judge })
     }
 }
 

@@ -1,0 +1,42 @@
+//! Decides which documents of a key may be folded, by what the table can refuse.
+
+use super::fitness;
+use crate::error::Error;
+use crate::merge::{Folding, Mode};
+use millstream_model::KeySpec;
+use millstream_pg::catalog::Table;
+use millstream_pg::quote_qualified;
+use tokio_postgres::Client;
+
+/// Which documents of a key a load folds. A document that the mode stores unchanged is judged if it is stored.
+pub(super) async fn decide(client: &Client, table: &Table, key: &KeySpec, mode: &Mode) -> Result<Folding, Error> {
+    if mode.stores_documents() || !fitness::may_refuse(table) {
+        return Ok(Folding::Always);
+    }
+    if fitness::asks_others(table) {
+        return Ok(Folding::Never);
+    }
+    let columns: Vec<&str> = key.columns.iter().map(|column| column.name.as_str()).collect();
+    let row = client.query_one(include_str!("folding.sql"), &[&table.oid, &columns]).await?;
+    let is = |column: &str| row.get::<_, bool>(column);
+    if is("checks_key") && is("takes_members") {
+        let refuses_keys = !table.checks.is_empty() || fitness::has_domain_key(table);
+        return Ok(if refuses_keys { Folding::ByKey } else { Folding::Always });
+    }
+    let can_try = is("judges_documents") && can_copy(client, table).await?;
+    Ok(if can_try { Folding::Tried } else { Folding::Never })
+}
+
+/// Whether a session can make a temporary table that judges rows as this table does.
+async fn can_copy(client: &Client, table: &Table) -> Result<bool, Error> {
+    let like = quote_qualified(&table.schema, &table.name);
+    let sql = format!(
+        "begin; create temporary table millstream_judge (like {like} including generated including constraints); rollback"
+    );
+    let Err(error) = client.batch_execute(&sql).await else { return Ok(true) };
+    if client.is_closed() {
+        return Err(error.into());
+    }
+    client.batch_execute("rollback").await?;
+    Ok(false)
+}

@@ -1,0 +1,6 @@
+create temporary table millstream_judge (
+    like {table} including generated including constraints,
+    millstream_place integer,
+    millstream_turn integer
+) on commit delete rows;
+{create}

@@ -1,0 +1,194 @@
+//! Whether the lanes of a load write one at a time, because they deadlock with each other.
+//!
+//! Lanes write different keys, in key order. But a second unique index, or a trigger that updates shared rows, lets them
+//! lock the same rows in other orders. Each deadlock costs the time until the server finds it, and one batch. So after
+//! some, each batch takes its turn, by an advisory lock of the table that ends with the transaction. Lanes of other loads
+//! share that lock, and take turns as long as somebody does. After a while, the lanes try again together.
+
+use crate::limits::{
+    TURNS_BATCHES, TURNS_BATCHES_MAX, TURNS_DEADLOCKS_OF_BATCH, TURNS_DEADLOCKS_OF_LOAD, TURNS_TIMES_LOST,
+};
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// What the lanes of a load know together.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    /// What lets them lock the same rows, as a phrase; empty if the table has nothing like it.
+    cause: String,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct State {
+    /// Batches still to be written one at a time.
+    left: u32,
+    /// When they have been written so for long enough.
+    until: Option<Instant>,
+    /// How many batches follow the next deadlocks.
+    penalty: u32,
+    /// Deadlocks of batches written together, less the batches that were written without one.
+    deadlocks: u32,
+    /// Batches that were written together without a deadlock since lanes took turns.
+    clean: u32,
+    /// Whether the user knows.
+    told: bool,
+}
+
+impl Turns {
+    /// Lanes write together. `shared_locks`: what lets them lock the same rows.
+    pub(crate) fn new(shared_locks: &[String]) -> Self {
+        let state = State { left: 0, until: None, penalty: TURNS_BATCHES, deadlocks: 0, clean: 0, told: false };
+        Self { cause: shared_locks.join(", "), state: Mutex::new(state) }
+    }
+
+    /// Whether lanes may well deadlock with each other.
+    pub(super) fn may_be_needed(&self) -> bool {
+        !self.cause.is_empty()
+    }
+
+    /// Whether the next batch waits for its turn.
+    pub(super) fn taken(&self) -> bool {
+        self.state().taken(Instant::now())
+    }
+
+    /// A batch ended in a deadlock, its `of_batch`th, and has cost `lost` so far. Returns what to tell the user.
+    pub(super) fn deadlocked(&self, of_batch: u32, lost: Duration) -> Option<String> {
+        let mut state = self.state();
+        if !state.deadlocked(of_batch, lost, Instant::now()) || std::mem::replace(&mut state.told, true) {
+            return None;
+        }
+        let why = match self.cause.as_str() {
+            "" => ": another session writes the same rows in another order".to_owned(),
+            cause => format!(", because of {cause}: batches lock the same rows in different orders"),
+        };
+        Some(format!("after deadlocks, lanes write one at a time for a while{why}"))
+    }
+
+    /// A batch was committed. `clean`: without a deadlock.
+    pub(super) fn wrote(&self, clean: bool) {
+        self.state().wrote(clean, Instant::now());
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl State {
+    fn taken(&self, now: Instant) -> bool {
+        self.left > 0 || self.until.is_some_and(|until| now < until)
+    }
+
+    /// Whether lanes take turns from now on that wrote together until now.
+    fn deadlocked(&mut self, of_batch: u32, lost: Duration, now: Instant) -> bool {
+        if self.taken(now) {
+            // It began before, or somebody else is to blame.
+            return false;
+        }
+        self.deadlocks += 1;
+        if of_batch < TURNS_DEADLOCKS_OF_BATCH && self.deadlocks < TURNS_DEADLOCKS_OF_LOAD {
+            return false;
+        }
+        (self.left, self.until) = (self.penalty, Some(now + lost * TURNS_TIMES_LOST));
+        self.penalty = (self.penalty * 2).min(TURNS_BATCHES_MAX);
+        (self.deadlocks, self.clean) = (0, 0);
+        true
+    }
+
+    fn wrote(&mut self, clean: bool, now: Instant) {
+        if self.taken(now) {
+            self.left = self.left.saturating_sub(1);
+        } else if clean {
+            self.deadlocks = self.deadlocks.saturating_sub(1);
+            self.clean = self.clean.saturating_add(1);
+            if self.clean >= self.penalty {
+                self.penalty = TURNS_BATCHES;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOST: Duration = Duration::from_secs(2);
+
+    fn state() -> State {
+        *Turns::new(&[]).state()
+    }
+
+    #[test]
+    fn lanes_take_turns_after_the_second_deadlock_of_a_batch() {
+        let (mut state, now) = (state(), Instant::now());
+        assert!(!state.deadlocked(1, LOST, now) && !state.taken(now));
+        assert!(state.deadlocked(2, LOST, now) && state.taken(now));
+        assert!(!state.deadlocked(2, LOST, now), "lanes that were at work say nothing new");
+        let later = now + LOST * TURNS_TIMES_LOST;
+        for _ in 0..TURNS_BATCHES {
+            assert!(state.taken(later));
+            state.wrote(true, later);
+        }
+        assert!(state.taken(now) && !state.taken(later), "for some batches, and some times as long as was lost");
+    }
+
+    #[test]
+    fn lanes_whose_batches_deadlock_once_each_take_turns_too() {
+        let (mut state, now) = (state(), Instant::now());
+        let begun = (0..100).position(|_| {
+            let begun = state.deadlocked(1, LOST, now);
+            state.wrote(false, now);
+            begun
+        });
+        assert_eq!(begun, Some(TURNS_DEADLOCKS_OF_LOAD as usize - 1));
+    }
+
+    #[test]
+    fn rare_deadlocks_change_nothing() {
+        let (mut state, now) = (state(), Instant::now());
+        for _ in 0..100 {
+            assert!(!state.deadlocked(1, LOST, now));
+            state.wrote(false, now);
+            state.wrote(true, now);
+        }
+    }
+
+    #[test]
+    fn turns_last_longer_each_time_until_lanes_get_on() {
+        let (mut state, mut now) = (state(), Instant::now());
+        let mut turns = |state: &mut State, clean: u32| {
+            (0..clean).for_each(|_| state.wrote(true, now));
+            assert!(state.deadlocked(2, LOST, now));
+            now += LOST * TURNS_TIMES_LOST;
+            let mut batches = 0;
+            while state.taken(now) {
+                state.wrote(true, now);
+                batches += 1;
+            }
+            batches
+        };
+        let first = TURNS_BATCHES;
+        assert_eq!([turns(&mut state, 0), turns(&mut state, 1), turns(&mut state, 2)], [first, 2 * first, 4 * first]);
+        assert_eq!(turns(&mut state, 8 * first), first);
+        for _ in 0..20 {
+            turns(&mut state, 0);
+        }
+        assert_eq!(turns(&mut state, 0), TURNS_BATCHES_MAX);
+    }
+
+    #[test]
+    fn the_user_is_told_once_and_why() {
+        let turns = Turns::new(&["unique index a".into(), "trigger b".into()]);
+        assert!(turns.may_be_needed() && !turns.taken());
+        assert_eq!(turns.deadlocked(1, LOST), None);
+        let said = turns.deadlocked(2, LOST).expect("it says so");
+        assert!(said.contains("because of unique index a, trigger b: batches lock"), "{said}");
+        assert!(turns.taken());
+        assert_eq!(turns.deadlocked(2, LOST), None);
+        let other = Turns::new(&[]);
+        assert!(!other.may_be_needed());
+        assert!(other.deadlocked(2, LOST).expect("it says so").contains("another session"));
+    }
+}
