@@ -35,6 +35,7 @@ pub mod source;
 mod stop;
 mod stream;
 mod transform;
+mod turns;
 mod verify;
 mod watched;
 mod write;

@@ -3,6 +3,7 @@
 use super::{range, refresh_session};
 use crate::error::Error;
 use crate::limits::COMPACTION_MEMORY_MIB;
+use crate::turns::turn;
 use crate::watched::same_table;
 use millstream_failpoint as failpoint;
 use millstream_model::words::{command, shell_word};
@@ -79,9 +80,9 @@ impl Merge {
     /// Merges one range and returns the number of keys written or deleted; 0 if the range is merged already. Retries
     /// after errors that may pass. If the answer to the commit was lost, the range's record shows whether it is merged.
     pub(super) async fn run(&self, db: &ConnInfo, fit: &Fit, range: usize) -> Result<u64, Error> {
-        let (mut failures, mut empty) = (Failures::default(), self.empty);
+        let (mut failures, mut empty, mut alone) = (Failures::default(), self.empty, false);
         loop {
-            let error = match self.attempt(db, fit, range, empty).await {
+            let error = match self.attempt(db, fit, range, (empty, alone)).await {
                 Ok(keys) => return Ok(keys),
                 Err(error) => error,
             };
@@ -91,7 +92,7 @@ impl Merge {
             }
             // Somebody has inserted rows since we found the table empty.
             let kind = if error.is_duplicate() { ErrorKind::Serialization } else { error.kind() };
-            empty = false;
+            (empty, alone) = (false, alone || kind == ErrorKind::Deadlock);
             if !failures.wait(kind).await {
                 return Err(self.explained(error));
             }
@@ -116,7 +117,15 @@ impl Merge {
         )
     }
 
-    async fn attempt(&self, db: &ConnInfo, fit: &Fit, range: usize, empty: bool) -> Result<u64, Error> {
+    /// One try: into a table that is `empty`, and `alone`, because others that write into it lock the same rows in another
+    /// order.
+    async fn attempt(
+        &self,
+        db: &ConnInfo,
+        fit: &Fit,
+        range: usize,
+        (empty, alone): (bool, bool),
+    ) -> Result<u64, Error> {
         let settings = refresh_session("millstream compact")
             .with_plans_by_key()
             .with("work_mem", &format!("{COMPACTION_MEMORY_MIB}MB"))
@@ -124,7 +133,7 @@ impl Merge {
         let connection = millstream_pg::connect(db, &settings).await?;
         let client = &connection.client;
         client.batch_execute(include_str!("../write/durable.sql")).await?;
-        client.batch_execute("begin").await?;
+        client.batch_execute(&format!("begin; {}", turn(fit.mark.oid, alone))).await?;
         // Waits for the backend of a killed compaction, if it still merges this range.
         let line = "insert into {schema}.merged_range (compaction, range) values ($1, $2) on conflict do nothing";
         let number = i16::try_from(range).expect("workers are few");

@@ -14,10 +14,10 @@ use crate::error::Error;
 use crate::limits::{DEADLOCK_WAIT, FLUSH_AFTER, HELD_BATCHES_MAX, KEY_TURNS_MAX, ROUNDS_MAX};
 use crate::merge::{Folding, Mode, Written};
 use crate::observe::Event;
+use crate::turns::turn;
 use futures_util::future::BoxFuture;
 use millstream_failpoint as failpoint;
 use millstream_model::{CollectionName, Counters};
-use millstream_pg::advisory::WRITE;
 use millstream_pg::{ErrorKind, Explained, Failures, fill, may_pass, quote_qualified};
 use millstream_store::{GUARD, RejectedDocument, lane};
 use tokio::sync::mpsc;
@@ -428,21 +428,18 @@ fn writes_a_key_too_often(batch: &Batch, mode: &Mode, folding: Folding) -> bool 
 /// the key's index, each document would be looked for in all rows.
 fn openings(setup: &LaneSetup) -> [[String; 2]; 2] {
     let (schema, load, lane) = (&setup.target.schema, setup.load_id, setup.lane);
-    let turn = fill!(lane::TURN, schema, load, lane);
-    let turn = if setup.target.checks_tombstones { format!("{turn};\n") } else { String::new() };
+    let slots = fill!(lane::TURN, schema, load, lane);
+    let slots = if setup.target.checks_tombstones { format!("{slots};\n") } else { String::new() };
     let CollectionName { schema, table } = &setup.table.mark.name;
     let lock = format!("lock table only {} in row exclusive mode", quote_qualified(schema, table));
-    let write = WRITE.of_table(setup.table.mark.oid);
-    let alone = write.sql("pg_advisory_xact_lock");
-    let together = write.sql("pg_try_advisory_xact_lock_shared");
-    let together = fill!(include_str!("together.sql"), alone, together);
     let wait_ms = DEADLOCK_WAIT.as_millis();
-    let soon = match setup.turns.may_be_needed() {
-        true => format!(";\n{}", fill!(include_str!("deadlock_soon.sql"), wait_ms)),
-        false => String::new(),
-    };
-    [(together, soon), (format!("select {alone}"), String::new())].map(|(write, soon)| {
+    [false, true].map(|alone| {
+        let turn = turn(setup.table.mark.oid, alone);
+        let soon = match !alone && setup.turns.may_be_needed() {
+            true => format!(";\n{}", fill!(include_str!("deadlock_soon.sql"), wait_ms)),
+            false => String::new(),
+        };
         [OPENING, include_str!("flushing.sql")]
-            .map(|opening| format!("{opening};\n{write};\n{turn}{lock}; {GUARD}{soon}"))
+            .map(|opening| format!("{opening};\n{turn};\n{slots}{lock}; {GUARD}{soon}"))
     })
 }

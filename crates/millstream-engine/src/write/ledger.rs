@@ -5,12 +5,12 @@
 
 use super::segment_plan::SegmentPlan;
 use super::statement::Target;
-use super::turns::Turns;
 use crate::drain::Drain;
 use crate::error::{EmptiedBy, Error};
 use crate::layout::Layout;
 use crate::observe::{Event, Observer, Tally};
 use crate::reject_limits::RejectLimits;
+use crate::turns::Turns;
 use crate::watched::{Harmless, Stake, Watched};
 use millstream_failpoint as failpoint;
 use millstream_model::{Counters, Position};

@@ -19,13 +19,11 @@ mod segment;
 mod segment_plan;
 mod staged;
 mod statement;
-mod turns;
 mod upsert;
 
 pub(crate) use ledger::{LaneReport, LaneSetup};
 pub(crate) use segment_plan::SegmentPlan;
 pub(crate) use statement::Target;
-pub(crate) use turns::Turns;
 
 use crate::batch::{Batch, Group, Part};
 use crate::error::Error;

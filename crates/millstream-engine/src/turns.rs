@@ -8,9 +8,22 @@
 use crate::limits::{
     TURNS_BATCHES, TURNS_BATCHES_MAX, TURNS_DEADLOCKS_OF_BATCH, TURNS_DEADLOCKS_OF_LOAD, TURNS_TIMES_LOST,
 };
+use millstream_pg::advisory::WRITE;
+use millstream_pg::fill;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::time::Instant;
+
+/// The statement with which a transaction begins to write into a table, before it locks anything there: alone, or together
+/// with others that do not want to be alone.
+pub(crate) fn turn(table_oid: u32, alone: bool) -> String {
+    let lock = WRITE.of_table(table_oid);
+    let exclusive = lock.sql("pg_advisory_xact_lock");
+    if alone {
+        return format!("select {exclusive}");
+    }
+    fill!(include_str!("turns_together.sql"), exclusive, shared = lock.sql("pg_try_advisory_xact_lock_shared"))
+}
 
 /// What the lanes of a load know together.
 #[derive(Debug)]
@@ -44,17 +57,17 @@ impl Turns {
     }
 
     /// Whether lanes may well deadlock with each other.
-    pub(super) fn may_be_needed(&self) -> bool {
+    pub(crate) fn may_be_needed(&self) -> bool {
         !self.cause.is_empty()
     }
 
     /// Whether the next batch waits for its turn.
-    pub(super) fn taken(&self) -> bool {
+    pub(crate) fn taken(&self) -> bool {
         self.state().taken(Instant::now())
     }
 
     /// A batch ended in a deadlock, its `of_batch`th, and has cost `lost` so far. Returns what to tell the user.
-    pub(super) fn deadlocked(&self, of_batch: u32, lost: Duration) -> Option<String> {
+    pub(crate) fn deadlocked(&self, of_batch: u32, lost: Duration) -> Option<String> {
         let mut state = self.state();
         if !state.deadlocked(of_batch, lost, Instant::now()) || std::mem::replace(&mut state.told, true) {
             return None;
@@ -67,7 +80,7 @@ impl Turns {
     }
 
     /// A batch was committed. `clean`: without a deadlock.
-    pub(super) fn wrote(&self, clean: bool) {
+    pub(crate) fn wrote(&self, clean: bool) {
         self.state().wrote(clean, Instant::now());
     }
 
