@@ -9,6 +9,7 @@ mod decode;
 mod durability;
 mod emptied;
 mod faults;
+mod folding;
 mod key_columns;
 mod load;
 mod log;

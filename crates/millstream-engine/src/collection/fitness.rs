@@ -148,7 +148,7 @@ pub(super) fn has_domain_key(table: &Table) -> bool {
 /// What lets batches without a common key lock the same rows, in orders that their keys do not give.
 pub(super) fn shared_locks(table: &Table) -> Vec<String> {
     let others = table.unique_indexes.iter().filter(|index| !index.primary).map(|index| &index.name);
-    let indexes = others.chain(&table.other_unique_names).map(|name| format!("unique index {name}"));
+    let indexes = others.chain(&table.other_unique_names).map(|name| format!("index {name}"));
     let fires = |trigger: &&Trigger| trigger.insert || trigger.update || trigger.delete;
     let triggers = table.triggers.iter().filter(fires).map(|trigger| format!("trigger {}", trigger.name));
     indexes.chain(triggers).collect()
