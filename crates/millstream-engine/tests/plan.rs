@@ -16,7 +16,7 @@ const CHUNK_BYTES: usize = 4 << 10;
 const READ_PER_DOCUMENT: i64 = 10;
 /// The tables that a batch touches. Those of the loads are read when a run begins and ends, and not for each batch.
 const TABLES: &[&str] =
-    &["public.checked", "public.plain", "millstream.lane", "millstream.reject", "millstream.tombstone"];
+    &["public.checked", "public.plain", "public.tried", "millstream.lane", "millstream.reject", "millstream.tombstone"];
 
 /// What the planner knows about the tables.
 #[derive(Debug, Clone, Copy)]
@@ -112,6 +112,10 @@ const CASES: &[Case] = &[
     Case { deletes: true, skip: SkipUnchanged::On, writer: "deletes", ..CASE },
     Case { deletes: true, mode: "newest:value:bigint", writer: "deletes", ..CASE },
     Case { into: "checked", mode: "merge", writer: "upsert", ..CASE },
+    // What is folded is tried first, together with the stored rows.
+    Case { into: "tried", mode: "merge", writer: "upsert", ..CASE },
+    Case { into: "tried", mode: "merge:deep", writer: "upsert", ..CASE },
+    Case { into: "tried", mode: "sum:value", writer: "upsert", ..CASE },
     Case { into: "checked", refused: true, skip: SkipUnchanged::On, writer: "replay", ..CASE },
     Case { into: "checked", refused: true, deletes: true, skip: SkipUnchanged::On, writer: "replay", ..CASE },
     Case { into: "checked", refused: true, deletes: true, mode: "newest:value:bigint", writer: "replay", ..CASE },
@@ -144,6 +148,9 @@ impl Case {
             let stored = format!("{:06}", n * (ROWS + 100) / DOCUMENTS);
             let id = if self.new && n % 3 > 0 { format!("{stored}-{}-{value}", self.mode) } else { stored };
             stream.push(&id, value);
+            if self.into == "tried" {
+                stream.push(&id, value);
+            }
             if self.deletes && n % 10 == 0 {
                 stream.text.push_str(&format!("{{\"id\":\"{id}\",\"value\":{value},\"op\":\"d\"}}\n"));
             }
@@ -214,13 +221,14 @@ async fn verifying_reads_each_row_once() {
     .await;
 }
 
-/// Two collections and our own tables, all with many rows of other loads. One collection has a constraint.
+/// Three collections and our own tables, all with many rows of other loads. One collection has a constraint on its key, one
+/// on its documents.
 async fn large(db: &TestDatabase) -> Client {
     let files = Files::new();
     let mut stream = Stream::default();
     (0..100).for_each(|n| stream.push(&format!("{n:06}"), 1));
     stream.text.push_str("no JSON\n");
-    for name in ["plain", "checked"] {
+    for name in ["plain", "checked", "tried"] {
         run(&db.url(), &request(name, "id", &[files.write("seed", &stream.text)])).await;
     }
     let client = db.client().await;
@@ -229,7 +237,8 @@ async fn large(db: &TestDatabase) -> Client {
         client.batch_execute(&off).await.expect("the server answers");
     }
     // Only the server refuses it, so its batch is replayed.
-    let check = "alter table checked add constraint named check (id <> 'refused')";
+    let check = "alter table checked add constraint named check (id <> 'refused');
+                 alter table tried add check (doc ->> 'value' is not null)";
     client.batch_execute(check).await.expect("the server answers");
     let rows = include_str!("plan.sql").replace("{rows}", &ROWS.to_string());
     client.batch_execute(&rows).await.expect("the server answers");

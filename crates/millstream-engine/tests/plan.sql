@@ -8,6 +8,11 @@ select id, doc
 from public.plain
 on conflict do nothing;
 
+insert into public.tried (id, doc)
+select id, doc
+from public.plain
+on conflict do nothing;
+
 insert into millstream.load (
     table_oid, collection, mode, key, format, sources, slot_hash_version, state, epoch,
     resumable, durability, layout, lanes, floor_source, floor_offset
