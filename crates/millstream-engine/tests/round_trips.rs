@@ -44,6 +44,14 @@ const END: &str = "rejects, which need the batch written, watermark and counters
 /// Makes small batches go the way of large ones.
 const AS_LARGE: fn(&mut LoadRequest) = |wanted| wanted.arrays_rows_max = 0;
 
+const TRY: &str = "the documents that are folded, the end of their COPY, and the rows between them";
+
+const CHECKED: fn(&mut LoadRequest) = |wanted| {
+    wanted.mode = "merge".parse().expect("a mode");
+    wanted.checks = vec!["doc ? 'value'".into()];
+};
+const HOT: &str = "{\"id\":\"hot\",\"value\":1}\n";
+
 const CASES: &[Case] = &[
     Case {
         writer: "copy",
@@ -141,17 +149,35 @@ const CASES: &[Case] = &[
         },
         more: "{\"id\":\"gone\",\"value\":2,\"op\":\"d\"}\n",
     },
-    // As many documents of one key, each of which the table must check. A file of them fits one chunk.
+    // As many documents of one key, each of which is written by itself.
     Case {
         writer: "replay",
         turns: &[OPEN, STAGE, END],
         rows: &[20, 600],
         stored: SOME_NEW,
         change: |wanted| {
-            wanted.mode = "merge".parse().expect("a mode");
-            wanted.checks = vec!["doc ? 'value'".into()];
+            let mode: Mode = "merge".parse().expect("a mode");
+            wanted.mode = mode.with_tombstone(Some("op=d".parse().expect("a path and a value")));
+            wanted.checks = vec!["id <> ''".into()];
         },
-        more: "{\"id\":\"hot\",\"value\":1}\n",
+        more: "{\"id\":\"hot\",\"value\":1,\"op\":\"d\"}\n",
+    },
+    // As many documents of one key, each of which the table may refuse. A file of them fits one chunk.
+    Case {
+        writer: "arrays",
+        turns: &[OPEN, TRY, "the statement with the documents", END],
+        rows: &[20],
+        stored: SOME_NEW,
+        change: CHECKED,
+        more: HOT,
+    },
+    Case {
+        writer: "upsert",
+        turns: &[OPEN, TRY, "the start of the COPY into the staging table", STAGE, END],
+        rows: &[600],
+        stored: SOME_NEW,
+        change: CHECKED,
+        more: HOT,
     },
     Case {
         writer: "arrays",
