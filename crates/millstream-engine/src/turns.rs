@@ -10,19 +10,23 @@ use crate::limits::{
 };
 use millstream_pg::advisory::WRITE;
 use millstream_pg::fill;
+use millstream_pg::limits::LOCK_TIMEOUT_S;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The statement with which a transaction begins to write into a table, before it locks anything there: alone, or together
-/// with others that do not want to be alone.
+/// The statements with which a transaction begins to write into a table, before it locks anything there: alone, or together
+/// with others that do not want to be alone. A turn may take any time to come. While others write, nothing is wrong.
 pub(crate) fn turn(table_oid: u32, alone: bool) -> String {
     let lock = WRITE.of_table(table_oid);
     let exclusive = lock.sql("pg_advisory_xact_lock");
-    if alone {
-        return format!("select {exclusive}");
-    }
-    fill!(include_str!("turns_together.sql"), exclusive, shared = lock.sql("pg_try_advisory_xact_lock_shared"))
+    let taken = match alone {
+        true => format!("select {exclusive}"),
+        false => {
+            fill!(include_str!("turns_together.sql"), exclusive, shared = lock.sql("pg_try_advisory_xact_lock_shared"))
+        }
+    };
+    format!("set local lock_timeout = 0;\n{taken};\nset local lock_timeout = '{LOCK_TIMEOUT_S}s'")
 }
 
 /// What the lanes of a load know together.
