@@ -20,13 +20,12 @@ use tokio::time::Instant;
 pub(crate) fn turn(table_oid: u32, alone: bool) -> String {
     let lock = WRITE.of_table(table_oid);
     let exclusive = lock.sql("pg_advisory_xact_lock");
-    let taken = match alone {
-        true => format!("select {exclusive}"),
-        false => {
-            fill!(include_str!("turns_together.sql"), exclusive, shared = lock.sql("pg_try_advisory_xact_lock_shared"))
-        }
-    };
-    format!("set local lock_timeout = 0;\n{taken};\nset local lock_timeout = '{LOCK_TIMEOUT_S}s'")
+    let timeout_s = LOCK_TIMEOUT_S;
+    if alone {
+        return format!("set local lock_timeout = 0; select {exclusive}; set local lock_timeout = '{timeout_s}s'");
+    }
+    let shared = lock.sql("pg_try_advisory_xact_lock_shared");
+    fill!(include_str!("turns_together.sql"), exclusive, shared, timeout_s)
 }
 
 /// What the lanes of a load know together.
