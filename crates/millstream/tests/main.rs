@@ -68,4 +68,5 @@ mod strict;
 mod targets;
 mod terminal;
 mod trust;
+mod turns;
 mod verify;
