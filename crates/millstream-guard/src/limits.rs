@@ -81,6 +81,21 @@ pub const SAMPLE_RANGES: usize = 3;
 /// Longest time of nft: a million ranges take a minute.
 pub const NFT_MAX: Duration = Duration::from_secs(600);
 
+/// Most bytes that nft and iptables may print of all rules of this host, without the elements of sets. A rule takes some hundred
+/// bytes as JSON, so that is more than a hundred thousand rules.
+pub const RULES_BYTES_MAX: u64 = 64 << 20;
+
+/// Most bytes that nft may print of our own table with the elements of its sets. A policy may have several lists.
+pub const TABLE_BYTES_MAX: u64 = 4 * LIST_BYTES_MAX;
+
+const _: () = assert!(RULES_BYTES_MAX <= TABLE_BYTES_MAX);
+
+/// Most connections that are tried beside the rules of others: two or four for each service.
+pub const EXCHANGES_MAX: usize = 256;
+
+/// So many of them at once. One that nobody answers takes [`TALK_MAX`].
+pub const EXCHANGES_AT_ONCE: usize = 32;
+
 /// Packets of a proof beyond twice the burst of a limit.
 pub const MORE_THAN_BURST: u32 = 10;
 

@@ -2,18 +2,21 @@
 
 use crate::child::Child;
 use crate::error::Error;
+use crate::limits::OUTPUT_BYTES_MAX;
 use std::ffi::OsStr;
-use std::io::Write;
+use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output, Stdio};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 /// A program with its arguments, its environment and its input. Without an input it reads an empty one.
 pub struct Command {
     pub(crate) inner: tokio::process::Command,
     input: Vec<u8>,
+    /// Most bytes that it may write to each of its outputs.
+    output_max: u64,
 }
 
 /// The file of a program by its name in `PATH`.
@@ -38,7 +41,7 @@ pub struct Ended {
 impl Command {
     /// A program by its path, or by its name in `PATH`.
     pub fn new(program: impl AsRef<OsStr>) -> Self {
-        Self { inner: tokio::process::Command::new(program), input: Vec::new() }
+        Self { inner: tokio::process::Command::new(program), input: Vec::new(), output_max: OUTPUT_BYTES_MAX }
     }
 
     /// Adds an argument. Other users of the machine can read it.
@@ -71,6 +74,13 @@ impl Command {
         self
     }
 
+    /// Sets how many bytes the program may write to stdout and to stderr, each. [`Command::run`] and
+    /// [`Command::run_blocking`] keep what it writes in memory, and end a program that writes more.
+    pub fn output_max(&mut self, bytes: u64) -> &mut Self {
+        self.output_max = bytes;
+        self
+    }
+
     /// The program.
     pub fn program(&self) -> &Path {
         Path::new(self.inner.as_std().get_program())
@@ -79,39 +89,57 @@ impl Command {
     /// Runs the program to its end. Without a time limit, so only for programs that end at once.
     ///
     /// # Errors
-    /// It cannot be started. Its exit code is not an error: see [`Ended::succeeded`].
+    /// It cannot be started, or writes too much. Its exit code is not an error: see [`Ended::succeeded`].
     pub fn run_blocking(&mut self) -> Result<Ended, Error> {
         self.capture();
-        let (command, input) = (self.inner.as_std_mut(), &self.input);
+        let (command, input, most) = (self.inner.as_std_mut(), &self.input, self.output_max);
         let output = command.spawn().and_then(|mut child| {
-            let pipe = child.stdin.take();
-            std::thread::scope(|scope| {
+            let (pipe, out, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+            let (stdout, stderr) = std::thread::scope(|scope| {
                 // A program that ends before it has read everything says why in its output.
                 pipe.map(|mut pipe| scope.spawn(move || pipe.write_all(input)));
-                child.wait_with_output()
-            })
+                let errors = scope.spawn(move || kept_blocking(errors, most));
+                let stdout = kept_blocking(out, most);
+                if stdout.is_err() {
+                    // Nobody reads it any more, and it may not mind.
+                    let _ = child.kill();
+                }
+                let stderr = errors.join().unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into()));
+                (stdout, stderr)
+            });
+            let status = child.wait()?;
+            Ok(Output { status, stdout: stdout?, stderr: stderr? })
         });
-        output.map(|output| Ended::of(self.program(), output)).map_err(Error::run(self.program()))
+        output.map(|output| Ended::of(self.program(), output)).map_err(Error::ended(self.program(), most))
     }
 
-    /// Runs the program to its end, and until nobody has its output open. It is killed if it takes too long, or if the
-    /// future is dropped.
+    /// Runs the program to its end, and until nobody has its output open. It is killed if it takes too long or writes too
+    /// much, or if the future is dropped.
     ///
     /// # Errors
-    /// It cannot be started, or is late. Its exit code is not an error: see [`Ended::succeeded`].
+    /// It cannot be started, is late, or writes too much. Its exit code is not an error: see [`Ended::succeeded`].
     pub async fn run(&mut self, limit: Duration) -> Result<Ended, Error> {
         self.capture();
         let spawned = self.inner.kill_on_drop(true).spawn();
+        let most = self.output_max;
         let ending = async {
             let mut child = spawned?;
-            let pipe = child.stdin.take();
-            let send = async { Some(pipe?.write_all(&self.input).await) };
-            tokio::join!(child.wait_with_output(), send).0
+            let (pipe, out, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+            let send = async {
+                if let Some(mut pipe) = pipe {
+                    // A program that ends before it has read everything says why in its output.
+                    let _ = pipe.write_all(&self.input).await;
+                }
+                io::Result::Ok(())
+            };
+            let ((), stdout, stderr, status) =
+                tokio::try_join!(send, kept(out, most), kept(errors, most), child.wait())?;
+            io::Result::Ok(Output { status, stdout, stderr })
         };
         let program = self.program();
         let output = tokio::time::timeout(limit, ending).await;
         let output = output.map_err(|_| Error::Late { program: program.to_owned(), limit })?;
-        output.map(|output| Ended::of(program, output)).map_err(Error::run(program))
+        output.map(|output| Ended::of(program, output)).map_err(Error::ended(program, most))
     }
 
     /// Starts the program in the background, in a process group of its own: an interrupt from the terminal does not
@@ -165,6 +193,28 @@ impl Command {
         let stdin = if self.input.is_empty() { Stdio::null() } else { Stdio::piped() };
         self.inner.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
     }
+}
+
+/// What a program writes to a pipe, if it is not too much.
+async fn kept(pipe: Option<impl AsyncRead + Unpin>, most: u64) -> io::Result<Vec<u8>> {
+    let mut kept = Vec::new();
+    if let Some(pipe) = pipe {
+        pipe.take(most.saturating_add(1)).read_to_end(&mut kept).await?;
+    }
+    not_too_much(kept, most)
+}
+
+/// The same without a runtime.
+fn kept_blocking(pipe: Option<impl Read>, most: u64) -> io::Result<Vec<u8>> {
+    let mut kept = Vec::new();
+    if let Some(pipe) = pipe {
+        pipe.take(most.saturating_add(1)).read_to_end(&mut kept)?;
+    }
+    not_too_much(kept, most)
+}
+
+fn not_too_much(kept: Vec<u8>, most: u64) -> io::Result<Vec<u8>> {
+    if kept.len() as u64 > most { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(kept) }
 }
 
 impl std::fmt::Debug for Command {
@@ -243,6 +293,23 @@ mod tests {
     async fn a_program_that_hangs_is_killed_when_its_time_is_over() {
         let hung = shell("echo here; exec sleep 60").run(Duration::from_millis(50)).await;
         assert_eq!(hung.unwrap_err().to_string(), "/bin/sh had not ended after 50ms and was killed");
+    }
+
+    #[tokio::test]
+    async fn a_program_that_writes_too_much_is_ended() {
+        for script in ["yes", "yes >&2", "trap '' PIPE; while :; do echo y; done 2> /dev/null"] {
+            let mut command = shell(script);
+            command.output_max(1_000);
+            let says = "/bin/sh printed more than 1000 bytes and was ended";
+            assert_eq!(command.run(LIMIT).await.unwrap_err().to_string(), says, "{script}");
+            assert_eq!(command.run_blocking().unwrap_err().to_string(), says, "{script}");
+        }
+        let mut enough = shell("printf 12345; printf 1234 >&2");
+        enough.output_max(5);
+        let (awaited, blocking) = (enough.run(LIMIT).await.unwrap(), enough.run_blocking().unwrap());
+        for ended in [awaited, blocking] {
+            assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("12345", "1234"));
+        }
     }
 
     #[tokio::test]

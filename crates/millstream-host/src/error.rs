@@ -62,6 +62,14 @@ pub enum Error {
         /// The time it had.
         limit: Duration,
     },
+    /// The program printed more than is kept, and was ended.
+    #[error("{} printed more than {most} bytes and was ended", program.display())]
+    TooMuch {
+        /// The program.
+        program: PathBuf,
+        /// Bytes that are kept.
+        most: u64,
+    },
 }
 
 impl Error {
@@ -77,6 +85,15 @@ impl Error {
         move |source| match source.kind() {
             io::ErrorKind::NotFound => Self::Missing { program },
             _ => Self::Run { program, source },
+        }
+    }
+
+    /// Converts the system's error about a program of whose output so many bytes are kept.
+    pub(crate) fn ended(program: &Path, most: u64) -> impl FnOnce(io::Error) -> Self {
+        let program = program.to_owned();
+        move |source| match source.kind() {
+            io::ErrorKind::FileTooLarge => Self::TooMuch { program, most },
+            _ => Self::run(&program)(source),
         }
     }
 }

@@ -40,6 +40,10 @@ pub const SAID_BYTES_MAX: u64 = 64 << 10;
 /// write for an hour, and who measures it reads a summary or the last line.
 pub const PART_BYTES_MAX: usize = 8 << 20;
 
+/// Most bytes that a program may write to each of its outputs if its caller sets no other limit. All of it is kept in memory. The
+/// largest are lists of rules and scripts of the packet filter, with millions of addresses.
+pub const OUTPUT_BYTES_MAX: u64 = 512 << 20;
+
 /// Time in which a program that is asked to end must do so, before it is killed.
 pub const STOPPED_MAX: Duration = Duration::from_secs(10);
 

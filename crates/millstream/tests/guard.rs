@@ -8,13 +8,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_millstream");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_millstream");
 
 /// What the tests need that load rules, in networks of their own.
-const NEEDS: &[Need] = &[Need::Networks, Need::NFT, Need::IPTABLES];
+pub(crate) const NEEDS: &[Need] = &[Need::Networks, Need::NFT, Need::IPTABLES];
 
 /// What a small host needs.
-const SMALL: &str = "\
+pub(crate) const SMALL: &str = "\
 resolvers = ['192.0.2.53', '2001:db8::53']
 [services.ssh]
 [services.postgres]
@@ -35,7 +35,7 @@ fn example() -> PathBuf {
 }
 
 /// A file in a directory of its own.
-fn file(name: &str, text: &str) -> (TempDir, String) {
+pub(crate) fn file(name: &str, text: &str) -> (TempDir, String) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(name);
     fs::write(&path, text).unwrap();
@@ -441,14 +441,14 @@ fn a_host_is_planned_for_watched_and_denies_at_once() {
 }
 
 /// This host as another one: a network of its own, its own files below `/etc`, and its own journal.
-struct Host {
-    sandbox: Sandbox,
+pub(crate) struct Host {
+    pub(crate) sandbox: Sandbox,
     dir: TempDir,
 }
 
 impl Host {
     /// `None`, after a skip, where it cannot be made. Only root can read all of `/etc`.
-    fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         if !machine_has(&[&[Need::Root], NEEDS].concat()) {
             return None;
         }
@@ -470,14 +470,14 @@ impl Host {
         command
     }
 
-    fn guard(&self, args: &[&str], failpoints: &str) -> Ended {
+    pub(crate) fn guard(&self, args: &[&str], failpoints: &str) -> Ended {
         let mut command = self.command(PROGRAM);
         command.arg("guard").args(args).env("MILLSTREAM_FAILPOINTS", failpoints);
         command.run_blocking().unwrap()
     }
 
     /// The rules of a policy, which is written to a file first.
-    fn policy(&self, name: &str, text: &str) -> String {
+    pub(crate) fn policy(&self, name: &str, text: &str) -> String {
         let path = self.dir.path().join(name);
         fs::write(&path, text).unwrap();
         path.to_str().unwrap().to_owned()

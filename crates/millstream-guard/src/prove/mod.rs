@@ -1,19 +1,22 @@
 //! Proving rules before they are trusted: a client sends packets through a router to a host that has them, in networks of
 //! their own, and each must pass or not as the policy means.
 
+mod beside;
 mod bytes;
+mod exchange;
 mod network;
 mod probe;
 mod probes;
 mod talk;
 
+pub use beside::lost_beside;
 pub use probe::{Passed, Task, send};
 
 use crate::policy::{Decision, Direction, Mode, Packet, Policy, meaning};
 use crate::rules::{Rules, TABLE};
 use millstream_host::Sandbox;
 use millstream_model::Refusal;
-use network::{CLIENT, HOST, ROUTER};
+use network::{HOST, PLAIN};
 use std::path::Path;
 
 /// Rules of somebody else that track connections. Without them, a host tracks nothing whatever its policy says.
@@ -153,7 +156,7 @@ pub fn json(rules: &Rules) -> Result<String, Refusal> {
 /// # Errors
 /// No network can be made, a program is missing, or the rules are refused.
 pub fn prove(policy: &Policy, subject: Subject<'_>, program: &Path) -> Result<Report, Refusal> {
-    let cables = network::cables(policy);
+    let cables = network::cables(policy, PLAIN);
     let talks = probes::talks(policy, &cables[0]);
     let sandbox = network::make(&cables, &probes::talking(&talks))?;
     // What a limit lets through depends on the time.
@@ -165,8 +168,14 @@ pub fn prove(policy: &Policy, subject: Subject<'_>, program: &Path) -> Result<Re
             sandbox.run(HOST, "sh", ["-ec", script])?;
         }
     }
-    let networks = [CLIENT, ROUTER, HOST].map(|network| sandbox.path(network));
-    let task = |packets, talks| Task { networks: networks.clone(), cables: cables.clone(), packets, talks };
+    let networks = network::paths(&sandbox);
+    let task = |packets, talks| Task {
+        networks: networks.clone(),
+        cables: cables.clone(),
+        packets,
+        talks,
+        exchanges: Vec::new(),
+    };
     let mut report = Report::default();
     // Once as they are, and once beside rules that track, which put fragments together before any filter.
     for is_tracked in [false, true] {

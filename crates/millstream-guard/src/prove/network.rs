@@ -134,13 +134,18 @@ impl Cable {
     }
 }
 
-/// The cables for a policy: one for each interface that it names, and one for all others.
-pub(super) fn cables(policy: &Policy) -> Vec<Cable> {
+/// The files of the networks of a sandbox.
+pub(super) fn paths(sandbox: &Sandbox) -> [PathBuf; 3] {
+    [CLIENT, ROUTER, HOST].map(|network| sandbox.path(network))
+}
+
+/// The cables for a policy: one for each interface that it names, and before them one for all others, `plain`.
+pub(super) fn cables(policy: &Policy, plain: &str) -> Vec<Cable> {
     let of_services = policy.services.iter().filter_map(|service| service.interface.as_deref());
     let of_clients = policy.clients.iter().filter_map(|client| client.interface.as_deref());
-    let names: BTreeSet<&str> = of_services.chain(of_clients).collect();
+    let names: BTreeSet<&str> = of_services.chain(of_clients).filter(|name| *name != plain).collect();
     let ground = Ground::of(policy);
-    std::iter::once(PLAIN).chain(names).zip(1..=u8::MAX).map(|(name, n)| Cable::new(ground, n, name)).collect()
+    std::iter::once(plain).chain(names).zip(1..=u8::MAX).map(|(name, n)| Cable::new(ground, n, name)).collect()
 }
 
 /// Makes the network. The client has the addresses `client` for conversations; it sends packets from any address.

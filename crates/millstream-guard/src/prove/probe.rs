@@ -1,6 +1,7 @@
 //! Sending the packets of a proof, and seeing which of them pass. It runs in the host's network, in a process of its own.
 
 use super::bytes::{bytes, protocol};
+use super::exchange::{Exchange, which_work};
 use super::network::{CLIENT, Cable, HOST, Nets, ROUTER};
 use super::talk::Talk;
 use crate::limits::ARRIVAL_MAX;
@@ -30,6 +31,7 @@ pub struct Task {
     pub(super) cables: Vec<Cable>,
     pub(super) packets: Vec<Packet>,
     pub(super) talks: Vec<Talk>,
+    pub(super) exchanges: Vec<Exchange>,
 }
 
 /// What passed, in the order of the task.
@@ -39,6 +41,8 @@ pub struct Passed {
     pub packets: Vec<bool>,
     /// Conversations.
     pub talks: Vec<bool>,
+    /// Exchanges with services.
+    pub exchanges: Vec<bool>,
     /// The time that the packets took.
     pub seconds: f64,
 }
@@ -76,7 +80,8 @@ pub fn send(task: &Task) -> io::Result<Passed> {
     let seconds = begun.elapsed().as_secs_f64();
     drop(probing);
     let talks = task.talks.iter().map(|talk| talk.succeeds(&nets)).collect::<io::Result<_>>()?;
-    Ok(Passed { packets, talks, seconds })
+    let exchanges = which_work(&task.exchanges, &nets)?;
+    Ok(Passed { packets, talks, exchanges, seconds })
 }
 
 fn raw(family: Family, protocol: Protocol) -> io::Result<OwnedFd> {

@@ -16,7 +16,7 @@ const GRE: u8 = 47;
 const OTHER_PORTS: [u16; 3] = [9, 5_432, 40_000];
 
 /// Where free ports of the other side begin.
-const FREE: u16 = 50_000;
+pub(super) const FREE: u16 = 50_000;
 
 /// Combinations of flags that are sent: those of connections, then those of scanners.
 const FLAGS: [Flags; 12] = [
@@ -155,7 +155,7 @@ fn of_lines(policy: &Policy, cable: &Cable, family: Family, all: &mut Vec<Packet
     }
 }
 
-fn packet(direction: Direction, cable: &Cable, peer: IpAddr, content: Content) -> Packet {
+pub(super) fn packet(direction: Direction, cable: &Cable, peer: IpAddr, content: Content) -> Packet {
     let is_of_neighbour = matches!(content, Content::Icmp { is_of_neighbour: true, .. });
     let family = Family::of(peer);
     let (host, peer) = (cable.host(family), if is_of_neighbour { cable.router(family) } else { peer });
@@ -217,7 +217,7 @@ fn edges(policy: &Policy, ground: Ground, addresses: &Addresses, family: Family)
 }
 
 /// A stranger, and addresses at the ends of the policy's ranges.
-fn peers(policy: &Policy, ground: Ground, family: Family) -> Vec<IpAddr> {
+pub(super) fn peers(policy: &Policy, ground: Ground, family: Family) -> Vec<IpAddr> {
     let edges = groups(policy).flat_map(|addresses| edges(policy, ground, addresses, family));
     let mut seen = HashSet::new();
     std::iter::once(stranger(policy, ground, family)).chain(edges).filter(|peer| seen.insert(*peer)).collect()

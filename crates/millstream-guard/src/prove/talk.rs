@@ -96,13 +96,13 @@ fn large(nets: &Nets, server: SocketAddr, caller: IpAddr, is_served: bool) -> io
 }
 
 /// Whether a socket is ready before a conversation counts as failed.
-fn is_ready(socket: &impl AsFd, flags: PollFlags) -> io::Result<bool> {
+pub(super) fn is_ready(socket: &impl AsFd, flags: PollFlags) -> io::Result<bool> {
     let limit = Timespec { tv_sec: TALK_MAX.as_secs().try_into().unwrap_or(1), tv_nsec: 0 };
     Ok(poll(&mut [PollFd::new(socket, flags)], Some(&limit))? > 0)
 }
 
 /// A connection from an address. `None`: nobody answers.
-fn connected(from: IpAddr, to: SocketAddr) -> io::Result<Option<TcpStream>> {
+pub(super) fn connected(from: IpAddr, to: SocketAddr) -> io::Result<Option<TcpStream>> {
     let family = if from.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK, None)?;
     bind(&socket, &SocketAddr::new(from, 0))?;

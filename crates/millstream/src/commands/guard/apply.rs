@@ -1,6 +1,6 @@
 //! `guard apply`, `confirm` and `undo`: the rules of a policy as a change that can be taken back.
 
-use super::{PolicyArg, plan};
+use super::{PolicyArg, plan, this_program};
 use crate::args::duration;
 use crate::changes::{self, KINDS};
 use crate::confirmation::confirmed;
@@ -8,7 +8,10 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
 use millstream_change::{Changes, Kind};
+use millstream_guard::others::Copied;
 use millstream_guard::packet_filter::{PacketFilter, TARGET};
+use millstream_guard::policy::Policy;
+use millstream_guard::prove::lost_beside;
 use millstream_guard::rules::Rules;
 use millstream_guard::warning::{Facts, may_apply};
 use millstream_model::Change;
@@ -21,8 +24,9 @@ Examples:
 
 /// Load the rules of a policy, and take them back unless you confirm them over a new connection
 ///
-/// Prints the plan and asks. Only the table inet millstream is written, in one transaction. Unless you confirm, a separate
-/// process restores the old rules when the time is over, also if this one is killed or the terminal is closed.
+/// Prints the plan, tries each service beside a copy of the rules of other programs, and asks. Only the table inet
+/// millstream is written, in one transaction. Unless you confirm, a separate process restores the old rules when
+/// the time is over, also if this one is killed or the terminal is closed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ApplyArgs {
@@ -64,6 +68,7 @@ pub async fn apply(args: &ApplyArgs, output: Output) -> Result<Exit, Failure> {
     if !plan::print(&policy, &facts, output).await? {
         return Ok(Exit::Done);
     }
+    try_beside_others(&policy).await?;
     let alone = || Failure::user("there is no terminal to ask on").hint("--yes applies the policy without asking");
     if !args.yes && !confirmed("Apply these rules?", alone)? {
         note("nothing was changed");
@@ -78,4 +83,23 @@ pub async fn apply(args: &ApplyArgs, output: Output) -> Result<Exit, Failure> {
     let command = format!("guard confirm {number}");
     changes::note_deadline(number, args.confirm_within, " over a new connection", &command);
     Ok(Exit::Done)
+}
+
+/// Tries the services beside a copy of the rules of others, in networks of their own. What is refused here needs no deadline.
+async fn try_beside_others(policy: &Policy) -> Result<(), Failure> {
+    let program = this_program()?;
+    let lost = Copied::read().await.and_then(|others| lost_beside(policy, &others, &program));
+    match lost {
+        Ok(lost) if lost.is_empty() => Ok(()),
+        Ok(lost) => Err(Failure::user(format!(
+            "with this policy, the rules of other programs would drop what comes to {}; without it they let it in",
+            lost.join(", ")
+        ))
+        .hint("write mode = \"stateful\" at the beginning of the policy, or remove the rules that drop it")),
+        Err(refusal) => {
+            let why = refusal.problem;
+            note(&format!("warning: the services were not tried beside a copy of the rules of other programs: {why}"));
+            Ok(())
+        }
+    }
 }

@@ -76,6 +76,11 @@ pub async fn run(args: &GuardArgs, output: Output) -> Result<Exit, Failure> {
     }
 }
 
+/// The file of this program, which is started again in networks of their own.
+fn this_program() -> Result<PathBuf, Failure> {
+    std::env::current_exe().map_err(|error| Failure::user("this program cannot be found").because(&error))
+}
+
 impl PolicyArg {
     /// Reads the policy. Its lists may be stores of IP ranges.
     fn read(&self) -> Result<Policy, Failure> {

@@ -1,6 +1,6 @@
 //! `guard prove`: sends packets to rules, and compares what passes with the policy.
 
-use super::PolicyArg;
+use super::{PolicyArg, this_program};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::limits::WRONG_SHOWN;
@@ -55,8 +55,6 @@ pub struct SendProbesArgs {}
 /// Runs `prove`.
 pub fn run(args: &ProveArgs, output: Output) -> Result<Exit, Failure> {
     let policy = args.policy.read()?;
-    let program =
-        std::env::current_exe().map_err(|error| Failure::user("this program cannot be found").because(&error))?;
     let read = |path: &PathBuf| read_at_most(path, SCRIPT_BYTES_MAX, None);
     let script = args.rules.as_ref().map(read).transpose()?;
     let form = Form::ALL.into_iter().find(|form| form.name() == args.form).unwrap_or(Form::Nft);
@@ -64,7 +62,7 @@ pub fn run(args: &ProveArgs, output: Output) -> Result<Exit, Failure> {
         Some(script) => (Subject::Script(script), "the script"),
         None => (Subject::Own(form), form.name()),
     };
-    let report = prove(&policy, subject, &program)?;
+    let report = prove(&policy, subject, &this_program()?)?;
     doubts(&policy).iter().for_each(|doubt| note(&format!("warning: {doubt}")));
     print(&report, name, output)?;
     Ok(if report.wrong.is_empty() { Exit::Done } else { Exit::Findings })

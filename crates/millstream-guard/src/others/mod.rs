@@ -2,21 +2,41 @@
 //!
 //! Known are the words that do neither. Every other word counts as both, because a mistake would lock somebody out.
 
-use crate::limits::NFT_MAX;
-use crate::nft::asked;
+mod copied;
+
+pub use copied::Copied;
+
+use crate::limits::RULES_BYTES_MAX;
+use crate::nft::{asked, printed};
 use crate::rules::TABLE;
-use millstream_host::{Command, in_path};
+use millstream_host::in_path;
 use millstream_model::Refusal;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::ErrorKind;
 
-/// Where the kernel names the tables of its older filter, what they are called here, and the programs that print them. Of these,
-/// the first that is there is asked.
-const LEGACY: [(&str, &str, [&str; 2]); 2] = [
-    ("/proc/net/ip_tables_names", "iptables-legacy", ["iptables-legacy-save", "iptables-save"]),
-    ("/proc/net/ip6_tables_names", "ip6tables-legacy", ["ip6tables-legacy-save", "ip6tables-save"]),
+/// The kernel's older filter of a family.
+struct Legacy {
+    /// Where the kernel names its tables.
+    names: &'static str,
+    /// What it is called here.
+    program: &'static str,
+    /// The programs that print its rules. The first that is there is asked.
+    savers: [&'static str; 2],
+}
+
+const LEGACY: [Legacy; 2] = [
+    Legacy {
+        names: "/proc/net/ip_tables_names",
+        program: "iptables-legacy",
+        savers: ["iptables-legacy-save", "iptables-save"],
+    },
+    Legacy {
+        names: "/proc/net/ip6_tables_names",
+        program: "ip6tables-legacy",
+        savers: ["ip6tables-legacy-save", "ip6tables-save"],
+    },
 ];
 
 /// Matches of iptables that do not ask what tracking says.
@@ -136,30 +156,36 @@ impl Others {
         // Without the elements of sets, which may be millions.
         let listed = asked(&["--terse", "--json", "list", "ruleset"]).await?;
         reading.nft(&listed.ok_or_else(|| Refusal::new("nft does not list the rules of this host"))?)?;
-        for (file, name, programs) in LEGACY {
-            let tables = match fs::read_to_string(file) {
-                Ok(tables) => tables,
-                Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                Err(error) => {
-                    reading.unread(name, &error);
-                    continue;
-                }
-            };
-            if tables.trim().is_empty() {
-                continue;
-            }
-            let [first, second] = programs;
-            match saved(if in_path(first).is_some() { first } else { second }).await {
-                Ok(saved) => reading.legacy(name, &tables, &saved),
-                Err(refusal) => reading.unread(name, &refusal),
+        for legacy in LEGACY {
+            match legacy.saved().await {
+                Ok(Some((tables, saved))) => reading.legacy(legacy.program, &tables, &saved),
+                Ok(None) => {}
+                Err(refusal) => reading.unread(legacy.program, &refusal.problem),
             }
         }
         Ok(reading.end())
     }
 }
 
-async fn saved(program: &str) -> Result<String, Refusal> {
-    Ok(Command::new(program).run(NFT_MAX).await?.succeeded()?.stdout)
+impl Legacy {
+    /// The names of its tables, and their rules as they are printed. `None`: it has no tables.
+    async fn saved(&self) -> Result<Option<(String, String)>, Refusal> {
+        let tables = match fs::read_to_string(self.names) {
+            Ok(tables) => tables,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Refusal::new(error.to_string())),
+        };
+        if tables.trim().is_empty() {
+            return Ok(None);
+        }
+        Ok(Some((tables, saved(self.savers, &[]).await?)))
+    }
+}
+
+/// What the first of two programs prints that is there.
+async fn saved([first, second]: [&str; 2], args: &[&str]) -> Result<String, Refusal> {
+    let program = if in_path(first).is_some() { first } else { second };
+    Ok(printed(program, args, String::new(), RULES_BYTES_MAX).await?.succeeded()?.stdout)
 }
 
 impl Reading {
