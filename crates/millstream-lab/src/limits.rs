@@ -126,7 +126,8 @@ pub(crate) const COMMAND_TIME_MAX: Duration = Duration::from_secs(60 * 60);
 /// Most log files of a run, one of each thread of pgbench.
 pub(crate) const LOG_FILES_MAX: usize = 10_000;
 
-/// Most transactions of a run of an experiment: an hour with 8,000 each second. Each takes about 50 bytes of our memory.
+/// Most transactions of a run of an experiment: an hour with 8,000 each second. Each takes 16 bytes of our memory, and
+/// for a moment some more while the list grows.
 pub(crate) const LOG_TRANSACTIONS_MAX: usize = 30_000_000;
 
 /// Most bytes of a line of pgbench's log. It has at most seven numbers.

@@ -151,21 +151,11 @@ fn fit(patterns: &[String], name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millstream_host::kernel::link::NetLink;
+    use crate::difference::card;
 
     fn machine(cards: &[&str]) -> Live {
-        let link = |name: &&str| NetLink {
-            name: (*name).to_owned(),
-            kind: NetKind::Card,
-            mtu: None,
-            is_on: true,
-            has_carrier: None,
-            below: Vec::new(),
-            is_used: false,
-            port_state: None,
-        };
         let hardware = cards.iter().map(|name| ((*name).to_owned(), format!("52:54:00:00:00:0{}", &name[3..])));
-        Live { links: cards.iter().map(link).collect(), hardware: hardware.collect(), ..Live::default() }
+        Live { links: cards.iter().map(|name| card(name)).collect(), hardware: hardware.collect(), ..Live::default() }
     }
 
     #[test]

@@ -111,21 +111,28 @@ fn addresses_of(link: &Link, before: &[Prefix]) -> Vec<String> {
     all
 }
 
+/// A card that is on, for tests.
+#[cfg(test)]
+pub(crate) fn card(name: &str) -> NetLink {
+    NetLink {
+        name: name.to_owned(),
+        kind: NetKind::Card,
+        mtu: None,
+        is_on: true,
+        has_carrier: None,
+        below: Vec::new(),
+        is_used: false,
+        port_state: None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn live(name: &str, kind: NetKind, mtu: u32, below: &[&str]) -> NetLink {
-        NetLink {
-            name: name.to_owned(),
-            kind,
-            mtu: Some(mtu),
-            is_on: true,
-            has_carrier: Some(true),
-            below: below.iter().map(|name| (*name).to_owned()).collect(),
-            is_used: false,
-            port_state: None,
-        }
+        let below = below.iter().map(|name| (*name).to_owned()).collect();
+        NetLink { kind, mtu: Some(mtu), below, ..card(name) }
     }
 
     #[test]

@@ -84,21 +84,16 @@ fn carrier(live: &Live, ssh: Ssh) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::difference::card;
     use crate::topology::Prefix;
-    use millstream_host::kernel::link::{NetKind, NetLink};
+    use millstream_host::kernel::link::NetLink;
 
     #[test]
     fn what_this_machine_makes_of_a_topology_is_named() {
         let topology = Topology::parse("[cards.eth0]\nzone = 'public'\n[cards.eth1]\n").unwrap();
         let link = |name: &str, below: &[&str]| NetLink {
-            name: name.to_owned(),
-            kind: NetKind::Card,
-            mtu: None,
-            is_on: true,
-            has_carrier: None,
             below: below.iter().map(|name| (*name).to_owned()).collect(),
-            is_used: false,
-            port_state: None,
+            ..card(name)
         };
         let address = Prefix { address: [192, 0, 2, 5].into(), length: 24 };
         let live = Live {

@@ -14,9 +14,25 @@ use std::io::{self, BufRead, Read};
 pub(crate) struct Log {
     /// Seconds of the warm-up that are cut.
     warm_up: f64,
-    /// End of each transaction, and its time in microseconds, `None` for one that was skipped or failed.
-    lines: Vec<Line>,
+    lines: Vec<Kept>,
 }
+
+/// What the measures need of a transaction, in little room: a run has up to [`LOG_TRANSACTIONS_MAX`]. The numbers keep seven
+/// digits, more than the clocks are good for.
+#[derive(Debug, Clone, Copy)]
+struct Kept {
+    /// Seconds since the epoch.
+    end: f64,
+    /// Microseconds; below zero, the transaction was skipped or failed.
+    us: f32,
+    /// Microseconds; not a number where the log has none.
+    lag_us: f32,
+}
+
+const _: () = assert!(size_of::<Kept>() == 16);
+
+const SKIPPED: f32 = -1.0;
+const FAILED: f32 = -2.0;
 
 /// A transaction.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -67,7 +83,7 @@ impl Log {
             if self.lines.len() == most {
                 return Err(refused(format!("the run has more than {most} transactions; make it shorter")));
             }
-            self.lines.push(parsed);
+            self.lines.push(Kept::of(&parsed));
         }
         Ok(())
     }
@@ -76,7 +92,7 @@ impl Log {
     pub(crate) fn per_second(&self) -> Series {
         let Some((begin, end)) = self.span() else { return Series::default() };
         let mut counts = vec![0.0; whole(end - begin)];
-        for line in self.lines.iter().filter(|line| matches!(line.done, Done::After(_))) {
+        for line in self.lines.iter().filter(|line| line.us().is_some()) {
             if let Some(count) = counts.get_mut(whole(line.end - begin)) {
                 *count += 1.0;
             }
@@ -87,15 +103,15 @@ impl Log {
     /// Latency that 99 % of the transactions of a second do not exceed, in milliseconds.
     pub(crate) fn p99_per_second(&self) -> Series {
         let Some((begin, end)) = self.span() else { return Series::default() };
-        let mut times: Vec<Vec<f64>> = vec![Vec::new(); whole(end - begin)];
-        for line in &self.lines {
-            if let (Done::After(us), Some(times)) = (line.done, times.get_mut(whole(line.end - begin))) {
-                times.push(us / 1e3);
+        let mut times: Vec<Vec<f32>> = vec![Vec::new(); whole(end - begin)];
+        for line in self.lines.iter().filter(|line| line.us().is_some()) {
+            if let Some(times) = times.get_mut(whole(line.end - begin)) {
+                times.push(line.us);
             }
         }
-        let p99 = |times: &mut Vec<f64>| {
-            times.sort_by(f64::total_cmp);
-            times.get((times.len() * 99).div_ceil(100).saturating_sub(1)).copied()
+        let p99 = |times: &mut Vec<f32>| {
+            times.sort_unstable_by(f32::total_cmp);
+            times.get((times.len() * 99).div_ceil(100).saturating_sub(1)).map(|us| f64::from(*us) / 1e3)
         };
         Series::each_second(times.iter_mut().map(p99))
     }
@@ -107,11 +123,10 @@ impl Log {
         let from = begin + self.warm_up.min((end - begin) / 2.0);
         let seconds = end - from;
         let lines = || self.lines.iter().filter(|line| line.end >= from);
-        let times = || lines().filter_map(|line| if let Done::After(us) = line.done { Some(us) } else { None });
-        let count = |of: &dyn Fn(&Line) -> bool| lines().filter(|line| of(line)).count() as f64;
+        let times = || lines().filter_map(Kept::us);
+        let count = |of: f32| lines().filter(|line| line.us.total_cmp(&of).is_eq()).count() as f64;
         let (done, scheduled) = (times().count() as f64, lines().count() as f64);
-        let failed = count(&|line| line.done == Done::Failed);
-        let skipped = count(&|line| line.done == Done::Skipped);
+        let (failed, skipped) = (count(FAILED), count(SKIPPED));
         let late = limit_ms.map_or(0.0, |ms| times().filter(|us| *us > ms * 1e3).count() as f64);
         let mut put = |name: &str, value: f64| measures.values.insert(name.to_owned(), value);
         put("transactions", done);
@@ -136,10 +151,10 @@ impl Log {
             put("max_ms", times().fold(0.0, f64::max) / 1e3);
         }
         // Where nothing was sent, pgbench writes 0 for the lag.
-        let sent = lines().filter(|line| matches!(line.done, Done::After(_)));
-        let lags: Vec<f64> = sent.filter_map(|line| line.lag_us).collect();
-        if !lags.is_empty() {
-            put("lag_ms", lags.iter().sum::<f64>() / lags.len() as f64 / 1e3);
+        let sent = lines().filter(|line| line.us().is_some() && !line.lag_us.is_nan());
+        let (lags, sum) = sent.fold((0.0, 0.0), |(lags, sum), line| (lags + 1.0, sum + f64::from(line.lag_us)));
+        if lags > 0.0 {
+            put("lag_ms", sum / lags / 1e3);
         }
         let per_second = self.per_second();
         let skip = whole(self.warm_up.ceil());
@@ -160,10 +175,28 @@ impl Log {
 
     /// Begin of the first transaction and end of the last.
     fn span(&self) -> Option<(f64, f64)> {
-        let begin = |line: &Line| if let Done::After(us) = line.done { line.end - us / 1e6 } else { line.end };
+        let begin = |line: &Kept| line.end - line.us().unwrap_or(0.0) / 1e6;
         let first = self.lines.iter().map(begin).reduce(f64::min)?;
         let last = self.lines.iter().map(|line| line.end).reduce(f64::max)?;
         (last > first && last - first < 2.0 * f64::from(RUN_SECONDS_MAX)).then_some((first, last))
+    }
+}
+
+impl Kept {
+    #[expect(clippy::cast_possible_truncation, reason = "seven digits are enough")]
+    fn of(line: &Line) -> Self {
+        let us = match line.done {
+            // Below zero means something else.
+            Done::After(us) => us.max(0.0) as f32,
+            Done::Skipped => SKIPPED,
+            Done::Failed => FAILED,
+        };
+        Self { end: line.end, us, lag_us: line.lag_us.map_or(f32::NAN, |us| us as f32) }
+    }
+
+    /// The time of a transaction that was done, in microseconds.
+    fn us(&self) -> Option<f64> {
+        (self.us >= 0.0).then_some(self.us.into())
     }
 }
 

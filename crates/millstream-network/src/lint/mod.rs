@@ -271,6 +271,12 @@ dns = ['192.0.2.53']
             uplinks("gateway = { via = '198.51.100.1', metric = 60 }"),
             uplinks("routes = [{ to = '0.0.0.0/0', via = '198.51.100.1', metric = 60 }]"),
             uplinks("routes = [{ to = '192.0.2.0/24', via = '198.51.100.1', metric = 60 }]"),
+            two("ipv4 = 'auto'", "ipv6 = 'auto'"),
+            two("ipv4 = 'auto'\nipv6 = 'auto'", "addresses = ['192.0.2.5/24', '2001:db8::5/64']"),
+            two(
+                "ipv4 = 'auto'",
+                "ipv4 = 'auto'\naddresses = ['192.0.2.5/24']\ngateway = { via = '192.0.2.1', metric = 50 }",
+            ),
             bond(""),
             bond("[vlans.v]\nparent = 'b'\nid = 5\nmtu = 9000"),
             bond("[cards.eth0]\nmtu = 9000"),
@@ -321,6 +327,8 @@ dns = ['192.0.2.53']
                 "eth0 has a route to 192.0.2.0/24",
             ),
             ("unclear-default", two(&format!("{v6}gateway = 'fe80::1'"), "ipv6 = 'auto'"), "eth1 may have one, too"),
+            ("unclear-default", two("ipv4 = 'auto'", "ipv4 = 'auto'"), "asks for addresses of IPv4, as eth0 does"),
+            ("unclear-default", two("ipv6 = 'auto'", "ipv6 = 'auto'"), "asks for addresses of IPv6, as eth0 does"),
             (
                 "small-for-ipv6",
                 format!("[cards.eth0]\nmtu = 1200\n[vlans.v]\nparent = 'eth0'\nid = 5\n{v6}"),

@@ -29,10 +29,24 @@ pub(super) const UNCLEAR_DEFAULT: Lint = Lint {
     name: "unclear-default",
     level: Level::Warning,
     reason: "each program gives a route without a metric another one, so packets to other networks, and answers, may take either; \
-             give the gateway a metric: { via = \"192.0.2.1\", metric = 50 }",
+             give the gateway a metric: { via = \"192.0.2.1\", metric = 50 }, and let one link alone ask for addresses",
     find: |topology| {
         let mut found = Vec::new();
-        for family in 0..2 {
+        for (family, name) in ["IPv4", "IPv6"].into_iter().enumerate() {
+            // What comes with the addresses has the metric of a gateway of the link, if it has one.
+            let asks = |link: &&Link| {
+                let own = link.families()[family];
+                let is_port = topology.controller(&link.name).is_some();
+                own.method == Method::Auto && own.gateway_metric.is_none() && !is_port
+            };
+            let mut asking = topology.links.iter().filter(asks);
+            if let Some(first) = asking.next() {
+                let sentence = format!(
+                    "it asks for addresses of {name}, as {} does, and each may get a default route",
+                    first.name
+                );
+                found.extend(asking.map(|link| (link.place(), sentence.clone())));
+            }
             let defaults = |link: &Link| {
                 let mut all = link.families()[family].all_routes();
                 all.retain(is_default);

@@ -184,21 +184,11 @@ fn check_name(name: &str) -> Result<(), Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use millstream_host::kernel::link::NetLink;
+    use crate::difference::card;
 
     #[test]
     fn what_claims_a_card_of_the_topology_goes_unless_it_is_for_others_too() {
         let topology = Topology::parse("[cards.eth0]\nipv4 = 'auto'").unwrap();
-        let card = |name: &str| NetLink {
-            name: name.to_owned(),
-            kind: NetKind::Card,
-            mtu: None,
-            is_on: true,
-            has_carrier: None,
-            below: Vec::new(),
-            is_used: false,
-            port_state: None,
-        };
         let live = Live {
             links: vec![card("eth0"), card("ens1")],
             hardware: [("eth0".to_owned(), "52:54:00:00:00:01".to_owned())].into(),
