@@ -72,6 +72,51 @@ async fn an_index_that_the_planner_passes_by_is_neither_blamed_nor_built_again()
     }
 }
 
+/// A condition that nearly all rows fulfil ends a scan in the order of the key at once: no index finds the rows sooner.
+#[tokio::test]
+async fn an_order_that_the_planner_follows_with_reason_needs_no_index() {
+    for build in testkit::builds().await {
+        let server = counting_server(build).await;
+        let url = server.url("postgres");
+        let client = testkit::connect(&url).await;
+        sql(
+            &client,
+            "create extension pg_stat_statements; create role shop login password 'p';
+             create table doc (id int primary key, state int, kind int, note text);
+             insert into doc select n, case when n % 1000 = 0 then 2 else 1 end, n % 20, repeat('x', 200)
+             from generate_series(1, 20000) as n;
+             create index doc_state on doc (state); create index doc_kind on doc (kind);
+             create view live as select * from doc where state = 1; create view rare as select * from doc where kind = 7;
+             grant select on all tables in schema public to shop; vacuum analyze doc;
+             select pg_stat_statements_reset(); select * from live order by id limit 3; select min(id) from live",
+        )
+        .await;
+        let asked = || request(&url, &["sort-index"], SETTINGS);
+        let found = async || examine(&Request { planner: Some(as_role(&url, "shop:p")), ..asked() }).await.unwrap();
+        let report = found().await;
+        assert!(report.findings.is_empty(), "{report:?}");
+        let there = "select exists (select from pg_available_extensions where name = 'hypopg')";
+        let has_hypopg: bool = client.query_one(there, &[]).await.unwrap().get(0);
+        if has_hypopg {
+            sql(&client, "create extension hypopg").await;
+            let report = found().await;
+            assert!(report.findings.is_empty(), "{report:?}");
+        }
+        // Such rows are rarer.
+        sql(&client, "select pg_stat_statements_reset(); select id from rare order by id limit 10").await;
+        let report = found().await;
+        assert_eq!(subjects(&report), ["public.doc_pkey"], "{report:?}");
+        let commands = &report.findings[0].repair.as_ref().unwrap().commands;
+        assert_eq!(commands[0], "create index concurrently on public.doc (kind, id)");
+        // For whole rows the key is the shorter way, by what the planner knows: it would not use the new index.
+        sql(&client, "select pg_stat_statements_reset(); select * from rare order by id limit 10").await;
+        let report = found().await;
+        let commands = report.findings.iter().filter_map(|one| one.repair.as_ref()).flat_map(|repair| &repair.commands);
+        let creates = commands.filter(|command| command.starts_with("create index")).count();
+        assert!(creates == 0 || !has_hypopg, "{report:?}");
+    }
+}
+
 /// The findings that name a statement.
 fn naming<'a>(report: &'a Report, statement: &str) -> Vec<&'a str> {
     let named = report.findings.iter().filter(|one| evidence(one, "statement") == Some(statement));

@@ -87,19 +87,20 @@ async fn examined(client: &mut Client, statement: &Counted, task: &Task) -> Resu
     let sql = with_patterns(&with_limit(&statement.sql, rows));
     let found = ordered_scans(client, &sql).await?;
     let mut findings = Vec::new();
-    for mut scan in found.into_iter().filter(|scan| scan.rows.is_some_and(|rows| rows >= task.threshold("rows"))) {
+    for scan in found.into_iter().filter(|scan| scan.rows.is_some_and(|rows| rows >= task.threshold("rows"))) {
         let table = format!("{}.{}", spelled(&scan.schema), spelled(&scan.table));
         if statement.is_named_for(&table) {
             continue;
         }
-        statement.name_for(&table);
         let mut change = None;
-        if let Some(clause) = scan.new_index.take()
-            && !new_index::is_there(client, &scan.schema, &scan.table, &clause).await?
-        {
-            change = new_index::change(client, &scan.schema, &scan.table, &clause).await?;
-            scan.new_index = Some(clause);
+        if let Some(clause) = &scan.new_index {
+            // One that is there and serves nothing is not valid, and another check says so.
+            if new_index::is_there(client, &scan.schema, &scan.table, clause).await? {
+                continue;
+            }
+            change = new_index::change(client, &scan.schema, &scan.table, clause).await?;
         }
+        statement.name_for(&table);
         findings.push(finding(&scan, statement, task, change));
     }
     Ok(findings)
@@ -128,7 +129,8 @@ fn finding(scan: &OrderedScan, statement: &Counted, task: &Task, change: Option<
 fn repair(scan: &OrderedScan, table: &str, statistics: &str) -> Repair {
     let mut commands: Vec<String> = scan.new_index.iter().map(|clause| new_index::command(table, clause)).collect();
     if !scan.columns.is_empty() {
-        commands.push("-- or let the planner know better how many rows there are:".to_owned());
+        let or = if commands.is_empty() { "" } else { "or " };
+        commands.push(format!("-- {or}let the planner know better how many rows there are:"));
     }
     let more = |column: &String| format!("alter table {table} alter column {column} set statistics 1000");
     commands.extend(scan.columns.iter().map(more));
@@ -147,8 +149,13 @@ fn repair(scan: &OrderedScan, table: &str, statistics: &str) -> Repair {
             "create an index that finds the rows and has them in order, and measure before and after",
             "every write to the table maintains an index more; new statistics change other plans, too",
         ),
-        None => (
+        None if scan.has_index => (
             "an index finds the rows and has them in order, but the planner does not choose it; analyze the table",
+            "new statistics change other plans, too",
+        ),
+        None => (
+            "the planner would not choose an index that finds the rows and has them in order; let it know better how many there \
+             are, and measure before and after",
             "new statistics change other plans, too",
         ),
     };

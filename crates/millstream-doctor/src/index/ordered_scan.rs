@@ -6,11 +6,14 @@
 use super::condition::{Condition, Scope};
 use super::definition::{Definition, Key};
 use super::plan::Scan;
+use super::probe::{is_found_cheaply, planned_with};
 use super::sql::Sql;
+use super::weight::{Weight, reading_cost};
 use super::{ExaminedTable, Facts, actual_plan, facts};
 use crate::limits::PROVEN_TABLES_MAX;
-use millstream_pg::Error;
-use tokio_postgres::Client;
+use crate::refusal::Stop;
+use millstream_pg::{Error, quote_qualified};
+use tokio_postgres::{Client, Transaction};
 
 /// A table that a query reads in the order of an index, and whose rows it discards until it has enough.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,34 +33,98 @@ pub struct OrderedScan {
     /// An index that begins with what the condition compares.
     pub other: String,
     /// What follows the table's name in `create index`, for one that finds the rows and has them in order. `None` if there is
-    /// one.
+    /// one, or if the planner would not use it.
     pub new_index: Option<String>,
+    /// There is an index that finds the rows and has them in order.
+    pub has_index: bool,
     /// The columns that such conditions compare, as SQL.
     pub columns: Vec<String>,
     /// The same order as an expression that the index does not hold. `None` if its type has no simple one.
     pub other_order: Option<String>,
 }
 
-/// The ordered scans in the plan of a query whose parameters can have any value. Tables of the system are left out.
+/// The ordered scans in the plan of a query whose parameters can have any value, if an index that finds the rows first would read
+/// fewer, by the statistics of the table. Tables of the system are left out.
 ///
 /// # Errors
 /// [`Error::Query`] if the text is not a single query, or changes rows; the server's if it refuses the query.
 pub async fn ordered_scans(client: &mut Client, query: &str) -> Result<Vec<OrderedScan>, Error> {
     let transaction = client.build_transaction().read_only(true).start().await?;
-    let scans = actual_plan(&transaction, query).await?.scans();
+    let plan = actual_plan(&transaction, query).await?;
     transaction.rollback().await?;
+    let scans = plan.scans();
     let is_of_the_system = |scan: &Scan| matches!(scan.schema.as_str(), "pg_catalog" | "information_schema");
-    let ordered: Vec<&Scan> = scans.iter().filter(|scan| scan.is_ordered && !is_of_the_system(scan)).collect();
+    let ordered: Vec<(&Scan, f64)> =
+        scans.iter().filter(|scan| !is_of_the_system(scan)).filter_map(|scan| Some((scan, scan.limit?))).collect();
     let mut found = Vec::new();
-    for scan in ordered.into_iter().take(PROVEN_TABLES_MAX) {
+    for (scan, wanted) in ordered.into_iter().take(PROVEN_TABLES_MAX) {
         let table = ExaminedTable { schema: scan.schema.clone(), table: scan.relation.clone(), hidden_column: None };
         let facts = facts(client, &table).await?;
-        found.extend(examined(scan, &scans, &facts));
+        let Some((one, condition)) = examined(scan, &scans, &facts) else { continue };
+        // It ends when it has as many rows as are wanted.
+        let share = (wanted / scan.returned.max(1.0)).min(1.0);
+        let part = reading_cost(f64::from(facts.rows) * share);
+        let weight = Weight { query, whole: plan.cost, part, lookups: 1.0, share };
+        let saving = saving(client, &table, one.new_index.as_deref(), &condition, &weight).await?;
+        match saving {
+            Saving::None => {}
+            Saving::NotUsed => found.push(OrderedScan { new_index: None, ..one }),
+            Saving::Used => found.push(one),
+        }
     }
     Ok(found)
 }
 
-fn examined(scan: &Scan, all: &[Scan], facts: &Facts) -> Option<OrderedScan> {
+/// What an index saves that finds the rows in their order.
+enum Saving {
+    /// Nothing: most rows are wanted.
+    None,
+    /// The planner would not use it.
+    NotUsed,
+    /// It makes the query cheaper.
+    Used,
+}
+
+/// Whether an index makes the query cheaper that finds the rows of a condition in their order: by their number, and, where the
+/// server has hypopg, by the plan with a new index of this clause.
+async fn saving(
+    client: &mut Client,
+    table: &ExaminedTable,
+    clause: Option<&str>,
+    condition: &str,
+    weight: &Weight<'_>,
+) -> Result<Saving, Error> {
+    let transaction = client.transaction().await?;
+    let name = quote_qualified(&table.schema, &table.table);
+    let answer = Box::pin(saving_in(&transaction, &name, clause, condition, weight)).await;
+    transaction.rollback().await?;
+    match answer {
+        Ok(saving) => Ok(saving),
+        Err(Stop::Unseen(_)) => Ok(Saving::None),
+        Err(Stop::Failed(error)) => Err(error),
+    }
+}
+
+async fn saving_in(
+    transaction: &Transaction<'_>,
+    table: &str,
+    clause: Option<&str>,
+    condition: &str,
+    weight: &Weight<'_>,
+) -> Result<Saving, Stop> {
+    transaction.batch_execute("savepoint weight").await?;
+    if !is_found_cheaply(transaction, table, condition, weight).await? {
+        return Ok(Saving::None);
+    }
+    let planned = match clause {
+        Some(clause) => planned_with(transaction, table, clause, weight).await?,
+        None => None,
+    };
+    Ok(if planned == Some(false) { Saving::NotUsed } else { Saving::Used })
+}
+
+/// The scan, and what a condition must say that finds its rows.
+fn examined(scan: &Scan, all: &[Scan], facts: &Facts) -> Option<(OrderedScan, String)> {
     let [one] = scan.uses.as_slice() else { return None };
     let followed = facts.indexes.iter().find(|index| index.name == one.index && index.is_ordered())?;
     let first = followed.keys.first()?;
@@ -80,7 +147,10 @@ fn examined(scan: &Scan, all: &[Scan], facts: &Facts) -> Option<OrderedScan> {
     })?;
     let others = equal.iter().filter(|one| !std::ptr::eq(**one, condition)).map(|one| &one.left);
     let compared: Vec<&Sql> = other.keys.first().map(|key| &key.expression).into_iter().chain(others).collect();
-    Some(OrderedScan {
+    let all_equal: Vec<&str> = equal.iter().map(|one| one.sql.text()).collect();
+    let wanted = format!("({})", all_equal.join(") and ("));
+    let new_index = new_index(&compared, followed, &facts.indexes);
+    let ordered = OrderedScan {
         schema: scan.schema.clone(),
         table: scan.relation.clone(),
         rows: (facts.rows >= 0.0).then(|| facts.rows.into()),
@@ -88,10 +158,12 @@ fn examined(scan: &Scan, all: &[Scan], facts: &Facts) -> Option<OrderedScan> {
         index: followed.name.clone(),
         condition: scope.shown(&condition.sql),
         other: other.name.clone(),
-        new_index: new_index(&compared, followed, &facts.indexes),
+        has_index: new_index.is_none(),
+        new_index,
         columns: compared.iter().filter(|sql| sql.pieces().count() == 1).map(|sql| sql.text().to_owned()).collect(),
         other_order: other_order(followed),
-    })
+    };
+    Some((ordered, wanted))
 }
 
 /// Whether a condition compares something of the table with one value that the query gives. The name of a JSON member may

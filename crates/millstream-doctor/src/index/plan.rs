@@ -66,8 +66,8 @@ pub(super) struct Scan {
     pub(super) sort_keys: Vec<String>,
     /// What the sort costs with all below it, and how many rows of it a limit takes. `None` if no limit does.
     pub(super) first: Option<First>,
-    /// It follows an index row by row, until the query has as many rows as its limit.
-    pub(super) is_ordered: bool,
+    /// It follows an index row by row, until the query has as many rows as its limit: so many. `None` if it does not.
+    pub(super) limit: Option<f64>,
     /// It reads the whole table.
     pub(super) is_whole: bool,
     /// What it costs, as the planner estimates.
@@ -180,7 +180,7 @@ impl Node {
                 joins: above.joins.clone(),
                 sort_keys: above.sort_keys.clone(),
                 first: above.first,
-                is_ordered: above.limit.is_some() && matches!(self.kind.as_str(), "Index Scan" | "Index Only Scan"),
+                limit: above.limit.filter(|_| matches!(self.kind.as_str(), "Index Scan" | "Index Only Scan")),
                 is_whole: self.kind == "Seq Scan",
                 cost: self.cost,
                 returned: self.returned,
@@ -345,7 +345,7 @@ mod tests {
             };
             let plan = kinds.iter().rev().fold(plan.to_owned(), around);
             let scans = Node::read(&format!(r#"[{{"Plan": {plan}}}]"#)).unwrap().scans();
-            scans.into_iter().filter(|scan| scan.is_ordered).map(|scan| scan.alias).collect::<Vec<_>>()
+            scans.into_iter().filter(|scan| scan.limit.is_some()).map(|scan| scan.alias).collect::<Vec<_>>()
         };
         let one = index("a", "Outer");
         assert_eq!(below(&["Limit"], &one), ["a"]);

@@ -141,7 +141,7 @@ impl<'a> Probe<'a> {
         conditions: &[&str],
         weight: &Weight<'_>,
     ) -> Result<bool, Stop> {
-        let sql = self.finding(conditions);
+        let sql = finding(&self.table, conditions);
         let plan = or_refusal(Statement { sql: &sql }.plan(&self.transaction).await)??;
         let scans = plan.scans();
         let is_used = scans.iter().flat_map(|scan| &scan.uses).any(|one| serves(one, std::slice::from_ref(index)));
@@ -149,43 +149,14 @@ impl<'a> Probe<'a> {
     }
 
     async fn is_cheaper_with(&self, clause: &str, condition: &str, weight: &Weight<'_>) -> Result<bool, Stop> {
-        match self.planned_with(clause, weight).await? {
+        match planned_with(&self.transaction, &self.table, clause, weight).await? {
             Some(is_cheaper) => Ok(is_cheaper),
             None => self.is_found_cheaply(condition, weight).await,
         }
     }
 
     async fn is_found_cheaply(&self, condition: &str, weight: &Weight<'_>) -> Result<bool, Stop> {
-        let rows = rows_found(&self.transaction, &self.finding(&[condition])).await?;
-        Ok(rows.is_some_and(|rows| look_up_cost(weight.lookups, rows * weight.share) < weight.part))
-    }
-
-    /// Whether the query uses a hypothetical index and costs less with it. `None` if the server has no hypopg for this role,
-    /// or if that knows no such index.
-    async fn planned_with(&self, clause: &str, weight: &Weight<'_>) -> Result<Option<bool>, Stop> {
-        let Ok(schema) = hypopg(&self.transaction, &self.table).await? else {
-            self.transaction.batch_execute(AGAIN).await?;
-            return Ok(None);
-        };
-        let create = format!("create index on {} {clause}", self.table);
-        let sql = format!("select indexname from {schema}.hypopg_create_index($1)");
-        let Ok(row) = or_refusal(self.transaction.query_one(&sql, &[&create]).await)? else {
-            self.transaction.batch_execute(AGAIN).await?;
-            return Ok(None);
-        };
-        let index: String = row.try_get(0)?;
-        let plan = Statement { sql: weight.query }.plan(&self.transaction).await;
-        // A hypothetical index outlives a rollback.
-        let reset = format!("rollback to weight; select {schema}.hypopg_reset()");
-        self.transaction.batch_execute(&reset).await?;
-        let plan = plan?;
-        let is_used = plan.scans().iter().any(|scan| scan.uses.iter().any(|one| one.index == index));
-        Ok(Some(is_used && plan.cost < weight.whole))
-    }
-
-    /// A query of the table itself.
-    fn finding(&self, conditions: &[&str]) -> String {
-        numbered(&format!("select from only {} where ({})", self.table, conditions.join(") and (")))
+        Ok(is_found_cheaply(&self.transaction, &self.table, condition, weight).await?)
     }
 
     /// Plans as the server does for others, who may read a table as a whole. What the server refuses does not pay.
@@ -244,6 +215,50 @@ impl<'a> Probe<'a> {
             }
         }
     }
+}
+
+/// Whether the query uses a hypothetical index of a table and costs less with it. `None` if the server has no hypopg for this
+/// role, or if that knows no such index. The transaction has a savepoint `weight`.
+pub(super) async fn planned_with(
+    transaction: &Transaction<'_>,
+    table: &str,
+    clause: &str,
+    weight: &Weight<'_>,
+) -> Result<Option<bool>, Stop> {
+    let Ok(schema) = hypopg(transaction, table).await? else {
+        transaction.batch_execute(AGAIN).await?;
+        return Ok(None);
+    };
+    let create = format!("create index on {table} {clause}");
+    let sql = format!("select indexname from {schema}.hypopg_create_index($1)");
+    let Ok(row) = or_refusal(transaction.query_one(&sql, &[&create]).await)? else {
+        transaction.batch_execute(AGAIN).await?;
+        return Ok(None);
+    };
+    let index: String = row.try_get(0)?;
+    let plan = Statement { sql: weight.query }.plan(transaction).await;
+    // A hypothetical index outlives a rollback.
+    let reset = format!("rollback to weight; select {schema}.hypopg_reset()");
+    transaction.batch_execute(&reset).await?;
+    let plan = plan?;
+    let is_used = plan.scans().iter().any(|scan| scan.uses.iter().any(|one| one.index == index));
+    Ok(Some(is_used && plan.cost < weight.whole))
+}
+
+/// Whether an index that finds the rows of a condition makes a query cheaper, by their number.
+pub(super) async fn is_found_cheaply(
+    transaction: &Transaction<'_>,
+    table: &str,
+    condition: &str,
+    weight: &Weight<'_>,
+) -> Result<bool, Error> {
+    let rows = rows_found(transaction, &finding(table, &[condition])).await?;
+    Ok(rows.is_some_and(|rows| look_up_cost(weight.lookups, rows * weight.share) < weight.part))
+}
+
+/// A query of a table alone.
+fn finding(table: &str, conditions: &[&str]) -> String {
+    numbered(&format!("select from only {table} where ({})", conditions.join(") and (")))
 }
 
 /// The schema of the extension `hypopg`, quoted, if this role may use it for a table. Otherwise the inner `Err` says what

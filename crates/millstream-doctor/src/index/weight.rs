@@ -34,6 +34,11 @@ pub(super) fn look_up_cost(lookups: f64, rows: f64) -> f64 {
     COST_OF_ROW * (ROWS_FOR_FIRST + lookups * (PAGES_OF_LOOK_UP + rows))
 }
 
+/// The planner's cost of so many rows that are read one after the other in the order of an index, by estimate.
+pub(super) fn reading_cost(rows: f64) -> f64 {
+    COST_OF_ROW * rows
+}
+
 /// Rows of a query whose parameters can have any value, as the planner estimates them. `None` if the server refuses the query.
 /// The client is in a transaction.
 ///
