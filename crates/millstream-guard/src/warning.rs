@@ -1,18 +1,31 @@
 //! What a plan warns of: what on this host a policy would cut, or what would make it mean less than it says.
 
+use crate::limits::RESOLVED_BYTES_MAX;
 use crate::others::Others;
 use crate::policy::{Client, Content, Direction, Flags, Mode, Packet, Policy, Ports, Service, UNPRIVILEGED, meaning};
-use millstream_host::Ssh;
+use millstream_host::{Ssh, read_at_most};
 use millstream_model::Refusal;
 use millstream_model::words::option;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The port of ssh.
 const SSH: u16 = 22;
 
 /// What is loaded by Debian's unit of nftables, and the file that is there if that unit is enabled.
 const NFTABLES: [&str; 2] = ["/etc/nftables.conf", "/etc/systemd/system/sysinit.target.wants/nftables.service"];
+
+/// Where systemd-resolved reads its settings: a file, and files in the directory beside it, of which the last one counts.
+const RESOLVED: [&str; 4] = [
+    "/usr/lib/systemd/resolved.conf",
+    "/usr/local/lib/systemd/resolved.conf",
+    "/run/systemd/resolved.conf",
+    "/etc/systemd/resolved.conf",
+];
+
+/// The ports at which resolvers answer, and at which they do by TLS. Source: RFC 7858.
+const DNS: u16 = 53;
+const DNS_BY_TLS: u16 = 853;
 
 /// What a plan needs to know about a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,6 +46,8 @@ pub struct Facts {
     pub tracked_max: Option<u64>,
     /// How long a datagram without an answer is tracked, in seconds.
     pub unanswered_seconds: Option<u64>,
+    /// The file by which systemd-resolved asks its resolvers by TLS, if it may do so.
+    pub asks_by_tls: Option<PathBuf>,
 }
 
 impl Facts {
@@ -56,8 +71,27 @@ impl Facts {
             filters_bridged: has_bridge() && setting("bridge/bridge-nf-call-iptables") == Some(1_u64),
             tracked_max: setting("netfilter/nf_conntrack_max"),
             unanswered_seconds: setting("netfilter/nf_conntrack_udp_timeout"),
+            asks_by_tls: asks_by_tls(&RESOLVED.map(PathBuf::from)),
         })
     }
+}
+
+/// The file with a setting of systemd-resolved that lets it ask by TLS, of these and those in the directories beside them. A
+/// setting that another file takes back is found, too: the answer is a warning.
+fn asks_by_tls(files: &[PathBuf]) -> Option<PathBuf> {
+    let asks = |file: &PathBuf| {
+        let text = read_at_most(file, RESOLVED_BYTES_MAX, None).unwrap_or_default();
+        let mut values = text.lines().filter_map(|line| line.trim().strip_prefix("DNSOverTLS")?.trim().strip_prefix('='));
+        let last = values.next_back().map(|value| value.trim().to_ascii_lowercase());
+        last.is_some_and(|value| !["", "0", "f", "false", "n", "no", "off"].contains(&value.as_str()))
+    };
+    let beside = |file: &PathBuf| {
+        let mut folder = file.clone().into_os_string();
+        folder.push(".d");
+        let found = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        found.filter(|path| path.extension().is_some_and(|extension| extension == "conf")).collect::<Vec<_>>()
+    };
+    files.iter().flat_map(|file| std::iter::once(file.clone()).chain(beside(file))).find(asks)
 }
 
 fn has_bridge() -> bool {
@@ -221,6 +255,14 @@ pub fn warnings(policy: &Policy, facts: &Facts) -> Vec<String> {
             most / seconds
         ));
     }
+    let asks = |port: u16| policy.clients.iter().any(|client| Ports::has(&client.ports.tcp, port));
+    if let Some(file) = facts.asks_by_tls.as_ref().filter(|_| asks(DNS) && !asks(DNS_BY_TLS)) {
+        warnings.push(format!(
+            "{} lets systemd-resolved ask by TLS at port {DNS_BY_TLS}, and no client may: give one the port, as in \
+             [clients.dot] tcp = [{DNS_BY_TLS}] to = [..]",
+            file.display()
+        ));
+    }
     if let Some(file) = &policy.resolvers_of {
         warnings.push(format!(
             "the resolvers are those of {}: if that changes, names cannot be resolved until the policy is applied again",
@@ -321,6 +363,35 @@ mod tests {
         for alone in [facts(Some("rule 1"), None), facts(None, Some("rule 2"))] {
             assert_eq!(may_apply(&stateless, &alone, false), Ok(()), "nothing changes for these rules");
         }
+    }
+
+    #[test]
+    fn a_resolver_that_is_asked_by_tls_needs_a_client_of_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let main = dir.path().join("resolved.conf");
+        let found = || asks_by_tls(&[dir.path().join("none.conf"), main.clone()]);
+        for (text, asks) in [
+            ("[Resolve]\n#DNSOverTLS=yes\nDNS=192.0.2.53\n", false),
+            ("[Resolve]\nDNSOverTLS=yes\nDNSOverTLS = no\n", false),
+            ("[Resolve]\nDNSOverTLS = opportunistic\n", true),
+            ("[Resolve]\nDNSOverTLS=yes", true),
+        ] {
+            fs::write(&main, text).unwrap();
+            assert_eq!(found().is_some(), asks, "{text}");
+        }
+        fs::write(&main, "").unwrap();
+        fs::create_dir(dir.path().join("resolved.conf.d")).unwrap();
+        fs::write(dir.path().join("resolved.conf.d/10-tls.conf"), "[Resolve]\nDNSOverTLS=yes\n").unwrap();
+        fs::write(dir.path().join("resolved.conf.d/20.bak"), "[Resolve]\nDNSOverTLS=yes\n").unwrap();
+        assert_eq!(found(), Some(dir.path().join("resolved.conf.d/10-tls.conf")));
+
+        let warned = |text: &str| {
+            let facts = Facts { asks_by_tls: Some(main.clone()), ..Facts::default() };
+            warnings(&policy(&format!("resolvers = ['192.0.2.53']\n[services.ssh]\n{text}")), &facts).join("; ")
+        };
+        assert!(warned("[clients.dns]").contains("ask by TLS at port 853, and no client may"));
+        let dot = "[clients.dns]\n[clients.dot]\ntcp = [853]\nto = ['192.0.2.53']";
+        assert!(!warned(dot).contains("TLS") && !warned("").contains("TLS"));
     }
 
     #[test]

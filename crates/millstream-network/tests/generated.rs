@@ -83,12 +83,18 @@ fn made(rng: &mut Rng) -> Made {
     for (n, (kind, name)) in links.into_iter().enumerate() {
         made.table(kind, name);
         match kind {
-            "bonds" => of_bond(&mut made, rng),
+            "bonds" => {
+                of_bond(&mut made, rng);
+                starts_ports(&mut made, rng);
+            }
             "vlans" => {
                 made.string("parent", if name == first { parent } else { first });
                 made.number("id", 100 + n);
             }
-            "bridges" => of_bridge(&mut made, rng, port),
+            "bridges" => {
+                of_bridge(&mut made, rng, port);
+                starts_ports(&mut made, rng);
+            }
             _ => {}
         }
         if seldom(rng, 6) {
@@ -102,6 +108,12 @@ fn made(rng: &mut Rng) -> Made {
         }
     }
     made
+}
+
+fn starts_ports(made: &mut Made, rng: &mut Rng) {
+    if seldom(rng, 3) {
+        made.line("autoconnect_ports = true", &["autoconnect_ports"]);
+    }
 }
 
 fn of_bond(made: &mut Made, rng: &mut Rng) {
@@ -244,7 +256,9 @@ fn has(output: &BTreeSet<&str>, word: &str) -> bool {
     // nmstate writes an address and its prefix, and `ip` hundredths of a second.
     let halves = word.split_once('/').is_some_and(|(one, other)| output.contains(one) && output.contains(other));
     let is_automatic = word == "auto" && ["dhcp", "DHCP"].iter().any(|one| output.contains(one));
-    output.contains(word) || halves || is_automatic || output.contains(format!("{word}00").as_str())
+    let has_key = ["autoconnect-ports", "connection.autoconnect-ports"].iter().any(|one| output.contains(one));
+    let starts_ports = word == "autoconnect_ports" && has_key;
+    output.contains(word) || halves || is_automatic || starts_ports || output.contains(format!("{word}00").as_str())
 }
 
 #[test]

@@ -267,6 +267,13 @@ fn a_policy_that_denies_the_usual_addresses_of_a_proof_is_proved() {
         let run = millstream(&["guard", "prove", &policy, "--as", form]);
         assert!(run.code == 0 && run.stdout.contains("10 conversations"), "{form}: {run:?}");
     }
+    // No address is left for a router whose answers may come in.
+    let (_dir, policy) = file(
+        "policy.toml",
+        "deny = ['0.0.0.0/0', '::/0']\nallow = ['203.0.113.0/24', '2001:db8:5::/48']\n[services.ssh]\n[clients.https]\n",
+    );
+    let run = millstream(&["guard", "prove", &policy]);
+    assert!(run.code == 0 && run.stdout.contains("all as the policy says"), "{run:?}");
 }
 
 #[test]
@@ -288,7 +295,12 @@ fn a_resolver_of_this_host_is_refused_or_followed() {
             "{command}: {refused:?}"
         );
     }
-    write("nameserver 192.0.2.53 # main router\nnameserver 127.0.0.1\n");
+    // It may answer at another address of the host.
+    host.sandbox.run(0, "ip", ["address", "add", "192.0.2.5/32", "dev", "lo"]).unwrap();
+    write("nameserver 192.0.2.5\n");
+    let refused = host.guard(&["check", &policy], "");
+    assert!(refused.stderr.contains("the resolver 192.0.2.5 is a program of this host"), "{refused:?}");
+    write("nameserver 192.0.2.53 # main router\nnameserver 127.0.0.1\nnameserver 192.0.2.5\n");
     let out = host.guard(&["explain", &policy, "192.0.2.53", "53", "--udp", "--out"], "").succeeded().unwrap();
     assert!(out.stdout.starts_with("accepted by clients.dns: "), "{out:?}");
 }

@@ -4,7 +4,7 @@ use super::{Addresses, list};
 use millstream_model::Refusal;
 use millstream_model::range::Range;
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 
 /// Where a host keeps its resolvers.
@@ -13,6 +13,9 @@ const RESOLVERS: &str = "/etc/resolv.conf";
 /// Where systemd-resolved writes the resolvers that it asks itself, and the addresses at which it answers.
 const UPSTREAM: &str = "/run/systemd/resolve/resolv.conf";
 const RESOLVED: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::new(127, 0, 0, 53)), IpAddr::V4(Ipv4Addr::new(127, 0, 0, 54))];
+
+/// The port of resolvers.
+const DNS: u16 = 53;
 
 /// The resolvers that a host asks.
 #[derive(Debug, Default)]
@@ -43,10 +46,11 @@ impl Resolvers {
 
     /// Those that a file names. If systemd-resolved answers on this host, `upstream` names those that it asks.
     fn of_files(file: &Path, upstream: &Path) -> Self {
-        let (own, mut elsewhere): (Vec<_>, Vec<_>) = servers(file).into_iter().partition(is_own);
+        let is_here = |address: &IpAddr| is_own(address) || is_of_this_host(*address);
+        let (own, mut elsewhere): (Vec<_>, Vec<_>) = servers(file).into_iter().partition(is_here);
         let is_behind = own.iter().any(|address| RESOLVED.contains(address));
         if is_behind {
-            elsewhere.extend(servers(upstream).into_iter().filter(|address| !is_own(address)));
+            elsewhere.extend(servers(upstream).into_iter().filter(|address| !is_here(address)));
         }
         let file = if is_behind { upstream } else { file };
         let own = own.first().copied().filter(|_| elsewhere.is_empty());
@@ -74,6 +78,18 @@ impl Resolvers {
 /// Whether a resolver at this address is this host itself, wherever that is. No address means the same to glibc.
 fn is_own(address: &IpAddr) -> bool {
     address.is_loopback() || address.is_unspecified()
+}
+
+/// Whether this host has an address: then it answers there itself. Nothing is sent; the kernel only says from which address it
+/// would ask.
+fn is_of_this_host(address: IpAddr) -> bool {
+    let any: IpAddr = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let asked_from = || {
+        let socket = UdpSocket::bind((any, 0))?;
+        socket.connect((address, DNS))?;
+        socket.local_addr()
+    };
+    asked_from().is_ok_and(|from| from.ip() == address)
 }
 
 /// The resolvers that a file names, in the order in which they are asked. As in glibc, what follows an address is a comment.

@@ -311,17 +311,25 @@ fn accepted<'a>(
     content: impl Fn(u16) -> (Direction, Content),
 ) -> Option<(IpAddr, u16)> {
     let peers = peers(policy, cable.ground, family);
-    // What is denied gets questions, but its answers do not come in.
-    let is_denied = |peer: IpAddr| policy.has(&policy.deny, peer) && !policy.has(&policy.allow, peer);
     ports.find_map(|(port, _)| {
         let (direction, content) = content(*port);
-        let is_fit =
-            |peer: &&IpAddr| !is_denied(**peer) && meaning(policy, &packet(direction, cable, **peer, content)).accepts;
+        let is_fit = |peer: &&IpAddr| {
+            !denies(policy, **peer) && meaning(policy, &packet(direction, cable, **peer, content)).accepts
+        };
         peers.iter().find(is_fit).map(|peer| (*peer, *port))
     })
 }
 
+/// Whether nothing from an address comes in. It gets questions, but its answers do not arrive.
+fn denies(policy: &Policy, address: IpAddr) -> bool {
+    policy.has(&policy.deny, address) && !policy.has(&policy.allow, address)
+}
+
+/// `None` also if the policy denies the router, which says that a packet is too large.
 fn large(policy: &Policy, cable: &Cable, family: Family) -> Option<Talk> {
+    if denies(policy, cable.router(family)) {
+        return None;
+    }
     let host = cable.host(family);
     let begins = |from, to| Content::Tcp { from, to, flags: Flags::SYN };
     let services = policy.services.iter().flat_map(|service| &service.ports.tcp);

@@ -70,6 +70,9 @@ fn unsaid(link: &Link) -> Vec<String> {
         let domains = link.search.join(" ");
         all.push(format!("{name}: ip sets no search domains; write \"search {domains}\" into /etc/resolv.conf"));
     }
+    if link.starts_ports {
+        all.push(format!("{name}: ip starts its ports now and never again, and this is autoconnect_ports = true"));
+    }
     all.extend(link.zone.iter().map(|zone| format!("{name}: ip sets no zones of firewalld, and this is {zone}")));
     all
 }

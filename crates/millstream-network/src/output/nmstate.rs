@@ -46,6 +46,11 @@ fn unsaid(link: &Link) -> Vec<String> {
     if link.v6.method == Method::Ignore {
         all.push(format!("{name}: nmstate cannot ignore IPv6, and turns it off"));
     }
+    if link.starts_ports {
+        all.push(format!(
+            "{name}: nmstate does not say whether ports start with it, and these do: autoconnect_ports = true"
+        ));
+    }
     all.extend(link.zone.iter().map(|zone| format!("{name}: nmstate sets no zones of firewalld, and this is {zone}")));
     all
 }
