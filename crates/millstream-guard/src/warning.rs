@@ -81,7 +81,8 @@ impl Facts {
 fn asks_by_tls(files: &[PathBuf]) -> Option<PathBuf> {
     let asks = |file: &PathBuf| {
         let text = read_at_most(file, RESOLVED_BYTES_MAX, None).unwrap_or_default();
-        let mut values = text.lines().filter_map(|line| line.trim().strip_prefix("DNSOverTLS")?.trim().strip_prefix('='));
+        let mut values =
+            text.lines().filter_map(|line| line.trim().strip_prefix("DNSOverTLS")?.trim().strip_prefix('='));
         let last = values.next_back().map(|value| value.trim().to_ascii_lowercase());
         last.is_some_and(|value| !["", "0", "f", "false", "n", "no", "off"].contains(&value.as_str()))
     };
