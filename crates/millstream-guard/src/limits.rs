@@ -25,7 +25,7 @@ pub const SECONDS_MAX: f64 = 3_600.0;
 /// Largest file of a policy, in bytes.
 pub const POLICY_BYTES_MAX: u64 = 1 << 20;
 
-/// Most bytes that are read of a file with settings of systemd-resolved.
+/// Most bytes that are read of a file that names resolvers or says how they are asked.
 pub(crate) const RESOLVED_BYTES_MAX: u64 = 1 << 20;
 
 /// Largest file of a list, in bytes: more than as many ranges of IPv6 as a list may have take.

@@ -1,6 +1,6 @@
 //! What a plan warns of: what on this host a policy would cut, or what would make it mean less than it says.
 
-use crate::limits::RESOLVED_BYTES_MAX;
+use crate::limits::{RESOLVED_BYTES_MAX, SCRIPT_BYTES_MAX};
 use crate::others::Others;
 use crate::policy::{Client, Content, Direction, Flags, Mode, Packet, Policy, Ports, Service, UNPRIVILEGED, meaning};
 use millstream_host::{Ssh, read_at_most};
@@ -65,7 +65,8 @@ impl Facts {
         Ok(Self {
             ssh: Ssh::here(),
             others,
-            is_flushed: enabled.exists() && fs::read_to_string(rules).is_ok_and(|text| text.lines().any(flushes)),
+            is_flushed: enabled.exists()
+                && read_at_most(rules, SCRIPT_BYTES_MAX, None).is_ok_and(|text| text.lines().any(flushes)),
             tracked: setting("netfilter/nf_conntrack_count"),
             asking_ports: ports.next().zip(ports.next()),
             filters_bridged: has_bridge() && setting("bridge/bridge-nf-call-iptables") == Some(1_u64),

@@ -5,6 +5,9 @@ use std::time::Duration;
 /// Largest file of a topology, in bytes.
 pub const TOPOLOGY_BYTES_MAX: u64 = 1 << 20;
 
+/// Most bytes that are read of a profile of NetworkManager.
+pub(crate) const PROFILE_BYTES_MAX: u64 = 1 << 20;
+
 /// Most links of a topology: a description of more is made by a program, and nobody reads what it prints.
 pub const LINKS_MAX: usize = 1_000;
 

@@ -2,9 +2,10 @@
 
 use crate::claim::Profile;
 use crate::difference::Live;
+use crate::limits::PROFILE_BYTES_MAX;
 use crate::output::DIRECTORY;
 use crate::topology::{Link, Topology};
-use millstream_host::Ssh;
+use millstream_host::{Ssh, read_at_most};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -19,8 +20,10 @@ const FIREWALLD: &str = "/usr/sbin/firewalld";
 /// What a plan needs to know about a machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// Profiles of NetworkManager that claim links.
+    /// Profiles of NetworkManager that claim links, in the directory that `apply` writes.
     pub profiles: Vec<Profile>,
+    /// The same in other directories, where for example netplan writes them.
+    pub beyond: Vec<Profile>,
     /// Whether something gives zones a meaning.
     pub has_firewalld: bool,
     /// The connection of ssh in which this runs.
@@ -30,26 +33,40 @@ pub struct Facts {
 impl Facts {
     /// The facts of this machine. Only root can read profiles.
     pub fn read() -> Self {
-        let files = PROFILES.iter().filter_map(|dir| fs::read_dir(dir).ok()).flatten().flatten();
-        let texts = files.filter_map(|file| fs::read_to_string(file.path()).ok());
-        Self {
-            profiles: texts.filter_map(|text| Profile::parse(&text)).collect(),
-            has_firewalld: Path::new(FIREWALLD).exists(),
-            ssh: Ssh::here(),
+        let mut facts = Self { has_firewalld: Path::new(FIREWALLD).exists(), ssh: Ssh::here(), ..Self::default() };
+        let mut seen = BTreeSet::new();
+        for dir in PROFILES {
+            for file in fs::read_dir(dir).into_iter().flatten().flatten() {
+                // A file hides those of its name in the directories behind it.
+                if !seen.insert(file.file_name()) {
+                    continue;
+                }
+                let text = read_at_most(&file.path(), PROFILE_BYTES_MAX, None).unwrap_or_default();
+                let found = if dir == DIRECTORY { &mut facts.profiles } else { &mut facts.beyond };
+                found.extend(Profile::parse(&text));
+            }
         }
+        facts
     }
 }
 
 /// What a plan warns of, as sentences.
 pub fn warnings(topology: &Topology, facts: &Facts, live: &Live) -> Vec<String> {
     let mut warnings = Vec::new();
-    for profile in facts.profiles.iter().filter(|one| one.starts && !one.is_named_after_its_link()) {
+    let of_apply = facts.profiles.iter().map(|one| (one, true));
+    let all = of_apply.chain(facts.beyond.iter().map(|one| (one, false)));
+    for (profile, is_of_apply) in all.filter(|(one, _)| one.starts && !one.is_named_after_its_link()) {
         let Some(Link { name, .. }) = profile.claimed(topology, live) else { continue };
-        let way_out = if profile.is_for_these_alone(topology, live) {
-            "apply removes it; else remove it, or set its autoconnect to no"
-        } else {
-            "apply keeps it, because it may be for other cards, too; give it the interface-name of its card, or set its \
-             autoconnect to no"
+        let way_out = match (is_of_apply, profile.is_for_these_alone(topology, live)) {
+            (true, true) => "apply removes it; else remove it, or set its autoconnect to no",
+            (true, false) => {
+                "apply keeps it, because it may be for other cards, too; give it the interface-name of its card, or set its \
+                 autoconnect to no"
+            }
+            (false, _) => {
+                "apply keeps it, because it lies in another directory; take the link out of what writes it there, such as \
+                 netplan"
+            }
         };
         let id = &profile.id;
         warnings
@@ -115,11 +132,12 @@ mod tests {
                 profile("of all cards", ""),
                 profile("by driver", "[match]\ndriver=e1000"),
             ],
+            beyond: vec![profile("netplan-eth1", "interface-name=eth1"), profile("eth9", "interface-name=eth9")],
             has_firewalld: false,
             ssh: Ssh::parse("203.0.113.7 50022 192.0.2.5 22"),
         };
         let said = warnings(&topology, &facts, &live);
-        assert_eq!(said.len(), 7, "{said:?}");
+        assert_eq!(said.len(), 8, "{said:?}");
         let claims = [
             ("Wired connection 1", "removes"),
             ("by address", "removes"),
@@ -131,8 +149,10 @@ mod tests {
             assert!(said.starts_with(&format!("the profile \"{id}\" of NetworkManager claims eth0, too")), "{said}");
             assert!(said.contains(&format!(": apply {becomes} it")), "{said}");
         }
-        assert!(said[5].contains("the zone of eth0 means nothing"), "{said:?}");
-        assert_eq!(said[6], "your ssh session comes in by eth1: a mistake cuts you off");
+        assert!(said[5].starts_with("the profile \"netplan-eth1\" of NetworkManager claims eth1, too"), "{said:?}");
+        assert!(said[5].contains("it lies in another directory"), "{said:?}");
+        assert!(said[6].contains("the zone of eth0 means nothing"), "{said:?}");
+        assert_eq!(said[7], "your ssh session comes in by eth1: a mistake cuts you off");
         let quiet = Facts { has_firewalld: true, ssh: Ssh::parse("203.0.113.7 5 192.0.2.9 22"), ..Facts::default() };
         assert_eq!(warnings(&topology, &quiet, &live), [""; 0]);
     }

@@ -1,9 +1,10 @@
 //! The resolvers that a host asks.
 
 use super::{Addresses, list};
+use crate::limits::RESOLVED_BYTES_MAX;
+use millstream_host::read_at_most;
 use millstream_model::Refusal;
 use millstream_model::range::Range;
-use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 
@@ -94,7 +95,7 @@ fn is_of_this_host(address: IpAddr) -> bool {
 
 /// The resolvers that a file names, in the order in which they are asked. As in glibc, what follows an address is a comment.
 fn servers(file: &Path) -> Vec<IpAddr> {
-    let text = fs::read_to_string(file).unwrap_or_default();
+    let text = read_at_most(file, RESOLVED_BYTES_MAX, None).unwrap_or_default();
     let addresses = text.lines().filter_map(|line| {
         let mut words = line.split_whitespace();
         words.next().filter(|word| *word == "nameserver")?;
@@ -108,6 +109,7 @@ fn servers(file: &Path) -> Vec<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn resolvers_are_those_that_are_asked_in_the_end() {
