@@ -220,6 +220,12 @@ pub fn warnings(policy: &Policy, facts: &Facts) -> Vec<String> {
         ));
     }
     warnings.extend(drop_without_tracking(policy, facts));
+    if let Some(rule) = facts.others.untracking.as_ref().filter(|_| policy.mode != Mode::Stateless) {
+        warnings.push(format!(
+            "{rule} may turn connection tracking off, and mode {} drops the answers of connections that are not tracked",
+            mode(policy)
+        ));
+    }
     if policy.mode != Mode::Stateless && facts.tracked.is_none_or(|tracked| tracked == 0) {
         warnings.push(format!(
             "connections that are open now are not tracked yet, so mode {} cuts them, your ssh session too; new ones work",
@@ -364,6 +370,19 @@ mod tests {
         }
         for alone in [facts(Some("rule 1"), None), facts(None, Some("rule 2"))] {
             assert_eq!(may_apply(&stateless, &alone, false), Ok(()), "nothing changes for these rules");
+        }
+    }
+
+    #[test]
+    fn a_mode_that_tracks_warns_of_rules_that_turn_tracking_off() {
+        let others = Others { untracking: Some("rule 1".to_owned()), ..Others::default() };
+        let facts = Facts { others, tracked: Some(1), ..Facts::default() };
+        for (mode, count) in [("stateless", 0), ("stateful", 1), ("hybrid", 1)] {
+            let policy = policy(&format!("mode = '{mode}'\n[services.ssh]"));
+            assert_eq!(may_apply(&policy, &facts, false), Ok(()), "it may be about other ports");
+            let warned = warnings(&policy, &facts);
+            let meant = |one: &&String| one.starts_with("rule 1 may turn connection tracking off");
+            assert_eq!(warned.iter().filter(meant).count(), count, "{warned:?}");
         }
     }
 

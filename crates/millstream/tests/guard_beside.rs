@@ -40,12 +40,17 @@ fn a_service_that_others_would_drop_is_found_before_anything_is_loaded() {
     };
     let (ssh, dns) = ("services.ssh (port 22 of tcp)", "services.dns (port 53 of udp)");
     let news = of_nft("input", "ct state established accept; ct state new tcp dport 22 accept");
+    let untracked = "table ip o {\nchain early { type filter hook prerouting priority -300; tcp dport 22 notrack; }\n\
+                     chain out { type filter hook output priority -300; tcp sport 22 notrack; }\n}\n";
+    let untracked = Copied { nft: untracked.to_owned(), ..Copied::default() };
     for (policy, others, found) in [
         (SSH, &Copied::default(), &[][..]),
         (SSH, &news, &[ssh]),
         (&format!("mode = 'stateful'\n{SSH}"), &news, &[]),
         (&format!("mode = 'hybrid'\n{SSH}hot = true\n"), &news, &[ssh]),
         (SSH, &of_nft("input", "tcp dport 22 accept"), &[]),
+        (&format!("mode = 'stateful'\n{SSH}"), &untracked, &[ssh]),
+        (SSH, &untracked, &[]),
         // It did not work before, either.
         (SSH, &of_nft("input", "tcp dport 80 accept"), &[]),
         (SSH, &of_nft("output", "ct state established accept"), &[ssh]),
@@ -85,6 +90,29 @@ fn rules_of_others_are_copied_in_every_form_and_a_copy_that_cannot_be_made_is_sa
         said.contains("warning: the services were not tried beside a copy of the rules of other programs"),
         "{said}"
     );
+}
+
+/// Reading the rules alone does not show whether they are about the policy's ports.
+#[test]
+fn a_policy_that_tracks_is_refused_where_others_do_not_track_its_service() {
+    let Some(host) = Host::new() else { return };
+    let policy = host.policy("policy.toml", &format!("mode = 'stateful'\n{SSH}"));
+    let raw = |port: u16| {
+        format!(
+            "iptables-nft -t raw -A PREROUTING -p tcp --dport {port} -j CT --notrack\n\
+             iptables-nft -t raw -A OUTPUT -p tcp --sport {port} -j CT --notrack\n"
+        )
+    };
+    host.sandbox.run(0, "sh", ["-ec", &raw(53)]).unwrap();
+    let applied = host.guard(&["apply", &policy, "--yes", "--confirm-within", "1h"], "").succeeded().unwrap();
+    assert!(applied.stderr.contains("may turn connection tracking off"), "{applied:?}");
+    host.guard(&["undo"], "").succeeded().unwrap();
+    host.sandbox.run(0, "sh", ["-ec", &raw(22)]).unwrap();
+    let refused = host.guard(&["apply", &policy, "--yes"], "");
+    let is_named = refused.stderr.contains("this policy would cut off services.ssh (port 22 of tcp)");
+    assert!(refused.status.code() == Some(2) && is_named && refused.stderr.contains("stateless"), "{refused:?}");
+    let tables = host.sandbox.run(0, "nft", ["list", "tables"]).unwrap().stdout;
+    assert!(!tables.contains("inet millstream"), "nothing was loaded: {tables}");
 }
 
 /// What nft prints is kept in memory.

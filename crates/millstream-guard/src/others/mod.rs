@@ -99,6 +99,9 @@ const PASSING: &[&str] = &[
 /// Targets that may stop a packet or send it another way, without asking what tracking says.
 const STOPPING: &[&str] = &["DROP", "MARK", "NFQUEUE", "QUEUE", "REJECT", "TEE", "TPROXY"];
 
+/// Those of the passing ones that may turn tracking off.
+const UNTRACKING: [&str; 2] = ["CT", "NOTRACK"];
+
 /// Fields of a packet that do not decide where it goes.
 const HARMLESS_FIELDS: [&str; 4] = ["dscp", "ecn", "hoplimit", "ttl"];
 
@@ -113,6 +116,8 @@ pub struct Others {
     pub drop: Option<String>,
     /// A rule that such a packet can meet and that asks what connection tracking says.
     pub question: Option<String>,
+    /// A rule that such a packet can meet and that may turn connection tracking off for it.
+    pub untracking: Option<String>,
 }
 
 /// A chain, by its table and its name.
@@ -126,9 +131,10 @@ struct Chain {
     next: BTreeSet<String>,
     /// Whether they may lead to any chain of its table.
     leads_anywhere: bool,
-    /// The first rule that drops, and the first that asks what tracking says.
+    /// The first rule that drops, the first that asks what tracking says, and the first that turns it off.
     drop: Option<String>,
     question: Option<String>,
+    untracking: Option<String>,
 }
 
 /// What a rule does.
@@ -136,6 +142,7 @@ struct Chain {
 struct Does {
     drops: bool,
     asks: bool,
+    untracks: bool,
     next: BTreeSet<String>,
     leads_anywhere: bool,
 }
@@ -248,7 +255,7 @@ impl Reading {
                         ("-j" | "-g", target) if self.chains.contains_key(&(table.clone(), target.clone())) => {
                             does.next.insert(target.clone());
                         }
-                        ("-j" | "-g", target) => does.target(target),
+                        ("-j" | "-g", target) => does.target(target, words.iter().any(|word| word == "--notrack")),
                         ("-m", name) => does.asks |= !MATCHES.contains(&name.as_str()),
                         _ => {}
                     }
@@ -291,6 +298,9 @@ impl Reading {
         if does.drops {
             chain.drop.get_or_insert_with(|| what.clone());
         }
+        if does.untracks {
+            chain.untracking.get_or_insert_with(|| what.clone());
+        }
         if does.asks {
             chain.question.get_or_insert(what);
         }
@@ -316,6 +326,9 @@ impl Reading {
                 }
                 if let Some(drop) = &chain.drop {
                     others.drop.get_or_insert_with(|| drop.clone());
+                }
+                if let Some(untracking) = &chain.untracking {
+                    others.untracking.get_or_insert_with(|| untracking.clone());
                 }
             }
             let drops =
@@ -353,7 +366,8 @@ impl Does {
     fn statement(&mut self, statement: &Value) {
         for (word, of) in statement.as_object().into_iter().flatten() {
             match word.as_str() {
-                "match" | "counter" | "last" | "limit" | "log" | "map" | "meter" | "notrack" | "quota" | "set" => {}
+                "match" | "counter" | "last" | "limit" | "log" | "map" | "meter" | "quota" | "set" => {}
+                "notrack" => self.untracks = true,
                 word if word.starts_with("ct ") => {}
                 "mangle" => self.drops |= redirects(&of["key"]),
                 "vmap" => match of["data"]["set"].as_array() {
@@ -362,7 +376,11 @@ impl Does {
                     None => (self.drops, self.leads_anywhere) = (true, true),
                 },
                 "xt" if of["type"] == "match" => {}
-                "xt" => self.drops |= of["name"].as_str().is_none_or(|name| !PASSING.contains(&name)),
+                "xt" => {
+                    self.drops |= of["name"].as_str().is_none_or(|name| !PASSING.contains(&name));
+                    // nft does not print what CT is told, and older versions no names.
+                    self.untracks |= of["name"].as_str().is_none_or(|name| UNTRACKING.contains(&name));
+                }
                 _ => self.verdict(statement),
             }
         }
@@ -380,8 +398,9 @@ impl Does {
         }
     }
 
-    /// Adds what a target of iptables does.
-    fn target(&mut self, name: &str) {
+    /// Adds what a target of iptables does. `is_notrack`: the rule says so.
+    fn target(&mut self, name: &str, is_notrack: bool) {
+        self.untracks |= UNTRACKING.contains(&name) && (is_notrack || name != "CT");
         self.drops |= !PASSING.contains(&name);
         self.asks |= !PASSING.contains(&name) && !STOPPING.contains(&name);
     }

@@ -46,13 +46,28 @@ fn every_way_to_ask_what_tracking_says_is_seen() {
         assert_eq!(of_nft("forward", &[("base", expression)]), Others::default(), "{expression}");
     }
     for expression in [
-        r#"{"mangle": {"key": {"ct": {"key": "mark"}}, "value": {"meta": {"key": "mark"}}}}, {"notrack": null}"#,
+        r#"{"mangle": {"key": {"ct": {"key": "mark"}}, "value": {"meta": {"key": "mark"}}}}"#,
         r#"{"match": {"left": {"meta": {"key": "mark"}}, "right": 1}}, {"counter": null}, {"accept": null}"#,
         r#"{"xt": {"type": "match", "name": "comment"}}, {"xt": {"type": "target", "name": "LOG"}}"#,
         r#"{"mangle": {"key": {"tcp option": {"name": "maxseg"}}, "value": {"rt": {"key": "mtu"}}}}"#,
     ] {
         assert_eq!(of_nft("input", &[("base", expression)]), Others::default(), "{expression}");
     }
+}
+
+#[test]
+fn every_way_to_turn_tracking_off_is_seen() {
+    for expression in [r#"{"match": {}}, {"notrack": null}"#, r#"{"xt": {"type": "target", "name": "CT"}}"#] {
+        let others = of_nft("prerouting", &[("base", expression)]);
+        let rule = "the rule with handle 7 in the chain inet o base".to_owned();
+        assert_eq!(others, Others { untracking: Some(rule), ..Others::default() }, "{expression}");
+        assert_eq!(of_nft("forward", &[("base", expression)]), Others::default(), "{expression}");
+    }
+    let raw = |rule: &str| of_legacy(&format!("*filter\n*raw\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING {rule}\n"));
+    for rule in ["-p udp -m udp --dport 53 -j CT --notrack", "-j NOTRACK"] {
+        assert!(raw(rule).untracking.is_some_and(|one| one.contains(rule)), "{rule}");
+    }
+    assert_eq!(raw("-p tcp -m tcp --dport 21 -j CT --helper ftp"), Others::default());
 }
 
 #[test]

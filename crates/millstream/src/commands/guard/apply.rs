@@ -10,7 +10,7 @@ use crate::output::{Output, note};
 use millstream_change::{Changes, Kind};
 use millstream_guard::others::Copied;
 use millstream_guard::packet_filter::{PacketFilter, TARGET};
-use millstream_guard::policy::Policy;
+use millstream_guard::policy::{Mode, Policy};
 use millstream_guard::prove::lost_beside;
 use millstream_guard::rules::Rules;
 use millstream_guard::warning::{Facts, may_apply};
@@ -92,10 +92,13 @@ async fn try_beside_others(policy: &Policy) -> Result<(), Failure> {
     match lost {
         Ok(lost) if lost.is_empty() => Ok(()),
         Ok(lost) => Err(Failure::user(format!(
-            "with this policy, the rules of other programs would drop what comes to {}; without it they let it in",
+            "beside the rules of other programs, this policy would cut off {}; without it, they let that in",
             lost.join(", ")
         ))
-        .hint("write mode = \"stateful\" at the beginning of the policy, or remove the rules that drop it")),
+        .hint(match policy.mode {
+            Mode::Stateful => "remove the rules that turn connection tracking off, or write mode = \"stateless\"",
+            Mode::Stateless | Mode::Hybrid => "write mode = \"stateful\", or remove the rules that need tracking",
+        })),
         Err(refusal) => {
             let why = refusal.problem;
             note(&format!("warning: the services were not tried beside a copy of the rules of other programs: {why}"));
