@@ -96,7 +96,13 @@ const _: () = assert!(RULES_BYTES_MAX <= TABLE_BYTES_MAX);
 /// Most connections that are tried beside the rules of others: two or four for each service.
 pub const EXCHANGES_MAX: usize = 256;
 
-/// So many of them at once. One that nobody answers takes [`TALK_MAX`].
+/// So many of those that fail are tried once more, each alone: the first few say enough.
+pub const SUSPECTS_MAX: usize = 8;
+
+/// Longest silence in one of them. They take milliseconds, and one that fails is tried once more.
+pub const EXCHANGE_MAX: Duration = Duration::from_secs(2);
+
+/// So many of them at once. One that nobody answers takes [`EXCHANGE_MAX`].
 pub const EXCHANGES_AT_ONCE: usize = 32;
 
 /// Packets of a proof beyond twice the burst of a limit.

@@ -40,6 +40,7 @@ fn a_service_that_others_would_drop_is_found_before_anything_is_loaded() {
     };
     let (ssh, dns) = ("services.ssh (port 22 of tcp)", "services.dns (port 53 of udp)");
     let news = of_nft("input", "ct state established accept; ct state new tcp dport 22 accept");
+    let limited = of_nft("input", "ct state established accept; tcp dport 22 limit rate 1/hour burst 1 packets accept");
     let untracked = "table ip o {\nchain early { type filter hook prerouting priority -300; tcp dport 22 notrack; }\n\
                      chain out { type filter hook output priority -300; tcp sport 22 notrack; }\n}\n";
     let untracked = Copied { nft: untracked.to_owned(), ..Copied::default() };
@@ -51,6 +52,8 @@ fn a_service_that_others_would_drop_is_found_before_anything_is_loaded() {
         (SSH, &of_nft("input", "tcp dport 22 accept"), &[]),
         (&format!("mode = 'stateful'\n{SSH}"), &untracked, &[ssh]),
         (SSH, &untracked, &[]),
+        // The limit of others is reached by what is tried, and not by the policy.
+        (&format!("mode = 'stateful'\n{SSH}"), &limited, &[]),
         // It did not work before, either.
         (SSH, &of_nft("input", "tcp dport 80 accept"), &[]),
         (SSH, &of_nft("output", "ct state established accept"), &[ssh]),

@@ -8,7 +8,7 @@ use super::exchange::Exchange;
 use super::network::{Cable, HOST, PLAIN};
 use super::probes::{FREE, packet, peers};
 use super::{Form, Task, network, passed};
-use crate::limits::{EXCHANGES_MAX, INTERFACE_BYTES_MAX, SAMPLE_RANGES};
+use crate::limits::{EXCHANGES_MAX, INTERFACE_BYTES_MAX, SAMPLE_RANGES, SUSPECTS_MAX};
 use crate::others::Copied;
 use crate::policy::{Content, Direction, Flags, Policy, meaning};
 use crate::rules::Rules;
@@ -28,31 +28,38 @@ pub fn lost_beside(policy: &Policy, others: &Copied, program: &Path) -> Result<V
     let policy = small(policy);
     let cables = network::cables(&policy, &way_out());
     let exchanges = exchanges(&policy, &cables);
-    let works = |with_policy: bool| -> Result<Vec<bool>, Refusal> {
-        let sandbox = network::make(&cables, &clients(&exchanges))?;
+    let works = |exchanges: &[Exchange], with_policy: bool| -> Result<Vec<bool>, Refusal> {
+        let sandbox = network::make(&cables, &clients(exchanges))?;
         others.load(&sandbox, HOST)?;
         if with_policy {
             Form::Nft.load(&sandbox, HOST, &Rules::of(&policy))?;
         }
-        let networks = network::paths(&sandbox);
         let task = Task {
-            networks,
+            networks: network::paths(&sandbox),
             cables: cables.clone(),
             packets: Vec::new(),
             talks: Vec::new(),
-            exchanges: exchanges.clone(),
+            exchanges: exchanges.to_vec(),
         };
         Ok(passed(&sandbox, program, &task)?.exchanges)
     };
-    let with = works(true)?;
+    let with = works(&exchanges, true)?;
     if with.iter().all(|works| *works) {
         return Ok(Vec::new());
     }
-    let without = works(false)?;
+    let without = works(&exchanges, false)?;
     let both = exchanges.iter().zip(with.into_iter().zip(without));
-    let mut seen = HashSet::new();
-    let lost = both.filter(|(_, both)| *both == (false, true)).map(|(exchange, _)| exchange.to_string());
-    Ok(lost.filter(|lost| seen.insert(lost.clone())).collect())
+    let suspects = both.filter(|(_, both)| *both == (false, true)).map(|(exchange, _)| exchange);
+    let mut lost: Vec<String> = Vec::new();
+    for suspect in suspects.take(SUSPECTS_MAX) {
+        // Rules of others may limit how many come at once, so each is tried alone.
+        let alone = |with_policy| works(std::slice::from_ref(suspect), with_policy);
+        let shown = suspect.to_string();
+        if !lost.contains(&shown) && alone(true)? == [false] && alone(false)? == [true] {
+            lost.push(shown);
+        }
+    }
+    Ok(lost)
 }
 
 /// The same policy with few addresses and without limits: what others do to packets does not depend on these.

@@ -2,7 +2,7 @@
 
 use super::network::{CLIENT, HOST, Nets};
 use super::talk::{connected, is_ready};
-use crate::limits::{EXCHANGES_AT_ONCE, TALK_MAX};
+use crate::limits::{EXCHANGE_MAX, EXCHANGES_AT_ONCE};
 use rustix::event::PollFlags;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -53,9 +53,9 @@ impl Exchange {
         nets.enter(HOST)?;
         let listener = TcpListener::bind(self.host)?;
         nets.enter(CLIENT)?;
-        let Some(_called) = connected(self.client, self.host)? else { return Ok(false) };
+        let Some(_called) = connected(self.client, self.host, EXCHANGE_MAX)? else { return Ok(false) };
         // The end of the handshake may be dropped.
-        is_ready(&listener, PollFlags::IN)
+        is_ready(&listener, PollFlags::IN, EXCHANGE_MAX)
     }
 
     /// Whether a datagram and the answer to it arrive.
@@ -65,7 +65,7 @@ impl Exchange {
         nets.enter(CLIENT)?;
         let client = UdpSocket::bind(SocketAddr::new(self.client, 0))?;
         for socket in [&server, &client] {
-            socket.set_read_timeout(Some(TALK_MAX))?;
+            socket.set_read_timeout(Some(EXCHANGE_MAX))?;
         }
         let mut word = [0; 8];
         client.send_to(b"asked", self.host)?;

@@ -11,6 +11,7 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
+use std::time::Duration;
 
 /// A conversation between host and client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,9 +74,9 @@ fn large(nets: &Nets, server: SocketAddr, caller: IpAddr, is_served: bool) -> io
     nets.enter(at_server)?;
     let listener = TcpListener::bind(server)?;
     nets.enter(at_caller)?;
-    let Some(called) = connected(caller, server)? else { return Ok(false) };
+    let Some(called) = connected(caller, server, TALK_MAX)? else { return Ok(false) };
     // The end of the handshake may be dropped.
-    if !is_ready(&listener, PollFlags::IN)? {
+    if !is_ready(&listener, PollFlags::IN, TALK_MAX)? {
         return Ok(false);
     }
     let (accepted, _) = listener.accept()?;
@@ -95,20 +96,20 @@ fn large(nets: &Nets, server: SocketAddr, caller: IpAddr, is_served: bool) -> io
     Ok(received == LARGE_BYTES)
 }
 
-/// Whether a socket is ready before a conversation counts as failed.
-pub(super) fn is_ready(socket: &impl AsFd, flags: PollFlags) -> io::Result<bool> {
-    let limit = Timespec { tv_sec: TALK_MAX.as_secs().try_into().unwrap_or(1), tv_nsec: 0 };
+/// Whether a socket is ready in time: else a conversation counts as failed.
+pub(super) fn is_ready(socket: &impl AsFd, flags: PollFlags, limit: Duration) -> io::Result<bool> {
+    let limit = Timespec { tv_sec: limit.as_secs().try_into().unwrap_or(1), tv_nsec: 0 };
     Ok(poll(&mut [PollFd::new(socket, flags)], Some(&limit))? > 0)
 }
 
 /// A connection from an address. `None`: nobody answers.
-pub(super) fn connected(from: IpAddr, to: SocketAddr) -> io::Result<Option<TcpStream>> {
+pub(super) fn connected(from: IpAddr, to: SocketAddr, limit: Duration) -> io::Result<Option<TcpStream>> {
     let family = if from.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK, None)?;
     bind(&socket, &SocketAddr::new(from, 0))?;
     let is_connected = match connect(&socket, &to) {
         Ok(()) => true,
-        Err(Errno::INPROGRESS) => is_ready(&socket, PollFlags::OUT)? && socket_error(&socket)?.is_ok(),
+        Err(Errno::INPROGRESS) => is_ready(&socket, PollFlags::OUT, limit)? && socket_error(&socket)?.is_ok(),
         Err(_) => false,
     };
     if !is_connected {
