@@ -12,8 +12,14 @@ use std::path::{Path, PathBuf};
 /// The port of ssh.
 const SSH: u16 = 22;
 
-/// What is loaded by Debian's unit of nftables, and the file that is there if that unit is enabled.
-const NFTABLES: [&str; 2] = ["/etc/nftables.conf", "/etc/systemd/system/sysinit.target.wants/nftables.service"];
+/// What stands there if the unit of nftables is enabled, by Debian or by Red Hat: a link to the unit.
+const NFTABLES_UNITS: [&str; 2] = [
+    "/etc/systemd/system/sysinit.target.wants/nftables.service",
+    "/etc/systemd/system/multi-user.target.wants/nftables.service",
+];
+
+/// What such a unit loads.
+const NFTABLES_RULES: [&str; 2] = ["/etc/nftables.conf", "/etc/sysconfig/nftables.conf"];
 
 /// Where systemd-resolved reads its settings: a file, and files in the directory beside it, of which the last one counts.
 const RESOLVED: [&str; 4] = [
@@ -34,8 +40,8 @@ pub struct Facts {
     pub ssh: Option<Ssh>,
     /// What the rules of other programs do.
     pub others: Others,
-    /// Whether nftables.service is enabled, and removes all rules before it loads its own.
-    pub is_flushed: bool,
+    /// The file by which nftables.service, which is enabled, removes all rules.
+    pub flushed_by: Option<PathBuf>,
     /// Connections that are tracked now; `None`: nothing can track them.
     pub tracked: Option<u64>,
     /// The ports from which programs of this host ask, as first and last.
@@ -58,15 +64,12 @@ impl Facts {
     pub async fn read() -> Result<Self, Refusal> {
         let others = Others::read().await?;
         let setting = |name: &str| fs::read_to_string(format!("/proc/sys/net/{name}")).ok()?.trim().parse().ok();
-        let [rules, enabled] = NFTABLES.map(Path::new);
-        let flushes = |line: &str| line.trim() == "flush ruleset";
         let ports = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
         let mut ports = ports.split_whitespace().map_while(|port| port.parse().ok());
         Ok(Self {
             ssh: Ssh::here(),
             others,
-            is_flushed: enabled.exists()
-                && read_at_most(rules, SCRIPT_BYTES_MAX, None).is_ok_and(|text| text.lines().any(flushes)),
+            flushed_by: flushed_by(&NFTABLES_UNITS.map(Path::new), &NFTABLES_RULES.map(Path::new)),
             tracked: setting("netfilter/nf_conntrack_count"),
             asking_ports: ports.next().zip(ports.next()),
             filters_bridged: has_bridge() && setting("bridge/bridge-nf-call-iptables") == Some(1_u64),
@@ -94,6 +97,16 @@ fn asks_by_tls(files: &[PathBuf]) -> Option<PathBuf> {
         found.filter(|path| path.extension().is_some_and(|extension| extension == "conf")).collect::<Vec<_>>()
     };
     files.iter().flat_map(|file| std::iter::once(file.clone()).chain(beside(file))).find(asks)
+}
+
+/// The file of an enabled unit of nftables, or of the rules that it loads, that removes the rules of all programs.
+fn flushed_by(units: &[&Path], rules: &[&Path]) -> Option<PathBuf> {
+    let enabled = units.iter().find(|unit| unit.exists())?;
+    let flushes = |file: &&&Path| {
+        let text = read_at_most(file, SCRIPT_BYTES_MAX, None).unwrap_or_default();
+        text.lines().any(|line| !line.trim().starts_with('#') && line.contains("flush ruleset"))
+    };
+    rules.iter().chain([enabled]).find(flushes).map(|file| file.to_path_buf())
 }
 
 fn has_bridge() -> bool {
@@ -243,9 +256,11 @@ pub fn warnings(policy: &Policy, facts: &Facts) -> Vec<String> {
             ));
         }
     }
-    if facts.is_flushed {
-        let [rules, _] = NFTABLES;
-        warnings.push(format!("nftables.service removes all rules when it is reloaded: {rules} says flush ruleset"));
+    if let Some(file) = &facts.flushed_by {
+        warnings.push(format!(
+            "nftables.service removes all rules when it is stopped or reloaded: {} says flush ruleset",
+            file.display()
+        ));
     }
     for chain in &facts.others.dropping {
         warnings.push(format!("the chain {chain} drops packets too: what this policy accepts must pass it as well"));
@@ -325,7 +340,10 @@ mod tests {
         let nobody = "[lists]\nnone = []\n[services.ssh]\nfrom = ['@none']";
         assert!(warned(nobody, Facts::default()).contains("nobody may reach services.ssh"));
         assert!(may_apply(&policy(nobody), &Facts::default(), false).is_err());
-        assert!(warned("[services.ssh]", Facts { is_flushed: true, ..Facts::default() }).contains("flush ruleset"));
+        assert!(
+            warned("[services.ssh]", Facts { flushed_by: Some("/f".into()), ..Facts::default() })
+                .contains("flush ruleset")
+        );
     }
 
     #[test]
@@ -371,6 +389,21 @@ mod tests {
         for alone in [facts(Some("rule 1"), None), facts(None, Some("rule 2"))] {
             assert_eq!(may_apply(&stateless, &alone, false), Ok(()), "nothing changes for these rules");
         }
+    }
+
+    #[test]
+    fn a_unit_that_flushes_all_rules_is_found_if_it_is_enabled() {
+        let dir = tempfile::tempdir().unwrap();
+        let [unit, rules] = ["unit", "rules"].map(|name| dir.path().join(name));
+        let found = || flushed_by(&[Path::new("/nowhere"), &unit], &[&rules, Path::new("/nowhere")]);
+        fs::write(&rules, "# flush ruleset\nflush ruleset\n").unwrap();
+        assert_eq!(found(), None, "the unit is not enabled");
+        fs::write(&unit, "ExecStart=nft -f rules\n").unwrap();
+        assert_eq!(found(), Some(rules.clone()));
+        fs::write(&rules, "# flush ruleset\n").unwrap();
+        assert_eq!(found(), None);
+        fs::write(&unit, "ExecReload=nft 'flush ruleset; include \"rules\";'\n").unwrap();
+        assert_eq!(found(), Some(unit.clone()));
     }
 
     #[test]
