@@ -82,6 +82,8 @@ fn rules_of_others_are_copied_in_every_form_and_a_copy_that_cannot_be_made_is_sa
                   chain c { type filter hook input priority 3; ip saddr @s counter; ct state established accept; }\n}\nEND\n\
                   iptables-nft -t nat -A POSTROUTING -j MASQUERADE\n\
                   ip6tables-nft -A INPUT -m conntrack --ctstate INVALID -j DROP\n\
+                  ipset create listed hash:net\nipset add listed 10.0.0.0/8\n\
+                  iptables-nft -A INPUT -m set --match-set listed src -j ACCEPT\n\
                   iptables-legacy -A INPUT -p tcp -m multiport --dports 9,10 -j ACCEPT\n";
     host.sandbox.run(0, "sh", ["-ec", others]).unwrap();
     let said = apply();

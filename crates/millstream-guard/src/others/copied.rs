@@ -12,7 +12,7 @@ use millstream_model::Refusal;
 pub struct Copied {
     /// Tables of nft, as a script.
     pub nft: String,
-    /// Programs that make tables of iptables, and what they read.
+    /// Programs that make tables of iptables and the sets of addresses that these name, and what they read.
     pub saved: Vec<(&'static str, String)>,
 }
 
@@ -39,6 +39,10 @@ const FAMILIES: [Family; 2] = [
 
 /// How nft prints what only iptables can read. Its older versions print a remark, which would be lost.
 const OF_IPTABLES: [&str; 4] = ["managed by iptables-nft", "xt match \"", "xt target \"", "# xt_"];
+
+/// What makes sets of addresses, and how rules of iptables name these.
+const IPSET: &str = "ipset";
+const OF_SETS: [&str; 2] = ["--match-set", "-j SET"];
 
 impl Copied {
     /// Copies the rules of this host that are not ours. Those for ARP are left out, because no policy is about them.
@@ -75,6 +79,10 @@ impl Copied {
                 copied.saved.push((restorer, rules));
             }
         }
+        if copied.saved.iter().any(|(_, rules)| OF_SETS.iter().any(|sign| rules.contains(sign))) {
+            let sets = saved([IPSET; 2], &["save"]).await?;
+            copied.saved.insert(0, (IPSET, sets));
+        }
         Ok(copied)
     }
 
@@ -87,8 +95,9 @@ impl Copied {
             sandbox.feed(network, "nft", ["-f", "-"], self.nft.clone())?;
         }
         for (program, rules) in &self.saved {
-            // Others may hold the lock.
-            sandbox.feed(network, program, ["-w"], rules.clone())?;
+            // Others may hold the lock of iptables.
+            let word = if *program == IPSET { "restore" } else { "-w" };
+            sandbox.feed(network, program, [word], rules.clone())?;
         }
         Ok(())
     }
