@@ -2,6 +2,7 @@
 
 use super::{Found, Level, Lint};
 use crate::topology::{Addressing, Link, Method, Prefix, Topology};
+use millstream_model::range::number;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -80,6 +81,38 @@ pub(super) const SAME_ADDRESS: Lint = Lint {
                     found.push((link.place(), format!("{owner} has the address {}, too", one.address)));
                 }
                 known.push((link.name.as_str(), *one));
+            }
+        }
+        found
+    },
+};
+
+pub(super) const SAME_NETWORK: Lint = Lint {
+    name: "same-network",
+    level: Level::Warning,
+    reason: "the host sends to a network by one of its links, so the answers to what comes in by another take that one, too; join the \
+             cards by a bond or a bridge, or give each link a network of its own",
+    find: |topology| {
+        let of =
+            |link: &Link| link.families().into_iter().flat_map(|family| family.addresses.clone()).collect::<Vec<_>>();
+        let all = topology.links.iter().flat_map(|link| of(link).into_iter().map(move |one| (one, link)));
+        let mut all: Vec<(Prefix, &Link)> = all.filter(|(one, _)| !one.is_alone() && !one.is_link_local()).collect();
+        // Two networks are apart, or one lies in the other. The larger one of these comes first.
+        all.sort_by_key(|(one, _)| (one.address.is_ipv6(), number(one.network().address), one.length));
+        let mut around: Vec<(Prefix, &Link)> = Vec::new();
+        let mut found = Vec::new();
+        for (one, link) in all {
+            while around.last().is_some_and(|(larger, _)| !larger.contains(one.address)) {
+                around.pop();
+            }
+            if let Some((larger, other)) = around.iter().find(|(_, other)| other.name != link.name) {
+                let (own, theirs) = (one.network(), larger.network());
+                found.push((link.place(), format!("its network {own} lies in {theirs} of {}", other.name)));
+            }
+            // Of many addresses in a network, one is enough.
+            let is_new = |(last, owner): &(Prefix, &Link)| last.network() != one.network() || owner.name != link.name;
+            if around.last().is_none_or(is_new) {
+                around.push((one, link));
             }
         }
         found

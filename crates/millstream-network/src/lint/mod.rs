@@ -18,6 +18,7 @@ pub const LINTS: &[Lint] = &[
     addresses::NOT_A_HOST,
     addresses::ROUTER_OUTSIDE,
     addresses::SAME_ADDRESS,
+    addresses::SAME_NETWORK,
     bonds::FEW_PORTS,
     bonds::NOT_WATCHED,
     bonds::ONE_LEG_FOR_ALL,
@@ -164,6 +165,13 @@ dns = ['192.0.2.53']
                 "same-address",
                 more("[cards.eth2]\naddresses = ['192.0.2.5/25']"),
                 more("[cards.eth2]\naddresses = ['192.0.2.5/32']"),
+            ),
+            (
+                "same-network",
+                more("[cards.eth2]\naddresses = ['192.0.2.129/25']"),
+                more(
+                    "[cards.eth2]\naddresses = ['192.0.3.5/24', '192.0.2.129/32', '2001:db8::5/64', '2001:db8::6/64']",
+                ),
             ),
             (
                 "router-outside",
@@ -313,6 +321,16 @@ dns = ['192.0.2.53']
             ),
             ("not-a-host", two("addresses = ['192.0.2.5/24']\ngateway = '192.0.2.255'", ""), "192.0.2.255/24"),
             ("same-address", two("addresses = ['fe80::1/64', 'fe80::1/64']", ""), "it has the address fe80::1 twice"),
+            (
+                "same-network",
+                two("addresses = ['192.0.2.5/24', '192.0.2.7/24']", "addresses = ['192.0.2.6/24']"),
+                "its network 192.0.2.0/24 lies in 192.0.2.0/24 of eth",
+            ),
+            (
+                "same-network",
+                two("addresses = ['2001:db8:0:5::1/64']", "addresses = ['2001:db8::1/48', '10.0.0.1/8']"),
+                "its network 2001:db8:0:5::/64 lies in 2001:db8::/48 of eth1",
+            ),
             (
                 "default-routes",
                 two(&format!("{v6}gateway = 'fe80::1'"), "ipv6 = 'auto'\nroutes = [{ to = '::/0', metric = 1024 }]"),
