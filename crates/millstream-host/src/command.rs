@@ -122,7 +122,8 @@ impl Command {
         self.capture();
         let spawned = self.inner.kill_on_drop(true).spawn();
         let most = self.output_max;
-        let ending = async {
+        // What waits in it is large.
+        let ending = Box::pin(async {
             let mut child = spawned?;
             let (pipe, out, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
             let send = async {
@@ -135,7 +136,7 @@ impl Command {
             let ((), stdout, stderr, status) =
                 tokio::try_join!(send, kept(out, most), kept(errors, most), child.wait())?;
             io::Result::Ok(Output { status, stdout, stderr })
-        };
+        });
         let program = self.program();
         let output = tokio::time::timeout(limit, ending).await;
         let output = output.map_err(|_| Error::Late { program: program.to_owned(), limit })?;

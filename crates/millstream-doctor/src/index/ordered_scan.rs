@@ -65,7 +65,8 @@ pub async fn ordered_scans(client: &mut Client, query: &str) -> Result<Vec<Order
         let share = (wanted / scan.returned.max(1.0)).min(1.0);
         let part = reading_cost(f64::from(facts.rows) * share);
         let weight = Weight { query, whole: plan.cost, part, lookups: 1.0, share };
-        let saving = saving(client, &table, one.new_index.as_deref(), &condition, &weight).await?;
+        // What waits in it is large.
+        let saving = Box::pin(saving(client, &table, one.new_index.as_deref(), &condition, &weight)).await?;
         match saving {
             Saving::None => {}
             Saving::NotUsed => found.push(OrderedScan { new_index: None, ..one }),
@@ -96,7 +97,7 @@ async fn saving(
 ) -> Result<Saving, Error> {
     let transaction = client.transaction().await?;
     let name = quote_qualified(&table.schema, &table.table);
-    let answer = Box::pin(saving_in(&transaction, &name, clause, condition, weight)).await;
+    let answer = saving_in(&transaction, &name, clause, condition, weight).await;
     transaction.rollback().await?;
     match answer {
         Ok(saving) => Ok(saving),
