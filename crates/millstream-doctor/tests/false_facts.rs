@@ -82,6 +82,7 @@ async fn an_order_that_the_planner_follows_with_reason_needs_no_index() {
         sql(
             &client,
             "create extension pg_stat_statements; create role shop login password 'p';
+             alter role shop set random_page_cost = 4;
              create table doc (id int primary key, state int, kind int, note text);
              insert into doc select n, case when n % 1000 = 0 then 2 else 1 end, n % 20, repeat('x', 200)
              from generate_series(1, 20000) as n;
