@@ -2,7 +2,7 @@
 
 use crate::entry::{Entry, EntryKind, Inode, inode};
 use crate::error::Error;
-use crate::folding::fold;
+use crate::folding::Folding;
 use crate::limits::FAILURES_LISTED_MAX;
 use crate::local::UNFINISHED;
 use crate::manifest::{Header, Reader, Sorted, Sorter, decode, encode};
@@ -64,8 +64,8 @@ pub(crate) fn check(delete: &Delete, place: &Ends, destination: &Path, is_source
     Ok(())
 }
 
-/// Lists what the destination has and the source has not. What rules exclude is protected. `folds`: the destination takes names
-/// for the same that differ in upper and lower case alone.
+/// Lists what the destination has and the source has not. What rules exclude is protected. `folding`: which names the
+/// destination takes for the same.
 ///
 /// So is what is in a folder that stands in the place of a file of the source: that file has failed.
 ///
@@ -74,7 +74,7 @@ pub(crate) fn check(delete: &Delete, place: &Ends, destination: &Path, is_source
 pub(crate) fn find(
     (place, state, destination): (&Ends, &State, &Tree),
     request: &Request,
-    folds: bool,
+    folding: Folding,
 ) -> Result<Extra, Error> {
     let failed = Error::file("write to", state.folder());
     let there = state.folder().join("there");
@@ -96,8 +96,8 @@ pub(crate) fn find(
         return Err(Error::refused(format!("the destination cannot be listed whole{named}"), hint));
     }
     let of_source = Error::manifest(&state.list());
-    let mut source = Entries::open(&state.list(), state.folder(), folds)?;
-    let mut destination = Entries::open(&there, state.folder(), folds)?;
+    let mut source = Entries::open(&state.list(), state.folder(), folding)?;
+    let mut destination = Entries::open(&there, state.folder(), folding)?;
     let mut sorter = Sorter::new(state.folder());
     let mut deletion = Deletion { entries: 0, bytes: None, first: Vec::new() };
     let mut bytes = 0;
@@ -158,16 +158,16 @@ enum Entries {
 }
 
 impl Entries {
-    fn open(list: &Path, folder: &Path, folds: bool) -> Result<Self, Error> {
+    fn open(list: &Path, folder: &Path, folding: Folding) -> Result<Self, Error> {
         let mut reader = Reader::open(list).map_err(Error::manifest(list))?;
-        if !folds {
+        if !folding.is_any() {
             return Ok(Self::Plain(Box::new(reader)));
         }
         let failed = Error::file("write to", folder);
         let mut sorter = Sorter::new(folder);
         while let Some(Entry { path, facts }) = reader.next().map_err(Error::manifest(list))? {
             let body = encode(&(&path, &facts));
-            body.and_then(|body| sorter.push(&fold(&path), &body)).map_err(&failed)?;
+            body.and_then(|body| sorter.push(&folding.key(&path), &body)).map_err(&failed)?;
         }
         Ok(Self::Folded(sorter.finish().map_err(&failed)?))
     }

@@ -4,7 +4,7 @@ use crate::counts::Counts;
 use crate::entry::EntryKind;
 use crate::error::Error;
 use crate::extra::{self, Deletion};
-use crate::folding;
+use crate::folding::{self, Folding};
 use crate::jobs::{Found, Gate};
 use crate::local::{self, Job};
 use crate::manifest::{Header, Reader};
@@ -64,7 +64,8 @@ pub fn plan(request: &Request, tally: &Tally) -> Result<Plan, Error> {
     let begun = Begun::new(request, tally)?;
     let (_, mut listed) = begun.list()?;
     begun.refuse(&listed)?;
-    begun.find_folding(&mut listed, None);
+    begun.find_folding(&mut listed, false)?;
+    begun.leave_out_same_names(&listed)?;
     let deletion = begun.planned_deletion(&listed)?;
     let failed = Error::file("write to", begun.state.folder());
     // Nobody resumes a plan.
@@ -99,7 +100,7 @@ pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Resu
     let (header, mut listed) = begun.list()?;
     begun.refuse(&listed)?;
     let was_missing = begun.make_root()?;
-    begun.find_folding(&mut listed, Some(&local::unfinished(state)));
+    begun.find_folding(&mut listed, true)?;
     begun.leave_out_same_names(&listed)?;
     begun.leave_out_rights(&mut listed)?;
     if request.live {
@@ -333,7 +334,7 @@ impl<'a> Begun<'a> {
     fn tidy_here(&self, destination: &Tree, listed: &Listed, may_delete: MayDelete<'_>) -> Result<Tidied, Error> {
         let Self { request, tally, failures, place, state, .. } = self;
         let find = || {
-            let extra = extra::find((place, state, destination), request, listed.folds)?;
+            let extra = extra::find((place, state, destination), request, listed.folding)?;
             Ok((extra.deletion.clone(), extra))
         };
         let run = |delete: &Delete, extra| extra::run((state, destination), (tally, failures), delete, extra);
@@ -385,7 +386,7 @@ impl<'a> Begun<'a> {
             Some(remote) => Some(remote::find_extra(&self.remote_job(remote, &self.source()?, listed))?.0),
             None => match Tree::open(&self.root, false) {
                 Ok(there) => {
-                    Some(extra::find((&self.place, &self.state, &there), self.request, listed.folds)?.deletion)
+                    Some(extra::find((&self.place, &self.state, &there), self.request, listed.folding)?.deletion)
                 }
                 Err(_) => None,
             },
@@ -417,24 +418,40 @@ impl<'a> Begun<'a> {
         Ok(false)
     }
 
-    /// Finds out whether the destination takes names for the same, if it lies on this machine. `probe`: how the name of a file
-    /// begins that may be made there for that.
-    fn find_folding(&self, listed: &mut Listed, probe: Option<&str>) {
-        if self.ends_here()
-            && self.place.file.is_none()
-            && let Ok(destination) = Tree::open(&self.root, false)
-        {
-            let probe = probe.map(|begins| format!("{begins}.case"));
-            listed.folds = folding::folds(&destination, probe.as_deref());
+    /// Finds out which names the destination takes for the same. `probes`: something may be made there for that.
+    fn find_folding(&self, listed: &mut Listed, probes: bool) -> Result<(), Error> {
+        if self.place.file.is_some() {
+            return Ok(());
         }
+        let probe = probes.then(|| format!("{}.case", local::unfinished(&self.state)));
+        listed.folding = match self.remote.as_ref().filter(|_| !self.ends_here()) {
+            // A connection costs as much as many files, and there may be nothing that the answer would change.
+            Some(remote) if self.asks_for_folding()? => {
+                Folding::of(&remote.folder(&self.place, self.tally), probe.as_deref())?
+            }
+            Some(_) => Folding::default(),
+            None => Tree::open(&self.root, false)
+                .ok()
+                .and_then(|destination| Folding::of(&destination, probe.as_deref()).ok())
+                .unwrap_or_default(),
+        };
+        Ok(())
+    }
+
+    /// Whether it matters which names the other machine takes for the same. Those of a cluster are the same nowhere.
+    fn asks_for_folding(&self) -> Result<bool, Error> {
+        if self.request.live {
+            return Ok(false);
+        }
+        Ok(self.request.delete.is_some() || folding::has_same_names(&self.state.list(), self.state.folder())?)
     }
 
     /// Leaves out entries whose names the destination takes for those of others: one would replace the other.
     fn leave_out_same_names(&self, listed: &Listed) -> Result<(), Error> {
-        if !listed.folds {
+        if !listed.folding.is_any() {
             return Ok(());
         }
-        let same = folding::same_names(&self.state.list(), self.state.folder())?;
+        let same = folding::same_names(&self.state.list(), self.state.folder(), listed.folding)?;
         if same.is_empty() {
             return Ok(());
         }
@@ -548,7 +565,7 @@ mod tests {
         let (_, mut listed) = begun.list().unwrap();
         let deleted = |listed: &Listed| begun.planned_deletion(listed).unwrap().unwrap().first;
         assert_eq!(deleted(&listed), ["Dir", "Dir/b", "Old", "Old/file"]);
-        listed.folds = true;
+        listed.folding.case = true;
         begun.leave_out_same_names(&listed).unwrap();
         assert_eq!(deleted(&listed), ["Old", "Old/file"]);
         let (failures, count) = begun.failures.finish().unwrap();

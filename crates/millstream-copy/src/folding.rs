@@ -1,4 +1,4 @@
-//! Destinations that take names for the same if they differ in upper and lower case alone, such as exFAT.
+//! Destinations that take different names for the same, such as exFAT, where upper and lower case mean nothing.
 
 use crate::error::Error;
 use crate::limits::{FOLDED_NAMES_MAX, PROBED_NAMES_MAX};
@@ -9,94 +9,255 @@ use millstream_model::words::option;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Dir, Mode, OFlags, openat};
 use rustix::io::Errno;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
+use unicode_normalization::UnicodeNormalization;
 
-/// Whether a folder takes such names for the same. `probe`: the name of a file in lower case that is made there to find out;
-/// without one, and where none can be made, the names that are there show it.
-pub(crate) fn folds(tree: &Tree, probe: Option<&str>) -> bool {
-    let Ok(folder) = tree.folder(b"") else { return false };
-    let probed = probe.and_then(|name| by_file(&folder, name).ok());
-    probed.unwrap_or_else(|| by_names(&folder).unwrap_or(false))
+/// Which names a destination takes for the same.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Folding {
+    /// Those that differ in upper and lower case alone.
+    pub(crate) case: bool,
+    /// Those that differ in how they write a letter with an accent: as one character, or as two.
+    pub(crate) form: bool,
+    /// Those that differ in dots at their end alone.
+    pub(crate) dots: bool,
 }
 
-fn by_file(folder: &OwnedFd, name: &str) -> io::Result<bool> {
-    let (own, other) = (named(name.as_bytes())?, named(name.to_ascii_uppercase().as_bytes())?);
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    match openat(folder, &own, flags, Mode::RUSR | Mode::WUSR) {
-        // A killed run has left it.
-        Ok(_) | Err(Errno::EXIST) => {}
-        Err(error) => return Err(error.into()),
+/// A way in which names are taken for the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Case,
+    Form,
+    Dots,
+}
+
+/// What a folder is asked: whether it holds a name.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    kind: Kind,
+    /// The name of what is made there before, and removed afterwards.
+    pub(crate) made: Option<Vec<u8>>,
+    /// The name, which nothing has there. If the folder holds it even so, it takes it for another one.
+    pub(crate) name: Vec<u8>,
+}
+
+/// A folder of a destination, on whichever machine.
+pub(crate) trait Folder {
+    /// The answers to questions, in their order. `None`: what is made for one cannot be made.
+    ///
+    /// # Errors
+    /// It cannot be asked.
+    fn answers(&self, asked: &[Asked]) -> Result<Vec<Option<bool>>, Error>;
+
+    /// Names in it, without `.` and `..`. There may be more.
+    ///
+    /// # Errors
+    /// It cannot be listed.
+    fn names(&self) -> Result<BTreeSet<Vec<u8>>, Error>;
+}
+
+impl Folding {
+    /// Everything that is known of any destination.
+    pub(crate) const ALL: Self = Self { case: true, form: true, dots: true };
+
+    /// Finds out which names a folder takes for the same. `probe`: the name in lower case of what may be made there for that;
+    /// without one, and where nothing can be made, the names that are there show it.
+    ///
+    /// # Errors
+    /// The folder cannot be asked.
+    pub(crate) fn of(folder: &impl Folder, probe: Option<&str>) -> Result<Self, Error> {
+        if let Some(name) = probe {
+            let asked = probes(name);
+            let answers = folder.answers(&asked)?;
+            if answers.iter().any(Option::is_some) {
+                return Ok(Self::said(&asked, &answers));
+            }
+        }
+        let asked = twins(&folder.names()?);
+        if asked.is_empty() {
+            return Ok(Self::default());
+        }
+        Ok(Self::said(&asked, &folder.answers(&asked)?))
     }
-    let found = tree::stat(folder, &other);
-    tree::remove(folder, &own)?;
+
+    fn said(asked: &[Asked], answers: &[Option<bool>]) -> Self {
+        let is = |kind| asked.iter().zip(answers).any(|(asked, answer)| asked.kind == kind && *answer == Some(true));
+        Self { case: is(Kind::Case), form: is(Kind::Form), dots: is(Kind::Dots) }
+    }
+
+    /// Whether there are such names at all.
+    pub(crate) fn is_any(self) -> bool {
+        self != Self::default()
+    }
+
+    /// A path as such a destination compares it.
+    pub(crate) fn key(self, path: &[u8]) -> Vec<u8> {
+        path.split(|byte| *byte == b'/').map(|name| self.key_of_name(name)).collect::<Vec<_>>().join(&b'/')
+    }
+
+    fn key_of_name(self, name: &[u8]) -> Vec<u8> {
+        // Letters of which only the capital is the same, too.
+        let lower = |c: char| {
+            let mut upper = c.to_uppercase();
+            let single = upper.next().filter(|_| upper.next().is_none()).unwrap_or(c);
+            single.to_lowercase()
+        };
+        let mut key = match std::str::from_utf8(name) {
+            Ok(text) => {
+                let text: String = if self.form { text.nfd().collect() } else { text.to_owned() };
+                let text = if self.case { text.chars().flat_map(lower).collect() } else { text };
+                text.into_bytes()
+            }
+            Err(_) if self.case => name.to_ascii_lowercase(),
+            Err(_) => name.to_vec(),
+        };
+        if self.dots
+            && let Some(last) = key.iter().rposition(|byte| *byte != b'.')
+        {
+            key.truncate(last + 1);
+        }
+        key
+    }
+}
+
+/// Questions for which something is made.
+fn probes(name: &str) -> Vec<Asked> {
+    // Not every file system takes other letters than those of ASCII.
+    let [composed, apart] = ["\u{e9}", "e\u{301}"].map(|letter| format!("{name}{letter}"));
+    let all = [
+        (Kind::Case, name.to_owned(), name.to_ascii_uppercase()),
+        (Kind::Form, composed, apart),
+        (Kind::Dots, name.to_owned(), format!("{name}.")),
+    ];
+    all.map(|(kind, made, name)| Asked { kind, made: Some(made.into_bytes()), name: name.into_bytes() }).into()
+}
+
+/// Questions for which nothing is made: each is about a name like one that is there.
+fn twins(names: &BTreeSet<Vec<u8>>) -> Vec<Asked> {
+    let ways: [(Kind, fn(&[u8]) -> Option<Vec<u8>>); 3] =
+        [(Kind::Case, other_case), (Kind::Form, other_form), (Kind::Dots, with_dot)];
+    let asked = ways.into_iter().filter_map(|(kind, twin)| {
+        let name = names.iter().filter_map(|name| twin(name)).find(|twin| !names.contains(twin))?;
+        Some(Asked { kind, made: None, name })
+    });
+    asked.collect()
+}
+
+fn other_case(name: &[u8]) -> Option<Vec<u8>> {
+    let swapped =
+        |byte: &u8| if byte.is_ascii_lowercase() { byte.to_ascii_uppercase() } else { byte.to_ascii_lowercase() };
+    Some(name.iter().map(swapped).collect())
+}
+
+fn with_dot(name: &[u8]) -> Option<Vec<u8>> {
+    Some([name, b"."].concat())
+}
+
+fn other_form(name: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(name).ok()?;
+    let forms: [String; 2] = [text.nfc().collect(), text.nfd().collect()];
+    forms.into_iter().find(|form| form != text).map(String::into_bytes)
+}
+
+impl Folder for Tree {
+    fn answers(&self, asked: &[Asked]) -> Result<Vec<Option<bool>>, Error> {
+        let folder = self.folder(b"").map_err(Error::file("open", self.path()))?;
+        Ok(asked.iter().map(|asked| answer(&folder, asked).ok()).collect())
+    }
+
+    fn names(&self) -> Result<BTreeSet<Vec<u8>>, Error> {
+        let listed = || {
+            let mut names = BTreeSet::new();
+            for entry in Dir::read_from(self.folder(b"")?)?.take(PROBED_NAMES_MAX) {
+                let entry = entry?;
+                let name = entry.file_name();
+                if name != c"." && name != c".." {
+                    names.insert(name.to_bytes().to_vec());
+                }
+            }
+            io::Result::Ok(names)
+        };
+        listed().map_err(Error::file("list", self.path()))
+    }
+}
+
+fn answer(folder: &OwnedFd, asked: &Asked) -> io::Result<bool> {
+    let made = asked.made.as_deref().map(named).transpose()?;
+    if let Some(made) = &made {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        match openat(folder, made, flags, Mode::RUSR | Mode::WUSR) {
+            // A killed run has left it.
+            Ok(_) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let found = named(&asked.name).and_then(|name| tree::stat(folder, &name));
+    if let Some(made) = &made {
+        tree::remove(folder, made)?;
+    }
     Ok(found?.is_some())
 }
 
-fn by_names(folder: &OwnedFd) -> io::Result<bool> {
-    let mut names = HashSet::new();
-    for entry in Dir::read_from(folder)?.take(PROBED_NAMES_MAX) {
-        names.insert(entry?.file_name().to_bytes().to_vec());
-    }
-    let swapped =
-        |byte: &u8| if byte.is_ascii_lowercase() { byte.to_ascii_uppercase() } else { byte.to_ascii_lowercase() };
-    let mut others = names.iter().map(|name| name.iter().map(swapped).collect::<Vec<u8>>());
-    match others.find(|other| !names.contains(other)) {
-        Some(other) => Ok(tree::stat(folder, &named(&other)?)?.is_some()),
-        None => Ok(false),
-    }
-}
-
-/// A path as such a destination compares it.
-pub(crate) fn fold(path: &[u8]) -> Vec<u8> {
-    path.split(|byte| *byte == b'/').map(fold_name).collect::<Vec<_>>().join(&b'/')
-}
-
-fn fold_name(name: &[u8]) -> Vec<u8> {
-    // Letters of which only the capital is the same, too.
-    let fold = |c: char| {
-        let mut upper = c.to_uppercase();
-        let single = upper.next().filter(|_| upper.next().is_none()).unwrap_or(c);
-        single.to_lowercase()
-    };
-    match std::str::from_utf8(name) {
-        Ok(text) => text.chars().flat_map(fold).collect::<String>().into_bytes(),
-        Err(_) => name.to_ascii_lowercase(),
-    }
-}
-
-/// Entries of a list whose names such a destination takes for those of other entries, each with the one that comes first.
+/// Entries of a list whose names a destination takes for those of other entries, each with the one that comes first.
 ///
 /// # Errors
 /// The list cannot be read; there are more than so many.
-pub(crate) fn same_names(list: &Path, folder: &Path) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, Error> {
+pub(crate) fn same_names(list: &Path, folder: &Path, folding: Folding) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, Error> {
+    let mut same = BTreeMap::new();
+    each_same_name(list, folder, folding, |path, first| {
+        if same.len() == FOLDED_NAMES_MAX {
+            let says = format!(
+                "the destination takes more than {FOLDED_NAMES_MAX} names for others, such as {} for {}",
+                shown(path),
+                shown(first)
+            );
+            return Err(Error::refused(says, format!("leave them out with {}, or rename them", option("exclude"))));
+        }
+        same.insert(path.to_vec(), first.to_vec());
+        Ok(true)
+    })?;
+    Ok(same)
+}
+
+/// Whether there may be destinations that take names of a list for the same.
+///
+/// # Errors
+/// The list cannot be read.
+pub(crate) fn has_same_names(list: &Path, folder: &Path) -> Result<bool, Error> {
+    let mut is_found = false;
+    each_same_name(list, folder, Folding::ALL, |_, _| {
+        is_found = true;
+        Ok(false)
+    })?;
+    Ok(is_found)
+}
+
+/// Gives `each` the paths whose keys others have, too, with the first path of the same key. It says whether it takes more.
+fn each_same_name(
+    list: &Path,
+    folder: &Path,
+    folding: Folding,
+    mut each: impl FnMut(&[u8], &[u8]) -> Result<bool, Error>,
+) -> Result<(), Error> {
     let failed = Error::file("write to", folder);
     let mut sorter = Sorter::new(folder);
     let mut entries = Reader::open(list).map_err(Error::manifest(list))?;
     while let Some(entry) = entries.next().map_err(Error::manifest(list))? {
-        sorter.push(&fold(&entry.path), &entry.path).map_err(&failed)?;
+        sorter.push(&folding.key(&entry.path), &entry.path).map_err(&failed)?;
     }
     let mut sorted = sorter.finish().map_err(&failed)?;
-    let mut same = BTreeMap::new();
     let mut first: (Vec<u8>, Vec<u8>) = Default::default();
     while let Some((key, path)) = sorted.next().map_err(&failed)? {
         // The root has the empty path, and comes first.
         if key != first.0 || path.is_empty() {
             first = (key, path);
-            continue;
+        } else if !each(&path, &first.1)? {
+            break;
         }
-        if same.len() == FOLDED_NAMES_MAX {
-            let says = format!(
-                "the destination takes more than {FOLDED_NAMES_MAX} names for others, such as {} for {}",
-                shown(&path),
-                shown(&first.1)
-            );
-            return Err(Error::refused(says, format!("leave them out with {}, or rename them", option("exclude"))));
-        }
-        same.insert(path, first.1.clone());
     }
-    Ok(same)
+    Ok(())
 }
 
 /// Why an entry is left out, if it or a folder that it is in is one of [`same_names`].
@@ -113,14 +274,26 @@ mod tests {
     use crate::manifest::{Header, Writer};
     use std::fs;
 
+    const CASE: Folding = Folding { case: true, form: false, dots: false };
+
     #[test]
     fn names_fold_letter_by_letter() {
         for (path, folded) in
             [("Dir/A.TXT", "dir/a.txt"), ("ÄÖ/ς", "äö/σ"), ("weiß", "weiß"), ("", ""), ("a//B", "a//b")]
         {
-            assert_eq!(fold(path.as_bytes()), folded.as_bytes(), "{path}");
+            assert_eq!(CASE.key(path.as_bytes()), folded.as_bytes(), "{path}");
         }
-        assert_eq!(fold(b"\xc3\x84/\xffA"), b"\xc3\xa4/\xffa");
+        assert_eq!(CASE.key(b"\xc3\x84/\xffA"), b"\xc3\xa4/\xffa");
+    }
+
+    #[test]
+    fn names_fold_by_each_way_alone_and_by_all() {
+        let key = |folding: Folding, path: &str| String::from_utf8(folding.key(path.as_bytes())).unwrap();
+        let (form, dots) = (Folding { form: true, ..Folding::default() }, Folding { dots: true, ..Folding::default() });
+        assert_eq!(key(form, "\u{c9}T\u{c9}."), "E\u{301}TE\u{301}.");
+        assert_eq!([key(dots, "A.../b."), key(dots, ".../.a")], ["A/b", ".../.a"]);
+        assert_eq!(key(Folding::ALL, "\u{c9}T./E\u{301}"), "e\u{301}t/e\u{301}");
+        assert_eq!(key(Folding::default(), "\u{c9}T./"), "\u{c9}T./");
     }
 
     #[test]
@@ -133,23 +306,62 @@ mod tests {
             writer.push_entry(&Entry { path: path.into(), facts: facts.clone() }).unwrap();
         }
         writer.finish().unwrap();
-        let same = same_names(&list, dir.path()).unwrap();
+        let same = same_names(&list, dir.path(), CASE).unwrap();
         let why = |path: &str| why_left_out(&same, path.as_bytes());
         assert_eq!(same.len(), 2);
         assert_eq!(why("x").unwrap(), "the destination takes the names X and x for the same");
         assert_eq!(why("dir/b").unwrap(), "the destination takes the names Dir and dir for the same");
         assert!(["", "X", "Dir/a", "x-y"].iter().all(|path| why(path).is_none()));
+        let dots = Folding { dots: true, ..Folding::default() };
+        assert!(same_names(&list, dir.path(), dots).unwrap().is_empty());
+        assert!(has_same_names(&list, dir.path()).unwrap());
     }
 
     #[test]
     fn an_ordinary_folder_keeps_names_apart_and_the_probe_goes() {
         let dir = tempfile::tempdir().unwrap();
         let tree = Tree::open(dir.path(), false).unwrap();
-        assert!(!folds(&tree, Some("probe")) && !folds(&tree, None));
+        let folding = |probe| Folding::of(&tree, probe).unwrap();
+        assert_eq!([folding(Some("probe")), folding(None)], [Folding::default(); 2]);
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
-        fs::write(dir.path().join("a"), "").unwrap();
-        assert!(!folds(&tree, None));
-        fs::write(dir.path().join("A"), "").unwrap();
-        assert!(!folds(&tree, None));
+        for name in ["a", "A", "\u{e9}", "a."] {
+            fs::write(dir.path().join(name), "").unwrap();
+            assert_eq!(folding(None), Folding::default(), "{name}");
+        }
+    }
+
+    /// A folder of names by which they are taken for the same.
+    struct Odd {
+        folding: Folding,
+        names: &'static [&'static str],
+        takes: bool,
+    }
+
+    impl Folder for Odd {
+        fn answers(&self, asked: &[Asked]) -> Result<Vec<Option<bool>>, Error> {
+            let answer = |asked: &Asked| {
+                let made = asked.made.as_ref().map(|made| self.folding.key(made));
+                let mut keys = self.names.iter().map(|name| self.folding.key(name.as_bytes())).chain(made);
+                (self.takes || asked.made.is_none()).then(|| keys.any(|key| key == self.folding.key(&asked.name)))
+            };
+            Ok(asked.iter().map(answer).collect())
+        }
+
+        fn names(&self) -> Result<BTreeSet<Vec<u8>>, Error> {
+            Ok(self.names.iter().map(|name| name.as_bytes().to_vec()).collect())
+        }
+    }
+
+    #[test]
+    fn what_a_folder_takes_for_the_same_is_found_by_a_probe_or_by_its_names() {
+        for n in 0..8_u8 {
+            let folding = Folding { case: n & 1 > 0, form: n & 2 > 0, dots: n & 4 > 0 };
+            for takes in [true, false] {
+                let odd = Odd { folding, names: &["a\u{e9}"], takes };
+                assert_eq!([Some("p"), None].map(|probe| Folding::of(&odd, probe).unwrap()), [folding; 2], "{takes}");
+            }
+            let nothing = Odd { folding, names: &[], takes: false };
+            assert_eq!(Folding::of(&nothing, Some("p")).unwrap(), Folding::default());
+        }
     }
 }

@@ -640,20 +640,43 @@ fn a_copy_from_another_machine_is_compared_by_its_bytes_after_a_restart() {
 }
 
 #[test]
-fn nothing_is_deleted_where_another_machine_takes_two_names_for_the_same() {
-    if !machine_has(&[Need::RSYNC]) {
-        return;
+fn another_machine_that_takes_two_names_for_the_same_loses_nothing_by_it() {
+    let Some(disk) = LoopDisk::mount_folding(32 << 20) else { return };
+    let Some(daemon) = RsyncDaemon::start(&disk.dir) else { return };
+    let of_shell = format!("host:{}/by-shell", disk.dir.display());
+    let of_daemon = format!("{}/by-daemon", daemon.address());
+    for (there, name, asks_names) in [(of_shell, "by-shell", true), (of_daemon, "by-daemon", false)] {
+        let place = Place::new();
+        let plain = own_shell(&place, "plain", "exec sh -c \"$*\"");
+        let to = disk.dir.join(name);
+        let copying = |more: &[&str]| {
+            let shell: &[&str] = if asks_names { &["--ssh", &plain] } else { &[] };
+            place.command(&[&["from/", &there], shell, more].concat())
+        };
+        for name in ["Dir/File", "Dir/kept"] {
+            place.write(format!("from/{name}"), b"text");
+        }
+        receipt(copying(&[]), 0);
+        fs::rename(place.path("from/Dir"), place.path("from/dir")).unwrap();
+        fs::rename(place.path("from/dir/File"), place.path("from/dir/file")).unwrap();
+        place.write("from/X", b"capital");
+        place.write("from/x", b"small");
+        for name in ["old", "Dir/old"] {
+            fs::write(to.join(name), "old").unwrap();
+        }
+        let same = "the destination takes the names X and x for the same";
+        if asks_names {
+            // The names that are there show it, and nothing is made.
+            let dry = run(&mut copying(&["--delete", "--dry-run"])).ends(1).stdout;
+            assert!(dry.contains(&format!("failed: x: {same}")) && dry.contains("would delete 2 entries"), "{dry}");
+        }
+        let done = receipt(copying(&["--delete", "--yes"]), 1);
+        assert_eq!((&done["failed"], &done["deleted"]), (&Value::from(1), &Value::from(2)), "{name}: {done}");
+        assert_eq!((&done["failures"][0]["path"], &done["failures"][0]["reason"]), (&"x".into(), &same.into()));
+        for (file, text) in [("dir/file", "text"), ("dir/kept", "text"), ("x", "capital")] {
+            assert_eq!(fs::read_to_string(to.join(file)).unwrap(), text, "{name}: {file}");
+        }
+        let left: Vec<_> = fs::read_dir(&to).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left.len(), 2, "nothing is left of what was asked: {name}: {left:?}");
     }
-    let Some(disk) = LoopDisk::mount_folding(16 << 20) else { return };
-    let place = Place::new();
-    let plain = own_shell(&place, "plain", "exec sh -c \"$*\"");
-    place.write("from/Dir/file", b"text");
-    let to = disk.dir.join("to");
-    let there = format!("host:{}", to.display());
-    let args = ["from/", &there, "--ssh", &plain];
-    place.receipt(&args, 0);
-    fs::rename(place.path("from/Dir"), place.path("from/dir")).unwrap();
-    let kept = place.receipt(&[&args[..], &["--delete", "--yes"]].concat(), 1);
-    assert!(kept["kept_because"].as_str().unwrap().contains("upper and lower case"), "{kept}");
-    assert_eq!(fs::read(to.join("dir/file")).unwrap(), b"text");
 }

@@ -1,13 +1,13 @@
 //! Deletes what a destination on another machine has and the source has not: one process of rsync, tried first.
 
 use super::address::{By, joined, quoted_path};
-use super::rsync::{Change, Repeat};
+use super::rsync::{Change, NameList, Repeat};
 use super::{Remote, RemoteJob};
 use crate::entry::Hash;
 use crate::error::Error;
 use crate::extra::Deletion;
 use crate::hasher::{Hasher, Hashing};
-use crate::limits::FAILURES_LISTED_MAX;
+use crate::limits::{FAILURES_LISTED_MAX, FOLDED_NAMES_MAX};
 use crate::manifest::{Reader, Sorter};
 use crate::path::{order, shown};
 use crate::request::{Delete, Request};
@@ -72,34 +72,100 @@ fn canonical(remote: &Remote, host: &OsStr, trash: &Path, tally: &Tally) -> Resu
 /// # Errors
 /// The other machine cannot be reached, or the destination not be listed whole.
 pub(crate) fn find(job: &RemoteJob<'_>) -> Result<(Deletion, Hash), Error> {
-    let mut deletion = Deletion { entries: 0, bytes: None, first: Vec::new() };
-    let failed = Error::file("write to", job.state.folder());
-    let mut names = Sorter::new(job.state.folder());
-    let mut kept = Ok(());
-    let args = [&[OsString::from("-n")], &arguments(job)[..]].concat();
-    let ran = job.remote.rsync.run(&args, job.tally, &mut |line| {
-        if line.change == Change::Deleted {
-            deletion.entries += 1;
-            if kept.is_ok() {
-                kept = names.push(line.path.strip_prefix(before(job)).unwrap_or(&line.path), b"");
-            }
-            if deletion.first.len() < FAILURES_LISTED_MAX {
-                deletion.first.push(shown(&line.path));
-            }
-        }
-    })?;
-    if !ran.is_whole && !job.tally.is_stopped() {
-        let first = ran.said.lines().next().unwrap_or_default();
-        return Err(Refusal::new(format!("the destination cannot be compared whole: {first}")).into());
-    }
-    kept.map_err(&failed)?;
-    Ok((deletion, refuse_listed(job, names)?))
+    Deleting::of(job)?.find(job)
 }
 
-/// What stands before a path where the tree has the source's name, with a slash.
-fn before<'a>(job: &'a RemoteJob<'_>) -> &'a [u8] {
-    // The folder that holds the tree is not deleted from, so a name without it cannot be there.
-    &job.place.before
+/// How rsync deletes.
+struct Deleting {
+    args: Vec<OsString>,
+    /// What it must not delete. rsync reads the file.
+    _spelled: Option<NameList>,
+}
+
+impl Deleting {
+    fn of(job: &RemoteJob<'_>) -> Result<Self, Error> {
+        let args = arguments(job);
+        let spelled = spelled_differently(job, &args)?;
+        let protection = spelled.as_ref().map_or_else(Vec::new, |spelled| spelled.protection().to_vec());
+        // The first rule that fits decides.
+        Ok(Self { args: [protection, args].concat(), _spelled: spelled })
+    }
+
+    fn find(&self, job: &RemoteJob<'_>) -> Result<(Deletion, Hash), Error> {
+        let mut deletion = Deletion { entries: 0, bytes: None, first: Vec::new() };
+        let failed = Error::file("write to", job.state.folder());
+        let mut names = Sorter::new(job.state.folder());
+        let mut kept = Ok(());
+        let args = [&[OsString::from("-n")], &self.args[..]].concat();
+        let ran = job.remote.rsync.run(&args, job.tally, &mut |line| {
+            if line.change == Change::Deleted {
+                deletion.entries += 1;
+                if kept.is_ok() {
+                    kept = names.push(below(job, &line.path), b"");
+                }
+                if deletion.first.len() < FAILURES_LISTED_MAX {
+                    deletion.first.push(shown(&line.path));
+                }
+            }
+        })?;
+        if !ran.is_whole && !job.tally.is_stopped() {
+            let first = ran.said.lines().next().unwrap_or_default();
+            return Err(Refusal::new(format!("the destination cannot be compared whole: {first}")).into());
+        }
+        kept.map_err(&failed)?;
+        Ok((deletion, refuse_listed(job, names)?))
+    }
+}
+
+/// A path that rsync prints as one of the tree: where the tree has the source's name, that stands before it. The folder that
+/// holds the tree is not deleted from.
+fn below<'a>(job: &RemoteJob<'_>, path: &'a [u8]) -> &'a [u8] {
+    let path = path.strip_prefix(&job.place.before[..]).unwrap_or(path);
+    path.strip_prefix(b"/").unwrap_or(path)
+}
+
+/// What rsync with these arguments would delete although the destination takes it for something of the source: rsync compares
+/// names byte by byte, and would delete what it has just written under the name that was there.
+fn spelled_differently(job: &RemoteJob<'_>, args: &[OsString]) -> Result<Option<NameList>, Error> {
+    let folding = job.listed.folding;
+    if !folding.is_any() {
+        return Ok(None);
+    }
+    let failed = Error::file("write to", job.state.folder());
+    let (mut names, mut kept) = (Sorter::new(job.state.folder()), Ok(()));
+    let args = [&[OsString::from("-n")], args].concat();
+    job.remote.rsync.run(&args, job.tally, &mut |line| {
+        if line.change == Change::Deleted && kept.is_ok() {
+            kept = names.push(&folding.key(below(job, &line.path)), &line.path);
+        }
+    })?;
+    kept.map_err(&failed)?;
+    let of_list = Error::manifest(&job.state.list());
+    let mut list = Reader::open(&job.state.list()).map_err(&of_list)?;
+    let mut wanted = Sorter::new(job.state.folder());
+    while let Some(entry) = list.next().map_err(&of_list)? {
+        wanted.push(&folding.key(&entry.path), b"").map_err(&failed)?;
+    }
+    let (mut names, mut wanted) = (names.finish().map_err(&failed)?, wanted.finish().map_err(&failed)?);
+    let mut next = wanted.next().map_err(&failed)?;
+    let mut spelled = Vec::new();
+    while let Some((key, name)) = names.next().map_err(&failed)? {
+        while next.as_ref().is_some_and(|(next, _)| order(next, &key) == Ordering::Less) {
+            next = wanted.next().map_err(&failed)?;
+        }
+        if next.as_ref().is_none_or(|(next, _)| *next != key) {
+            continue;
+        }
+        if spelled.len() == FOLDED_NAMES_MAX {
+            let says = format!(
+                "the destination spells more than {FOLDED_NAMES_MAX} names differently, such as {}",
+                shown(&name)
+            );
+            return Err(Error::refused(says, "rename them there, or delete by hand what the source has no longer"));
+        }
+        spelled.push(name);
+    }
+    (!spelled.is_empty()).then(|| NameList::of_protected(job.state.folder(), &spelled)).transpose()
 }
 
 /// Refuses to delete what the source had when it was listed: it was emptied since, or is no longer mounted. A source that is
@@ -110,15 +176,14 @@ fn refuse_listed(job: &RemoteJob<'_>, names: Sorter) -> Result<Hash, Error> {
     let mut names = names.finish().map_err(&failed)?;
     let mut list = Reader::open(&job.state.list()).map_err(Error::manifest(&job.state.list()))?;
     let mut listed = list.next().map_err(Error::manifest(&job.state.list()))?;
-    while let Some((name, _)) = names.next().map_err(&failed)? {
-        let path = name.strip_prefix(b"/").unwrap_or(&name);
-        hasher.update(path);
+    while let Some((path, _)) = names.next().map_err(&failed)? {
+        hasher.update(&path);
         hasher.update(&[0]);
-        while listed.as_ref().is_some_and(|listed| order(&listed.path, path) == Ordering::Less) {
+        while listed.as_ref().is_some_and(|listed| order(&listed.path, &path) == Ordering::Less) {
             listed = list.next().map_err(Error::manifest(&job.state.list()))?;
         }
         if !job.request.live && listed.as_ref().is_some_and(|listed| listed.path == path) {
-            let says = format!("{} was in the source when it was listed, and is not any more", shown(path));
+            let says = format!("{} was in the source when it was listed, and is not any more", shown(&path));
             return Err(Error::refused(says, "nothing was deleted; is the source still mounted? run it again"));
         }
     }
@@ -130,11 +195,11 @@ fn refuse_listed(job: &RemoteJob<'_>, names: Sorter) -> Result<Hash, Error> {
 /// # Errors
 /// The other machine cannot be reached; it would be others now than those whose names have the hash `shown`.
 pub(crate) fn delete(job: &RemoteJob<'_>, delete: &Delete, shown: &Hash) -> Result<u64, Error> {
-    let mut args = arguments(job);
+    let deleting = Deleting::of(job)?;
+    let mut args = deleting.args.clone();
     // It may be long ago that somebody was asked. A source that is no longer mounted must not count as one that is empty.
     if !job.request.live {
-        refuse_folding(job)?;
-        let (found, names) = find(job)?;
+        let (found, names) = deleting.find(job)?;
         if job.tally.is_stopped() {
             return Ok(0);
         }
@@ -161,26 +226,6 @@ pub(crate) fn delete(job: &RemoteJob<'_>, delete: &Delete, shown: &Hash) -> Resu
         }
     }
     Ok(deleted)
-}
-
-/// Refuses to delete where names are the same that differ in upper and lower case alone: rsync compares them byte by byte, and
-/// would delete what it has just written under the name that was there.
-fn refuse_folding(job: &RemoteJob<'_>) -> Result<(), Error> {
-    let By::Shell(host) = &job.remote.root.by else { return Ok(()) };
-    let name = format!("{}.case", job.temporary());
-    let other = name.to_ascii_uppercase();
-    let looks = format!(" && : > {name} && [ -e {other} ] && printf 'folds\\0'; rm -f {name}");
-    let script = joined([&"cd ", &quoted_path(&job.remote.root.path), &looks]);
-    let mut folds = false;
-    job.remote.rsync.script(host, &script, b"", job.tally, &mut |record| {
-        folds |= record == b"folds";
-        Ok(())
-    })?;
-    if folds {
-        let says = "the destination takes names for the same that differ in upper and lower case alone";
-        return Err(Error::refused(says, "delete by hand what the source has no longer"));
-    }
-    Ok(())
 }
 
 /// Why rsync has not deleted everything: at least one line.

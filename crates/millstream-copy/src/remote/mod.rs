@@ -9,6 +9,7 @@ mod deletion;
 mod folders;
 mod listing;
 mod place;
+mod probe;
 mod rsync;
 mod there;
 mod verification;

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// What a path of another machine is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PathKind {
+pub(super) enum PathKind {
     Folder,
     Other,
     Missing,
@@ -74,7 +74,10 @@ pub(super) fn from_there(
 }
 
 /// What rsync there says of a path.
-fn kind(there: &Address, rsync: &Rsync, tally: &Tally) -> Result<PathKind, Error> {
+///
+/// # Errors
+/// The other machine cannot be reached, or the copy was stopped.
+pub(super) fn kind(there: &Address, rsync: &Rsync, tally: &Tally) -> Result<PathKind, Error> {
     let args = [OsString::from("-d"), "--list-only".into(), there.text()];
     let mut kind = PathKind::Missing;
     let listed = rsync.lines(&args, tally, &mut |line| {

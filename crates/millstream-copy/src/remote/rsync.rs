@@ -296,12 +296,28 @@ impl NameList {
         folder: &Path,
         paths: impl IntoIterator<Item = Result<P, Error>>,
     ) -> Result<Self, Error> {
+        // A name that begins with `#` or `;` would be a comment.
+        Self::write(folder, b"./", paths)
+    }
+
+    /// Makes a list of what is not deleted.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(super) fn of_protected(folder: &Path, paths: &[Vec<u8>]) -> Result<Self, Error> {
+        Self::write(folder, b"P /", paths.iter().map(|path| Ok(pattern(path))))
+    }
+
+    fn write<P: AsRef<[u8]>>(
+        folder: &Path,
+        before: &[u8],
+        paths: impl IntoIterator<Item = Result<P, Error>>,
+    ) -> Result<Self, Error> {
         let failed = Error::file("write to", folder);
         let mut file = BufWriter::new(tempfile::Builder::new().prefix(NAMES).tempfile_in(folder).map_err(&failed)?);
         for path in paths {
             let path = path?;
-            // A name that begins with `#` or `;` would be a comment.
-            [b"./", path.as_ref(), &[0]].iter().try_for_each(|part| file.write_all(part)).map_err(&failed)?;
+            [before, path.as_ref(), &[0]].iter().try_for_each(|part| file.write_all(part)).map_err(&failed)?;
         }
         Ok(Self(file.into_inner().map_err(io::IntoInnerError::into_error).map_err(&failed)?))
     }
@@ -310,6 +326,21 @@ impl NameList {
     pub(super) fn options(&self) -> [OsString; 2] {
         ["--from0".into(), joined([&"--files-from=", &self.0.path()])]
     }
+
+    /// The options that let rsync read it as a list of what is not deleted.
+    pub(super) fn protection(&self) -> [OsString; 2] {
+        ["--from0".into(), joined([&"--filter=merge ", &self.0.path()])]
+    }
+}
+
+/// A path as a pattern that fits nothing else. Without a wildcard in it, rsync takes a backslash for one.
+fn pattern(path: &[u8]) -> Vec<u8> {
+    const WILD: &[u8] = b"*?[";
+    if !path.iter().any(|byte| WILD.contains(byte)) {
+        return path.to_vec();
+    }
+    let is_escaped = |byte: &u8| WILD.contains(byte) || *byte == b'\\';
+    path.iter().flat_map(|byte| is_escaped(byte).then_some(b'\\').into_iter().chain([*byte])).collect()
 }
 
 impl Line {
@@ -514,6 +545,12 @@ mod tests {
         assert!(is_untouched(b".d          a/") && is_untouched(b".f......... a") && is_untouched(b"hf          a"));
         assert!(!is_untouched(b".d..t...... a/") && !is_untouched(b"cd+++++++++ a/"));
         assert!(!is_untouched(b".f...p..... a") && !is_untouched(b"hf+++++++++ a"));
+    }
+
+    #[test]
+    fn a_pattern_fits_one_path() {
+        assert_eq!(pattern(br"a\b c"), br"a\b c");
+        assert_eq!(pattern(br"a\b[c]*?"), br"a\\b\[c]\*\?");
     }
 
     #[test]

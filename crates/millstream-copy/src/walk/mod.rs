@@ -9,6 +9,7 @@ pub use pattern::Pattern;
 
 use crate::entry::{Attribute, Entry, EntryKind, Facts, Inode, inode};
 use crate::error::Error;
+use crate::folding::Folding;
 use crate::limits::LISTED_ENTRIES_MAX;
 use crate::manifest::{Header, Sorter, Writer, encode};
 use crate::path::{join, shown_path};
@@ -65,8 +66,8 @@ pub(crate) struct Listed {
     pub(crate) privileged: u64,
     /// Whether these rights are left out.
     pub(crate) leaves_out_rights: bool,
-    /// Whether the destination takes names for the same that differ in upper and lower case alone.
-    pub(crate) folds: bool,
+    /// Which names the destination takes for the same.
+    pub(crate) folding: Folding,
     /// How many of the two files are there by which one knows a data directory of PostgreSQL.
     marks: u64,
     /// Whether everything could be listed.
