@@ -85,7 +85,7 @@ pub(crate) fn find(
     let scope = Scope { filter, one_file_system: request.one_file_system, ..Scope::default() };
     let (tally, failures) = (&Tally::default(), &Failures::default());
     let source = Tree::open(&place.source, false);
-    let others = &source.map(|source| mounted(&source, true)).unwrap_or_default();
+    let others = &source.map(|source| mounted(&source)).unwrap_or_default();
     let (skip, threads) = (state.home(), 1);
     let walk = Walk { tree: destination, scope, attributes: false, skip, others, threads, tally, failures };
     let listed = walk.list(&Header::default(), &there, state.folder())?;
@@ -139,15 +139,15 @@ pub(crate) fn find(
     Ok(Extra { deletion, sorted: sorter.finish().map_err(&failed)? })
 }
 
-/// The folders of a tree of this machine at which file systems are mounted, parts of others among them; `with_root` adds its
-/// root. Only they can be below another tree, too.
-pub(crate) fn mounted(tree: &Tree, with_root: bool) -> HashSet<Inode> {
+/// The root of a tree of this machine, and its folders at which file systems are mounted, parts of others among them. Only they
+/// can be below another tree, too, whose path is not theirs.
+pub(crate) fn mounted(tree: &Tree) -> HashSet<Inode> {
     let Ok(root) = fs::canonicalize(tree.path()) else { return HashSet::new() };
     let mounts = mounts().into_iter().map(|mount| mount.point);
     let below = mounts.filter(|point| point.starts_with(&root) && *point != root);
     // What cannot be looked at cannot be listed either.
     let own = below.filter_map(|point| stat(&point).ok());
-    own.chain(tree.root_stat().ok().filter(|_| with_root)).map(|stat| inode(&stat)).collect()
+    own.chain(tree.root_stat().ok()).map(|stat| inode(&stat)).collect()
 }
 
 /// The entries of a list with the keys by which they are compared, in their order: their paths, or what the destination makes
@@ -184,7 +184,8 @@ impl Entries {
     }
 }
 
-/// Deletes the entries, or moves them to the trash. Returns how many. A folder that holds something protected stays.
+/// Deletes the entries, or moves them to the trash. Returns how many. A folder that holds something protected stays, and so
+/// does one at which a file system is mounted.
 ///
 /// # Errors
 /// The list of them cannot be read; the trash takes nothing, which is a refusal.
@@ -262,7 +263,8 @@ fn remove(tree: &Tree, path: &[u8], is_folder: bool, trash: Option<&Tree>) -> io
         match removed {
             Ok(()) => return Ok(true),
             Err(Errno::NOENT) if trash.is_none() || is_folder => return Ok(!is_folder),
-            Err(Errno::NOTEMPTY) if is_folder => return Ok(false),
+            // Something protected is in it, or a file system is mounted there.
+            Err(Errno::NOTEMPTY | Errno::BUSY) if is_folder => return Ok(false),
             Err(Errno::XDEV) => return Err(io::Error::other("the trash lies in another file system")),
             // Whoever owns a folder may let himself write in it. If it is one of the source, it gets its rights again.
             Err(Errno::ACCESS) if !is_opened => {

@@ -8,6 +8,7 @@ use crate::folding::{self, Folding};
 use crate::jobs::{Found, Gate};
 use crate::local::{self, Job};
 use crate::manifest::{Header, Reader};
+use crate::owner;
 use crate::path::{leads_out, shown, shown_path};
 use crate::place::Ends;
 use crate::receipt::Receipt;
@@ -256,7 +257,7 @@ impl<'a> Begun<'a> {
                 let (source, skip, threads) = (self.source()?, self.state.home(), cpus());
                 let destination =
                     Tree::open(&self.root, false).ok().filter(|_| request.delete.is_some() && self.ends_here());
-                let others = &destination.map(|tree| extra::mounted(&tree, false)).unwrap_or_default();
+                let others = &destination.map(|tree| extra::mounted(&tree)).unwrap_or_default();
                 let walk = Walk { tree: &source, scope, attributes, skip, others, threads, tally, failures };
                 walk.list(&header, &list, folder)?
             }
@@ -487,7 +488,24 @@ impl<'a> Begun<'a> {
     fn refuse(&self, listed: &Listed) -> Result<(), Error> {
         self.refuse_empty(listed)?;
         // Of a running cluster, this was looked for before.
-        if listed.is_cluster() && !self.request.live { self.refuse_links() } else { Ok(()) }
+        if !listed.is_cluster() || self.request.live {
+            return Ok(());
+        }
+        self.refuse_links()?;
+        self.refuse_running()
+    }
+
+    /// Refuses to copy a stopped cluster over the files of a running server.
+    fn refuse_running(&self) -> Result<(), Error> {
+        let is_running = match self.remote.as_ref().filter(|_| !self.ends_here()) {
+            Some(remote) => remote.runs_server(self.tally)?,
+            None => owner::is_running(&self.root),
+        };
+        if is_running {
+            let says = format!("a server runs in {}", shown_path(&self.root));
+            return Err(Error::refused(says, "stop it, or choose another folder"));
+        }
+        Ok(())
     }
 
     /// Refuses a data directory of PostgreSQL with links that lead out of it: a server on the copy would use what they lead to,

@@ -102,10 +102,37 @@ impl Look {
         }
         // What is no note of ours owns nothing; the folder counts as full.
         let owner = read_note(&path.join(NOTE)).ok().flatten().and_then(|text| Owner::parse(&text));
-        let is_owned = |above: &&Path| ["PG_VERSION", NOTE].iter().any(|name| above.join(name).exists());
-        let within = path.ancestors().skip(1).find(is_owned).map(Path::to_owned);
+        let within = path.ancestors().skip(1).find(|above| is_taken(above)).map(Path::to_owned);
         Ok(Self { content, path: path.to_owned(), owner, within })
     }
+}
+
+/// Whether a server works in a folder of this machine. A `postmaster.pid` alone may have been copied there.
+pub(crate) fn is_running(folder: &Path) -> bool {
+    let works_there = || {
+        let text = read_note(&folder.join("postmaster.pid")).ok()??;
+        let pid: u32 = text.lines().next()?.trim().parse().ok()?;
+        Some(fs::read_link(format!("/proc/{pid}/cwd")).ok()? == fs::canonicalize(folder).ok()?)
+    };
+    works_there() == Some(true)
+}
+
+/// Whether a folder is a data directory, holds WAL or a tablespace, or belongs to a copy of a cluster.
+fn is_taken(folder: &Path) -> bool {
+    if ["PG_VERSION", "archive_status", NOTE].iter().any(|name| folder.join(name).exists()) {
+        return true;
+    }
+    // What may not be listed is not ours to judge.
+    let Ok(mut entries) = fs::read_dir(folder) else { return false };
+    entries.any(|entry| entry.is_ok_and(|entry| is_of_version(entry.file_name().as_bytes())))
+}
+
+/// Whether a name is that of a server's folder in a tablespace, such as `PG_15_202209061`.
+fn is_of_version(name: &[u8]) -> bool {
+    let Some((major, catalog)) = name.strip_prefix(b"PG_").and_then(|rest| rest.split_at_checked(2)) else {
+        return false;
+    };
+    major.iter().all(u8::is_ascii_digit) && catalog.starts_with(b"_")
 }
 
 #[cfg(test)]
@@ -124,6 +151,24 @@ mod tests {
     }
 
     #[test]
+    fn a_server_runs_in_a_folder_if_its_process_works_there() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(!is_running(dir.path()));
+        let working = std::env::current_dir().unwrap();
+        let note = dir.path().join("postmaster.pid");
+        fs::write(&note, format!("{}\n/data\n", std::process::id())).unwrap();
+        assert!(!is_running(dir.path()), "this process works in {}", working.display());
+        let child =
+            std::process::Command::new("cat").current_dir(dir.path()).stdin(std::process::Stdio::piped()).spawn();
+        let mut child = child.unwrap();
+        fs::write(&note, format!("{}\n/data\n", child.id())).unwrap();
+        let runs = is_running(dir.path());
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(runs && !is_running(dir.path()));
+    }
+
+    #[test]
     fn a_folder_is_empty_full_unfinished_owned_or_within_another() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().canonicalize().unwrap().join("a");
@@ -138,6 +183,14 @@ mod tests {
         let look = Look::here(&path).unwrap();
         assert_eq!((look.content, look.owner, look.within), (Content::Unfinished, Some(owner), None));
         assert_eq!(Look::here(&path.join("b/c")).unwrap().within, Some(path.clone()));
+        fs::remove_file(path.join(NOTE)).unwrap();
+        for mark in ["PG_VERSION", "PG_15_202209061", "archive_status"] {
+            fs::write(path.join(mark), "").unwrap();
+            assert_eq!(Look::here(&path.join("b/c")).unwrap().within, Some(path.clone()), "{mark}");
+            fs::remove_file(path.join(mark)).unwrap();
+        }
+        fs::write(path.join("PG_dump"), "").unwrap();
+        assert_eq!(Look::here(&path.join("b/c")).unwrap().within, None);
         fs::write(path.join("file"), "").unwrap();
         assert_eq!(content(), Content::Full);
         fs::write(path.join("postmaster.pid"), "").unwrap();

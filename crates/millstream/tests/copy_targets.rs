@@ -197,3 +197,31 @@ async fn links_that_lead_out_of_a_cluster_are_refused_by_name() {
     run(&mut cluster.command(&args)).ends(0);
     assert!(cluster.path("stopped/inside").is_symlink());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_cluster_is_not_copied_over_a_server_that_runs() {
+    let cluster = started().await;
+    cluster.server.stop(StopMode::Fast).await;
+    let mut copy = cluster.server.without_data();
+    let (source, to) = (format!("{}/", cluster.server.data().display()), copy.data());
+    let copied = |to: &str, more: &[&str]| {
+        let args = ["copy", &source, to, "--exclude", "/pg_tblspc/*", "--progress", "none"];
+        run(&mut cluster.command(&[&args[..], more].concat()))
+    };
+    let here = to.to_str().unwrap();
+    copied(here, &[]).ends(0);
+    copy.start_copy().await;
+    let ssh = SshServer::start();
+    let shell = ssh.as_ref().map(|ssh| ssh.shell(ssh.port()));
+    let there = shell.as_deref().map(|shell| (format!("127.0.0.1:{here}"), vec!["--ssh", shell]));
+    for (to, more) in [(here.to_owned(), vec![])].into_iter().chain(there) {
+        for more in [&more[..], &[&more[..], &["--dry-run"]].concat()] {
+            let refused = copied(&to, more).ends(2);
+            assert!(refused.stderr.contains("a server runs in "), "{to}: {refused:?}");
+        }
+    }
+    copy.stop(StopMode::Fast).await;
+    // What lies there may have been copied from a server that runs elsewhere.
+    fs::write(to.join("postmaster.pid"), format!("{}\n", std::process::id())).unwrap();
+    copied(here, &[]).ends(0);
+}

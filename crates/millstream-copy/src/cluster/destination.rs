@@ -13,10 +13,14 @@ use crate::request::Request;
 use crate::state::{SLOTS, State};
 use crate::tally::Tally;
 use crate::tree::{self, Tree};
-use millstream_host::{PRIVATE, check_ours, make_ours, read_note, write_private};
+use millstream_host::{PRIVATE, check_ours, make_ours, own_file, read_note, write_private};
 use millstream_model::Refusal;
-use std::io;
+use rustix::fs::{CWD, Mode, mkdirat};
+use rustix::io::Errno;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Without this file, no server starts.
 const CONTROL: &str = "global/pg_control";
@@ -26,7 +30,11 @@ pub(super) struct Destination {
     notes: PathBuf,
     /// The folder itself.
     target: PathBuf,
+    /// Its path without links, on its machine.
+    path: PathBuf,
     there: Option<There>,
+    /// Where a slot is noted that a copy of this server to here has made.
+    slot: PathBuf,
     /// The copy to which it belongs from now on.
     pub(super) owner: Owner,
     /// Whether its note says so already.
@@ -72,15 +80,37 @@ impl Destination {
         };
         refuse(&look, &owner, &shown_path(&target))?;
         let is_claimed = look.owner.is_some();
-        Ok(Self { notes, target, there, owner, is_claimed, was_empty: look.content == Content::Empty })
+        // All copies of a cluster share its number, and another server may have a slot of the same name.
+        let server = format!("{}-{:016x}", owner.cluster, xxh3_64(source.as_os_str().as_bytes()));
+        let slot = notes.join(format!("{SLOTS}{server}"));
+        let was_empty = look.content == Content::Empty;
+        Ok(Self { notes, target, path: look.path, there, slot, owner, is_claimed, was_empty })
     }
 
-    /// Checks again that a copy may go there: another one may have begun meanwhile.
+    /// Checks again that a copy may go there: another one may have begun meanwhile, or a server.
     ///
     /// # Errors
-    /// It belongs to another one, or is no longer empty.
+    /// It belongs to another one, is no longer empty, or a server runs in it.
     pub(super) fn check(&self, tally: &Tally) -> Result<(), Error> {
         refuse(&look(self.there.as_ref(), &self.target, tally)?, &self.owner, &shown_path(&self.target))
+    }
+
+    /// Writes the note to which copy it belongs, unless there is one: of two copies that begin at once, one gets the folder.
+    ///
+    /// # Errors
+    /// There is one; the folder cannot be made or written.
+    pub(super) fn take(&self, tally: &Tally) -> Result<(), Error> {
+        let text = self.owner.text();
+        if let Some(there) = &self.there {
+            return there.take(&text, tally);
+        }
+        match mkdirat(CWD, &self.target, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(Error::file("make", &self.target)(error.into())),
+        }
+        let path = self.target.join(NOTE);
+        let made = own_file(0o600).write(true).create_new(true).open(&path);
+        made.and_then(|mut file| file.write_all(text.as_bytes())).map_err(Error::file("write", &path))
     }
 
     /// Whether it lies on another machine.
@@ -127,7 +157,7 @@ impl Destination {
 
     /// Whether one of both lies in the other, or they are the same folder.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
-        self.target.starts_with(&other.target) || other.target.starts_with(&self.target)
+        self.path.starts_with(&other.path) || other.path.starts_with(&self.path)
     }
 
     /// Whether this and a folder of this machine lie in each other, or are the same.
@@ -135,27 +165,20 @@ impl Destination {
         self.there.is_none() && (self.target.starts_with(path) || path.starts_with(&self.target))
     }
 
-    /// The slot that an unfinished copy of this cluster to here has made on the server.
+    /// The slot that an unfinished copy of this server to here has made on it.
     pub(super) fn own_slot(&self) -> Option<String> {
-        read_note(&self.slot()).ok().flatten()
+        read_note(&self.slot).ok().flatten()
     }
 
     /// Notes that a slot on the server was made by a copy to here.
     pub(super) fn note_slot(&self, name: &str) -> Result<(), Error> {
         make_ours(&self.notes, PRIVATE)?;
-        let path = self.slot();
-        write_private(&path, name).map_err(Error::file("write", &path))
+        write_private(&self.slot, name).map_err(Error::file("write", &self.slot))
     }
 
     /// Forgets that slot: it is gone, or it belongs to a standby now.
     pub(super) fn forget_slot(&self) -> Result<(), Error> {
-        let path = self.slot();
-        millstream_host::remove_whole(&path).map_err(Error::file("remove", &path))
-    }
-
-    /// Where that slot is noted, by its cluster: another one may have a slot of the same name.
-    fn slot(&self) -> PathBuf {
-        self.notes.join(format!("{SLOTS}{}", self.owner.cluster))
+        millstream_host::remove_whole(&self.slot).map_err(Error::file("remove", &self.slot))
     }
 
     /// The files that have arrived, with their hashes, as files below the data directory. WAL and the note are left out.
@@ -252,9 +275,11 @@ mod tests {
         }
         fs::write(&control, "control").unwrap();
         let notes = dir.path().to_owned();
+        let (path, slot, there) = (target.clone(), notes.join("slot"), None);
         let owner = Owner::new(1, &target);
         let (is_claimed, was_empty) = (true, false);
-        let destination = Destination { notes, target: target.clone(), there: None, owner, is_claimed, was_empty };
+        let destination =
+            Destination { notes, target: target.clone(), path, there, slot, owner, is_claimed, was_empty };
         let tally = Tally::default();
         destination.disarm(&tally).unwrap();
         symlink(&other, &global).unwrap();

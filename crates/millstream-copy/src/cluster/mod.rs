@@ -363,11 +363,19 @@ impl Work {
 
     /// Writes into a folder to which copy it belongs, before anything else is written to any of them.
     fn claim(&self, destination: &Destination, to: PathBuf, tally: &Tally) -> Result<(), Error> {
-        if destination.is_claimed || tally.is_stopped() {
+        if tally.is_stopped() {
             return Ok(());
         }
         destination.check(tally)?;
+        if destination.is_claimed {
+            return Ok(());
+        }
         destination.forget_what_is_gone(&self.request)?;
+        let taken = destination.take(tally);
+        // Whoever was faster has a name.
+        destination.check(tally)?;
+        taken?;
+        // It belongs to the server's account, as everything else there.
         let staged = Staged::new(&self.request.home, &self.facts.data)?;
         staged.write(NOTE, destination.owner.text().as_bytes())?;
         self.copy(staged.content(), to, Vec::new(), Flags::default(), tally).map(drop)
@@ -377,6 +385,9 @@ impl Work {
     fn rules_of_data(&self) -> Result<Vec<Rule>, Error> {
         let mut rules = omitted::of_data(&self.facts.data)?;
         rules.extend(self.tablespaces.iter().map(|moved| omitted::excluded(&format!("/pg_tblspc/{}", moved.oid))));
+        // PostgreSQL warns of a tablespace in the data directory, and takes it.
+        let inside = self.tablespaces.iter().filter_map(|moved| moved.from.strip_prefix(&self.facts.data).ok());
+        rules.extend(inside.map(omitted::excluded_path));
         if self.request.standby.is_some() {
             rules.push(omitted::excluded("/postgresql.auto.conf"));
         }

@@ -6,6 +6,7 @@ use crate::walk::{Pattern, Rule};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Of these folders, only what is in them is left out. As in `pg_basebackup`, one that is a link becomes an empty folder.
@@ -65,6 +66,12 @@ pub(super) fn included(pattern: &str) -> Rule {
 
 pub(super) fn excluded(pattern: &str) -> Rule {
     Rule { pattern: Pattern::parse(pattern.as_bytes()), includes: false }
+}
+
+/// Leaves out a path itself, whatever bytes it has.
+pub(super) fn excluded_path(path: &Path) -> Rule {
+    let pattern = [b"/", &Pattern::literal(path.as_os_str().as_bytes())[..]].concat();
+    Rule { pattern: Pattern::parse(&pattern), includes: false }
 }
 
 /// Rules for temporary relations, and for unlogged ones, of which only the empty first form is copied.

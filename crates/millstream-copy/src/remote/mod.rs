@@ -142,6 +142,28 @@ impl Remote {
         Ok(is_root)
     }
 
+    /// Whether a server of PostgreSQL works in the root. A daemon does not tell.
+    ///
+    /// # Errors
+    /// The other machine cannot be reached.
+    pub(crate) fn runs_server(&self, tally: &Tally) -> Result<bool, Error> {
+        let By::Shell(host) = &self.root.by else { return Ok(false) };
+        let looks = " 2>/dev/null && read -r pid < postmaster.pid && \
+            [ \"$(readlink \"/proc/$pid/cwd\")\" = \"$(pwd -P)\" ] && printf 'runs\\0'; exit 0";
+        let mut runs = false;
+        self.rsync.script(
+            host,
+            &joined([&"cd ", &quoted_path(&self.root.path), &looks]),
+            b"",
+            tally,
+            &mut |record| {
+                runs |= record == b"runs";
+                Ok(())
+            },
+        )?;
+        Ok(runs)
+    }
+
     /// How the source is listed, which lies there.
     pub(crate) fn listing<'a>(&'a self, scope: Scope<'a>, tally: &'a Tally, failures: &'a Failures) -> Listing<'a> {
         Listing { rsync: &self.rsync, root: &self.root, scope, tally, failures, is_source: true }

@@ -9,6 +9,7 @@ use crate::limits::{
 use crate::request::Request;
 use crate::state::NAMES;
 use crate::tally::Tally;
+use crate::walk::Pattern;
 use millstream_host::{Command, Ended, Stream};
 use millstream_model::Refusal;
 use millstream_model::words::option;
@@ -305,7 +306,7 @@ impl NameList {
     /// # Errors
     /// It cannot be written.
     pub(super) fn of_protected(folder: &Path, paths: &[Vec<u8>]) -> Result<Self, Error> {
-        Self::write(folder, b"P /", paths.iter().map(|path| Ok(pattern(path))))
+        Self::write(folder, b"P /", paths.iter().map(|path| Ok(Pattern::literal(path))))
     }
 
     fn write<P: AsRef<[u8]>>(
@@ -331,16 +332,6 @@ impl NameList {
     pub(super) fn protection(&self) -> [OsString; 2] {
         ["--from0".into(), joined([&"--filter=merge ", &self.0.path()])]
     }
-}
-
-/// A path as a pattern that fits nothing else. Without a wildcard in it, rsync takes a backslash for one.
-fn pattern(path: &[u8]) -> Vec<u8> {
-    const WILD: &[u8] = b"*?[";
-    if !path.iter().any(|byte| WILD.contains(byte)) {
-        return path.to_vec();
-    }
-    let is_escaped = |byte: &u8| WILD.contains(byte) || *byte == b'\\';
-    path.iter().flat_map(|byte| is_escaped(byte).then_some(b'\\').into_iter().chain([*byte])).collect()
 }
 
 impl Line {
@@ -545,12 +536,6 @@ mod tests {
         assert!(is_untouched(b".d          a/") && is_untouched(b".f......... a") && is_untouched(b"hf          a"));
         assert!(!is_untouched(b".d..t...... a/") && !is_untouched(b"cd+++++++++ a/"));
         assert!(!is_untouched(b".f...p..... a") && !is_untouched(b"hf+++++++++ a"));
-    }
-
-    #[test]
-    fn a_pattern_fits_one_path() {
-        assert_eq!(pattern(br"a\b c"), br"a\b c");
-        assert_eq!(pattern(br"a\b[c]*?"), br"a\\b\[c]\*\?");
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! Folders on another machine that a copy looks at: what is in them, and the hashes of their files.
 
-use super::address::{Address, By, joined, quoted_path};
+use super::address::{Address, By, joined, quoted, quoted_path};
 use super::listing::Listing;
-use super::rsync::Rsync;
+use super::rsync::{Rsync, failure};
 use crate::crew::{Queue, crew};
 use crate::entry::{Entry, EntryKind, Hash};
 use crate::error::Error;
 use crate::limits::{BUCKET_ENTRIES_MAX, HASHED_BYTES_MAX};
 use crate::manifest::{Header, Reader};
-use crate::owner::{Content, Look, Owner};
+use crate::owner::{Content, Look, NOTE, Owner};
 use crate::path::{shown_path, split};
 use crate::request::{Jobs, Request};
 use crate::tally::{Failures, Tally};
@@ -32,8 +32,9 @@ pub(crate) struct There {
 /// Lets a shell say what is in its folder, or what is around the folder that it would make in it: then `$is` is empty. It is
 /// one line, because not every login shell takes several.
 const LOOKS: &str = "at=$(pwd -P); printf 'at %s\\0' \"$at\"; [ \"$is\" ] || at=$at/x; up=$at; \
-    while [ \"$up\" ]; do up=${up%/*}; if [ -e \"$up/PG_VERSION\" ] || [ -e \"$up/.millstream-copy.owner\" ]; \
-    then printf 'in %s\\0' \"${up:-/}\"; break; fi; done; \
+    while [ \"$up\" ]; do up=${up%/*}; \
+    for of in \"$up/PG_VERSION\" \"$up/archive_status\" \"$up/.millstream-copy.owner\" \"$up\"/PG_[0-9][0-9]_*; \
+    do if [ -e \"$of\" ]; then printf 'in %s\\0' \"${up:-/}\"; up=; break; fi; done; done; \
     [ \"$is\" ] || { printf 'missing\\0'; exit 0; }; \
     [ \"$(ls -A | head -n 1)\" ] && printf 'some\\0'; \
     [ \"$(ls -A | grep -v '^[.]millstream-copy[.]' | head -n 1)\" ] && printf 'full\\0'; \
@@ -99,6 +100,22 @@ impl There {
             Ok(())
         })?;
         Ok(look)
+    }
+
+    /// Writes the note to which copy the folder belongs, unless there is one. Makes the folder.
+    ///
+    /// # Errors
+    /// There is one; the folder cannot be made or written; the machine cannot be reached.
+    pub(crate) fn take(&self, text: &str, tally: &Tally) -> Result<(), Error> {
+        let root = quoted_path(&self.root.path);
+        let missing = " || { echo 'there is no folder for the destination' >&2; exit 1; }; umask 077; set -C; ";
+        let writes = joined([&"printf %s ", &quoted(text.as_bytes()), &format!(" > {NOTE}")]);
+        let script = joined([&"mkdir ", &root, &" 2>/dev/null; cd ", &root, &missing, &writes]);
+        let ran = self.rsync.script(&self.host, &script, b"", tally, &mut |_| Ok(()))?;
+        match ran.is_whole || tally.is_stopped() {
+            true => Ok(()),
+            false => Err(failure(&ran.said, "its shell cannot write there")),
+        }
     }
 
     /// Removes a file in the folder, if there is such a one.

@@ -1,5 +1,8 @@
 //! A pattern of names, as rsync reads it.
 
+/// The bytes with which something else than a byte begins.
+const WILD: &[u8] = b"*?[";
+
 /// One place in a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Token {
@@ -40,10 +43,19 @@ impl Pattern {
         let ends_in_all = text.ends_with(b"***");
         let is_anchored = text.starts_with(b"/");
         let body = if is_anchored { &text[1..] } else { text };
-        let is_wild = body.iter().any(|byte| b"*?[".contains(byte));
+        let is_wild = body.iter().any(|byte| WILD.contains(byte));
         let tokens = if is_wild { wild(body) } else { body.iter().map(|byte| Token::Byte(*byte)).collect() };
         let is_name = !is_anchored && !body.contains(&b'/') && !tokens.contains(&Token::All);
         Self { text: whole, tokens, is_anchored, is_for_folders, ends_in_all, is_name }
+    }
+
+    /// The text of a pattern for a path itself. Without anything wild in a pattern, a backslash means one.
+    pub(crate) fn literal(path: &[u8]) -> Vec<u8> {
+        if !path.iter().any(|byte| WILD.contains(byte)) {
+            return path.to_vec();
+        }
+        let is_escaped = |byte: &u8| WILD.contains(byte) || *byte == b'\\';
+        path.iter().flat_map(|byte| is_escaped(byte).then_some(b'\\').into_iter().chain([*byte])).collect()
     }
 
     /// The pattern as it was written.
@@ -232,6 +244,16 @@ mod tests {
         }
         assert!(Pattern::parse(b"foo/").fits(b"a/foo", true) && !Pattern::parse(b"foo/").fits(b"a/foo", false));
         assert!(Pattern::parse(b"foo/***").fits(b"x/foo", true));
+    }
+
+    #[test]
+    fn a_literal_fits_one_path() {
+        assert_eq!(Pattern::literal(br"a\b c"), br"a\b c");
+        assert_eq!(Pattern::literal(br"a\b[c]*?"), br"a\\b\[c]\*\?");
+        for path in [&br"a\b c"[..], br"a\b[c]*?", b"a[", b"a***"] {
+            let pattern = Pattern::parse(&[b"/", &Pattern::literal(path)[..]].concat());
+            assert!(pattern.fits(path, true) && !pattern.fits(b"a", true), "{}", String::from_utf8_lossy(path));
+        }
     }
 
     #[test]
