@@ -57,7 +57,7 @@ impl Cluster {
     }
 
     /// A copy that waits at a point until something has happened.
-    async fn copy_while(&self, args: &[&str], point: &str, happens: impl Future<Output = ()>) -> Output {
+    pub async fn copy_while(&self, args: &[&str], point: &str, happens: impl Future<Output = ()>) -> Output {
         let held = self.path("held");
         let url = self.server.socket_url("postgres");
         let mut copy = self.command(&[&["copy", "--postgres", &url, "--progress", "none"], args].concat());

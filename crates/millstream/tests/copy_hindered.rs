@@ -273,6 +273,23 @@ fn a_mount_in_the_destination_stays_with_one_file_system() {
 }
 
 #[test]
+fn a_folder_where_something_is_mounted_stays_and_is_no_failure() {
+    let Some(disk) = SmallDisk::mount(1 << 20) else { return };
+    let place = Place::new();
+    place.write("from/file", b"text");
+    fs::create_dir_all(place.path("to/old/point")).unwrap();
+    shell(&place.path("to"), &format!("mount --bind {} old/point; echo > old/point/extra", disk.dir.display()));
+    let args = ["from/", "to", "--delete", "--yes", "--output", "json"];
+    let runs = [0, 1].map(|_| place.copy(&args));
+    let is_emptied = !place.path("to/old/point/extra").exists();
+    shell(&place.path("to"), "umount old/point");
+    for ended in runs {
+        assert_eq!(ended.ends(0).json()["kept_because"], Value::Null);
+    }
+    assert!(is_emptied && place.path("to/old/point").exists());
+}
+
+#[test]
 fn a_folder_that_a_bind_mount_shows_in_both_ends_is_not_deleted() {
     if !machine_has(&[Need::Root]) {
         return;
@@ -288,6 +305,7 @@ fn a_folder_that_a_bind_mount_shows_in_both_ends_is_not_deleted() {
         ("mount --bind a am", ["am/b/", "a"], 1),
         ("mount --bind a/b am", ["am/", "a"], 1),
         ("mount --bind other/x to/old", ["other/", "to"], 2),
+        ("mount --bind a am", ["a/", "am/b"], 2),
     ] {
         let copying = place.command(&[&args[..], &["--delete", "--yes", "--progress", "none"]].concat());
         let script = format!("{mounts} && exec \"$@\"");

@@ -85,11 +85,16 @@ async fn a_target_on_another_machine_belongs_to_one_copy_and_is_compared() {
     let at = |name: &str| format!("127.0.0.1:{}", cluster.path(name).display());
     let (a, b, t) = (at("a"), at("b"), cluster.mapping("t"));
     let shell = ssh.shell(ssh.port());
+    // Two names of one folder.
+    fs::create_dir(cluster.path("a")).unwrap();
+    symlink(cluster.path("a"), cluster.path("link")).unwrap();
+    let refused = cluster.copy(&[&a, "--tablespace", &cluster.mapping("link/in"), "--ssh", &shell]).ends(2);
+    assert!(refused.stderr.contains("which overlaps"), "{refused:?}");
     cluster.copy(&[&a, "--tablespace", &t, "--ssh", &shell]).ends(0);
     cluster.is_verified(&cluster.path("a"));
-    let within = at("a/in");
+    let within = "which belongs to a server or to a copy of a cluster";
     for (to, says) in
-        [(&*b, "belongs to another copy of this cluster"), (&*within, "which belongs to a server or to a copy")]
+        [(&*b, "belongs to another copy of this cluster"), (&*at("a/in"), within), (&*at("space/in"), within)]
     {
         let refused = cluster.copy(&[to, "--tablespace", &t, "--ssh", &shell]).ends(2);
         assert!(refused.stderr.contains(says), "{refused:?}");
@@ -168,6 +173,55 @@ async fn a_slot_is_dropped_only_on_the_cluster_whose_copy_has_made_it() {
     gone();
     run(&mut first.command(&args)).ends(0);
     assert_eq!(of_first.query(slots, &[]).await.unwrap().len(), 0, "the slot was left by a copy to this place");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_slot_of_another_server_with_the_same_number_stays() {
+    // Servers of one build share it, as a cluster and its copies do.
+    let (first, second) = (started().await, started().await);
+    let [url, other_url] = [&first, &second].map(|cluster| cluster.server.url("postgres"));
+    let t = first.mapping("t");
+    let args = ["copy", "--postgres", &url, "to", "--tablespace", &t, "--progress", "none"];
+    killed(first.command(&args).args(["--standby", "standby_1"]), "cluster-copied=kill");
+    ["to", "t"].iter().for_each(|folder| fs::remove_dir_all(first.path(folder)).unwrap());
+    let client = connect(&other_url).await;
+    client.execute("select pg_create_physical_replication_slot('standby_1', true)", &[]).await.unwrap();
+    let other = format!("{}={}", second.path("space").display(), first.path("t").display());
+    let args = ["copy", "--postgres", &other_url, "to", "--tablespace", &other, "--progress", "none"];
+    run(&mut first.command(&args)).ends(0);
+    let slots = "select from pg_replication_slots where slot_name = 'standby_1'";
+    assert_eq!(client.query(slots, &[]).await.unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_copies_that_run_at_once_one_gets_the_target() {
+    let cluster = started().await;
+    let t = cluster.mapping("t");
+    // The second one has looked at the target before the first one has begun.
+    let second = cluster.copy_while(&["b", "--tablespace", &t], "copy-listed", async {
+        cluster.copy(&["a", "--tablespace", &t]).ends(0);
+    });
+    let second = second.await;
+    let said = String::from_utf8_lossy(&second.stderr);
+    let is_refused = said.contains("belongs to another copy of this cluster, whose data directory is ");
+    assert!(second.status.code() == Some(2) && is_refused, "{said}");
+    cluster.is_verified(&cluster.path("a"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tablespace_in_the_data_directory_is_copied_once() {
+    let cluster = started().await;
+    let inside = cluster.server.data().join("in[s]ide");
+    fs::create_dir(&inside).unwrap();
+    cluster.server.own(&inside);
+    let client = connect(&cluster.server.url("postgres")).await;
+    client.batch_execute(&format!("create tablespace inside location '{}'", inside.display())).await.unwrap();
+    client.batch_execute("create table in_it tablespace inside as select 1").await.unwrap();
+    let (t, moved) = (cluster.mapping("t"), format!("{}={}", inside.display(), cluster.path("i").display()));
+    cluster.copy(&["to", "--tablespace", &t, "--tablespace", &moved]).ends(0);
+    cluster.is_verified(&cluster.path("to"));
+    assert!(!cluster.path("to/in[s]ide").exists());
+    assert!(cluster.path("to").join(file_of(&cluster, "in_it").await).exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]

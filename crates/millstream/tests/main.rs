@@ -12,6 +12,7 @@ mod client;
 mod copy;
 mod copy_cluster;
 mod copy_hindered;
+mod copy_pairs;
 mod copy_targets;
 mod copy_there;
 mod crash;

@@ -265,6 +265,14 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
+    /// A copy to a folder of this machine, without notes.
+    fn new(target: &Path) -> Destination {
+        let (notes, slot, there) = (target.join("notes"), target.join("slot"), None);
+        let (target, path, owner) = (target.to_owned(), target.to_owned(), Owner::new(1, target));
+        let (is_claimed, was_empty) = (true, false);
+        Destination { notes, target, path, there, slot, owner, is_claimed, was_empty }
+    }
+
     #[test]
     fn the_control_file_of_another_folder_stays() {
         let dir = tempfile::tempdir().unwrap();
@@ -274,13 +282,7 @@ mod tests {
             fs::create_dir(folder).unwrap();
         }
         fs::write(&control, "control").unwrap();
-        let notes = dir.path().to_owned();
-        let (path, slot, there) = (target.clone(), notes.join("slot"), None);
-        let owner = Owner::new(1, &target);
-        let (is_claimed, was_empty) = (true, false);
-        let destination =
-            Destination { notes, target: target.clone(), path, there, slot, owner, is_claimed, was_empty };
-        let tally = Tally::default();
+        let (destination, tally) = (new(&target), Tally::default());
         destination.disarm(&tally).unwrap();
         symlink(&other, &global).unwrap();
         assert!(destination.disarm(&tally).is_err() && control.exists());
@@ -288,5 +290,20 @@ mod tests {
         fs::rename(&other, &global).unwrap();
         destination.disarm(&tally).unwrap();
         assert!(!target.join(CONTROL).exists() && global.exists());
+    }
+
+    #[test]
+    fn one_of_two_copies_gets_a_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let (target, tally) = (dir.path().join("target"), Tally::default());
+        let [one, other] = [new(&target), new(&target)];
+        for both in [&one, &other] {
+            both.check(&tally).unwrap();
+        }
+        one.take(&tally).unwrap();
+        assert!(other.take(&tally).is_err() && one.take(&tally).is_err());
+        one.check(&tally).unwrap();
+        let refused = other.check(&tally).unwrap_err().to_string();
+        assert!(refused.contains("belongs to an earlier copy"), "{refused}");
     }
 }
