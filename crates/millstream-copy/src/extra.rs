@@ -253,26 +253,27 @@ fn folder_in(trash: &Tree, path: &[u8]) -> io::Result<OwnedFd> {
 
 fn remove(tree: &Tree, path: &[u8], is_folder: bool, trash: Option<&Tree>) -> io::Result<bool> {
     let (folder, name) = tree.parent(path)?;
-    let mut is_opened = false;
-    loop {
-        let removed = match (is_folder, trash) {
-            (true, _) => unlinkat(&folder, &name, AtFlags::REMOVEDIR),
-            (false, None) => unlinkat(&folder, &name, AtFlags::empty()),
-            (false, Some(trash)) => renameat(&folder, &name, folder_in(trash, split(path).0)?, &name),
-        };
-        match removed {
-            Ok(()) => return Ok(true),
-            Err(Errno::NOENT) if trash.is_none() || is_folder => return Ok(!is_folder),
-            // Something protected is in it, or a file system is mounted there.
-            Err(Errno::NOTEMPTY | Errno::BUSY) if is_folder => return Ok(false),
-            Err(Errno::XDEV) => return Err(io::Error::other("the trash lies in another file system")),
-            // Whoever owns a folder may let himself write in it. If it is one of the source, it gets its rights again.
-            Err(Errno::ACCESS) if !is_opened => {
-                is_opened = true;
-                let mode = fstat(&folder)?.st_mode & 0o7777;
-                fchmod(&folder, Mode::from_raw_mode(mode | 0o700)).map_err(|_| Errno::ACCESS)?;
-            }
-            Err(error) => return Err(error.into()),
+    let into = trash.filter(|_| !is_folder).map(|trash| folder_in(trash, split(path).0)).transpose()?;
+    let attempt = || match &into {
+        _ if is_folder => unlinkat(&folder, &name, AtFlags::REMOVEDIR),
+        None => unlinkat(&folder, &name, AtFlags::empty()),
+        Some(into) => renameat(&folder, &name, into, &name),
+    };
+    let mut removed = attempt();
+    if removed == Err(Errno::ACCESS) {
+        // Whoever owns a folder may let himself write in it. It may stay, so it gets its rights again.
+        let mode = fstat(&folder)?.st_mode & 0o7777;
+        if fchmod(&folder, Mode::from_raw_mode(mode | 0o700)).is_ok() {
+            removed = attempt();
+            fchmod(&folder, Mode::from_raw_mode(mode))?;
         }
+    }
+    match removed {
+        Ok(()) => Ok(true),
+        Err(Errno::NOENT) if into.is_none() => Ok(!is_folder),
+        // Something protected is in it, or a file system is mounted there.
+        Err(Errno::NOTEMPTY | Errno::BUSY) if is_folder => Ok(false),
+        Err(Errno::XDEV) => Err(io::Error::other("the trash lies in another file system")),
+        Err(error) => Err(error.into()),
     }
 }

@@ -254,6 +254,7 @@ async fn a_cluster_that_cannot_be_copied_is_refused_with_the_way_out() {
         (&["to"], "would be copied onto itself", "=NEW"),
         (&["to", "--tablespace", "/nowhere=/else"], "there is no tablespace at /nowhere", "they are at"),
         (&["to", "--tablespace", &same], "which overlaps", "a folder of its own"),
+        (&["to", "--tablespace", &mapping, "--tablespace", &same], "has two new places", "give one"),
         (&["full", "--tablespace", &mapping], "is not empty, and holds no earlier copy", "choose an empty folder"),
         (&["far/er/to", "--tablespace", &mapping], "there is no folder for", "mkdir -p"),
         (&["from", "to", "--tablespace", &mapping], "there is one path", "copy --postgres URL DESTINATION"),

@@ -243,15 +243,19 @@ fn a_read_only_folder_that_the_source_has_no_longer_is_deleted() {
     let Some(place) = place_of_nobody() else { return };
     shell(
         &place.path("from"),
-        "mkdir -p kept gone/in; touch file kept/file gone/in/file gone/file; chmod 555 gone/in gone",
+        "mkdir -p kept gone/in held; touch file kept/file gone/in/file gone/file held/a.o held/b; \
+         chmod 555 gone/in gone held",
     );
     shell(&place.path("from"), &format!("chown -R {NOBODY} ."));
     run(&mut as_nobody(&place, &["from/", "to"])).ends(0);
-    shell(&place.path("from"), "rm -rf gone; chmod 555 kept; rm kept/file");
-    let deleted = run(&mut as_nobody(&place, &["from/", "to", "--delete", "--yes"])).ends(0).json();
-    assert_eq!(deleted["deleted"], 5, "{deleted}");
-    assert!(!place.path("to/gone").exists());
-    assert_eq!(fs::metadata(place.path("to/kept")).unwrap().mode() & 0o777, 0o555);
+    shell(&place.path("from"), "rm -rf gone held; chmod 555 kept; rm kept/file");
+    let args = ["from/", "to", "--delete", "--yes", "--exclude", "*.o"];
+    let deleted = run(&mut as_nobody(&place, &args)).ends(0).json();
+    assert_eq!(deleted["deleted"], 6, "{deleted}");
+    assert!(!place.path("to/gone").exists() && place.path("to/held/a.o").exists());
+    for name in ["kept", "held"] {
+        assert_eq!(fs::metadata(place.path("to").join(name)).unwrap().mode() & 0o777, 0o555, "{name}");
+    }
 }
 
 #[test]

@@ -230,13 +230,16 @@ async fn links_that_lead_out_of_a_cluster_are_refused_by_name() {
     let (data, t) = (cluster.server.data(), cluster.mapping("t"));
     cluster.copy(&["to", "--tablespace", &t]).ends(0);
     fs::create_dir(cluster.path("elsewhere")).unwrap();
-    symlink(cluster.path("elsewhere"), data.join("base/links")).unwrap();
-    for more in [&["--dry-run"][..], &[]] {
-        let refused = cluster.copy(&[&["to", "--tablespace", &t], more].concat()).ends(2);
-        assert!(refused.stderr.contains("base/links in ") && refused.stderr.contains("is a link to"), "{refused:?}");
+    for (link, named) in [("base/links", "base/links in "), ("pg_wal/0000000100000000000000FE", "pg_wal is a link to")]
+    {
+        symlink(cluster.path("elsewhere"), data.join(link)).unwrap();
+        for more in [&["--dry-run"][..], &[]] {
+            let refused = cluster.copy(&[&["to", "--tablespace", &t], more].concat()).ends(2);
+            assert!(refused.stderr.contains(named) && refused.stderr.contains(" is a link to"), "{refused:?}");
+        }
+        cluster.is_verified(&cluster.path("to"));
+        fs::remove_file(data.join(link)).unwrap();
     }
-    cluster.is_verified(&cluster.path("to"));
-    fs::remove_file(data.join("base/links")).unwrap();
     // A stopped cluster is a folder, but for the links in it.
     cluster.server.stop(StopMode::Fast).await;
     symlink("PG_VERSION", data.join("inside")).unwrap();

@@ -258,7 +258,11 @@ impl Work {
                 "the standby could not reach its primary: the address in the URL has a meaning on this machine only";
             return Err(Error::refused(says, "name this machine as the standby knows it: postgres://HOST/.."));
         }
-        for (from, _) in &request.tablespaces {
+        for (n, (from, _)) in request.tablespaces.iter().enumerate() {
+            if request.tablespaces[..n].iter().any(|(other, _)| other == from) {
+                let says = format!("the tablespace at {} has two new places", shown_path(from));
+                return Err(Error::refused(says, "give one"));
+            }
             if facts.tablespaces.iter().all(|space| space.location != *from) {
                 let known: Vec<_> = facts.tablespaces.iter().map(|space| shown_path(&space.location)).collect();
                 let says = format!("there is no tablespace at {}", shown_path(from));
@@ -294,6 +298,8 @@ impl Work {
         work.refuse_source()?;
         work.refuse_overlap()?;
         links::refuse(&work.facts.data, &work.rules_of_data()?)?;
+        // A file of WAL may be a link, too. Of the folders in this one, nothing is copied.
+        links::refuse(&work.facts.data.join("pg_wal"), &[omitted::excluded("/*/")])?;
         for moved in &work.tablespaces {
             links::refuse(&moved.from, &moved.rules()?)?;
         }

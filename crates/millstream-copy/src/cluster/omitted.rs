@@ -14,10 +14,11 @@ const FOLDERS: [&str; 7] =
     ["pg_replslot", "pg_dynshmem", "pg_notify", "pg_serial", "pg_snapshots", "pg_stat_tmp", "pg_subtrans"];
 
 /// Files that belong to the running server, or that a copy has of its own.
-const FILES: [&str; 11] = [
+const FILES: [&str; 12] = [
     "/pg_wal",
     "/postmaster.pid",
     "/postmaster.opts",
+    "/.s.PGSQL.*",
     "/backup_label",
     "/tablespace_map",
     "/backup_manifest",
@@ -122,6 +123,8 @@ mod tests {
         }
         for path in [
             "postmaster.pid",
+            ".s.PGSQL.5432",
+            ".s.PGSQL.5432.lock",
             "base/5/pg_internal.init",
             "global/pg_control",
             "pg_stat_tmp/x",
