@@ -194,6 +194,26 @@ async fn the_slot_of_another_server_with_the_same_number_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_slot_that_somebody_has_made_again_stays() {
+    let cluster = started().await;
+    let (url, t) = (cluster.server.url("postgres"), cluster.mapping("t"));
+    let args = ["copy", "--postgres", &url, "to", "--tablespace", &t, "--progress", "none"];
+    killed(cluster.command(&args).args(["--standby", "standby_1"]), "cluster-copied=kill");
+    let client = connect(&url).await;
+    for statement in [
+        "select pg_drop_replication_slot('standby_1')",
+        "insert into numbers values (1, 'x')",
+        "checkpoint",
+        "select pg_create_physical_replication_slot('standby_1', true)",
+    ] {
+        client.execute(statement, &[]).await.unwrap();
+    }
+    run(&mut cluster.command(&args)).ends(0);
+    let slots = "select from pg_replication_slots where slot_name = 'standby_1'";
+    assert_eq!(client.query(slots, &[]).await.unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn of_two_copies_that_run_at_once_one_gets_the_target() {
     let cluster = started().await;
     let t = cluster.mapping("t");

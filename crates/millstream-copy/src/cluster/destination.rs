@@ -165,15 +165,17 @@ impl Destination {
         self.there.is_none() && (self.target.starts_with(path) || path.starts_with(&self.target))
     }
 
-    /// The slot that an unfinished copy of this server to here has made on it.
-    pub(super) fn own_slot(&self) -> Option<String> {
-        read_note(&self.slot).ok().flatten()
+    /// The slot that an unfinished copy of this server to here has made on it, and where its WAL begins.
+    pub(super) fn own_slot(&self) -> Option<(String, String)> {
+        let note = read_note(&self.slot).ok().flatten()?;
+        let (name, lsn) = note.split_once('\n')?;
+        Some((name.to_owned(), lsn.to_owned()))
     }
 
-    /// Notes that a slot on the server was made by a copy to here.
-    pub(super) fn note_slot(&self, name: &str) -> Result<(), Error> {
+    /// Notes that a slot on the server, whose WAL begins there, was made by a copy to here.
+    pub(super) fn note_slot(&self, name: &str, lsn: &str) -> Result<(), Error> {
         make_ours(&self.notes, PRIVATE)?;
-        write_private(&self.slot, name).map_err(Error::file("write", &self.slot))
+        write_private(&self.slot, &format!("{name}\n{lsn}")).map_err(Error::file("write", &self.slot))
     }
 
     /// Forgets that slot: it is gone, or it belongs to a standby now.

@@ -147,16 +147,16 @@ pub async fn copy_cluster(
     let (own, counted) = (conninfo.clone(), Arc::clone(tally));
     let work = Arc::new(blocking(move || Work::new(facts, asked, &own, &counted)).await?);
     // A copy that was killed could not drop its slot.
-    if let Some(left) = work.destination.own_slot()
-        && server.drop_slot(&left).await
+    if let Some((left, lsn)) = work.destination.own_slot()
+        && server.drop_left(&left, &lsn).await
     {
         // Somebody else may give this name to a slot from now on.
         work.destination.forget_slot()?;
     }
     let slot = request.standby.as_deref();
-    server.reserve_wal(slot).await?;
+    let lsn = server.reserve_wal(slot).await?;
     if let Some(slot) = slot
-        && let Err(error) = work.destination.note_slot(slot)
+        && let Err(error) = work.destination.note_slot(slot, &lsn)
     {
         server.drop_slot(slot).await;
         return Err(error);

@@ -91,22 +91,29 @@ impl Server {
         Ok(Self { connection, facts })
     }
 
-    /// Makes a slot that keeps WAL from now on: a lasting one of this name, else one that ends with the session.
+    /// Makes a slot that keeps WAL from now on: a lasting one of this name, else one that ends with the session. Returns where
+    /// the WAL begins.
     ///
     /// # Errors
     /// There is a slot of this name; the role may not.
-    pub(super) async fn reserve_wal(&self, lasting: Option<&str>) -> Result<(), Error> {
+    pub(super) async fn reserve_wal(&self, lasting: Option<&str>) -> Result<String, Error> {
         let own = format!("millstream_copy_{}", self.connection.server.backend_pid);
         let (name, is_temporary) = lasting.map_or((own.as_str(), true), |name| (name, false));
-        let sql = "select 1 from pg_catalog.pg_create_physical_replication_slot($1, true, $2)";
-        let made = self.connection.client.execute(sql, &[&name, &is_temporary]).await;
+        let sql = "select lsn::text from pg_catalog.pg_create_physical_replication_slot($1, true, $2)";
+        let made = self.connection.client.query_one(sql, &[&name, &is_temporary]).await;
         match made {
             Err(error) if error.code() == Some(&SqlState::DUPLICATE_OBJECT) => {
                 let hint = format!("choose another name, or drop it: select pg_drop_replication_slot('{name}')");
                 Err(Error::refused(format!("there is a slot {name} already"), hint))
             }
-            made => made.map(drop).map_err(denied),
+            made => made.map(|row| row.get(0)).map_err(denied),
         }
+    }
+
+    /// Drops the slot of this name that a killed copy has left, unless somebody else has one of this name by now: nobody has
+    /// used ours, so its WAL begins where it did. Returns whether it is gone.
+    pub(super) async fn drop_left(&self, name: &str, lsn: &str) -> bool {
+        self.connection.client.execute(include_str!("left_slot.sql"), &[&name, &lsn]).await.is_ok()
     }
 
     /// Drops a lasting slot that nobody will need. Returns whether it is gone.
