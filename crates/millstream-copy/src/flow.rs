@@ -471,8 +471,9 @@ impl<'a> Begun<'a> {
     /// Leaves out the right to act as the owner or group of a file, if the copy lies on the other side of a network and may get
     /// another owner.
     fn leave_out_rights(&self, listed: &mut Listed) -> Result<(), Error> {
-        let Some(remote) = &self.remote else { return Ok(()) };
-        if listed.privileged == 0 || remote.keeps_owners(self.tally)? {
+        let Some(remote) = self.remote.as_ref().filter(|_| listed.privileged > 0) else { return Ok(()) };
+        let probe = format!("{}.owner", local::unfinished(&self.state));
+        if remote.keeps_owners(&self.place, &probe, self.tally)? {
             return Ok(());
         }
         listed.leaves_out_rights = true;

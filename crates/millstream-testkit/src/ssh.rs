@@ -84,13 +84,21 @@ impl RsyncDaemon {
     /// # Panics
     /// If it does not start.
     pub fn start(files: &Path) -> Option<Self> {
+        Self::start_as(files, 0)
+    }
+
+    /// The same as this user and the group of the same number.
+    ///
+    /// # Panics
+    /// As [`Self::start`].
+    pub fn start_as(files: &Path, user: u32) -> Option<Self> {
         if !machine_has(&[Need::Root, Need::RSYNC]) {
             return None;
         }
         let dir = tempfile::tempdir().expect("there is room for a directory");
         let config: PathBuf = dir.path().join("config");
         let text = format!(
-            "use chroot = yes\nmunge symlinks = no\nuid = 0\ngid = 0\nlog file = {}\n[files]\npath = {}\nread only = no\n",
+            "use chroot = yes\nmunge symlinks = no\nuid = {user}\ngid = {user}\nlog file = {}\n[files]\npath = {}\nread only = no\n",
             dir.path().join("log").display(),
             files.display()
         );

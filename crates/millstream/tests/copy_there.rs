@@ -605,6 +605,11 @@ fn rights_to_act_as_the_owner_do_not_cross_to_another_one() {
     assert_eq!(mode("to/tool"), 0o755);
     assert_eq!(place.receipt(&["from/", &at("to"), "--ssh", &as_nobody], 0)["same"], 2);
     place.copy(&["verify", &at("to"), "--ssh", &as_nobody]).ends(0);
+    if let Some(daemon) = RsyncDaemon::start_as(&place.path("own"), NOBODY) {
+        place.receipt(&["from/", &format!("{}/by-daemon", daemon.address())], 0);
+        assert_eq!(mode("own/by-daemon/tool"), 0o755);
+        place.is_tidy("own");
+    }
     // Root keeps owners, and what goes with them.
     place.receipt(&["from/", &at("whole"), "--ssh", &as_root], 0);
     assert_eq!(mode("whole/tool"), 0o6755);

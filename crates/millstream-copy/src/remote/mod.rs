@@ -123,15 +123,15 @@ impl Remote {
         Ok(())
     }
 
-    /// Whether whoever writes the copy keeps the owners of its files, as root does. A daemon does not tell; it has its own
-    /// rules for that.
+    /// Whether whoever writes the copy keeps the owners of its files, as root does. A daemon has its own rules for that.
+    /// `probe`: the name of a file which may be made there to find out.
     ///
     /// # Errors
     /// The other machine cannot be reached.
-    pub(crate) fn keeps_owners(&self, tally: &Tally) -> Result<bool, Error> {
+    pub(crate) fn keeps_owners(&self, place: &Ends, probe: &str, tally: &Tally) -> Result<bool, Error> {
         let host = match (self.way, &self.root.by) {
             (Way::FromThere, _) => return Ok(rustix::process::geteuid().is_root()),
-            (Way::ToThere, By::Daemon) => return Ok(true),
+            (Way::ToThere, By::Daemon) => return self.folder(place, tally).keeps_owner(probe),
             (Way::ToThere, By::Shell(host)) => host,
         };
         let mut is_root = false;

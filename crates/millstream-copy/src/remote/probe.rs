@@ -1,17 +1,21 @@
-//! Asks another machine which names it takes for the same.
+//! Asks another machine which names it takes for the same, and a daemon whose files it makes.
 
-use super::address::{By, joined, quoted_path};
+use super::address::{Address, By, joined, quoted_path};
+use super::listing::Listing;
 use super::place::{PathKind, kind};
 use super::{Remote, empty_folder};
 use crate::error::Error;
 use crate::folding::{Asked, Folder};
 use crate::limits::PROBED_NAMES_MAX;
+use crate::manifest::{Header, Reader};
 use crate::place::Ends;
-use crate::tally::Tally;
-use millstream_host::make_folder;
+use crate::tally::{Failures, Tally};
+use crate::walk::Scope;
+use millstream_host::{make_folder, own_file};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// The root of a copy on another machine. Before it is made, the folder that it will be in is asked in its place.
 pub(crate) struct Root<'a> {
@@ -89,29 +93,65 @@ impl Root<'_> {
 
     /// A daemon makes folders that are sent to it, and says whether it has one. What is asked for was made.
     fn by_daemon(&self, asked: &[Asked]) -> Result<Vec<Option<bool>>, Error> {
-        let Remote { root, rsync, .. } = self.remote;
-        // It makes no more than the last folder of a path.
-        let place = if self.place.before.is_empty() { root.clone() } else { root.parent() };
-        let (made, nothing) = (empty_folder()?, empty_folder()?);
+        let (made, place) = (empty_folder()?, self.place());
         let names: BTreeSet<&OsStr> =
             asked.iter().filter_map(|asked| Some(OsStr::from_bytes(asked.made.as_deref()?))).collect();
         for name in &names {
             let path = made.path().join(name);
             make_folder(&path).map_err(Error::file("make", &path))?;
         }
-        let send = |more: &[OsString], from: &tempfile::TempDir| {
-            let ends = [from.path().join("").into_os_string(), place.content()];
-            let args = [&[OsString::from("-r")], more, &ends[..]].concat();
-            rsync.run(&args, self.tally, &mut |_| {}).map(drop)
-        };
-        send(&[], &made)?;
-        let kind_of = |asked: &Asked| kind(&place.join(&asked.name), rsync, self.tally);
+        self.send(&["-r"], &made.path().join(""), &place)?;
+        let kind_of = |asked: &Asked| kind(&place.join(&asked.name), &self.remote.rsync, self.tally);
         let is_there = |kind: PathKind| Some(kind != PathKind::Missing);
         let answers: Result<Vec<_>, Error> = asked.iter().map(|asked| kind_of(asked).map(is_there)).collect();
-        let mut only = vec![OsString::from("--delete")];
-        only.extend(names.iter().map(|name| joined([&"--include=/", name, &"/***"])));
-        only.push("--exclude=*".into());
-        send(&only, &nothing)?;
+        self.remove(names, &place)?;
         answers
+    }
+
+    /// Whether a daemon gives a file the owner that it has here. `name`: that of a file which may be made there to find out.
+    ///
+    /// # Errors
+    /// The other machine cannot be reached.
+    pub(super) fn keeps_owner(&self, name: &str) -> Result<bool, Error> {
+        let (here, place) = (empty_folder()?, self.place());
+        let path = here.path().join(name);
+        own_file(0o600).write(true).create_new(true).open(&path).map_err(Error::file("make", &path))?;
+        self.send(&["-o"], &path, &place)?;
+        let owner = self.owner_of(name.as_bytes(), &place);
+        self.remove([OsStr::new(name)], &place)?;
+        Ok(owner? == Some(rustix::process::geteuid().as_raw()))
+    }
+
+    fn owner_of(&self, name: &[u8], place: &Address) -> Result<Option<u32>, Error> {
+        let (folder, failures, looked) = (empty_folder()?, Failures::default(), self.tally.aside());
+        let path = folder.path().join("list");
+        let scope = Scope { only: Some((name, name)), ..Scope::default() };
+        let rsync = &self.remote.rsync;
+        let listing = Listing { rsync, root: place, scope, tally: &looked, failures: &failures, is_source: false };
+        listing.list_what_is_there(&Header::default(), &path, folder.path())?;
+        let mut list = Reader::open(&path).map_err(Error::manifest(&path))?;
+        Ok(list.next().map_err(Error::manifest(&path))?.map(|entry| entry.facts.uid))
+    }
+
+    /// Where a daemon makes something: of a path, it makes no more than the last folder.
+    fn place(&self) -> Address {
+        let root = &self.remote.root;
+        if self.place.before.is_empty() { root.clone() } else { root.parent() }
+    }
+
+    fn send(&self, options: &[&str], from: &Path, place: &Address) -> Result<(), Error> {
+        let options = options.iter().map(OsString::from);
+        let args: Vec<OsString> = options.chain([from.into(), place.content()]).collect();
+        self.remote.rsync.run(&args, self.tally, &mut |_| {}).map(drop)
+    }
+
+    /// Removes files and empty folders.
+    fn remove<'n>(&self, names: impl IntoIterator<Item = &'n OsStr>, place: &Address) -> Result<(), Error> {
+        let nothing = empty_folder()?;
+        let only = names.into_iter().map(|name| joined([&"--include=/", &name]));
+        let mut args: Vec<OsString> = ["-r", "--delete"].map(OsString::from).to_vec();
+        args.extend(only);
+        args.extend(["--exclude=*".into(), nothing.path().join("").into_os_string(), place.content()]);
+        self.remote.rsync.run(&args, self.tally, &mut |_| {}).map(drop)
     }
 }
