@@ -237,6 +237,10 @@ impl<'a> Begun<'a> {
                 Some(remote) if remote.way == Way::ToThere => remote::check_deletion(delete, remote, tally)?,
                 _ => extra::check(delete, &place, &root, remote.is_none())?,
             }
+            if let Some(remote) = remote.as_ref().filter(|_| !request.live) {
+                let here = if remote.way == Way::ToThere { &place.source } else { &root };
+                remote::refuse_overlap(remote, here, tally)?;
+            }
         }
         let state = State::open(&request.home, &target, request.hashing())?;
         Ok(Self { request, tally, failures: Failures::default(), place, remote, state, root, target })

@@ -485,8 +485,8 @@ pub(crate) fn random(of: impl Hash) -> u64 {
     RandomState::new().hash_one(of)
 }
 
-/// The machine's start, as the kernel names it.
-fn boot() -> String {
+/// The machine's start, as the kernel names it. No other machine has one of this name.
+pub(crate) fn boot() -> String {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     boot.trim_end().to_owned()
 }

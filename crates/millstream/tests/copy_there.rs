@@ -645,6 +645,37 @@ fn a_copy_from_another_machine_is_compared_by_its_bytes_after_a_restart() {
 }
 
 #[test]
+fn nothing_is_deleted_if_the_other_machine_is_this_one_and_one_end_lies_in_the_other() {
+    if !machine_has(&[Need::RSYNC]) {
+        return;
+    }
+    let place = Place::new();
+    let plain = own_shell(&place, "plain", "exec sh -c \"$*\"");
+    let lost = [place.write("a/b/file", b"text"), place.write("a/b/b/file", b"other")];
+    std::os::unix::fs::symlink("a/b", place.path("link")).unwrap();
+    let at = |name: &str| format!("host:{}", place.path(name).display());
+    for (source, to) in [
+        ("a/b/", &*at("a")),
+        ("link/", &*at("a")),
+        ("a/", &*at("link")),
+        (&*at("a/b/"), "a"),
+        (&*at("link/"), "a"),
+        (&*at("a/"), "a/b"),
+    ] {
+        for more in [&["--dry-run"][..], &["--yes"]] {
+            let refused = place.copy(&[&[source, to, "--delete", "--ssh", &plain], more].concat()).ends(2);
+            assert!(refused.stderr.contains("is on this machine, and one end of the copy lies in"), "{refused:?}");
+        }
+        assert!(lost.iter().all(|file| file.exists()), "{source} {to}");
+    }
+    let to = at("to");
+    let beside = ["a/b/", &to, "--delete", "--yes", "--ssh", &plain];
+    place.receipt(&beside, 0);
+    place.write("to/old", b"old");
+    assert_eq!(place.receipt(&beside, 0)["deleted"], 1);
+}
+
+#[test]
 fn another_machine_that_takes_two_names_for_the_same_loses_nothing_by_it() {
     let Some(disk) = LoopDisk::mount_folding(32 << 20) else { return };
     let Some(daemon) = RsyncDaemon::start(&disk.dir) else { return };

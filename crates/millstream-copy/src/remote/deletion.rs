@@ -3,19 +3,22 @@
 use super::address::{By, joined, quoted_path};
 use super::rsync::{Change, NameList, Repeat};
 use super::{Remote, RemoteJob};
-use crate::entry::Hash;
+use crate::entry::{Hash, Inode};
 use crate::error::Error;
 use crate::extra::Deletion;
 use crate::hasher::{Hasher, Hashing};
 use crate::limits::{FAILURES_LISTED_MAX, FOLDED_NAMES_MAX};
 use crate::manifest::{Reader, Sorter};
-use crate::path::{order, shown};
+use crate::path::{order, shown, shown_path};
 use crate::request::{Delete, Request};
+use crate::state;
 use crate::tally::Tally;
 use millstream_model::Refusal;
 use std::cmp::Ordering;
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -45,6 +48,43 @@ pub(crate) fn check(delete: &Delete, remote: &Remote, tally: &Tally) -> Result<(
     if trash.starts_with(root) {
         let says = format!("the trash {} lies in the destination", shown(trash.as_os_str().as_bytes()));
         return Err(Error::refused(says, "choose a folder beside the destination"));
+    }
+    Ok(())
+}
+
+/// Refuses to delete where a remote shell reaches this machine, and one end lies in the other: what is in it would be deleted at
+/// both. `here`: the end on this machine.
+///
+/// # Errors
+/// It does so; the other machine cannot be reached.
+pub(crate) fn refuse_overlap(remote: &Remote, here: &Path, tally: &Tally) -> Result<(), Error> {
+    let By::Shell(host) = &remote.root.by else { return Ok(()) };
+    // What does not exist holds nothing.
+    let Ok(here) = fs::canonicalize(here) else { return Ok(()) };
+    let inode = |found: fs::Metadata| Inode { device: found.dev(), number: found.ino() };
+    let of_here: Vec<Inode> = here.ancestors().filter_map(|above| fs::metadata(above).ok()).map(inode).collect();
+    // Its start, and the numbers of the root and of the folders above it.
+    let climbs = " 2>/dev/null || exit 0; { cat /proc/sys/kernel/random/boot_id; while stat -c '%d %i' . && \
+        [ \"$(pwd -P)\" != / ] && cd -P ..; do :; done; } 2>/dev/null | tr '\\n' '\\0'";
+    let script = joined([&"cd -P ", &quoted_path(&remote.root.path), &climbs]);
+    let (mut boot, mut of_there) = (None, Vec::new());
+    remote.rsync.script(host, &script, b"", tally, &mut |record| {
+        let text = String::from_utf8_lossy(record);
+        if boot.is_none() {
+            boot = Some(text.into_owned());
+        } else if let Some((device, number)) = text.split_once(' ')
+            && let (Ok(device), Ok(number)) = (device.parse(), number.parse())
+        {
+            of_there.push(Inode { device, number });
+        }
+        Ok(())
+    })?;
+    let is_in = |inner: &[Inode], outer: &[Inode]| outer.first().is_some_and(|outer| inner.contains(outer));
+    let is_here = boot.is_some_and(|boot| !boot.is_empty() && boot == state::boot());
+    if is_here && (is_in(&of_here, &of_there) || is_in(&of_there, &of_here)) {
+        let there = shown_path(remote.root.text());
+        let says = format!("{there} is on this machine, and one end of the copy lies in the other");
+        return Err(Error::refused(says, "choose a destination beside the source"));
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ mod there;
 mod verification;
 
 use address::{Address, By, joined, quoted_path};
-pub(crate) use deletion::{check as check_deletion, delete, find as find_extra};
+pub(crate) use deletion::{check as check_deletion, delete, find as find_extra, refuse_overlap};
 pub(crate) use folders::{Unmade, dress};
 use rsync::Rsync;
 pub(crate) use there::There;
