@@ -109,7 +109,8 @@ impl There {
     pub(crate) fn take(&self, text: &str, tally: &Tally) -> Result<(), Error> {
         let root = quoted_path(&self.root.path);
         let missing = " || { echo 'there is no folder for the destination' >&2; exit 1; }; umask 077; set -C; ";
-        let writes = joined([&"printf %s ", &quoted(text.as_bytes()), &format!(" > {NOTE}")]);
+        // Not every login shell takes a script of several lines.
+        let writes = joined([&"printf '%s\\n' ", &quoted(text.trim_end().as_bytes()), &format!(" > {NOTE}")]);
         let script = joined([&"mkdir ", &root, &" 2>/dev/null; cd ", &root, &missing, &writes]);
         let ran = self.rsync.script(&self.host, &script, b"", tally, &mut |_| Ok(()))?;
         match ran.is_whole || tally.is_stopped() {
