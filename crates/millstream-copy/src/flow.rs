@@ -27,6 +27,7 @@ use rustix::fs::{CWD, Mode, mkdirat, syncfs};
 use rustix::io::Errno;
 use serde::Serialize;
 use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -101,6 +102,7 @@ pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Resu
     let (header, mut listed) = begun.list()?;
     begun.refuse(&listed)?;
     let was_missing = begun.make_root()?;
+    let was_empty = begun.ends_here() && fs::read_dir(&begun.root).is_ok_and(|mut names| names.next().is_none());
     begun.find_folding(&mut listed, true)?;
     begun.leave_out_same_names(&listed)?;
     begun.leave_out_rights(&mut listed)?;
@@ -118,11 +120,11 @@ pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Resu
         None => begun.move_here(was_missing, &listed, &gate, may_delete)?,
         Some(remote) => begun.move_there((remote, was_missing), &listed, &gate, may_delete)?,
     };
-    let Moved { mut counts, found, deleted, kept_because, verified } = moved;
+    let Moved { mut counts, found, deleted, kept_because, verified, root_was_missing } = moved;
     counts.failed += unlisted;
     let is_stopped = tally.is_stopped();
-    // What was not deleted is still to be compared.
-    let forgets = request.delete.is_some() && kept_because.is_none();
+    // What was not deleted is still to be compared, unless it has gone with the whole destination.
+    let forgets = was_empty || root_was_missing || request.delete.is_some() && kept_because.is_none();
     let finished = if is_stopped { state::Finished::default() } else { state.finish(&header, forgets)? };
     hit_on_thread("manifest-written");
     let verified = match begun.remote {
@@ -200,6 +202,7 @@ struct Moved {
     kept_because: Option<String>,
     /// What comparing both ends has shown, if they lie on two machines.
     verified: Option<Verification>,
+    root_was_missing: bool,
 }
 
 /// A request that was found to be possible.
@@ -292,7 +295,7 @@ impl<'a> Begun<'a> {
         if request.fsync && !tally.is_stopped() {
             sync(&destination, root)?;
         }
-        Ok(Moved { counts, found, deleted, kept_because, verified: None })
+        Ok(Moved { counts, found, deleted, kept_because, verified: None, root_was_missing: was_missing })
     }
 
     /// Copies to another machine, or from there.
@@ -309,7 +312,7 @@ impl<'a> Begun<'a> {
             Way::FromThere => Tree::open(root, false).map_err(Error::file("open", root))?,
         };
         let job = self.remote_job(remote, &here, listed);
-        let (mut counts, found, unmade) = remote::run(&job, gate, was_missing)?;
+        let remote::Copied { mut counts, found, unmade, root_was_missing } = remote::run(&job, gate, was_missing)?;
         let (deleted, kept_because) = match remote.way {
             Way::FromThere => self.tidy_here(&here, listed, may_delete)?,
             Way::ToThere => {
@@ -327,7 +330,7 @@ impl<'a> Begun<'a> {
         }
         let compares = request.verify && !tally.is_stopped();
         let verified = compares.then(|| remote::compare(&job, gate, shown_path(&self.target))).transpose()?;
-        Ok(Moved { counts, found, deleted, kept_because, verified })
+        Ok(Moved { counts, found, deleted, kept_because, verified, root_was_missing })
     }
 
     fn remote_job<'b>(&'b self, remote: &'b Remote, here: &'b Tree, listed: &'b Listed) -> RemoteJob<'b> {
@@ -571,7 +574,6 @@ fn sync(destination: &Tree, root: &Path) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
 
     #[test]
     fn where_case_means_nothing_two_names_are_one_and_what_has_another_case_is_not_deleted() {

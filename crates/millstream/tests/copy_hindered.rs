@@ -226,6 +226,24 @@ fn with_hash_the_bytes_of_both_ends_are_compared_whatever_is_noted() {
 }
 
 #[test]
+fn what_was_removed_with_the_whole_destination_is_not_missing_in_the_next_copy() {
+    let place = Place::new();
+    place.write("from/file", b"text");
+    for stays in [false, true] {
+        place.write("from/old", b"text");
+        place.receipt(&["from/", "to"], 0);
+        fs::remove_file(place.path("from/old")).unwrap();
+        fs::remove_dir_all(place.path("to")).unwrap();
+        if stays {
+            fs::create_dir(place.path("to")).unwrap();
+        }
+        place.receipt(&["from/", "to"], 0);
+        let found = place.copy(&["verify", "to", "--output", "json"]).ends(0).json();
+        assert_eq!(found[0]["entries"], 2, "{found}");
+    }
+}
+
+#[test]
 fn a_folder_that_is_made_without_a_model_can_be_entered_by_others() {
     let place = Place::new();
     let file = place.write("from/file", b"text");

@@ -645,6 +645,25 @@ fn a_copy_from_another_machine_is_compared_by_its_bytes_after_a_restart() {
 }
 
 #[test]
+fn what_was_removed_with_the_whole_destination_there_is_not_missing_in_the_next_copy() {
+    if !machine_has(&[Need::RSYNC]) {
+        return;
+    }
+    let place = Place::new();
+    let plain = own_shell(&place, "plain", "exec sh -c \"$*\"");
+    let to = format!("host:{}", place.path("to").display());
+    for name in ["file", "old"] {
+        place.write(format!("from/{name}"), b"text");
+    }
+    let args = ["from/", &to, "--hash", "--ssh", &plain];
+    place.receipt(&args, 0);
+    fs::remove_file(place.path("from/old")).unwrap();
+    fs::remove_dir_all(place.path("to")).unwrap();
+    place.receipt(&args, 0);
+    place.copy(&["verify", &to, "--ssh", &plain]).ends(0);
+}
+
+#[test]
 fn nothing_is_deleted_if_the_other_machine_is_this_one_and_one_end_lies_in_the_other() {
     if !machine_has(&[Need::RSYNC]) {
         return;

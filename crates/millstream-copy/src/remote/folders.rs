@@ -101,12 +101,12 @@ pub(super) fn remove_temporary(job: &RemoteJob<'_>) -> Result<(), Error> {
     job.remote.rsync.run(&args, job.tally, &mut |_| {}).map(drop)
 }
 
-/// Makes the folders of the source, which only their owner may change until everything is in them. Returns the counts, and
-/// those that are not there even so.
+/// Makes the folders of the source, which only their owner may change until everything is in them. Returns the counts, those that
+/// are not there even so, and whether the root was missing.
 ///
 /// # Errors
 /// The other machine cannot be reached, or takes no more.
-pub(super) fn make(job: &RemoteJob<'_>, root_was_missing: bool) -> Result<(Counts, Unmade), Error> {
+pub(super) fn make(job: &RemoteJob<'_>, root_was_missing: bool) -> Result<(Counts, Unmade, bool), Error> {
     if job.place.file.is_some() {
         return Ok(Default::default());
     }
@@ -114,7 +114,7 @@ pub(super) fn make(job: &RemoteJob<'_>, root_was_missing: bool) -> Result<(Count
         // It is there already.
         job.tally.done(0);
         let copied = u64::from(root_was_missing);
-        return Ok((Counts { copied, same: 1 - copied, ..Counts::default() }, Unmade::default()));
+        return Ok((Counts { copied, same: 1 - copied, ..Counts::default() }, Unmade::default(), root_was_missing));
     }
     let (mut counts, mut copied) = (Counts::default(), u64::from(root_was_missing));
     let names = names(job)?;
@@ -123,7 +123,8 @@ pub(super) fn make(job: &RemoteJob<'_>, root_was_missing: bool) -> Result<(Count
         copied += u64::from(line.change == Change::Copied);
         job.tally.done(0);
     })?;
-    copied += u64::from(ran.said.contains(MADE));
+    let was_made = ran.said.contains(MADE);
+    copied += u64::from(was_made);
     let mut list = open(job)?;
     while let Some(entry) = list.next().map_err(Error::manifest(&job.state.list()))? {
         counts.same += u64::from(entry.facts.kind == EntryKind::Folder);
@@ -132,7 +133,8 @@ pub(super) fn make(job: &RemoteJob<'_>, root_was_missing: bool) -> Result<(Count
     counts.copied = counts.same.min(copied);
     counts.same -= counts.copied;
     let is_whole = ran.is_whole || job.tally.is_stopped();
-    Ok((counts, if is_whole { Unmade::default() } else { unmade(job, &names, &ran.said)? }))
+    let unmade = if is_whole { Unmade::default() } else { unmade(job, &names, &ran.said)? };
+    Ok((counts, unmade, root_was_missing || was_made))
 }
 
 /// Folders that would still have to be made.

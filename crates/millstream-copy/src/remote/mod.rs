@@ -246,21 +246,26 @@ impl RemoteJob<'_> {
     }
 }
 
-/// Copies everything. Returns the counts, which number of workers was found to be best, and the folders that could not be
-/// made. `root_was_missing`: whether the root was just made.
+/// What a copy between machines has done.
+pub(crate) struct Copied {
+    pub(crate) counts: Counts,
+    /// Which number of workers was found to be best.
+    pub(crate) found: Option<Found>,
+    /// Folders that could not be made.
+    pub(crate) unmade: Unmade,
+    pub(crate) root_was_missing: bool,
+}
+
+/// Copies everything. `root_was_missing`: whether the root was just made.
 ///
 /// # Errors
 /// Nothing more can be copied.
-pub(crate) fn run(
-    job: &RemoteJob<'_>,
-    gate: &Gate,
-    root_was_missing: bool,
-) -> Result<(Counts, Option<Found>, Unmade), Error> {
+pub(crate) fn run(job: &RemoteJob<'_>, gate: &Gate, root_was_missing: bool) -> Result<Copied, Error> {
     let root_was_missing = folders::make_temporary(job)? || root_was_missing;
-    let (made, unmade) = folders::make(job, root_was_missing)?;
+    let (made, unmade, root_was_missing) = folders::make(job, root_was_missing)?;
     hit_on_thread("folders-made");
     let (counts, found) = bucket::run(job, &unmade, gate)?;
     hit_on_thread("buckets-copied");
     folders::remove_temporary(job)?;
-    Ok((counts.plus(made), found, unmade))
+    Ok(Copied { counts: counts.plus(made), found, unmade, root_was_missing })
 }
