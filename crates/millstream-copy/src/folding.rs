@@ -105,13 +105,13 @@ impl Folding {
             single.to_lowercase()
         };
         let mut key = match std::str::from_utf8(name) {
-            Ok(text) => {
+            Ok(text) if !text.is_ascii() => {
                 let text: String = if self.form { text.nfd().collect() } else { text.to_owned() };
                 let text = if self.case { text.chars().flat_map(lower).collect() } else { text };
                 text.into_bytes()
             }
-            Err(_) if self.case => name.to_ascii_lowercase(),
-            Err(_) => name.to_vec(),
+            _ if self.case => name.to_ascii_lowercase(),
+            _ => name.to_vec(),
         };
         if self.dots
             && let Some(last) = key.iter().rposition(|byte| *byte != b'.')
