@@ -6,6 +6,7 @@
 use crate::error::Error;
 use crate::local::UNFINISHED;
 use crate::path::shown_path;
+use crate::place::without_links;
 use crate::state::random;
 use millstream_host::read_note;
 use serde::Deserialize;
@@ -112,7 +113,7 @@ pub(crate) fn is_running(folder: &Path) -> bool {
     let works_there = || {
         let text = read_note(&folder.join("postmaster.pid")).ok()??;
         let pid: u32 = text.lines().next()?.trim().parse().ok()?;
-        Some(fs::read_link(format!("/proc/{pid}/cwd")).ok()? == fs::canonicalize(folder).ok()?)
+        Some(fs::read_link(format!("/proc/{pid}/cwd")).ok()? == without_links(folder).ok()?)
     };
     works_there() == Some(true)
 }

@@ -10,6 +10,7 @@ use crate::hasher::{Hasher, Hashing};
 use crate::limits::{FAILURES_LISTED_MAX, FOLDED_NAMES_MAX};
 use crate::manifest::{Reader, Sorter};
 use crate::path::{order, shown, shown_path};
+use crate::place::without_links;
 use crate::request::{Delete, Request};
 use crate::state;
 use crate::tally::Tally;
@@ -60,7 +61,7 @@ pub(crate) fn check(delete: &Delete, remote: &Remote, tally: &Tally) -> Result<(
 pub(crate) fn refuse_overlap(remote: &Remote, here: &Path, tally: &Tally) -> Result<(), Error> {
     let By::Shell(host) = &remote.root.by else { return Ok(()) };
     // What does not exist holds nothing.
-    let Ok(here) = fs::canonicalize(here) else { return Ok(()) };
+    let Ok(here) = without_links(here) else { return Ok(()) };
     let inode = |found: fs::Metadata| Inode { device: found.dev(), number: found.ino() };
     let of_here: Vec<Inode> = here.ancestors().filter_map(|above| fs::metadata(above).ok()).map(inode).collect();
     // Its start, and the numbers of the root and of the folders above it.
