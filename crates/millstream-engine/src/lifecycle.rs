@@ -130,15 +130,15 @@ pub(crate) async fn open(
     } else if truncated {
         unlogged::void(&transaction, schema, load_id, truncation::EMPTIED).await?;
     }
-    if let Some(watched) = watched {
-        truncation::record_filling(&transaction, schema, &watched.mark).await?;
-    }
     if unlogged {
         unlogged::remember(&transaction, schema, load_id).await?;
     }
     load::consolidate_lanes(&transaction, schema, load_id).await?;
     let run = load::begin_run(&transaction, schema, load_id, identity, order, lanes, resumed).await?;
     let before = load::progress(&transaction, schema, load_id).await?;
+    if let Some(watched) = watched {
+        truncation::await_record(&transaction, schema, watched.mark.oid).await?;
+    }
     failpoint::hit("run-begun").await?;
     transaction.commit().await?;
     let resumed = resumed && crashed.is_none() && before.counters.read > 0;
@@ -260,24 +260,27 @@ pub(crate) async fn close(
     let transaction = client.transaction().await?;
     let counters = load::counters(&transaction, schema, load_id).await?;
     let (mut truncated, mut warning) = (closing.truncated.clone(), None);
+    let (mut changed, mut moved) = (None, false);
     if let Some(watched) = closing.watched.filter(|_| truncated.is_none()) {
         let documents = counters.read.saturating_sub(counters.rejected);
         let stake = Stake { load_id, documents, adds_up: closing.adds_up };
         match watched.look(&transaction, schema, stake).await {
             Ok(Some(Harmless { mark, rewritten, doubtful })) => {
-                truncation::record_files(&transaction, schema, &mark, false).await?;
                 if doubtful {
                     let reason = "the table may have been truncated";
                     load::lock_row(&transaction, schema, load_id, owned.run).await?;
                     load::consolidate_lanes(&transaction, schema, load_id).await?;
                     load::record_end(&transaction, schema, load_id, "stopped", Some(reason), None).await?;
+                    truncation::record_left(&transaction, schema, &mark, Some(load_id)).await?;
                     transaction.commit().await?;
                     return Err(Error::PerhapsTruncated { collection: mark.name, load_id });
                 }
                 warning = rewritten.then(|| truncation::rewritten(&mark));
+                changed = Some(mark);
             }
             // What is committed was written as it should.
-            Ok(None) | Err(Error::TableMoved { .. } | Error::TableChanged { .. }) => {}
+            Ok(None) | Err(Error::TableChanged { .. }) => {}
+            Err(Error::TableMoved { .. }) => moved = true,
             Err(error) => truncated = Some(Truncated::of(&error).ok_or(error)?),
         }
     }
@@ -325,8 +328,9 @@ pub(crate) async fn close(
     if let Some(watched) = closing.watched {
         // It has looked for itself.
         truncation::mark_emptied(&transaction, schema, load_id, None).await?;
-        if counters.deleted > 0 {
-            truncation::record_empty(&transaction, schema, &watched.mark, Some(load_id)).await?;
+        if changed.is_some() || counters.deleted > 0 && !moved {
+            let mark = changed.as_ref().unwrap_or(&watched.mark);
+            truncation::record_left(&transaction, schema, mark, Some(load_id)).await?;
         }
     }
     failpoint::hit("run-settled").await?;

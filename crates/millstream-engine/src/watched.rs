@@ -1,8 +1,9 @@
 //! Looks at a collection's table again during a run: somebody may change it under the load.
 
 use crate::error::{EmptiedBy, Error};
-use millstream_store::truncation::{Rows, emptied_of, rows_since, times_emptied};
+use millstream_store::truncation::{Rows, Since, emptied_of, rows_since, times_emptied};
 use millstream_store::{Schema, TableMark};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio_postgres::GenericClient;
 
 /// The table as a run found it.
@@ -11,6 +12,9 @@ pub(crate) struct Watched {
     pub(crate) mark: TableMark,
     /// How often it had been found truncated when the run began.
     pub(crate) times_emptied: i32,
+    /// Files that unfilled tables got since then. All lanes of the run know them: the first batch that fills such a table
+    /// ends that it is unfilled.
+    unfilled: Arc<Mutex<Vec<String>>>,
 }
 
 /// Whose documents are in the table.
@@ -33,6 +37,10 @@ pub(crate) struct Harmless {
 }
 
 impl Watched {
+    pub(crate) fn new(mark: TableMark, times_emptied: i32) -> Self {
+        Self { mark, times_emptied, unfilled: Arc::default() }
+    }
+
     /// Finds out what happened to the table since the run began. `None` if nothing did.
     ///
     /// # Errors
@@ -44,13 +52,16 @@ impl Watched {
         schema: &Schema,
         stake: Stake,
     ) -> Result<Option<Harmless>, Error> {
-        let Self { mark: before, times_emptied: known } = self;
+        let Self { mark: before, times_emptied: known, unfilled } = self;
         let mark = same_table(before, client).await?;
         if mark == *before {
             return Ok(None);
         }
         let Stake { load_id, documents, adds_up } = stake;
-        let rows = rows_since(client, &before.files, &mark).await?;
+        let mut files = vec![before.files.clone()];
+        files.extend(unfilled.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned());
+        let Since { rows, unfilled: seen } = rows_since(client, schema, &files.join(" "), &mark).await?;
+        unfilled.lock().unwrap_or_else(PoisonError::into_inner).extend(seen);
         let again = times_emptied(client, schema, mark.oid).await? > *known;
         let partition = match rows {
             Rows::Same => return Ok(Some(Harmless { mark, rewritten: false, doubtful: false })),

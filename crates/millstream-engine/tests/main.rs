@@ -27,6 +27,7 @@ mod segments;
 mod standstill;
 mod times;
 mod unchanged;
+mod unfilled;
 mod unread;
 mod verify;
 mod versions;

@@ -1,6 +1,8 @@
 -- Records a batch in its lane's row, in the batch's transaction. Fails with a division by zero, and so aborts the
 -- transaction, if another run owns the lane, or if the collection's table has another name than when the run began. It
--- has to be an error, because the commit may already be on its way.
+-- has to be an error, because the commit may already be on its way. `filled`: into the tables that this transaction has
+-- locked to write, documents of a load have gone (truncation.rs). The row of the collection comes last, as for all who
+-- lock it.
 with moved as (
     update {schema}.lane
     set batches = batches + 1,
@@ -29,5 +31,32 @@ with moved as (
             and n.nspname = $21
       )
     returning 1
+),
+filled as (
+    update {schema}.collection k
+    set files = pg_catalog.array_to_string(
+        array(
+            select words.word
+            from pg_catalog.unnest(pg_catalog.string_to_array(k.files, ' ')) with ordinality as words (word, n)
+            where words.word <> all (
+                select 'unfilled:' || l.relation::text
+                from pg_catalog.pg_locks l
+                where l.pid = pg_catalog.pg_backend_pid()
+                  and l.mode = 'RowExclusiveLock'
+                  and l.relation is not null
+            )
+            order by words.n
+        ),
+        ' '
+    )
+    where k.table_oid = $19
+      and pg_catalog.strpos(k.files, ' unfilled:') > 0
+      and exists (
+          select
+          from pg_catalog.pg_locks l
+          where l.pid = pg_catalog.pg_backend_pid()
+            and l.mode = 'RowExclusiveLock'
+            and pg_catalog.strpos(k.files || ' ', ' unfilled:' || l.relation::text || ' ') > 0
+      )
 )
 select 1 / pg_catalog.count(*) from moved

@@ -1,8 +1,8 @@
 -- Version 2 of the tables: they record the files of a collection's table.
 
--- `files` is `OID:FILE` of the table, or of each of its partitions, as they were when a run last looked; null if nobody
--- has looked, an empty text if a run left the table empty and none has begun since. `emptied` counts how often the table
--- or a partition was found truncated since the run before.
+-- `files` is `OID:FILE` of the table, or of each of its partitions, as they were when a run last looked, and then
+-- `unfilled:OID` for each that had no row and into which no load has written since; null if nobody has looked. `emptied`
+-- counts how often the table or a partition was found truncated since the run before.
 alter table {schema}.collection add column files text;
 alter table {schema}.collection add column emptied integer not null default 0;
 

@@ -1,9 +1,10 @@
 //! Notices that a table, or a partition of it, was truncated, and resets the records of its loads.
 //!
 //! TRUNCATE gives a table another file, and so do VACUUM FULL and the like, which keep the rows. A collection records the
-//! files that its table had when a run last looked. A table with another file and no row was truncated, unless a run has
-//! left it empty. A table with the same file was not, whatever rows it has: they were deleted, and a load that resumes
-//! does not bring them back.
+//! files that its table had when a run last looked, and which tables of it had no row then: the unfilled ones. A batch
+//! that writes into one ends that (`lane_advance.sql`). A table with another file and no row was truncated, unless it is
+//! unfilled: then nothing of a load can be gone from it. A table with the same file was not, whatever rows it has: they
+//! were deleted, and a load that resumes does not bring them back.
 
 use crate::error::Error;
 use crate::loads::lock_idle;
@@ -35,20 +36,61 @@ pub enum Rows {
 /// The recorded reason why a load starts over whose table was truncated.
 pub const EMPTIED: &str = "the table was emptied";
 
-/// What happened to the rows of a table since it had these files.
+/// Marks the OID of an unfilled table behind the recorded files.
+const UNFILLED: &str = "unfilled:";
+
+/// The files and the unfilled tables of what is recorded.
+fn recorded(files: &str) -> (&str, Vec<u32>) {
+    let end = files.find(UNFILLED).unwrap_or(files.len());
+    let unfilled = files.split(' ').filter_map(|word| word.strip_prefix(UNFILLED)?.parse().ok());
+    (files[..end].trim_end(), unfilled.collect())
+}
+
+/// The tables of a text `OID:FILE OID:FILE ..`, each with its file.
+fn tables(files: &str) -> impl Iterator<Item = (u32, &str)> {
+    files.split(' ').filter_map(|word| word.split_once(':')).filter_map(|(oid, file)| Some((oid.parse().ok()?, file)))
+}
+
+/// What happened to a table since it had some files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Since {
+    /// What happened to its rows.
+    pub rows: Rows,
+    /// `OID:FILE` of each unfilled table that got this file.
+    pub unfilled: Vec<String>,
+}
+
+/// What happened to the rows of a table since it had these files. They may name several of a table: it had them in turn,
+/// and kept its rows.
 ///
 /// # Errors
 /// The server's.
-pub async fn rows_since(client: &impl GenericClient, files: &str, now: &TableMark) -> Result<Rows, Error> {
-    let before: Vec<(&str, &str)> = files.split(' ').filter_map(|file| file.split_once(':')).collect();
-    let replaced = |(table, file): &(&str, &str)| before.iter().any(|(known, old)| known == table && old != file);
-    let replaced: Vec<u32> = now
-        .files
-        .split(' ')
-        .filter_map(|file| file.split_once(':'))
-        .filter(replaced)
-        .filter_map(|(table, _)| table.parse().ok())
-        .collect();
+pub async fn rows_since(
+    client: &impl GenericClient,
+    schema: &Schema,
+    files: &str,
+    now: &TableMark,
+) -> Result<Since, Error> {
+    let before: Vec<(u32, &str)> = tables(recorded(files).0).collect();
+    let is_replaced = |now: &(u32, &str)| before.iter().any(|(known, _)| *known == now.0) && !before.contains(now);
+    let mut replaced: Vec<(u32, &str)> = tables(&now.files).filter(is_replaced).collect();
+    let mut unfilled = Vec::new();
+    if !replaced.is_empty() {
+        // Read after the mark: what was unfilled then is unfilled still.
+        let sql = schema.sql("select files from {schema}.collection where table_oid = $1");
+        let known = client.query_opt(&sql, &[&now.oid]).await?.and_then(|row| row.get::<_, Option<String>>(0));
+        let (_, known) = recorded(known.as_deref().unwrap_or_default());
+        let (without, with) = replaced.into_iter().partition(|(table, _)| known.contains(table));
+        replaced = with;
+        unfilled = without;
+    }
+    let replaced: Vec<u32> = replaced.into_iter().map(|(table, _)| table).collect();
+    let rows = rows_replaced(client, &replaced, now).await?;
+    Ok(Since { rows, unfilled: unfilled.into_iter().map(|(table, file)| format!("{table}:{file}")).collect() })
+}
+
+/// What happened to the rows of a table of which these tables have another file.
+async fn rows_replaced(client: &impl GenericClient, replaced: &[u32], now: &TableMark) -> Result<Rows, Error> {
     if replaced.is_empty() {
         return Ok(Rows::Same);
     }
@@ -85,7 +127,8 @@ pub async fn emptied_of(client: &impl GenericClient, schema: &Schema, load_id: i
     Ok(client.query_opt(&sql, &[&load_id]).await?.and_then(|row| row.get(0)))
 }
 
-/// Records the files of a table. `emptied` says that it was found truncated: then runs that are at work notice too.
+/// Records the files of a table, in a transaction. `emptied` says that it was found truncated: then runs that are at work
+/// notice too.
 ///
 /// # Errors
 /// The server's.
@@ -95,40 +138,84 @@ pub async fn record_files(
     mark: &TableMark,
     emptied: bool,
 ) -> Result<(), Error> {
-    // Nothing is counted twice: whoever records the new files counts.
-    let sql = "update {schema}.collection set files = $2, emptied = emptied + $3 \
-               where table_oid = $1 and files is distinct from $2";
-    client.execute(&schema.sql(sql), &[&mark.oid, &mark.files, &i32::from(emptied)]).await?;
-    Ok(())
+    record(client, schema, mark, emptied, None).await
 }
 
-/// Records that a run, of this load or of a compaction, leaves a table without a row, if that is so and no other load
-/// runs. Whatever replaces its file then takes no document.
+/// Records the files of a table as a run or a compaction leaves it, in a transaction. `load_id` is the load of that run,
+/// whose lanes have ended.
 ///
 /// # Errors
 /// The server's.
-pub async fn record_empty(
+pub async fn record_left(
     client: &impl GenericClient,
     schema: &Schema,
     mark: &TableMark,
     load_id: Option<i64>,
 ) -> Result<(), Error> {
-    if any_row(client, &quote_name(&mark.name)).await? {
-        return Ok(());
+    record(client, schema, mark, false, load_id).await
+}
+
+async fn record(
+    client: &impl GenericClient,
+    schema: &Schema,
+    mark: &TableMark,
+    emptied: bool,
+    own: Option<i64>,
+) -> Result<(), Error> {
+    let table = quote_name(&mark.name);
+    // Whoever drops the table locks it before its record, so we do too.
+    client.batch_execute(&format!("lock table only {table} in access share mode")).await?;
+    // The rows are looked at behind this lock: a batch that fills a table meanwhile waits, and then says so.
+    let sql = schema.sql("select files from {schema}.collection where table_oid = $1 for update");
+    let Some(row) = client.query_opt(&sql, &[&mark.oid]).await? else { return Ok(()) };
+    let known: String = row.get::<_, Option<String>>(0).unwrap_or_default();
+    let (before, mut unfilled) = recorded(&known);
+    // What others write now may go into a table that they do not know as unfilled. Nobody may forget what was truncated.
+    let others = "select exists ( \
+                      select from {schema}.load \
+                      where table_oid = $1 \
+                        and (state = 'running' and load_id is distinct from $2 or emptied is not null))";
+    if !client.query_one(&schema.sql(others), &[&mark.oid, &own]).await?.get::<_, bool>(0) {
+        unfilled = tables(&mark.files).map(|(table, _)| table).collect();
     }
-    let sql = "update {schema}.collection set files = '' where table_oid = $1 and not exists ( \
-                   select from {schema}.load where table_oid = $1 and state = 'running' and load_id is distinct from $2)";
-    client.execute(&schema.sql(sql), &[&mark.oid, &load_id]).await?;
+    let mut files = mark.files.clone();
+    for table in without_rows(client, &table, &unfilled).await? {
+        files.push_str(&format!(" {UNFILLED}{table}"));
+    }
+    // Nothing is counted twice: whoever records the new files counts.
+    let emptied = emptied && before != mark.files;
+    let sql = schema.sql("update {schema}.collection set files = $2, emptied = emptied + $3 where table_oid = $1");
+    client.execute(&sql, &[&mark.oid, &files, &i32::from(emptied)]).await?;
     Ok(())
 }
 
-/// Records the files of a table into which a run or a compaction writes from now on, if it was left empty.
+/// Those of a table and its partitions that have no row: all if there is none at all, else those without a page.
+async fn without_rows(client: &impl GenericClient, table: &str, of: &[u32]) -> Result<Vec<u32>, Error> {
+    if of.is_empty() || !any_row(client, table).await? {
+        return Ok(of.to_vec());
+    }
+    let sql = "select o from pg_catalog.unnest($1::oid[]) as o where pg_catalog.pg_relation_size(o) = 0";
+    Ok(client.query(sql, &[&of]).await?.iter().map(|row| row.get(0)).collect())
+}
+
+/// Records that a compaction writes into a table from now on.
 ///
 /// # Errors
 /// The server's.
 pub async fn record_filling(client: &impl GenericClient, schema: &Schema, mark: &TableMark) -> Result<(), Error> {
-    let sql = schema.sql("update {schema}.collection set files = $2 where table_oid = $1 and files = ''");
+    let sql = schema.sql("update {schema}.collection set files = $2 where table_oid = $1");
     client.execute(&sql, &[&mark.oid, &mark.files]).await?;
+    Ok(())
+}
+
+/// Waits for whoever looks at the rows of a table to record what it has found. Whoever looks later sees what this
+/// transaction has written.
+///
+/// # Errors
+/// The server's.
+pub async fn await_record(transaction: &Transaction<'_>, schema: &Schema, table_oid: u32) -> Result<(), Error> {
+    let sql = schema.sql("select from {schema}.collection where table_oid = $1 for share");
+    transaction.query_opt(&sql, &[&table_oid]).await?;
     Ok(())
 }
 
@@ -163,20 +250,16 @@ pub async fn start_over<'a>(
     let recorded = transaction.query_opt(&recorded, &[&mark.oid]).await?;
     let recorded: Option<String> = recorded.and_then(|row| row.get(0));
     let rows = match &recorded {
-        Some(files) => rows_since(&transaction, files, &mark).await?,
+        Some(files) => rows_since(&transaction, schema, files, &mark).await?.rows,
         None => Rows::Same,
     };
-    let name = quote_name(&mark.name);
     let warning = match &rows {
         Rows::Same => deleted(&transaction, schema, &mark).await?,
         Rows::Rewritten { .. } => Some(rewritten(&mark)),
         Rows::Emptied => reset_all(&transaction, schema, &mark, None, None).await?,
         Rows::PartitionEmptied(partition) => reset_all(&transaction, schema, &mark, Some(partition), None).await?,
     };
-    let left_empty = recorded.as_deref() == Some("") && !any_row(&transaction, &name).await?;
-    if !left_empty {
-        record_files(&transaction, schema, &mark, false).await?;
-    }
+    record_files(&transaction, schema, &mark, false).await?;
     let times_emptied = times_emptied(&transaction, schema, table_oid).await?;
     transaction.commit().await?;
     Ok(Some(Found { mark, times_emptied, warning }))
@@ -197,7 +280,8 @@ pub async fn reset_all(
     knows: Option<i32>,
 ) -> Result<Option<String>, Error> {
     let found = "select exists ( \
-                     select from {schema}.collection where table_oid = $1 and files = $2 and emptied > $3)";
+                     select from {schema}.collection \
+                     where table_oid = $1 and pg_catalog.split_part(files, ' unfilled:', 1) = $2 and emptied > $3)";
     if transaction.query_one(&schema.sql(found), &[&mark.oid, &mark.files, &knows]).await?.get(0) {
         return Ok(None);
     }

@@ -219,7 +219,7 @@ pub(crate) async fn prepare(
         key: plan.key,
         checks,
         empty: !filled,
-        watched: Watched { mark, times_emptied },
+        watched: Watched::new(mark, times_emptied),
         traits: plan.traits,
         mode,
         folding,

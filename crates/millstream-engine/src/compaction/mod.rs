@@ -126,7 +126,9 @@ async fn compact_once(
         }
         failpoint::hit("segments-dropped").await?;
     }
-    truncation::record_empty(client, schema, &compaction.fit.mark, None).await?;
+    let transaction = client.transaction().await?;
+    truncation::record_left(&transaction, schema, &compaction.fit.mark, None).await?;
+    transaction.commit().await?;
     let left = segments::list(client, schema, table_oid).await?;
     done.left = left.len();
     if let Some(newest) = left.last() {
