@@ -33,6 +33,7 @@ pub mod segments;
 mod tables;
 pub mod truncation;
 mod trust;
+mod unfilled;
 pub mod unlogged;
 mod versions;
 mod withdrawal;
