@@ -219,6 +219,11 @@ impl Error {
         error.constraint().filter(|_| error.sqlstate() == Some("23514"))
     }
 
+    /// Whether the server knows no table of a name.
+    pub(crate) fn is_unknown_table(&self) -> bool {
+        matches!(self, Self::Postgres(e) if e.sqlstate() == Some("42P01"))
+    }
+
     /// Whether a key existed already.
     pub(crate) fn is_duplicate(&self) -> bool {
         matches!(self, Self::Postgres(e) if e.sqlstate() == Some("23505"))

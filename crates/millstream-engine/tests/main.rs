@@ -14,6 +14,7 @@ mod key_columns;
 mod load;
 mod log;
 mod modes;
+mod named;
 mod obstacles;
 mod partitioned;
 mod plan;

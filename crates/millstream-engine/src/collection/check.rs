@@ -27,10 +27,11 @@ pub(super) async fn spell(
         return Ok(Vec::new());
     }
     let table = quote_qualified("pg_temp", &name.table);
-    client
-        .batch_execute(&format!("begin; create temporary table {} ({columns})", quote_identifier(&name.table)))
-        .await?;
-    let spelled = spell_all(client, &table, asked).await;
+    let made = format!("begin; create temporary table {} ({columns})", quote_identifier(&name.table));
+    let spelled = match client.batch_execute(&made).await {
+        Ok(()) => spell_all(client, &table, asked).await,
+        Err(error) => Err(error.into()),
+    };
     let ended = client.batch_execute("rollback").await;
     let spelled = spelled?;
     ended?;

@@ -17,6 +17,9 @@ pub(super) fn check(
     known: Option<&KeySpec>,
 ) -> Result<(KeySpec, Vec<String>), Error> {
     let refuse = |(problem, hint)| Error::Collection { collection: request.collection.clone(), problem, hint };
+    if let Some(misfit) = kind(table) {
+        return Err(refuse(misfit));
+    }
     if known.is_none() && !request.adopt {
         return Err(refuse((
             "it is a table that no load has made".into(),
@@ -24,7 +27,7 @@ pub(super) fn check(
         )));
     }
     let collection = known.map(|_| &request.collection);
-    if let Some(misfit) = kind(table).or_else(|| request.durability.misfit(table, collection)) {
+    if let Some(misfit) = request.durability.misfit(table, collection) {
         return Err(refuse(misfit));
     }
     Ok((still_fits(request, table, known)?, warnings(table)))
@@ -180,6 +183,9 @@ fn kind(table: &Table) -> Option<(String, String)> {
         'v' => "a view",
         'm' => "a materialized view",
         'f' => "a foreign table",
+        'S' => "a sequence",
+        'i' | 'I' => "an index",
+        'c' => "a composite type",
         _ => "no table",
     };
     Some((format!("it is {kind}"), "load into a plain table".into()))

@@ -4,6 +4,7 @@ mod check;
 mod definition;
 mod fitness;
 mod folding;
+mod name;
 
 pub(crate) use definition::key_columns;
 pub use definition::{FILLFACTOR, definition};
@@ -76,6 +77,8 @@ pub(crate) struct Plan {
     pub(crate) checks: Vec<String>,
     /// The type of the version that the mode compares, and why.
     pub(crate) version: Option<String>,
+    /// The table, if it exists.
+    table: Option<u32>,
     traits: TableTraits,
     pub(crate) mode: Mode,
 }
@@ -90,6 +93,9 @@ pub(crate) async fn plan(
     let (name, client) = (&request.collection, &control.client);
     let found = catalog::table(client, &name.schema, &name.table).await?;
     let oid = found.as_ref().map(|table| table.oid);
+    if found.is_none() {
+        name::require_free(client, request).await?;
+    }
     let TypedMode { mode, version, warning } = decide_version_type(client, schema, request, oid, feed).await?;
     let Some(mut table) = found else {
         let (key, reasons, mut warnings) = infer(request, feed).await?;
@@ -99,7 +105,7 @@ pub(crate) async fn plan(
         let ddl = Some(definition(name, &key, request.durability, control.server.lz4, &checks));
         let may_refuse = !checks.is_empty();
         let traits = TableTraits { can_join: true, may_refuse, alters_rows: false, partitioned: false };
-        return Ok(Plan { key, reasons, ddl, warnings, checks, version, traits, mode });
+        return Ok(Plan { key, reasons, ddl, warnings, checks, version, table: None, traits, mode });
     };
     forget_own_triggers(&mut table);
     let known = millstream_store::known_collection(client, schema, table.oid).await?;
@@ -107,12 +113,13 @@ pub(crate) async fn plan(
     warnings.extend(warning);
     warnings.extend(millstream_store::foreign_code(client, schema, table.oid, Access::Write).await?);
     let reasons = key.columns.iter().map(|c| describe(c, "the collection's own type")).collect();
-    let checks = table_checks(control, request, &table, &mut warnings).await?;
+    let checks = table_checks(control, request, &table, &mut warnings).await;
+    let checks = name::explained(client, name, table.oid, checks).await?;
     let traits = traits(&table, &mode, &checks);
     if let Some((problem, hint)) = (request.layout.misfit)(&table, traits.can_join && !traits.may_refuse) {
         return Err(Error::Collection { collection: name.clone(), problem, hint });
     }
-    Ok(Plan { key, reasons, ddl: None, warnings, checks, version, traits, mode })
+    Ok(Plan { key, reasons, ddl: None, warnings, checks, version, table: oid, traits, mode })
 }
 
 /// Checks that documents that wait can be merged into a collection's table. Returns whether a trigger may drop rows or
@@ -191,7 +198,27 @@ pub(crate) async fn prepare(
         observer.event(Event::Created(ddl.clone()));
     }
     failpoint::hit("collection-planned").await?;
-    let table = made(&control.client, name).await?;
+    let table = match made_table.or(plan.table) {
+        Some(table) => table,
+        None => made(&control.client, name).await?,
+    };
+    let settled = Box::pin(settle(control, schema, request, plan, table, observer)).await;
+    name::explained(&control.client, name, table, settled).await
+}
+
+/// Records a table as a collection, and looks at its rows.
+///
+/// # Errors
+/// [`Error::Collection`] when it has lost its name, or does not fit any more.
+async fn settle(
+    control: &mut Connection,
+    schema: &Schema,
+    request: &LoadRequest,
+    plan: Plan,
+    table: u32,
+    observer: &dyn Observer,
+) -> Result<PreparedCollection, Error> {
+    let name = &request.collection;
     millstream_store::remember_collection(&control.client, schema, table, name, &plan.key, true).await?;
     if request.layout.fills_table {
         // Lost runs whose documents would wait to be merged over those of this load.
@@ -206,7 +233,10 @@ pub(crate) async fn prepare(
     let columns = plan.key.columns.iter().map(|column| column.name.as_str());
     // Before the rows are looked at: if somebody changes the table from now on, the batches notice.
     let found = truncation::start_over(&mut control.client, schema, table, columns).await?;
-    let Found { mark, times_emptied, warning } = found.ok_or_else(|| dropped(name))?;
+    let Found { mark, times_emptied, warning } = found.ok_or_else(|| name::dropped(name))?;
+    if mark.name != *name {
+        return Err(name::lost(&control.client, name, table).await?.unwrap_or_else(|| name::dropped(name)));
+    }
     observer.warn(warning);
     let planned = require_planned(&control.client, request, &plan).await?;
     let folding = folding::decide(&control.client, &planned, &plan.key, &plan.mode).await?;
@@ -249,7 +279,7 @@ fn forget_own_triggers(table: &mut Table) {
 /// [`Error::TableChanged`] if it is another one; [`Error::Collection`] if no load could fill it.
 async fn require_planned(client: &Client, request: &LoadRequest, plan: &Plan) -> Result<Table, Error> {
     let name = &request.collection;
-    let mut table = catalog::table(client, &name.schema, &name.table).await?.ok_or_else(|| dropped(name))?;
+    let mut table = catalog::table(client, &name.schema, &name.table).await?.ok_or_else(|| name::dropped(name))?;
     forget_own_triggers(&mut table);
     let key = fitness::still_fits(request, &table, Some(&plan.key))?;
     let is_same = plan.ddl.is_some() || traits(&table, &plan.mode, &plan.checks) == plan.traits;
@@ -283,15 +313,7 @@ async fn create(
 /// The OID of a table that existed a moment ago.
 async fn made(client: &impl GenericClient, name: &CollectionName) -> Result<u32, Error> {
     let table = catalog::table(client, &name.schema, &name.table).await?;
-    Ok(table.ok_or_else(|| dropped(name))?.oid)
-}
-
-fn dropped(name: &CollectionName) -> Error {
-    Error::Collection {
-        collection: name.clone(),
-        problem: "the table was dropped while the load began".into(),
-        hint: "run the same command again".into(),
-    }
+    Ok(table.ok_or_else(|| name::dropped(name))?.oid)
 }
 
 /// The key, with types from the documents if the request leaves them open; why each column has its type; and warnings.
