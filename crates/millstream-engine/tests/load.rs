@@ -702,7 +702,8 @@ async fn our_schema_can_have_another_name_and_be_dropped_at_once() {
     let db = database().await;
     let (client, files) = (db.client().await, Files::new());
     let file = files.write("a", "{\"id\":1}\n");
-    for (n, name) in ["my \"own\"", "it's", "a\\b"].into_iter().enumerate() {
+    let quotes = ["$merge_deep$", "$distinct_walk$", "$distinct_values$", "$walk$", "$$", "$merge_deep_$ $merge_deep$"];
+    for (n, name) in ["my \"own\"", "it's", "a\\b"].into_iter().chain(quotes).enumerate() {
         let (own, table) = (Schema::new(name), format!("named{n}"));
         for layout in ["table", "log"] {
             let mut wanted = request(&table, "id", std::slice::from_ref(&file));

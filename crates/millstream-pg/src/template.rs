@@ -3,7 +3,8 @@
 use std::fmt::Display;
 
 /// Fills a template. A place is a name in braces, as in `select {key} from {table}`. The values are written as they
-/// are, so quote names and literals before. The template is read once: braces in a value stay as they are.
+/// are, so quote names and literals before. The template is read once: braces in a value stay as they are. If a value
+/// holds a dollar quote of the template, such as `$body$`, the template gets another one.
 ///
 /// The template is a constant. The build fails if a place has no value, or a value no place.
 ///
@@ -55,16 +56,65 @@ pub const fn check(template: &str, names: &[&str]) {
 /// # Panics
 /// If a place has no name.
 pub fn filled(template: &'static str, names: &[&str], values: &[&dyn Display]) -> String {
+    let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+    let more = more_of_tags(template, &values);
     let (mut filled, mut at) = (String::with_capacity(2 * template.len()), 0);
     while let Some((begin, end)) = place(template.as_bytes(), at) {
         let name = &template[begin..end];
-        let value = names.iter().position(|known| *known == name).map(|n| values[n]);
+        let value = names.iter().position(|known| *known == name).map(|n| &values[n]);
         let value = value.unwrap_or_else(|| panic!("the template has a value for {name}: {template}"));
-        filled.push_str(&template[at..begin - 1]);
-        filled.push_str(&value.to_string());
+        push(&mut filled, &template[at..begin - 1], &more);
+        filled.push_str(value);
         at = end + 1;
     }
-    filled + &template[at..]
+    push(&mut filled, &template[at..], &more);
+    filled
+}
+
+/// What makes the tags of the template's dollar quotes differ from everything in the values.
+fn more_of_tags(template: &str, values: &[String]) -> String {
+    let mut more = String::new();
+    if values.iter().any(|value| value.contains('$')) {
+        let tags: Vec<&str> = tags(template).map(|(begin, end)| &template[begin..end]).collect();
+        let is_in = |tag: &str| values.iter().any(|value| value.contains(tag));
+        while tags.iter().any(|tag| is_in(&format!("${tag}{more}$"))) {
+            more.push('_');
+        }
+    }
+    more
+}
+
+/// Appends a piece of a template, with more in each tag of a dollar quote.
+fn push(filled: &mut String, piece: &str, more: &str) {
+    let mut at = 0;
+    if !more.is_empty() {
+        for (_, end) in tags(piece) {
+            filled.push_str(&piece[at..end]);
+            filled.push_str(more);
+            at = end;
+        }
+    }
+    filled.push_str(&piece[at..]);
+}
+
+/// Where the tags of dollar quotes begin and end, without their dollar signs.
+fn tags(text: &str) -> impl Iterator<Item = (usize, usize)> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while at < bytes.len() {
+            let begin = at + 1;
+            let named =
+                |n: usize| bytes[n] == b'_' || bytes[n].is_ascii_alphabetic() || n > begin && bytes[n].is_ascii_digit();
+            let end = (begin..bytes.len()).find(|&n| !named(n)).unwrap_or(bytes.len());
+            if bytes[at] == b'$' && bytes.get(end) == Some(&b'$') {
+                at = end + 1;
+                return Some((begin, end));
+            }
+            at = begin;
+        }
+        None
+    })
 }
 
 /// The next name in braces from `at` on: where it begins and ends. Other braces, as in `'{}'`, are part of the text.
@@ -114,6 +164,15 @@ mod tests {
     fn only_names_in_braces_are_places() {
         let sql = crate::fill!("'{}' {a, b} {A} ${n} {", n = 1);
         assert_eq!(sql, "'{}' {a, b} {A} $1 {");
+    }
+
+    #[test]
+    fn a_value_never_ends_a_dollar_quote() {
+        let filled = |body: &str| crate::fill!("do $body$ $x$ {body} $x$ $1 $body$ '%1$I' $2", body);
+        assert_eq!(filled("a$b"), "do $body$ $x$ a$b $x$ $1 $body$ '%1$I' $2");
+        assert_eq!(filled("$x$"), "do $body_$ $x_$ $x$ $x_$ $1 $body_$ '%1$I' $2");
+        assert_eq!(filled("$x$body_$"), "do $body__$ $x__$ $x$body_$ $x__$ $1 $body__$ '%1$I' $2");
+        assert_eq!(crate::fill!("$${name}$$", name = "$$ $_$"), "$__$$$ $_$$__$");
     }
 
     #[test]
