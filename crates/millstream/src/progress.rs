@@ -182,7 +182,7 @@ impl Observer for Printer {
 fn text(event: Event) -> Option<String> {
     Some(match event {
         Event::Version(text) => format!("version: {text}"),
-        Event::Created(ddl) => format!("created: {}", ddl.split_whitespace().collect::<Vec<_>>().join(" ")),
+        Event::Created(ddl) => format!("created: {}", one_line(&ddl)),
         Event::Warning(text) => format!("warning: {text}"),
         Event::WalFree => "no WAL is written for documents: wal_level is minimal".to_owned(),
         Event::Resumed { load_id, documents } => {
@@ -207,9 +207,37 @@ fn text(event: Event) -> Option<String> {
     })
 }
 
+/// A statement on one line. Blanks within quotes are part of a name or a value: they stay, or become marks.
+fn one_line(sql: &str) -> String {
+    let (mut line, mut quote) = (String::with_capacity(sql.len()), None);
+    for c in sql.chars() {
+        if quote.is_none() && c.is_whitespace() {
+            if !line.ends_with(' ') {
+                line.push(' ');
+            }
+            continue;
+        }
+        if quote == Some(c) {
+            quote = None;
+        } else if quote.is_none() && matches!(c, '"' | '\'') {
+            quote = Some(c);
+        }
+        line.push(c);
+    }
+    visible(&line)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_statement_keeps_its_names_on_one_line() {
+        let ddl =
+            "create table \"public\".\"a\n b\"\"  \t'c\" (\n    \"id\" text,\n    check (doc ->> 'x  y' = '\n')\n)";
+        let line = r#"create table "public"."a\n b""  \t'c" ( "id" text, check (doc ->> 'x  y' = '\n') )"#;
+        assert_eq!(one_line(ddl), line);
+    }
 
     #[test]
     fn templates_draw() {
