@@ -27,7 +27,7 @@ use millstream_model::limits::SLOTS;
 use millstream_model::words::{option, set};
 use millstream_model::{Counters, Receipt, StageCounts, WalScope};
 use millstream_pg::{
-    ConnInfo, Connection, ErrorKind, Explained, Failures, Poll, SessionSettings, may_pass, quote_identifier,
+    ConnInfo, Connection, ErrorKind, Explained, Failures, Poll, SessionSettings, Several, may_pass, quote_identifier,
 };
 use millstream_store::limits::LOAD_LOCK_POLL;
 use millstream_store::{Added, Identity, NamedVersion, Schema, load_lock};
@@ -43,9 +43,20 @@ pub(crate) struct Run {
     schema: Schema,
     collection: PreparedCollection,
     facts: Facts,
+    target: Arc<Target>,
+    /// Connections for the lanes, until those have taken them.
+    connections: Vec<Connection>,
     /// The table, if this run created it.
     made_table: Option<u32>,
     drain: Drain,
+}
+
+/// What a run has found out and opened before it begins.
+struct Ready {
+    collection: PreparedCollection,
+    facts: Facts,
+    target: Arc<Target>,
+    connections: Vec<Connection>,
 }
 
 /// What goes into the receipt besides the counters.
@@ -87,8 +98,8 @@ impl Run {
                 Err(drain.ended())
             }
         };
-        let (collection, facts) = match decision {
-            Ok(Opened::Owned(owned)) => *owned,
+        let Ready { collection, facts, target, connections } = match decision {
+            Ok(Opened::Owned(ready)) => *ready,
             Ok(Opened::Finished(added)) => return finished(*added, around, feed).await,
             Err(error) => {
                 if made_table.is_some() {
@@ -100,7 +111,18 @@ impl Run {
             }
         };
         let (request, around) = (request.clone(), around.clone());
-        Ok(Begun::Run(Box::new(Self { request, around, control, schema, collection, facts, made_table, drain })))
+        Ok(Begun::Run(Box::new(Self {
+            request,
+            around,
+            control,
+            schema,
+            collection,
+            facts,
+            target,
+            connections,
+            made_table,
+            drain,
+        })))
     }
 
     /// Decides what is loaded into what, and records the load.
@@ -112,7 +134,7 @@ impl Run {
         feed: &mut Feed,
         interrupted: Option<i64>,
         made_table: &mut Option<u32>,
-    ) -> Result<Opened<(PreparedCollection, Facts)>, Error> {
+    ) -> Result<Opened<Ready>, Error> {
         let started = Instant::now();
         let collection = tokio::select! {
             biased;
@@ -123,6 +145,9 @@ impl Run {
         // A single lane commits documents in their order, so that nothing after a bad one is committed before it is
         // found.
         let lanes = if request.rejects_max == 0 { 1 } else { lane_count(control, around, request.lanes).await? };
+        let target = Arc::new(Target::new(request, &collection, schema.clone()));
+        let connections = connect_lanes(around, &target, lanes).await?;
+        let lanes = u16::try_from(connections.len()).unwrap_or(lanes);
         let identity = identity(request, &collection, feed);
         if collection.mode.adds_up() && !request.sources.is_empty() && !identity.resumable {
             let source_name = option("source-name");
@@ -149,23 +174,26 @@ impl Run {
         feed.verify(&owned)?;
         announce(&owned, lanes, &*around.observer);
         let wal_before = wal_position(control).await;
-        Ok(Opened::Owned(Box::new((collection, Facts { identity, owned, lanes, started, wal_before }))))
+        let facts = Facts { identity, owned, lanes, started, wal_before };
+        Ok(Opened::Owned(Box::new(Ready { collection, facts, target, connections })))
     }
 
     /// Opens the lanes and starts decoding.
-    pub(crate) async fn start_engine(&self) -> Result<Engine, Error> {
-        let Self { request, around, collection, facts: Facts { owned, lanes, .. }, .. } = self;
+    pub(crate) async fn start_engine(&mut self) -> Result<Engine, Error> {
+        let connections = std::mem::take(&mut self.connections);
+        let Self { request, around, collection, target, facts: Facts { owned, lanes, .. }, .. } = &*self;
         let (lanes, rejects) = (*lanes, reject_limits(request, owned));
-        let target = Arc::new(Target::new(request, collection, self.schema.clone()));
         let batch_bytes_max = request.memory_bytes / (MEMORY_BATCHES * usize::from(lanes));
         // A stream cannot be read again, so its documents are held.
         let held = (!request.is_repeatable()).then_some(batch_bytes_max);
         let turns = Arc::new(Turns::new(&collection.shared_locks));
         let segments = Arc::new(SegmentPlan::new(request, collection, lanes, self.control.server.lz4, held));
         let setups = (0..lanes)
-            .map(|lane| LaneSetup {
+            .zip(connections)
+            .map(|(lane, connection)| LaneSetup {
                 db: around.db.clone(),
-                target: Arc::clone(&target),
+                connection: Some(connection),
+                target: Arc::clone(target),
                 load_id: owned.load_id,
                 lane,
                 run: owned.run,
@@ -375,7 +403,10 @@ fn decisive(failure: Error, of_engine: Option<Error>) -> Error {
 /// Connects, checks that a load can work with this server and database, and creates our tables if they are missing.
 async fn prepare_database(request: &LoadRequest, around: &Surroundings) -> Result<(Connection, Schema), Error> {
     let mut control = connect_control(&around.db).await?;
-    millstream_pg::ensure_session_pooling(&control, &connect_control(&around.db).await?).await?;
+    let second = connect_control(&around.db).await.map_err(alone)?;
+    millstream_pg::ensure_session_pooling(&control, &second).await?;
+    // Before the lanes connect: a pool may have just enough for them.
+    second.close().await;
     require_plain(&control).await?;
     require_writes(&control).await?;
     if (request.layout.examine)(&control, request.durability).await? {
@@ -389,7 +420,8 @@ async fn prepare_database(request: &LoadRequest, around: &Surroundings) -> Resul
 }
 
 async fn connect_control(db: &ConnInfo) -> Result<Connection, Error> {
-    let control = millstream_pg::connect(db, &SessionSettings::control()).await?;
+    // Whoever holds what it waits for is named meanwhile.
+    let control = millstream_pg::connect(db, &SessionSettings::control().with("lock_timeout", "0")).await?;
     control.client.batch_execute(include_str!("write/durable.sql")).await?;
     Ok(control)
 }
@@ -426,18 +458,44 @@ async fn require_writes(control: &Connection) -> Result<(), Error> {
 
 /// As many lanes as the server has cores, if we know them, but few connections in any case.
 async fn lane_count(control: &Connection, around: &Surroundings, asked: Option<u16>) -> Result<u16, Error> {
-    let free = millstream_pg::catalog::free_connections(&control.client).await?;
-    let share = u16::try_from(free / FREE_CONNECTIONS_SHARE).unwrap_or(u16::MAX);
     if let Some(lanes) = asked {
-        if i32::from(lanes) > free {
-            around.observer.event(Event::Warning(format!("{lanes} lanes asked for, {free} connections free")));
-        }
         return Ok(lanes);
     }
+    let free = millstream_pg::catalog::free_connections(&control.client).await?;
+    let share = u16::try_from(free / FREE_CONNECTIONS_SHARE).unwrap_or(u16::MAX);
     let cores =
         if around.db.is_local() { std::thread::available_parallelism().map_or(1, usize::from) } else { usize::MAX };
     let cores = u16::try_from(cores).unwrap_or(u16::MAX);
     Ok(cores.min(LANES_DEFAULT_MAX).min(share).max(1))
+}
+
+/// Connections for so many lanes, or for as many as the server, the role or a pool has.
+async fn connect_lanes(around: &Surroundings, target: &Target, lanes: u16) -> Result<Vec<Connection>, Error> {
+    let sessions: Vec<SessionSettings> = (0..lanes).map(|lane| target.session(lane)).collect();
+    let connected = millstream_pg::connect_several(&around.db, &sessions).await;
+    let Several { open, lacking } = connected.map_err(|error| alone(error.into()))?;
+    if let Some(reason) = lacking {
+        let few = open.len();
+        let warning = format!(
+            "{few} of {lanes} connections for lanes are open, and the load goes on with them: {reason}. A pool in front of \
+             the server may have no more (PgBouncer: default_pool_size); {} asks for no more than there are",
+            set("lanes", few)
+        );
+        around.observer.event(Event::Warning(warning));
+    }
+    Ok(open)
+}
+
+/// Why a server that has answered does not answer a second time.
+fn alone(error: Error) -> Error {
+    if !matches!(&error, Error::Postgres(error) if error.is_unanswered()) {
+        return error;
+    }
+    Error::refused(
+        "the server gives this load one connection, and does not answer when it asks for a second one",
+        "a load needs two at once; if they come through a pool, let it have more (PgBouncer: default_pool_size, \
+         max_db_connections), or connect to the server itself",
+    )
 }
 
 fn identity(request: &LoadRequest, collection: &PreparedCollection, feed: &Feed) -> Identity {

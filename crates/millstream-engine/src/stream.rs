@@ -117,11 +117,11 @@ impl Stream {
         let request = LoadRequest { resume: false, format: "ndjson".into(), ..request.clone() };
         let mut feed = Feed::of_stream(&request, Arc::clone(&around.tally));
         let begun = Box::pin(Run::begin(&request, around, &mut feed, None));
-        let run = match around.attended(request.standstill_after, begun).await? {
+        let mut run = match around.attended(request.standstill_after, begun).await? {
             Begun::Run(run) => run,
             Begun::Finished(_) => return Err(Error::BrokenOff("a stream has begun as one that is finished")),
         };
-        let engine = match run.start_engine().await {
+        let engine = match around.attended(request.standstill_after, Box::pin(run.start_engine())).await {
             Ok(engine) => engine,
             Err(error) => {
                 let outcome = run.end(Finish::failed(error)).await?;

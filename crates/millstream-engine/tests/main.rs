@@ -18,6 +18,7 @@ mod named;
 mod obstacles;
 mod partitioned;
 mod plan;
+mod pools;
 mod producers;
 mod refusals;
 mod refused;

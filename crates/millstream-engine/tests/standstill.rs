@@ -3,7 +3,8 @@
 use crate::scene::{Events, Files, Stream, appending, request, stored, surroundings, until_committed, until_event};
 use millstream_engine::{Error, Event, LoadRequest, Outcome, StopReason, Surroundings, load};
 use millstream_pg::Standstill;
-use millstream_testkit::{TestDatabase, each_build, until};
+use millstream_pg::limits::LOCK_TIMEOUT_S;
+use millstream_testkit::{TestDatabase, each_build, is_night, until};
 use std::time::Duration;
 use tokio_postgres::Client;
 
@@ -160,6 +161,34 @@ async fn a_stop_ends_a_load_that_cannot_begin() {
         let (ended, ()) = tokio::join!(Box::pin(load(&wanted, &around)), stopping);
         let error = ended.expect_err("it did not begin");
         assert!(matches!(error, Error::Stopped(StopReason::Interrupted)), "{error:?}");
+    })
+    .await;
+}
+
+/// A session that waits for a lock gives up after a minute, so that a lane tries its batch again. A load that begins has
+/// nothing to try again.
+#[tokio::test]
+async fn a_load_that_begins_behind_a_lock_waits_as_long_as_it_is_held() {
+    if !is_night() {
+        return;
+    }
+    each_build(async |db| {
+        let files = Files::new();
+        let wanted = impatient(request("begun", "id:text", &[files.write("a", "{\"id\":\"a\"}\n")]));
+        run_in(&surroundings(&db.url()).0, &wanted).await;
+        let sources = vec![files.write("b", "{\"id\":\"b\"}\n")];
+        let wanted = LoadRequest { sources, standstill_after: Duration::from_secs(1), ..wanted };
+        let (around, events) = surroundings(&db.url());
+        let holder = db.client().await;
+        holder.batch_execute("begin; lock table begun").await.expect("locked");
+        let releasing = async {
+            let longer =
+                |event: &Event| matches!(event, Event::Standstill { seconds, .. } if *seconds > LOCK_TIMEOUT_S);
+            until_event(&events, "the load has waited for more than a minute", longer).await;
+            holder.batch_execute("commit").await.expect("released");
+        };
+        let (outcome, ()) = tokio::join!(run_in(&around, &wanted), releasing);
+        assert!(outcome.receipt.finished, "{outcome:?}");
     })
     .await;
 }

@@ -10,7 +10,7 @@ use tokio_postgres::config::{SslMode as DriverMode, SslNegotiation};
 
 use crate::connection::{Connection, ServerFacts};
 use crate::conninfo::{Address, ConnInfo, Host, SslMode, TargetSession, TlsSettings};
-use crate::error::{self, Error};
+use crate::error::{self, Error, NO_ANSWER};
 use crate::kind::ErrorKind;
 use crate::roster::Cancel;
 use crate::session::SessionSettings;
@@ -160,7 +160,7 @@ impl Attempt<'_> {
         };
         within(info.connect_timeout, open).await.unwrap_or_else(|| {
             let hint = "is the host right, and does a firewall let us through? connect_timeout=SECONDS waits longer";
-            Err(failed(host, ErrorKind::Unreachable, "no answer in time".to_owned(), Some(hint.to_owned())))
+            Err(failed(host, ErrorKind::Unreachable, NO_ANSWER.to_owned(), Some(hint.to_owned())))
         })
     }
 
@@ -205,7 +205,7 @@ async fn places(info: &ConnInfo, host: &Host) -> Result<Vec<Place>, Error> {
             Ok(in_order(&list, info.load_balance).into_iter().map(|ip| at(*ip)).collect())
         }
         Some(Err(error)) => Err(unknown(error.to_string())),
-        None => Err(unknown("no answer in time".to_owned())),
+        None => Err(unknown(NO_ANSWER.to_owned())),
     }
 }
 

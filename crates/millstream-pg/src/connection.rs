@@ -159,6 +159,11 @@ impl Connection {
         }
     }
 
+    /// Closes the socket at once, and so gives back the connection of a pool. The server rolls back an open transaction.
+    pub fn abandon(&self) {
+        self.driver.task.abort();
+    }
+
     /// Ends the session. Waits, for a limited time, until the connection is closed.
     pub async fn close(self) {
         let Connection { client, mut driver, .. } = self;

@@ -7,6 +7,9 @@ use crate::explained::Explained;
 use crate::kind::ErrorKind;
 use crate::sqlstate;
 
+/// Why no session could be opened, if nobody has answered.
+pub(crate) const NO_ANSWER: &str = "no answer in time";
+
 /// Every failure of this crate.
 ///
 /// PostgreSQL's DETAIL, HINT and CONTEXT hold row values, so they are dropped when a server error enters. Only the
@@ -102,6 +105,11 @@ impl Error {
             Error::Connect { sqlstate, .. } => sqlstate.as_deref(),
             _ => None,
         }
+    }
+
+    /// Whether no session could be opened because a server did not answer in time.
+    pub fn is_unanswered(&self) -> bool {
+        matches!(self, Error::Connect { message, .. } if message.contains(NO_ANSWER))
     }
 
     /// Whether the server had no memory for a statement, or no room in its lock table. The code is the same.

@@ -7,6 +7,10 @@ pub const SERVER_VERSION_MIN: i32 = 150_000;
 /// libpq waits for the operating system (about two minutes). A loader should report sooner that nobody answers.
 pub const CONNECT_TIMEOUT_S: u64 = 15;
 
+/// How long further sessions may take when the first of several is open, in seconds. A server that has answered once
+/// answers the others in milliseconds.
+pub const FURTHER_SESSIONS_WAIT_S: u64 = 5;
+
 /// Longest wait for a connection to close, in milliseconds.
 pub const CLOSE_TIMEOUT_MS: u64 = 2_000;
 
@@ -60,6 +64,7 @@ pub const POOLER_ROUNDS: usize = 4;
 /// Longest wait for an answer in that check, in seconds.
 pub const POOLER_TIMEOUT_S: u64 = 10;
 
+const _: () = assert!(FURTHER_SESSIONS_WAIT_S < CONNECT_TIMEOUT_S && FURTHER_SESSIONS_WAIT_S < STANDSTILL_AFTER_S);
 const _: () = assert!(IDLE_IN_TRANSACTION_TIMEOUT_S > LOCK_TIMEOUT_S);
 const _: () = assert!(POOLER_ROUNDS >= 2, "a pooler that rotates its servers shows itself in the second round");
 

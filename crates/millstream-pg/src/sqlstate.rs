@@ -17,7 +17,8 @@ pub fn kind_of(sqlstate: &str) -> ErrorKind {
 /// What a driver error means.
 pub fn classify(error: &tokio_postgres::Error) -> ErrorKind {
     if let Some(db) = error.as_db_error() {
-        let kind = kind_of(db.code().code());
+        let pooler = POOLER.iter().find(|(begin, _)| db.code().code() == "08P01" && db.message().starts_with(begin));
+        let kind = pooler.map_or_else(|| kind_of(db.code().code()), |(_, kind)| *kind);
         // A policy or a trigger that refuses a row may use the code of a missing right. The server's routine that
         // raised it tells them apart, in any language of the server.
         let raised = |routine: &str| db.routine() == Some(routine);
@@ -50,6 +51,14 @@ fn in_users_function(context: Option<&str>) -> bool {
 
 /// Parts of the names of functions that Millstream itself creates. An error in them is about our statements.
 const OUR_FUNCTIONS: &[&str] = &[".millstream_replay(", ".change_", ".distinct_walk(", ".distinct_values("];
+
+/// How the messages begin by which PgBouncer ends a session. It has one code for all of them, that of a broken protocol.
+/// Source: its function `disconnect_client`.
+const POOLER: &[(&str, ErrorKind)] = &[
+    ("query_wait_timeout", ErrorKind::TooManyConnections),
+    ("no more connections allowed", ErrorKind::TooManyConnections),
+    ("server conn crashed?", ErrorKind::Transient),
+];
 
 /// How the driver's text begins if the connection broke; the driver does not expose its kinds. Its other errors (a
 /// value of the wrong type, a message that cannot be encoded or was not expected) are our bugs and must not be retried.

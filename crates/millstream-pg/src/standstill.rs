@@ -173,7 +173,11 @@ pub async fn look(db: &ConnInfo, statement_min: Duration) -> Option<Standstill> 
     let rows = match tokio::time::timeout(Duration::from_secs(STANDSTILL_TIMEOUT_S), asked).await {
         Ok(Ok(rows)) => rows,
         Ok(Err(error)) => return Some(Standstill::Silent { error: error.to_string() }),
-        Err(_) => return Some(Standstill::Silent { error: format!("no answer in {STANDSTILL_TIMEOUT_S} s") }),
+        Err(_) => {
+            let error =
+                format!("no answer in {STANDSTILL_TIMEOUT_S} s; a pool may have no connection left for this question");
+            return Some(Standstill::Silent { error });
+        }
     };
     let seconds = |row: &Row| row.get::<_, Option<f64>>("seconds").unwrap_or(0.0);
     let long = rows.iter().filter(|row| seconds(row) >= statement_min.as_secs_f64());

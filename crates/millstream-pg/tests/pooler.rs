@@ -1,68 +1,61 @@
 //! A real PgBouncer between us and the server: transaction pooling is refused, session pooling is not.
 
-use std::net::TcpStream;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-
-use millstream_pg::{ErrorKind, Explained, ensure_session_pooling};
+use millstream_pg::{ConnInfo, ErrorKind, Explained, SessionSettings, connect_several, ensure_session_pooling};
 use millstream_testkit as testkit;
+use millstream_testkit::Pooler;
 
-use crate::connected;
+use crate::{connected, nowhere, one};
 
-/// A running PgBouncer; it ends when dropped.
-struct Pooler {
-    process: Child,
-    port: testkit::Port,
-    _dir: tempfile::TempDir,
+/// Opens four sessions at once. How many there are, after a check of their names, and why there are no more.
+async fn several(url: &str) -> (usize, String) {
+    let info = ConnInfo::parse(url, &nowhere()).expect("a connection string");
+    let sessions: Vec<_> = (0..4).map(|n| SessionSettings::named(&format!("session {n}"))).collect();
+    let found = connect_several(&info, &sessions).await.unwrap_or_else(|error| panic!("{url}: {error}"));
+    for (n, connection) in found.open.iter().enumerate() {
+        assert_eq!(one(connection, "show application_name").await, format!("session {n}"), "{url}");
+    }
+    (found.open.len(), found.lacking.unwrap_or_default())
 }
 
-impl Drop for Pooler {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+#[tokio::test]
+async fn as_many_sessions_are_opened_as_there_are() {
+    if !testkit::machine_has(&[testkit::Need::PGBOUNCER]) {
+        return;
     }
+    let database = testkit::database().await;
+    assert_eq!(several(&database.url()).await, (4, String::new()));
+    for (settings, open, reason) in [
+        ("default_pool_size = 9", 4, ""),
+        ("default_pool_size = 2", 2, "no answer in"),
+        ("default_pool_size = 3\nquery_wait_timeout = 1", 3, "query_wait_timeout"),
+        ("max_client_conn = 2", 2, "no more connections allowed"),
+    ] {
+        let pooler = Pooler::start(database.server, &format!("pool_mode = session\n{settings}")).await;
+        let (found, lacking) = several(&pooler.url("postgres")).await;
+        // The pooler may not have noticed yet that a session has ended.
+        let few = open < 4 && (1..open).contains(&found);
+        assert!((found == open || few) && lacking.contains(reason), "{settings}: {found} {lacking}");
+    }
+    let role = format!("limited_{}", fastrand::u32(..));
+    let limited = format!("create role {role} login password 'x' connection limit 1");
+    database.client().await.batch_execute(&limited).await.expect("a role");
+    let url = format!("postgres://{role}:x@127.0.0.1:{}/{}", database.server.port(), database.name);
+    let (found, lacking) = several(&url).await;
+    assert!(found == 1 && lacking.contains("too many connections"), "{found} {lacking}");
 }
 
-impl Pooler {
-    /// Starts one in front of the server; as root it becomes `nobody`, for it refuses to run as root.
-    async fn start(server: &testkit::Server, settings: &str) -> Pooler {
-        let dir = tempfile::tempdir().expect("a directory");
-        let port = testkit::Port::new();
-        let file = dir.path().join("pgbouncer.ini");
-        let text = format!(
-            "[databases]\n* = host=127.0.0.1 port={} user=millstream password={}\n\
-             [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {}\nunix_socket_dir =\nauth_type = any\n{settings}\n",
-            server.port(),
-            server.password(),
-            port.number
-        );
-        std::fs::write(&file, text).expect("written");
-        for (path, mode) in [(dir.path(), 0o755), (file.as_path(), 0o644)] {
-            std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("mode set");
-        }
-        let mut command = Command::new(testkit::Need::PGBOUNCER.file());
-        if is_root(dir.path()) {
-            command.args(["-u", "nobody"]);
-        }
-        let process = command.arg("-q").arg(&file).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let mut pooler = Pooler { process: process.expect("it starts"), port, _dir: dir };
-        testkit::until("pgbouncer answers at its port", async || {
-            assert_eq!(pooler.process.try_wait().expect("a child"), None, "pgbouncer ended at once");
-            TcpStream::connect(("127.0.0.1", pooler.port.number)).is_ok()
-        })
-        .await;
-        pooler
+#[tokio::test]
+async fn a_pool_without_a_free_connection_has_too_many() {
+    if !testkit::machine_has(&[testkit::Need::PGBOUNCER]) {
+        return;
     }
-
-    fn url(&self) -> String {
-        format!("postgres://millstream@127.0.0.1:{}/postgres", self.port.number)
-    }
-}
-
-fn is_root(own: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    std::fs::metadata(own).is_ok_and(|metadata| metadata.uid() == 0)
+    let database = testkit::database().await;
+    let settings = "pool_mode = session\ndefault_pool_size = 1\nquery_wait_timeout = 1";
+    let pooler = Pooler::start(database.server, settings).await;
+    let first = connected(&pooler.url("postgres")).await;
+    let error = crate::refused(&pooler.url("postgres")).await;
+    assert_eq!(error.kind(), ErrorKind::TooManyConnections, "{error}");
+    assert_eq!(one(&first, "select 1").await, "1");
 }
 
 #[tokio::test]
@@ -79,7 +72,7 @@ async fn a_transaction_pooler_is_refused_however_it_chooses_backends() {
         "pool_mode = statement",
     ] {
         let pooler = Pooler::start(database.server, settings).await;
-        let (first, second) = (connected(&pooler.url()).await, connected(&pooler.url()).await);
+        let (first, second) = (connected(&pooler.url("postgres")).await, connected(&pooler.url("postgres")).await);
         let error = ensure_session_pooling(&first, &second).await.expect_err(settings);
         assert_eq!(error.kind(), ErrorKind::Config, "{settings}: {error}");
         assert!(error.to_string().contains("another backend"), "{settings}: {error}");
@@ -94,7 +87,7 @@ async fn a_session_pooler_and_no_pooler_pass() {
     }
     let database = testkit::database().await;
     let pooler = Pooler::start(database.server, "pool_mode = session").await;
-    for url in [pooler.url(), database.url()] {
+    for url in [pooler.url("postgres"), database.url()] {
         let (first, second) = (connected(&url).await, connected(&url).await);
         ensure_session_pooling(&first, &second).await.unwrap_or_else(|error| panic!("{url}: {error}"));
         for one in [&first, &second] {
@@ -111,6 +104,6 @@ async fn a_pooler_that_refuses_options_is_named() {
     }
     let database = testkit::database().await;
     let pooler = Pooler::start(database.server, "pool_mode = session").await;
-    let error = crate::refused(&format!("{}?options=-c%20geqo%3Doff", pooler.url())).await;
+    let error = crate::refused(&format!("{}?options=-c%20geqo%3Doff", pooler.url("postgres"))).await;
     assert!(error.hint().expect("a way out").contains("ignore_startup_parameters"), "{error}");
 }

@@ -140,6 +140,8 @@ pub async fn start_over<'a>(
     key: impl IntoIterator<Item = &'a str>,
 ) -> Result<Option<Found>, Error> {
     let transaction = client.transaction().await?;
+    // Whoever holds a lock on the table holds up this load only, and not all that open one.
+    transaction.execute("select pg_catalog.pg_relation_size($1::oid)", &[&table_oid]).await?;
     OPEN.lock_in_transaction(&transaction).await?;
     let Some(mark) = TableMark::read(&transaction, table_oid, key).await? else { return Ok(None) };
     let recorded = schema.sql("select files from {schema}.collection where table_oid = $1");

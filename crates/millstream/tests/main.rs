@@ -47,6 +47,7 @@ mod models;
 mod names;
 mod network;
 mod network_guest;
+mod opening;
 mod packets;
 mod pages;
 mod process;

@@ -24,9 +24,10 @@ use tokio::time::Instant;
 use tokio_postgres::{Client, Statement};
 
 /// What a lane needs to know.
-#[derive(Clone)]
 pub(crate) struct LaneSetup {
     pub(crate) db: ConnInfo,
+    /// Its first connection, until it has taken it.
+    pub(crate) connection: Option<Connection>,
     pub(crate) target: Arc<Target>,
     pub(crate) load_id: i64,
     pub(crate) lane: u16,
@@ -142,10 +143,15 @@ pub(super) const UNSENT: Error =
     Error::Store(StoreError::Ledger("a lane's row counts commits that the lane did not send"));
 
 impl<M: OnConnection> Ledger<M> {
-    /// Connects and takes over the lane's row.
+    /// Takes over the lane's row, on the connection that is there or on others. Waits for what holds a lock on the table.
     pub(super) async fn open(mut setup: LaneSetup) -> Result<Self, Error> {
-        let (link, commits) = Box::pin(attach(&mut setup, false)).await?;
-        Ok(Self { setup, link, commits, report: LaneReport::default(), reconnected: false })
+        let (mut report, mut failures) = (LaneReport::default(), Failures::default());
+        loop {
+            match Box::pin(attach(&mut setup, false)).await {
+                Ok((link, commits)) => return Ok(Self { setup, link, commits, report, reconnected: false }),
+                Err(error) => pause(&setup, &mut report, &mut failures, error).await?,
+            }
+        }
     }
 
     /// Whether the connection is so old that another should replace it.
@@ -213,17 +219,9 @@ impl<M: OnConnection> Ledger<M> {
         Ok(())
     }
 
-    /// Reports an error that may pass and waits before the next try. Returns the error if it will not pass, or has not
-    /// passed for too long.
+    /// As the function [`pause`], for this lane.
     pub(super) async fn pause(&mut self, failures: &mut Failures, error: Error) -> Result<(), Error> {
-        let kind = error.kind();
-        let Some(after) = failures.next(kind) else { return Err(error) };
-        self.report.retries += 1;
-        self.report.deadlocks += u64::from(kind == ErrorKind::Deadlock);
-        let retry = Event::Retry { lane: self.setup.lane, attempt: failures.count(), after, error: error.to_string() };
-        self.setup.observer.event(retry);
-        tokio::time::sleep(after).await;
-        Ok(())
+        pause(&self.setup, &mut self.report, failures, error).await
     }
 
     /// Whether the connection can still be used. Rolls back.
@@ -243,6 +241,8 @@ impl<M: OnConnection> Ledger<M> {
 
     /// The same, with one try.
     pub(super) async fn reconnect(&mut self, sent: bool) -> Result<Found, Error> {
+        // A pool, or the limit of a role, may have no second connection for the lane.
+        self.link.connection.abandon();
         let (link, commits) = Box::pin(attach(&mut self.setup, true)).await?;
         (self.link, self.reconnected) = (link, true);
         let before = std::mem::replace(&mut self.commits, commits);
@@ -274,16 +274,32 @@ impl<M: OnConnection> Ledger<M> {
     }
 }
 
+/// Reports an error that may pass and waits before the next try. Returns the error if it will not pass, or has not passed
+/// for too long.
+async fn pause(setup: &LaneSetup, report: &mut LaneReport, failures: &mut Failures, error: Error) -> Result<(), Error> {
+    let kind = error.kind();
+    let Some(after) = failures.next(kind) else { return Err(error) };
+    report.retries += 1;
+    report.deadlocks += u64::from(kind == ErrorKind::Deadlock);
+    let retry = Event::Retry { lane: setup.lane, attempt: failures.count(), after, error: error.to_string() };
+    setup.observer.event(retry);
+    tokio::time::sleep(after).await;
+    Ok(())
+}
+
 /// Bytes that are kept of rejects.
 pub(super) fn kept_bytes<'a>(rejects: impl IntoIterator<Item = &'a RejectedDocument>) -> u64 {
     rejects.into_iter().map(|reject| reject.bytes.len() as u64).sum()
 }
 
-/// Opens a connection for the lane, with all that it needs, and reads how many commits its row counts. After a
+/// Gives a connection of the lane all that it needs, and reads how many commits its row counts. After a
 /// reconnect (`again`), it first terminates the recorded backend and raises the epoch, which waits for a commit in
 /// flight, and looks at the table.
 async fn attach<M: OnConnection>(setup: &mut LaneSetup, again: bool) -> Result<(Link<M>, i64), Error> {
-    let connection = millstream_pg::connect(&setup.db, &setup.target.session(setup.lane)).await?;
+    let connection = match setup.connection.take() {
+        Some(connection) => connection,
+        None => millstream_pg::connect(&setup.db, &setup.target.session(setup.lane)).await?,
+    };
     let client = &connection.client;
     setup.target.durability.begin(client).await?;
     let (load_id, lane) = (setup.load_id, i16::try_from(setup.lane).expect("lanes are few"));

@@ -1,0 +1,69 @@
+//! Opens several sessions at once, or as many as there are: a server, a role or a pool may not have them all.
+
+use crate::attempt::connect;
+use crate::connection::Connection;
+use crate::conninfo::ConnInfo;
+use crate::error::Error;
+use crate::identifier::quote_literal;
+use crate::limits::FURTHER_SESSIONS_WAIT_S;
+use crate::session::SessionSettings;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout_at};
+
+/// Sessions that were opened at once.
+#[derive(Debug)]
+pub struct Several {
+    /// At least one, with the first of the settings.
+    pub open: Vec<Connection>,
+    /// Why there are no more, if there are fewer than asked for.
+    pub lacking: Option<String>,
+}
+
+/// Opens a session for each of some settings, which differ only in the session's name, or as many of them as there are.
+/// Once one is open, the others have [`FURTHER_SESSIONS_WAIT_S`]: a pool without a free connection does not answer.
+///
+/// # Errors
+/// Those of [`connect`] if there is no session at all.
+pub async fn connect_several(info: &ConnInfo, sessions: &[SessionSettings]) -> Result<Several, Error> {
+    let mut connecting = JoinSet::new();
+    for (n, session) in sessions.iter().cloned().enumerate() {
+        let info = info.clone();
+        connecting.spawn(async move { (n, connect(&info, &session).await) });
+    }
+    let (mut opened, mut failure, mut end) = (Vec::new(), None, None);
+    let silent = loop {
+        let joined = match end {
+            None => connecting.join_next().await,
+            Some(end) => match timeout_at(end, connecting.join_next()).await {
+                Ok(joined) => joined,
+                Err(_) => break Some(format!("no answer in {FURTHER_SESSIONS_WAIT_S} s")),
+            },
+        };
+        match joined {
+            None => break None,
+            Some(Err(panic)) => std::panic::resume_unwind(panic.into_panic()),
+            Some(Ok((n, Ok(connection)))) => {
+                opened.push((n, connection));
+                end.get_or_insert_with(|| Instant::now() + Duration::from_secs(FURTHER_SESSIONS_WAIT_S));
+            }
+            Some(Ok((_, Err(error)))) => failure = failure.or(Some(error)),
+        }
+    };
+    // The server may still answer those that nobody waits for any more.
+    connecting.shutdown().await;
+    let lacking = failure.as_ref().map(ToString::to_string).or(silent);
+    if let Some(error) = failure.filter(|_| opened.is_empty()) {
+        return Err(error);
+    }
+    opened.sort_by_key(|(n, _)| *n);
+    let mut open = Vec::with_capacity(opened.len());
+    for ((n, connection), (place, session)) in opened.into_iter().zip(sessions.iter().enumerate()) {
+        if n != place {
+            let name = quote_literal(&session.shown_name(info.application_name.as_deref()));
+            connection.client.batch_execute(&format!("set application_name = {name}")).await?;
+        }
+        open.push(connection);
+    }
+    Ok(Several { open, lacking })
+}
