@@ -31,6 +31,14 @@ pub enum Error {
         /// What the system says.
         source: io::Error,
     },
+    /// The file was written into, and not only at its end.
+    #[error("{name} was overwritten while it was read: what follows its byte {offset} may be of the new text")]
+    Overwritten {
+        /// The input as the user named it.
+        name: String,
+        /// Bytes, as they are on disk, that are of the text that it had when it was opened.
+        offset: u64,
+    },
     /// The text is UTF-16.
     #[error("{name} is UTF-16 text; Millstream reads UTF-8")]
     Utf16 {
@@ -87,6 +95,7 @@ impl Error {
             },
             Self::Directory { .. } => "name the files in it".into(),
             Self::Read { .. } => "run the same command again once the file can be read".into(),
+            Self::Overwritten { .. } => "run the same command again when nobody writes into the file".into(),
             Self::Utf16 { .. } => format!("convert it: {}", piped("iconv -f UTF-16 -t UTF-8 FILE")),
             Self::Utf32 { .. } => format!("convert it: {}", piped("iconv -f UTF-32 -t UTF-8 FILE")),
             Self::ZstdWindow { .. } => piped("zstd -dc --long=31 FILE"),

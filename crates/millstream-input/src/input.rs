@@ -5,6 +5,7 @@ use super::encoding::{Encoding, Transcoder};
 use super::error::Error;
 use super::got::Got;
 use super::raw::{Progress, Raw};
+use super::unchanged::{Overwritten, Unchanged};
 use crate::limits::ZSTD_WINDOW_LOG_MAX;
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -44,8 +45,10 @@ impl Input {
             return Err(Error::Directory { name });
         }
         // Another process may have read a part of standard input.
-        let total = facts.is_file().then(|| facts.len().saturating_sub((&file).stream_position().unwrap_or(0)));
-        Self::from_reader(Box::new(file), &name, total)
+        let start = (&file).stream_position().unwrap_or(0);
+        let total = facts.is_file().then(|| facts.len().saturating_sub(start));
+        let unchanged = Unchanged::of(&file, &facts, start).map_err(failed)?;
+        Self::begin(Raw::new(Box::new(file), total, unchanged), &name)
     }
 
     /// Takes any reader. `total` is its size in bytes, if known; a reader that ends earlier fails. Without `total` the
@@ -54,7 +57,10 @@ impl Input {
     /// # Errors
     /// Its first bytes cannot be read.
     pub fn from_reader(reader: Box<dyn Read + Send>, name: &str, total: Option<u64>) -> Result<Self, Error> {
-        let mut raw = Raw::new(reader, total);
+        Self::begin(Raw::new(reader, total, None), name)
+    }
+
+    fn begin(mut raw: Raw, name: &str) -> Result<Self, Error> {
         let failed = |raw: &Raw, source| Error::Read { name: name.into(), offset: raw.progress().bytes_read(), source };
         let known = || COMPRESSIONS.iter().map(|c| c.magic);
         while known().any(|m| raw.buffered().len() < m.len() && m.starts_with(raw.buffered())) {
@@ -68,15 +74,8 @@ impl Input {
             .map(|c| (c.make)())
             .transpose()
             .map_err(|e| failed(&raw, e))?;
-        Ok(Self {
-            name: name.into(),
-            raw,
-            decompressor,
-            output_was_full: false,
-            live: total.is_none(),
-            ended: None,
-            transcoder: None,
-        })
+        let live = raw.progress().bytes_total().is_none();
+        Ok(Self { name: name.into(), raw, decompressor, output_was_full: false, live, ended: None, transcoder: None })
     }
 
     /// Gives it another name for messages.
@@ -170,6 +169,9 @@ impl Input {
         let name = self.name.clone();
         if source.kind() == io::ErrorKind::IsADirectory {
             return Error::Directory { name };
+        }
+        if let Some(Overwritten { from }) = source.get_ref().and_then(|source| source.downcast_ref::<Overwritten>()) {
+            return Error::Overwritten { name, offset: *from };
         }
         Error::Read { name, offset: self.raw.progress().bytes_read(), source }
     }
@@ -333,6 +335,91 @@ mod tests {
             assert!(bytes < whole, "{bytes}");
             let Error::Read { source, .. } = &error else { panic!("{error:?}") };
             assert!(source.to_string().contains("shorter"), "{source}");
+        }
+    }
+
+    /// Writes a text into a file in its place, until the file system notices.
+    fn overwrite(path: &Path, text: &[u8]) {
+        use std::os::unix::fs::MetadataExt;
+        let changed = || std::fs::metadata(path).map(|facts| (facts.ctime(), facts.ctime_nsec())).unwrap();
+        let before = changed();
+        while changed() == before {
+            File::options().write(true).open(path).unwrap().write_all(text).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_file_overwritten_while_it_is_read_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let (old, new) = (lines(100_000, &mut Rng::with_seed(1)), lines(100_000, &mut Rng::with_seed(2)));
+        let all: [Compress; 3] = [|text| text.to_vec(), gzip, zstd];
+        for (n, compress) in all.into_iter().enumerate() {
+            let (old, new) = (compress(&old), compress(&new));
+            std::fs::write(&path, &old).unwrap();
+            let mut input = Input::open(&path).unwrap();
+            let (mut into, progress) = (vec![0; 1000], input.progress());
+            assert!(matches!(input.read(&mut into).unwrap(), Got::Bytes(1..)));
+            let read = progress.bytes_read();
+            // The new text is not shorter.
+            let kept = old.len().min(new.len()) / 2;
+            overwrite(&path, &[&old[..kept], &new[kept..], &old[new.len().min(old.len())..]].concat());
+            let ended = loop {
+                match input.read(&mut into) {
+                    Ok(Got::Bytes(_)) => {}
+                    Ok(end) => break Ok(end),
+                    Err(error) => break Err(error),
+                }
+            };
+            match ended {
+                Err(Error::Overwritten { offset, .. }) => assert_eq!(offset, read),
+                // Compressed data is damaged before the end of the file.
+                Ok(Got::Damaged(_)) if n > 0 => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_keeps_what_was_read_is_read_on() {
+        type Change = fn(&Path, &[u8]);
+        let changes: [(Change, bool); 4] = [
+            (|path, _| File::options().append(true).open(path).unwrap().write_all(b"more\n").unwrap(), true),
+            (|path, text| overwrite(path, text), false),
+            (
+                |path, _| File::options().write(true).open(path).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap(),
+                false,
+            ),
+            (
+                |path, _| {
+                    std::fs::write(path.with_extension("new"), "another\n").unwrap();
+                    std::fs::rename(path.with_extension("new"), path).unwrap();
+                },
+                false,
+            ),
+        ];
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let text = lines(100_000, &mut Rng::new());
+        for (n, (change, grows)) in changes.into_iter().enumerate() {
+            std::fs::write(&path, &text).unwrap();
+            let mut input = Input::open(&path).unwrap();
+            let (mut into, mut read) = (vec![0; 100_000], Vec::new());
+            loop {
+                match input.read(&mut into).unwrap_or_else(|error| panic!("{n}: {error}")) {
+                    Got::Bytes(bytes) if read.is_empty() => {
+                        read.extend_from_slice(&into[..bytes]);
+                        change(&path, &text);
+                    }
+                    Got::Bytes(bytes) => read.extend_from_slice(&into[..bytes]),
+                    end => {
+                        assert_eq!(end, Got::End);
+                        break;
+                    }
+                }
+            }
+            let more: &[u8] = if grows { b"more\n" } else { b"" };
+            assert!(read == [&text[..], more].concat(), "{n}");
         }
     }
 

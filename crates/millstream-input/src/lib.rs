@@ -20,6 +20,7 @@ mod lines;
 mod raw;
 mod signature;
 mod sorter;
+mod unchanged;
 mod window;
 
 pub use encoding::{ENCODINGS, Encoding};

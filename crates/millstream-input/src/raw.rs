@@ -1,5 +1,6 @@
 //! The bytes of an input as they are on disk, read ahead and counted.
 
+use super::unchanged::Unchanged;
 use crate::limits::RAW_BUFFER_BYTES;
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -27,6 +28,8 @@ impl Progress {
 /// A reader, with what was read ahead.
 pub(super) struct Raw {
     reader: Box<dyn Read + Send>,
+    /// What it reads, if that is a file.
+    unchanged: Option<Unchanged>,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -34,9 +37,9 @@ pub(super) struct Raw {
 }
 
 impl Raw {
-    pub(super) fn new(reader: Box<dyn Read + Send>, total: Option<u64>) -> Self {
+    pub(super) fn new(reader: Box<dyn Read + Send>, total: Option<u64>, unchanged: Option<Unchanged>) -> Self {
         let progress = Arc::new(Progress { read: AtomicU64::new(0), total });
-        Self { reader, buffer: vec![0; RAW_BUFFER_BYTES], start: 0, end: 0, progress }
+        Self { reader, unchanged, buffer: vec![0; RAW_BUFFER_BYTES], start: 0, end: 0, progress }
     }
 
     pub(super) fn progress(&self) -> &Arc<Progress> {
@@ -53,7 +56,7 @@ impl Raw {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
         }
-        let n = read(&mut self.reader, &mut self.buffer[self.end..], &self.progress)?;
+        let n = read(&mut self.reader, &mut self.buffer[self.end..], &self.progress, &mut self.unchanged)?;
         self.end += n;
         Ok(n > 0)
     }
@@ -77,7 +80,7 @@ impl Raw {
     /// Reads without buffering more; zero bytes at the end.
     pub(super) fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.start == self.end {
-            return read(&mut self.reader, into, &self.progress);
+            return read(&mut self.reader, into, &self.progress, &mut self.unchanged);
         }
         let n = into.len().min(self.end - self.start);
         into[..n].copy_from_slice(&self.buffer[self.start..self.start + n]);
@@ -86,7 +89,12 @@ impl Raw {
     }
 }
 
-fn read(reader: &mut dyn Read, into: &mut [u8], progress: &Progress) -> io::Result<usize> {
+fn read(
+    reader: &mut dyn Read,
+    into: &mut [u8],
+    progress: &Progress,
+    unchanged: &mut Option<Unchanged>,
+) -> io::Result<usize> {
     loop {
         match reader.read(into) {
             Ok(0) if !into.is_empty() && progress.total.is_some_and(|total| progress.bytes_read() < total) => {
@@ -95,6 +103,11 @@ fn read(reader: &mut dyn Read, into: &mut [u8], progress: &Progress) -> io::Resu
             }
             Ok(n) => {
                 progress.read.fetch_add(n as u64, Ordering::Relaxed);
+                match unchanged {
+                    Some(unchanged) if n > 0 => unchanged.passed(&into[..n]),
+                    Some(unchanged) if !into.is_empty() => unchanged.check()?,
+                    _ => {}
+                }
                 return Ok(n);
             }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}

@@ -1,10 +1,11 @@
 //! Files as users have them: delimited in many ways, in envelopes, under odd names.
 
-use crate::process::{Run, command, millstream, run};
+use crate::process::{Run, command, millstream, run, until_held};
 use millstream_testkit::each_build;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::process::Stdio;
 
 fn load(url: &str, args: &[&str]) -> Run {
     let more = ["--db", url, "--progress", "none", "--output", "json"];
@@ -152,4 +153,49 @@ fn contradictory_options_are_refused_before_connecting() {
         let refused = millstream(&all).ends(2);
         assert!(refused.stderr.contains(part) && refused.stdout.is_empty(), "{refused:?}");
     }
+}
+
+/// A file of several chunks, with one value in all of its documents.
+fn documents(value: char) -> String {
+    (0..50_000).map(|n| format!("{{\"id\":{},\"value\":\"{value}\"}}\n", 100_000 + n)).collect()
+}
+
+#[tokio::test]
+async fn a_file_overwritten_while_it_is_loaded_is_no_mixture_without_a_word() {
+    each_build(async |db| {
+        let dir = tempfile::tempdir().unwrap();
+        let held = dir.path().join("held");
+        // What is done to the file when its first chunk is read, and the exit code.
+        for (n, (change, code)) in [("overwritten", 2), ("appended", 0), ("replaced", 0)].into_iter().enumerate() {
+            let (file, table) = (write(dir.path(), change, documents('a')), format!("public.t{n}"));
+            let args = ["load", &file, "--into", &table, "--key", "id:bigint", "--progress", "none", "--db", &db.url()];
+            let mut load = command(&args);
+            load.env("MILLSTREAM_FAILPOINTS", format!("chunk-read=wait:{}@1", held.display()));
+            let mut load = load.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+            until_held(&mut load, &held).await;
+            match change {
+                // In its place, as `cat b > a` does: the file keeps its size.
+                "overwritten" => std::fs::write(&file, documents('b')).unwrap(),
+                "appended" => std::fs::write(&file, documents('a') + "{\"id\":1,\"value\":\"a\"}\n").unwrap(),
+                _ => std::fs::rename(write(dir.path(), "new", documents('b')), &file).unwrap(),
+            }
+            std::fs::remove_file(&held).unwrap();
+            let output = load.wait_with_output().unwrap();
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(code), "{change}: {stderr}");
+            let sql = format!("select count(*) from {table} where doc ->> 'value' = 'a'");
+            let old = async || db.client().await.query_one(&sql, &[]).await.unwrap().get::<_, i64>(0);
+            match change {
+                "overwritten" => {
+                    assert!(stderr.contains("was overwritten while it was read: what follows its byte "), "{stderr}");
+                    assert!(stderr.contains("--resume off"), "{stderr}");
+                    millstream(&[&args[..], &["--resume", "off"]].concat()).ends(0);
+                    assert_eq!(old().await, 0, "what the hint says");
+                }
+                "appended" => assert_eq!(old().await, 50_001, "{stderr}"),
+                _ => assert_eq!(old().await, 50_000, "{stderr}"),
+            }
+        }
+    })
+    .await;
 }

@@ -79,6 +79,12 @@ impl SourceError {
                 let hint = error.hint(READER);
                 match error {
                     Unread::Read { .. } => format!("{hint}; it resumes where it stopped"),
+                    Unread::Overwritten { .. } => format!(
+                        "when nobody writes into the file, begin a new load of it with {}; rows that only the old text \
+                         had stay, and `{}` lists them",
+                        set("resume", "off"),
+                        command(format!("verify FILE .. {}", option("exact")))
+                    ),
                     Unread::Utf16 { .. } => format!("add {}, or {hint}", set("encoding", "utf-16")),
                     _ => hint,
                 }
