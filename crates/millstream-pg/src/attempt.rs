@@ -259,7 +259,7 @@ fn in_opening(error: Error, host: &Host) -> Error {
         Error::Server { kind, sqlstate, message, .. } => Error::Connect {
             target: host.to_string(),
             kind,
-            hint: kind.hint().map(str::to_owned),
+            hint: error::code_hint(&sqlstate, &message).or(kind.hint()).map(str::to_owned),
             sqlstate: Some(sqlstate),
             message: format!("the session could not be set up: {message}"),
         },
@@ -281,7 +281,8 @@ fn explain(error: &tokio_postgres::Error, info: &ConnInfo, host: &Host) -> Error
             kind,
             sqlstate: Some(code.to_owned()),
             message: db.message().to_owned(),
-            hint: login_hint(code, db.message(), info).or_else(|| kind.hint().map(str::to_owned)),
+            hint: login_hint(code, db.message(), info)
+                .or_else(|| error::code_hint(code, db.message()).or(kind.hint()).map(str::to_owned)),
         };
     }
     if error::causes(error).any(|cause| cause.is::<Flooded>()) {

@@ -140,11 +140,8 @@ impl Explained for Error {
         match self {
             Error::Settings { hint, .. } | Error::Connect { hint, .. } | Error::Unusable { hint, .. } => hint.clone(),
             Error::Query { hint, .. } => Some(hint.clone()),
-            Error::Server { sqlstate, .. } if sqlstate == "3F000" => {
-                Some("create it with `create schema NAME`, or name one that is there".to_owned())
-            }
-            Error::Server { sqlstate, .. } if sqlstate == "2BP01" => {
-                Some("drop what depends on it first; psql lists it when you drop the same there".to_owned())
+            Error::Server { sqlstate, message, .. } if code_hint(sqlstate, message).is_some() => {
+                code_hint(sqlstate, message).map(str::to_owned)
             }
             Error::Server { kind: ErrorKind::Config, sqlstate, .. } if ["21", "42"].contains(&&sqlstate[..2]) => Some(
                 "look at the columns, constraints and triggers of the table and at the SQL of your command; if nothing \
@@ -155,6 +152,24 @@ impl Explained for Error {
             Error::Lost { .. } => ErrorKind::Transient.hint().map(str::to_owned),
             Error::Driver { .. } => None,
         }
+    }
+}
+
+/// What to do about an error of the server with this code and message, if they say more than its kind.
+pub(crate) fn code_hint(sqlstate: &str, message: &str) -> Option<&'static str> {
+    match sqlstate {
+        "3F000" => Some("create it with `create schema NAME`, or name one that is there"),
+        "2BP01" => Some("drop what depends on it first; psql lists it when you drop the same there"),
+        "57P03" => Some(
+            "the server starts up, shuts down or recovers from a crash, and its log says how far it is; run the same \
+             command again when it takes connections",
+        ),
+        // In every language of the server, the message names the library.
+        "58P01" | "42883" | "XX000" if message.contains(".so") || message.contains("$libdir") => Some(
+            "a library does not fit the server that runs, as after an upgrade of its packages: restart the server; if \
+             that does not help, install the package of the library for this version of the server",
+        ),
+        _ => None,
     }
 }
 
@@ -247,6 +262,34 @@ mod tests {
                 assert!(!hint.ends_with('.') && hint.starts_with(|c: char| c.is_lowercase()), "{hint}");
             }
         }
+    }
+
+    #[test]
+    fn hints_of_codes_say_more_than_those_of_their_kinds() {
+        let hint = |sqlstate: &str, message: &str| {
+            let kind = sqlstate::kind_of(sqlstate);
+            Error::Server { kind, sqlstate: sqlstate.into(), message: message.into(), constraint: None }.hint()
+        };
+        for (sqlstate, message, words) in [
+            (
+                "58P01",
+                "could not load library \"/usr/lib/postgresql/15/lib/x.so\": undefined symbol: y",
+                "restart the server",
+            ),
+            ("58P01", "konnte nicht auf Datei »$libdir/postgis-3« zugreifen", "restart the server"),
+            (
+                "42883",
+                "could not find function \"f\" in file \"/usr/lib/postgresql/15/lib/x.so\"",
+                "restart the server",
+            ),
+            ("58P01", "could not open file \"base/1/2\"", "read the server's log"),
+            ("57P03", "the database system is starting up", "when it takes connections"),
+            ("57P01", "terminating connection due to administrator command", "why it ended the session"),
+        ] {
+            let said = hint(sqlstate, message).expect("a hint");
+            assert!(said.contains(words) && !said.ends_with('.'), "{sqlstate} {message}: {said}");
+        }
+        assert_eq!(hint("42883", "function f() does not exist"), ErrorKind::NotFound.hint().map(str::to_owned));
     }
 
     #[test]

@@ -163,12 +163,12 @@ fn documents(value: char) -> String {
 #[tokio::test]
 async fn a_file_overwritten_while_it_is_loaded_is_no_mixture_without_a_word() {
     each_build(async |db| {
-        let dir = tempfile::tempdir().unwrap();
+        let (dir, url) = (tempfile::tempdir().unwrap(), db.url());
         let held = dir.path().join("held");
         // What is done to the file when its first chunk is read, and the exit code.
         for (n, (change, code)) in [("overwritten", 2), ("appended", 0), ("replaced", 0)].into_iter().enumerate() {
             let (file, table) = (write(dir.path(), change, documents('a')), format!("public.t{n}"));
-            let args = ["load", &file, "--into", &table, "--key", "id:bigint", "--progress", "none", "--db", &db.url()];
+            let args = ["load", &file, "--into", &table, "--key", "id:bigint", "--progress", "none", "--db", &url];
             let mut load = command(&args);
             load.env("MILLSTREAM_FAILPOINTS", format!("chunk-read=wait:{}@1", held.display()));
             let mut load = load.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
