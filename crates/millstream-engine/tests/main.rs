@@ -11,6 +11,7 @@ mod emptied;
 mod faults;
 mod folding;
 mod key_columns;
+mod listed;
 mod load;
 mod log;
 mod modes;

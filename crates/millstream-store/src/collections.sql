@@ -7,9 +7,7 @@ select
     k.adopted,
     t.oid is not null as present,
     t.relpersistence = 'u' as unlogged,
-    case
-        when coalesce(p.rows, t.reltuples)::float8 >= 0::float8 then coalesce(p.rows, t.reltuples)::bigint
-    end as rows_estimate,
+    e.rows as rows_estimate,
     case when t.oid is not null then coalesce(p.bytes, pg_catalog.pg_total_relation_size(t.oid))::bigint end as bytes,
     coalesce(c.checks, '[]') as checks,
     s.segments,
@@ -21,12 +19,33 @@ from {schema}.collection k
 left join pg_catalog.pg_class t on t.oid = k.table_oid
 left join pg_catalog.pg_namespace n on n.oid = t.relnamespace
 left join lateral (
-    select pg_catalog.sum(pg_catalog.pg_total_relation_size(c.oid)) as bytes,
-        case when pg_catalog.min(c.reltuples)::float8 >= 0::float8 then pg_catalog.sum(c.reltuples) else -1 end as rows
+    select pg_catalog.sum(pg_catalog.pg_total_relation_size(c.oid)) as bytes
     from pg_catalog.pg_partition_tree(t.oid) leaf
     join pg_catalog.pg_class c on c.oid = leaf.relid::oid
     where t.relkind = 'p' and leaf.isleaf
 ) p on true
+-- Rows as they were counted, or before that as many as were written. A crash of the server forgets the latter, so none
+-- means nothing unless there is no page.
+left join lateral (
+    select case
+        when pg_catalog.count(*) = pg_catalog.count(part.rows) then coalesce(pg_catalog.sum(part.rows), 0)::bigint
+    end as rows
+    from (
+        select case
+            when c.reltuples::float8 >= 0::float8 then c.reltuples::bigint
+            when pg_catalog.pg_stat_get_live_tuples(c.oid) > 0 then pg_catalog.pg_stat_get_live_tuples(c.oid)
+            when pg_catalog.pg_relation_size(c.oid) = 0 then 0
+        end as rows
+        from (
+            select t.oid where t.relkind <> 'p'
+            union all
+            select tree.relid::oid
+            from pg_catalog.pg_partition_tree(t.oid) tree
+            where t.relkind = 'p' and tree.isleaf
+        ) as leaf
+        join pg_catalog.pg_class c on c.oid = leaf.oid
+    ) as part
+) e on t.oid is not null
 left join lateral (
     select pg_catalog.json_agg(
         pg_catalog.json_build_object(
