@@ -4,24 +4,17 @@ use crate::need::Need;
 use crate::port::Port;
 use crate::server::Server;
 use crate::wait::until;
+use millstream_host::{Child, Command};
 use std::net::TcpStream;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
 /// A running PgBouncer; it ends when dropped.
 #[derive(Debug)]
 pub struct Pooler {
-    process: Child,
+    child: Child,
     port: Port,
     _dir: tempfile::TempDir,
-}
-
-impl Drop for Pooler {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }
 
 impl Pooler {
@@ -48,10 +41,10 @@ impl Pooler {
         if is_root(dir.path()) {
             command.args(["-u", "nobody"]);
         }
-        let process = command.arg("-q").arg(&file).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let mut pooler = Self { process: process.expect("it starts"), port, _dir: dir };
+        let child = command.arg("-q").arg(&file).start().expect("it starts");
+        let mut pooler = Self { child, port, _dir: dir };
         until("pgbouncer answers at its port", async || {
-            assert_eq!(pooler.process.try_wait().expect("a child"), None, "pgbouncer ended at once");
+            assert_eq!(pooler.child.ended(), None, "pgbouncer ended at once");
             TcpStream::connect(("127.0.0.1", pooler.port.number)).is_ok()
         })
         .await;
