@@ -11,6 +11,13 @@ pub const CONNECT_TIMEOUT_S: u64 = 15;
 /// answers the others in milliseconds.
 pub const FURTHER_SESSIONS_WAIT_S: u64 = 5;
 
+/// Tries in a row for one more session that a limit may refuse, when it has refused some that were begun at once.
+pub const FURTHER_SESSIONS_TRIES_MAX: u32 = 3;
+
+/// Wait before each of those tries, in milliseconds: a session that was refused or has ended counts until its process is
+/// gone.
+pub const SESSION_END_WAIT_MS: u64 = 100;
+
 /// Longest wait for a connection to close, in milliseconds.
 pub const CLOSE_TIMEOUT_MS: u64 = 2_000;
 

@@ -4,8 +4,10 @@ use crate::attempt::connect;
 use crate::connection::Connection;
 use crate::conninfo::ConnInfo;
 use crate::error::Error;
+use crate::explained::Explained;
 use crate::identifier::quote_literal;
-use crate::limits::FURTHER_SESSIONS_WAIT_S;
+use crate::kind::ErrorKind;
+use crate::limits::{FURTHER_SESSIONS_TRIES_MAX, FURTHER_SESSIONS_WAIT_S, SESSION_END_WAIT_MS};
 use crate::session::SessionSettings;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -52,6 +54,21 @@ pub async fn connect_several(info: &ConnInfo, sessions: &[SessionSettings]) -> R
     };
     // The server may still answer those that nobody waits for any more.
     connecting.shutdown().await;
+    // Sessions that begin at once count each other, so a limit may refuse more of them than it must.
+    let end = end.unwrap_or_else(|| Instant::now() + Duration::from_secs(FURTHER_SESSIONS_WAIT_S));
+    let mut refused = 0;
+    while refused < FURTHER_SESSIONS_TRIES_MAX && failure.as_ref().is_some_and(is_limit) {
+        let Some(n) = (0..sessions.len()).find(|n| opened.iter().all(|(place, _)| place != n)) else { break };
+        tokio::time::sleep(Duration::from_millis(SESSION_END_WAIT_MS)).await;
+        match timeout_at(end, connect(info, &sessions[n])).await {
+            Ok(Ok(connection)) => opened.push((n, connection)),
+            Ok(Err(_)) => refused += 1,
+            Err(_) => break,
+        }
+    }
+    if opened.len() == sessions.len() {
+        failure = None;
+    }
     let lacking = failure.as_ref().map(ToString::to_string).or(silent);
     if let Some(error) = failure.filter(|_| opened.is_empty()) {
         return Err(error);
@@ -66,4 +83,8 @@ pub async fn connect_several(info: &ConnInfo, sessions: &[SessionSettings]) -> R
         open.push(connection);
     }
     Ok(Several { open, lacking })
+}
+
+fn is_limit(error: &Error) -> bool {
+    error.kind() == ErrorKind::TooManyConnections
 }

@@ -147,7 +147,8 @@ impl<M: OnConnection> Ledger<M> {
     pub(super) async fn open(mut setup: LaneSetup) -> Result<Self, Error> {
         let (mut report, mut failures) = (LaneReport::default(), Failures::default());
         loop {
-            match Box::pin(attach(&mut setup, false)).await {
+            let attached = Box::pin(attach(&mut setup, false)).await;
+            match attached {
                 Ok((link, commits)) => return Ok(Self { setup, link, commits, report, reconnected: false }),
                 Err(error) => pause(&setup, &mut report, &mut failures, error).await?,
             }
