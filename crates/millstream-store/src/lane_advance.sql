@@ -1,8 +1,8 @@
 -- Records a batch in its lane's row, in the batch's transaction. Fails with a division by zero, and so aborts the
 -- transaction, if another run owns the lane, or if the collection's table has another name than when the run began. It
--- has to be an error, because the commit may already be on its way. `filled`: into the tables that this transaction has
--- locked to write, documents of a load have gone (truncation.rs). The row of the collection comes last, as for all who
--- lock it.
+-- has to be an error, because the commit may already be on its way. `filled`: documents of a load may be in the tables
+-- that this transaction has locked to write, if they have a page (unfilled.rs); an update locks all partitions. The row of
+-- the collection comes last, as for all who lock it.
 with moved as (
     update {schema}.lane
     set batches = batches + 1,
@@ -44,6 +44,7 @@ filled as (
                 where l.pid = pg_catalog.pg_backend_pid()
                   and l.mode = 'RowExclusiveLock'
                   and l.relation is not null
+                  and coalesce(pg_catalog.pg_relation_size(l.relation), 0) > 0
             )
             order by words.n
         ),
@@ -57,6 +58,7 @@ filled as (
           where l.pid = pg_catalog.pg_backend_pid()
             and l.mode = 'RowExclusiveLock'
             and pg_catalog.strpos(k.files || ' ', ' unfilled:' || l.relation::text || ' ') > 0
+            and pg_catalog.pg_relation_size(l.relation) > 0
       )
 )
 select 1 / pg_catalog.count(*) from moved
