@@ -3,6 +3,7 @@
 use crate::process::{Run, command, millstream, run, until_held};
 use millstream_testkit::each_build;
 use std::ffi::OsStr;
+use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Stdio;
@@ -176,7 +177,10 @@ async fn a_file_overwritten_while_it_is_loaded_is_no_mixture_without_a_word() {
             match change {
                 // In its place, as `cat b > a` does: the file keeps its size.
                 "overwritten" => std::fs::write(&file, documents('b')).unwrap(),
-                "appended" => std::fs::write(&file, documents('a') + "{\"id\":1,\"value\":\"a\"}\n").unwrap(),
+                "appended" => {
+                    let mut file = std::fs::File::options().append(true).open(&file).unwrap();
+                    file.write_all(b"{\"id\":1,\"value\":\"a\"}\n").unwrap();
+                }
                 _ => std::fs::rename(write(dir.path(), "new", documents('b')), &file).unwrap(),
             }
             std::fs::remove_file(&held).unwrap();
