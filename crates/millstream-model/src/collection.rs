@@ -12,6 +12,14 @@ pub struct CollectionName {
     pub table: String,
 }
 
+impl CollectionName {
+    /// Whether its schema is one that PostgreSQL keeps for itself. What is made there ends with the session
+    /// (`pg_temp`), or is in no dump.
+    pub fn is_in_reserved_schema(&self) -> bool {
+        self.schema.starts_with("pg_") || self.schema == "information_schema"
+    }
+}
+
 /// Why a text is not a collection name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {

@@ -7,10 +7,12 @@ use std::time::Duration;
 use millstream_model::words::{command, shell_word};
 use tokio_postgres::CancelToken;
 use tokio_postgres::config::{SslMode as DriverMode, SslNegotiation};
+use tokio_postgres::error::DbError;
 
 use crate::connection::{Connection, ServerFacts};
 use crate::conninfo::{Address, ConnInfo, Host, SslMode, TargetSession, TlsSettings};
 use crate::error::{self, Error, NO_ANSWER};
+use crate::identifier::quote_identifier;
 use crate::kind::ErrorKind;
 use crate::roster::Cancel;
 use crate::session::SessionSettings;
@@ -281,7 +283,7 @@ fn explain(error: &tokio_postgres::Error, info: &ConnInfo, host: &Host) -> Error
             kind,
             sqlstate: Some(code.to_owned()),
             message: db.message().to_owned(),
-            hint: login_hint(code, db.message(), info)
+            hint: login_hint(code, db, info)
                 .or_else(|| error::code_hint(code, db.message()).or(kind.hint()).map(str::to_owned)),
         };
     }
@@ -342,15 +344,26 @@ fn plain(error: &io::Error) -> String {
     }
 }
 
-fn login_hint(code: &str, message: &str, info: &ConnInfo) -> Option<String> {
+fn login_hint(code: &str, error: &DbError, info: &ConnInfo) -> Option<String> {
     match code {
+        // The server's routine tells whose limit it is, in any language of the server.
+        "53300" if error.routine() == Some("InitializeSessionUserId") => Some(format!(
+            "the role has a connection limit of its own: end its idle sessions, use fewer lanes or workers, or: alter role {} \
+             connection limit N",
+            quote_identifier(&info.user)
+        )),
+        "53300" if error.routine() == Some("CheckMyDatabase") => Some(format!(
+            "the database has a connection limit of its own: end idle sessions, use fewer lanes or workers, or: alter database \
+             {} connection limit N",
+            quote_identifier(&info.dbname)
+        )),
         "28P01" => Some("check the password in the connection string, PGPASSWORD or ~/.pgpass".to_owned()),
         "28000" if info.tls.mode < SslMode::Require => {
             Some("pg_hba.conf on the server decides who may log in from where; it may want sslmode=require".to_owned())
         }
         "28000" => Some("pg_hba.conf on the server decides who may log in from where".to_owned()),
         "3D000" => Some(format!("create it with `createdb {}`, or name another database", shell_word(&info.dbname))),
-        "08P01" if message.contains("startup parameter") => Some(
+        "08P01" if error.message().contains("startup parameter") => Some(
             "a pooler stands between; let it pass or ignore this parameter (PgBouncer: ignore_startup_parameters)"
                 .to_owned(),
         ),

@@ -178,21 +178,26 @@ impl ErrorKind {
     pub fn hint(self) -> Option<&'static str> {
         match self {
             ErrorKind::ReadOnly => Some(
-                "this server takes no writes; connect to the primary, or name all hosts with target_session_attrs=read-write",
+                "this server takes no writes, or none in this session: connect to the primary, or name all hosts with \
+                 target_session_attrs=read-write; on a primary, look for default_transaction_read_only in postgresql.conf, \
+                 in the role, in the database and in the connection's options",
             ),
             ErrorKind::Rights => Some("ask the owner of the object to grant the missing right to this role"),
             ErrorKind::DiskFull => {
                 Some("free space on the server's disk (data, WAL or temporary files), then run again")
             }
             ErrorKind::TooManyConnections => {
-                Some("use fewer lanes, end idle sessions, or raise max_connections on the server")
+                Some("use fewer lanes or workers, end idle sessions, or raise max_connections on the server")
             }
             ErrorKind::OutOfMemory => Some(
                 "use fewer lanes or smaller batches, or lower work_mem on the server; if it is out of shared memory, raise \
                  max_locks_per_transaction",
             ),
             ErrorKind::Transient => Some("run the same command again; the server's log says why it ended the session"),
-            ErrorKind::Busy => Some("another session holds the lock; pg_blocking_pids() on the server names it"),
+            ErrorKind::Busy => Some(
+                "another session or a prepared transaction holds the lock; pg_blocking_pids() on the server names the session, \
+                 and pg_prepared_xacts lists the others",
+            ),
             ErrorKind::ServerFault => Some("read the server's log before writing more to this server"),
             _ => None,
         }

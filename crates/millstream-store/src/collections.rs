@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::limits::{COMPACTION_SEGMENTS_MAX, DROP_LOCK_WAIT};
 use crate::load::await_openings;
 use crate::loads::lock_unfinished;
+use crate::prepared_holder::prepared_holder;
 use crate::schema::Schema;
 use crate::{models, orphaned_segments, segments};
 use millstream_model::words::{command, option, shell_word};
@@ -85,6 +86,13 @@ pub async fn drop(
             Ok(None) => {}
             Err(Error::Postgres(full)) if full.is_out_of_memory() && most > 1 => {
                 most = (most / 2).min(COMPACTION_SEGMENTS_MAX);
+            }
+            Err(Error::Postgres(busy)) => {
+                let table = [quote_name(&collection.name)];
+                return Err(match prepared_holder(&*client, &table, &busy).await {
+                    Some(refusal) => Error::Refused(refusal),
+                    None => segments::crowded(Error::Postgres(busy)),
+                });
             }
             Err(error) => return Err(segments::crowded(error)),
         }

@@ -53,6 +53,9 @@ pub struct FreezeArgs {
 pub async fn run(args: &FreezeArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
     let (mut database, collection) = Database::open_at(&args.target, &args.name).await?;
     let name = &collection.name;
+    if !args.dry_run {
+        database.connection.require_writable()?;
+    }
     let client = &mut database.connection.client;
     let estimate = freeze_estimate(client, &database.schema, &collection).await?;
     if args.dry_run {
