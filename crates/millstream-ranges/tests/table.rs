@@ -259,6 +259,25 @@ async fn the_table_is_replaced_with_its_rights() {
             let start: IpAddr = client.query_one("select start from geo.ranges", &[]).await.unwrap().get(0);
             assert_eq!(start.to_string(), ranges);
         }
+        // Rights that default privileges would give to a new table do not come back, and those on columns stay.
+        let reader = format!("reader_of_{}", db.name);
+        let revoked = format!(
+            "create role {reader}; alter default privileges grant select, delete on tables to {reader};
+             revoke all on geo.ranges from {reader}, public; grant select (start) on geo.ranges to {reader}"
+        );
+        client.batch_execute(&revoked).await.unwrap();
+        let next = folder.build_of(&[("2001:db8::4", "\"a\":3")]);
+        to_table(&client, &next, &table, &TableOptions::default()).await.unwrap();
+        let rights = format!(
+            "select has_table_privilege('{reader}', c.oid, 'select'), has_table_privilege('{reader}', c.oid, 'delete'),
+                    has_table_privilege('public', c.oid, 'select'), has_column_privilege('{reader}', c.oid, 'start', 'select'),
+                    has_table_privilege('pg_monitor', c.oid, 'update with grant option')
+             from pg_class c where c.oid = 'geo.ranges'::regclass"
+        );
+        let row = client.query_one(&rights, &[]).await.unwrap();
+        assert_eq!([0, 1, 2, 3, 4].map(|n| row.get::<_, bool>(n)), [false, false, false, true, true]);
+        let refused = to_table(&client, &next, &name("pg_temp.ranges"), &TableOptions::default()).await.unwrap_err();
+        assert!(refused.to_string().contains("PostgreSQL keeps for itself"), "{refused}");
         let tables: i64 = client
             .query_one("select count(*) from pg_class where relname like 'millstream_new%'", &[])
             .await

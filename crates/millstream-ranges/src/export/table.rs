@@ -19,6 +19,7 @@ use tokio_postgres::{Client, CopyInSink};
 pub(super) const TABLE: &str = include_str!("table.sql");
 
 const THERE: &str = include_str!("table_there.sql");
+const RIGHTS: &str = include_str!("table_rights.sql");
 const RANGE_OF: &str = include_str!("range_of.sql");
 const LATERAL: &str = include_str!("lateral.sql");
 
@@ -44,7 +45,7 @@ impl Default for TableOptions {
 /// Fills a table with all ranges: `start inet`, `"end" inet`, `doc jsonb`. Returns the number of rows.
 ///
 /// It is a new table. In the same transaction it replaces the table of this name, if we made that one, too. Owner and
-/// rights stay. Indexes and triggers that somebody added are gone. Readers wait only at the end, while the two change
+/// rights stay; default privileges add none. Indexes and triggers that somebody added are gone. Readers wait only at the end, while the two change
 /// places. The session must not be in a transaction. If the future is dropped, close the connection.
 ///
 /// # Errors
@@ -113,6 +114,10 @@ async fn fill_and_replace(
     table: &CollectionName,
     options: &TableOptions,
 ) -> Result<u64, Error> {
+    if table.is_in_reserved_schema() {
+        let problem = format!("{table} would be in a schema that PostgreSQL keeps for itself");
+        return Err(Error::refused(problem, "name a table in another schema, as in public.NAME"));
+    }
     // The name is looked at again before the table is replaced, but a mistake should not cost the time to fill one.
     rights_of_old(client, table).await?;
     let mut more = typed_columns(generation, options.ip4r)?;
@@ -147,14 +152,18 @@ async fn fill_and_replace(
 async fn replace(client: &Client, table: &CollectionName, name: &str, indexes: &[&str]) -> Result<(), Error> {
     let schema = &table.schema;
     let target = quote_qualified(schema, &table.table);
+    let new = quote_qualified(schema, name);
     let mut rights = String::new();
     if rights_of_old(client, table).await?.is_some() {
         lock(client, &target).await?;
         // While we waited, another session may have replaced it.
-        rights = rights_of_old(client, table).await?.unwrap_or_default();
+        if let Some(of_table) = rights_of_old(client, table).await? {
+            let row = client.query_one(RIGHTS, &[&target, &new]).await.map_err(pg)?;
+            run(client, row.get(0)).await?;
+            rights = of_table + row.get::<_, &str>(1);
+        }
         run(client, &format!("drop table {target}")).await?;
     }
-    let new = quote_qualified(schema, name);
     run(client, &format!("alter table {new} rename to {}; {rights}", quote_identifier(&table.table))).await?;
     for index in indexes {
         // Another relation may have the name that people expect. Then the index keeps its own.
