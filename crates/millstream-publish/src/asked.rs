@@ -1,5 +1,6 @@
 //! A definition that is to be published, and what its names mean to the session that publishes it.
 
+use crate::column_type::ColumnType;
 use crate::definition::Derivation;
 use crate::error::Error;
 use crate::refusal::refused;
@@ -31,12 +32,17 @@ impl<'a> Asked<'a> {
         definition: &'a Definition,
         version_num: i32,
     ) -> Result<Self, Error> {
-        let types = types(client, storage, definition).await?;
-        storage.make_casters(client, &types, version_num).await?;
+        let kinds = types(client, storage, definition).await?;
+        storage.make_casters(client, &kinds, version_num).await?;
+        let caster = |type_name: &str| {
+            let kind = kinds.iter().find(|kind| kind.sql == type_name);
+            kind.filter(|kind| kind.needs_caster(version_num)).map(|_| storage.caster(type_name))
+        };
+        let types: Vec<String> = kinds.iter().map(|kind| kind.sql.clone()).collect();
+        let source = source(client, collection, definition).await?;
         let table = quote_name(&collection.name);
-        let caster = |type_name: &str| storage.caster(type_name, version_num);
-        let derivation = Derivation::asked(table, &collection.key, definition, &types, caster);
-        Ok(Self { collection, definition, derivation, types })
+        let derivation = Derivation::asked(table, &collection.key, definition, &types, &source, caster);
+        Ok(Self { collection, definition, derivation, types, source })
     }
 
     /// Creates the table that generations are attached to. Returns what the definition means.
@@ -140,8 +146,7 @@ impl<'a> Asked<'a> {
     }
 
     /// Creates a view of the rows that reads an empty table in place of the collection's, and returns its name. The
-    /// table has the key, the documents and the columns that the definition seems to name: the collection may lose the
-    /// others later.
+    /// table has only the columns that the definition may name: the collection may lose the others later.
     async fn view_of(
         &self,
         client: &impl GenericClient,
@@ -149,29 +154,39 @@ impl<'a> Asked<'a> {
         stand_in: &str,
     ) -> Result<String, Error> {
         let (table, view) = (self.derivation.table(), storage.table("tried"));
-        let Definition { condition, select, .. } = self.definition;
-        let text = [condition, select].map(|text| text.as_deref().unwrap_or_default().to_lowercase()).join(" ");
-        let takes_all = text.contains("stored") || text.contains('*');
-        let names = "select attname::text from pg_catalog.pg_attribute \
-                     where attrelid = $1::text::pg_catalog.regclass::oid and attnum > 0 and not attisdropped";
-        let mut columns: Vec<String> = self.derivation.key_columns().to_vec();
-        columns.push("doc".to_owned());
-        for row in client.query(names, &[&table]).await? {
-            let name: String = row.get(0);
-            let quoted = quote_identifier(&name);
-            let is_there = name == "doc" || columns.contains(&quoted);
-            if !is_there && (takes_all || text.contains(&name.to_lowercase())) {
-                columns.push(quoted);
-            }
-        }
         let sql = format!(
             "create table {stand_in} as select {} from {table} with no data; create view {view} as {}",
-            columns.join(", "),
+            self.source.join(", "),
             self.derivation.rows_of(stand_in)
         );
         client.batch_execute(&sql).await.map_err(|error| refused("the model", error))?;
         Ok(view)
     }
+}
+
+/// The columns of a collection that a definition may name, quoted: its key, its documents, and those whose names occur in
+/// the definition. A typed column hides another one of its name.
+async fn source(
+    client: &impl GenericClient,
+    collection: &Collection,
+    definition: &Definition,
+) -> Result<Vec<String>, Error> {
+    let Definition { columns: typed, condition, select, .. } = definition;
+    let text = [condition, select].map(|text| text.as_deref().unwrap_or_default().to_lowercase()).join(" ");
+    let takes_all = text.contains("stored") || text.contains('*');
+    let names = "select attname::text from pg_catalog.pg_attribute \
+                 where attrelid = $1::text::pg_catalog.regclass::oid and attnum > 0 and not attisdropped";
+    let mut columns: Vec<String> = collection.key.iter().map(|column| quote_identifier(&column.name)).collect();
+    columns.push("doc".to_owned());
+    for row in client.query(names, &[&quote_name(&collection.name)]).await? {
+        let name: String = row.get(0);
+        let quoted = quote_identifier(&name);
+        let is_there = name == "doc" || columns.contains(&quoted) || typed.iter().any(|column| column.name == name);
+        if !is_there && (takes_all || text.contains(&name.to_lowercase())) {
+            columns.push(quoted);
+        }
+    }
+    Ok(columns)
 }
 
 /// Requires that an expression, read again from the text that the server prints for it, calls the same functions.
@@ -186,7 +201,7 @@ pub(crate) async fn require_same(client: &impl GenericClient, stored: &str, agai
     Err(Error::refused(problem, hint))
 }
 
-/// The types of the columns, as in SQL, with their schemas.
+/// The types of the columns.
 ///
 /// # Errors
 /// [`Error::Refused`] names the first column whose type is not there.
@@ -194,7 +209,7 @@ async fn types(
     client: &impl GenericClient,
     storage: &Storage<'_>,
     definition: &Definition,
-) -> Result<Vec<String>, Error> {
+) -> Result<Vec<ColumnType>, Error> {
     let table = storage.table("types");
     let mut types = Vec::with_capacity(definition.columns.len());
     for Column { name, type_name, .. } in &definition.columns {
@@ -208,9 +223,8 @@ async fn types(
         // Not `batch_execute`: whatever the text holds, it must be one statement.
         client.execute(&make, &[]).await.map_err(|error| refused(&format!("column {name}"), error))?;
         client.batch_execute("set local search_path = pg_catalog").await?;
-        let sql = "select pg_catalog.format_type(atttypid, atttypmod) from pg_catalog.pg_attribute \
-                   where attrelid = $1::text::pg_catalog.regclass::oid and attnum = 1";
-        types.push(client.query_one(sql, &[&table]).await?.get(0));
+        let row = client.query_one(include_str!("column_type.sql"), &[&table]).await?;
+        types.push(ColumnType { sql: row.get(0), is_soft: row.get(1) });
         client.batch_execute("rollback to types; release types").await?;
     }
     Ok(types)

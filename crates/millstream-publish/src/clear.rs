@@ -44,12 +44,23 @@ pub(crate) async fn clear(client: &Client, stale: &[(&Storage<'_>, i16)], patien
     Ok(true)
 }
 
+/// The transactions that have a snapshot, and the session with the oldest one, in words.
+async fn open_transactions(client: &Client) -> Result<(Vec<String>, Option<String>), Error> {
+    let sql = fill!(include_str!("open_transactions.sql"), model_class = MODEL.0, build_class = BUILD.0);
+    let row = client.query_one(&sql, &[]).await?;
+    Ok((row.get(0), row.get(1)))
+}
+
+/// The session with the oldest snapshot, in words.
+pub(crate) async fn oldest_reader(client: &Client) -> Result<Option<String>, Error> {
+    Ok(open_transactions(client).await?.1)
+}
+
 /// Waits until every transaction that has a snapshot now has ended: a later snapshot does not show the
 /// generation. Source: `WaitForOlderSnapshots` in PostgreSQL's `indexcmds.c`, which waits for virtual
 /// transactions as well.
 async fn older_are_gone(client: &Client, deadline: Instant) -> Result<bool, Error> {
-    let sql = fill!(include_str!("open_transactions.sql"), model_class = MODEL.0, build_class = BUILD.0);
-    let open: Vec<String> = client.query_one(&sql, &[]).await?.get(0);
+    let (open, _) = open_transactions(client).await?;
     let sql = "select not exists (select from pg_catalog.pg_locks \
                where locktype = 'virtualxid' and virtualtransaction = any ($1))";
     let poll = Poll::until(LOCK_PAUSE_MIN, deadline.into());

@@ -1,32 +1,9 @@
 //! The SQL that derives a read model's rows from its collection.
 
+use crate::column_type::value;
 use millstream_model::KeyColumn;
-use millstream_pg::{by_key, quote_identifier, quote_literal};
+use millstream_pg::{by_key, quote_identifier};
 use millstream_store::{Column, Definition, Resolved};
-
-/// The text of a column's value in a document.
-pub(crate) fn text(column: &Column) -> String {
-    let path: Vec<String> = column.path.iter().map(|segment| quote_literal(segment)).collect();
-    format!("(stored.doc operator(pg_catalog.#>>) array[{}]::text[])", path.join(","))
-}
-
-/// Whether casts need a function of ours, which catches the exception for an invalid text. That is so before PostgreSQL
-/// 16.
-pub(crate) fn needs_caster(version_num: i32) -> bool {
-    version_num < 160_000
-}
-
-/// A column's value, null if its text is not valid for the type. `caster` is the function that the type needs, if any.
-/// Neither a function nor a `case` keeps a type's length, so the result is cast once more.
-fn value(column: &Column, type_name: &str, caster: Option<&str>) -> String {
-    let text = text(column);
-    let Some(caster) = caster else {
-        let literal = quote_literal(type_name);
-        let valid = format!("pg_catalog.pg_input_is_valid({text}, {literal})");
-        return format!("(case when {valid} then {text}::{type_name} end)::{type_name}");
-    };
-    format!("{caster}({text})::{type_name}")
-}
 
 /// The SQL that derives a model's rows.
 #[derive(Debug, Clone)]
@@ -45,12 +22,14 @@ pub(crate) struct Derivation {
 }
 
 impl Derivation {
-    /// As the definition says it, with its columns' types. Names are resolved by the session that runs it.
+    /// As the definition says it, with its columns' types, over these columns of the collection, given quoted. Names are
+    /// resolved by the session that runs it.
     pub(crate) fn asked(
         table: String,
         key: &[KeyColumn],
         definition: &Definition,
         types: &[String],
+        source: &[String],
         caster: impl Fn(&str) -> Option<String>,
     ) -> Self {
         let key = quoted(key);
@@ -61,9 +40,10 @@ impl Derivation {
         let rest = definition.select.as_deref().unwrap_or("doc");
         let shown: Vec<&str> = key.iter().chain(&names).map(String::as_str).chain([rest]).collect();
         let condition = definition.condition.as_deref().unwrap_or("true");
+        let source: Vec<String> = source.iter().map(|column| format!("stored.{column}")).collect();
         // A line break after each text of the definition ends a comment in it.
         let rows = [
-            format!("select {}\n from (select {values}stored.* from ", shown.join(", ")),
+            format!("select {}\n from (select {values}{} from ", shown.join(", "), source.join(", ")),
             format!(" as stored) as stored where ({condition}\n)"),
         ];
         Self { table, key, columns, rows, is_query: false, indexes: Vec::new() }
@@ -191,18 +171,19 @@ mod tests {
         };
         let caster = |kind: &str| Some(format!("to_{kind}"));
         let types = ["numeric".to_owned()];
-        let derivation = Derivation::asked("t".into(), &[key("id"), key("at")], &definition, &types, caster);
+        let source = ["\"id\"", "\"at\"", "doc"].map(str::to_owned);
+        let derivation = Derivation::asked("t".into(), &[key("id"), key("at")], &definition, &types, &source, caster);
         assert_eq!(
             derivation.rows("where true"),
             "select \"id\", \"at\", \"price\", doc\n from (select to_numeric((stored.doc operator(pg_catalog.#>>) \
-             array['p']::text[]))::numeric as \"price\", stored.* from (select stored.* from t as stored where true) \
-             as stored) as stored where (price > 3\n)"
+             array['p']::text[]))::numeric as \"price\", stored.\"id\", stored.\"at\", stored.doc from (select \
+             stored.* from t as stored where true) as stored) as stored where (price > 3\n)"
         );
         assert_eq!(
             derivation.join("a", "b"),
             "a.\"id\" operator(pg_catalog.=) b.\"id\" and a.\"at\" operator(pg_catalog.=) b.\"at\""
         );
-        let newer = Derivation::asked("t".into(), &[key("id")], &definition, &types, |_| None);
+        let newer = Derivation::asked("t".into(), &[key("id")], &definition, &types, &source, |_| None);
         assert!(newer.rows("").contains("pg_input_is_valid"), "{}", newer.rows(""));
     }
 

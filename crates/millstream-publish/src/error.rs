@@ -83,9 +83,10 @@ impl Explained for Error {
             Self::Refused(refusal) => refusal.hint.clone(),
             Self::Model { hint, .. } => Some(hint.clone()),
             Self::ModelBusy { .. } | Self::PublishBusy => Some("wait for it, and run the same command again".into()),
-            Self::InUse { .. } => {
-                Some("end the transactions that have it open (see pg_stat_activity), or wait for them".into())
-            }
+            Self::InUse { .. } => Some(
+                "end the transactions that have it open (see pg_stat_activity and pg_prepared_xacts), or wait for them"
+                    .into(),
+            ),
             Self::BrokenOff(_) => None,
         }
     }

@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::limits::FIGURE_LOCK_WAIT;
 use crate::lock::set_lock_timeout;
 use crate::record::ChangeRecord;
+use crate::refresh_target::VIEW_REPLACED;
 use crate::republish::indexed;
 use crate::storage::Storage;
 use millstream_store::models::Model;
@@ -55,7 +56,7 @@ async fn known(client: &Client, schema: &Schema, model: &Model) -> Result<Figure
         figures.waiting_segments = Some(waiting.len() as u64);
         figures.waiting_documents = Some(waiting.iter().map(|segment| segment.documents).sum());
     }
-    figures.everything_waits = model.shows.is_none() || model.wanted.is_some();
+    figures.everything_waits = model.shows.is_none() || model.wanted.is_some() || model.view_replaced;
     if !model.definition.is_recorded() {
         return Ok(figures);
     }
@@ -71,6 +72,34 @@ async fn known(client: &Client, schema: &Schema, model: &Model) -> Result<Figure
         figures.lag_seconds = pending.newest_age;
     }
     Ok(figures)
+}
+
+/// Why the next refresh builds all of a model anew, as a clause, if it does.
+///
+/// # Errors
+/// The server's, except missing rights and locked tables.
+pub async fn why_anew(client: &Client, schema: &Schema, model: &Model) -> Result<Option<String>, Error> {
+    if model.collection.is_none() || model.definition.materialized {
+        return Ok(None);
+    }
+    let known = match model {
+        Model { shows: None, .. } => Some("it was never built"),
+        Model { wanted: Some(_), .. } => Some("its definition has changed"),
+        Model { view_replaced: true, .. } => Some(VIEW_REPLACED),
+        _ => None,
+    };
+    if known.is_some() {
+        return Ok(known.map(str::to_owned));
+    }
+    let change_record =
+        ChangeRecord { schema, table_oid: model.table_oid, table: String::new(), key: &[], unlogged: false };
+    let before = set_lock_timeout(client, &FIGURE_LOCK_WAIT.as_millis().to_string()).await?;
+    let pending = allowed(change_record.pending(client, model).await);
+    set_lock_timeout(client, &before).await?;
+    if !pending?.is_some_and(|pending| pending.everything) {
+        return Ok(None);
+    }
+    change_record.why_everything(client).await.map(Some)
 }
 
 /// Bytes that a model wastes, according to the server's current statistics.

@@ -3,6 +3,7 @@
 use crate::derived::{derived_tables, hold_models};
 use crate::error::Error;
 use crate::limits::{FREEZE_BYTES_PER_SECOND, FREEZE_LOCK_WAIT};
+use crate::waiting::with_holder;
 use millstream_model::words::command;
 use millstream_pg::advisory::{COMPACTION, FREEZE};
 use millstream_pg::quote_name;
@@ -66,8 +67,14 @@ pub async fn freeze_estimate(
 /// a model of it is refreshed, [`Error::InUse`] when others do not release its tables within [`FREEZE_LOCK_WAIT`].
 pub async fn freeze(client: &mut Client, schema: &Schema, collection: &Collection) -> Result<Frozen, Error> {
     schema.require_trusted_writers(&*client).await?;
-    let frozen = freeze_at_once(client, schema, collection).await;
-    frozen.map_err(|error| match error {
+    let error = match freeze_at_once(client, schema, collection).await {
+        Ok(frozen) => return Ok(frozen),
+        Err(error) => error,
+    };
+    let mut tables = vec![quote_name(&collection.name)];
+    let unlogged = unlogged_tables(&*client, schema, collection).await.unwrap_or_default();
+    tables.extend(unlogged.into_iter().map(|(name, _)| name));
+    Err(match with_holder(&*client, &tables, error).await {
         Error::Postgres(busy) if busy.sqlstate() == Some("55P03") => {
             Error::InUse { collection: collection.name.clone(), seconds: FREEZE_LOCK_WAIT.as_secs() }
         }

@@ -1,7 +1,7 @@
 //! Values that a model's typed columns cannot hold.
 
+use crate::column_type::text;
 use crate::definition::Derivation;
-use crate::definition::text;
 use crate::error::Error;
 use crate::limits::INVALID_VALUE_KEYS;
 use millstream_pg::{fill, quote_identifier};

@@ -2,6 +2,7 @@
 
 mod asked;
 mod clear;
+mod column_type;
 mod definition;
 mod derived;
 mod distinct;
@@ -35,14 +36,15 @@ mod swap;
 mod switch;
 mod unique;
 mod volatility;
+mod waiting;
 
 pub use distinct::{DistinctRequest, distinct};
 pub use error::Error;
-pub use figures::{Figures, figures};
+pub use figures::{Figures, figures, why_anew};
 pub use freeze::{FreezeEstimate, Frozen, freeze, freeze_estimate};
 pub use indexed::{IndexedTable, THE_KEY};
 pub use invalid_values::InvalidValues;
-pub use publish::{publish, unpublish};
+pub use publish::{publish, take_back, unpublish};
 pub use refresh::{Estimate, RefreshRequest, Refreshed, abandon, estimate, refresh};
 pub use request::{PublishRequest, Published};
 pub use runner::become_runner;

@@ -46,6 +46,13 @@ pub const REFRESH_TRIES_MAX: u32 = 3;
 /// Most connections that build a model.
 pub const BUILD_WORKERS_MAX: usize = 8;
 
+/// How long a refresh waits for one free connection, if the server, the database or the role allows no more now: a session
+/// that has just ended still counts for a moment.
+pub const CONNECTION_WAIT: Duration = Duration::from_secs(5);
+
+/// Pause between two tries to get it.
+pub const CONNECTION_PAUSE: Duration = Duration::from_millis(100);
+
 /// Parts of a collection for each connection of a build, so that all connections end at about the same time.
 pub const BUILD_RANGES_PER_WORKER: usize = 4;
 

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::record::ChangeRecord;
 use millstream_model::CollectionName;
-use millstream_model::words::command;
+use millstream_model::words::{command, set, shell_word};
 use millstream_pg::quote_name;
 use millstream_store::collections::Collection;
 use millstream_store::{Schema, collections};
@@ -27,7 +27,8 @@ pub(crate) async fn is_unlogged(client: &impl GenericClient, table_oid: u32) -> 
 }
 
 /// Refuses a table from which no model can be derived: a partition, and a table that inherits or is inherited from,
-/// because changes through a parent do not fire the triggers of its children; and one whose documents are not `jsonb`.
+/// because changes through a parent do not fire the triggers of its children; one whose documents are not `jsonb`; and one
+/// whose key has other types than are recorded, because rows are looked up by them.
 pub(crate) async fn refuse_unfit(client: &impl GenericClient, collection: &Collection) -> Result<(), Error> {
     let sql = "select exists (select from pg_catalog.pg_inherits where $1 in (inhrelid, inhparent)),
                       (select atttypid::regtype::text from pg_catalog.pg_attribute
@@ -40,7 +41,7 @@ pub(crate) async fn refuse_unfit(client: &impl GenericClient, collection: &Colle
             format!("{name} is a partition, or inherits: not all of its changes can be recorded"),
             "publish a table that stands alone",
         ),
-        Some("jsonb") => return Ok(()),
+        Some("jsonb") => return refuse_changed_key(client, collection).await,
         other => (
             match other {
                 Some(other) => format!("the column doc of {name} is of type {other}, not jsonb"),
@@ -50,4 +51,20 @@ pub(crate) async fn refuse_unfit(client: &impl GenericClient, collection: &Colle
         ),
     };
     Err(Error::refused(problem, hint))
+}
+
+async fn refuse_changed_key(client: &impl GenericClient, collection: &Collection) -> Result<(), Error> {
+    let names: Vec<&str> = collection.key.iter().map(|column| column.name.as_str()).collect();
+    let kinds: Vec<&str> = collection.key.iter().map(|column| column.key_type.sql_name()).collect();
+    let changed = client.query_opt(include_str!("key_changed.sql"), &[&collection.table_oid, &names, &kinds]).await?;
+    let Some(row) = changed else { return Ok(()) };
+    let (column, recorded, now): (&str, &str, Option<&str>) = (row.get(0), row.get(1), row.get(2));
+    let name = &collection.name;
+    let Some(now) = now else {
+        let problem = format!("{name} does not have the column {column} of its key any more");
+        return Err(Error::refused(problem, "give the column its name back"));
+    };
+    let load = command(format!("load FILE {}", set("into", shell_word(name))));
+    let problem = format!("the column {column} of the key of {name} is of type {now} now, and {recorded} is recorded");
+    Err(Error::refused(problem, format!("load a document into it, which records the type: {load}")))
 }

@@ -8,13 +8,14 @@ use crate::origin::{change_record, collection, is_unlogged, refuse_unfit};
 use crate::query;
 use crate::record::ChangeRecord;
 use crate::request::{PublishRequest, Published};
-use crate::storage::Storage;
+use crate::storage::{GENERATIONS, Storage};
+use crate::waiting::with_holder;
 use crate::{lock, materialized, republish};
 use millstream_failpoint as failpoint;
 use millstream_model::CollectionName;
 use millstream_model::words::{command, option, set, shell_word};
 use millstream_pg::{Connection, ErrorKind, Explained, quote_name};
-use millstream_store::models;
+use millstream_store::models::{self, Model};
 use millstream_store::{Resolved, Schema};
 use tokio_postgres::GenericClient;
 
@@ -30,6 +31,23 @@ pub async fn publish(
     schema: &Schema,
     request: &PublishRequest,
 ) -> Result<Published, Error> {
+    connection.require_writable()?;
+    match Box::pin(publish_at_once(connection, schema, request)).await {
+        Ok(published) => Ok(published),
+        Err(error) => Err(with_holder(&connection.client, &[quote_name(&request.collection)], error).await),
+    }
+}
+
+async fn publish_at_once(
+    connection: &mut Connection,
+    schema: &Schema,
+    request: &PublishRequest,
+) -> Result<Published, Error> {
+    if request.model.is_in_reserved_schema() {
+        let other = set("as", format!("public.{}", request.model.table));
+        let hint = format!("choose a name in another schema, as in {other}");
+        return Err(Error::model(&request.model, "would be in a schema that PostgreSQL keeps for itself", hint));
+    }
     if request.model.schema == schema.name() {
         let other = set("as", format!("public.{}", request.model.table));
         let hint = format!("choose a name in another schema, as in {other}");
@@ -142,13 +160,56 @@ pub async fn unpublish(
     schema: &Schema,
     name: &CollectionName,
 ) -> Result<Option<String>, Error> {
+    connection.require_writable()?;
     let model = find(&connection.client, schema, name).await?;
+    remove(connection, schema, &model, false).await
+}
+
+/// Removes a model that was published and could not be built. Leaves it if it was built since.
+///
+/// # Errors
+/// As [`unpublish`].
+pub async fn take_back(connection: &mut Connection, schema: &Schema, name: &CollectionName) -> Result<(), Error> {
+    if let Some(model) = models::find(&connection.client, schema, name).await? {
+        remove(connection, schema, &model, true).await?;
+    }
+    Ok(())
+}
+
+/// Removes a model; or, if `unbuilt` is set, only if it was never built.
+async fn remove(
+    connection: &mut Connection,
+    schema: &Schema,
+    model: &Model,
+    unbuilt: bool,
+) -> Result<Option<String>, Error> {
+    match Box::pin(remove_at_once(connection, schema, model, unbuilt)).await {
+        Ok(kept_by) => Ok(kept_by),
+        Err(error) => {
+            let storage = Storage { schema, model_id: model.model_id, unlogged: false };
+            let mut tables = vec![quote_name(&model.name), storage.parts()];
+            tables.extend(GENERATIONS.map(|generation| storage.part(generation)));
+            tables.extend(model.collection.as_ref().map(quote_name));
+            Err(with_holder(&connection.client, &tables, error).await)
+        }
+    }
+}
+
+async fn remove_at_once(
+    connection: &mut Connection,
+    schema: &Schema,
+    model: &Model,
+    unbuilt: bool,
+) -> Result<Option<String>, Error> {
     schema.require_trusted_writers(&connection.client).await?;
     let transaction = connection.client.transaction().await?;
     lock::lock_publishing(&transaction).await?;
-    lock::lock_for_transaction(&transaction, &model).await?;
+    lock::lock_for_transaction(&transaction, model).await?;
     // The refresh that we waited for may have created its view.
-    let model = found_again(&transaction, schema, &model).await?;
+    let model = found_again(&transaction, schema, model).await?;
+    if unbuilt && model.shows.is_some() {
+        return Ok(None);
+    }
     transaction.batch_execute(&format!("set local lock_timeout = {}", PUBLISH_LOCK_WAIT.as_millis())).await?;
     Storage { schema, model_id: model.model_id, unlogged: false }.drop(&transaction, &model).await?;
     models::forget(&transaction, schema, model.model_id).await?;

@@ -52,6 +52,7 @@ impl ChangeRecord<'_> {
         if client.query_one(exists, &[&self.record()]).await?.get(0) {
             return self.require_rights(client).await;
         }
+        self.require_heard(client).await?;
         let wait_ms = PUBLISH_LOCK_WAIT.as_millis();
         client.batch_execute(&format!("set local lock_timeout = {wait_ms}")).await?;
         // Another schema may have a model of the same table, so the names of triggers hold our schema's OID.
@@ -60,17 +61,47 @@ impl ChangeRecord<'_> {
         let trigger = format!("{TRIGGER_PREFIX}{oid}_");
         self.drop_restored(client).await?;
         client.batch_execute(&self.definition(&trigger)).await?;
-        let columns = client.query_one(include_str!("columns.sql"), &[&self.table_oid]).await?;
-        let columns = quote_literal(columns.get(0));
-        client.batch_execute(&format!("comment on table {} is {columns}", self.record())).await?;
-        let owns = "select pg_catalog.pg_has_role(relowner, 'usage') from pg_catalog.pg_class where oid = $1";
-        if client.query_one(owns, &[&self.table_oid]).await?.get(0) {
-            // Otherwise changes that a replication writes would not be recorded.
-            let always = ["insert", "update", "delete", "truncate", "key"]
-                .map(|what| format!("alter table {} enable always trigger {trigger}{what};", self.table));
-            client.batch_execute(&always.concat()).await?;
+        if self.owns_table(client).await? {
+            let replicated = fill!(
+                include_str!("record_replicated.sql"),
+                trigger,
+                table = self.table,
+                key_function = self.function("key")
+            );
+            client.batch_execute(&replicated).await?;
         }
-        Ok(())
+        let [record, key] = self.functions();
+        let marked = fill!(include_str!("marked.sql"), marks = include_str!("marks.sql"));
+        let marked: String = client.query_one(&marked, &[&self.table_oid, &record, &key]).await?.get(0);
+        let comment = format!("comment on table {} is {}", self.record(), quote_literal(&marked));
+        Ok(client.batch_execute(&comment).await?)
+    }
+
+    /// Whether this role has the rights of the table's owner.
+    async fn owns_table(&self, client: &impl GenericClient) -> Result<bool, Error> {
+        let owns = "select pg_catalog.pg_has_role(relowner, 'usage') from pg_catalog.pg_class where oid = $1";
+        Ok(client.query_one(owns, &[&self.table_oid]).await?.get(0))
+    }
+
+    /// Requires that every change can be recorded: only the owner of a table can have a trigger that hears the worker of
+    /// a subscription.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] names the owner.
+    pub(crate) async fn require_heard(&self, client: &impl GenericClient) -> Result<(), Error> {
+        if self.owns_table(client).await? {
+            return Ok(());
+        }
+        let subscribed = "select pg_catalog.pg_get_userbyid(c.relowner)::text from pg_catalog.pg_class c \
+                          where c.oid = $1 and exists (select from pg_catalog.pg_subscription_rel where srrelid = c.oid)";
+        let Some(row) = client.query_opt(subscribed, &[&self.table_oid]).await? else { return Ok(()) };
+        let problem = format!("a subscription writes {}, and only its owner can have that recorded", self.table);
+        Err(Error::refused(problem, format!("connect as {}", row.get::<_, &str>(0))))
+    }
+
+    /// The functions of the record's triggers, as `to_regprocedure` takes them.
+    pub(crate) fn functions(&self) -> [String; 2] {
+        ["record", "key"].map(|what| format!("{}()", self.function(what)))
     }
 
     /// Drops the records that the table's triggers wrote before a restore gave it another OID.
@@ -151,14 +182,18 @@ impl ChangeRecord<'_> {
             row_keys = CHANGE_ROW_KEYS,
             keys_max = CHANGE_KEYS_MAX,
         );
-        let old_array = |_, name: &str, k: &KeyColumn| format!("array[old.{name}::{}]", k.key_type.sql_name());
+        // Neither of them is there for every trigger that calls the function.
+        let row_array = |_, name: &str, k: &KeyColumn| {
+            let value = format!("case when tg_nargs = 0 or tg_op = 'DELETE' then old.{name} else new.{name} end");
+            format!("array[{value}::{}]", k.key_type.sql_name())
+        };
         let one_key = fill!(
             include_str!("record_key.sql"),
             same_key,
             record,
             record_literal,
             names,
-            old_arrays = self.each(", ", old_array),
+            row_arrays = self.each(", ", row_array),
             bytes_max = CHANGE_BYTES_MAX,
         );
         fill!(

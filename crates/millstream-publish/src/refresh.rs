@@ -1,11 +1,14 @@
 //! Refreshes models, all models of a call in one transaction.
 
-use crate::clear::clear;
+use crate::clear::{clear, oldest_reader};
 use crate::error::Error;
 use crate::failing_document::failing_document;
 use crate::figures::bloat;
 use crate::invalid_values::{InvalidValues, invalid_values};
-use crate::limits::{BLOAT_SHARE_MAX, BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, READERS_PATIENCE, REFRESH_TRIES_MAX};
+use crate::limits::{
+    BLOAT_SHARE_MAX, BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, CONNECTION_PAUSE, CONNECTION_WAIT, READERS_PATIENCE,
+    REFRESH_TRIES_MAX,
+};
 use crate::lock;
 use crate::model::found_again;
 use crate::origin::is_unlogged;
@@ -19,7 +22,7 @@ use millstream_engine::{Compacted, compact, refresh_session};
 use millstream_failpoint as failpoint;
 use millstream_model::CollectionName;
 use millstream_model::words::{command, option, set, shell_word};
-use millstream_pg::{ConnInfo, ErrorKind, Explained, Failures};
+use millstream_pg::{ConnInfo, ErrorKind, Explained, Failures, Poll, quote_name};
 use millstream_store::collections::Collection;
 use millstream_store::limits::DROP_LOCK_WAIT;
 use millstream_store::{Access, Schema, foreign_code, models, segments};
@@ -101,7 +104,7 @@ pub async fn estimate(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
     let connection = millstream_pg::connect(db, &refresh_session("millstream refresh").with_own_names()).await?;
     let client = &connection.client;
     let mut estimates = Vec::new();
-    for target in targets(client, schema, &request.models, connection.server.version_num).await? {
+    for target in targets(client, schema, &request.models).await? {
         target.model.require_own()?;
         let (way, pending, mut reason) = target.choose(client, request.way.as_deref(), false).await?;
         match segments::count(client, schema, &target.collection).await? {
@@ -133,10 +136,11 @@ pub async fn estimate(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
 /// the rows to be replaced; `ModelBusy` while others refresh a model. The models then show what they showed before.
 /// What fails after the commit is a warning.
 pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -> Result<Vec<Refreshed>, Error> {
-    let mut failures = Failures::default();
+    let (mut failures, full) = (Failures::default(), Poll::new(CONNECTION_PAUSE, CONNECTION_WAIT));
     loop {
         match Box::pin(refresh_once(db, schema, request)).await {
             Err(Error::Postgres(error)) if failures.wait_for_session(&error).await => {}
+            Err(Error::Postgres(error)) if error.kind() == ErrorKind::TooManyConnections && full.again().await => {}
             ended => return ended,
         }
     }
@@ -147,7 +151,7 @@ async fn refresh_once(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
     let connection = millstream_pg::connect(db, &refresh_session("millstream refresh").with_own_names()).await?;
     connection.require_writable()?;
     let client = &connection.client;
-    let mut targets = targets(client, schema, &request.models, connection.server.version_num).await?;
+    let mut targets = targets(client, schema, &request.models).await?;
     // First, because the next steps may take long.
     for target in &targets {
         target.model.require_own()?;
@@ -189,9 +193,16 @@ async fn refresh_once(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
         }
     };
     let mut refreshed = Vec::new();
-    for (target, Done { way, instead, applied }) in targets.iter().zip(done) {
+    for (target, Done { way, instead, applied, view }) in targets.iter().zip(done) {
         let mut one = tidied(client, target, way, applied).await;
         one.warnings.extend(instead);
+        if let Some(before) = view {
+            let now = target.storage().view_text(client, &target.model.name).await;
+            if now.is_ok_and(|now| now.is_some_and(|now| now != before)) {
+                let replaced = "somebody had replaced its view, which shows the model again";
+                one.warnings.push(replaced.into());
+            }
+        }
         let of_table = warnings.iter().filter(|(oid, _)| *oid == target.model.table_oid);
         one.warnings.extend(of_table.map(|(_, warning)| warning.clone()));
         refreshed.push(one);
@@ -210,7 +221,7 @@ async fn refresh_once(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
 pub async fn abandon(db: &ConnInfo, schema: &Schema, names: &[CollectionName]) -> Result<(), Error> {
     let connection = millstream_pg::connect(db, &refresh_session("millstream refresh").with_own_names()).await?;
     let client = &connection.client;
-    let targets = targets(client, schema, names, connection.server.version_num).await?;
+    let targets = targets(client, schema, names).await?;
     for target in &targets {
         lock::lock_for_session(client, &target.model).await?;
     }
@@ -229,6 +240,17 @@ async fn with_key(client: &Client, targets: &[RefreshTarget<'_>], error: Error) 
             [target] => Error::model(&target.model.name, format!("cannot be built: {error}"), hint),
             _ => Error::refused(format!("one of the models cannot be built: {error}"), hint),
         };
+    }
+    if let Error::Postgres(server) = &error
+        && server.sqlstate() == Some("42P16")
+        && let Some(target) = targets.iter().find(|target| target.model.view_replaced)
+    {
+        let (problem, view) =
+            ("has a view that somebody replaced by one with other columns", quote_name(&target.model.name));
+        let hint = format!(
+            "drop view {view}; the next refresh makes it again, without the grants on it and the views over it"
+        );
+        return Error::model(&target.model.name, problem, hint);
     }
     if error.kind() != ErrorKind::DataRefused {
         return error;
@@ -300,6 +322,8 @@ struct Done {
     /// Why it is another way than the one asked for.
     instead: Option<String>,
     applied: Applied,
+    /// The query of its view before, if that was not ours.
+    view: Option<String>,
 }
 
 /// One try. `None` if everything counts as changed since the ways were chosen.
@@ -346,7 +370,12 @@ async fn attempt(
     let workers = request.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let workers = workers.clamp(1, BUILD_WORKERS_MAX);
     let (mut done, mut switch) = (Vec::new(), Switch::default());
-    for (((target, way), reason), storage) in targets.iter().zip(&ways).zip(reasons).zip(&storages) {
+    let mut views = Vec::new();
+    for (target, storage) in targets.iter().zip(&storages) {
+        let replaced = target.model.view_replaced;
+        views.push(if replaced { storage.view_text(client, &target.model.name).await? } else { None });
+    }
+    for ((((target, way), reason), storage), view) in targets.iter().zip(&ways).zip(reasons).zip(&storages).zip(views) {
         let (derivation, change_record) = (target.derivation(storage)?, target.change_record());
         let refresh = Refresh {
             db,
@@ -368,7 +397,7 @@ async fn attempt(
         }
         let asked = request.way.as_deref().filter(|asked| *asked != way.name);
         let instead = asked.map(|asked| format!("{asked} was asked for, but {reason}: it was built anew"));
-        done.push(Done { way, instead, applied });
+        done.push(Done { way, instead, applied, view });
     }
     let _waiting = db.roster.waits_for("readers to release the model, to show them the new rows");
     if !switch.commit(client, request.patience).await? {
@@ -438,20 +467,27 @@ async fn tidy(client: &Client, target: &RefreshTarget<'_>, way: &Way, refreshed:
     Ok(())
 }
 
-/// Names the first of these models that others have open. If there is none, we waited for old snapshots, which may see
-/// any of the models; then it names the first model.
+/// Names the first of these models that others have open, and them. If there is none, we waited for old snapshots, which
+/// may see any of the models; then it names the first model, and who has the oldest.
 async fn held(client: &Client, swapped: &[&RefreshTarget<'_>], waited: Duration) -> Result<Error, Error> {
-    let mut name = &swapped[0].model.name;
+    let (mut name, mut holder) = (&swapped[0].model.name, None);
     for target in swapped {
         let storage = target.storage();
         let tables: Vec<String> =
             GENERATIONS.iter().map(|generation| storage.part(*generation)).chain([storage.parts()]).collect();
-        if client.query_one(include_str!("held.sql"), &[&tables]).await?.get(0) {
+        holder = client.query_one(include_str!("held.sql"), &[&tables]).await?.get::<_, Option<String>>(0);
+        if holder.is_some() {
             name = &target.model.name;
             break;
         }
     }
-    let problem = format!("is in use all the time: its readers did not release it for {} s", waited.as_secs());
+    let who = match holder {
+        Some(holder) => format!(": {holder}"),
+        None => oldest_reader(client)
+            .await?
+            .map_or_else(String::new, |reader| format!("; {reader} has the oldest snapshot")),
+    };
+    let problem = format!("is in use all the time: its readers did not release it for {} s{who}", waited.as_secs());
     let hint = format!(
         "end the transactions that have it open (see pg_stat_activity), then refresh again; or wait longer: {}",
         command(format!("refresh {} {}", shell_word(name), set("wait", "10m")))

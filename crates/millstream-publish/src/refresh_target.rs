@@ -19,6 +19,9 @@ use millstream_store::models::Model;
 use millstream_store::{Schema, collections};
 use tokio_postgres::Client;
 
+/// Why a model is built anew whose view has another rule.
+pub(crate) const VIEW_REPLACED: &str = "its view was replaced";
+
 /// Every way to refresh.
 pub(crate) static WAYS: &[&Way] = &[&incremental::WAY, &materialized::WAY, &swap::WAY];
 
@@ -29,7 +32,6 @@ pub(crate) struct RefreshTarget<'a> {
     pub(crate) collection: Collection,
     pub(crate) schema: &'a Schema,
     pub(crate) unlogged: bool,
-    version_num: i32,
 }
 
 impl<'a> RefreshTarget<'a> {
@@ -47,7 +49,9 @@ impl<'a> RefreshTarget<'a> {
     /// [`Error::Model`] when our tables have it otherwise.
     pub(crate) fn derivation(&self, storage: &Storage<'_>) -> Result<Derivation, Error> {
         let resolved = self.model.require_resolved()?;
-        let caster = |type_name: &str| storage.caster(type_name, self.version_num);
+        // What was published may have been so by an older server.
+        let has = |name: &str| resolved.rows.iter().any(|part| part.contains(name));
+        let caster = |type_name: &str| has(&storage.caster_name(type_name)).then(|| storage.caster(type_name));
         Ok(Derivation::resolved(quote_name(&self.collection.name), &self.collection.key, &resolved, caster))
     }
 
@@ -128,7 +132,8 @@ impl<'a> RefreshTarget<'a> {
             _ if model.definition.materialized => (&materialized::WAY, "it is a materialized view".to_owned()),
             _ if model.shows.is_none() => (&swap::WAY, "it was never built".to_owned()),
             _ if model.wanted.is_some() => (&swap::WAY, "its definition has changed".to_owned()),
-            _ if pending.everything || anew => (&swap::WAY, self.why_anew(client).await?),
+            _ if model.view_replaced => (&swap::WAY, VIEW_REPLACED.to_owned()),
+            _ if pending.everything || anew => (&swap::WAY, self.change_record().why_everything(client).await?),
             Some(way) => (way, "it was asked for".to_owned()),
             None => {
                 let way = if share <= INCREMENTAL_SHARE_MAX { &incremental::WAY } else { &swap::WAY };
@@ -136,14 +141,6 @@ impl<'a> RefreshTarget<'a> {
             }
         };
         Ok((way, pending, reason))
-    }
-
-    /// Why the changed keys are not known.
-    async fn why_anew(&self, client: &Client) -> Result<String, Error> {
-        Ok(match self.change_record().unrecorded_cause(client).await? {
-            Some(cause) => format!("some changes are not recorded: {cause}"),
-            None => "everything may have changed".to_owned(),
-        })
     }
 }
 
@@ -163,7 +160,6 @@ pub(crate) async fn targets<'a>(
     client: &Client,
     schema: &'a Schema,
     names: &[CollectionName],
-    version_num: i32,
 ) -> Result<Vec<RefreshTarget<'a>>, Error> {
     let mut targets = Vec::new();
     for name in names {
@@ -174,7 +170,7 @@ pub(crate) async fn targets<'a>(
             Error::model(name, "has lost its collection: the table is gone", hint)
         })?;
         let unlogged = is_unlogged(client, model.table_oid).await?;
-        targets.push(RefreshTarget { model, collection, schema, unlogged, version_num });
+        targets.push(RefreshTarget { model, collection, schema, unlogged });
     }
     targets.sort_by_key(|target| target.model.model_id);
     targets.dedup_by_key(|target| target.model.model_id);

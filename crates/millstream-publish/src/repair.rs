@@ -64,15 +64,23 @@ pub(crate) async fn repair(client: &Client, targets: &[RefreshTarget<'_>]) -> Re
 impl ChangeRecord<'_> {
     /// Why the record is unreliable, as a clause; `None` if it is reliable.
     pub(crate) async fn unrecorded_cause(&self, client: &impl GenericClient) -> Result<Option<String>, Error> {
-        let [record, key] = ["record", "key"].map(|what| format!("{}()", self.function(what)));
-        let sql = fill!(include_str!("unheard.sql"), columns = include_str!("columns.sql"));
-        let row = client.query_opt(&sql, &[&self.table_oid, &self.record(), &record, &key]).await?;
+        let [record, key] = self.functions();
+        let sql = fill!(include_str!("unheard.sql"), marks = include_str!("marks.sql"));
+        let row = client.query_opt(&sql, &[&self.table_oid, &record, &key, &self.record()]).await?;
         Ok(row.and_then(|row| row.get(0)))
+    }
+
+    /// Why the changed keys are not known.
+    pub(crate) async fn why_everything(&self, client: &impl GenericClient) -> Result<String, Error> {
+        Ok(match self.unrecorded_cause(client).await? {
+            Some(cause) => format!("some changes are not recorded: {cause}"),
+            None => "everything may have changed".to_owned(),
+        })
     }
 
     /// Another role that owns the record or a function of its triggers, if there is one.
     pub(crate) async fn other_owner(&self, client: &impl GenericClient) -> Result<Option<String>, Error> {
-        let [record, key] = ["record", "key"].map(|what| format!("{}()", self.function(what)));
+        let [record, key] = self.functions();
         let row = client.query_opt(include_str!("record_owner.sql"), &[&self.record(), &record, &key]).await?;
         Ok(row.map(|row| row.get(0)))
     }
@@ -85,6 +93,8 @@ impl ChangeRecord<'_> {
             let problem = format!("it belongs to the role {owner}");
             return Err(Error::refused(problem, format!("refresh a model of the collection as {owner}")));
         }
+        // Before anybody is locked out.
+        self.require_heard(client).await?;
         client.batch_execute("begin").await?;
         lock_publishing(client).await?;
         let record = self.record();

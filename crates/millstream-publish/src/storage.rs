@@ -6,7 +6,8 @@
 //! transaction. A generation is built as a table of its own and attached when it is complete. So no reader's plan meets
 //! one that is half filled or has no indexes.
 
-use crate::definition::{Derivation, index_clauses, needs_caster};
+use crate::column_type::{CLOCK_WORDS, ColumnType};
+use crate::definition::{Derivation, index_clauses};
 use crate::error::Error;
 use crate::limits::PUBLISH_LOCK_WAIT;
 use crate::lock::set_lock_timeout;
@@ -56,22 +57,30 @@ impl Storage<'_> {
     }
 
     /// The function that casts to a type, if casts need one.
-    pub(crate) fn caster(&self, type_name: &str, version_num: i32) -> Option<String> {
-        let hash = xxhash_rust::xxh3::xxh3_64(type_name.as_bytes());
-        needs_caster(version_num).then(|| self.table(&format!("cast_{hash:016x}")))
+    pub(crate) fn caster(&self, type_name: &str) -> String {
+        format!("{}.{}", self.schema, self.caster_name(type_name))
+    }
+
+    /// Its name, without the schema.
+    pub(crate) fn caster_name(&self, type_name: &str) -> String {
+        format!("model_{}_cast_{:016x}", self.model_id, xxhash_rust::xxh3::xxh3_64(type_name.as_bytes()))
     }
 
     /// Creates the functions that casts to these types need.
     pub(crate) async fn make_casters(
         &self,
         client: &impl GenericClient,
-        types: &[String],
+        types: &[ColumnType],
         version_num: i32,
     ) -> Result<(), Error> {
-        for type_name in types {
-            let Some(caster) = self.caster(type_name, version_num) else { continue };
-            let body = quote_literal(&fill!(include_str!("caster_body.sql"), type = type_name));
-            let sql = fill!(include_str!("caster.sql"), caster, type = type_name, body);
+        for kind in types.iter().filter(|kind| kind.needs_caster(version_num)) {
+            let (caster, type_name) = (self.caster(&kind.sql), &kind.sql);
+            let row = client.query_one(include_str!("caster_type.sql"), &[type_name]).await?;
+            let (has_clock, is_row): (bool, bool) = (row.get(0), row.get(1));
+            // PL/pgSQL assigns no text to a row.
+            let value = if is_row { format!("input::{type_name}") } else { "input".to_owned() };
+            let body = fill!(include_str!("caster_body.sql"), type = type_name, has_clock, value, words = CLOCK_WORDS);
+            let sql = fill!(include_str!("caster.sql"), caster, type = type_name, body = quote_literal(&body));
             client.batch_execute(&sql).await?;
             // Whoever made a function of this name before still owns it, and could change it later.
             let other = "select pg_catalog.pg_get_userbyid(proowner)::pg_catalog.text from pg_catalog.pg_proc \
@@ -227,7 +236,24 @@ impl Storage<'_> {
             let hint = format!("rename that, or remove the model: {}", command("unpublish"));
             Error::model(name, "has lost its view, and something else has its name", hint)
         })?;
+        client.batch_execute(&self.remember_rule(name)).await?;
         self.remember_view(client, name).await
+    }
+
+    /// The statement that records the rule of the model's view, so that we notice when somebody replaces the view.
+    pub(crate) fn remember_rule(&self, name: &CollectionName) -> String {
+        let [parts, view] = [self.parts(), quote_name(name)].map(|name| quote_literal(&name));
+        format!("do {}", quote_literal(&fill!(include_str!("view_rule.sql"), parts, view)))
+    }
+
+    /// The query of the model's view as the server prints it; `None` if there is no view.
+    pub(crate) async fn view_text(
+        &self,
+        client: &impl GenericClient,
+        name: &CollectionName,
+    ) -> Result<Option<String>, Error> {
+        let sql = "select pg_catalog.pg_get_viewdef(pg_catalog.to_regclass($1)::pg_catalog.oid)";
+        Ok(client.query_one(sql, &[&quote_name(name)]).await?.get(0))
     }
 
     /// The statements that add columns, given quoted, at the end of the view. The first one locks the view. Grants,

@@ -1,15 +1,15 @@
 //! `swap`: builds a new generation from the whole collection, while readers use the old one.
 
 use crate::error::Error;
-use crate::limits::{BUILD_LOCK_WAIT, BUILD_RANGES_PER_WORKER};
+use crate::limits::{BUILD_LOCK_WAIT, BUILD_RANGES_PER_WORKER, CONNECTION_PAUSE, CONNECTION_WAIT};
 use crate::refresh_way::{Applied, Refresh, Way, Working, blocks};
 use crate::storage::Storage;
 use futures_util::FutureExt;
 use millstream_engine::refresh_session;
 use millstream_failpoint as failpoint;
-use millstream_pg::ConnInfo;
 use millstream_pg::advisory::BUILD;
 use millstream_pg::limits::LOCK_TIMEOUT_S;
+use millstream_pg::{ConnInfo, Connection, ErrorKind, Explained, Poll};
 use millstream_store::models::Model;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -63,7 +63,8 @@ fn ranges(blocks: u64, workers: usize) -> Vec<String> {
         .collect()
 }
 
-/// Runs statements over at most `workers` connections. Returns how many rows they wrote.
+/// Runs statements over at most `workers` connections, or over fewer if no more can be opened. Returns how many rows they
+/// wrote.
 async fn run(
     refresh: &Refresh<'_>,
     workers: usize,
@@ -72,29 +73,50 @@ async fn run(
 ) -> Result<u64, Error> {
     let (statements, next) = (Arc::new(statements), Arc::new(AtomicUsize::new(0)));
     let mut tasks = JoinSet::new();
-    for _ in 0..workers.min(statements.len()) {
+    for n in 0..workers.min(statements.len()) {
         let (statements, next) = (Arc::clone(&statements), Arc::clone(&next));
         let (db, snapshot) = (refresh.db.clone(), snapshot.map(str::to_owned));
         let (model, table) = (refresh.model.clone(), refresh.derivation.table().to_owned());
-        tasks.spawn(async move { work(&db, &model, &table, snapshot.as_deref(), &statements, &next).await });
+        tasks.spawn(async move {
+            let connection = worker(&db, n == 0, || next.load(Ordering::Relaxed) < statements.len()).await?;
+            work(connection, &model, &table, snapshot.as_deref(), &statements, &next).await
+        });
     }
-    let mut rows = 0;
+    let (mut rows, mut has_worked, mut full) = (0, false, None);
     while let Some(joined) = tasks.join_next().await {
-        rows += joined.map_err(|_| Error::BrokenOff("a worker of the build could not run"))??;
+        match joined.map_err(|_| Error::BrokenOff("a worker of the build could not run"))? {
+            Ok(written) => (rows, has_worked) = (rows + written, true),
+            // The others do its share.
+            Err(Error::Postgres(error)) if error.kind() == ErrorKind::TooManyConnections => full = Some(error),
+            Err(error) => return Err(error),
+        }
     }
-    Ok(rows)
+    full.filter(|_| !has_worked).map_or(Ok(rows), |error| Err(error.into()))
+}
+
+/// The connection of a worker. If the server, the database or the role allows no more, a patient one waits for it while
+/// there is work.
+async fn worker(db: &ConnInfo, is_patient: bool, has_work: impl Fn() -> bool) -> Result<Connection, Error> {
+    let (session, poll) =
+        (refresh_session("millstream build").with_own_names(), Poll::new(CONNECTION_PAUSE, CONNECTION_WAIT));
+    loop {
+        match millstream_pg::connect(db, &session).await {
+            Err(error)
+                if error.kind() == ErrorKind::TooManyConnections && is_patient && has_work() && poll.again().await => {}
+            connected => return Ok(connected?),
+        }
+    }
 }
 
 /// One connection's share of the statements.
 async fn work(
-    db: &ConnInfo,
+    connection: Connection,
     model: &Model,
     table: &str,
     snapshot: Option<&str>,
     statements: &[String],
     next: &AtomicUsize,
 ) -> Result<u64, Error> {
-    let connection = millstream_pg::connect(db, &refresh_session("millstream build").with_own_names()).await?;
     let client = &connection.client;
     BUILD.of(model.lock_id).lock_shared(client).await?;
     if let Some(snapshot) = snapshot {

@@ -43,14 +43,18 @@ impl Switch {
             return Ok(client.batch_execute(&format!("{let_vacuum}; {widen}{attach}; analyze {parts}")).await?);
         }
         self.before.push(let_vacuum);
-        if shape.is_same() {
+        if shape.is_same() && !model.view_replaced {
+            // A restore gives the view another OID.
+            client.batch_execute(&storage.remember_rule(&model.name)).await?;
             self.tables.push(format!("only {parts}"));
         } else {
             self.tables.push(parts);
-            self.statements.push(shape.add(storage));
+            if !shape.is_same() {
+                self.statements.push(shape.add(storage));
+            }
             let [lock, replace] = storage.widen_view(client, &model.name, shape.names()).await?;
             self.views.push(lock);
-            self.statements.push(replace);
+            self.statements.extend([replace, storage.remember_rule(&model.name)]);
         }
         // Attaching locks this table too. Lock it now, so that attaching never waits while readers are blocked.
         self.tables.push(part);

@@ -42,6 +42,9 @@ pub struct Model {
     /// Whether its view is there.
     #[serde(skip_serializing)]
     pub view_present: bool,
+    /// Whether its view has another rule than we gave it, because somebody replaced it.
+    #[serde(skip_serializing)]
+    pub view_replaced: bool,
     /// How it was last refreshed.
     pub way: Option<String>,
     /// When it was last refreshed: UTC, RFC 3339.

@@ -1,5 +1,5 @@
 -- Read models under the current names of their views. The owner of the table model_ID owns the model. Its comment holds
--- what that owner published.
+-- what that owner published, and the comment of its first column tells the view that we made and its rule.
 select
     m.model_id,
     pg_catalog.hashoid(m.tableoid) # m.model_id as lock_id,
@@ -14,6 +14,14 @@ select
     m.serving,
     m.shows::text as shows,
     v.oid is not null as view_present,
+    coalesce(
+        v.relkind = 'v'
+        and pg_catalog.split_part(rule.known, ' ', 1) = v.oid::text
+        and pg_catalog.split_part(rule.known, ' ', 2) is distinct from (
+            select r.xmin::text from pg_catalog.pg_rewrite r where r.ev_class = v.oid and r.rulename = '_RETURN'
+        ),
+        false
+    ) as view_replaced,
     pg_catalog.pg_get_userbyid(kept.relowner)::text as owner,
     coalesce(pg_catalog.pg_get_userbyid(kept.relowner) = current_user and session_user = current_user, false) as is_own,
     m.way,
@@ -25,6 +33,7 @@ left join pg_catalog.pg_namespace n on n.oid = v.relnamespace
 left join pg_catalog.pg_class ours on ours.oid = m.tableoid
 left join pg_catalog.pg_class kept
     on kept.relnamespace = ours.relnamespace and kept.relname = 'model_' || m.model_id::text
+left join lateral (select pg_catalog.col_description(kept.oid, 1) as known) as rule on true
 left join pg_catalog.pg_class c on c.oid = m.table_oid
 left join pg_catalog.pg_namespace cn on cn.oid = c.relnamespace
 order by coalesce(n.nspname::text, m.schema_name), coalesce(v.relname::text, m.model_name)

@@ -7,7 +7,7 @@ use crate::output::Output;
 use crate::quantity;
 use crate::table::{Align, Column, Table};
 use crate::target::Database;
-use millstream_publish::{Figures, figures};
+use millstream_publish::{Figures, figures, why_anew};
 use millstream_store::models::{self, Model};
 use serde::Serialize;
 
@@ -19,9 +19,10 @@ Examples:
 /// List read models with last refresh, waiting changes and indexes
 ///
 /// `waiting` is the number of changed keys that a refresh would bring, and the documents of the log layout that
-/// it would merge first. For a materialized view, the number of changes is not known, unless it is made of a
-/// --query. `lag` is the age of the newest change that the model does not show. `bloat` is the number of bytes of
-/// dead rows, and of rows that were replaced or are being built.
+/// it would merge first; `all` if the next refresh builds the model anew, which a second table explains. For a
+/// materialized view, the number of changes is not known, unless it is made of a --query. `lag` is the age of the
+/// newest change that the model does not show. `bloat` is the number of bytes of dead rows, and of rows that were
+/// replaced or are being built.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ModelsArgs {
@@ -36,6 +37,8 @@ struct Listed {
     model: Model,
     #[serde(flatten)]
     figures: Figures,
+    /// Why the next refresh builds all of it anew.
+    everything_because: Option<String>,
 }
 
 /// Runs the command.
@@ -45,10 +48,16 @@ pub async fn run(args: &ModelsArgs, output: Output) -> Result<Exit, Failure> {
         let (client, schema) = (&database.connection.client, &database.schema);
         for model in models::list(client, schema).await? {
             let figures = figures(client, schema, &model).await?;
-            listed.push(Listed { model, figures });
+            let everything_because =
+                if figures.everything_waits { why_anew(client, schema, &model).await? } else { None };
+            listed.push(Listed { model, figures, everything_because });
         }
     }
     output.rows(&listed, COLUMNS, "no models yet")?;
+    if !output.is_json() && listed.iter().any(|one| one.everything_because.is_some()) {
+        output.line("")?;
+        output.table(&reasons(&listed))?;
+    }
     let indexes = indexes(&listed);
     if !output.is_json() && !indexes.is_empty() {
         let mut table = Table::new(&[("model", Align::Left), ("index", Align::Wrap)]);
@@ -86,6 +95,17 @@ fn waiting(figures: &Figures) -> String {
         waiting.push_str(&format!(" + {} in {}", quantity::count(documents), quantity::things(segments, "segment")));
     }
     waiting
+}
+
+/// Why a model waits for everything.
+fn reasons(listed: &[Listed]) -> Table {
+    let mut table = Table::new(&[("model", Align::Left), ("all of it waits because", Align::Wrap)]);
+    for Listed { model, everything_because, .. } in listed {
+        if let Some(because) = everything_because {
+            table.row([model.name.to_string(), because.clone()]);
+        }
+    }
+    table
 }
 
 /// Each model with each of its indexes, and with the columns that tell the rows of a query apart.

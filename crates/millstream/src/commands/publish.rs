@@ -9,11 +9,13 @@ use crate::output::{Output, note};
 use crate::quantity;
 use crate::signal::Signals;
 use crate::target::Database;
+use millstream_host::shell_word;
 use millstream_model::CollectionName;
-use millstream_pg::{Explained, Failures};
-use millstream_publish::{PublishRequest, Published, become_runner, publish};
+use millstream_pg::{ConnInfo, ErrorKind, Explained, Failures, Poll, SessionSettings};
+use millstream_publish::limits::{CONNECTION_PAUSE, CONNECTION_WAIT};
+use millstream_publish::{PublishRequest, Published, become_runner, publish, take_back};
 use millstream_store::models;
-use millstream_store::{Column, Definition};
+use millstream_store::{Column, Definition, Schema};
 use std::time::Duration;
 
 const EXAMPLES: &str = "\
@@ -41,9 +43,8 @@ Examples:
 /// Publishing locks the collection for a moment. It waits up to 5 seconds for writers.
 ///
 /// Do not rename doc or a key column: while it has another name, no refresh is possible. After any `alter
-/// column` of them, the next refresh builds the model anew. Do not re-enable a disabled Millstream trigger:
-/// changes made meanwhile were not recorded. Run `millstream refresh`, which enables the trigger and builds the
-/// model anew.
+/// column` of the collection, and after one of Millstream's triggers was disabled for a while, as a restore may
+/// do, the next refresh builds the model anew.
 ///
 /// Each row of a model is made from one row of the collection. So --where and --select may look at nothing but
 /// that row, and may call no volatile function. Some changes reach the model only with `millstream refresh
@@ -177,9 +178,14 @@ pub async fn run(args: &PublishArgs, output: Output, signals: Signals) -> Result
         Published::Made | Published::Reindexed { .. } => {}
     }
     let Some(pause) = args.every else {
-        return refresh_now(&conninfo, &database.schema, std::slice::from_ref(&args.model), &signals)
-            .await?
-            .show(output);
+        // A role may have no more connections than the build needs.
+        let Database { connection, schema, .. } = database;
+        connection.close().await;
+        let refreshed = refresh_now(&conninfo, &schema, std::slice::from_ref(&args.model), &signals).await;
+        if refreshed.is_err() && published == Published::Made {
+            leave_nothing(&conninfo, &schema, &args.model).await;
+        }
+        return refreshed?.show(output);
     };
     become_runner(&database.connection.client, &database.schema, &args.model).await?;
     let kept_up = model_now(args, &database).await?;
@@ -199,6 +205,25 @@ pub async fn run(args: &PublishArgs, output: Output, signals: Signals) -> Result
             exit = signals.stop_asked() => return Ok(exit),
             () = tokio::time::sleep(pause) => {}
         }
+    }
+}
+
+/// Removes the model that could not be built, with what records changes for it.
+async fn leave_nothing(conninfo: &ConnInfo, schema: &Schema, name: &CollectionName) {
+    let (session, full) = (SessionSettings::control(), Poll::new(CONNECTION_PAUSE, CONNECTION_WAIT));
+    let connected = loop {
+        match millstream_pg::connect(conninfo, &session).await {
+            // The sessions of the refresh still count for a moment.
+            Err(error) if error.kind() == ErrorKind::TooManyConnections && full.again().await => {}
+            connected => break connected,
+        }
+    };
+    let taken_back = match connected {
+        Ok(mut connection) => Box::pin(take_back(&mut connection, schema, name)).await,
+        Err(error) => Err(error.into()),
+    };
+    if taken_back.is_err() {
+        note(&format!("warning: {name} is left, without rows; remove it: millstream unpublish {}", shell_word(name)));
     }
 }
 

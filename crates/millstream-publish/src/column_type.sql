@@ -1,0 +1,8 @@
+-- The type of a table's only column, as in SQL, and whether only input functions of PostgreSQL itself read it.
+select pg_catalog.format_type(a.atttypid, a.atttypmod),
+       t.typtype = 'e'
+       or t.typtype in ('b', 'r', 'm') and t.typnamespace = 'pg_catalog'::pg_catalog.regnamespace::oid
+from pg_catalog.pg_attribute a
+join pg_catalog.pg_type t on t.oid = a.atttypid
+where a.attrelid = $1::text::pg_catalog.regclass::oid
+  and a.attnum = 1
