@@ -131,7 +131,7 @@ async fn a_model_equals_its_definition_after_every_refresh() {
             .await
             .unwrap()
             .get(0);
-        assert_eq!(left, 5);
+        assert_eq!(left, 6);
         unpublish(&mut session(&url).await, &schema(), &"model".parse().unwrap()).await.unwrap();
         let sql = "select count(*) from pg_class where relnamespace = 'millstream'::regnamespace and relname ~ '^(model_|change_)[0-9]'";
         assert_eq!(client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0), 0);

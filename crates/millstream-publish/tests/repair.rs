@@ -14,12 +14,23 @@ const DAMAGES: &[(&str, &str)] = &[
     ("drop table {record}; drop function {record}_record(), {record}_key() cascade", "it was dropped"),
     ("alter table public.things disable trigger {trigger}update", "a trigger of the collection is disabled"),
     ("alter table public.things disable trigger user", "a trigger of the collection is disabled"),
+    ("alter table public.things disable trigger {trigger}row", "a trigger of the collection is disabled"),
+    ("drop trigger {trigger}row on public.things", "no trigger of the collection records what a replication applies"),
+    (
+        "alter table public.things disable trigger all; alter table public.things enable trigger all",
+        "a trigger of the collection was disabled for a while, or altered",
+    ),
+    (
+        "alter table public.things disable trigger {trigger}key;
+         alter table public.things enable always trigger {trigger}key",
+        "a trigger of the collection was disabled for a while, or altered",
+    ),
     ("alter table public.things set unlogged", "the collection was made unlogged, the record not"),
     ("alter table public.things set logged", "the collection was made logged, the record not"),
-    ("alter table public.things alter doc type jsonb using doc - 'b'", "a column of its key, or doc, was altered"),
+    ("alter table public.things alter doc type jsonb using doc - 'b'", "a column of the collection was altered"),
     (
         "alter table public.things rename doc to other; alter table public.things rename other to doc",
-        "a column of its key, or doc, was altered",
+        "a column of the collection was altered",
     ),
 ];
 

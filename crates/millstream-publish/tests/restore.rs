@@ -175,7 +175,7 @@ async fn resumes(db: &TestDatabase, files: &Files, n: i64) {
         assert_eq!(of(&model).await, of(&name(n)).await, "{n}");
         let triggers = "select count(*) from pg_trigger where tgrelid = $1::text::regclass and not tgisinternal";
         let triggers: i64 = client.query_one(triggers, &[&name(n)]).await.expect("a count").get(0);
-        assert_eq!(triggers, 5, "{n}: one change record, and none of before the restore");
+        assert_eq!(triggers, 6, "{n}: one change record, and none of before the restore");
         client
             .execute(&format!("update {} set doc = doc where id = 'key-0001'", name(n)), &[])
             .await
