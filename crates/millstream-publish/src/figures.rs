@@ -79,7 +79,7 @@ async fn known(client: &Client, schema: &Schema, model: &Model) -> Result<Figure
 /// # Errors
 /// The server's, except missing rights and locked tables.
 pub async fn why_anew(client: &Client, schema: &Schema, model: &Model) -> Result<Option<String>, Error> {
-    if model.collection.is_none() || model.definition.materialized {
+    if model.collection.is_none() || !model.definition.is_recorded() {
         return Ok(None);
     }
     let known = match model {
@@ -93,6 +93,9 @@ pub async fn why_anew(client: &Client, schema: &Schema, model: &Model) -> Result
     }
     let change_record =
         ChangeRecord { schema, table_oid: model.table_oid, table: String::new(), key: &[], unlogged: false };
+    if change_record.owner(client).await?.is_some() {
+        return Ok(None);
+    }
     let before = set_lock_timeout(client, &FIGURE_LOCK_WAIT.as_millis().to_string()).await?;
     let pending = allowed(change_record.pending(client, model).await);
     set_lock_timeout(client, &before).await?;
