@@ -1,5 +1,6 @@
 //! The limits of a copy. Units come last in the names.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// Memory in which entries are sorted before a part of them goes to the disk.
@@ -96,6 +97,10 @@ pub const UNMADE_FOLDERS_MAX: usize = 10_000;
 
 /// Unlogged tables that are named.
 pub const UNLOGGED_LISTED_MAX: usize = 10_000;
+/// Bytes that a file of WAL may have.
+pub const SEGMENT_BYTES: RangeInclusive<u64> = (1 << 20)..=(1 << 30);
+/// Files of WAL that a copy may need, whose names are in memory.
+pub const WAL_FILES_MAX: u64 = 1 << 20;
 /// Most bytes that are read of a control file. It has 8 kB.
 pub const CONTROL_BYTES_MAX: u64 = 64 << 10;
 /// Most bytes that are read of the settings that `alter system` has written.

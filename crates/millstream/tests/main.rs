@@ -13,6 +13,7 @@ mod copy;
 mod copy_cluster;
 mod copy_hindered;
 mod copy_pairs;
+mod copy_hostile;
 mod copy_targets;
 mod copy_there;
 mod crash;

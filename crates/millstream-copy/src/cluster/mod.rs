@@ -211,7 +211,7 @@ struct Work {
 
 /// A tablespace and where it goes.
 struct Moved {
-    oid: String,
+    oid: u32,
     from: PathBuf,
     to: PathBuf,
     /// The folder of this version in it.
@@ -291,7 +291,7 @@ impl Work {
             }
             let belongs = Belongs::To(&destination.owner);
             let destination = Destination::open(&from, &destination.beside(&to), &request, belongs, tally)?;
-            Ok(Moved { oid: space.oid.clone(), from, to, version, destination })
+            Ok(Moved { oid: space.oid, from, to, version, destination })
         };
         let tablespaces = facts.tablespaces.iter().map(moved).collect::<Result<_, _>>()?;
         let work = Self { facts, request, destination, tablespaces };
@@ -479,7 +479,7 @@ impl Work {
 
     /// Copies the WAL of the backup. Returns how many files.
     fn copy_wal(&self, range: &Range, tally: &Tally, done: &mut Done) -> Result<u64, Error> {
-        let files = range.files(self.facts.segment_bytes);
+        let files = range.files(self.facts.segment_bytes)?;
         let folder = self.facts.data.join("pg_wal");
         let mut rules: Vec<_> = files.iter().map(|file| omitted::included(&format!("/{file}"))).collect();
         // How the cluster came to this timeline.

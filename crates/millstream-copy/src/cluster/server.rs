@@ -1,11 +1,12 @@
 //! The server of a cluster: what it is, and the backup mode that a copy needs.
 
 use crate::error::Error;
-use crate::limits::UNLOGGED_LISTED_MAX;
-use millstream_model::words::command;
+use crate::limits::{SEGMENT_BYTES, UNLOGGED_LISTED_MAX};
+use crate::path::shown_path;
+use millstream_model::Refusal;
+use millstream_model::words::{command, shell_word};
 use millstream_pg::{ConnInfo, Connection, SessionSettings, connect};
 use std::path::PathBuf;
-use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 
 /// A session on the server. The backup ends when it does.
@@ -38,7 +39,7 @@ pub(super) struct Facts {
 /// A tablespace outside of the data directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tablespace {
-    pub(super) oid: String,
+    pub(super) oid: u32,
     pub(super) location: PathBuf,
 }
 
@@ -62,29 +63,29 @@ impl Server {
         let connection = connect(conninfo, &session).await?;
         let client = &connection.client;
         let row = client.query_one(include_str!("server.sql"), &[]).await.map_err(denied)?;
-        let data: String = row.get("data");
+        let data = absolute(row.try_get("data")?)?;
+        let from = shell_word(&data.join("").display());
         let stopped =
-            format!("stop the server and copy its directory: {}", command(format_args!("copy {data}/ DESTINATION")));
-        if row.get("is_standby") {
+            format!("stop the server and copy its directory: {}", command(format_args!("copy {from} DESTINATION")));
+        if row.try_get("is_standby")? {
             let says = "the server is a standby, and a copy needs its primary";
             return Err(Error::refused(says, "connect to the primary"));
         }
-        if row.get::<_, &str>("wal_level") == "minimal" {
+        if row.try_get::<_, &str>("wal_level")? == "minimal" {
             let says = "with wal_level = minimal, a cluster cannot be copied while it runs";
             return Err(Error::refused(says, format!("set it to replica and restart the server, or {stopped}")));
         }
-        if row.get::<_, i64>("slots") >= row.get::<_, i64>("slots_max") {
+        if row.try_get::<_, i64>("slots")? >= row.try_get::<_, i64>("slots_max")? {
             let says = "no replication slot is free, and without one the server may remove WAL that the copy needs";
             return Err(Error::refused(says, format!("raise max_replication_slots, or {stopped}")));
         }
-        let number = |name: &str| u64::try_from(row.get::<_, i64>(name)).unwrap_or_default();
         let facts = Facts {
-            data: data.into(),
-            config: row.get::<_, String>("config").into(),
+            data,
+            config: row.try_get::<_, String>("config")?.into(),
             version_num: connection.server.version_num,
-            system: row.get::<_, &str>("system").parse().unwrap_or_default(),
-            segment_bytes: number("segment_bytes"),
-            bytes: number("bytes"),
+            system: row.try_get::<_, &str>("system")?.parse().unwrap_or_default(),
+            segment_bytes: segment_bytes(row.try_get("segment_bytes")?)?,
+            bytes: u64::try_from(row.try_get::<_, i64>("bytes")?).unwrap_or_default(),
             tablespaces: tablespaces(&connection).await?,
             unlogged: unlogged(&connection, conninfo, &session).await?,
         };
@@ -153,16 +154,17 @@ impl Server {
     pub(super) async fn stop(&self) -> Result<Stopped, Error> {
         let sql = "select lsn::text as lsn, labelfile as label from pg_catalog.pg_backup_stop(false)";
         let row = self.connection.client.query_one(sql, &[]).await?;
-        let lsn = super::wal::lsn(row.get("lsn")).ok_or(Error::Bug)?;
-        Ok(Stopped { lsn, label: row.get("label") })
+        let lsn = super::wal::lsn(row.try_get("lsn")?).ok_or_else(|| odd("where the backup ends"))?;
+        Ok(Stopped { lsn, label: row.try_get("label")? })
     }
 }
 
 /// Tablespaces outside of the data directory.
 async fn tablespaces(connection: &Connection) -> Result<Vec<Tablespace>, Error> {
     let rows = connection.client.query(include_str!("tablespaces.sql"), &[]).await?;
-    let one = |row: &Row| Tablespace { oid: row.get("oid"), location: row.get::<_, String>("location").into() };
-    Ok(rows.iter().map(one).collect())
+    rows.iter()
+        .map(|row| Ok(Tablespace { oid: row.try_get("oid")?, location: absolute(row.try_get("location")?)? }))
+        .collect()
 }
 
 /// Names of the unlogged tables of all databases that can be entered.
@@ -174,18 +176,37 @@ async fn unlogged(
     let sql = "select datname from pg_catalog.pg_database where datallowconn order by datname";
     let mut found = Vec::new();
     for row in connection.client.query(sql, &[]).await? {
-        let database: String = row.get(0);
+        let database: String = row.try_get(0)?;
         let mut info = conninfo.clone();
         info.dbname.clone_from(&database);
         // A database that this role may not enter has tables whose names it does not learn.
         let Ok(session) = connect(&info, session).await else { continue };
         for row in session.client.query(include_str!("unlogged.sql"), &[]).await? {
             if found.len() < UNLOGGED_LISTED_MAX {
-                found.push(format!("{database}.{}", row.get::<_, &str>("name")));
+                found.push(format!("{database}.{}", row.try_get::<_, &str>("name")?));
             }
         }
     }
     Ok(found)
+}
+
+/// A path that the server says. What a relative one means would depend on where the copy runs.
+fn absolute(path: String) -> Result<PathBuf, Error> {
+    match path.starts_with('/') {
+        true => Ok(path.into()),
+        false => Err(odd(&format!("the path {}", shown_path(&path)))),
+    }
+}
+
+/// Bytes of a file of WAL: a power of two, from 1 MiB to 1 GiB.
+fn segment_bytes(said: i64) -> Result<u64, Error> {
+    let bytes = u64::try_from(said).ok().filter(|bytes| bytes.is_power_of_two() && SEGMENT_BYTES.contains(bytes));
+    bytes.ok_or_else(|| odd(&format!("files of WAL of {said} bytes")))
+}
+
+/// The server says what none of PostgreSQL would say.
+fn odd(what: &str) -> Error {
+    Refusal::new(format!("the server says {what}, which a server of PostgreSQL does not")).into()
 }
 
 /// An error of a statement that needs rights.
@@ -195,4 +216,21 @@ fn denied(error: tokio_postgres::Error) -> Error {
         return Error::refused(says, "connect as a superuser");
     }
     millstream_pg::Error::from(error).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_server_would_say_is_refused() {
+        for path in ["", "data", "../data"] {
+            assert!(absolute(path.to_owned()).is_err(), "{path}");
+        }
+        assert_eq!(absolute("/srv/data".to_owned()).unwrap(), PathBuf::from("/srv/data"));
+        for bytes in [-1, 0, 3 << 20, 1 << 19, 1 << 31] {
+            assert!(segment_bytes(bytes).is_err(), "{bytes}");
+        }
+        assert_eq!((segment_bytes(1 << 20).unwrap(), segment_bytes(1 << 30).unwrap()), (1 << 20, 1 << 30));
+    }
 }

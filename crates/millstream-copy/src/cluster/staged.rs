@@ -4,11 +4,12 @@ use super::backup_manifest::Arrived;
 use crate::error::Error;
 use crate::path::shown_path;
 use millstream_host::{make_folder, own_file, scratch_folder};
+use millstream_model::Refusal;
 use millstream_pg::{Address, ConnInfo};
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// A folder with files that look as if the server had made them.
 pub(super) struct Staged {
@@ -42,7 +43,7 @@ impl Staged {
 
     /// Makes an empty folder.
     pub(super) fn folder(&self, name: &str) -> Result<(), Error> {
-        self.make(&self.folder.path().join(name))
+        self.make(&self.place(name)?)
     }
 
     /// Makes a link.
@@ -51,8 +52,12 @@ impl Staged {
         symlink(target, &path).map_err(Error::file("make", &path))
     }
 
-    /// The path of a name. The folder that it is in is made.
+    /// The path of a name. The folder that it is in is made. What is made becomes the server's account's, so no name may lead
+    /// out of here: some have parts that the server says.
     fn place(&self, name: &str) -> Result<PathBuf, Error> {
+        if !Path::new(name).components().all(|part| matches!(part, Component::Normal(_))) {
+            return Err(Refusal::new(format!("{} is no plain path of a file in a cluster", shown_path(name))).into());
+        }
         let path = self.folder.path().join(name);
         let folder = path.parent().unwrap_or(self.folder.path()).to_owned();
         if !folder.exists() {
@@ -108,6 +113,24 @@ pub(super) fn standby_settings(own: &str, conninfo: &ConnInfo, slot: &str) -> Re
 mod tests {
     use super::*;
     use millstream_pg::Environment;
+
+    #[test]
+    fn what_is_made_stays_in_the_folder_for_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let [home, victim] = ["home", "victim"].map(|name| dir.path().join(name));
+        for folder in [&home, &victim] {
+            fs::create_dir(folder).unwrap();
+        }
+        let staged = Staged::new(&home, &home).unwrap();
+        let absolute = victim.join("evil.sh");
+        for name in ["../../victim/evil.sh", "pg_tblspc/../../../victim/evil.sh", absolute.to_str().unwrap()] {
+            assert!(staged.link(name, Path::new("/srv")).is_err() && staged.write(name, b"").is_err(), "{name}");
+            assert!(staged.folder(name).is_err(), "{name}");
+        }
+        assert!(fs::read_dir(&victim).unwrap().next().is_none());
+        staged.link("pg_tblspc/16384", Path::new("/srv")).unwrap();
+        assert!(staged.content().join("pg_tblspc/16384").is_symlink());
+    }
 
     #[test]
     fn a_standby_knows_its_primary_but_no_password() {

@@ -1,6 +1,7 @@
 //! Names of files of WAL.
 
 use crate::error::Error;
+use crate::limits::WAL_FILES_MAX;
 use millstream_model::Refusal;
 
 /// The WAL that a backup needs.
@@ -23,17 +24,27 @@ impl Range {
         let (Some(start), Some(timeline)) = (start, timeline) else {
             return Err(Refusal::new("the server's label of the backup has no start").into());
         };
+        if start > stop {
+            return Err(Refusal::new("the server says that the backup ended before it began").into());
+        }
         Ok(Self { timeline, start, stop })
     }
 
     /// The names of its files, each of so many bytes.
-    pub(super) fn files(&self, segment_bytes: u64) -> Vec<String> {
+    ///
+    /// # Errors
+    /// There are more than a backup can have made.
+    pub(super) fn files(&self, segment_bytes: u64) -> Result<Vec<String>, Error> {
         let first = self.start / segment_bytes;
         // What ends at the beginning of a file is in the one before.
         let last = self.stop.saturating_sub(1) / segment_bytes;
         let of_id = (1_u64 << 32) / segment_bytes;
         let name = |number: u64| format!("{:08X}{:08X}{:08X}", self.timeline, number / of_id, number % of_id);
-        (first..=last).map(name).collect()
+        if last.saturating_sub(first) >= WAL_FILES_MAX {
+            let says = format!("the server says that the copy needs more than {WAL_FILES_MAX} files of WAL");
+            return Err(Refusal::new(says).into());
+        }
+        Ok((first..=last).map(name).collect())
     }
 }
 
@@ -57,11 +68,12 @@ mod tests {
     fn the_files_of_a_backup_are_those_between_its_ends() {
         let label = "START WAL LOCATION: 1/FE000028 (file 00000003000000010000007F)\nSTART TIMELINE: 3\n";
         let range = Range::of(label, lsn("2/2000000").unwrap()).unwrap();
-        let files = range.files(16 << 20);
+        let files = range.files(16 << 20).unwrap();
         let expected = ["0000000300000001000000FE", "0000000300000001000000FF", "000000030000000200000000"];
         assert_eq!((&files[..3], files.len()), (&expected.map(str::to_owned)[..], 4));
         assert_eq!(files[3], "000000030000000200000001");
         assert_eq!(lsn_text(range.start), "1/FE000028");
         assert!(Range::of("LABEL: x", 1).is_err() && lsn("x/1").is_none());
+        assert!(Range::of(label, 1).is_err() && Range::of(label, u64::MAX).unwrap().files(1 << 20).is_err());
     }
 }
