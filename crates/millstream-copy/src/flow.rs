@@ -22,7 +22,7 @@ use crate::walk::{Listed, Walk};
 use millstream_failpoint::hit_on_thread;
 use millstream_host::cpus;
 use millstream_model::Refusal;
-use millstream_model::words::{command, option, set};
+use millstream_model::words::{command, option, set, shell_word};
 use rustix::fs::{CWD, Mode, mkdirat, syncfs};
 use rustix::io::Errno;
 use serde::Serialize;
@@ -535,7 +535,7 @@ impl<'a> Begun<'a> {
                 let hint = format!(
                     "start the server and run {running}; or leave the link out with {}, copy what it leads to by itself, and \
                      make the new link",
-                    set("exclude", format!("/{link}"))
+                    set("exclude", shell_word(&format!("/{link}")))
                 );
                 return Err(Error::refused(says, hint));
             }

@@ -5,6 +5,7 @@ use crate::path::shown_path;
 use crate::request::Request;
 use crate::walk::{Filter, Scope};
 use millstream_model::Refusal;
+use millstream_model::words::shell_word;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::ErrorKind;
@@ -150,7 +151,7 @@ impl Ends {
                 Ok(found) => {
                     let says = format!("there is no folder for {}", shown_path(&self.destination));
                     let needed = missing.iter().skip(1).rev().fold(found, |path: PathBuf, name| path.join(name));
-                    return Err(Error::refused(says, format!("mkdir -p {}", shown_path(needed))));
+                    return Err(Error::refused(says, format!("mkdir -p {}", shell_word(&needed.display()))));
                 }
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     missing.push(existing.file_name().unwrap_or(OsStr::new("..")).to_owned());

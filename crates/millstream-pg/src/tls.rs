@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use millstream_model::words::shell_word;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -181,6 +182,6 @@ fn check_key_file(key: &Path) -> Result<(), Error> {
     }
     Err(Error::settings_hint(
         format!("client key \"{}\" can be read by group or others", key.display()),
-        format!("chmod 0600 \"{}\"", key.display()),
+        format!("chmod 0600 {}", shell_word(&key.display())),
     ))
 }

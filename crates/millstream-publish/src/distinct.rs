@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::limits::DISTINCT_SETTINGS;
 use futures_util::{Stream, StreamExt, TryStreamExt};
-use millstream_model::words::{option, set};
+use millstream_model::words::{option, set, shell_word};
 use millstream_pg::{quote_identifier, quote_name};
 use millstream_store::DISTINCT_WALK;
 use millstream_store::collections::Collection;
@@ -112,7 +112,7 @@ fn check(collection: &Collection, request: &DistinctRequest) -> Result<(), Error
     let values = if place == 1 { "value" } else { "values" };
     let problem =
         format!("{} comes after {place} {values} in the key ({key}), of which {given} are given", names[place]);
-    let prefix = set("prefix", names[..place].join(","));
+    let prefix = set("prefix", shell_word(&names[..place].join(",")));
     let hint = format!("give them as {prefix}, or choose {}", names[given.min(place)]);
     refused(problem, hint)
 }

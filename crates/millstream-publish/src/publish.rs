@@ -49,7 +49,7 @@ async fn publish_at_once(
         return Err(Error::model(&request.model, "would be in a schema that PostgreSQL keeps for itself", hint));
     }
     if request.model.schema == schema.name() {
-        let other = set("as", format!("public.{}", request.model.table));
+        let other = set("as", shell_word(&format!("public.{}", request.model.table)));
         let hint = format!("choose a name in another schema, as in {other}");
         return Err(Error::model(&request.model, "would be in the schema of Millstream's own tables", hint));
     }

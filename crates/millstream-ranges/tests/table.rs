@@ -243,11 +243,16 @@ async fn the_table_is_replaced_with_its_rights() {
                 (select array_agg(k.conname::text order by k.conname) from pg_constraint k
                  where k.conrelid = c.oid and k.contype in ('c', 'p'))
             from pg_class c where c.oid = 'geo.ranges'::regclass";
+        let refused = to_table(&client, &first, &table, &TableOptions::default()).await.unwrap_err();
+        assert!(refused.to_string().contains(&format!("belongs to role {owner}, which would own")), "{refused}");
+        assert!(refused.hint().unwrap().contains(&format!("trust-owner {owner}")), "{refused}");
+        let oid = client.query_one("select relowner from pg_class where oid = 'geo.ranges'::regclass", &[]).await;
+        let options = TableOptions { owners: vec![oid.unwrap().get(0)], ..TableOptions::default() };
         drop(first);
         for generation in [2, 3] {
             let ranges = format!("2001:db8::{generation}");
             let next = folder.build_of(&[(&*ranges, "\"a\":3")]);
-            assert_eq!(to_table(&client, &next, &table, &TableOptions::default()).await.unwrap(), 1);
+            assert_eq!(to_table(&client, &next, &table, &options).await.unwrap(), 1);
             let row = client.query_one(state, &[]).await.unwrap();
             let store = folder.store();
             let comment = format!("IP ranges by Millstream: generation {generation} of {}, 1 ranges", store.display());

@@ -167,17 +167,20 @@ impl Explained for Error {
             Self::Unbound { .. } => {
                 Some(format!("bind them by name, as a role that may write them: {}", command("collections")))
             }
-            Self::Untrusted { owner: Some(owner), problem, .. } if problem.starts_with("its segments ") => Some(
-                format!("connect as {owner}; or, if you trust {owner} with your rights: {}", set("trust-owner", owner)),
-            ),
+            Self::Untrusted { owner: Some(owner), problem, .. } if problem.starts_with("its segments ") => {
+                Some(format!(
+                    "connect as {owner}; or, if you trust {owner} with your rights: {}",
+                    set("trust-owner", shell_word(owner))
+                ))
+            }
             Self::Untrusted { owner: Some(owner), problem, .. } if !problem.starts_with("it ") => Some(format!(
                 "a superuser can drop it; or, if you trust {owner} with your rights: {}",
-                set("trust-owner", owner)
+                set("trust-owner", shell_word(owner))
             )),
             Self::Untrusted { owner: Some(owner), role, .. } => Some(format!(
                 "{owner} could run code with the rights of {role}; connect as {owner}, or, if you trust {owner} with these \
                  rights: {}",
-                set("trust-owner", owner)
+                set("trust-owner", shell_word(owner))
             )),
             Self::Untrusted { owner: None, .. } => {
                 Some(format!("a superuser can drop that; or use another schema with {}", option("schema")))
@@ -236,5 +239,10 @@ mod tests {
             |collection: &str| Error::Appended { collection: collection.to_owned(), segments: 1 }.hint().unwrap();
         assert!(hint("shop.events").starts_with("merge them: compact shop.events; or "));
         assert!(hint("x;touch pwned").starts_with("merge them: compact 'x;touch pwned'; or "));
+        for problem in ["its segments 1 belong to", "the table load belongs to", "it belongs to"] {
+            let (schema, problem, owner) = ("s".to_owned(), problem.to_owned(), Some("x;touch pwned".to_owned()));
+            let hint = Error::Untrusted { schema, problem, owner, role: "r".to_owned() }.hint().unwrap();
+            assert!(hint.ends_with(": trust-owner 'x;touch pwned'"), "{hint}");
+        }
     }
 }

@@ -56,7 +56,7 @@ pub use registry::{forget_waiting, known_collection, known_spelling, remember_co
 pub use reject_line::RejectLine;
 pub use runs::{close_locked_run, close_lost_run, is_deleting, lost_for_good, refuse_unchecked_deletes};
 pub use schema::{DISTINCT_WALK, SCHEMA_VERSION, Schema};
-pub use trust::{Access, POWERS, foreign_code, foreign_owner};
+pub use trust::{Access, POWERS, foreign_code, foreign_owner, trusted_owners};
 pub use unlogged::any_row;
 pub use versions::{NamedVersion, Versions, forget_tombstones};
 pub use withdrawal::{discard_unread, withdraw};

@@ -89,6 +89,16 @@ impl Schema {
     }
 }
 
+/// The roles that a session trusts with its rights, by OID, itself among them. What belongs to others is not taken for
+/// Millstream's, whatever it says of itself.
+///
+/// # Errors
+/// The server's.
+pub async fn trusted_owners(client: &impl GenericClient, schema: &Schema) -> Result<Vec<u32>, Error> {
+    let sql = fill!(include_str!("trusted_owners.sql"), roles = fill!(ROLES, trusted = "$1"));
+    Ok(client.query(&sql, &[&schema.trusted()]).await?.iter().map(|row| row.get(0)).collect())
+}
+
 /// Whether a session writes a table or only reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {

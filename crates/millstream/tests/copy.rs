@@ -222,6 +222,7 @@ fn what_cannot_be_meant_is_refused_with_the_way_out() {
         (&["none", "to"], "there is no none", ""),
         (&["from/", "from/in"], "lies in", "choose a destination outside of the source"),
         (&["from", "missing/er/to"], "there is no folder for missing/er/to", "mkdir -p "),
+        (&["from", "x;touch pwned/er/to"], "there is no folder for x;touch pwned/er/to", "mkdir -p '/"),
         (&["from/file/", "to"], "from/file/", ""),
         (&["from/", "to", "--exclude", "*", "--jobs", "0"], "expected auto, or a number", ""),
         (&["from", "to", "--exclude", "from"], "the rules exclude from itself", "end it with a slash"),

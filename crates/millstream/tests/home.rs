@@ -107,6 +107,25 @@ fn the_home_of_another_user_is_refused_before_anything_in_it_is_opened() {
 }
 
 #[test]
+fn the_doctor_uses_settings_of_another_user_only_if_they_are_named() {
+    let Some(shared) = Shared::new() else { return };
+    shared.shell_of(NOBODY, "mkdir theirs; echo '[threshold.none]' | tee doctor.toml >theirs/doctor.toml");
+    let doctor = |dir: &str, more: &[&str]| {
+        let args = [&["doctor", "--check", "disk-full"], more].concat();
+        run(command(&args).env("MILLSTREAM_HOME", shared.path("home")).current_dir(shared.path(dir)))
+    };
+    for dir in ["", "theirs"] {
+        let ran = doctor(dir, &[]);
+        assert!(ran.stderr.contains("doctor.toml is not used: ") && ran.code != 2, "{ran:?}");
+        let named = doctor(dir, &["--config", "doctor.toml"]).ends(2);
+        assert!(named.stderr.contains("error: doctor.toml: "), "{named:?}");
+    }
+    fs::create_dir(shared.path("ours")).unwrap();
+    fs::write(shared.path("ours/doctor.toml"), "[threshold.none]\n").unwrap();
+    doctor("ours", &[]).ends(2);
+}
+
+#[test]
 fn the_journal_of_another_user_is_not_undone() {
     let Some(shared) = Shared::new() else { return };
     let beside =

@@ -44,7 +44,7 @@ pub(super) fn still_fits(request: &LoadRequest, table: &Table, known: Option<&Ke
         && known.columns.iter().map(|c| (&c.name, &c.path)).ne(key.columns.iter().map(|c| (&c.name, &c.path)))
     {
         let keys: Vec<String> = known.columns.iter().map(|c| format!("{}={}", c.name, c.path_text())).collect();
-        let hint = format!("use {}", set("key", keys.join(",")));
+        let hint = format!("use {}", set("key", shell_word(&keys.join(","))));
         return Err(refuse(("its key is found elsewhere in the documents".into(), hint)));
     }
     let obstacle = || OBSTACLES.iter().find_map(|obstacle| obstacle(table));
@@ -267,7 +267,7 @@ fn key_of_table(request: &LoadRequest, table: &Table, known: Option<&KeySpec>) -
     if !same {
         return Err((
             format!("its key is ({}), the load's is ({})", found.join(", "), asked.join(", ")),
-            format!("use {}", set("key", found.join(","))),
+            format!("use {}", set("key", shell_word(&found.join(",")))),
         ));
     }
     let columns = found

@@ -23,7 +23,7 @@ use crate::request::LoadRequest;
 use fold::Folding;
 use millstream_input::Sorter;
 use millstream_model::Counters;
-use millstream_model::words::{command, option, set};
+use millstream_model::words::{command, option, set, shell_word};
 use millstream_pg::{ConnInfo, Connection, SessionSettings, catalog};
 use millstream_store::segments::{self, Seen};
 use millstream_store::{Access, foreign_code, foreign_owner};
@@ -190,7 +190,10 @@ async fn table(connection: &Connection, load: &LoadRequest) -> Result<(TableRead
         return Err(Error::Unverifiable {
             collection: name.clone(),
             problem: format!("it is a view of role {owner}, whose code would run with your rights"),
-            hint: format!("connect as {owner}; or, if you trust {owner} with them: {}", set("trust-owner", &owner)),
+            hint: format!(
+                "connect as {owner}; or, if you trust {owner} with them: {}",
+                set("trust-owner", shell_word(&owner))
+            ),
         });
     }
     warnings.extend(foreign_code(&connection.client, &schema, table.oid, Access::Read).await?);

@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use millstream_model::words::shell_word;
+
 use crate::limits::PASSFILE_BYTES_MAX;
 use crate::named_file;
 
@@ -16,8 +18,9 @@ pub(super) fn read(path: &Path, warnings: &mut Vec<String>) -> Option<String> {
     }
     if metadata.mode() & 0o077 != 0 {
         warnings.push(format!(
-            "password file \"{0}\" can be read by group or others; it is ignored (chmod 0600 \"{0}\")",
-            path.display()
+            "password file \"{}\" can be read by group or others; it is ignored (chmod 0600 {})",
+            path.display(),
+            shell_word(&path.display())
         ));
         return None;
     }

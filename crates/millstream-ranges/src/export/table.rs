@@ -9,6 +9,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::SinkExt;
 use millstream_model::CollectionName;
 use millstream_model::limits::IDENTIFIER_BYTES_MAX;
+use millstream_model::words::{set, shell_word};
 use millstream_pg::{copy, fill, quote_identifier, quote_literal, quote_name, quote_qualified};
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
@@ -34,11 +35,13 @@ pub struct TableOptions {
     pub ip4r: bool,
     /// The schema that gets the function `range_of`, and is made if it is missing. `None`: no function.
     pub function: Option<String>,
+    /// Roles, by OID, to which a table that is replaced may belong besides the session's own: they own the new one, too.
+    pub owners: Vec<u32>,
 }
 
 impl Default for TableOptions {
     fn default() -> Self {
-        Self { ip4r: false, function: Some("millstream".into()) }
+        Self { ip4r: false, function: Some("millstream".into()), owners: Vec::new() }
     }
 }
 
@@ -49,7 +52,7 @@ impl Default for TableOptions {
 /// places. The session must not be in a transaction. If the future is dropped, close the connection.
 ///
 /// # Errors
-/// There is a table that we did not make, or one with row security; other objects depend on it; jsonb cannot hold a
+/// There is a table that we did not make, one of a role that is not trusted, or one with row security; other objects depend on it; jsonb cannot hold a
 /// value; ip4r is not installed; the store cannot be read. Everything is then as before.
 pub async fn to_table(
     client: &Client,
@@ -119,7 +122,7 @@ async fn fill_and_replace(
         return Err(Error::refused(problem, "name a table in another schema, as in public.NAME"));
     }
     // The name is looked at again before the table is replaced, but a mistake should not cost the time to fill one.
-    rights_of_old(client, table).await?;
+    rights_of_old(client, table, &options.owners).await?;
     let mut more = typed_columns(generation, options.ip4r)?;
     if options.ip4r {
         let of = quote_identifier(&schema_of_ip4r(client).await?);
@@ -144,17 +147,22 @@ async fn fill_and_replace(
     }
     let comment = quote_literal(&comment(generation));
     run(client, &format!("comment on table {new} is {comment}; analyze {new}")).await?;
-    replace(client, table, &name, &indexes).await?;
+    replace(client, table, &name, (&indexes, &options.owners)).await?;
     Ok(rows)
 }
 
 /// Puts the filled table in the place of the old one.
-async fn replace(client: &Client, table: &CollectionName, name: &str, indexes: &[&str]) -> Result<(), Error> {
+async fn replace(
+    client: &Client,
+    table: &CollectionName,
+    name: &str,
+    (indexes, owners): (&[&str], &[u32]),
+) -> Result<(), Error> {
     let schema = &table.schema;
     let target = quote_qualified(schema, &table.table);
     let new = quote_qualified(schema, name);
     let mut rights = String::new();
-    if rights_of_old(client, table).await?.is_some() {
+    if rights_of_old(client, table, owners).await?.is_some() {
         lock(client, &target).await?;
         // While we waited, another session may have replaced it.
         if let Some(of_table) = rights_of_old(client, table).await? {
@@ -162,6 +170,7 @@ async fn replace(client: &Client, table: &CollectionName, name: &str, indexes: &
             run(client, row.get(0)).await?;
             rights = of_table + row.get::<_, &str>(1);
         }
+        rights = rights_of_old(client, table, owners).await?.unwrap_or_default();
         run(client, &format!("drop table {target}")).await?;
     }
     run(client, &format!("alter table {new} rename to {}; {rights}", quote_identifier(&table.table))).await?;
@@ -200,14 +209,20 @@ async fn lock(client: &Client, target: &str) -> Result<(), Error> {
 ///
 /// # Errors
 /// It is not for us to replace.
-async fn rights_of_old(client: &Client, table: &CollectionName) -> Result<Option<String>, Error> {
+async fn rights_of_old(client: &Client, table: &CollectionName, owners: &[u32]) -> Result<Option<String>, Error> {
     let target = quote_name(table);
-    let row = client.query_opt(THERE, &[&table.schema, &table.table, &MADE, &target]).await.map_err(pg)?;
+    let row = client.query_opt(THERE, &[&table.schema, &table.table, &MADE, &target, &owners]).await.map_err(pg)?;
     let Some(row) = row else { return Ok(None) };
     let refused = |problem: String, hint: &str| Err(Error::refused(problem, hint));
     if !row.get::<_, bool>("ours") {
         let problem = format!("{table} is there already, and it is not a table that Millstream exported");
         return refused(problem, "name another table, or drop this one first");
+    }
+    if !row.get::<_, bool>("trusted") {
+        let owner: String = row.get("owner");
+        let problem = format!("{table} belongs to role {owner}, which would own what is exported");
+        let trusted = set("trust-owner", shell_word(&owner));
+        return refused(problem, &format!("connect as {owner}; or, if that is as you want it: {trusted}"));
     }
     if row.get("secured") {
         let problem = format!("{table} has row security, which the table that replaces it would not have");

@@ -9,13 +9,13 @@ use crate::args::{TargetArgs, duration};
 use crate::changes::{self, KINDS};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Output, write_page};
+use crate::output::{Output, note, write_page};
 use crate::signal::Signals;
 use crate::target::resolve_running;
 use looks::Earlier;
 use millstream_doctor::limits::SETTINGS_BYTES_MAX;
 use millstream_doctor::{CHECKS, Check, Request, RunOptions, Settings, examine, html, list, manual, preset, text};
-use millstream_host::{read_at_most, shell_word};
+use millstream_host::{check_ours, read_at_most, shell_word};
 use millstream_model::Level;
 use millstream_pg::{ConnInfo, Environment};
 use std::path::{Path, PathBuf};
@@ -251,7 +251,18 @@ fn unknown(id: &str) -> Failure {
 
 fn settings(given: Option<&Path>) -> Result<Settings, Failure> {
     let usual = Path::new("doctor.toml");
-    let Some(path) = given.or(Some(usual).filter(|path| path.exists())) else { return Ok(Settings::default()) };
+    let path = match given {
+        Some(path) => path,
+        None if !usual.exists() => return Ok(Settings::default()),
+        None => match check_ours(usual) {
+            Ok(_) => usual,
+            // In a directory such as /tmp, everybody could silence what the doctor finds.
+            Err(why) => {
+                note(&format!("doctor.toml is not used: {why}; to use it all the same, add --config doctor.toml"));
+                return Ok(Settings::default());
+            }
+        },
+    };
     Settings::parse(&read_at_most(path, SETTINGS_BYTES_MAX, None)?)
         .map_err(|why| Failure::user(format!("{}: {why}", path.display())))
 }

@@ -14,6 +14,7 @@ use millstream_model::CollectionName;
 use millstream_pg::{SessionSettings, quote_identifier, quote_literal, quote_name};
 use millstream_ranges::Generation;
 use millstream_ranges::export::{EXPORTS, ExportOptions, TableOptions, export, lateral, to_table};
+use millstream_store::trusted_owners;
 use serde_json::json;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -163,7 +164,8 @@ async fn fill(args: &ExportArgs, output: Output) -> Result<Exit, Failure> {
         schema.require_trusted(&connection.client).await?;
     }
     let function = (!args.no_function).then(|| schema.name().to_owned());
-    let options = TableOptions { ip4r: args.ip4r, function: function.clone() };
+    let owners = trusted_owners(&connection.client, &schema).await?;
+    let options = TableOptions { ip4r: args.ip4r, function: function.clone(), owners };
     let rows = Box::pin(to_table(&connection.client, &generation, &table, &options)).await?;
     let question = function.map(|schema| {
         let table = quote_literal(&quote_name(&table));
