@@ -104,7 +104,7 @@ pub async fn trusted_owners(client: &impl GenericClient, schema: &Schema) -> Res
 pub enum Access {
     /// Triggers, checks and the like run for each row.
     Write,
-    /// What the planner evaluates can run: expressions of indexes and statistics.
+    /// What the planner evaluates can run: expressions of indexes, statistics and keys of partitions, checks of partitions.
     Read,
 }
 
