@@ -155,6 +155,52 @@ async fn an_index_with_a_type_of_another_role_is_not_dropped_as_it_could_not_com
     }
 }
 
+/// A table and a view of mallory's. A literal of the view runs mallory's code when somebody reads it, which is counted if that
+/// is a superuser.
+const EVIL: &str = "create role mallory; create schema evil authorization mallory; set role mallory; \
+     create sequence evil.calls; \
+     create function evil.good(text) returns bool language plpgsql as $$ begin \
+         if current_setting('is_superuser') = 'on' then perform nextval('evil.calls'); end if; return true; end $$; \
+     create domain evil.dom as text check (evil.good(value)); \
+     create function evil.g(text, evil.dom[]) returns text language sql immutable strict as 'select $1'; \
+     create table evil.t (a text); insert into evil.t select to_hex(n) from generate_series(1, 10000) as n; \
+     create index t_a on evil.t (a); \
+     create view evil.v as select a, evil.g(a, '{x}'::evil.dom[]) as k from evil.t; \
+     grant usage on schema evil to shop; grant select on evil.t, evil.v to shop; reset role; analyze evil.t; \
+     select pg_stat_statements_reset(); select from evil.v where k = 'a1'; select pg_stat_force_next_flush()";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_that_may_call_code_of_another_role_is_made_by_hand() {
+    for build in builds().await {
+        let place = Place::new(build).await;
+        // As one query string, the last statement would not be counted by itself.
+        for statement in EVIL.split_inclusive("$$;").flat_map(whole_statements) {
+            place.client.batch_execute(&statement).await.unwrap();
+        }
+        place.sql("select 1").await;
+        let args = ["--check", "missed-index", "--plan-as", "shop", "--one-database", "--output", "json"];
+        let found = place.doctor(&args).json();
+        let key = found["findings"][0]["key"].as_str().unwrap_or_else(|| panic!("{found}")).to_owned();
+        let refused = place.doctor(&["fix", &key, "--plan-as", "shop", "--yes"]).ends(2);
+        assert!(refused.stderr.contains("would run code of role mallory with your rights"), "{refused:?}");
+        assert!(refused.stderr.contains("create the index by hand: create index concurrently"), "{refused:?}");
+        let called: bool = place.client.query_one("select is_called from evil.calls", &[]).await.unwrap().get(0);
+        assert!(!called, "{refused:?}");
+    }
+}
+
+/// The statements of a text. A body in dollar quotes stays whole.
+fn whole_statements(text: &str) -> Vec<String> {
+    match text.split_once("create function evil.good") {
+        Some((before, body)) => {
+            let mut statements = whole_statements(before);
+            statements.push(format!("create function evil.good{body}"));
+            statements
+        }
+        None => text.split(';').filter(|one| !one.trim().is_empty()).map(str::to_owned).collect(),
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_build_that_broke_off_has_left_is_removed() {
     for build in dealt_builds().await {

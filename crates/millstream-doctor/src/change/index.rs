@@ -5,6 +5,7 @@ use millstream_change::{Answer, Kind, Place};
 use millstream_model::Refusal;
 use millstream_pg::{Error, fill};
 use millstream_store::POWERS;
+use tokio_postgres::Client;
 
 /// An index by `DATABASE/SCHEMA.NAME`, quoted as SQL needs it. Its value is its definition; no value: there is no such
 /// index, or it is invalid. It is made and dropped beside other work. A new one is planned as
@@ -69,12 +70,15 @@ impl Kind for IndexKind {
                     )));
                 }
             }
+            if let Some(definition) = value {
+                let (table, clause) = table_and_clause(definition).ok_or_else(|| no_definition(definition))?;
+                refuse_foreign(&session.client, definition, (table, clause)).await?;
+            }
             // What a build that failed has left behind goes, too.
             let drop = format!("drop index concurrently if exists {name}");
             session.client.batch_execute(&drop).await.map_err(refusal)?;
             let Some(definition) = value else { return Ok(()) };
-            let sql = concurrently(definition)
-                .ok_or_else(|| Refusal::new(format!("{definition} is not a definition of an index")))?;
+            let sql = concurrently(definition).ok_or_else(|| no_definition(definition))?;
             session.client.batch_execute(&sql).await.map_err(refusal)
         })
     }
@@ -82,13 +86,14 @@ impl Kind for IndexKind {
     fn spelled<'a>(&'a self, place: &'a Place, target: &'a str, value: &'a str) -> Answer<'a, String> {
         Box::pin(async move {
             let (database, name) = parts(target)?;
-            let none = || Refusal::new(format!("{value} is not a definition of an index"));
+            let none = || no_definition(value);
             let (own, table, clause) = new_index(value).ok_or_else(none)?;
             let mut session = open(place, Some(database)).await?;
             let is_taken = "select to_regclass($1) is not null";
             if session.client.query_one(is_taken, &[&name]).await.map_err(refusal)?.get(0) {
                 return Err(Refusal::new(format!("{name} exists already; run the doctor again to get another name")));
             }
+            refuse_foreign(&session.client, value, (table, clause)).await?;
             // The server spells the definition of an index on an empty copy of the table.
             let transaction = session.client.transaction().await.map_err(refusal)?;
             let names = include_str!("index_names.sql");
@@ -149,6 +154,38 @@ impl Kind for IndexKind {
     }
 }
 
+/// Refuses a clause that may run code of others with the rights of this session, before the server parses it: a literal of a
+/// domain runs the domain's check as soon as it is read.
+async fn refuse_foreign(client: &Client, definition: &str, (table, clause): (&str, &str)) -> Result<(), Refusal> {
+    let by_hand = |problem: String| {
+        let sql = concurrently(definition).unwrap_or_else(|| definition.to_owned());
+        Refusal::new(format!("{problem}; create the index by hand: {sql}"))
+    };
+    // Such a name could be spelled in many ways.
+    if clause.to_ascii_lowercase().contains("u&\"") {
+        return Err(by_hand("the clause of the index has a name with escapes".to_owned()));
+    }
+    let has_literals = clause.contains(['\'', '$']);
+    let sql = fill!(include_str!("foreign_clause.sql"), powers = POWERS);
+    let row = client.query_opt(&sql, &[&table, &clause, &words(clause), &has_literals]).await.map_err(refusal)?;
+    let Some(row) = row else { return Ok(()) };
+    let (what, owner, of_table): (String, String, String) = (row.get("what"), row.get("owner"), row.get("table_owner"));
+    Err(by_hand(format!(
+        "the clause of the index may name {what}, and would run code of role {owner} with your rights; connect as {of_table}"
+    )))
+}
+
+/// What may be a name in a clause, as it stands there and as PostgreSQL reads it if it has no quotes.
+fn words(clause: &str) -> Vec<String> {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_' || c == '$' || !c.is_ascii();
+    let words = clause.split(|c: char| !is_part(c)).filter(|word| !word.is_empty());
+    words.flat_map(|word| [word.to_owned(), word.to_lowercase()]).collect()
+}
+
+fn no_definition(text: &str) -> Refusal {
+    Refusal::new(format!("{text} is not a definition of an index"))
+}
+
 /// The definition, as PostgreSQL prints it, as a statement that works beside others.
 fn concurrently(definition: &str) -> Option<String> {
     ["create index ", "create unique index "].iter().find_map(|beginning| {
@@ -162,6 +199,18 @@ fn new_index(definition: &str) -> Option<(&str, &str, &str)> {
     let (name, rest) = first_word(definition.strip_prefix("create index ")?)?;
     let (table, clause) = first_word(rest.strip_prefix("on ")?)?;
     Some((name, table, clause))
+}
+
+/// Table and clause of a definition, as PostgreSQL prints it or as a new one is planned.
+fn table_and_clause(definition: &str) -> Option<(&str, &str)> {
+    let behind = |text, word: &str| {
+        let (first, rest) = first_word(text)?;
+        first.eq_ignore_ascii_case(word).then_some(rest)
+    };
+    let rest = behind(definition, "create")?;
+    let rest = behind(behind(rest, "unique").unwrap_or(rest), "index")?;
+    let rest = behind(first_word(rest)?.1, "on")?;
+    first_word(behind(rest, "only").unwrap_or(rest))
 }
 
 /// The text before the first space that is not in a quoted name, and the text after it.
@@ -186,6 +235,24 @@ mod tests {
         for wrong in ["create index i", "create index i on t", "drop table t", "create index \"i on t (a)"] {
             assert_eq!(new_index(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_definition_has_a_table_and_a_clause() {
+        let (name, table) = ("\"a on \"\" b\"", "s.\"t on\"");
+        for begins in ["create index", "CREATE INDEX", "CREATE UNIQUE INDEX"] {
+            for on in ["on", "ON", "ON ONLY"] {
+                let definition = format!("{begins} {name} {on} {table} using gin (a)");
+                assert_eq!(table_and_clause(&definition), Some((table, "using gin (a)")), "{definition}");
+            }
+        }
+        assert_eq!(table_and_clause("drop table t"), None);
+    }
+
+    #[test]
+    fn the_words_of_a_clause_are_all_that_may_be_names() {
+        let expected = ["btree", "btree", "evil", "evil", "G", "g", "a", "a", "x", "x", "Dom", "dom"];
+        assert_eq!(words("btree (evil.G(a, '{x}'::\"Dom\"[]))"), expected);
     }
 
     #[test]
