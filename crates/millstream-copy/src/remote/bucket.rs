@@ -1,9 +1,9 @@
 //! Buckets of files, each of which one process of rsync copies.
 
 use super::address::{By, joined};
-use super::folders::Unmade;
+use super::folders::{Unmade, remove_link};
 use super::rsync::{Change, Line, NameList, silence};
-use super::{RemoteJob, Way};
+use super::{PARTIAL, RemoteJob, Way};
 use crate::counts::Counts;
 use crate::entry::{EntryKind, Facts, Hash};
 use crate::error::Error;
@@ -95,9 +95,24 @@ impl Courier<'_> {
         Ok(rest)
     }
 
+    /// What comes from another machine is asked for apart: links in one process of rsync, which cannot put anything in them,
+    /// and everything else in one that makes no links. Otherwise that machine could send a link in the place of a folder, and
+    /// then files for it, which rsync would write to where the link leads.
     fn copy(&mut self, bucket: Bucket, unmade: &Unmade, jobs: usize) -> Result<(), Error> {
-        let bucket = &self.without_unmade(bucket, unmade)?;
-        if bucket.is_empty() {
+        let bucket = self.without_unmade(bucket, unmade)?;
+        if self.job.remote.way == Way::ToThere {
+            return self.copy_alike(&bucket, jobs);
+        }
+        let (links, others): (Bucket, Bucket) = bucket.into_iter().partition(is_link);
+        for item in &others {
+            remove_link(self.job.here, &item.entry.path)?;
+        }
+        self.copy_alike(&others, jobs)?;
+        self.copy_alike(&links, jobs)
+    }
+
+    fn copy_alike(&mut self, bucket: &Bucket, jobs: usize) -> Result<(), Error> {
+        if bucket.is_empty() || self.job.tally.is_stopped() {
             return Ok(());
         }
         let job = self.job;
@@ -135,7 +150,7 @@ impl Courier<'_> {
                 job.tally.done(item.entry.facts.size());
             }
             match failed.get(&place) {
-                _ if changes[place] == Some(Change::LeftOut) => self.failed(item, "only root can make a device")?,
+                _ if changes[place] == Some(Change::LeftOut) => self.failed(item, left_out(item))?,
                 Some(None) => {
                     self.counts.skipped += 1;
                     self.note(item, &Note::Absent)?;
@@ -277,14 +292,28 @@ impl Courier<'_> {
     }
 }
 
+fn is_link(item: &Item) -> bool {
+    matches!(item.entry.facts.kind, EntryKind::Link { .. })
+}
+
+/// Why rsync leaves an entry out.
+fn left_out(item: &Item) -> &'static str {
+    match item.entry.facts.kind {
+        EntryKind::File { .. } => "it is no file any more: a link or a device is in its place",
+        _ => "only root can make a device",
+    }
+}
+
 /// Arguments of a process that copies files.
 fn arguments(job: &RemoteJob<'_>, (bucket, names): (&Bucket, &NameList), more: &[OsString]) -> Vec<OsString> {
-    let mut args = job.options();
+    let links_only = bucket.iter().all(is_link);
+    let mut args = job.options(job.remote.way == Way::ToThere || links_only);
+    args.extend((job.remote.way == Way::FromThere && links_only).then(|| "--no-dirs".into()));
     args.extend(job.compares_bytes().then(|| silence(bytes(bucket))));
     let temporary = job.temporary();
     // What is unfinished when the connection breaks off is kept, and goes on from there. rsync removes the second folder
     // when it is empty, so it is another one.
-    args.extend([format!("--temp-dir={temporary}"), format!("--partial-dir={temporary}.part")].map(OsString::from));
+    args.extend([format!("--temp-dir={temporary}"), format!("--partial-dir={temporary}{PARTIAL}")].map(OsString::from));
     args.extend_from_slice(more);
     args.extend(targets(job, names));
     args

@@ -2,16 +2,18 @@
 
 use super::address::{By, joined, quoted, quoted_path};
 use super::rsync::{Change, NameList};
-use super::{RemoteJob, Way, empty_folder};
+use super::{PARTIAL, RemoteJob, Way, empty_folder};
 use crate::counts::Counts;
 use crate::entry::{Entry, EntryKind};
 use crate::error::Error;
 use crate::limits::UNMADE_FOLDERS_MAX;
 use crate::local::sweep;
 use crate::manifest::{Reader, Sorter};
-use crate::path::{order, shown};
+use crate::path::{order, shown, split};
+use crate::tree::{self, Tree};
 use millstream_host::make_folder;
-use rustix::fs::{CWD, Mode, mkdirat};
+use millstream_model::Refusal;
+use rustix::fs::{CWD, FileType, Mode, mkdirat};
 use rustix::io::Errno;
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -51,10 +53,11 @@ pub(super) fn make_temporary(job: &RemoteJob<'_>) -> Result<bool, Error> {
     }
     let temporary = job.temporary();
     if job.remote.way == Way::FromThere {
-        let path = job.here.path().join(temporary);
+        let path = job.here.path().join(&temporary);
         return match mkdirat(CWD, &path, Mode::RWXU) {
             Err(error) if error != Errno::EXIST => Err(Error::file("make", &path)(error.into())),
-            _ => Ok(false),
+            // An earlier copy may have put a link there.
+            _ => job.here.folder(temporary.as_bytes()).map(|_| false).map_err(Error::file("open", &path)),
         };
     }
     // rsync makes no more than the last folder of a path, so the one that has the source's name is sent.
@@ -135,6 +138,92 @@ pub(super) fn make(job: &RemoteJob<'_>, root_was_missing: bool) -> Result<(Count
     let is_whole = ran.is_whole || job.tally.is_stopped();
     let unmade = if is_whole { Unmade::default() } else { unmade(job, &names, &ran.said)? };
     Ok((counts, unmade, root_was_missing || was_made))
+    if job.tally.is_stopped() {
+        return Ok((counts, Unmade::default()));
+    }
+    let mut unmade = if ran.is_whole { Unmade::default() } else { unmade(job, &names, &ran.said)? };
+    if job.remote.way == Way::FromThere {
+        add_missing(job, &mut unmade)?;
+    }
+    Ok((counts, unmade))
+}
+
+/// Checks a list of another machine, because rsync reaches what is in folders by their paths: each entry must be in a folder
+/// that is listed, and be listed once. Then no link that is made is on the way to something else. Links that are in the place
+/// of folders here go.
+///
+/// # Errors
+/// The list is none of a tree; a link cannot be removed.
+pub(super) fn check_list(job: &RemoteJob<'_>) -> Result<(), Error> {
+    if job.remote.way == Way::ToThere || job.place.file.is_some() {
+        return Ok(());
+    }
+    let temporary = job.temporary();
+    let (mut above, mut last): (Vec<Vec<u8>>, Option<Vec<u8>>) = (Vec::new(), None);
+    let mut list = open(job)?;
+    while let Some(Entry { path, facts }) = list.next().map_err(Error::manifest(&job.state.list()))? {
+        if job.tally.is_stopped() {
+            return Ok(());
+        }
+        if !path.is_empty() {
+            let (folder, name) = split(&path);
+            while above.last().is_some_and(|known| known != folder) {
+                above.pop();
+            }
+            let rest = name.strip_prefix(temporary.as_bytes());
+            let is_ours = rest.is_some_and(|rest| rest.is_empty() || rest == PARTIAL.as_bytes());
+            let is_name = !is_ours && ![&b""[..], b".", b".."].contains(&name);
+            if above.is_empty() || !is_name || last.as_ref() == Some(&path) {
+                let says = format!("the other machine lists {} in a way in which no tree has it", shown(&path));
+                return Err(Refusal::new(says).into());
+            }
+        }
+        if facts.kind == EntryKind::Folder {
+            if !path.is_empty() {
+                remove_link(job.here, &path)?;
+            }
+            above.push(path.clone());
+        }
+        last = Some(path);
+    }
+    Ok(())
+}
+
+/// Removes what has this path here if it is a link.
+pub(super) fn remove_link(here: &Tree, path: &[u8]) -> Result<(), Error> {
+    // What it is in may be missing.
+    let Ok((folder, name)) = here.parent(path) else { return Ok(()) };
+    let failed = Error::file("remove", &here.full(path));
+    match tree::stat(&folder, &name).map_err(&failed)? {
+        Some(stat) if FileType::from_raw_mode(stat.st_mode).is_symlink() => {
+            tree::remove(&folder, &name).map_err(&failed)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Adds the folders that are not here, or to which a link leads, whatever rsync has said.
+fn add_missing(job: &RemoteJob<'_>, unmade: &mut Unmade) -> Result<(), Error> {
+    let mut list = open(job)?;
+    while let Some(Entry { path, facts }) = list.next().map_err(Error::manifest(&job.state.list()))? {
+        if facts.kind != EntryKind::Folder || path.is_empty() || unmade.holds(&path) {
+            continue;
+        }
+        // One that may not be read is there.
+        let is_there = match job.here.folder(&path) {
+            Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
+            Ok(_) => true,
+        };
+        if is_there {
+            continue;
+        }
+        if unmade.0.len() >= UNMADE_FOLDERS_MAX {
+            let says = format!("more than {UNMADE_FOLDERS_MAX} folders cannot be made, such as {}", shown(&path));
+            return Err(Error::refused(says, "choose another destination"));
+        }
+        unmade.0.insert(path);
+    }
+    Ok(())
 }
 
 /// Folders that would still have to be made.
@@ -251,7 +340,8 @@ fn sweeping(job: &RemoteJob<'_>) -> OsString {
 }
 
 fn args(job: &RemoteJob<'_>, names: &NameList, more: &[OsString]) -> Vec<OsString> {
-    let mut args = job.options();
+    // Whoever sends a link in the place of a folder would write elsewhere with the folders in it.
+    let mut args = job.options(job.remote.way == Way::ToThere);
     args.extend(names.options());
     args.extend_from_slice(more);
     if job.has_root_only() {

@@ -190,6 +190,9 @@ impl Remote {
     }
 }
 
+/// How the name of a folder ends in which files are that a broken connection has left, behind that of unfinished files.
+const PARTIAL: &str = ".part";
+
 /// A temporary folder of this machine. A folder that rsync makes of it gets its rights.
 fn empty_folder() -> Result<TempDir, Error> {
     let above = std::env::temp_dir();
@@ -206,11 +209,12 @@ fn refuse_patterns(path: &[u8]) -> Result<(), Error> {
 }
 
 impl RemoteJob<'_> {
-    /// Options that keep everything that a copy keeps.
-    fn options(&self) -> Vec<OsString> {
+    /// Options that keep everything that a copy keeps. `makes_links`: links, too.
+    fn options(&self, makes_links: bool) -> Vec<OsString> {
         let request = self.request;
         // Times to the nanosecond: a file that is changed in the second in which it was copied is copied again.
-        let mut args = ["-lptgoDHS", "--modify-window=-1"].map(OsString::from).to_vec();
+        let mut args = ["-ptgoDHS", "--modify-window=-1"].map(OsString::from).to_vec();
+        args.extend(makes_links.then(|| "-l".into()));
         args.extend(self.compares_bytes().then(|| "-c".into()));
         args.extend(request.attributes.then(|| "-XA".into()));
         args.extend(request.copy_links.then(|| "-L".into()));
@@ -263,6 +267,8 @@ pub(crate) struct Copied {
 pub(crate) fn run(job: &RemoteJob<'_>, gate: &Gate, root_was_missing: bool) -> Result<Copied, Error> {
     let root_was_missing = folders::make_temporary(job)? || root_was_missing;
     let (made, unmade, root_was_missing) = folders::make(job, root_was_missing)?;
+    folders::check_list(job)?;
+    let (made, unmade) = folders::make(job, root_was_missing)?;
     hit_on_thread("folders-made");
     let (counts, found) = bucket::run(job, &unmade, gate)?;
     hit_on_thread("buckets-copied");

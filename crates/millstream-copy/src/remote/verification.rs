@@ -44,7 +44,7 @@ pub(crate) fn compare(job: &RemoteJob<'_>, gate: &Gate, destination: String) -> 
                 let places = places(job, &bucket);
                 let names = names(job, &bucket)?;
                 let own = ["-n".into(), "-c".into(), silence(bytes(&bucket))];
-                let args = [&own[..], &job.options(), &targets(job, &names)].concat();
+                let args = [&own[..], &job.options(true), &targets(job, &names)].concat();
                 let ran = job.remote.rsync.run(&args, job.tally, &mut |line| {
                     if places.contains_key(&line.path) && line.change != Change::Kept {
                         failures.add(&line.path, "both ends differ");
