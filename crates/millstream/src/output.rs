@@ -6,7 +6,7 @@ use crate::secret::masked;
 use crate::table::{Column, Table};
 use millstream_host::write_target;
 use serde::Serialize;
-use std::io::{BufWriter, Write};
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 /// Stdout, in the form that the user asked for.
@@ -26,17 +26,12 @@ impl Output {
 
     /// Prints a line of text.
     pub fn line(self, text: &str) -> Result<(), Failure> {
-        let mut stdout = screen::stdout();
-        stdout.write_all(text.as_bytes())?;
-        stdout.write_all(b"\n")?;
-        Ok(stdout.flush()?)
+        write(screen::stdout(), &format!("{text}\n")).map(drop)
     }
 
     /// Prints data: a pipe or a file gets it byte for byte.
     pub fn data(self, text: &str) -> Result<(), Failure> {
-        let mut stdout = screen::data();
-        stdout.write_all(text.as_bytes())?;
-        Ok(stdout.flush()?)
+        write(screen::data(), text).map(drop)
     }
 
     /// Begins a list that is printed item by item.
@@ -46,9 +41,7 @@ impl Output {
 
     /// Prints a table, as wide as the terminal if stdout is one.
     pub fn table(self, table: &Table) -> Result<(), Failure> {
-        let mut stdout = screen::stdout();
-        stdout.write_all(table.text(screen::stdout_columns()).as_bytes())?;
-        Ok(stdout.flush()?)
+        write(screen::stdout(), &table.text(screen::stdout_columns())).map(drop)
     }
 
     /// Prints a value as indented JSON.
@@ -84,19 +77,20 @@ pub struct List {
 }
 
 impl List {
-    /// Prints items, each as a line of text or as a JSON value, and flushes them.
-    pub fn add(&mut self, items: impl IntoIterator<Item = String>) -> Result<(), Failure> {
-        let mut stdout = BufWriter::new(screen::stdout());
+    /// Prints items, each as a line of text or as a JSON value, and flushes them. `false`: nobody reads the list any more,
+    /// so a list without end can stop.
+    pub fn add(&mut self, items: impl IntoIterator<Item = String>) -> Result<bool, Failure> {
+        let mut text = String::new();
         for item in items {
             let (before, after) = match (self.output.is_json(), self.begun) {
                 (false, _) => ("", "\n"),
                 (true, false) => ("[\n  ", ""),
                 (true, true) => (",\n  ", ""),
             };
-            write!(stdout, "{before}{item}{after}")?;
+            text.extend([before, item.as_str(), after]);
             self.begun = true;
         }
-        Ok(stdout.flush()?)
+        write(screen::stdout(), &text)
     }
 
     /// Ends the array.
@@ -106,6 +100,16 @@ impl List {
             (true, false) => self.output.line("[]"),
             (true, true) => self.output.line("\n]"),
         }
+    }
+}
+
+/// Writes a text and flushes it. `false`: its reader has gone away (`| head`), which is no error and does not end the
+/// command. What the command finds decides its exit code, and whether anybody reads it does not.
+fn write(mut out: impl Write, text: &str) -> Result<bool, Failure> {
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -123,4 +127,26 @@ pub fn write_page(path: &Path, page: &str) -> Result<(), Failure> {
 pub fn note(text: &str) {
     // If stderr is closed, nobody can read the message.
     let _ = screen::stderr().write_all(format!("{}\n", screen::indented(&masked(text))).as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    #[test]
+    fn only_a_reader_that_goes_away_is_no_error() {
+        struct Failing(ErrorKind);
+        impl Write for Failing {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(self.0.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        assert!(write(Vec::new(), "text").unwrap());
+        assert!(!write(Failing(ErrorKind::BrokenPipe), "text").unwrap());
+        assert!(write(Failing(ErrorKind::StorageFull), "text").is_err());
+    }
 }

@@ -76,4 +76,5 @@ mod targets;
 mod terminal;
 mod trust;
 mod turns;
+mod unread;
 mod verify;

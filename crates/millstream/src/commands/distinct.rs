@@ -90,7 +90,10 @@ pub async fn run(args: &DistinctArgs, output: Output) -> Result<Exit, Failure> {
     let mut list = output.list();
     while let Some(values) = found.next().await {
         let values = values.into_iter().collect::<Result<Vec<_>, _>>()?;
-        list.add(values.into_iter().map(|value| if output.is_json() { value } else { line(&value, args.count) }))?;
+        let lines = values.into_iter().map(|value| if output.is_json() { value } else { line(&value, args.count) });
+        if !list.add(lines)? {
+            return Ok(Exit::Done);
+        }
     }
     list.end()?;
     Ok(Exit::Done)

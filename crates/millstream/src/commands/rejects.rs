@@ -130,6 +130,17 @@ const COLUMNS: &[Column<RejectRecord>] = &[
     ("detail", Align::Wrap, |reject| reject.line.detail.clone()),
 ];
 
+/// How many rejects went to stdout. If its reader goes away, `--clear` must not take out what nobody has.
+fn printed(args: &RejectsArgs, printed: Result<u64, Failure>) -> Result<u64, Failure> {
+    match printed {
+        Err(failure) if failure.is_closed_pipe() && args.clear => {
+            Err(Failure::user("the reader of stdout went away before it had all rejects; nothing was cleared")
+                .hint("export them to a file: --export FILE --clear"))
+        }
+        printed => printed,
+    }
+}
+
 /// Exports, clears, or both. With both, only exported rejects are removed, because both see one snapshot. If the
 /// command ends early, the session ends and the server rolls back.
 async fn take_out(
@@ -143,7 +154,7 @@ async fn take_out(
     run("begin isolation level repeatable read").await?;
     let is_stdout = args.export.as_deref().is_some_and(|path| path.as_os_str() == "-");
     let exported = match &args.export {
-        Some(_) if is_stdout => Some(export::print(database, filter).await?),
+        Some(_) if is_stdout => Some(printed(args, export::print(database, filter).await)?),
         Some(path) => Some(export::write_new(path, database, filter).await?),
         None => None,
     };

@@ -72,11 +72,8 @@ pub fn run(args: &DiffArgs, output: Output) -> Result<Exit, Failure> {
         })?;
     }
     let exit = if counts.is_empty() { Exit::Done } else { Exit::Findings };
-    match print(counts, listed, output) {
-        Err(failure) if !failure.is_closed_pipe() => Err(failure),
-        // Whoever has read enough still wants to know whether the stores differ.
-        _ => Ok(exit),
-    }
+    print(counts, listed, output)?;
+    Ok(exit)
 }
 
 fn print(counts: Differences, listed: Vec<Difference>, output: Output) -> Result<(), Failure> {

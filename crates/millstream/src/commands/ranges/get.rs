@@ -118,13 +118,22 @@ pub fn run(args: &GetArgs, output: Output) -> Result<Exit, Failure> {
         is_wrong: false,
     };
     for address in &args.addresses {
-        match address.as_str() {
-            "-" => answers.stream(io::stdin().lock())?,
-            address => answers.add(address)?,
-        }
+        unless_closed(match address.as_str() {
+            "-" => answers.stream(io::stdin().lock()),
+            address => answers.add(address),
+        })?;
     }
-    answers.out.flush()?;
+    unless_closed(answers.out.flush().map_err(Failure::from))?;
     Ok(if answers.is_wrong { Exit::Findings } else { Exit::Done })
+}
+
+/// Goes on if nobody reads the answers any more: what was asked still decides the exit code. Only a stream of questions
+/// ends there.
+fn unless_closed(answered: Result<(), Failure>) -> Result<(), Failure> {
+    match answered {
+        Err(failure) if failure.is_closed_pipe() => Ok(()),
+        answered => answered,
+    }
 }
 
 impl<W: Write> Answers<'_, W> {
