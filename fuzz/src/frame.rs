@@ -40,11 +40,16 @@ pub(crate) struct Unreadable {
 /// returns it. `None` where the source as a whole is refused, and for compressed data, whose positions are not
 /// those of the input.
 pub(crate) fn framed(format: &str, input: &[u8], document_bytes_max: usize) -> Option<Vec<Framed>> {
+    framed_as(format, input, &SourceOptions { document_bytes_max, ..SourceOptions::default() })
+}
+
+/// The same for any options.
+pub(crate) fn framed_as(format: &str, input: &[u8], options: &SourceOptions) -> Option<Vec<Framed>> {
     if COMPRESSED.iter().any(|magic| input.starts_with(magic)) {
         return None;
     }
     let [bytewise, at_once] = CHUNK_BYTES.map(|chunk_bytes| {
-        let options = SourceOptions { chunk_bytes, document_bytes_max, ..SourceOptions::default() };
+        let options = SourceOptions { chunk_bytes, ..options.clone() };
         read(format, input, &options).map_err(|error| error.to_string())
     });
     // What is not text is known by its first bytes, of which a slow source gives too few.

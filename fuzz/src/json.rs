@@ -1,7 +1,8 @@
 //! The readers of JSON: lines, arrays and sequences of values, by name or as they are recognised.
 
-use crate::frame::{assert_kept, framed};
-use crate::grammar::is_grammatical;
+use crate::frame::{assert_kept, framed, framed_as};
+use crate::grammar::{is_grammatical, is_sequence};
+use millstream_engine::source::{Dialect, SourceOptions};
 
 /// The first byte of the input says how long a document may be.
 const LONGEST: [usize; 2] = [20, 16 << 20];
@@ -10,6 +11,7 @@ pub(crate) fn check(input: &[u8]) {
     let Some((choice, input)) = input.split_first() else { return };
     let document_bytes_max = LONGEST[usize::from(choice & 1)];
     framed("auto", input, document_bytes_max);
+    beside_the_documents(input);
     for (format, between) in [("ndjson", &b" \t\r\n"[..]), ("json", b" \t\r\n[],")] {
         let Some(frames) = framed(format, input, document_bytes_max) else { continue };
         let mut at = if input.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
@@ -40,5 +42,20 @@ pub(crate) fn check(input: &[u8]) {
                 assert!(frames.iter().all(|frame| is_grammatical(&frame.bytes)), "a frame of JSON is none");
             }
         }
+    }
+}
+
+/// What stands beside the path of the documents is as good as a document, or the source is damaged.
+fn beside_the_documents(value: &[u8]) {
+    let text = [b"{\"m\":", value, b",\"a\":[{}]}"].concat();
+    let dialect = Dialect { root: vec!["a".into()], ..Dialect::default() };
+    let Some(frames) = framed_as("json", &text, &SourceOptions { dialect, ..SourceOptions::default() }) else { return };
+    let damage = frames.last().and_then(|frame| frame.unreadable.as_ref()).filter(|unreadable| unreadable.ends_source);
+    match damage {
+        // Deeper values are JSON, but no document is as deep.
+        Some(damage) => assert!(damage.detail.contains("nested deeper") || !is_sequence(&text), "{damage:?}"),
+        // The elements of its arrays are judged later.
+        None if frames.iter().all(|frame| frame.bytes == b"{}") => assert!(is_sequence(&text), "taken"),
+        None => {}
     }
 }

@@ -31,6 +31,7 @@ mod reject_limits;
 mod request;
 mod rerun;
 mod run;
+mod scan;
 pub mod source;
 mod stop;
 mod stream;

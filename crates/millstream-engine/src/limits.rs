@@ -1,7 +1,9 @@
 //! Named limits of the engine: every queue, batch, retry and wait has one.
 
 use millstream_input::limits::{MERGE_RUNS_MAX, RUN_BUFFER_BYTES};
-use millstream_model::limits::{DOCUMENT_BYTES_MAX, NESTING_MAX, REJECT_BYTES_MAX, SLOTS};
+use millstream_model::limits::{
+    DOCUMENT_BYTES_MAX, NESTING_MAX, NUMERIC_FRACTION_DIGITS_MAX, NUMERIC_INTEGER_DIGITS_MAX, REJECT_BYTES_MAX, SLOTS,
+};
 use millstream_pg::limits::STANDSTILL_AFTER_S;
 use millstream_store::limits::CHANGE_KEYS_MAX;
 use std::time::Duration;
@@ -28,6 +30,9 @@ pub const PROBE_BYTES: usize = 4 << 10;
 
 /// Longest name of a member, as it is spelled, that is compared with a segment of `--root`.
 pub const MEMBER_NAME_BYTES_MAX: usize = 64 << 10;
+
+/// Longest number beside the path of `--root`, as it is spelled.
+pub const SKIPPED_NUMBER_BYTES_MAX: usize = 256 << 10;
 
 /// Longest field of a delimited file that becomes a number. jsonb would accept longer ones.
 pub const INFERRED_NUMBER_BYTES_MAX: usize = 1_000;
@@ -379,6 +384,10 @@ pub const STANDSTILL_AFTER: Duration = Duration::from_secs(STANDSTILL_AFTER_S);
 /// Tries to close a load after a lane has failed. The lane has already waited for the server.
 pub const SETTLE_FAILED_TRIES_MAX: u32 = 5;
 
+const _: () = assert!(
+    SKIPPED_NUMBER_BYTES_MAX >= NUMERIC_INTEGER_DIGITS_MAX + NUMERIC_FRACTION_DIGITS_MAX + 64,
+    "beside a number's digits there are its sign, its point and its exponent"
+);
 const _: () = assert!(LANES_DEFAULT_MAX <= LANES_MAX);
 const _: () = assert!(STAGE_MEMORY_MIB << 20 >= 2 * BATCH_BYTES_MAX && SORT_MEMORY_MIB << 20 >= 2 * BATCH_BYTES_MAX);
 const _: () = assert!((LANES_MAX as usize) <= SLOTS, "each lane owns at least one slot");

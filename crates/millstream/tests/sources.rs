@@ -203,3 +203,25 @@ async fn a_file_overwritten_while_it_is_loaded_is_no_mixture_without_a_word() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn what_stands_beside_the_root_must_be_json() {
+    each_build(async |db| {
+        let dir = tempfile::tempdir().unwrap();
+        let table = ["--into", "r", "--key", "id:bigint", "--root", "data"];
+        // An array of documents hides between two quotes that are none.
+        let hidden = r#"{"m":{'"':1},"data":[{"id":1}],"n":{'"':2},"data":[{"id":2}]}"#;
+        for text in [hidden, r#"{"data":[{"id":1}],"m":nope}"#, "{\"m\":\"a\nb\",\"data\":[{\"id\":1}]}"] {
+            let file = write(dir.path(), "bad.json", text);
+            let args = [&[file.as_str()], &table[..]].concat();
+            let strict = load(&db.url(), &[&args[..], &["--strict"]].concat()).ends(2);
+            assert!(strict.stderr.contains("damaged"), "{strict:?}");
+            let run = load(&db.url(), &[&args[..], &["--resume", "off"]].concat()).ends(2);
+            assert!(run.stderr.contains("the source is damaged: "), "{run:?}");
+        }
+        let whole = write(dir.path(), "whole.json", r#"{"m":{"n":[1.5e9,"\u0000"]},"data":[{"id":1}],"z":null}"#);
+        let args = [&[whole.as_str()], &table[..]].concat();
+        assert_eq!(load(&db.url(), &[&args[..], &["--strict"]].concat()).ends(0).json()["read"], 1);
+    })
+    .await;
+}

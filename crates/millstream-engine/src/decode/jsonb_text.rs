@@ -4,10 +4,9 @@
 //! last of several with one name, spells numbers without exponents and strings without needless
 //! escapes (`jsonb_out` and `uniqueifyJsonbObject`). The same text means the same jsonb.
 
-use super::number;
-use super::scan::Scanner;
 use super::text;
 use crate::json_string::put_string;
+use crate::scan::{Scanner, number};
 use std::cmp::Ordering::Equal;
 use std::ops::Range;
 

@@ -5,15 +5,12 @@
 //! that is a strict literal of its type.
 
 mod extra;
-mod flaw;
 mod inference;
 mod jsonb_text;
 mod near;
-mod number;
 mod path;
 mod path_scan;
 mod places;
-mod scan;
 mod tally;
 mod text;
 mod value;

@@ -3,9 +3,8 @@
 //! jsonb keeps the last of several members with one name, at every level. So whenever a member name continues a path,
 //! everything that was found on that path before is dropped.
 
-use super::flaw::Flaw;
 use super::path::{Columns, Mask, PATHS_MAX};
-use super::scan::{Next, Scanner, Stop};
+use crate::scan::{Flaw, Next, Scanner, Stop};
 use millstream_model::limits::NESTING_MAX;
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
 //! Replaces the escapes of a JSON string by the characters that they stand for.
 
-use super::scan::code_unit;
+use crate::scan::code_unit;
 
 /// Appends the text that a scanned string, without its quotes, stands for.
 pub(super) fn put_unescaped(string: &[u8], out: &mut Vec<u8>) {

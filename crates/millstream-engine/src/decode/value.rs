@@ -1,7 +1,8 @@
 //! Turns the value at a path into the bytes of its key column.
 
 use super::path_scan::Found;
-use super::{number, text};
+use super::text;
+use crate::scan::number;
 use millstream_model::key_bytes::{put_bool, put_text};
 use millstream_model::{Fault, KeyColumn, KeyType, LiteralError, Reason, put_literal};
 

@@ -124,8 +124,17 @@ pub(super) fn is_space(byte: u8) -> bool {
 }
 
 /// Bytes with a meaning between values.
-fn is_structural(byte: u8) -> bool {
+pub(super) fn is_structural(byte: u8) -> bool {
     matches!(byte, b',' | b':' | b'"' | b'[' | b']' | b'{' | b'}')
+}
+
+/// A byte, as messages show it.
+pub(super) fn shown(byte: u8) -> String {
+    match byte {
+        _ if byte.is_ascii_graphic() => format!("'{}'", char::from(byte)),
+        0xef => "byte 0xef (as a byte order mark begins, which a joined file may have)".into(),
+        _ => format!("byte 0x{byte:02x}"),
+    }
 }
 
 #[cfg(test)]

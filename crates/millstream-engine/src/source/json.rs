@@ -2,7 +2,7 @@
 
 use super::clip::Clip;
 use super::envelope::{Envelope, Shown};
-use super::extent::{Extent, Piece, is_space};
+use super::extent::{Extent, Piece, is_space, shown};
 use super::window::{HashedPosition, Window, index};
 use super::{Format, Source, SourceError};
 use crate::chunk::{Chunk, Frame};
@@ -126,8 +126,8 @@ impl Json {
     fn follow_envelope(&mut self) -> Option<Step> {
         let envelope = self.envelope.as_mut().filter(|_| self.expected == Expected::Envelope)?;
         match envelope.feed(&self.window.bytes()[self.at..]) {
-            Shown::More => {
-                self.at = self.window.bytes().len();
+            Shown::More(n) => {
+                self.at += n;
                 Some(Step::More)
             }
             Shown::Array(n) => {
@@ -135,10 +135,9 @@ impl Json {
                 self.expected = Expected::ElementOrEnd;
                 None
             }
-            Shown::Damage(n, expected) => {
+            Shown::Damage(n, why) => {
                 self.at += n;
-                let found = shown(self.window.bytes()[self.at]);
-                Some(Step::Damage(format!("found {found}, expected {expected}")))
+                Some(Step::Damage(why))
             }
             Shown::Wrong(n, problem) => {
                 self.at += n;
@@ -350,14 +349,6 @@ impl Expected {
 
 fn mismatch(byte: u8, offset: u64) -> String {
     format!("the bracket {} at byte {offset} closes none of its kind", shown(byte))
-}
-
-fn shown(byte: u8) -> String {
-    match byte {
-        _ if byte.is_ascii_graphic() => format!("'{}'", char::from(byte)),
-        0xef => "byte 0xef (as a byte order mark begins, which a joined file may have)".into(),
-        _ => format!("byte 0x{byte:02x}"),
-    }
 }
 
 #[cfg(test)]

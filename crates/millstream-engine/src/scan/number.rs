@@ -70,7 +70,7 @@ fn exponent(text: &[u8]) -> i64 {
 }
 
 /// Checks a number token. `Ok` holds its digits when spelled out if it has an exponent, else 0.
-pub(super) fn expansion(token: &[u8]) -> Result<usize, Flaw> {
+pub(crate) fn expansion(token: &[u8]) -> Result<usize, Flaw> {
     const INTEGER_MAX: i64 = NUMERIC_INTEGER_DIGITS_MAX as i64;
     const FRACTION_MAX: i64 = NUMERIC_FRACTION_DIGITS_MAX as i64;
     const EXPANDED_MAX: i64 = NUMBER_EXPANDED_DIGITS_MAX as i64;
@@ -88,7 +88,7 @@ pub(super) fn expansion(token: &[u8]) -> Result<usize, Flaw> {
 
 /// Appends the number as jsonb spells it: no exponent, no negative zero, trailing zeros kept. The
 /// token must have passed [`expansion`].
-pub(super) fn put_spelling(token: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn put_spelling(token: &[u8], out: &mut Vec<u8>) {
     let parts = Parts::of(token);
     if parts.negative && parts.digits().any(|digit| digit != b'0') {
         out.push(b'-');

@@ -10,18 +10,20 @@ use millstream_model::limits::{DOCUMENT_EXPANDED_DIGITS_MAX, NUMERIC_FRACTION_DI
 
 /// The scan stopped at a flaw, which [`Scanner::fault`] describes.
 #[derive(Debug)]
-pub(super) struct Stop;
+pub(crate) struct Stop;
 
 /// Position after an element.
-pub(super) type Next = Result<usize, Stop>;
+pub(crate) type Next = Result<usize, Stop>;
 
 /// Reads the elements of one document, whose bytes must be UTF-8.
-pub(super) struct Scanner<'d> {
-    pub(super) document: &'d [u8],
+pub(crate) struct Scanner<'d> {
+    pub(crate) document: &'d [u8],
     /// How many strings with escapes were scanned. If the number changes while a string is scanned, the string has
     /// escapes.
-    pub(super) escaped_strings: u32,
+    pub(crate) escaped_strings: u32,
     expanded_digits: usize,
+    /// Whether only the grammar counts: the text is not stored, so it may hold what jsonb cannot.
+    grammar_only: bool,
     flaw: (Flaw, usize),
 }
 
@@ -29,32 +31,42 @@ const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 
 impl<'d> Scanner<'d> {
-    pub(super) fn new(document: &'d [u8]) -> Self {
-        Self { document, escaped_strings: 0, expanded_digits: 0, flaw: (Flaw::Value, 0) }
+    pub(crate) fn new(document: &'d [u8]) -> Self {
+        Self { document, escaped_strings: 0, expanded_digits: 0, grammar_only: false, flaw: (Flaw::Value, 0) }
+    }
+
+    /// A scanner of text that is not stored. It stops only at what is not JSON.
+    pub(crate) fn of_grammar(document: &'d [u8]) -> Self {
+        Self { grammar_only: true, ..Self::new(document) }
+    }
+
+    /// What stopped the scan, and where.
+    pub(crate) fn flaw(&self) -> (Flaw, usize) {
+        self.flaw
     }
 
     /// What stopped the scan.
     #[cold]
-    pub(super) fn fault(&self) -> Fault {
+    pub(crate) fn fault(&self) -> Fault {
         let (flaw, at) = self.flaw;
         flaw.fault(self.document, at)
     }
 
     #[cold]
     #[inline(never)]
-    pub(super) fn stop(&mut self, flaw: Flaw, at: usize) -> Stop {
+    pub(crate) fn stop(&mut self, flaw: Flaw, at: usize) -> Stop {
         self.flaw = (flaw, at);
         Stop
     }
 
     #[inline(always)]
-    pub(super) fn byte(&self, at: usize) -> Option<u8> {
+    pub(crate) fn byte(&self, at: usize) -> Option<u8> {
         self.document.get(at).copied()
     }
 
     /// Skips white space.
     #[inline(always)]
-    pub(super) fn space(&self, at: usize) -> usize {
+    pub(crate) fn space(&self, at: usize) -> usize {
         match self.byte(at) {
             Some(byte) if byte <= b' ' => self.more_space(at),
             _ => at,
@@ -81,12 +93,18 @@ impl<'d> Scanner<'d> {
 
     /// A string, from its opening quote.
     #[inline(always)]
-    pub(super) fn string(&mut self, at: usize) -> Next {
+    pub(crate) fn string(&mut self, at: usize) -> Next {
         let end = self.plain(at + 1);
         match self.byte(end) {
             Some(b'"') => Ok(end + 1),
             _ => self.string_from(end),
         }
+    }
+
+    /// The rest of a string whose opening quote was passed, from a position outside of an escape.
+    pub(crate) fn rest_of_string(&mut self, at: usize) -> Next {
+        let end = self.plain(at);
+        self.string_from(end)
     }
 
     /// First position from `at` on that holds a quote, a backslash, a control character or nothing.
@@ -165,6 +183,7 @@ impl<'d> Scanner<'d> {
             return Err(self.stop(Flaw::UnicodeEscape, at + 2));
         };
         match unit {
+            _ if self.grammar_only => Ok(at + 6),
             0 => Err(self.stop(Flaw::NulCharacter, at)),
             0xd800..=0xdbff => {
                 let low = match self.document.get(at + 6..at + 8) {
@@ -183,7 +202,7 @@ impl<'d> Scanner<'d> {
 
     /// A number, from its sign or first digit.
     #[inline(always)]
-    pub(super) fn number(&mut self, start: usize) -> Next {
+    pub(crate) fn number(&mut self, start: usize) -> Next {
         let mut at = start + usize::from(self.byte(start) == Some(b'-'));
         at = match self.byte(at) {
             Some(b'1'..=b'9') => self.digits(at + 1),
@@ -221,6 +240,9 @@ impl<'d> Scanner<'d> {
 
     #[cold]
     fn judge_number(&mut self, start: usize, end: usize) -> Next {
+        if self.grammar_only {
+            return Ok(end);
+        }
         match number::expansion(&self.document[start..end]) {
             Ok(expanded) => self.expanded_digits += expanded,
             Err(flaw) => return Err(self.stop(flaw, start)),
@@ -248,7 +270,7 @@ impl<'d> Scanner<'d> {
 
     /// `true`, `false` or `null`.
     #[inline(always)]
-    pub(super) fn name(&mut self, at: usize, name: &'static [u8]) -> Next {
+    pub(crate) fn name(&mut self, at: usize, name: &'static [u8]) -> Next {
         match self.document.get(at..at + name.len()) {
             Some(bytes) if bytes == name => Ok(at + name.len()),
             _ => Err(self.stop(Flaw::Value, at)),
@@ -257,7 +279,7 @@ impl<'d> Scanner<'d> {
 }
 
 /// The UTF-16 code unit of four hexadecimal digits.
-pub(super) fn code_unit(bytes: &[u8], at: usize) -> Option<u16> {
+pub(crate) fn code_unit(bytes: &[u8], at: usize) -> Option<u16> {
     let digits: &[u8; 4] = bytes.get(at..)?.first_chunk()?;
     digits.iter().try_fold(0, |unit, &digit| {
         let value = char::from(digit).to_digit(16)?;

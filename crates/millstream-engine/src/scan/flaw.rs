@@ -8,7 +8,7 @@ use millstream_model::{Fault, Reason};
 
 /// What is wrong at a byte of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Flaw {
+pub(crate) enum Flaw {
     Object,
     Value,
     MemberName,
@@ -59,7 +59,8 @@ impl Flaw {
         })
     }
 
-    fn sentence(self) -> String {
+    /// What is wrong, as a sentence without a period.
+    pub(crate) fn sentence(self) -> String {
         match self {
             Self::LeadingZero => "a number begins with a needless 0".to_owned(),
             Self::ControlCharacter => "a control character in a string is not escaped".to_owned(),
@@ -84,7 +85,7 @@ impl Flaw {
 
     /// The fault with its message, which names the byte.
     #[cold]
-    pub(super) fn fault(self, document: &[u8], at: usize) -> Fault {
+    pub(crate) fn fault(self, document: &[u8], at: usize) -> Fault {
         let detail = match (self.expected(), document.get(at)) {
             (Some(_), Some(_)) if document[at..].starts_with("\u{feff}".as_bytes()) => {
                 format!("a byte order mark at byte {at}, as where files were joined; remove it")
