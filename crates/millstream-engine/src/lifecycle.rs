@@ -11,7 +11,7 @@ use millstream_store::load::{self, Identity, Progress, Unfinished};
 use millstream_store::recorded_mode::adds_up;
 use millstream_store::{
     Added, NamedVersion, Schema, added, discard_unread, load_lock, refuse_appended, refuse_frozen,
-    refuse_unchecked_deletes, truncation, unlogged,
+    refuse_unchecked_deletes, rejects, truncation, unlogged,
 };
 use std::time::Duration;
 use tokio_postgres::Client;
@@ -320,7 +320,10 @@ pub(crate) async fn close(
         return Err(error);
     }
     let outcomes = load::outcomes(&transaction, schema, load_id).await?;
-    let receipt = receipt(counters, &outcomes);
+    let mut receipt = receipt(counters, &outcomes);
+    if counters.rejected > 0 {
+        receipt.rejected_lines = rejects::lines(&transaction, schema, load_id).await?;
+    }
     let state = if receipt.finished { "finished" } else { "stopped" };
     let json = serde_json::to_string(&receipt)
         .map_err(|_| millstream_store::Error::Ledger("a receipt cannot be written as JSON"))?;

@@ -350,6 +350,7 @@ impl Facts {
             collection: identity.collection.clone(),
             load_id: owned.load_id,
             counters,
+            rejected_lines: 0,
             wal_bytes: wal.0,
             wal_scope: wal.1,
             seconds,

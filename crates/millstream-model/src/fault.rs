@@ -142,6 +142,16 @@ impl Fault {
     pub fn new(reason: Reason, detail: impl Into<Cow<'static, str>>) -> Self {
         Self { reason, detail: detail.into() }
     }
+
+    /// Says how many lines of its source the document holds, if it holds several. Receipts add up these numbers, so
+    /// `reject_lines.sql` of the store knows the words.
+    #[must_use]
+    pub fn over_lines(mut self, lines: u64) -> Self {
+        if lines > 1 {
+            self.detail = format!("{}; it holds {lines} lines", self.detail).into();
+        }
+        self
+    }
 }
 
 impl std::fmt::Display for Fault {

@@ -119,6 +119,9 @@ pub struct Receipt {
     /// Counts over all runs of the load.
     #[serde(flatten)]
     pub counters: Counters,
+    /// Lines of the sources that rejects of several lines hold. Left out if there are none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rejected_lines: u64,
     /// WAL written during this run, in bytes.
     pub wal_bytes: u64,
     /// What `wal_bytes` counts.
@@ -147,6 +150,10 @@ pub struct Receipt {
     pub resumed_from: Option<u64>,
     /// Whether every source was read to its end and committed.
     pub finished: bool,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 #[cfg(test)]

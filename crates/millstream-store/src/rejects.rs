@@ -8,7 +8,7 @@ use futures_util::TryStreamExt;
 use millstream_pg::fill;
 use serde::Serialize;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Row};
+use tokio_postgres::{Client, GenericClient, Row};
 
 /// Selects rejects of one collection. Every field that is set narrows the selection.
 #[derive(Debug, Clone, Default)]
@@ -65,6 +65,12 @@ pub async fn count(client: &Client, schema: &Schema, filter: &RejectFilter) -> R
             bytes: counted(row, "bytes"),
         })
         .collect())
+}
+
+/// Lines that the recorded rejects of a load hold, as far as they hold several each.
+pub async fn lines(client: &impl GenericClient, schema: &Schema, load_id: i64) -> Result<u64, Error> {
+    let row = client.query_one(&schema.sql(include_str!("reject_lines.sql")), &[&load_id]).await?;
+    Ok(counted(&row, "lines"))
 }
 
 /// Passes rejects to `take` in the order of load and position, at most `limit` of them. They are streamed, so any

@@ -62,6 +62,9 @@ pub fn text(receipt: &Receipt) -> String {
     let mut lines = vec![format!("receipt of load {} into {}{state}", receipt.load_id, receipt.collection)];
     let counters = COUNTERS.iter().zip(receipt.counters.to_array()).filter(|(name, _)| **name != "bytes_read");
     lines.extend(counts(counters.map(|(name, value)| (*name, value, meaning(name))), &["read"]));
+    if receipt.rejected_lines > 0 {
+        lines.push(format!("  rejects of several lines hold {}", quantity::things(receipt.rejected_lines, "line")));
+    }
     lines.extend(stages(&receipt.stages).map(|line| format!("  {line}")));
     if let Some(before) = receipt.resumed_from {
         lines.push(format!("  resumed after {} of earlier runs", quantity::things(before, "document")));

@@ -83,6 +83,7 @@ impl SourceArgs {
             trim: self.trim,
             infer_types: self.types == Types::Infer,
             root: self.root.as_ref().map(|root| root.0.clone()).unwrap_or_default(),
+            strict_quotes: false,
         };
     }
 }

@@ -26,6 +26,10 @@ pub struct Dialect {
     pub infer_types: bool,
     /// Path of the array of documents in a JSON object; empty if there is no such object.
     pub root: Vec<String>,
+    /// Whether a badly quoted record of a delimited file is a reject as a whole. Otherwise its lines are read anew, each
+    /// with the quotes that enclose its fields. What is read without rejects is the same, so this is not recorded with a
+    /// load.
+    pub strict_quotes: bool,
 }
 
 /// The quote that may enclose a field of a delimited file.
@@ -161,6 +165,7 @@ mod tests {
             trim: true,
             infer_types: true,
             root: Vec::new(),
+            strict_quotes: true,
         };
         let expected = "csv;delimiter=\\t;quote=none;null=\"\\\\N\";header=[\"a;b\",\"c\"];skip-lines=2;\
                         encoding=latin1;trim=on;types=infer";

@@ -231,7 +231,7 @@ impl Json {
             clip.push(&self.window.bytes()[..self.at]);
             self.window.take(std::mem::take(&mut self.at))?;
             if value.ended {
-                return self.window.too_large(begin, clip.finish(), self.document_bytes_max);
+                return self.window.too_large(begin, clip.finish(), self.document_bytes_max, 1);
             }
             if self.window.bytes().is_empty() && !self.window.fill()? {
                 match self.why_ended(Some(&value)) {

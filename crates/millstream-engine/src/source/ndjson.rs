@@ -70,7 +70,7 @@ impl Ndjson {
             }
         }
         clip.drop_line_end();
-        self.window.too_large(begin, clip.finish(), self.document_bytes_max)
+        self.window.too_large(begin, clip.finish(), self.document_bytes_max, 1)
     }
 
     /// Takes the blanks at the beginning of the window.

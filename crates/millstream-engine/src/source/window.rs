@@ -134,7 +134,8 @@ impl Window {
         Ok(self.place().chunk(bytes, frames))
     }
 
-    /// A chunk of one document that began at `begin` and is too large. It ends where the window begins.
+    /// A chunk of one document that began at `begin` and is too large. It ends where the window begins, and stands on so
+    /// many lines that its reader counts.
     ///
     /// # Errors
     /// As [`Window::admit`].
@@ -143,10 +144,11 @@ impl Window {
         begin: HashedPosition,
         clip: Clipped,
         bytes_max: usize,
+        lines: u64,
     ) -> Result<Chunk, SourceError> {
         self.admit(begin.offset, clip.whole_len)?;
         let unreadable = UnreadableFrame {
-            fault: too_large(clip.whole_len, bytes_max),
+            fault: too_large(clip.whole_len, bytes_max).over_lines(lines),
             truncated_from: clip.truncated_from(),
             ends_source: false,
         };

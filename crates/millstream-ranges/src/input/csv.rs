@@ -31,6 +31,7 @@ pub(super) fn open(window: Window, options: &InputOptions, delimiter: u8) -> Res
         return Ok(Box::new(Csv { records, layout: nothing, reading: options.reading, is_read: false }));
     }
     let layout = Layout::of(&records, options, delimiter)?;
+    records.expect(layout.columns);
     Ok(Box::new(Csv { records, layout, reading: options.reading, is_read: options.header != Header::Record }))
 }
 
@@ -306,16 +307,25 @@ mod tests {
         assert_eq!(
             lines(strays, &options(&[], &[], true)),
             [
-                "2 ! field 2 has text behind its closing quote on line 4; write a quote within quotes twice | \
-                 1.0.0.0,\"open\n2.0.0.0,b\n3.0.0.0,c\"d",
-                "5 ! field 2 has text behind its closing quote on line 5; write a quote within quotes twice | \
-                 4.0.0.0,\"20\" pipe",
+                "2 1.0.0.0-1.0.0.0 \"a\":\"\\\"open\"",
+                "3 2.0.0.0-2.0.0.0 \"a\":\"b\"",
+                "4 3.0.0.0-3.0.0.0 \"a\":\"c\\\"d\"",
+                "5 4.0.0.0-4.0.0.0 \"a\":\"\\\"20\\\" pipe\"",
                 "6 ! the record begins with a byte order mark, as the header of a joined file does; give the files \
                  without joining them | \u{feff}ip,a",
                 "7 5.0.0.0-5.0.0.0 \"a\":\"20\\\" \\rpipe\"",
             ]
         );
-        assert!(error("ip,a\n1.2.3.4,\"b\n", &options(&[], &[], true)).to_string().contains("never closed"));
+        let open = "ip,a\n1.2.3.4,\"b\n1.2.3.5,\"c,d\n1.2.3.6,e,\"f\ng\"\n";
+        assert_eq!(
+            lines(open, &options(&[], &[], true)),
+            [
+                "2 1.2.3.4-1.2.3.4 \"a\":\"\\\"b\"",
+                "3 ! field 2 has an open quote; write a quote within quotes twice | 1.2.3.5,\"c,d",
+                "4 ! the number of fields is 3, and not 2; it holds 2 lines | 1.2.3.6,e,\"f\ng\"",
+            ]
+        );
+        assert!(error("ip,a\n1.2.3.4,\"b", &options(&[], &[], true)).to_string().contains("never closed"));
     }
 
     #[test]

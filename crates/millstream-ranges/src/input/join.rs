@@ -111,6 +111,7 @@ impl Join {
         let is_free = |column: usize| column != key && !taken.contains(&columns.names[column].as_str());
         let mut wanted = columns.members(|column| is_free(column) && is_kept(column))?;
         let types = columns.set_types(&mut wanted, types)?;
+        records.expect(columns.names.len());
         let mut all: HashMap<Box<str>, Box<str>> = HashMap::new();
         let (mut bytes, mut text) = (0, String::new());
         while records.read()? {

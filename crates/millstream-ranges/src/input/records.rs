@@ -5,13 +5,16 @@ use super::{Rejected, fill, rejected};
 use crate::error::Error;
 use crate::limits::{LINE_BYTES_MAX, SHOWN_BYTES};
 use memchr::memchr_iter;
-use millstream_input::csv::{QUOTE, Record, Seen, Separators, ends_in_return, stray};
-use millstream_input::{MARK, Window};
+use millstream_input::csv::{QUOTE, Quotes, Record, Seen, Separators, ends_in_return, stray};
+use millstream_input::{LineNumber, MARK, Window};
 use millstream_model::words::option;
 
 /// Records, one after the other. Empty lines are skipped, and quotation marks count at the beginning of a field. A line
 /// feed ends a record, with or without a carriage return before it. If the first line ends in a carriage return alone,
 /// so do the others.
+///
+/// Once the number of columns is known, a badly quoted record gives its lines back, as in a load: they are read anew, the
+/// first one by itself.
 pub(super) struct Records {
     /// It begins with the record, except in one that is too long.
     window: Window,
@@ -23,8 +26,12 @@ pub(super) struct Records {
     raw_bytes: usize,
     /// The beginning of a record that is too long.
     head: Vec<u8>,
-    /// What is wrong with it.
+    /// How many lines that one has.
+    long_lines: u64,
+    /// What is wrong with the record.
     problem: Option<String>,
+    /// How many columns there are, if that is known.
+    columns: Option<usize>,
 }
 
 /// The fields of a record.
@@ -92,7 +99,13 @@ impl Records {
         }
         let separators = Separators { delimiter, quote: Some(QUOTE), returns };
         let record = Record::new(separators);
-        Ok(Self { window, separators, record, line: 0, raw_bytes: 0, head: Vec::new(), problem: None })
+        let (head, problem, columns) = (Vec::new(), None, None);
+        Ok(Self { window, separators, record, line: 0, raw_bytes: 0, head, long_lines: 0, problem, columns })
+    }
+
+    /// Tells how many columns the records have that follow.
+    pub(super) fn expect(&mut self, columns: usize) {
+        self.columns = Some(columns);
     }
 
     /// The file.
@@ -119,9 +132,25 @@ impl Records {
         Ok(Fields { text, ends, is_plain: is_plain(text) })
     }
 
-    /// The record that was read, as a reject.
+    /// The record that was read, as a reject. It says how many lines it holds, if it holds several.
     pub(super) fn rejected(&self, reason: String) -> Rejected {
-        rejected(reason, if self.head.is_empty() { &self.window.bytes()[..self.raw_bytes] } else { &self.head })
+        let (shown, lines) = if self.head.is_empty() {
+            let raw = &self.window.bytes()[..self.raw_bytes];
+            (raw, self.lines_of(raw))
+        } else {
+            (self.head.as_slice(), self.long_lines)
+        };
+        let reason = if lines > 1 { format!("{reason}; it holds {lines} lines") } else { reason };
+        rejected(reason, shown)
+    }
+
+    fn lines_of(&self, raw: &[u8]) -> u64 {
+        let mut lines = LineNumber::default();
+        if self.separators.returns {
+            lines.count_returns();
+        }
+        lines.pass(raw);
+        lines.get()
     }
 
     /// An error of the record that was read.
@@ -141,10 +170,14 @@ impl Records {
             let seen = self.look()?;
             self.skip_done();
             self.line = self.window.line();
+            let Some(seen) = seen else {
+                self.read_line();
+                return Ok(true);
+            };
             match seen {
                 Seen::TooLong => return self.long().map(|()| true),
                 Seen::Part if self.record.at == 0 => return Ok(false),
-                Seen::Part if !self.record.end() => return Err(self.never_closed()),
+                Seen::Part if !self.record.end() => return self.open().map(|()| true),
                 Seen::Part | Seen::Whole => {}
             }
             // A line with nothing but a carriage return is empty.
@@ -154,16 +187,20 @@ impl Records {
         }
     }
 
-    /// Looks for the end of the record, and reads more until it is there or the file ends.
-    fn look(&mut self) -> Result<Seen, Error> {
+    /// Looks for the end of the record, and reads more until it is there or the file ends. `None`: the record begins on a
+    /// line that was given back, and is that line.
+    fn look(&mut self) -> Result<Option<Seen>, Error> {
         loop {
+            if self.record.is_given_back(self.window.bytes(), self.window.offset(), LINE_BYTES_MAX) {
+                return Ok(None);
+            }
             let seen = self.record.look(self.window.bytes(), LINE_BYTES_MAX);
             if seen != Seen::Part {
-                return Ok(seen);
+                return Ok(Some(seen));
             }
             self.skip_done();
             if !fill(&mut self.window)? {
-                return Ok(seen);
+                return Ok(Some(seen));
             }
         }
     }
@@ -179,38 +216,72 @@ impl Records {
     fn check(&mut self, seen: Seen) -> bool {
         let raw = self.record.raw(self.window.bytes(), &seen);
         self.raw_bytes = raw.len();
-        self.problem = if raw.len() > LINE_BYTES_MAX {
-            Some(too_long())
-        } else if raw.starts_with(MARK) {
-            Some(
-                "the record begins with a byte order mark, as the header of a joined file does; give the files without \
-                 joining them"
-                    .into(),
-            )
-        } else {
-            stray(raw, self.separators).map(|(field, rest)| {
+        let stray = stray(raw, self.separators);
+        if stray.is_some() && self.columns.is_some() {
+            self.record.give_back(raw, self.window.offset(), true);
+            self.read_line();
+            return true;
+        }
+        self.problem = unfit(raw).or_else(|| {
+            stray.map(|(field, rest)| {
                 let line = self.line + memchr_iter(b'\n', &raw[..raw.len() - rest.len()]).count() as u64;
-                format!(
-                    "field {field} has text behind its closing quote on line {line}; write a quote within quotes twice"
-                )
+                format!("{} on line {line}; {TWICE}", behind_quote(field))
             })
-        };
+        });
         !raw.is_empty()
     }
 
-    /// Passes a record without holding it.
+    /// Reads the record's first line by itself.
+    fn read_line(&mut self) {
+        let (raw, is_clear) = self.record.read_line(self.window.bytes());
+        self.raw_bytes = raw.len();
+        self.problem = unfit(raw).or_else(|| {
+            if is_clear && Some(self.record.count) == self.columns {
+                return None;
+            }
+            let quotes = Quotes::of(raw, self.separators);
+            let stray = quotes.stray.map(|(field, _)| behind_quote(field));
+            let problem = stray.or_else(|| Some(format!("field {} has an open quote", quotes.open?)))?;
+            Some(format!("{problem}; {TWICE}"))
+        });
+    }
+
+    /// Reads a record whose quote is still open at the end of the file.
+    ///
+    /// # Errors
+    /// It is the last line, which has no end and is most likely cut off, or it is not known how many columns there are.
+    fn open(&mut self) -> Result<(), Error> {
+        if self.columns.is_none() || self.record.first_line(self.window.bytes()).is_none() {
+            return Err(self.never_closed());
+        }
+        let raw = &self.window.bytes()[..self.record.at];
+        self.record.give_back(raw, self.window.offset(), false);
+        self.read_line();
+        Ok(())
+    }
+
+    /// Passes a record without holding it, unless it is badly quoted.
     fn long(&mut self) -> Result<(), Error> {
+        if self.columns.is_some_and(|columns| self.record.seems_misquoted(self.window.bytes(), columns)) {
+            let raw = &self.window.bytes()[..self.record.at];
+            self.record.give_back(raw, self.window.offset(), false);
+            self.read_line();
+            return Ok(());
+        }
         self.head.extend_from_slice(&self.window.bytes()[..=SHOWN_BYTES]);
         self.problem = Some(too_long());
         loop {
             self.window.skip(std::mem::take(&mut self.record.at));
             self.record.forget();
             if self.window.bytes().is_empty() && !fill(&mut self.window)? {
+                self.long_lines = self.window.line() - self.line + 1;
                 return if self.record.end() { Ok(()) } else { Err(self.never_closed()) };
             }
             let (read, is_whole) = self.record.feed(self.window.bytes());
             self.record.at = read;
             if is_whole {
+                // The last byte that was taken is of the line end.
+                self.long_lines = self.window.line() - self.line + self.lines_of(&self.window.bytes()[..read - 1]);
                 return Ok(());
             }
         }
@@ -220,6 +291,24 @@ impl Records {
     fn never_closed(&self) -> Error {
         self.failed("the record that begins here has a quotation mark that is never closed")
     }
+}
+
+/// What to do about a quote that is data.
+const TWICE: &str = "write a quote within quotes twice";
+
+fn behind_quote(field: usize) -> String {
+    format!("field {field} has text behind its closing quote")
+}
+
+/// What is wrong with a record besides its quotes.
+fn unfit(raw: &[u8]) -> Option<String> {
+    if raw.len() > LINE_BYTES_MAX {
+        return Some(too_long());
+    }
+    raw.starts_with(MARK).then(|| {
+        "the record begins with a byte order mark, as the header of a joined file does; give the files without joining them"
+            .into()
+    })
 }
 
 fn too_long() -> String {

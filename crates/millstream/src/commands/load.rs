@@ -23,7 +23,7 @@ use millstream_engine::{
     StopReason, Surroundings, Tally, Tombstone,
 };
 use millstream_host::shell_word;
-use millstream_model::{CollectionName, KeyRequest, StageCounts};
+use millstream_model::{CollectionName, KeyRequest, Receipt, StageCounts};
 use millstream_pg::ConnInfo;
 use millstream_publish::{RefreshRequest, estimate};
 use millstream_store::rejects::RejectFilter;
@@ -462,6 +462,12 @@ fn nothing_was_enriched(stages: &[StageCounts]) -> bool {
     !idle.is_empty() && idle.len() == stages.len()
 }
 
+/// What to do about rejects of several lines: a quote that is data may have swallowed the lines behind it.
+fn several_lines(receipt: &Receipt) -> Option<&'static str> {
+    (receipt.rejected_lines > 0)
+        .then_some("some rejects hold several lines; if quotes are data in this file, add --quote none --resume off")
+}
+
 /// The exit of a load, after its receipt was printed.
 pub(super) fn end(outcome: &Outcome, request: &LoadRequest) -> Result<Exit, Failure> {
     match (&outcome.stopped, &outcome.error) {
@@ -471,6 +477,9 @@ pub(super) fn end(outcome: &Outcome, request: &LoadRequest) -> Result<Exit, Fail
             let has_rejects = outcome.receipt.counters.rejected > 0;
             if has_rejects {
                 note(&format!("hint: millstream rejects {}", shell_word(&request.collection)));
+                if let Some(hint) = several_lines(&outcome.receipt) {
+                    note(&format!("hint: {hint}"));
+                }
             }
             let has_findings = nothing_was_enriched(&outcome.receipt.stages) || has_rejects;
             Ok(if has_findings { Exit::Findings } else { Exit::Done })
@@ -478,14 +487,13 @@ pub(super) fn end(outcome: &Outcome, request: &LoadRequest) -> Result<Exit, Fail
         (Some(StopReason::Interrupted), _) => Ok(Exit::Interrupted),
         (Some(StopReason::Terminated), _) => Ok(Exit::Terminated),
         (Some(StopReason::HungUp), _) => Ok(Exit::HungUp),
-        (Some(StopReason::Rejects), _) => Err(Failure::user(format!(
-            "stopped: {} rejected",
-            quantity::things(outcome.receipt.counters.rejected, "document")
-        ))
-        .hint(format!(
-            "see `millstream rejects {}`; the same command with a higher --max-rejects resumes",
-            shell_word(&request.collection)
-        ))),
+        (Some(StopReason::Rejects), _) => {
+            let rejected = quantity::things(outcome.receipt.counters.rejected, "document");
+            let name = shell_word(&request.collection);
+            let see = format!("see `millstream rejects {name}`; the same command with a higher --max-rejects resumes");
+            let hints: Vec<&str> = [see.as_str()].into_iter().chain(several_lines(&outcome.receipt)).collect();
+            Err(Failure::user(format!("stopped: {rejected} rejected")).hint(hints.join("; ")))
+        }
         (Some(StopReason::Damage { source, line, offset, detail }), _) => {
             let name = request.sources.get(*source as usize).map_or("-", String::as_str);
             Err(Failure::user(format!("the source is damaged: {detail}"))
@@ -516,6 +524,7 @@ pub(super) fn end(outcome: &Outcome, request: &LoadRequest) -> Result<Exit, Fail
 fn request(args: &LoadArgs) -> Result<LoadRequest, Failure> {
     let mut request = LoadRequest::new(args.into.clone(), args.key.0.clone(), sources(&args.files)?);
     args.source.apply(&mut request);
+    request.dialect.strict_quotes = args.strict;
     request.transforms = args.enrich.stages(&request.key)?;
     request.source_name.clone_from(&args.source_name);
     request.mode = args.mode.clone().with_tombstone(args.delete_when.clone());

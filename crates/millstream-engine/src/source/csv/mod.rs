@@ -1,5 +1,7 @@
 //! Delimited records (RFC 4180) under a header, each turned into a JSON object.
 
+#[cfg(test)]
+mod given_back;
 mod header;
 mod reading;
 mod value;
@@ -12,9 +14,10 @@ use super::window::{Window, index};
 use super::{Format, Source, SourceError};
 use crate::chunk::{Chunk, Frame, UnreadableFrame};
 use crate::limits::CSV_RECORD_DOCUMENTS_MAX;
-use millstream_input::End;
 use millstream_input::csv::{Record, Seen};
-use reading::{Conversion, separators};
+use millstream_input::{End, LineNumber};
+use millstream_model::Fault;
+use reading::{Conversion, Unread, separators, stray_on};
 
 /// The format's entry in the list.
 pub(super) const FORMAT: Format = Format {
@@ -31,6 +34,9 @@ pub(super) fn open(window: Window, delimiter: u8) -> Result<Box<dyn Source>, Sou
 
 /// Records of a source. A document has the position of its record; its text is made here. An empty field is the empty
 /// string, but the dialect can make an unquoted one null. Empty lines are skipped.
+///
+/// A quote that opens a field may be data, and then swallow lines up to the next quote. So a record that turns out badly
+/// quoted gives its lines back: each is read anew, the first one by itself.
 struct Csv {
     window: Window,
     record: Record,
@@ -50,22 +56,49 @@ impl Csv {
     }
 
     /// Appends the record's document to the chunk, or an unreadable frame if something is wrong with the record. A blank
-    /// line gives nothing.
+    /// line gives nothing. Of a badly quoted record, only the first line is read.
     fn put(&mut self, seen: &Seen, chunk: &mut Pending) {
         let raw = self.record.raw(self.window.bytes(), seen);
         if raw.is_empty() {
-            return;
+            return self.record.next();
         }
-        let first = self.record.start;
-        let offset = self.window.offset() + first as u64;
-        chunk.refused = chunk.refused.take().or_else(|| self.window.admit(offset, raw.len() as u64).err());
         let start = chunk.bytes.len();
-        let line = |at: usize| self.window.line_at(first + at);
-        let fault = self.reading.put(&self.record, raw, line, &mut chunk.bytes).err();
-        if fault.is_some() {
+        let fault = match self.reading.put(&self.record, raw, &mut chunk.bytes) {
+            Ok(()) => None,
+            Err(Unread::Fault(fault)) => Some(fault),
+            Err(Unread::Misquoted(..)) if self.reading.gives_back() => {
+                self.record.give_back(raw, self.window.offset(), true);
+                return self.put_line(chunk);
+            }
+            Err(Unread::Misquoted(field, at)) => Some(stray_on(field, self.window.line_at(self.record.start + at))),
+        };
+        self.push(start, raw, fault, chunk);
+        self.record.next();
+    }
+
+    /// The same for the record's first line, whatever the rest of it.
+    fn put_line(&mut self, chunk: &mut Pending) {
+        let (raw, is_clear) = self.record.read_line(self.window.bytes());
+        let start = chunk.bytes.len();
+        let fault = self.reading.put_line(&self.record, raw, is_clear, &mut chunk.bytes).err();
+        self.push(start, raw, fault, chunk);
+        self.record.next();
+    }
+
+    /// Appends the frame of what was put into the chunk's bytes from `start` on, or of the record as it is.
+    fn push(&self, start: usize, raw: &[u8], fault: Option<Fault>, chunk: &mut Pending) {
+        let offset = self.window.offset() + self.record.start as u64;
+        chunk.refused = chunk.refused.take().or_else(|| self.window.admit(offset, raw.len() as u64).err());
+        let fault = fault.map(|fault| {
             chunk.bytes.truncate(start);
             chunk.bytes.extend_from_slice(raw);
-        }
+            let mut lines = LineNumber::default();
+            if self.reading.separators.returns {
+                lines.count_returns();
+            }
+            lines.pass(raw);
+            fault.over_lines(lines.get())
+        });
         chunk.frames.push(Frame {
             start: index(start),
             len: index(chunk.bytes.len() - start),
@@ -91,36 +124,39 @@ impl Csv {
         self.window.take(n).map(drop)
     }
 
-    /// The last chunk at the end of the source, if anything is left.
-    fn at_end(&mut self) -> Result<Option<Chunk>, SourceError> {
-        self.done = true;
+    /// Reads what is left at the end of the source. Returns the last chunk if the source is damaged there.
+    fn at_end(&mut self, pending: &mut Pending) -> Option<Chunk> {
         if let Some(End::Damaged(why)) = self.window.end() {
-            return Ok(Some(self.window.damaged(self.window.bytes().len(), why)));
+            self.done = true;
+            return Some(self.window.damaged(self.window.bytes().len(), why));
         }
         if self.record.at == self.record.start {
-            return Ok(None);
+            self.done = true;
+        } else if self.record.end() {
+            self.put(&Seen::Part, pending);
+        } else if self.reading.gives_back() && self.record.first_line(self.window.bytes()).is_some() {
+            let raw = &self.window.bytes()[self.record.start..self.record.at];
+            self.record.give_back(raw, self.window.offset(), false);
+            self.put_line(pending);
+        } else {
+            // Nobody knows where the open quote closes, so the next record cannot be found. A last line without its end
+            // is most likely cut off.
+            self.done = true;
+            return Some(self.window.damaged(self.record.at, OPEN_QUOTE));
         }
-        if !self.record.end() {
-            return self.open_quote().map(Some);
-        }
-        let mut pending = Pending::default();
-        self.put(&Seen::Part, &mut pending);
-        self.record.next();
-        self.chunk(pending).map(Some)
+        None
     }
 
-    /// Ends the source with an unreadable frame: nobody knows where the open quote closes, so the next record cannot be
-    /// found.
-    fn open_quote(&mut self) -> Result<Chunk, SourceError> {
-        self.done = true;
-        Ok(self.window.damaged(self.record.at, OPEN_QUOTE))
+    /// Whether the record that is too long gives its lines back.
+    fn is_misquoted(&self) -> bool {
+        self.reading.gives_back() && self.record.seems_misquoted(self.window.bytes(), self.reading.header.len())
     }
 
     /// Takes a record that is too long, in bounded memory. An open quote may still close. If it does not for long, it is
     /// one that should not be there, and what comes after it would be lost as one record.
     fn long_record(&mut self) -> Result<Chunk, SourceError> {
         self.take_done()?;
-        let begin = self.window.place();
+        let (begin, first_line) = (self.window.place(), self.window.line());
         let mut clip = Clip::default();
         let mut left = CSV_RECORD_DOCUMENTS_MAX.saturating_mul(self.reading.document_bytes_max);
         let whole = loop {
@@ -156,10 +192,12 @@ impl Csv {
         self.done = !whole;
         self.record.next();
         self.take_done()?;
-        self.window.too_large(begin, clip.finish(), self.reading.document_bytes_max)
+        let lines = self.window.line() - first_line + u64::from(!whole);
+        self.window.too_large(begin, clip.finish(), self.reading.document_bytes_max, lines)
     }
 }
 
+/// What an open quote at the end of a source, or far behind its record, is called.
 const OPEN_QUOTE: &str = "the CSV record has an open quote";
 
 /// Documents for the next chunk.
@@ -176,20 +214,29 @@ impl Source for Csv {
     fn next_chunk(&mut self) -> Result<Option<Chunk>, SourceError> {
         let mut pending = Pending::default();
         while !self.done {
-            match self.record.look(self.window.bytes(), self.reading.document_bytes_max) {
-                Seen::Whole => {
-                    self.put(&Seen::Whole, &mut pending);
-                    self.record.next();
-                    if pending.bytes.len() >= self.window.options().chunk_bytes {
-                        return self.chunk(pending).map(Some);
-                    }
-                }
+            if pending.bytes.len() >= self.window.options().chunk_bytes {
+                return self.chunk(pending).map(Some);
+            }
+            let bytes_max = self.reading.document_bytes_max;
+            if self.record.is_given_back(self.window.bytes(), self.window.offset(), bytes_max) {
+                self.put_line(&mut pending);
+                continue;
+            }
+            match self.record.look(self.window.bytes(), bytes_max) {
+                Seen::Whole => self.put(&Seen::Whole, &mut pending),
                 _ if !pending.frames.is_empty() => return self.chunk(pending).map(Some),
+                Seen::TooLong if self.is_misquoted() => {
+                    let raw = &self.window.bytes()[self.record.start..self.record.at];
+                    self.record.give_back(raw, self.window.offset(), false);
+                    self.put_line(&mut pending);
+                }
                 Seen::TooLong => return self.long_record().map(Some),
                 Seen::Part => {
                     self.take_done()?;
-                    if !self.window.fill()? {
-                        return self.at_end();
+                    if !self.window.fill()?
+                        && let Some(damaged) = self.at_end(&mut pending)
+                    {
+                        return Ok(Some(damaged));
                     }
                 }
             }
@@ -204,7 +251,7 @@ mod tests {
     use super::super::transcript::{ReadFrame, bad, good, read, read_oddly, sizes, transcribe};
     use super::super::{Input, SourceError};
     use fastrand::Rng;
-    use millstream_model::Reason::{CsvFields, CsvSyntax, DamagedSource, InvalidUtf8, TooLarge};
+    use millstream_model::Reason::{CsvFields, DamagedSource, InvalidUtf8, TooLarge};
     use millstream_testkit::Cases;
     use millstream_testkit::Pieces;
 
@@ -220,27 +267,6 @@ mod tests {
         for mut rng in Cases::new(20) {
             assert_eq!(read_oddly("csv", text.as_bytes(), text.as_bytes(), 100, &mut rng).unwrap(), expected);
         }
-    }
-
-    #[test]
-    fn text_behind_a_closing_quote_is_a_reject_of_its_record() {
-        let one = |offset, line, text: &str| bad(offset, line, text, CsvSyntax);
-        let two = |offset, line, a: &str, b: &str| good(offset, line, &format!("{{\"a\":{a},\"b\":{b}}}"));
-        for (text, expected) in [
-            ("1,\"open\n2,b\n3,c\"d\n4,e\n", vec![one(4, 2, "1,\"open\n2,b\n3,c\"d"), two(22, 5, r#""4""#, r#""e""#)]),
-            (
-                "1,\"20\" pipe\r\n2,20\" pipe\r\n",
-                vec![one(4, 2, "1,\"20\" pipe"), two(17, 3, r#""2""#, r#""20\" pipe""#)],
-            ),
-            ("\"1\" ,2", vec![one(4, 2, "\"1\" ,2")]),
-            ("\"1\",\"2\"\"\"x", vec![one(4, 2, "\"1\",\"2\"\"\"x")]),
-            ("\"1\",\"2\"\r\n", vec![two(4, 2, r#""1""#, r#""2""#)]),
-            ("\u{feff}a,b\n1,2\n", vec![one(4, 2, "\u{feff}a,b"), two(11, 3, r#""1""#, r#""2""#)]),
-        ] {
-            assert_eq!(read_both_ways(format!("a,b\n{text}").as_bytes()), expected, "{text}");
-        }
-        let unquoted = Dialect { quote: Some(Quote::None), ..Dialect::default() };
-        assert_eq!(read_as(&unquoted, "csv", "a\n\"1\" x\n").unwrap(), [r#"{"a":"\"1\" x"}"#]);
     }
 
     #[test]
@@ -295,8 +321,9 @@ mod tests {
 
     #[test]
     fn an_open_quote_ends_the_source_at_its_record() {
-        let expected = [good(4, 2, r#"{"a":"1","b":"2"}"#), bad(8, 3, "3,\"4\n5,6\n", DamagedSource)];
-        assert_eq!(read_both_ways(b"a,b\n1,2\n3,\"4\n5,6\n"), expected);
+        // The last line has no end, so it is most likely cut off.
+        let expected = [good(4, 2, r#"{"a":"1","b":"2"}"#), bad(8, 3, "3,\"4", DamagedSource)];
+        assert_eq!(read_both_ways(b"a,b\n1,2\n3,\"4"), expected);
         let mut endless = b"a,b\n1,2\n3,\"".to_vec();
         endless.resize(1000, b'\n');
         for mut rng in Cases::new(20) {

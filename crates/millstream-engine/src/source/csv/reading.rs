@@ -7,7 +7,8 @@ use super::header::{Header, HeaderProblem};
 use crate::json_string::put_string;
 use memchr::memchr_iter;
 use millstream_input::MARK;
-use millstream_input::csv::{Record, Seen, Separators, quoted, stray};
+use millstream_input::csv::{Quotes, Record, Seen, Separators, enclosed, quoted, stray};
+use millstream_model::words::set;
 use millstream_model::{Fault, Reason};
 
 /// How a record becomes a document.
@@ -18,24 +19,56 @@ pub(super) struct Conversion {
     pub(super) document_bytes_max: usize,
 }
 
+/// Why a record is no document.
+pub(super) enum Unread {
+    /// Text follows the closing quote of a field: the field's number, and the index of the text.
+    Misquoted(usize, usize),
+    Fault(Fault),
+}
+
+impl From<Fault> for Unread {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
 impl Conversion {
-    /// Appends the document of a record. `line_of` finds the line of a place in it, for a message.
-    pub(super) fn put(
+    /// Whether a badly quoted record gives its lines back.
+    pub(super) fn gives_back(&self) -> bool {
+        !self.dialect.strict_quotes && self.separators.quote.is_some()
+    }
+
+    /// Appends the document of a record.
+    pub(super) fn put(&self, record: &Record, raw: &[u8], out: &mut Vec<u8>) -> Result<(), Unread> {
+        if let Some((field, rest)) = stray(raw, self.separators) {
+            return Err(Unread::Misquoted(field, raw.len() - rest.len()));
+        }
+        Ok(self.put_fields(record, raw, quoted(raw, self.separators), out)?)
+    }
+
+    /// Appends the document of a line that is read by itself, if the line has its fields. A quote that encloses none of
+    /// them is data, unless it is not clear what it encloses.
+    pub(super) fn put_line(&self, record: &Record, raw: &[u8], is_clear: bool, out: &mut Vec<u8>) -> Result<(), Fault> {
+        if !is_clear || record.count != self.header.len() {
+            let quotes = Quotes::of(raw, self.separators);
+            match (quotes.stray, quotes.open) {
+                (Some((field, _)), _) => return Err(misquoted(&behind_quote(field))),
+                (None, Some(field)) => return Err(misquoted(&format!("field {field} has an open quote"))),
+                (None, None) => {}
+            }
+        }
+        self.put_fields(record, raw, enclosed(raw, self.separators), out)
+    }
+
+    fn put_fields(
         &self,
         record: &Record,
         raw: &[u8],
-        line_of: impl FnOnce(usize) -> u64,
+        mut quoted: impl Iterator<Item = bool>,
         out: &mut Vec<u8>,
     ) -> Result<(), Fault> {
         if raw.len() > self.document_bytes_max {
             return Err(too_large(raw.len() as u64, self.document_bytes_max));
-        }
-        if let Some((field, rest)) = stray(raw, self.separators) {
-            let line = line_of(raw.len() - rest.len());
-            let detail = format!(
-                "field {field} has text behind its closing quote on line {line}; write a quote within quotes twice"
-            );
-            return Err(Fault::new(Reason::CsvSyntax, detail));
         }
         if raw.starts_with(MARK) {
             let detail = "the record begins with a byte order mark, as the header of a joined file does; load the files \
@@ -48,16 +81,17 @@ impl Conversion {
             return Err(Fault::new(Reason::CsvFields, detail));
         }
         let start = out.len();
-        let mut quoted = (!self.dialect.keeps_fields()).then(|| quoted(raw, self.separators));
+        let keeps_fields = self.dialect.keeps_fields();
         for (n, (name, field)) in self.header.members().zip(record.fields()).enumerate() {
             let Ok(text) = std::str::from_utf8(field) else {
                 let detail = format!("field {} of the record is not UTF-8", n + 1);
                 return Err(Fault::new(Reason::InvalidUtf8, detail));
             };
             out.extend_from_slice(name);
-            match &mut quoted {
-                None => put_string(text, out),
-                Some(quoted) => self.dialect.put_field(text, quoted.next().unwrap_or_default(), out),
+            if keeps_fields {
+                put_string(text, out);
+            } else {
+                self.dialect.put_field(text, quoted.next().unwrap_or_default(), out);
             }
         }
         out.push(b'}');
@@ -66,6 +100,22 @@ impl Conversion {
         }
         Ok(())
     }
+}
+
+/// The fault of a record whose quotes are bad, and the way out.
+fn misquoted(problem: &str) -> Fault {
+    let none = set("quote", "none");
+    let detail = format!("{problem}; write a quote within quotes twice, or have every quote taken for data by {none}");
+    Fault::new(Reason::CsvSyntax, detail)
+}
+
+fn behind_quote(field: usize) -> String {
+    format!("field {field} has text behind its closing quote")
+}
+
+/// The fault of a record of which a field has text behind its closing quote, on this line.
+pub(super) fn stray_on(field: usize, line: u64) -> Fault {
+    misquoted(&format!("{} on line {line}", behind_quote(field)))
 }
 
 /// Those of a dialect. The delimiter is used if it names none. What ends lines is not known yet.
@@ -94,14 +144,27 @@ impl SingleRecords {
         }
         let mut record = Record::new(self.0.separators);
         let seen = record.look(text, text.len());
-        if seen != Seen::Whole && !record.end() {
+        let is_open = seen != Seen::Whole && !record.end();
+        let start = record.start;
+        let is_line = record.first_line(text).is_none_or(|line| text[start + line.len()..].trim_ascii().is_empty());
+        if is_open && !(is_line && self.0.gives_back()) {
             return Err(Fault::new(Reason::CsvSyntax, OPEN_QUOTE));
         }
-        let raw = record.raw(text, &seen);
-        if !text[record.at..].trim_ascii().is_empty() {
-            return Err(Fault::new(Reason::CsvSyntax, "there is more than one record; write a line for each"));
+        if !is_open {
+            let raw = record.raw(text, &seen);
+            if !text[record.at..].trim_ascii().is_empty() {
+                return Err(Fault::new(Reason::CsvSyntax, "there is more than one record; write a line for each"));
+            }
+            match self.0.put(&record, raw, out) {
+                Ok(()) => return Ok(()),
+                Err(Unread::Fault(fault)) => return Err(fault),
+                Err(Unread::Misquoted(..)) if is_line && self.0.gives_back() => {}
+                Err(Unread::Misquoted(field, at)) => {
+                    return Err(stray_on(field, 1 + memchr_iter(b'\n', &raw[..at]).count() as u64));
+                }
+            }
         }
-        let line_of = |at| 1 + memchr_iter(b'\n', &raw[..at]).count() as u64;
-        self.0.put(&record, raw, line_of, out)
+        let (line, is_clear) = record.read_line(text);
+        self.0.put_line(&record, line, is_clear, out)
     }
 }
