@@ -11,6 +11,7 @@ mod demo;
 mod enrich;
 mod exit;
 mod failure;
+mod file_pattern;
 #[cfg(test)]
 #[path = "../tests/guides/line.rs"]
 mod guide_line;

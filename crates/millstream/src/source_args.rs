@@ -2,6 +2,7 @@
 
 use crate::args::{named, one_of, one_path};
 use crate::failure::Failure;
+use crate::file_pattern::matching;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use millstream_engine::LoadRequest;
 use millstream_engine::source::{AUTO, Dialect, ENCODINGS, Encoding, Quote, SOURCES, spelling};
@@ -105,42 +106,6 @@ pub fn sources(typed: &[PathBuf]) -> Result<Vec<String>, Failure> {
 fn pattern(path: &Path) -> Option<&str> {
     let text = path.to_str().filter(|text| text.contains(['*', '?', '[']))?;
     path.symlink_metadata().is_err().then_some(text)
-}
-
-fn matching(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
-    let paths = glob::glob(pattern).map_err(|error| {
-        Failure::user(format!("{pattern} is not a pattern of file names"))
-            .because(&error)
-            .hint("* ? and [..] match characters")
-    })?;
-    let mut found = Vec::new();
-    for path in paths {
-        let path = path.map_err(|error| Failure::user(format!("cannot look for {pattern}")).because(&error))?;
-        if !path.is_dir() {
-            found.push(path);
-        }
-    }
-    refuse_odd_names(pattern)?;
-    if found.is_empty() {
-        return Err(Failure::user(format!("no file matches {pattern}")).hint("check the path and the pattern"));
-    }
-    found.sort();
-    Ok(found)
-}
-
-/// Refuses a pattern whose folder holds a file name that is not UTF-8: the pattern would skip that file.
-fn refuse_odd_names(pattern: &str) -> Result<(), Failure> {
-    let folder = Path::new(pattern).parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // If the folder is a pattern itself, there is nothing to read under its name.
-    let Ok(mut entries) = std::fs::read_dir(folder) else { return Ok(()) };
-    match entries.any(|entry| entry.is_ok_and(|entry| entry.file_name().to_str().is_none())) {
-        false => Ok(()),
-        true => Err(Failure::user(format!(
-            "{} holds a file whose name is not UTF-8, which no pattern matches",
-            folder.display()
-        ))
-        .hint("leave out the quotes, so that the shell finds the files")),
-    }
 }
 
 fn formats() -> PossibleValuesParser {

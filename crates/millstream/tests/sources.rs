@@ -1,6 +1,6 @@
 //! Files as users have them: delimited in many ways, in envelopes, under odd names.
 
-use crate::process::{Run, command, millstream, run, until_held};
+use crate::process::{Run, command, killed, millstream, run, until_held};
 use millstream_testkit::each_build;
 use std::ffi::OsStr;
 use std::io::Write as _;
@@ -222,6 +222,112 @@ async fn what_stands_beside_the_root_must_be_json() {
         let whole = write(dir.path(), "whole.json", r#"{"m":{"n":[1.5e9,"\u0000"]},"data":[{"id":1}],"z":null}"#);
         let args = [&[whole.as_str()], &table[..]].concat();
         assert_eq!(load(&db.url(), &[&args[..], &["--strict"]].concat()).ends(0).json()["read"], 1);
+    })
+    .await;
+}
+
+/// Lines of a table whose third column is free text. Some of it begins with a quote that encloses nothing.
+fn quoted_lines(count: usize) -> String {
+    let text = |n: usize| match n {
+        n if n.is_multiple_of(40) => format!("\"Best\" of {n}"),
+        n if n.is_multiple_of(97) => format!("\"open {n}"),
+        n if n.is_multiple_of(11) => format!("20\" pipe {n}"),
+        n => format!("plain {n}"),
+    };
+    let lines: String = (0..count).map(|n| format!("{n}\tname {n}\t{}\n", text(n))).collect();
+    format!("id\tname\ttext\n{lines}")
+}
+
+#[tokio::test]
+async fn a_list_whose_quotes_are_data_loads_whole() {
+    const LINES: usize = 5_000;
+    each_build(async |db| {
+        let dir = tempfile::tempdir().unwrap();
+        let file = write(dir.path(), "list.tsv", quoted_lines(LINES));
+        let into = |table: &'static str| [file.as_str(), "--into", table, "--key", "id:bigint"];
+        assert_eq!(load(&db.url(), &into("given")).ends(0).json()["inserted"], LINES);
+        let unquoted = [&into("unquoted")[..], &["--quote", "none"]].concat();
+        assert_eq!(load(&db.url(), &unquoted).ends(0).json()["inserted"], LINES);
+        let client = db.client().await;
+        let other =
+            "select count(*) from given full join unquoted using (id) where given.doc is distinct from unquoted.doc";
+        assert_eq!(client.query_one(other, &[]).await.unwrap().get::<_, i64>(0), 0);
+        let verify = |args: &[&str]| millstream(&[&["verify"], args, &["--exact", "--db", &db.url()]].concat());
+        verify(&into("given")).ends(0);
+
+        // Strict, a record with bad quotes is a reject with all its lines.
+        let strict = load(&db.url(), &[&into("strict")[..], &["--strict"]].concat()).ends(2);
+        assert!(strict.stderr.contains("nothing was written") && strict.stderr.contains(" lines"), "{strict:?}");
+
+        // Killed where it may be, the load reads the same lines again.
+        for (point, lanes) in [("batch-advancing=kill@2", "1"), ("commit-sent=kill@5", "2"), ("run-settled=kill", "2")]
+        {
+            client.batch_execute("drop table if exists killed").await.unwrap();
+            let args = ["--lanes", lanes, "--batch-rows", "300", "--db", &db.url()];
+            killed(&mut command(&[&["load"], &into("killed")[..], &args].concat()), point);
+            assert_eq!(load(&db.url(), &into("killed")).ends(0).json()["read"], LINES, "{point}");
+            let other = other.replace("unquoted", "killed");
+            assert_eq!(client.query_one(&other, &[]).await.unwrap().get::<_, i64>(0), 0, "{point}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn rejects_and_the_receipt_say_how_many_lines_they_hold() {
+    each_build(async |db| {
+        let dir = tempfile::tempdir().unwrap();
+        let text = "id,name\n1,\"a\nb\nc\",x\n2,two\n3,\"d\ne\",x\n4,\"open,x\n5,five\n6\n";
+        let file = write(dir.path(), "a.csv", text);
+        let out = dir.path().join("a.rejects").to_str().unwrap().to_owned();
+        let table = ["--into", "t", "--key", "id:bigint"];
+        let run = load(&db.url(), &[&[file.as_str()], &table[..], &["--rejects", &out]].concat()).ends(1);
+        assert!(run.stderr.contains("--quote none"), "{run:?}");
+        let receipt = run.json();
+        let counts = ["read", "inserted", "rejected", "rejected_lines"].map(|name| receipt[name].as_u64().unwrap());
+        assert_eq!(counts, [6, 2, 4, 5]);
+        let details = "select line, reason, detail from millstream.reject order by line";
+        let rows = db.client().await.query(details, &[]).await.unwrap();
+        let rejects: Vec<(i64, String, String)> = rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
+        let fields = "the record has 3 fields, the header 2; it holds";
+        let expected = [
+            (2, "csv_fields", format!("{fields} 3 lines")),
+            (6, "csv_fields", format!("{fields} 2 lines")),
+            (8, "csv_syntax", "field 2 has an open quote".into()),
+            (10, "csv_fields", "the record has 1 fields, the header 2".into()),
+        ];
+        for ((line, reason, detail), (at, code, begins)) in rejects.iter().zip(&expected) {
+            assert!((line, reason.as_str()) == (at, code) && detail.starts_with(begins.as_str()), "{rejects:?}");
+        }
+        assert!(rejects[2].2.contains("--quote none"), "{rejects:?}");
+        let written = std::fs::read_to_string(&out).unwrap();
+        assert_eq!(written.lines().count(), 4);
+        // Taken out and mended as records, they load with the columns' names.
+        let mended = written.replace(",x\"", "\"").replace("4,\\\"open", "4,open").replace("\"6\"", "\"6,six\"");
+        let mended = write(dir.path(), "mended.rejects", mended);
+        let header = ["--format", "rejects", "--header", "id,name"];
+        let again = load(&db.url(), &[&[mended.as_str()], &table[..], &header].concat()).ends(0).json();
+        assert_eq!(again["inserted"], 4);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_pattern_skips_hidden_files_unless_it_names_the_dot() {
+    each_build(async |db| {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), "day.ndjson", "{\"id\":1}");
+        write(dir.path(), ".day2.ndjson.Xy3f2A", "{\"id\":2}");
+        write(dir.path(), "._day.ndjson", b"\0\x05\x16\x07\0\x02\0\0Mac OS X");
+        std::fs::write(dir.path().join(OsStr::from_bytes(b"x\xff")), "").unwrap();
+        std::fs::write(dir.path().join(OsStr::from_bytes(b"\xff.ndjson")), "{\"id\":3}").unwrap();
+        let table = ["--into", "h", "--key", "id:bigint"];
+        let with = |name: &str| {
+            let pattern = dir.path().join(name).to_str().unwrap().to_owned();
+            load(&db.url(), &[&[pattern.as_str()], &table[..]].concat())
+        };
+        assert_eq!(with("*.ndjson").ends(0).json()["read"], 2);
+        assert_eq!(with(".d*").ends(0).json()["read"], 1);
     })
     .await;
 }
