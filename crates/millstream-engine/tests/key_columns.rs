@@ -30,7 +30,11 @@ async fn adopted_tables_keep_their_types() {
         .await;
         // Values as JSON in ascending order of the column, equal ones together, and what is refused.
         let cases: &[Case] = &[
-            ("numeric", &[&["-0.5"], &["1", "1.0", "1.00", "\"1.000\""], &["1e2"]], &["\"NaN\"", "\"1e2\"", "true"]),
+            (
+                "numeric",
+                &[&["-0.5"], &["1", "1.0", "1.00", "\"1.000\""], &["1e2", "\"1e2\"", "\"0.1E+3\""]],
+                &["\"NaN\"", "\"1e\"", "true"],
+            ),
             ("smallint", &[&["-1"], &["7", "7.0", "\"7\""], &["32767"]], &["32768", "7.5"]),
             ("bigint", &[&["1", "1.0", "1e0", "0.1e1"]], &["1.5", "\"1.0\""]),
             ("varchar(3) collate \"C\"", &[&["\"a\""], &["\"a  \""], &["\"äöü\""]], &["\"abcd\"", "\"a   \""]),

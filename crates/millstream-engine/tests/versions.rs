@@ -41,7 +41,9 @@ async fn fractions_are_compared_as_numbers() {
             counted(&db, &lines(&files, "public.fractions", "newest:v", &text)).await
         };
         assert_eq!(load("9.5").await.inserted, 1);
-        for (version, stale) in [("10.5", 0), ("9.75", 1), ("\"10.50\"", 0), ("1049e-2", 1), ("1.0500e1", 0)] {
+        for (version, stale) in
+            [("10.5", 0), ("9.75", 1), ("\"10.50\"", 0), ("1049e-2", 1), ("1.0500e1", 0), ("\"1.06e1\"", 0)]
+        {
             let counters = load(version).await;
             assert_eq!((counters.updated, counters.stale), (1 - stale, stale), "{version}: {counters:?}");
         }

@@ -240,7 +240,7 @@ fn quoted_lines(count: usize) -> String {
 
 #[tokio::test]
 async fn a_list_whose_quotes_are_data_loads_whole() {
-    const LINES: usize = 5_000;
+    const LINES: usize = 40_000;
     each_build(async |db| {
         let dir = tempfile::tempdir().unwrap();
         let file = write(dir.path(), "list.tsv", quoted_lines(LINES));
@@ -297,7 +297,7 @@ async fn rejects_and_the_receipt_say_how_many_lines_they_hold() {
             (10, "csv_fields", "the record has 1 fields, the header 2".into()),
         ];
         for ((line, reason, detail), (at, code, begins)) in rejects.iter().zip(&expected) {
-            assert!((line, reason.as_str()) == (at, code) && detail.starts_with(begins.as_str()), "{rejects:?}");
+            assert!((line, reason.as_str()) == (at, *code) && detail.starts_with(begins.as_str()), "{rejects:?}");
         }
         assert!(rejects[2].2.contains("--quote none"), "{rejects:?}");
         let written = std::fs::read_to_string(&out).unwrap();

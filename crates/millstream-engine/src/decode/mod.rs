@@ -204,6 +204,9 @@ mod tests {
             ("a:integer", r#"{"a":12.50e1}"#, &["125"]),
             ("a:numeric", r#"{"a":1.50e1}"#, &["15"]),
             ("a:numeric", r#"{"a":"0.10"}"#, &["0.1"]),
+            ("a:numeric", r#"{"a":"1e1"}"#, &["10"]),
+            ("a:numeric", r#"{"a":"-05.0E-1"}"#, &["-0.5"]),
+            ("a:numeric", r#"{"a":"0e+7"}"#, &["0"]),
             ("a:timestamptz:epoch", r#"{"a":1.7092080005e9}"#, &["2024-02-29T12:00:00.5Z"]),
             ("a:varchar(2)", r#"{"a":"\u00e9x"}"#, &["éx"]),
             ("a:boolean,b:boolean", r#"{"a":"true","b":false}"#, &["true", "false"]),
@@ -360,6 +363,18 @@ mod tests {
                 r#"{"a":"abc"}"#,
                 Reason::KeyTooLong,
                 "key column \"a\": expected at most 2 characters (varchar(2)), found more at a",
+            ),
+            (
+                "a:numeric",
+                r#"{"a":"1e"}"#,
+                KeyType,
+                "key column \"a\": expected a number such as 10.5 (numeric), but the string at a is not one",
+            ),
+            (
+                "a:numeric",
+                r#"{"a":"1e2000"}"#,
+                KeyType,
+                "key column \"a\": expected a number such as 10.5 (numeric), but the string at a is not one",
             ),
             ("a:boolean", r#"{"a":1}"#, KeyType, "key column \"a\": expected true or false, found a number at a"),
             (

@@ -4,7 +4,7 @@ use super::path_scan::Found;
 use super::text;
 use crate::scan::number;
 use millstream_model::key_bytes::{put_bool, put_text};
-use millstream_model::{Fault, KeyColumn, KeyType, LiteralError, Reason, put_literal};
+use millstream_model::{Fault, KeyColumn, KeyType, LiteralError, Reason, is_decimal, put_literal};
 
 /// Appends one column's value.
 #[inline]
@@ -71,7 +71,27 @@ pub(super) fn put_typed(
         put_text(text, key);
         return Ok(());
     }
-    put_literal(key_type, text, key).map_err(Unfit::Literal)
+    let put = put_literal(key_type, text, key);
+    put.or_else(|error| {
+        let respelled = without_exponent(text).filter(|_| key_type == KeyType::Numeric);
+        respelled.map_or(Err(error), |text| put_literal(key_type, &text, key)).map_err(Unfit::Literal)
+    })
+}
+
+/// A decimal with an exponent as jsonb would spell it. Numbers come without one, so this is the text of a string, which
+/// PostgreSQL casts to the same number. `None` if it is no such text, or too many digits when spelled out.
+#[cold]
+fn without_exponent(text: &[u8]) -> Option<Vec<u8>> {
+    let at = text.iter().position(|byte| matches!(byte, b'e' | b'E'))?;
+    let exponent = &text[at + 1..];
+    let digits = exponent.strip_prefix(b"-").or_else(|| exponent.strip_prefix(b"+")).unwrap_or(exponent);
+    let is_number = is_decimal(&text[..at]) && !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    if !is_number || number::expansion(text).is_err() {
+        return None;
+    }
+    let mut spelling = Vec::new();
+    number::put_spelling(text, &mut spelling);
+    Some(spelling)
 }
 
 /// A string's text, or a number as jsonb spells it.

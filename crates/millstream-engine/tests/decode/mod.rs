@@ -195,7 +195,15 @@ fn literal(rng: &mut Rng, key_type: KeyType) -> String {
             }
             if rng.bool() && text.len() > 19 { text[..16].to_owned() + &text[19..] } else { text }
         }
-        KeyType::TimestamptzEpoch | KeyType::TimestamptzEpochMs | KeyType::Numeric => keys::random_decimal(rng),
+        KeyType::TimestamptzEpoch | KeyType::TimestamptzEpochMs => keys::random_decimal(rng),
+        KeyType::Numeric => {
+            let mut text = keys::random_decimal(rng);
+            if rng.bool() {
+                text += *rng.choice(&["e", "E", "e-", "e+", "e0", "E-0"]).expect("some");
+                text.extend((0..rng.usize(..3)).map(|_| rng.digit(10)));
+            }
+            text
+        }
         KeyType::Uuid => {
             let mut text = format!("{:032x}", rng.u128(..));
             // Hyphens where they may stand, then one change that may spoil it.
