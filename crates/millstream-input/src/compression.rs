@@ -20,6 +20,8 @@ pub(super) struct Step {
 pub(super) enum Trouble {
     Damaged(String),
     WindowTooLarge,
+    /// It was compressed with a dictionary, which we do not have.
+    Dictionary,
 }
 
 /// A decompressor that gets its input in steps.
@@ -40,6 +42,9 @@ pub(super) type Make = fn() -> io::Result<Box<dyn Decompressor>>;
 
 /// A compression, recognised by the first bytes of the content.
 pub(super) struct Compression {
+    pub(super) name: &'static str,
+    /// The command that writes what it holds.
+    pub(super) writer: &'static str,
     pub(super) magic: &'static [u8],
     pub(super) make: Make,
 }
@@ -47,9 +52,9 @@ pub(super) struct Compression {
 /// The compressions that Millstream opens. A zstd file may begin with a skippable frame (RFC 8878, 3.1.2); pzstd writes
 /// such files.
 pub(super) const COMPRESSIONS: &[Compression] = &[
-    Compression { magic: &[0x1f, 0x8b], make: Gzip::make },
-    Compression { magic: &[0x28, 0xb5, 0x2f, 0xfd], make: Zstd::make },
-    Compression { magic: &[0x50, 0x2a, 0x4d, 0x18], make: Zstd::make },
+    Compression { name: "gzip", writer: "gzip -dc FILE", magic: &[0x1f, 0x8b], make: Gzip::make },
+    Compression { name: "zstd", writer: "zstd -dc FILE", magic: &[0x28, 0xb5, 0x2f, 0xfd], make: Zstd::make },
+    Compression { name: "zstd", writer: "zstd -dc FILE", magic: &[0x50, 0x2a, 0x4d, 0x18], make: Zstd::make },
 ];
 
 /// Gzip of any number of members (RFC 1952, 2.2).
@@ -173,6 +178,7 @@ impl Decompressor for Zstd {
                 None
             }
             Err(error) if error.to_string().contains("too much memory") => Some(Trouble::WindowTooLarge),
+            Err(error) if error.to_string().contains("Dictionary mismatch") => Some(Trouble::Dictionary),
             // The first frame was recognised by its magic number, so a later one has none.
             Err(error) if error.to_string().contains("Unknown frame") => {
                 Some(Trouble::Damaged("the zstd data is followed by something else".into()))

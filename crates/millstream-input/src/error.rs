@@ -1,6 +1,6 @@
 //! Why an input cannot be read: problems that the user must solve, without damage in the content.
 
-use millstream_model::words::command;
+use millstream_model::words::{command, set};
 use std::io;
 
 /// An input that cannot be opened or read, or is not what it should be. [`Error::hint`] says what to do next.
@@ -69,6 +69,30 @@ pub enum Error {
         /// The limit.
         limit_mib: usize,
     },
+    /// A zstd frame that only its dictionary opens.
+    #[error("{name} is zstd data that was compressed with a dictionary")]
+    ZstdDictionary {
+        /// The input as the user named it.
+        name: String,
+    },
+    /// Compressed data within compressed data.
+    #[error("{name} is compressed twice: the {outer} data holds {inner} data")]
+    CompressedTwice {
+        /// The input as the user named it.
+        name: String,
+        /// The compression of the file.
+        outer: &'static str,
+        /// The compression of what it holds.
+        inner: &'static str,
+        /// The command that opens the outer one.
+        writer: &'static str,
+    },
+    /// Text in UTF-16 whose bytes are in the other order.
+    #[error("{name} is UTF-16 text in the other byte order")]
+    OtherByteOrder {
+        /// The input as the user named it.
+        name: String,
+    },
 }
 
 /// What to do with a file that is not read as it is.
@@ -99,6 +123,11 @@ impl Error {
             Self::Utf16 { .. } => format!("convert it: {}", piped("iconv -f UTF-16 -t UTF-8 FILE")),
             Self::Utf32 { .. } => format!("convert it: {}", piped("iconv -f UTF-32 -t UTF-8 FILE")),
             Self::ZstdWindow { .. } => piped("zstd -dc --long=31 FILE"),
+            Self::ZstdDictionary { .. } => piped("zstd -dc -D DICTIONARY FILE"),
+            Self::CompressedTwice { writer, .. } => piped(writer),
+            Self::OtherByteOrder { .. } => {
+                format!("use {}, for which a byte order mark decides, or name the other one", set("encoding", "utf-16"))
+            }
             Self::Container { way: Way::Pipe(writer), .. } => piped(writer),
             Self::Container { way: Way::Say(way), .. } => (*way).to_owned(),
         }

@@ -1,6 +1,6 @@
 //! A stream of uncompressed bytes from a file, standard input or any reader.
 
-use super::compression::{COMPRESSIONS, Decompressor, Trouble};
+use super::compression::{COMPRESSIONS, Compression, Decompressor, Trouble};
 use super::encoding::{Encoding, Transcoder};
 use super::error::Error;
 use super::got::Got;
@@ -17,6 +17,7 @@ use std::sync::Arc;
 pub struct Input {
     name: String,
     raw: Raw,
+    compression: Option<&'static Compression>,
     decompressor: Option<Box<dyn Decompressor>>,
     /// Whether the last step filled the output. The decompressor may then have more output without new input.
     output_was_full: bool,
@@ -68,14 +69,19 @@ impl Input {
                 break;
             }
         }
-        let decompressor = COMPRESSIONS
-            .iter()
-            .find(|c| raw.buffered().starts_with(c.magic))
-            .map(|c| (c.make)())
-            .transpose()
-            .map_err(|e| failed(&raw, e))?;
+        let compression = COMPRESSIONS.iter().find(|c| raw.buffered().starts_with(c.magic));
+        let decompressor = compression.map(|c| (c.make)()).transpose().map_err(|e| failed(&raw, e))?;
         let live = raw.progress().bytes_total().is_none();
-        Ok(Self { name: name.into(), raw, decompressor, output_was_full: false, live, ended: None, transcoder: None })
+        Ok(Self {
+            name: name.into(),
+            raw,
+            compression,
+            decompressor,
+            output_was_full: false,
+            live,
+            ended: None,
+            transcoder: None,
+        })
     }
 
     /// Gives it another name for messages.
@@ -98,6 +104,11 @@ impl Input {
     /// Decodes the text from this encoding into UTF-8 from now on.
     pub(super) fn transcode(&mut self, encoding: &Encoding) {
         self.transcoder = encoding.transcoder();
+    }
+
+    /// How it is compressed, if it is.
+    pub(super) fn compression(&self) -> Option<&'static Compression> {
+        self.compression
     }
 
     /// Whether bytes should be handed on at once.
@@ -155,6 +166,7 @@ impl Input {
                         limit_mib: 1 << (ZSTD_WINDOW_LOG_MAX - 20),
                     });
                 }
+                Some(Trouble::Dictionary) => return Err(Error::ZstdDictionary { name: self.name.clone() }),
             }
             if step.written > 0 {
                 return Ok(Got::Bytes(step.written));
@@ -313,6 +325,21 @@ mod tests {
         let mut input = Input::from_reader(Box::new(Cursor::new(content)), "test", None).unwrap();
         let error = input.read(&mut [0; 100]).unwrap_err();
         assert!(matches!(error, Error::ZstdWindow { limit_mib: 128, .. }), "{error}");
+    }
+
+    #[test]
+    fn a_dictionary_is_named_as_what_is_missing() {
+        // Magic number, a frame header with the dictionary 5, and an empty last block.
+        let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x01, 0, 5, 0x01, 0, 0];
+        for content in [frame.to_vec(), [zstd(b"{}\n"), frame.to_vec()].concat()] {
+            let error = drain(&content, 100, 100).unwrap_err();
+            assert!(matches!(error, Error::ZstdDictionary { .. }), "{error}");
+            assert!(
+                error.hint("load - ..").starts_with("zstd -dc -D DICTIONARY FILE | "),
+                "{}",
+                error.hint("load - ..")
+            );
+        }
     }
 
     #[test]

@@ -62,12 +62,15 @@ pub(super) fn is_open(bytes: &[u8]) -> bool {
 /// encoding.
 ///
 /// # Errors
-/// [`Error::Container`], [`Error::Utf16`] and [`Error::Utf32`] name what it is.
+/// [`Error::Container`], [`Error::Utf16`], [`Error::Utf32`] and [`Error::OtherByteOrder`] name what it is.
 pub(super) fn refuse(name: &str, bytes: &[u8], decoded: bool) -> Result<(), Error> {
     let stands = |(at, magic): &(usize, &[u8])| bytes.get(*at..).is_some_and(|rest| rest.starts_with(magic));
     let has = |s: &&Signature| s.marks.iter().all(stands);
     if let Some(Signature { kind, way, .. }) = SIGNATURES.iter().find(has) {
         return Err(Error::Container { name: name.into(), kind, way: *way });
+    }
+    if decoded && is_swapped(bytes) {
+        return Err(Error::OtherByteOrder { name: name.into() });
     }
     match utf16(bytes) {
         // UTF-32 that was decoded as UTF-16.
@@ -96,6 +99,23 @@ fn utf16(bytes: &[u8]) -> bool {
     }
 }
 
+/// Whether text that was decoded from UTF-16 begins with a byte order mark whose bytes are swapped, or with two ASCII
+/// characters whose bytes are.
+fn is_swapped(text: &[u8]) -> bool {
+    const SWAPPED_MARK: char = '\u{fffe}';
+    let text = text.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    let is_ascii = |c: char| {
+        let [high @ .., low] = u32::from(c).to_be_bytes();
+        low == 0 && high[..2] == [0, 0] && is_ascii_text(high[2])
+    };
+    let mut characters = text.chars();
+    match (characters.next(), characters.next()) {
+        (Some(SWAPPED_MARK), _) => true,
+        (Some(first), Some(second)) => is_ascii(first) && is_ascii(second),
+        _ => false,
+    }
+}
+
 fn is_ascii_text(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e)
 }
@@ -104,7 +124,7 @@ fn is_ascii_text(byte: u8) -> bool {
 mod tests {
     use super::*;
     use crate::{Encoding, Input, Window};
-    use millstream_testkit::gzip;
+    use millstream_testkit::{gzip, zstd};
     use std::io::Cursor;
 
     fn begin(content: &[u8], encoding: Option<&str>) -> Result<usize, Error> {
@@ -157,6 +177,36 @@ mod tests {
         assert_eq!(begin(b"{}", None).unwrap(), 0);
         assert_eq!(begin(b"P,K\n1,2", None).unwrap(), 0);
         assert_eq!(begin("\u{feff}a".as_bytes(), None).unwrap(), 3);
+    }
+
+    #[test]
+    fn utf16_in_the_other_byte_order_is_named() {
+        let swapped =
+            |text: &str, bytes: fn(u16) -> [u8; 2]| -> Vec<u8> { text.encode_utf16().flat_map(bytes).collect() };
+        for (content, encoding) in [
+            (swapped("\u{feff}{\"a\":1}", u16::to_le_bytes), "utf-16be"),
+            (swapped("\u{feff}id,name", u16::to_be_bytes), "utf-16le"),
+            (swapped("{\"a\":1}", u16::to_le_bytes), "utf-16be"),
+            (swapped("id,name", u16::to_be_bytes), "utf-16"),
+        ] {
+            let error = begin(&content, Some(encoding)).unwrap_err();
+            assert!(matches!(error, Error::OtherByteOrder { .. }), "{encoding}: {error}");
+            assert!(error.hint("load -").contains("encoding utf-16"), "{}", error.hint("load -"));
+        }
+        assert_eq!(begin(&swapped("漢字,名", u16::to_be_bytes), Some("utf-16be")).unwrap(), 0);
+    }
+
+    #[test]
+    fn data_that_is_compressed_twice_is_named() {
+        type Compress = fn(&[u8]) -> Vec<u8>;
+        for (outer, outer_name) in [(gzip as Compress, "gzip"), (zstd, "zstd")] {
+            for (inner, inner_name) in [(gzip as Compress, "gzip"), (zstd, "zstd")] {
+                let error = begin(&outer(&inner(b"{}\n")), None).unwrap_err();
+                let says = format!("test is compressed twice: the {outer_name} data holds {inner_name} data");
+                assert_eq!(error.to_string(), says);
+                assert_eq!(error.hint("load - .."), crate::piped(&format!("{outer_name} -dc FILE"), "load - .."));
+            }
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The part of an input that has been read and not yet handed out, with its position.
 
+use super::compression::{COMPRESSIONS, Compression};
 use super::encoding::Encoding;
 use super::error::Error;
 use super::got::Got;
@@ -60,7 +61,20 @@ impl Window {
             self.input.transcode(encoding);
         }
         let is_open = |bytes: &[u8]| bytes.len() < MARK.len() && MARK.starts_with(bytes);
-        while (is_open(self.bytes()) || signature::is_open(self.bytes())) && self.fill()? {}
+        // Within compressed data, more of it may follow, whose beginning has up to four bytes.
+        let outer = self.input.compression();
+        let may_be_inner = |bytes: &[u8]| {
+            let part = |c: &Compression| bytes.len() < c.magic.len() && c.magic.starts_with(bytes);
+            outer.is_some() && COMPRESSIONS.iter().any(part)
+        };
+        while (is_open(self.bytes()) || signature::is_open(self.bytes()) || may_be_inner(self.bytes()))
+            && self.fill()?
+        {}
+        let inner = COMPRESSIONS.iter().find(|c| self.bytes().starts_with(c.magic));
+        if let (Some(outer), Some(inner)) = (outer, inner) {
+            let (name, writer) = (self.name().to_owned(), outer.writer);
+            return Err(Error::CompressedTwice { name, outer: outer.name, inner: inner.name, writer });
+        }
         signature::refuse(self.name(), self.bytes(), encoding.is_some_and(Encoding::is_wide))?;
         Ok(if self.bytes().starts_with(MARK) { MARK.len() } else { 0 })
     }
