@@ -231,7 +231,15 @@ mod tests {
             (&b""[..], "the document ends at byte 0 where an object was expected"),
             (b"  ", "the document ends at byte 2 where an object was expected"),
             (b"hello", "expected a value at byte 0"),
-            (b"{", "the document ends at byte 1 where a member name in double quotes was expected"),
+            (
+                b"{",
+                "the document ends at byte 1 where a member name in double quotes was expected; if documents span lines, \
+                 add format json",
+            ),
+            (
+                b"{\"a\":1}{\"a\":2}",
+                "expected nothing more at byte 7; if a line holds several documents, add format json",
+            ),
             (b"{a:1}", "expected a member name in double quotes at byte 1"),
             (b"{\"a\" 1}", "expected ':' at byte 5"),
             (b"{\"a\":}", "expected a value at byte 5"),

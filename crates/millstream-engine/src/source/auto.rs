@@ -5,7 +5,7 @@ use super::extent::{Extent, Piece, is_space};
 use super::window::Window;
 use super::{Format, SourceError, csv, json, ndjson, tsv};
 use crate::limits::RECOGNISE_BYTES_MAX;
-use memchr::memchr;
+use memchr::{memchr, memchr2};
 use millstream_model::words::{option, set};
 use serde::de::IgnoredAny;
 
@@ -26,12 +26,27 @@ pub(super) fn recognise(window: &mut Window) -> Result<&'static Format, SourceEr
         let tabs = dialect.delimiter.is_none() && is_named_tsv(window.name());
         return Ok(if tabs { &tsv::FORMAT } else { &csv::FORMAT });
     }
-    match first_byte(window, 0)? {
-        None => Ok(&ndjson::FORMAT),
-        Some((_, b'[')) => Ok(&json::FORMAT),
-        Some((at, b'{')) => objects(window, at),
-        Some((at, _)) => table(window, at),
+    let Some((at, byte)) = first_byte(window, 0)? else { return Ok(&ndjson::FORMAT) };
+    if !matches!(byte, b'[' | b'{') {
+        return table(window, at);
     }
+    match bracketed(window, at)? {
+        Some(format) => Ok(format),
+        None if byte == b'[' => Ok(&json::FORMAT),
+        None => objects(window, at),
+    }
+}
+
+/// The format of a table whose header has names in brackets, such as `[id],[name]` by SQL Server.
+fn bracketed(window: &mut Window, start: usize) -> Result<Option<&'static Format>, SourceError> {
+    let line_end = line_end(window, start)?;
+    let line = &window.bytes()[start..line_end];
+    let Piece::End(n) = Extent::new(line[0]).feed(line) else { return Ok(None) };
+    let is_json = serde_json::from_slice::<IgnoredAny>(&line[..n]).is_ok();
+    if is_json || !matches!(line.get(n), Some(b',' | b'\t')) {
+        return Ok(None);
+    }
+    Ok(table(window, start).ok())
 }
 
 /// Index of the first byte from `at` on that is not white space, and the byte. `None` at the end of the source, or of
@@ -132,9 +147,10 @@ fn is_named_tsv(name: &str) -> bool {
     name.ends_with(".tsv")
 }
 
-/// End of the line at `start`, or of what recognition may read.
+/// End of the line at `start`, or of what recognition may read. A carriage return ends a line, too: where it does not, it
+/// is white space, or a part of a table.
 fn line_end(window: &mut Window, start: usize) -> Result<usize, SourceError> {
-    Ok(find(window, start, |bytes| memchr(b'\n', bytes))?.unwrap_or(window.bytes().len()))
+    Ok(find(window, start, |bytes| memchr2(b'\n', b'\r', bytes))?.unwrap_or(window.bytes().len()))
 }
 
 /// A whole line.
@@ -146,7 +162,7 @@ struct Line {
 /// The first whole line after `at` that is not blank.
 fn next_line(window: &Window, at: usize) -> Option<Line> {
     let start = at + window.bytes()[at..].iter().position(|&b| !is_space(b))?;
-    let end = start + memchr(b'\n', &window.bytes()[start..])?;
+    let end = start + memchr2(b'\n', b'\r', &window.bytes()[start..])?;
     Some(Line { is_object: is_object(&window.bytes()[start..end]), end })
 }
 
@@ -211,6 +227,13 @@ mod tests {
             ("{} {}", "json"),
             ("{\"id\":1}{\"id\":2}\n{\"id\":3}\n", "json"),
             ("[", "json"),
+            ("{\"id\":1}\r{\"id\":2}\r", "ndjson"),
+            ("{\r \"id\":1\r}\r", "json"),
+            ("[id],[name]\n1,x\n", "csv"),
+            ("{id},{name}\r\n1,x\r\n", "csv"),
+            ("[id]\t[name]\n1\tx\n", "tsv"),
+            ("[id],[name]\n[1],[2]\n", "json"),
+            ("{broken},{x}\n{\"a\":1}\n", "ndjson"),
             ("\n[{}]", "json"),
             ("id,name\n1,x\n", "csv"),
             ("\"id\",\"the name\"", "csv"),

@@ -4,8 +4,9 @@ use super::clip::Clip;
 use super::window::{Window, index};
 use super::{Format, Source, SourceError};
 use crate::chunk::{Chunk, Frame};
-use memchr::{memchr, memchr_iter, memrchr};
+use memchr::{memchr, memchr_iter, memchr2, memchr2_iter, memrchr, memrchr2};
 use millstream_input::End;
+use millstream_input::csv::ends_in_return;
 
 /// The format's entry in the list.
 pub(super) const FORMAT: Format = Format {
@@ -15,12 +16,15 @@ pub(super) const FORMAT: Format = Format {
 };
 
 /// Lines of a source. A document begins at the first byte of its line that is not blank and ends at the last. The limit
-/// also counts the blanks after it, but not the line end.
+/// also counts the blanks after it, but not the line end. If the first line ends in a carriage return alone, so may all
+/// others.
 pub(super) struct Ndjson {
     window: Window,
     document_bytes_max: usize,
     /// Bytes of the window known to hold no line end.
     scanned: usize,
+    /// Whether a carriage return alone ends a line. `None`: the first line has not ended yet.
+    returns: Option<bool>,
     done: bool,
 }
 
@@ -31,7 +35,32 @@ impl Ndjson {
     }
 
     pub(super) fn with_line_limit(window: Window, document_bytes_max: usize) -> Self {
-        Self { window, document_bytes_max, scanned: 0, done: false }
+        Self { window, document_bytes_max, scanned: 0, returns: None, done: false }
+    }
+
+    /// Where the last line of the window's bytes behind those that are scanned ends.
+    fn last_end(&self) -> Option<usize> {
+        let rest = &self.window.bytes()[self.scanned..];
+        let end = match self.returns {
+            Some(true) => memrchr2(b'\n', b'\r', rest),
+            _ => memrchr(b'\n', rest),
+        };
+        end.map(|end| self.scanned + end)
+    }
+
+    /// Bytes at the end of the window that may be a line end: only the byte behind a carriage return shows what it is.
+    fn undecided(&self) -> usize {
+        usize::from(self.returns.is_none() && self.window.bytes().ends_with(b"\r"))
+    }
+
+    /// Looks at how the first line ends.
+    fn look_at_end(&mut self) {
+        if self.returns.is_none() {
+            self.returns = ends_in_return(&self.window.bytes()[self.scanned..]);
+            if self.returns == Some(true) {
+                self.window.count_returns();
+            }
+        }
     }
 
     /// A chunk of the window's first `cut` bytes, which are whole lines. It is shorter if one of the lines is too long.
@@ -39,7 +68,15 @@ impl Ndjson {
         self.scanned = 0;
         // Up to the first line that is too long.
         let (offset, line) = (self.window.offset(), self.window.line());
-        let (frames, cut) = frame_lines(&self.window.bytes()[..cut], offset, line, self.document_bytes_max);
+        let (bytes, most) = (&self.window.bytes()[..cut], self.document_bytes_max);
+        let (frames, cut) = if self.returns == Some(true) {
+            let (mut frames, cut) = frame(bytes, memchr2_iter(b'\n', b'\r', bytes), offset, line, most);
+            // A line feed right behind a carriage return ends no second line.
+            self.window.number(&mut frames);
+            (frames, cut)
+        } else {
+            frame_lines(bytes, offset, line, most)
+        };
         if cut == 0 {
             return self.long_line();
         }
@@ -54,18 +91,24 @@ impl Ndjson {
         let begin = self.window.place();
         let mut clip = Clip::default();
         loop {
-            if let Some(end) = memchr(b'\n', self.window.bytes()) {
-                clip.push(&self.window.bytes()[..end]);
+            self.look_at_end();
+            let bytes = self.window.bytes();
+            let end = if self.returns == Some(true) { memchr2(b'\n', b'\r', bytes) } else { memchr(b'\n', bytes) };
+            if let Some(end) = end {
+                clip.push(&bytes[..end]);
                 self.window.take(end + 1)?;
                 break;
             }
-            clip.push(self.window.bytes());
-            self.window.take(self.window.bytes().len())?;
+            let n = bytes.len() - self.undecided();
+            clip.push(&bytes[..n]);
+            self.window.take(n)?;
             if !self.window.fill()? {
+                clip.push(self.window.bytes());
                 if let Some(End::Damaged(why)) = self.window.end() {
                     self.done = true;
                     return Ok(begin.damaged(clip.finish(), why));
                 }
+                self.window.take(self.window.bytes().len())?;
                 break;
             }
         }
@@ -75,7 +118,8 @@ impl Ndjson {
 
     /// Takes the blanks at the beginning of the window.
     fn skip_blanks(&mut self) -> Result<(), SourceError> {
-        let blanks = blank_len(self.window.bytes());
+        let bytes = self.window.bytes();
+        let blanks = blank_len(bytes).min(bytes.len() - self.undecided());
         self.window.take(blanks).map(drop)
     }
 
@@ -98,15 +142,15 @@ impl Source for Ndjson {
             return Ok(None);
         }
         loop {
-            let bytes = self.window.bytes();
-            if let Some(end) = memrchr(b'\n', &bytes[self.scanned..]) {
-                return self.whole_lines(self.scanned + end + 1).map(Some);
+            self.look_at_end();
+            if let Some(end) = self.last_end() {
+                return self.whole_lines(end + 1).map(Some);
             }
-            self.scanned = bytes.len();
+            self.scanned = self.window.bytes().len() - self.undecided();
             // One more byte may be the carriage return of a line that is just short enough.
-            if bytes.len() > self.document_bytes_max + 1 {
+            if self.scanned > self.document_bytes_max + 1 {
                 self.skip_blanks()?;
-                self.scanned = self.window.bytes().len();
+                self.scanned = self.window.bytes().len() - self.undecided();
                 if self.scanned > self.document_bytes_max + 1 {
                     return self.long_line().map(Some);
                 }
@@ -120,11 +164,23 @@ impl Source for Ndjson {
 
 /// Frames the lines of `bytes`, which begin at this offset and line, up to the first line that is too long. Also
 /// returns the length of what was framed.
-pub(crate) fn frame_lines(bytes: &[u8], offset: u64, mut line: u64, document_bytes_max: usize) -> (Vec<Frame>, usize) {
+pub(crate) fn frame_lines(bytes: &[u8], offset: u64, line: u64, document_bytes_max: usize) -> (Vec<Frame>, usize) {
+    frame(bytes, memchr_iter(b'\n', bytes), offset, line, document_bytes_max)
+}
+
+/// The same for any line ends, each of one byte.
+#[inline]
+fn frame(
+    bytes: &[u8],
+    ends: impl Iterator<Item = usize>,
+    offset: u64,
+    mut line: u64,
+    document_bytes_max: usize,
+) -> (Vec<Frame>, usize) {
     let mut frames = Vec::with_capacity(bytes.len() / 128);
     let mut start = 0;
-    let open_end = (bytes.last() != Some(&b'\n')).then_some(bytes.len());
-    for end in memchr_iter(b'\n', bytes).chain(open_end) {
+    // The end of what has no line end. Behind the last line end, nothing is framed.
+    for end in ends.chain(std::iter::once(bytes.len())) {
         let from = start + blank_len(&bytes[start..end]);
         let text = &bytes[from..end];
         let text = text.strip_suffix(b"\r").unwrap_or(text);
@@ -204,22 +260,40 @@ mod tests {
     /// What the format promises, said the short way.
     fn oracle(text: &[u8], document_bytes_max: usize) -> Vec<ReadFrame> {
         let blank = |b: &u8| matches!(b, b' ' | b'\t' | b'\r');
-        let mut got = Vec::new();
-        let mut offset = 0;
-        for (n, line) in text.split(|&b| b == b'\n').enumerate() {
-            let from = line.iter().take_while(|b| blank(b)).count();
-            let text = line[from..].strip_suffix(b"\r").unwrap_or(&line[from..]);
-            let len = text.len() - text.iter().rev().take_while(|b| blank(b)).count();
-            let place = ((offset + from) as u64, n as u64 + 1);
-            if text.len() > document_bytes_max {
-                let text = std::str::from_utf8(text).unwrap();
-                got.push(bad(place.0, place.1, text, Reason::TooLarge));
+        let first = text.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
+        let returns = first.is_some_and(|at| text[at] == b'\r' && text.get(at + 1).is_some_and(|next| *next != b'\n'));
+        let (mut got, mut start, mut line) = (Vec::new(), 0, 1);
+        loop {
+            let end = text[start..].iter().position(|&byte| byte == b'\n' || (returns && byte == b'\r'));
+            let end = end.map_or(text.len(), |end| start + end);
+            let from = start + text[start..end].iter().take_while(|b| blank(b)).count();
+            let document = text[from..end].strip_suffix(b"\r").unwrap_or(&text[from..end]);
+            let len = document.len() - document.iter().rev().take_while(|b| blank(b)).count();
+            let place = (from as u64, line);
+            if document.len() > document_bytes_max {
+                got.push(bad(place.0, place.1, std::str::from_utf8(document).unwrap(), Reason::TooLarge));
             } else if len > 0 {
-                got.push(good(place.0, place.1, std::str::from_utf8(&text[..len]).unwrap()));
+                got.push(good(place.0, place.1, std::str::from_utf8(&document[..len]).unwrap()));
             }
-            offset += line.len() + 1;
+            if end == text.len() {
+                return got;
+            }
+            let is_second = returns && text[end] == b'\n' && end > 0 && text[end - 1] == b'\r';
+            line += u64::from(!is_second);
+            start = end + 1;
         }
-        got
+    }
+
+    #[test]
+    fn carriage_returns_end_lines_if_the_first_line_ends_in_one() {
+        let text = b"{\"a\":1}\r{\"b\":2\r\n\r{\"c\":3}\r";
+        let expected = [good(0, 1, "{\"a\":1}"), good(8, 2, "{\"b\":2"), good(17, 4, "{\"c\":3}")];
+        for mut rng in Cases::new(50) {
+            assert_eq!(read_oddly("ndjson", text, text, 100, &mut rng).unwrap(), expected);
+            assert_eq!(read_oddly("auto", text, text, 100, &mut rng).unwrap(), expected);
+        }
+        // Otherwise they are white space.
+        assert_eq!(read("ndjson", b"{}\n{\r}\n").unwrap(), [good(0, 1, "{}"), good(3, 2, "{\r}")]);
     }
 
     #[test]

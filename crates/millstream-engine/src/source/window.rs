@@ -5,7 +5,7 @@ use super::{Input, SourceError, SourceOptions, beginning};
 use crate::chunk::{Chunk, Frame, UnreadableFrame};
 use crate::limits::{CHUNK_BYTES_MAX, DOCUMENT_BYTES_CEILING};
 use bytes::Bytes;
-use millstream_input::End;
+use millstream_input::{End, MARK};
 use millstream_model::Prefix;
 use millstream_model::{Fault, Reason};
 use std::collections::VecDeque;
@@ -44,10 +44,13 @@ impl Window {
         };
         let mark = window.bytes.begin_text(window.options.dialect.encoding)?;
         window.take(mark)?;
-        window.skip_lines(window.options.dialect.skip_lines)?;
+        if window.options.dialect.skip_lines > 0 {
+            window.skip_lines(window.options.dialect.skip_lines)?;
+        }
         Ok(window)
     }
 
+    /// Skips lines, and a byte order mark behind them.
     fn skip_lines(&mut self, mut lines: u64) -> Result<(), SourceError> {
         while lines > 0 {
             let end = memchr::memchr(b'\n', self.bytes());
@@ -56,6 +59,10 @@ impl Window {
             if end.is_none() && !self.fill()? {
                 break;
             }
+        }
+        while self.bytes().len() < MARK.len() && MARK.starts_with(self.bytes()) && self.fill()? {}
+        if self.bytes().starts_with(MARK) {
+            self.take(MARK.len())?;
         }
         Ok(())
     }
