@@ -3,6 +3,7 @@
 use crate::commands::Command;
 use crate::exit::Exit;
 use crate::failure::{self, Failure};
+use crate::key_values;
 use crate::output::Output;
 use crate::screen;
 use crate::secret::masked;
@@ -64,11 +65,17 @@ pub struct Args {
     pub command: Command,
 }
 
-/// The words of the command line; `help COMMAND` is read as `COMMAND --help`.
+/// The words of the command line; `help COMMAND` is read as `COMMAND --help`. Keys of `get` may begin like flags.
 pub fn typed(mut words: Vec<OsString>) -> Vec<OsString> {
     if words.get(1).is_some_and(|word| word == "help") {
         words.remove(1);
         words.push("--help".into());
+    }
+    let global = ["--output", "--output=text", "--output=json", "text", "json"];
+    let before = words.iter().skip(1).take_while(|word| global.iter().any(|flag| *word == flag)).count();
+    if words.get(before + 1).is_some_and(|word| word == "get") {
+        let keys = words.iter_mut().skip(before + 2).take_while(|word| word.as_os_str() != "--");
+        keys.for_each(key_values::mark);
     }
     words
 }
@@ -161,6 +168,18 @@ mod tests {
             }
         }
         assert!(seen > 50, "the guides were not found");
+    }
+
+    #[test]
+    fn keys_may_begin_like_flags() {
+        for words in ["get t -5 3,1 -5,1 -.5 --count", "--output json get t -5 3,1 -5,1 --count -- -.5"] {
+            let words = std::iter::once("millstream").chain(words.split(' ')).map(OsString::from).collect();
+            let args = Args::try_parse_from(typed(words)).unwrap();
+            let shown = format!("{:?}", args.command);
+            assert!(shown.contains(r#"keys: ["-5", "3,1", "-5,1", "-.5"], count: true"#), "{shown}");
+        }
+        let flags = ["millstream", "get", "t", "-5", "-x"].map(OsString::from).to_vec();
+        assert!(Args::try_parse_from(typed(flags)).is_err());
     }
 
     #[test]

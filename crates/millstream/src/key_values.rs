@@ -1,6 +1,26 @@
 //! The values of a key's columns as they are typed: separated by commas, or as a JSON array.
 
 use serde_json::value::RawValue;
+use std::convert::Infallible;
+use std::ffi::OsString;
+
+/// Stands before a key that begins like a flag. Clap would take `-5` for flags, and if keys were allowed to begin so, it
+/// would take every flag behind the first key for a key.
+const MARK: char = '\u{1}';
+
+/// Marks a word such as `-5` or `-5,1`, which is a key and no flag. [`typed`] takes the mark away.
+pub fn mark(word: &mut OsString) {
+    let number = |text: &str| text.trim_start_matches(['-', '.']).starts_with(|c: char| c.is_ascii_digit());
+    let is_flag = |text: &str| !text.starts_with('-') || text.starts_with("--") || !number(text);
+    if let Some(marked) = word.to_str().filter(|text| !is_flag(text)).map(|text| format!("{MARK}{text}")) {
+        *word = marked.into();
+    }
+}
+
+/// A key without the mark.
+pub fn typed(text: &str) -> Result<String, Infallible> {
+    Ok(text.strip_prefix(MARK).unwrap_or(text).to_owned())
+}
 
 /// All values in a text.
 pub fn parse(text: &str) -> Vec<String> {

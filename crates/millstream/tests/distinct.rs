@@ -86,3 +86,21 @@ async fn distinct_escapes_control_characters() {
     let json = millstream(&["distinct", "odd", "id", "--output", "json", "--db", &url]).ends(0).json();
     assert_eq!(json, serde_json::json!(["a\u{1b}]0;owned\u{7}\tb"]));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_that_begin_like_flags_are_found() {
+    each_build(async |db| {
+        let (url, dir) = (db.url(), tempfile::tempdir().unwrap());
+        let file = dir.path().join("a.ndjson").to_str().unwrap().to_owned();
+        std::fs::write(&file, "{\"a\":-5,\"b\":1}\n{\"a\":-5,\"b\":2}\n").unwrap();
+        millstream(&["load", &file, "--into", "one", "--key", "a:bigint", "--db", &url]).ends(0);
+        millstream(&["load", &file, "--into", "two", "--key", "a:bigint,b:bigint", "--db", &url]).ends(0);
+        let two = "{\"a\": -5, \"b\": 2}\n";
+        assert_eq!(millstream(&["get", "one", "-5", "--db", &url]).ends(0).stdout, two);
+        assert_eq!(millstream(&["get", "two", "-5,2", "--db", &url]).ends(0).stdout, two);
+        let counted = millstream(&["get", "two", "-5", "-6", "--count", "--db", &url]).ends(1).stdout;
+        assert_eq!(counted, "2\t-5\n0\t-6\n");
+        assert!(millstream(&["get", "one", "-x", "--db", &url]).ends(2).stderr.contains("unexpected argument"));
+    })
+    .await;
+}

@@ -150,8 +150,31 @@ async fn a_table_answers_like_the_store_that_it_was_made_of() {
         assert_eq!(value(&again, "1.0.0.7"), "{\"doc\":{\"country\": \"AU\"},\"country\":\"AU\"}");
         let wrong = ranges(&["build", &again, "--query", "select 1 / 0 as ip", "--db", &url]).ends(2);
         assert!(wrong.stderr.contains("division by zero"), "{wrong:?}");
+        let twice = "select '1.2.3.4' as ip, 'one' as x, 'two' as x";
+        let refused = ranges(&["build", &again, "--query", twice, "--db", &url]).ends(2);
+        assert!(refused.stderr.contains("the query has two columns \"x\""), "{refused:?}");
+        let unneeded = format!("{twice}, 'y' as y");
+        let kept = ["--range", "ip", "--keep", "y"];
+        let args = ["build", &again, "--query", &unneeded, "--db", &url];
+        ranges(&[&args[..], &kept].concat()).ends(0);
+        assert_eq!(value(&again, "1.2.3.4"), "{\"y\":\"y\"}");
         let unused = ranges(&["build", &again, &file, "--db", &url]).ends(2);
         assert!(unused.stderr.contains("there is no --query"), "{unused:?}");
     })
     .await;
+}
+
+#[test]
+fn csv_there_and_back_invents_no_values() {
+    let place = Place::new();
+    let (store, again) = (place.path("store"), place.path("again"));
+    let lines = [
+        r#"{"start":"1.0.0.0","end":"1.0.0.9","a":null,"b":"","c":"null"}"#,
+        r#"{"start":"1.0.1.0","end":"1.0.1.9","a":"x","b":"y","c":"say \"so\""}"#,
+    ];
+    build(&store, &place.write("values.ndjson", lines.join("\n")), &[]).ends(0);
+    let csv = ranges(&["export", &store, "--to", "csv"]).ends(0).stdout;
+    build(&again, &place.write("values.csv", csv), &[]).ends(0);
+    assert_eq!(value(&again, "1.0.0.5"), r#"{"c":"null"}"#);
+    assert_eq!(value(&again, "1.0.1.5"), r#"{"a":"x","b":"y","c":"say \"so\""}"#);
 }

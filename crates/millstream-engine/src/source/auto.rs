@@ -39,6 +39,11 @@ pub(super) fn recognise(window: &mut Window) -> Result<&'static Format, SourceEr
 
 /// The format of a table whose header has names in brackets, such as `[id],[name]` by SQL Server.
 fn bracketed(window: &mut Window, start: usize) -> Result<Option<&'static Format>, SourceError> {
+    // JSON is not kept waiting for the end of its line, which a live source may never write.
+    let begins_json = |byte| matches!(byte, b'{' | b'[' | b'}' | b']' | b'"' | b'-' | b'0'..=b'9');
+    if first_byte(window, start + 1)?.is_none_or(|(_, byte)| begins_json(byte)) {
+        return Ok(None);
+    }
     let line_end = line_end(window, start)?;
     let line = &window.bytes()[start..line_end];
     let Piece::End(n) = Extent::new(line[0]).feed(line) else { return Ok(None) };

@@ -87,9 +87,13 @@ impl Columns {
     }
 }
 
-/// A string as it is, everything else as JSON. So is a string with half a surrogate pair, which is not text.
+/// A string as it is, everything else as JSON. So is a string with half a surrogate pair, which is not text. A null is no
+/// text either, and the word would look like a string.
 fn field(value: &RawValue) -> Cow<'_, str> {
     let json = value.get();
+    if json == "null" {
+        return Cow::Borrowed("");
+    }
     let text = if json.starts_with('"') { serde_json::from_str(json).ok() } else { None };
     text.map_or(Cow::Borrowed(json), Cow::Owned)
 }
@@ -116,7 +120,7 @@ mod tests {
         ];
         let expected = "first,last,cc,n,city,tags,half\n\
             1.0.0.0,1.0.0.9,AU,1.50,,,\n\
-            1.0.1.0,1.0.1.0,null,,\"a \"\"b\"\", é\",,\n\
+            1.0.1.0,1.0.1.0,,,\"a \"\"b\"\", é\",,\n\
             2001:db8::,2001:db8:ffff:ffff:ffff:ffff:ffff:ffff,,true,,\"[1, \"\"x\"\"]\",\"\"\"\\ud800\"\"\"\n\
             2001:db9::,2001:db9:ffff:ffff:ffff:ffff:ffff:ffff,,,,,\n";
         assert_eq!(text("csv", &ranges), expected);

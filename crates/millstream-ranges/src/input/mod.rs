@@ -14,13 +14,14 @@ mod ndjson;
 mod objects;
 mod query;
 mod records;
+mod repeated;
 mod tsv;
 
 pub use join::JoinOptions;
 pub use later::{open_later, refuse_repeated};
 pub use listed::Listed;
 pub use mmdb::MmdbFile;
-pub use query::{RowReceiver, RowSender, query, row_queue, send_query};
+pub use query::{RowReceiver, RowSender, query, refuse_repeated_columns, row_queue, send_query};
 
 use crate::column_type::{ColumnType, ColumnTypes};
 use crate::error::Error;

@@ -136,6 +136,14 @@ mod tests {
             ("{\"start\":\"1.2.3.9\",\"end\":null}", "the member \"end\" is neither a string nor a number"),
             ("{\"start\":\"1.2.3.9\",\"end\":{}}", "the member \"end\" is neither a string nor a number"),
             ("{\"start\":\"1.2.3.9\",\"start\":1,\"end\":\"1.2.3.9\"}", "the member \"start\" is there twice"),
+            (
+                "{\"start\":\"1.2.3.9\",\"end\":\"1.2.3.9\",\"x\":\"one\",\"\\u0078\":\"two\"}",
+                "the member \"x\" is there twice",
+            ),
+            (
+                "{\"start\":\"1.2.3.9\",\"end\":\"1.2.3.9\",\"a\":[{\"x\":1,\"y\":2,\"x\":3}]}",
+                "the member \"x\" is there twice",
+            ),
             ("{\"start\":\"\\ud800\",\"end\":\"1.2.3.9\"}", "\"\\\"\\\\ud800\\\"\" is not an IP address"),
             (
                 "{\"start\":\"1.2.3.9\",\"end\":\"1.2.3.9\",\"a\":\"\\u0000\"}",

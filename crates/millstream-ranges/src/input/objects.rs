@@ -3,6 +3,7 @@
 use super::InputOptions;
 use super::columns::{Columns, RangeColumns, check_range};
 use super::members::{IS_RESERVED, RESERVED, fitting, is_kept, put, unseen};
+use super::repeated::repeated;
 use crate::error::Error;
 use crate::value;
 use millstream_model::range::{AddressReading, Range};
@@ -10,6 +11,7 @@ use millstream_model::words::option;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 
 /// Takes objects apart.
@@ -149,14 +151,15 @@ impl<'de> Visitor<'de> for Members<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut range: [Option<&'de str>; 2] = [None; 2];
-        let mut problem = None;
+        let (mut names, mut problem) = (HashSet::new(), None);
+        let is_twice = |name: &str| format!("the member {name:?} is there twice");
         while let Some((key, value)) = map.next_entry::<&'de RawValue, &'de RawValue>()? {
             let name = unquoted(key.get());
             let place = self.range.iter().position(|known| *known == *name);
             if let Some(place) = place
                 && range[place].replace(value.get()).is_some()
             {
-                problem = Some(format!("the member {name:?} is there twice"));
+                problem = Some(is_twice(&name));
             }
             if !is_kept(self.keep, &name, self.seen).unwrap_or(place.is_none()) {
                 continue;
@@ -164,7 +167,16 @@ impl<'de> Visitor<'de> for Members<'_> {
             if name == RESERVED {
                 problem = Some(IS_RESERVED.to_owned());
             }
+            // Readers of the store would not agree on which of the two counts.
+            if let Some(within) = repeated(value.get()) {
+                problem = Some(is_twice(&within));
+            }
             put(key.get(), value.get(), self.members);
+            if names.contains(&name) {
+                problem = Some(is_twice(&name));
+            } else {
+                names.insert(name);
+            }
         }
         Ok(problem.map_or(Ok(range), Err))
     }

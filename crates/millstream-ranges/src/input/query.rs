@@ -5,9 +5,10 @@ use super::{Input, InputOptions, Read, refuse_columns, rejected};
 use crate::error::Error;
 use crate::limits::{LINE_BYTES_MAX, QUERY_QUEUE, QUERY_QUEUE_BYTES, SHOWN_BYTES};
 use futures_util::TryStreamExt;
+use std::collections::HashSet;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-use tokio_postgres::Client;
+use tokio_postgres::{Client, Column};
 
 /// Rows on their way from a query to an input.
 #[derive(Debug)]
@@ -51,6 +52,32 @@ pub fn query(name: String, rows: RowReceiver, options: &InputOptions) -> Result<
     Ok(Box::new(Rows { name, rows, objects, number: 0, bytes: 0, has_ended: false }))
 }
 
+/// Refuses a query two of whose columns have one name, if it is not clear that neither is needed. Of the two, a row would
+/// keep the last.
+///
+/// # Errors
+/// There are two such columns, or the server refuses the query.
+pub async fn refuse_repeated_columns(client: &Client, sql: &str, options: &InputOptions) -> Result<(), Error> {
+    let columns = format!("select * from (\n{}\n) as millstream_ranges_row", statement(sql));
+    let prepared = client.prepare(&columns).await.map_err(millstream_pg::Error::from)?;
+    let InputOptions { keep, range, .. } = options;
+    let is_needed = |name: &str| {
+        let is_named = keep.iter().chain(range).any(|wanted| wanted.eq_ignore_ascii_case(name));
+        keep.is_empty() || range.is_empty() || is_named
+    };
+    let mut names = HashSet::new();
+    let twice = prepared.columns().iter().map(Column::name).find(|name| is_needed(name) && !names.insert(*name));
+    twice.map_or(Ok(()), |name| {
+        let problem = format!("the query has two columns {name:?}");
+        Err(Error::refused(problem, "give each column a name of its own: select .. as NAME"))
+    })
+}
+
+/// The query without what ends it.
+fn statement(sql: &str) -> &str {
+    sql.trim_end().trim_end_matches(';')
+}
+
 /// Runs a query and sends its rows to an input, as fast as that reads them. What goes wrong is sent, too.
 pub async fn send_query(client: &Client, sql: &str, sender: RowSender) {
     let ended = match send_rows(client, sql, &sender).await {
@@ -62,7 +89,7 @@ pub async fn send_query(client: &Client, sql: &str, sender: RowSender) {
 }
 
 async fn send_rows(client: &Client, sql: &str, sender: &RowSender) -> Result<(), millstream_pg::Error> {
-    let sql = sql.trim_end().trim_end_matches(';');
+    let sql = statement(sql);
     // The line feed ends a comment. A column of the query could have any short name, and would hide the row.
     let sql = format!(
         "select pg_catalog.to_jsonb(millstream_ranges_row)::pg_catalog.text from (\n{sql}\n) as millstream_ranges_row"

@@ -39,7 +39,7 @@ pub struct GetArgs {
     name: CollectionName,
 
     /// Keys to look up
-    #[arg(value_name = "KEY", required = true)]
+    #[arg(value_name = "KEY", required = true, value_parser = key_values::typed)]
     keys: Vec<String>,
 
     /// Count the documents whose keys begin with KEY instead of printing them

@@ -275,6 +275,7 @@ async fn inputs(args: &BuildArgs) -> Result<Vec<Box<dyn Input>>, Failure> {
 async fn query(sql: &str, target: &TargetArgs, options: &InputOptions) -> Result<Box<dyn Input>, Failure> {
     let db = target::resolve(target, Purpose::Work).await?;
     let connection = millstream_pg::connect(&db, &SessionSettings::named("millstream ranges")).await?;
+    input::refuse_repeated_columns(&connection.client, sql, options).await?;
     let (sender, rows) = input::row_queue();
     let text = sql.to_owned();
     tokio::spawn(async move {
