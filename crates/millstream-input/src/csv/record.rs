@@ -22,8 +22,6 @@ pub struct Record {
     kept_max: Option<usize>,
     /// Fields seen.
     pub count: usize,
-    /// Whether it is one line, read by itself.
-    pub is_line: bool,
     doubt: Doubt,
 }
 
@@ -73,7 +71,6 @@ impl Record {
             ends: Vec::new(),
             kept_max: None,
             count: 0,
-            is_line: false,
             doubt: Doubt::default(),
         }
     }
@@ -215,7 +212,6 @@ impl Record {
         self.at = self.start + raw.len() + returned + usize::from(line.is_some());
         begin_anew(&mut self.reader);
         self.forget();
-        self.is_line = true;
         let mut is_clear = true;
         for field in line_fields(raw, self.separators) {
             is_clear &= field.enclosed != Enclosed::ButForBlanks;
@@ -277,7 +273,6 @@ impl Record {
         self.start = self.at;
         self.text_len = 0;
         self.count = 0;
-        self.is_line = false;
     }
 }
 
