@@ -3,8 +3,10 @@
 use super::clip::{Clip, Clipped};
 use super::{Input, SourceError, SourceOptions, beginning};
 use crate::chunk::{Chunk, Frame, UnreadableFrame};
-use crate::limits::{CHUNK_BYTES_MAX, DOCUMENT_BYTES_CEILING};
+use crate::limits::{CHUNK_BYTES_MAX, CSV_HEADER_BYTES_MAX, DOCUMENT_BYTES_CEILING};
 use bytes::Bytes;
+use memchr::{memchr, memchr2};
+use millstream_input::csv::ends_in_return;
 use millstream_input::{End, MARK};
 use millstream_model::Prefix;
 use millstream_model::{Fault, Reason};
@@ -52,12 +54,23 @@ impl Window {
 
     /// Skips lines, and a byte order mark behind them.
     fn skip_lines(&mut self, mut lines: u64) -> Result<(), SourceError> {
+        let returns = self.ends_in_return()?;
+        if returns {
+            self.count_returns();
+        }
         while lines > 0 {
-            let end = memchr::memchr(b'\n', self.bytes());
+            let bytes = self.bytes();
+            let end = if returns { memchr2(b'\n', b'\r', bytes) } else { memchr(b'\n', bytes) };
+            let is_return = end.is_some_and(|end| bytes[end] == b'\r');
+            let n = end.map_or(bytes.len(), |end| end + 1);
             lines -= u64::from(end.is_some());
-            self.take(end.map_or(self.bytes().len(), |end| end + 1))?;
+            self.take(n)?;
             if end.is_none() && !self.fill()? {
                 break;
+            }
+            while is_return && self.bytes().is_empty() && self.fill()? {}
+            if is_return && self.bytes().starts_with(b"\n") {
+                self.take(1)?;
             }
         }
         while self.bytes().len() < MARK.len() && MARK.starts_with(self.bytes()) && self.fill()? {}
@@ -69,6 +82,17 @@ impl Window {
 
     pub(super) fn options(&self) -> &SourceOptions {
         &self.options
+    }
+
+    /// Whether the first line ends in a carriage return alone. So do the others then.
+    pub(super) fn ends_in_return(&mut self) -> Result<bool, SourceError> {
+        loop {
+            match ends_in_return(self.bytes()) {
+                Some(returns) => return Ok(returns),
+                None if self.bytes().len() > CSV_HEADER_BYTES_MAX || !self.fill()? => return Ok(false),
+                None => {}
+            }
+        }
     }
 
     /// Line on which the byte at this index of the window stands.

@@ -49,6 +49,12 @@ fn a_badly_quoted_record_gives_its_lines_back() {
         // Its fields are too many, but its quotes are right.
         ("1,\"two\nlines\",x\n2,y\n", vec![bad(4, 2, "1,\"two\nlines\",x", CsvFields), two(20, 4, "2", "y")]),
         ("\u{feff}a,b\n1,2\n", vec![one(4, 2, "\u{feff}a,b"), two(11, 3, "1", "2")]),
+        // As people reported them of other readers: an escaped quote where one should close, a typographic one, and a quote
+        // that opens in the last field and takes the rest of the file.
+        ("1,\"foo\"\"\n2,bar\n", vec![two(4, 2, "1", "\"foo\"\""), two(13, 3, "2", "bar")]),
+        ("1,\"so”\n2,b\n", vec![two(4, 2, "1", "\"so”"), two(13, 3, "2", "b")]),
+        ("1,\"Boston\n2,LA\n", vec![two(4, 2, "1", "\"Boston"), two(14, 3, "2", "LA")]),
+        ("1,\"CARRS\n\"\",2\n3,4\n", vec![two(4, 2, "1", "\"CARRS"), two(13, 3, "", "2"), two(18, 4, "3", "4")]),
     ] {
         for mut rng in Cases::new(20) {
             let csv = format!("a,b\n{text}");

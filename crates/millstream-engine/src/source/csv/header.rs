@@ -6,7 +6,7 @@ use super::value::trimmed;
 use crate::json_string::put_string;
 use crate::limits::CSV_HEADER_BYTES_MAX;
 use millstream_input::End;
-use millstream_input::csv::{QUOTE, Record, Seen, Separators, ends_in_return, stray};
+use millstream_input::csv::{QUOTE, Record, Seen, Separators, stray};
 use millstream_model::words::set;
 use std::collections::HashSet;
 
@@ -36,7 +36,7 @@ impl Header {
     /// # Errors
     /// [`SourceError::CsvHeader`] when no documents can be made from it.
     pub(super) fn read(window: &mut Window, separators: &mut Separators) -> Result<(Self, Record), SourceError> {
-        separators.returns = lines_end_in_return(window)?;
+        separators.returns = window.ends_in_return()?;
         if separators.returns {
             window.count_returns();
         }
@@ -111,7 +111,7 @@ impl Header {
         start: usize,
         delimiter: u8,
     ) -> Result<(Result<Self, HeaderProblem>, usize), SourceError> {
-        let separators = Separators { delimiter, quote: Some(QUOTE), returns: lines_end_in_return(window)? };
+        let separators = Separators { delimiter, quote: Some(QUOTE), returns: window.ends_in_return()? };
         let (record, problem) = first_record(window, separators, start)?;
         let header = match problem {
             Some(problem) => Err(HeaderProblem { problem, hint: "close the quote".into() }),
@@ -134,17 +134,6 @@ impl Header {
     /// What is written before each value: `{"first":`, `,"second":` and so on.
     pub(super) fn members(&self) -> impl Iterator<Item = &[u8]> {
         self.members.iter().map(Vec::as_slice)
-    }
-}
-
-/// Whether lines end in a carriage return alone.
-fn lines_end_in_return(window: &mut Window) -> Result<bool, SourceError> {
-    loop {
-        match ends_in_return(window.bytes()) {
-            Some(returns) => return Ok(returns),
-            None if window.bytes().len() > CSV_HEADER_BYTES_MAX || !window.fill()? => return Ok(false),
-            None => {}
-        }
     }
 }
 

@@ -437,7 +437,10 @@ mod tests {
             (empty_is_null, "csv", "a,b,c\n,\"\",x\n", r#"{"a":null,"b":"","c":"x"}"#),
             (named, "auto", "1,2\n", r#"{"a":"1","b":"2"}"#),
             (preamble.clone(), "auto", "made by\n\na,b\n1,2\n", r#"{"a":"1","b":"2"}"#),
-            (preamble, "auto", "made by\n\n\u{feff}a,b\n1,2\n", r#"{"a":"1","b":"2"}"#),
+            (preamble.clone(), "auto", "made by\n\n\u{feff}a,b\n1,2\n", r#"{"a":"1","b":"2"}"#),
+            (preamble.clone(), "csv", "made by\n\n\u{feff}\"a,\nb\",c\n1,2\n", r#"{"a,\nb":"1","c":"2"}"#),
+            (preamble.clone(), "auto", "made by\r\ra,b\r1,2\r", r#"{"a":"1","b":"2"}"#),
+            (preamble, "auto", "made by\r\r\n{\"a\":\"1\",\"b\":\"2\"}\r", r#"{"a":"1","b":"2"}"#),
             (trimmed, "csv", " a ,b,c\n 1\t,\" 2 \", - \n", r#"{"a":"1","b":" 2 ","c":null}"#),
             (typed, "csv", "a,b,c,d,e\n 1.50,\"2\",true,007,x\n", r#"{"a":1.50,"b":"2","c":true,"d":"007","e":"x"}"#),
         ] {
