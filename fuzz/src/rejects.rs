@@ -19,7 +19,12 @@ pub(crate) fn check(input: &[u8]) {
         }
         let input = input.strip_prefix(b"\xef\xbb\xbf").unwrap_or(input);
         let is_blank = |line: &[u8]| line.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r'));
-        let lines = input.split(|&byte| byte == b'\n').filter(|line| !is_blank(line)).count();
+        // If the first line ends in a carriage return alone, so may all others.
+        let first = input.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
+        let returns =
+            first.is_some_and(|at| input[at] == b'\r' && input.get(at + 1).is_some_and(|next| *next != b'\n'));
+        let is_end = |byte: &u8| *byte == b'\n' || (returns && *byte == b'\r');
+        let lines = input.split(is_end).filter(|line| !is_blank(line)).count();
         assert_eq!(frames.len(), lines, "each line is a document or a reject");
     }
     written_and_read_back(input);
