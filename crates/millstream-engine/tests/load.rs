@@ -637,7 +637,7 @@ async fn a_key_without_a_type_is_not_inferred_and_the_reason_is_said() {
     for (name, text, reason) in [
         ("a.json", "[", "the JSON array is not closed"),
         ("a.csv", "id,n\n1\n1,2,3\n", "csv_fields: the record has 1 fields, the header 2"),
-        ("b.csv", "id,n\n1,\"2\n", "the CSV record has an open quote"),
+        ("b.csv", "id,n\n1,\"2", "the CSV record has an open quote"),
     ] {
         let wanted = request("unclear", "id", &[files.write(name, text)]);
         let error = load(&wanted, &surroundings(&db.url()).0).await.unwrap_err();
