@@ -272,7 +272,7 @@ async fn the_table_is_replaced_with_its_rights() {
         );
         client.batch_execute(&revoked).await.unwrap();
         let next = folder.build_of(&[("2001:db8::4", "\"a\":3")]);
-        to_table(&client, &next, &table, &TableOptions::default()).await.unwrap();
+        to_table(&client, &next, &table, &options).await.unwrap();
         let rights = format!(
             "select has_table_privilege('{reader}', c.oid, 'select'), has_table_privilege('{reader}', c.oid, 'delete'),
                     has_table_privilege('public', c.oid, 'select'), has_column_privilege('{reader}', c.oid, 'start', 'select'),

@@ -107,7 +107,7 @@ impl Server {
                 let hint = format!("choose another name, or drop it: select pg_drop_replication_slot('{name}')");
                 Err(Error::refused(format!("there is a slot {name} already"), hint))
             }
-            made => made.map(|row| row.get(0)).map_err(denied),
+            made => Ok(made.map_err(denied)?.try_get(0)?),
         }
     }
 

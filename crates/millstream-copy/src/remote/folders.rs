@@ -135,17 +135,14 @@ pub(super) fn make(job: &RemoteJob<'_>, root_was_missing: bool) -> Result<(Count
     // A process that was started again may have said it twice.
     counts.copied = counts.same.min(copied);
     counts.same -= counts.copied;
-    let is_whole = ran.is_whole || job.tally.is_stopped();
-    let unmade = if is_whole { Unmade::default() } else { unmade(job, &names, &ran.said)? };
-    Ok((counts, unmade, root_was_missing || was_made))
     if job.tally.is_stopped() {
-        return Ok((counts, Unmade::default()));
+        return Ok((counts, Unmade::default(), root_was_missing || was_made));
     }
     let mut unmade = if ran.is_whole { Unmade::default() } else { unmade(job, &names, &ran.said)? };
     if job.remote.way == Way::FromThere {
         add_missing(job, &mut unmade)?;
     }
-    Ok((counts, unmade))
+    Ok((counts, unmade, root_was_missing || was_made))
 }
 
 /// Checks a list of another machine, because rsync reaches what is in folders by their paths: each entry must be in a folder

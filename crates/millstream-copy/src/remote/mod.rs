@@ -265,10 +265,9 @@ pub(crate) struct Copied {
 /// # Errors
 /// Nothing more can be copied.
 pub(crate) fn run(job: &RemoteJob<'_>, gate: &Gate, root_was_missing: bool) -> Result<Copied, Error> {
+    folders::check_list(job)?;
     let root_was_missing = folders::make_temporary(job)? || root_was_missing;
     let (made, unmade, root_was_missing) = folders::make(job, root_was_missing)?;
-    folders::check_list(job)?;
-    let (made, unmade) = folders::make(job, root_was_missing)?;
     hit_on_thread("folders-made");
     let (counts, found) = bucket::run(job, &unmade, gate)?;
     hit_on_thread("buckets-copied");

@@ -165,12 +165,11 @@ async fn replace(
     if rights_of_old(client, table, owners).await?.is_some() {
         lock(client, &target).await?;
         // While we waited, another session may have replaced it.
-        if let Some(of_table) = rights_of_old(client, table).await? {
+        if let Some(of_table) = rights_of_old(client, table, owners).await? {
             let row = client.query_one(RIGHTS, &[&target, &new]).await.map_err(pg)?;
             run(client, row.get(0)).await?;
             rights = of_table + row.get::<_, &str>(1);
         }
-        rights = rights_of_old(client, table, owners).await?.unwrap_or_default();
         run(client, &format!("drop table {target}")).await?;
     }
     run(client, &format!("alter table {new} rename to {}; {rights}", quote_identifier(&table.table))).await?;
