@@ -134,10 +134,12 @@ fn probes(name: &str) -> Vec<Asked> {
     all.map(|(kind, made, name)| Asked { kind, made: Some(made.into_bytes()), name: name.into_bytes() }).into()
 }
 
+/// What another name would be the same as it, if there is one.
+type Twin = fn(&[u8]) -> Option<Vec<u8>>;
+
 /// Questions for which nothing is made: each is about a name like one that is there.
 fn twins(names: &BTreeSet<Vec<u8>>) -> Vec<Asked> {
-    let ways: [(Kind, fn(&[u8]) -> Option<Vec<u8>>); 3] =
-        [(Kind::Case, other_case), (Kind::Form, other_form), (Kind::Dots, with_dot)];
+    let ways: [(Kind, Twin); 3] = [(Kind::Case, other_case), (Kind::Form, other_form), (Kind::Dots, with_dot)];
     let asked = ways.into_iter().filter_map(|(kind, twin)| {
         let name = names.iter().filter_map(|name| twin(name)).find(|twin| !names.contains(twin))?;
         Some(Asked { kind, made: None, name })

@@ -197,7 +197,7 @@ async fn lanes_that_deadlock_store_what_one_lane_stores() {
 async fn colliding_loads(db: &TestDatabase, rng: &mut Rng, locks: &str, named: &str) {
     let (client, table, files) = (db.client().await, format!("crossing{}", rng.u32(..)), Files::new());
     let made = format!("create table public.{table} (id bigint primary key, doc jsonb not null); {locks}");
-    client.batch_execute(&made.replace("{t}", &table)).await.unwrap();
+    client.batch_execute(&made.replace("{t}", &table)).await.expect("the server answers");
     let texts = [colliding(rng, 0..2_000, 3_000), colliding(rng, 10_000..12_000, 3_000)];
     let [a, b] = [0_usize, 1].map(|n| by_lanes(&format!("public.{table}"), files.write(&n.to_string(), &texts[n])));
     let (url, (around, events)) = (db.url(), surroundings(&db.url()));
@@ -208,7 +208,7 @@ async fn colliding_loads(db: &TestDatabase, rng: &mut Rng, locks: &str, named: &
         assert_eq!((counters.read, counters.inserted + counters.rejected), (2_000, 2_000), "{locks}: {counters:?}");
     }
     let rows = number(&client, &format!("select count(*) from public.{table}")).await;
-    assert_eq!(u64::try_from(rows).unwrap(), first.inserted + second.inserted, "{locks}");
+    assert_eq!(u64::try_from(rows).expect("a number of rows"), first.inserted + second.inserted, "{locks}");
     if locks.contains("trigger") {
         let counted = number(&client, &format!("select sum(documents)::bigint from public.{table}_count")).await;
         assert_eq!((first.rejected, second.rejected, counted), (0, 0, rows), "{locks}");
@@ -217,7 +217,7 @@ async fn colliding_loads(db: &TestDatabase, rng: &mut Rng, locks: &str, named: &
         let values = texts.iter().flat_map(|text| text.lines()).filter_map(|line| line.split("\"e\":").nth(1));
         let values: BTreeSet<&str> = values.collect();
         let stored = number(&client, &format!("select count(distinct doc ->> 'e') from public.{table}")).await;
-        assert_eq!((usize::try_from(stored).unwrap(), stored), (values.len(), rows), "{locks}");
+        assert_eq!((usize::try_from(stored).expect("a number of rows"), stored), (values.len(), rows), "{locks}");
     }
     // Whether batches deadlock is chance.
     let warned = events.warnings();

@@ -18,6 +18,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) definition: &'a Definition,
     pub(crate) derivation: Derivation,
     types: Vec<String>,
+    source: Vec<String>,
 }
 
 impl<'a> Asked<'a> {

@@ -229,6 +229,7 @@ mod tests {
             types: Vec::new(),
             rows: ["select 1".into(), String::new()],
             indexes: Vec::new(),
+            schemas: Vec::new(),
         };
         let derivation = Derivation::resolved("t".into(), &[key("id")], &resolved, |_| None);
         assert_eq!((derivation.rows("where true").as_str(), derivation.key().as_str()), ("select 1", "\"a\"\"b\""));

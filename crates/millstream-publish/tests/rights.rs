@@ -575,7 +575,8 @@ async fn a_superuser_calls_nothing_that_roles_it_does_not_trust_could_replace() 
              create view ours.rate as select rate from ours.rates"
         );
         client.batch_execute(&made).await.unwrap();
-        let refused: [(&str, &[&str], &[&str], Option<&str>); 6] = [
+        type Parts<'a> = (&'a str, &'a [&'a str], &'a [&'a str], Option<&'a str>);
+        let refused: [Parts<'_>; 6] = [
             ("condition", &["a:int=a"], &[], Some("public.any(a)")),
             ("index", &["a:int=a"], &["(id) where public.any(a)"], None),
             ("function", &["a:int=a"], &["(ours.theirs(a))"], None),

@@ -218,10 +218,11 @@ async fn of_two_copies_that_run_at_once_one_gets_the_target() {
     let cluster = started().await;
     let t = cluster.mapping("t");
     // The second one has looked at the target before the first one has begun.
-    let second = cluster.copy_while(&["b", "--tablespace", &t], "copy-listed", async {
+    let args = ["b", "--tablespace", &t];
+    let first = async {
         cluster.copy(&["a", "--tablespace", &t]).ends(0);
-    });
-    let second = second.await;
+    };
+    let second = cluster.copy_while(&args, "copy-listed", first).await;
     let said = String::from_utf8_lossy(&second.stderr);
     let is_refused = said.contains("belongs to another copy of this cluster, whose data directory is ");
     assert!(second.status.code() == Some(2) && is_refused, "{said}");

@@ -20,7 +20,7 @@ impl Scene {
     pub async fn new(db: &TestDatabase) -> Self {
         let scene = Self { url: db.url(), client: db.client().await, dir: tempfile::tempdir().unwrap() };
         let document = |id: u32| {
-            let shop = if id % 2 == 0 { "even" } else { "odd" };
+            let shop = if id.is_multiple_of(2) { "even" } else { "odd" };
             format!("{{\"id\":{id},\"shop\":\"{shop}\",\"price\":{}}}\n", id * 10)
         };
         scene.load(&(1..=6).map(document).collect::<String>(), "sales", &[]).ends(0);

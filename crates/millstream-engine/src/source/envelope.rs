@@ -126,7 +126,7 @@ impl Envelope {
 
     /// Whether a value off the path that begins with this byte is neither a string nor a container.
     fn is_bare(&self, byte: u8) -> bool {
-        !is_structural(byte) && !(self.skipped.is_empty() && self.is_on_path())
+        !(is_structural(byte) || self.skipped.is_empty() && self.is_on_path())
     }
 
     /// Passes a byte with a meaning of its own. Returns what it shows, if the scan stops there.
@@ -327,7 +327,12 @@ mod tests {
             let around = [b"{\"m\":", value, b",\"a\":[{}],\"n\":", value, b"}"].concat();
             let found = good(value.len() as u64 + 11, 1, "{}");
             for mut rng in Cases::new(20) {
-                assert_eq!(read_bytes("a", &around, &mut rng).unwrap(), [found.clone()], "{}", value.escape_ascii());
+                assert_eq!(
+                    read_bytes("a", &around, &mut rng).unwrap(),
+                    std::slice::from_ref(&found),
+                    "{}",
+                    value.escape_ascii()
+                );
             }
         }
         for (value, at) in [

@@ -142,7 +142,8 @@ impl Log {
             put("latency_sd_ms", (squares / (done - 1.0).max(1.0)).sqrt() / 1e3);
             // pgbench skips a transaction that cannot end within the limit any more, and logs no time for it: it would
             // have taken at least the limit.
-            let skipped = lines().filter(|line| line.done == Done::Skipped).filter_map(|_| Some(limit_ms? * 1e3));
+            let skipped =
+                lines().filter(|line| line.us.total_cmp(&SKIPPED).is_eq()).filter_map(|_| Some(limit_ms? * 1e3));
             let mut durations = Durations::new();
             times().chain(skipped).for_each(|us| durations.record_us(us));
             for (name, percent) in PERCENTILES {
