@@ -65,11 +65,7 @@ const NO_VIEWS: &str = "select pg_catalog.set_config(name, 'view, foreign-table'
                         where name operator(pg_catalog.=) 'restrict_nonsystem_relation_kind';\n";
 
 /// The same for views alone, and only if row security does not apply to one of the session's roles.
-const NO_VIEWS_PAST_POLICIES: &str = "select pg_catalog.set_config(name, 'view', false) from pg_catalog.pg_settings \
-     where name operator(pg_catalog.=) 'restrict_nonsystem_relation_kind' \
-       and exists (select from pg_catalog.pg_roles \
-                   where rolname operator(pg_catalog.=) any (array[session_user, current_user]) \
-                     and (rolsuper or rolbypassrls));\n";
+const NO_VIEWS_PAST_POLICIES: &str = include_str!("session_past_policies.sql");
 
 impl SessionSettings {
     /// The session of lane `n`.

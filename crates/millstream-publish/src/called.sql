@@ -40,9 +40,9 @@ type (oid) as (
     from type
     join pg_catalog.pg_type t on t.oid = type.oid
     left join pg_catalog.pg_range r on r.rngtypid = t.oid or r.rngmultitypid = t.oid
-    left join pg_catalog.pg_attribute a on a.attrelid = t.typrelid and t.typrelid <> 0
+    left join pg_catalog.pg_attribute a on a.attrelid = t.typrelid and t.typrelid <> 0::pg_catalog.oid
     cross join lateral (values (t.typbasetype), (t.typelem), (a.atttypid), (r.rngsubtype)) as part (oid)
-    where part.oid <> 0
+    where part.oid <> 0::pg_catalog.oid
 ),
 found (owner, schema) as (
     select p.proowner, p.pronamespace

@@ -1,8 +1,9 @@
 -- Records a batch in its lane's row, in the batch's transaction. Fails with a division by zero, and so aborts the
 -- transaction, if another run owns the lane, or if the collection's table has another name than when the run began. It
 -- has to be an error, because the commit may already be on its way. `filled`: documents of a load may be in the tables
--- that this transaction has locked to write, if they have a page (unfilled.rs); an update locks all partitions. The row of
--- the collection comes last, as for all who lock it.
+-- that this transaction has locked to write, if they have a page (unfilled.rs); an update locks all partitions. The size of a
+-- table is asked behind `case`, because that waits for its lock, and others may hold it. The row of the collection comes
+-- last, as for all who lock it.
 with moved as (
     update {schema}.lane
     set batches = batches + 1,
@@ -41,10 +42,12 @@ filled as (
             where words.word <> all (
                 select 'unfilled:' || l.relation::text
                 from pg_catalog.pg_locks l
-                where l.pid = pg_catalog.pg_backend_pid()
-                  and l.mode = 'RowExclusiveLock'
-                  and l.relation is not null
-                  and coalesce(pg_catalog.pg_relation_size(l.relation), 0) > 0
+                where l.relation is not null
+                  and case
+                          when l.pid = pg_catalog.pg_backend_pid() and l.mode = 'RowExclusiveLock'
+                              then coalesce(pg_catalog.pg_relation_size(l.relation), 0) > 0
+                          else false
+                      end
             )
             order by words.n
         ),
@@ -55,10 +58,12 @@ filled as (
       and exists (
           select
           from pg_catalog.pg_locks l
-          where l.pid = pg_catalog.pg_backend_pid()
-            and l.mode = 'RowExclusiveLock'
-            and pg_catalog.strpos(k.files || ' ', ' unfilled:' || l.relation::text || ' ') > 0
-            and pg_catalog.pg_relation_size(l.relation) > 0
+          where pg_catalog.strpos(k.files || ' ', ' unfilled:' || l.relation::text || ' ') > 0
+            and case
+                    when l.pid = pg_catalog.pg_backend_pid() and l.mode = 'RowExclusiveLock'
+                        then pg_catalog.pg_relation_size(l.relation) > 0
+                    else false
+                end
       )
 )
 select 1 / pg_catalog.count(*) from moved

@@ -51,7 +51,7 @@ async fn a_target_belongs_to_one_copy() {
             (&["b", "--tablespace", &inside], within),
             (&["b", "--tablespace", &in_target], within),
             (&["t/in", "--tablespace", &s], within),
-            (&["space/in", "--tablespace", &s], "which belongs to the cluster"),
+            (&["space/in", "--tablespace", &s], within),
             (&[in_data.to_str().unwrap(), "--tablespace", &s], " lies in "),
         ];
         for (args, says) in cases {

@@ -147,7 +147,7 @@ async fn a_report_reads_its_collection_alone_by_one_query() {
             ("select id, nextval('numbers') as n from sales", "the volatile function nextval(regclass)"),
             ("select worst(id) as n from sales", "the volatile function public.wild(integer,bigint)"),
             ("select id from sales; drop table sales", "multiple commands"),
-            ("select id into copied from sales", "SELECT INTO"),
+            ("select id into copied from sales", "INTO"),
             ("with gone as (delete from sales returning id) select id from gone", "data-modifying"),
             ("insert into sales values (9, '{}')", "syntax error"),
             ("select id from sales where id = $1", "parameter $1"),
@@ -223,13 +223,13 @@ async fn a_query_means_what_it_meant_and_runs_no_code_of_others() {
                  create domain public.own as bigint; reset role"
             ))
             .await;
-        for (query, what) in [
-            ("select doubled(id) as n from sales group by 1", "function public.doubled(bigint)"),
-            ("select defined(id) as n from sales group by 1", "function public.defined(bigint)"),
-            ("select id::own as n, count(*) from sales group by 1", "domain public.own"),
+        for query in [
+            "select doubled(id) as n from sales group by 1",
+            "select defined(id) as n from sales group by 1",
+            "select id::own as n, count(*) from sales group by 1",
         ] {
             let refused = scene.publish("report", query, &[]).ends(2).stderr;
-            let expected = format!("the query uses the {what} of role {mallory}");
+            let expected = format!("role {mallory} may change what the model's functions");
             assert!(refused.contains(&expected), "{refused}");
             assert!(refused.contains(&format!("--trust-owner {mallory}")), "{refused}");
             scene.publish("report", query, &["--unique", "n", "--trust-owner", &mallory]).ends(0);

@@ -119,7 +119,7 @@ async fn a_report_is_published_refreshed_listed_and_removed() {
         assert!(refused.contains("millstream unpublish"), "{refused}");
         let triggers = "select count(*) from pg_trigger where tgrelid = 'public.sales'::regclass and not tgisinternal";
         scene.run(&["unpublish", "plain"]).ends(0);
-        assert_eq!(scene.number(triggers).await, 5, "the report needs the record");
+        assert_eq!(scene.number(triggers).await, 6, "the report needs the record");
         scene.run(&["unpublish", "sums"]).ends(0);
         assert_eq!(scene.number(triggers).await, 0);
         assert_eq!(scene.number("select count(*) from pg_class where relname = 'sums'").await, 0);

@@ -240,7 +240,9 @@ mod tests {
     #[test]
     fn a_definition_has_a_table_and_a_clause() {
         let (name, table) = ("\"a on \"\" b\"", "s.\"t on\"");
-        for begins in ["create index", "CREATE INDEX", "CREATE UNIQUE INDEX"] {
+        for begins in
+            ["create index", "create unique index"].map(|text| [text.to_owned(), text.to_uppercase()]).concat()
+        {
             for on in ["on", "ON", "ON ONLY"] {
                 let definition = format!("{begins} {name} {on} {table} using gin (a)");
                 assert_eq!(table_and_clause(&definition), Some((table, "using gin (a)")), "{definition}");
