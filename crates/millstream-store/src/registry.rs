@@ -29,7 +29,7 @@ pub async fn known_spelling(client: &Client, schema: &Schema, table_oid: u32) ->
     }
 }
 
-/// Records a table as a collection. If it is recorded already, only its name is updated.
+/// Records a table as a collection. If it is recorded already, its name and the types of its key are updated.
 pub async fn remember_collection(
     client: &impl GenericClient,
     schema: &Schema,

@@ -125,7 +125,7 @@ async fn a_model_that_cannot_be_built_is_not_left_behind() {
         let failed = run(&url, &["publish", "things", "--as", "model", "--index", "(1 / (id - 7))"]).ends(2).stderr;
         assert!(failed.contains("division by zero"), "{failed}");
         assert_eq!(text(&client, LEFT).await, "0");
-        assert!(run(&url, &["models"]).ends(0).stdout.contains("no models yet"));
+        assert!(run(&url, &["models"]).ends(0).stderr.contains("no models yet"));
         // One that was built stays.
         run(&url, &["publish", "things", "--as", "model"]).ends(0);
         run(&url, &["publish", "things", "--as", "model", "--select", "1 / (id - 7) as n"]).ends(2);

@@ -174,7 +174,7 @@ async fn triggers_that_were_off_for_a_while_make_the_model_anew_once() {
                         insert into public.things select n::text, '{}' from generate_series(1, 50) n;
                         alter table public.things enable trigger all";
         client.batch_execute(restored).await.unwrap();
-        let listed = models(&url).stdout;
+        let listed = models(&url).stdout.to_lowercase();
         assert!(listed.contains(" all ") && listed.contains("all of it waits because"), "{listed}");
         assert_eq!(
             because(&url),

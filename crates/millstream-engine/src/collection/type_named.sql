@@ -12,4 +12,6 @@ from pg_catalog.pg_type t
 join pg_catalog.pg_namespace n on n.oid = t.typnamespace
 where n.nspname = $1::text
   and t.typname = $2::text
+  -- The type of a row is there as soon as another load has created the table.
+  and t.typrelid = 0::pg_catalog.oid
   and not exists (select from pg_catalog.pg_type element where element.typarray = t.oid)
