@@ -228,6 +228,7 @@ fn new_trash(trash: &Path) -> Result<Tree, Error> {
         let says = format!("no folder can be made in the trash {}: {error}", shown_path(trash));
         Error::refused(says, "let it be written, or choose another one")
     };
+    let trash = fs::canonicalize(trash).map_err(&failed)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let made = (now..).map(|name| trash.join(format!("deleted-{name}"))).find_map(|path| {
         match mkdirat(CWD, &path, Mode::RWXU) {
@@ -235,8 +236,9 @@ fn new_trash(trash: &Path) -> Result<Tree, Error> {
             made => Some(made.map(|()| path)),
         }
     });
-    let path = made.transpose().map_err(io::Error::from).map_err(&failed)?.unwrap_or_else(|| trash.to_owned());
-    Tree::open(&path, false).map_err(failed)
+    let path = made.transpose().map_err(io::Error::from).map_err(&failed)?.unwrap_or(trash);
+    // Whoever may change what is above it could put a link there.
+    Tree::open_plain(&path).map_err(failed)
 }
 
 /// The folder of the trash that gets what was in a folder of the destination.

@@ -16,19 +16,18 @@ use crate::remote::{self, Remote, RemoteJob, Way};
 use crate::request::{Delete, Request};
 use crate::state::{self, State};
 use crate::tally::{Failures, Phase, Tally};
-use crate::tree::Tree;
+use crate::tree::{self, Tree};
 use crate::verification::{self, Verification};
 use crate::walk::{Listed, Walk};
 use millstream_failpoint::hit_on_thread;
 use millstream_host::cpus;
 use millstream_model::Refusal;
 use millstream_model::words::{command, option, set, shell_word};
-use rustix::fs::{CWD, Mode, mkdirat, syncfs};
-use rustix::io::Errno;
+use rustix::fs::{Mode, syncfs};
 use serde::Serialize;
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
@@ -66,7 +65,7 @@ pub fn plan(request: &Request, tally: &Tally) -> Result<Plan, Error> {
     let begun = Begun::new(request, tally)?;
     let (_, mut listed) = begun.list()?;
     begun.refuse(&listed)?;
-    begun.find_folding(&mut listed, false)?;
+    begun.find_folding(&mut listed, Tree::open_plain(&begun.root).ok().as_ref(), false)?;
     begun.leave_out_same_names(&listed)?;
     let deletion = begun.planned_deletion(&listed)?;
     let failed = Error::file("write to", begun.state.folder());
@@ -101,9 +100,11 @@ pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Resu
     let Begun { place, state, target, failures, .. } = &begun;
     let (header, mut listed) = begun.list()?;
     begun.refuse(&listed)?;
-    let was_missing = begun.make_root()?;
-    let was_empty = begun.ends_here() && fs::read_dir(&begun.root).is_ok_and(|mut names| names.next().is_none());
-    begun.find_folding(&mut listed, true)?;
+    // Whatever happens at the path of the destination from now on, nothing else is written to.
+    let (opened, was_missing) = begun.open_here()?;
+    let here: &Tree = &opened;
+    let was_empty = begun.ends_here() && here.is_empty();
+    begun.find_folding(&mut listed, Some(here), true)?;
     begun.leave_out_same_names(&listed)?;
     begun.leave_out_rights(&mut listed)?;
     if request.live {
@@ -117,9 +118,12 @@ pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Resu
     tally.begin(Phase::Copying);
     let gate = Gate::new(request.jobs, cpus(), begun.remote.is_some());
     let moved = match &begun.remote {
-        None => begun.move_here(was_missing, &listed, &gate, may_delete)?,
-        Some(remote) => begun.move_there((remote, was_missing), &listed, &gate, may_delete)?,
+        None => begun.move_here((here, was_missing), &listed, &gate, may_delete)?,
+        Some(remote) => begun.move_there((remote, here, was_missing), &listed, &gate, may_delete)?,
     };
+    if begun.ends_here() {
+        here.check_place()?;
+    }
     let Moved { mut counts, found, deleted, kept_because, verified, root_was_missing } = moved;
     counts.failed += unlisted;
     let is_stopped = tally.is_stopped();
@@ -227,9 +231,10 @@ impl<'a> Begun<'a> {
             None => (None, Ends::of(request)?),
         };
         let way = remote.as_ref().map(|remote| remote.way);
-        let root = match way {
-            Some(Way::ToThere) => place.destination.clone(),
-            _ => place.canonical_destination()?,
+        let root = match (way, &request.within) {
+            (Some(Way::ToThere), _) => place.destination.clone(),
+            (_, Some(within)) => within.full(),
+            (_, None) => place.canonical_destination()?,
         };
         let target = place.target(&root);
         if let Some(delete) = &request.delete {
@@ -263,7 +268,7 @@ impl<'a> Begun<'a> {
             None => {
                 let (source, skip, threads) = (self.source()?, self.state.home(), cpus());
                 let destination =
-                    Tree::open(&self.root, false).ok().filter(|_| request.delete.is_some() && self.ends_here());
+                    Tree::open_plain(&self.root).ok().filter(|_| request.delete.is_some() && self.ends_here());
                 let others = &destination.map(|tree| extra::mounted(&tree)).unwrap_or_default();
                 let walk = Walk { tree: &source, scope, attributes, skip, others, threads, tally, failures };
                 walk.list(&header, &list, folder)?
@@ -275,25 +280,24 @@ impl<'a> Begun<'a> {
     /// Copies on this machine.
     fn move_here(
         &self,
-        was_missing: bool,
+        (destination, was_missing): (&Tree, bool),
         listed: &Listed,
         gate: &Gate,
         may_delete: MayDelete<'_>,
     ) -> Result<Moved, Error> {
         let Self { request, tally, failures, place, state, root, .. } = self;
-        let destination = Tree::open(root, false).map_err(Error::file("open", root))?;
         let source = self.source()?;
-        let job = Job::new(request, (place, state), (&source, &destination), (tally, failures));
+        let job = Job::new(request, (place, state), (&source, destination), (tally, failures));
         let (made, of_folders) = local::make(&job, was_missing)?;
         let (of_files, found) = local::run(&job, listed, gate)?;
         if state.is_resumed {
-            local::sweep(&destination, &local::unfinished(state), tally)?;
+            local::sweep(destination, &local::unfinished(state), tally)?;
         }
-        let (deleted, kept_because) = self.tidy_here(&destination, listed, may_delete)?;
+        let (deleted, kept_because) = self.tidy_here(destination, listed, may_delete)?;
         // Whatever is made or deleted in a folder changes its time.
         let counts = of_folders.plus(of_files).plus(local::dress(&job, made)?);
         if request.fsync && !tally.is_stopped() {
-            sync(&destination, root)?;
+            sync(destination, root)?;
         }
         Ok(Moved { counts, found, deleted, kept_because, verified: None, root_was_missing: was_missing })
     }
@@ -301,20 +305,16 @@ impl<'a> Begun<'a> {
     /// Copies to another machine, or from there.
     fn move_there(
         &self,
-        (remote, was_missing): (&Remote, bool),
+        (remote, here, was_missing): (&Remote, &Tree, bool),
         listed: &Listed,
         gate: &Gate,
         may_delete: MayDelete<'_>,
     ) -> Result<Moved, Error> {
         let Self { request, tally, root, .. } = self;
-        let here = match remote.way {
-            Way::ToThere => self.source()?,
-            Way::FromThere => Tree::open(root, false).map_err(Error::file("open", root))?,
-        };
-        let job = self.remote_job(remote, &here, listed);
+        let job = self.remote_job(remote, here, listed);
         let remote::Copied { mut counts, found, unmade, root_was_missing } = remote::run(&job, gate, was_missing)?;
         let (deleted, kept_because) = match remote.way {
-            Way::FromThere => self.tidy_here(&here, listed, may_delete)?,
+            Way::FromThere => self.tidy_here(here, listed, may_delete)?,
             Way::ToThere => {
                 let run = |delete: &Delete, names| remote::delete(&job, delete, &names);
                 self.tidy(listed, may_delete, || remote::find_extra(&job), run)?
@@ -324,7 +324,7 @@ impl<'a> Begun<'a> {
         counts.fail(failed);
         if request.fsync && !tally.is_stopped() {
             match remote.way {
-                Way::FromThere => sync(&here, root)?,
+                Way::FromThere => sync(here, root)?,
                 Way::ToThere => remote.sync(tally)?,
             }
         }
@@ -392,7 +392,7 @@ impl<'a> Begun<'a> {
         }
         Ok(match self.remote.as_ref().filter(|remote| remote.way == Way::ToThere) {
             Some(remote) => Some(remote::find_extra(&self.remote_job(remote, &self.source()?, listed))?.0),
-            None => match Tree::open(&self.root, false) {
+            None => match Tree::open_plain(&self.root) {
                 Ok(there) => {
                     Some(extra::find((&self.place, &self.state, &there), self.request, listed.folding)?.deletion)
                 }
@@ -406,28 +406,28 @@ impl<'a> Begun<'a> {
         self.remote.as_ref().is_none_or(|remote| remote.way == Way::FromThere)
     }
 
-    /// Makes the folder of the destination, if it lies on this machine. Returns whether it was missing.
-    fn make_root(&self) -> Result<bool, Error> {
+    /// Opens the end on this machine: the source, or the destination, which is made if it is missing. Returns whether it was.
+    fn open_here(&self) -> Result<(Arc<Tree>, bool), Error> {
         if !self.ends_here() {
-            return Ok(false);
+            return Ok((Arc::new(self.source()?), false));
         }
         let others = Mode::from_raw_mode(0o755);
         // The root of a tree gets its rights once everything is in it.
         let own = if self.place.file.is_some() { others } else { Mode::RWXU };
-        let root = self.root.as_path();
-        // The folder that is named like the source may be the second one that is missing.
-        for (path, mode) in [(root.parent().unwrap_or(root), others), (root, own)] {
-            match mkdirat(CWD, path, mode) {
-                Ok(()) if path == root => return Ok(true),
-                Ok(()) | Err(Errno::EXIST) => {}
-                Err(error) => return Err(Error::file("make", path)(error.into())),
-            }
+        if let Some(within) = &self.request.within {
+            return within.open(own);
         }
-        Ok(false)
+        // The folder that is named like the source may be the second one that is missing.
+        if let Some(above) = self.root.parent() {
+            tree::make_folder(above, others)?;
+        }
+        let (tree, was_missing) = Tree::make_plain(&self.root, own)?;
+        Ok((Arc::new(tree), was_missing))
     }
 
-    /// Finds out which names the destination takes for the same. `probes`: something may be made there for that.
-    fn find_folding(&self, listed: &mut Listed, probes: bool) -> Result<(), Error> {
+    /// Finds out which names the destination takes for the same. `here`: the destination, if it is there, and on this machine.
+    /// `probes`: something may be made there for that.
+    fn find_folding(&self, listed: &mut Listed, here: Option<&Tree>, probes: bool) -> Result<(), Error> {
         if self.place.file.is_some() {
             return Ok(());
         }
@@ -438,10 +438,7 @@ impl<'a> Begun<'a> {
                 Folding::of(&remote.folder(&self.place, self.tally), probe.as_deref())?
             }
             Some(_) => Folding::default(),
-            None => Tree::open(&self.root, false)
-                .ok()
-                .and_then(|destination| Folding::of(&destination, probe.as_deref()).ok())
-                .unwrap_or_default(),
+            None => here.and_then(|here| Folding::of(here, probe.as_deref()).ok()).unwrap_or_default(),
         };
         Ok(())
     }
@@ -563,7 +560,7 @@ impl<'a> Begun<'a> {
 fn sync(destination: &Tree, root: &Path) -> Result<(), Error> {
     let failed = Error::file("flush", root);
     let flush = |path: &Path| {
-        let folder = Tree::open(path, false)?.folder(b"")?;
+        let folder = Tree::open_plain(path)?.folder(b"")?;
         Ok(syncfs(folder)?)
     };
     let folder = destination.folder(b"").map_err(&failed)?;
@@ -574,6 +571,7 @@ fn sync(destination: &Tree, root: &Path) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn where_case_means_nothing_two_names_are_one_and_what_has_another_case_is_not_deleted() {

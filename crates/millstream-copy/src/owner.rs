@@ -8,6 +8,7 @@ use crate::local::UNFINISHED;
 use crate::path::shown_path;
 use crate::place::without_links;
 use crate::state::random;
+use crate::tree::Tree;
 use millstream_host::read_note;
 use serde::Deserialize;
 use std::fs;
@@ -83,9 +84,22 @@ impl Look {
     /// # Errors
     /// It cannot be listed.
     pub(crate) fn here(path: &Path) -> Result<Self, Error> {
+        Self::seen(path, path)
+    }
+
+    /// Looks at a folder of this machine that is open, whatever is at its path now.
+    ///
+    /// # Errors
+    /// It cannot be listed.
+    pub(crate) fn of(tree: &Tree) -> Result<Self, Error> {
+        Self::seen(tree.path(), &tree.opened())
+    }
+
+    /// `folder`: a path that leads to it.
+    fn seen(path: &Path, folder: &Path) -> Result<Self, Error> {
         let failed = Error::file("list", path);
         let mut content = Content::Empty;
-        match fs::read_dir(path) {
+        match fs::read_dir(folder) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             entries => {
                 for entry in entries.map_err(&failed)? {
@@ -98,11 +112,11 @@ impl Look {
                 }
             }
         }
-        if path.join("postmaster.pid").exists() {
+        if folder.join("postmaster.pid").exists() {
             content = Content::Running;
         }
         // What is no note of ours owns nothing; the folder counts as full.
-        let owner = read_note(&path.join(NOTE)).ok().flatten().and_then(|text| Owner::parse(&text));
+        let owner = read_note(&folder.join(NOTE)).ok().flatten().and_then(|text| Owner::parse(&text));
         let within = path.ancestors().skip(1).find(|above| is_taken(above)).map(Path::to_owned);
         Ok(Self { content, path: path.to_owned(), owner, within })
     }

@@ -1,6 +1,7 @@
 //! What to copy, where to, and how.
 
 use crate::hasher::Hashing;
+use crate::tree::Within;
 use crate::walk::Rule;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -42,6 +43,8 @@ pub struct Request {
     pub(crate) live: bool,
     /// Files that are there already are the same only if their bytes are, whatever an earlier copy has noted of them.
     pub(crate) compares: bool,
+    /// The destination on this machine, if it is open already. Its path without links is that of the request.
+    pub(crate) within: Option<Within>,
     /// The folder in which copies keep their manifests and journals. No other account may enter it.
     pub home: PathBuf,
 }

@@ -1,17 +1,19 @@
 //! A tree by the descriptor of its root: nothing in it is reached through a link.
 
-use crate::entry::{Attribute, EntryKind, Facts};
+use crate::entry::{Attribute, EntryKind, Facts, inode};
+use crate::error::Error;
 use crate::limits::{ATTRIBUTE_BYTES_MAX, PATH_BYTES_MAX};
-use crate::path::split;
+use crate::path::{shown_path, split};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
     self, AtFlags, CWD, Gid, Mode, OFlags, ResolveFlags, Stat, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags,
 };
 use rustix::io::Errno;
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The attributes in which Linux keeps ACLs.
 const ACLS: [&[u8]; 2] = [b"system.posix_acl_access", b"system.posix_acl_default"];
@@ -24,12 +26,89 @@ pub(crate) struct Tree {
     follows_links: bool,
 }
 
+/// A folder of a destination that is open, to which several copies go: nothing else is written to, whatever somebody puts at its
+/// path between them.
+#[derive(Debug, Clone)]
+pub(crate) struct Within {
+    pub(crate) tree: Arc<Tree>,
+    /// The folder in the tree. The root is empty.
+    pub(crate) path: &'static [u8],
+}
+
+impl Within {
+    /// Its path on the machine.
+    pub(crate) fn full(&self) -> PathBuf {
+        if self.path.is_empty() { self.tree.path.clone() } else { self.tree.full(self.path) }
+    }
+
+    /// Opens it, or makes it with this mode. Returns whether it was missing.
+    ///
+    /// # Errors
+    /// Something else is at its path now.
+    pub(crate) fn open(&self, mode: Mode) -> Result<(Arc<Tree>, bool), Error> {
+        self.tree.check_place()?;
+        if self.path.is_empty() {
+            return Ok((Arc::clone(&self.tree), false));
+        }
+        let (tree, was_missing) = self.tree.make(self.path, mode)?;
+        Ok((Arc::new(tree), was_missing))
+    }
+}
+
 impl Tree {
     /// Opens the root. A link at its own path is followed.
     pub(crate) fn open(path: &Path, follows_links: bool) -> io::Result<Self> {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
         let root = fs::open(path, flags, Mode::empty())?;
         Ok(Self { root, path: path.to_owned(), follows_links })
+    }
+
+    /// Opens the root of a destination. Its path had no links when it was found, so one that is there now is not followed.
+    pub(crate) fn open_plain(path: &Path) -> io::Result<Self> {
+        Ok(Self { root: plain(CWD, path.as_os_str(), OFlags::RDONLY)?, path: path.to_owned(), follows_links: false })
+    }
+
+    /// The same of a root that is made if it is missing. Returns whether it was.
+    pub(crate) fn make_plain(path: &Path, mode: Mode) -> Result<(Self, bool), Error> {
+        let (root, was_missing) = make_plain(path, mode, OFlags::RDONLY)?;
+        Ok((Self { root, path: path.to_owned(), follows_links: false }, was_missing))
+    }
+
+    /// Makes a folder of the tree, unless it is there. Returns it as a tree of its own, and whether it was missing.
+    pub(crate) fn make(&self, path: &[u8], mode: Mode) -> Result<(Self, bool), Error> {
+        let full = self.full(path);
+        let (folder, name) = self.parent(path).map_err(Error::file("make", &full))?;
+        let name = OsStr::from_bytes(name.to_bytes());
+        let (root, was_missing) = make_in(folder.as_fd(), (name, &full), mode, OFlags::RDONLY)?;
+        Ok((Self { root, path: full, follows_links: false }, was_missing))
+    }
+
+    /// Checks that its path still leads to it. What is copied goes to what is open, and nobody would find it by the path.
+    ///
+    /// # Errors
+    /// Something else is there.
+    pub(crate) fn check_place(&self) -> Result<(), Error> {
+        let there = plain(CWD, self.path.as_os_str(), OFlags::PATH).and_then(fs::fstat);
+        match (there, fs::fstat(&self.root)) {
+            (Ok(there), Ok(own)) if inode(&there) == inode(&own) => Ok(()),
+            _ => {
+                let says = format!(
+                    "{} is no longer the folder that this copy has opened: somebody has moved or replaced it",
+                    shown_path(&self.path)
+                );
+                Err(Error::refused(says, OTHERS))
+            }
+        }
+    }
+
+    /// A path of the root that leads to it wherever it is now.
+    pub(crate) fn opened(&self) -> PathBuf {
+        opened(self.root.as_fd()).into()
+    }
+
+    /// Whether nothing is in the root.
+    pub(crate) fn is_empty(&self) -> bool {
+        std::fs::read_dir(self.opened()).is_ok_and(|mut names| names.next().is_none())
     }
 
     /// Where the root is.
@@ -39,7 +118,7 @@ impl Tree {
 
     /// A path of the tree as one of the machine.
     pub(crate) fn full(&self, path: &[u8]) -> PathBuf {
-        self.path.join(std::ffi::OsStr::from_bytes(path))
+        self.path.join(OsStr::from_bytes(path))
     }
 
     /// What the system says of the root.
@@ -87,6 +166,62 @@ impl Tree {
     }
 }
 
+/// What helps if somebody moves the destination.
+const OTHERS: &str =
+    "let no other account change the destination or the folders above it, and run the same command again";
+
+/// Makes a folder whose path had no links when it was found, unless it is there.
+///
+/// # Errors
+/// It cannot be made, or a link is on the way to it now.
+pub(crate) fn make_folder(path: &Path, mode: Mode) -> Result<(), Error> {
+    make_plain(path, mode, OFlags::PATH).map(drop)
+}
+
+fn make_plain(path: &Path, mode: Mode, flags: OFlags) -> Result<(OwnedFd, bool), Error> {
+    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+        let root = plain(CWD, path.as_os_str(), flags).map_err(unopened("open", path))?;
+        return Ok((root, false));
+    };
+    // It may be one that we may not list.
+    let above = plain(CWD, above.as_os_str(), OFlags::PATH).map_err(unopened("make", path))?;
+    make_in(above.as_fd(), (name, path), mode, flags)
+}
+
+/// Makes a name in a folder, unless it is there, and opens it. Returns whether it was missing. `path`: that of the name.
+fn make_in(
+    folder: BorrowedFd<'_>,
+    (name, path): (&OsStr, &Path),
+    mode: Mode,
+    flags: OFlags,
+) -> Result<(OwnedFd, bool), Error> {
+    let was_missing = match fs::mkdirat(folder, name, mode) {
+        Ok(()) => true,
+        Err(Errno::EXIST) => false,
+        Err(error) => return Err(unopened("make", path)(error)),
+    };
+    let opened = plain(folder, name, flags).map_err(unopened("open", path))?;
+    Ok((opened, was_missing))
+}
+
+/// Opens a folder to which no link may lead.
+fn plain(from: BorrowedFd<'_>, path: &OsStr, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    let flags = flags | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    fs::openat2(from, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+}
+
+/// Converts the system's error about a folder of the destination.
+fn unopened(what: &'static str, path: &Path) -> impl Fn(Errno) -> Error + use<> {
+    let path = path.to_owned();
+    move |error| match error {
+        Errno::LOOP => {
+            let says = format!("a link is in the place of {} or of a folder above it", shown_path(&path));
+            Error::refused(says, OTHERS)
+        }
+        error => Error::file(what, &path)(error.into()),
+    }
+}
+
 /// A name for the system.
 ///
 /// # Errors
@@ -109,6 +244,15 @@ pub(crate) fn remove(folder: &OwnedFd, name: &CStr) -> io::Result<()> {
     match fs::unlinkat(folder, name, AtFlags::empty()) {
         Err(Errno::NOENT) => Ok(()),
         removed => Ok(removed?),
+    }
+}
+
+/// Removes the folder of this name in another one with everything in it, if there is such a thing. A link is removed itself.
+pub(crate) fn remove_folder(folder: &OwnedFd, name: &CStr) -> io::Result<()> {
+    // Of this path, only the name may be a link, and that is not followed.
+    match std::fs::remove_dir_all(OsStr::from_bytes(below(folder.as_fd(), name).as_bytes())) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
 }
 

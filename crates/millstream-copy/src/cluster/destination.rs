@@ -12,24 +12,31 @@ use crate::remote::There;
 use crate::request::Request;
 use crate::state::{SLOTS, State};
 use crate::tally::Tally;
-use crate::tree::{self, Tree};
+use crate::tree::{self, Tree, Within};
 use millstream_host::{PRIVATE, check_ours, make_ours, own_file, read_note, write_private};
 use millstream_model::Refusal;
-use rustix::fs::{CWD, Mode, mkdirat};
-use rustix::io::Errno;
+use rustix::fs::Mode;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Without this file, no server starts.
 const CONTROL: &str = "global/pg_control";
+/// Where WAL goes, which is copied by itself.
+pub(super) const WAL: &str = "pg_wal";
 
 pub(super) struct Destination {
     /// Where copies to it keep their notes.
     notes: PathBuf,
-    /// The folder itself.
+    /// What was asked for.
+    asked: PathBuf,
+    /// The folder itself. On this machine, the path has no links.
     target: PathBuf,
+    /// The folder itself, if it lies on this machine, once something is written there: it belongs to the server's account soon,
+    /// or what is above it may belong to another account, so its path is not looked up again.
+    root: OnceLock<Arc<Tree>>,
     /// Its path without links, on its machine.
     path: PathBuf,
     there: Option<There>,
@@ -70,7 +77,10 @@ impl Destination {
         let notes = State::folder_of(&cluster.home, &target);
         check_ours(&notes)?;
         let there = There::of(&request, &target)?;
-        let look = look(there.as_ref(), &target, tally)?;
+        let look = match &there {
+            Some(there) => there.look(tally)?,
+            None => Look::here(&target)?,
+        };
         let owner = match belongs {
             Belongs::To(owner) => owner.clone(),
             Belongs::ToCluster(system) => {
@@ -84,32 +94,59 @@ impl Destination {
         let server = format!("{}-{:016x}", owner.cluster, xxh3_64(source.as_os_str().as_bytes()));
         let slot = notes.join(format!("{SLOTS}{server}"));
         let was_empty = look.content == Content::Empty;
-        Ok(Self { notes, target, path: look.path, there, slot, owner, is_claimed, was_empty })
+        let (asked, root, path) = (destination.to_owned(), OnceLock::new(), look.path);
+        Ok(Self { notes, asked, target, root, path, there, slot, owner, is_claimed, was_empty })
     }
 
-    /// Checks again that a copy may go there: another one may have begun meanwhile, or a server.
+    /// The folder on this machine, which is made if it is missing. It is opened once.
+    fn root(&self) -> Result<&Arc<Tree>, Error> {
+        if let Some(root) = self.root.get() {
+            return Ok(root);
+        }
+        let (root, _) = Tree::make_plain(&self.target, Mode::RWXU)?;
+        Ok(self.root.get_or_init(|| Arc::new(root)))
+    }
+
+    /// Checks again that a copy may go there: another one may have begun meanwhile, or a server. From now on, this folder alone
+    /// is written to.
     ///
     /// # Errors
-    /// It belongs to another one, is no longer empty, or a server runs in it.
+    /// It belongs to another one, is no longer empty, or a server runs in it; somebody has moved it.
     pub(super) fn check(&self, tally: &Tally) -> Result<(), Error> {
-        refuse(&look(self.there.as_ref(), &self.target, tally)?, &self.owner, &shown_path(&self.target))
+        let look = match &self.there {
+            Some(there) => there.look(tally)?,
+            None => {
+                let root = self.root()?;
+                root.check_place()?;
+                Look::of(root)?
+            }
+        };
+        refuse(&look, &self.owner, &shown_path(&self.target))
+    }
+
+    /// Lets a copy go to the folder, or to one in it.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub(super) fn aim(&self, request: &mut Request, folder: &'static str) -> Result<(), Error> {
+        request.destination = self.inside(folder);
+        if self.there.is_none() {
+            request.within = Some(Within { tree: Arc::clone(self.root()?), path: folder.as_bytes() });
+        }
+        Ok(())
     }
 
     /// Writes the note to which copy it belongs, unless there is one: of two copies that begin at once, one gets the folder.
     ///
     /// # Errors
-    /// There is one; the folder cannot be made or written.
+    /// There is one; the folder cannot be written.
     pub(super) fn take(&self, tally: &Tally) -> Result<(), Error> {
         let text = self.owner.text();
         if let Some(there) = &self.there {
             return there.take(&text, tally);
         }
-        match mkdirat(CWD, &self.target, Mode::RWXU) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) => return Err(Error::file("make", &self.target)(error.into())),
-        }
         let path = self.target.join(NOTE);
-        let made = own_file(0o600).write(true).create_new(true).open(&path);
+        let made = own_file(0o600).write(true).create_new(true).open(self.root()?.opened().join(NOTE));
         made.and_then(|mut file| file.write_all(text.as_bytes())).map_err(Error::file("write", &path))
     }
 
@@ -126,11 +163,13 @@ impl Destination {
         }
     }
 
-    /// Where WAL goes, which is copied by itself.
-    pub(super) fn wal(&self) -> PathBuf {
+    /// The path of a folder in it, or its own if that is empty.
+    fn inside(&self, folder: &str) -> PathBuf {
         match &self.there {
-            Some(there) => there.inside("pg_wal"),
-            None => self.target.join("pg_wal"),
+            Some(_) if folder.is_empty() => self.asked.clone(),
+            Some(there) => there.inside(folder),
+            None if folder.is_empty() => self.target.clone(),
+            None => self.target.join(folder),
         }
     }
 
@@ -138,7 +177,7 @@ impl Destination {
     pub(super) fn forget_what_is_gone(&self, cluster: &ClusterRequest) -> Result<(), Error> {
         if self.was_empty {
             State::forget(&self.notes, &self.target)?;
-            let wal = self.wal();
+            let wal = self.inside(WAL);
             State::forget(&State::folder_of(&cluster.home, &wal), &wal)?;
         }
         Ok(())
@@ -150,7 +189,7 @@ impl Destination {
             Some(there) => there.remove(CONTROL, tally),
             None => {
                 let path = self.target.join(CONTROL);
-                remove_below(&self.target, CONTROL).map_err(Error::file("remove", &path))
+                remove_below(self.root()?, CONTROL).map_err(Error::file("remove", &path))
             }
         }
     }
@@ -217,8 +256,8 @@ impl Destination {
 
 /// Removes a file below a folder, if it is there. The folder may belong to another account, which can put a link to another
 /// folder in the file's way.
-fn remove_below(root: &Path, path: &str) -> io::Result<()> {
-    match Tree::open(root, false).and_then(|tree| tree.parent(path.as_bytes())) {
+fn remove_below(root: &Tree, path: &str) -> io::Result<()> {
+    match root.parent(path.as_bytes()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         found => {
             let (folder, name) = found?;
@@ -226,10 +265,6 @@ fn remove_below(root: &Path, path: &str) -> io::Result<()> {
             Ok(rustix::fs::fsync(&folder)?)
         }
     }
-}
-
-fn look(there: Option<&There>, target: &Path, tally: &Tally) -> Result<Look, Error> {
-    there.map_or_else(|| Look::here(target), |there| there.look(tally))
 }
 
 /// Refuses a folder that is not for this copy.
@@ -270,15 +305,16 @@ mod tests {
     /// A copy to a folder of this machine, without notes.
     fn new(target: &Path) -> Destination {
         let (notes, slot, there) = (target.join("notes"), target.join("slot"), None);
-        let (target, path, owner) = (target.to_owned(), target.to_owned(), Owner::new(1, target));
-        let (is_claimed, was_empty) = (true, false);
-        Destination { notes, target, path, there, slot, owner, is_claimed, was_empty }
+        let (asked, target, path) = (target.to_owned(), target.to_owned(), target.to_owned());
+        let (owner, root, is_claimed, was_empty) = (Owner::new(1, &target), OnceLock::new(), true, false);
+        Destination { notes, asked, target, root, path, there, slot, owner, is_claimed, was_empty }
     }
 
     #[test]
     fn the_control_file_of_another_folder_stays() {
         let dir = tempfile::tempdir().unwrap();
-        let [target, other] = ["target", "other"].map(|name| dir.path().join(name));
+        let above = dir.path().canonicalize().unwrap();
+        let [target, other] = ["target", "other"].map(|name| above.join(name));
         let (global, control) = (target.join("global"), other.join("pg_control"));
         for folder in [&target, &other] {
             fs::create_dir(folder).unwrap();
@@ -297,7 +333,7 @@ mod tests {
     #[test]
     fn one_of_two_copies_gets_a_folder() {
         let dir = tempfile::tempdir().unwrap();
-        let (target, tally) = (dir.path().join("target"), Tally::default());
+        let (target, tally) = (dir.path().canonicalize().unwrap().join("target"), Tally::default());
         let [one, other] = [new(&target), new(&target)];
         for both in [&one, &other] {
             both.check(&tally).unwrap();

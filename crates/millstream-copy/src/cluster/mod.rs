@@ -24,7 +24,7 @@ use crate::request::{Delete, Jobs, Request};
 use crate::tally::Tally;
 use crate::walk::Rule;
 use backup_manifest::Arrived;
-use destination::{Belongs, Destination};
+use destination::{Belongs, Destination, WAL};
 use millstream_failpoint::hit_on_thread;
 use millstream_host::{read_plain, read_plain_bytes, shell_word};
 use millstream_model::Refusal;
@@ -368,7 +368,7 @@ impl Work {
     }
 
     /// Writes into a folder to which copy it belongs, before anything else is written to any of them.
-    fn claim(&self, destination: &Destination, to: PathBuf, tally: &Tally) -> Result<(), Error> {
+    fn claim(&self, destination: &Destination, tally: &Tally) -> Result<(), Error> {
         if tally.is_stopped() {
             return Ok(());
         }
@@ -384,7 +384,7 @@ impl Work {
         // It belongs to the server's account, as everything else there.
         let staged = Staged::new(&self.request.home, &self.facts.data)?;
         staged.write(NOTE, destination.owner.text().as_bytes())?;
-        self.copy(staged.content(), to, Vec::new(), Flags::default(), tally).map(drop)
+        self.copy(staged.content(), (destination, ""), Vec::new(), Flags::default(), tally).map(drop)
     }
 
     /// What of the data directory is not copied with it.
@@ -403,9 +403,9 @@ impl Work {
     /// Copies the data directory and the tablespaces.
     fn copy_data(&self, tally: &Tally) -> Result<Done, Error> {
         let mut done = Done::default();
-        self.claim(&self.destination, self.request.destination.clone(), tally)?;
+        self.claim(&self.destination, tally)?;
         for moved in &self.tablespaces {
-            self.claim(&moved.destination, self.destination.beside(&moved.to), tally)?;
+            self.claim(&moved.destination, tally)?;
         }
         if tally.is_stopped() {
             return Ok(done);
@@ -416,12 +416,12 @@ impl Work {
         let rules = self.rules_of_data()?;
         let source = self.facts.data.join("");
         let flags = Flags { deletes: !self.destination.was_empty, syncs: false };
-        done.copies.push(self.copy(source, self.request.destination.clone(), rules, flags, tally)?);
+        done.copies.push(self.copy(source, (&self.destination, ""), rules, flags, tally)?);
         for moved in &self.tablespaces {
             if tally.is_stopped() {
                 return Ok(done);
             }
-            let to = self.destination.beside(&moved.to);
+            let to = (&moved.destination, "");
             let rules = moved.rules()?;
             let flags = Flags { deletes: !moved.destination.was_empty, syncs: true };
             done.copies.push(self.copy(moved.from.join(""), to, rules, flags, tally)?);
@@ -433,7 +433,7 @@ impl Work {
     /// Copies the label and the WAL, and at last the control file: no server starts on a copy without it.
     fn finish(&self, stopped: &Stopped, conninfo: &ConnInfo, tally: &Tally, done: &mut Done) -> Result<Range, Error> {
         let range = Range::of(&stopped.label, stopped.lsn)?;
-        let destination = &self.request.destination;
+        let to = (&self.destination, "");
         let control = control::read(&self.facts.data.join("global/pg_control"))?;
         let staged = Staged::new(&self.request.home, &self.facts.data)?;
         staged.write("backup_label", stopped.label.as_bytes())?;
@@ -451,7 +451,7 @@ impl Work {
             staged.write("postgresql.auto.conf", settings.as_bytes())?;
             staged.write("standby.signal", b"")?;
         }
-        done.copies.push(self.copy(staged.content(), destination.clone(), Vec::new(), Flags::default(), tally)?);
+        done.copies.push(self.copy(staged.content(), to, Vec::new(), Flags::default(), tally)?);
         hit_on_thread("label-copied");
         done.wal_files = self.copy_wal(&range, tally, done)?;
         hit_on_thread("wal-copied");
@@ -468,7 +468,7 @@ impl Work {
         let text = backup_manifest::text(&files, &range, self.facts.version_num, self.facts.system);
         last.write("backup_manifest", text.as_bytes())?;
         let flags = Flags { deletes: false, syncs: true };
-        let copied = self.copy(last.content(), destination.clone(), Vec::new(), flags, tally);
+        let copied = self.copy(last.content(), to, Vec::new(), flags, tally);
         if !copied.as_ref().is_ok_and(|receipt| !receipt.stopped) {
             // Not counted by the copy, which may be stopped.
             self.destination.disarm(&Tally::default())?;
@@ -485,10 +485,9 @@ impl Work {
         // How the cluster came to this timeline.
         rules.push(omitted::included(&format!("/{:08X}.history", range.timeline)));
         rules.push(omitted::excluded("/*"));
-        let to = self.destination.wal();
         // The data are on the disk before the control file is.
         let flags = Flags { deletes: !self.destination.was_empty, syncs: true };
-        done.copies.push(self.copy(folder.join(""), to, rules, flags, tally)?);
+        done.copies.push(self.copy(folder.join(""), (&self.destination, WAL), rules, flags, tally)?);
         // What is there now was there all the time: no file of WAL gets the name of an earlier one.
         for file in &files {
             let path = folder.join(file);
@@ -500,16 +499,18 @@ impl Work {
         Ok(files.len() as u64)
     }
 
+    /// Copies a tree to a destination, or to a folder in it.
     fn copy(
         &self,
         source: PathBuf,
-        destination: PathBuf,
+        (destination, folder): (&Destination, &'static str),
         rules: Vec<Rule>,
         flags: Flags,
         tally: &Tally,
     ) -> Result<Receipt, Error> {
         let asked = &self.request;
-        let mut request = Request::new(source, destination, &asked.home);
+        let mut request = Request::new(source, PathBuf::new(), &asked.home);
+        destination.aim(&mut request, folder)?;
         request.shell.clone_from(&asked.shell);
         request.compress = asked.compress;
         request.jobs = asked.jobs;

@@ -118,7 +118,7 @@ fn sweep_one(tree: &Tree, temporary: &str, path: &[u8], folders: &mut Vec<Vec<u8
         }
     }
     left.iter().try_for_each(|(name, is_folder)| match is_folder {
-        true => std::fs::remove_dir_all(tree.full(&join(path, name.to_bytes()))),
+        true => tree::remove_folder(&folder, name),
         false => tree::remove(&folder, name),
     })
 }

@@ -13,12 +13,10 @@ use crate::path::{order, shown, split};
 use crate::tree::{self, Tree};
 use millstream_host::make_folder;
 use millstream_model::Refusal;
-use rustix::fs::{CWD, FileType, Mode, mkdirat};
-use rustix::io::Errno;
+use rustix::fs::{FileType, Mode};
 use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 
@@ -53,12 +51,8 @@ pub(super) fn make_temporary(job: &RemoteJob<'_>) -> Result<bool, Error> {
     }
     let temporary = job.temporary();
     if job.remote.way == Way::FromThere {
-        let path = job.here.path().join(&temporary);
-        return match mkdirat(CWD, &path, Mode::RWXU) {
-            Err(error) if error != Errno::EXIST => Err(Error::file("make", &path)(error.into())),
-            // An earlier copy may have put a link there.
-            _ => job.here.folder(temporary.as_bytes()).map(|_| false).map_err(Error::file("open", &path)),
-        };
+        // An earlier copy may have put a link there, which is refused.
+        return job.here.make(temporary.as_bytes(), Mode::RWXU).map(|_| false);
     }
     // rsync makes no more than the last folder of a path, so the one that has the source's name is sent.
     let model = empty_folder()?;
@@ -85,14 +79,12 @@ pub(super) fn remove_temporary(job: &RemoteJob<'_>) -> Result<(), Error> {
     }
     let temporary = job.temporary();
     if job.remote.way == Way::FromThere {
-        let path = job.here.path().join(&temporary);
         if job.state.is_resumed {
             return sweep(job.here, &temporary, job.tally);
         }
-        return match fs::remove_dir_all(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::file("remove", &path)(error)),
-            _ => Ok(()),
-        };
+        let found = job.here.parent(temporary.as_bytes());
+        let removed = found.and_then(|(folder, name)| tree::remove_folder(&folder, &name));
+        return removed.map_err(Error::file("remove", &job.here.full(temporary.as_bytes())));
     }
     if let (true, By::Shell(host)) = (job.state.is_resumed, &job.remote.root.by) {
         return job.remote.rsync.script(host, &sweeping(job), b"", job.tally, &mut |_| Ok(())).map(drop);
