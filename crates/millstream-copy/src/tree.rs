@@ -405,3 +405,37 @@ fn is_copied(name: &[u8]) -> bool {
     let is_own = name.starts_with(b"user.") || ACLS.contains(&name);
     is_own || !name.is_empty() && !name.starts_with(b"system.") && rustix::process::geteuid().is_root()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_destination_that_is_open_is_reached_through_no_link_and_not_taken_for_another_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let above = dir.path().canonicalize().unwrap();
+        let at = |name: &str| above.join(name);
+        for name in ["to", "victim/folder"] {
+            std::fs::create_dir_all(at(name)).unwrap();
+        }
+        let (tree, was_missing) = Tree::make_plain(&at("to"), Mode::RWXU).unwrap();
+        assert!(!was_missing && tree.is_empty());
+        tree.check_place().unwrap();
+        symlink(at("victim"), at("to/link")).unwrap();
+        let refused = tree.make(b"link", Mode::RWXU).unwrap_err().to_string();
+        assert!(refused.starts_with("a link is in the place of "), "{refused}");
+        let (folder, name) = tree.parent(b"link").unwrap();
+        for _ in 0..2 {
+            remove_folder(&folder, &name).unwrap();
+        }
+        std::fs::rename(at("to"), at("aside")).unwrap();
+        symlink(at("victim"), at("to")).unwrap();
+        let refused = tree.check_place().unwrap_err().to_string();
+        assert!(refused.contains("is no longer the folder"), "{refused}");
+        assert!(Tree::open_plain(&at("to")).is_err() && Tree::make_plain(&at("to/in"), Mode::RWXU).is_err());
+        let (inner, was_missing) = tree.make(b"in", Mode::RWXU).unwrap();
+        assert!(was_missing && inner.check_place().is_err() && at("aside/in").is_dir());
+        assert!(at("victim/folder").is_dir() && !at("victim/in").exists());
+    }
+}

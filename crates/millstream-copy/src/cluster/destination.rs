@@ -124,6 +124,14 @@ impl Destination {
         refuse(&look, &self.owner, &shown_path(&self.target))
     }
 
+    /// Checks that its path still leads to what was written.
+    ///
+    /// # Errors
+    /// Something else is there.
+    pub(super) fn check_place(&self) -> Result<(), Error> {
+        self.root.get().map_or(Ok(()), |root| root.check_place())
+    }
+
     /// Lets a copy go to the folder, or to one in it.
     ///
     /// # Errors

@@ -462,6 +462,8 @@ impl Work {
             let before = format!("pg_tblspc/{}/", moved.oid);
             files.extend(moved.destination.arrived(&before, &self.request, tally)?);
             files.push(Arrived::made(before + NOTE, note.as_bytes()));
+            // A server on the copy would use what is there now.
+            moved.destination.check_place()?;
         }
         let last = Staged::new(&self.request.home, &self.facts.data)?;
         files.push(last.write("global/pg_control", &control)?);
