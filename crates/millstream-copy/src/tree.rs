@@ -26,8 +26,8 @@ pub(crate) struct Tree {
     follows_links: bool,
 }
 
-/// A folder of a destination that is open, to which several copies go: nothing else is written to, whatever somebody puts at its
-/// path between them.
+/// A folder of a destination that is open, to which several copies go: nothing else is written to, whatever somebody puts at
+/// its path between them.
 #[derive(Debug, Clone)]
 pub(crate) struct Within {
     pub(crate) tree: Arc<Tree>,

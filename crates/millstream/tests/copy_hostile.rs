@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Stdio;
 
-/// Moves a folder aside, if it is there, and puts a link to the victim in its place, as the account that owns what is above it may.
+/// Moves a folder aside, if it is there, and puts a link to the victim in its place.
 fn exchange(folder: &Path, aside: &Path, victim: &Path) {
     if folder.exists() {
         fs::rename(folder, aside).unwrap();
