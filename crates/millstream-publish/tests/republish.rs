@@ -240,9 +240,9 @@ async fn models_of_two_schemas_follow_one_collection() {
             assert_eq!((done[0].way, done[0].rows), ("incremental", 2), "{model}");
         }
         let triggers = "select count(*) from pg_trigger where tgname like 'millstream\\_changed\\_%'";
-        assert_eq!(number(&client, triggers).await, 10);
+        assert_eq!(number(&client, triggers).await, 12);
         unpublish(&mut connection, &second, &"second_read".parse().unwrap()).await.unwrap();
-        assert_eq!(number(&client, triggers).await, 5);
+        assert_eq!(number(&client, triggers).await, 6);
         client.batch_execute("delete from public.things where id = 'k3'").await.unwrap();
         assert_eq!(refresh_on(&db, &["first_read"], None).await.unwrap()[0].way, "incremental");
     })

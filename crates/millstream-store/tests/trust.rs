@@ -324,7 +324,7 @@ async fn code_of_others_in_a_collection_is_named_to_those_with_more_rights() {
         place
             .run(
                 "grant create on schema public to MALLORY; create schema theirs authorization MALLORY; set role MALLORY; \
-                 create function theirs.is_good(jsonb) returns bool language sql immutable as 'select true'; \
+                 create function theirs.is_good(jsonb) returns bool language plpgsql immutable as 'begin return true; end'; \
                  create function theirs.hear() returns trigger language plpgsql as 'begin return new; end'; reset role",
             )
             .await;

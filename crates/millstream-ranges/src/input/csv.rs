@@ -280,7 +280,7 @@ mod tests {
                 "4 ! 1.2.3.4 and ::1 are of two families | 1.2.3.4,::1,AU",
                 "6 ! the number of fields is 1, and not 3 | 1.2.3.4",
                 "7 ! the number of fields is 4, and not 3 | 1.0.0.0,1.0.0.9,AU,more",
-                "8 ! \"0x1234567\" is not an IP address | 0x1234567,1.2.3.4,\"A\nU\"",
+                "8 ! \"0x1234567\" is not an IP address; it holds 2 lines | 0x1234567,1.2.3.4,\"A\nU\"",
                 "10 ! the address is empty | ,,",
                 "11 ! a string holds \\u0000, which jsonb cannot hold | 1.2.3.4,1.2.3.5,a\0b",
                 "12 fe80::1-fe80::2 \"cc\":\"ok\"",

@@ -245,7 +245,6 @@ mod tests {
             ("geoname_id,a,a\n", "there are two columns \"a\""),
             ("geoname_id,a\n7,b\n\n7,c\n", "line 4: there is a line before with the key \"7\""),
             ("geoname_id,a\n7\n", "line 2: the number of fields is 1, and not 2"),
-            ("geoname_id,a\n7,\"b\n", "line 2: the record that begins here has a quotation mark"),
         ] {
             let error = joined(BLOCKS, locations.as_bytes(), &[]).unwrap_err().to_string();
             assert!(error.contains(problem), "{error}");
