@@ -219,9 +219,10 @@ impl Error {
         error.constraint().filter(|_| error.sqlstate() == Some("23514"))
     }
 
-    /// Whether the server knows no table of a name.
+    /// Whether the server knows no table of a name, or may have lost one that it was looking at: its functions that print
+    /// definitions then report an internal error.
     pub(crate) fn is_unknown_table(&self) -> bool {
-        matches!(self, Self::Postgres(e) if e.sqlstate() == Some("42P01"))
+        matches!(self, Self::Postgres(e) if matches!(e.sqlstate(), Some("42P01" | "XX000")))
     }
 
     /// Whether a key existed already.

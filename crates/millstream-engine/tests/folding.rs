@@ -205,6 +205,24 @@ const CASES: &[Case] = &[
         left: "{\"a\":1}",
         ..CASE
     },
+    // The expression takes a member, and the column's type refuses it.
+    Case {
+        mode: "merge",
+        obstacle: "alter table {t} add a varchar(2) generated always as (doc ->> 'a') stored",
+        documents: &["\"a\":\"long\",\"b\":1", "\"a\":\"q\""],
+        refused: &[1],
+        left: "{\"a\":\"q\"}",
+        ..CASE
+    },
+    Case {
+        mode: "merge",
+        obstacle: "create domain {t}_code as text check (length(value) < 3);
+                   alter table {t} add a {t}_code generated always as (doc ->> 'a') stored",
+        documents: &["\"a\":\"long\",\"b\":1", "\"a\":\"q\""],
+        refused: &[1],
+        left: "{\"a\":\"q\"}",
+        ..CASE
+    },
     // All of a key are refused, and a tombstone hides none of them.
     Case {
         obstacle: "alter table {t} add check (id <> 'k')",

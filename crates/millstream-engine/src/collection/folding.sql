@@ -1,7 +1,7 @@
 -- What table $1 can refuse a document for, if it has only checks and generated columns. $2: the columns of its key. Each
 -- column of the answer is true if folding is the easier for it.
 with kept as (
-    select attnum, attname::pg_catalog.text as name, attnotnull, attgenerated
+    select attnum, attname::pg_catalog.text as name, attnotnull, attgenerated, atttypid
     from pg_catalog.pg_attribute
     where attrelid = $1
       and attnum > 0
@@ -30,8 +30,15 @@ select
           and (
               attnotnull
               or attgenerated = 's'
-                  and pg_catalog.pg_get_expr(d.adbin, d.adrelid)
-                      operator(pg_catalog.!~) '^\(*doc\)*( ->>? ''[^'']*''::text\)?)*$'
+                  and (
+                      -- The printed expression leaves out a cast to the column's type, which can fail.
+                      atttypid not in (
+                          'pg_catalog.text'::pg_catalog.regtype::pg_catalog.oid,
+                          'pg_catalog.jsonb'::pg_catalog.regtype::pg_catalog.oid
+                      )
+                      or pg_catalog.pg_get_expr(d.adbin, d.adrelid)
+                          operator(pg_catalog.!~) '^\(*doc\)*( ->>? ''[^'']*''::text\)?)*$'
+                  )
           )
     ) as takes_members,
     -- A row is judged by its key and document alone. A check of whole rows has a column 0.
