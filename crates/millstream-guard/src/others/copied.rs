@@ -38,7 +38,7 @@ const FAMILIES: [Family; 2] = [
 ];
 
 /// How nft prints what only iptables can read. Its older versions print a remark, which would be lost.
-const OF_IPTABLES: [&str; 4] = ["managed by iptables-nft", "xt match \"", "xt target \"", "# xt_"];
+const OF_IPTABLES: [&str; 4] = ["managed by iptables-nft", "xt match ", "xt target ", "# xt_"];
 
 /// What makes sets of addresses, and how rules of iptables name these.
 const IPSET: &str = "ipset";
