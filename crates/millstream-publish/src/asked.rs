@@ -9,7 +9,7 @@ use crate::storage::{Storage, TRIAL, check};
 use crate::volatility::refuse_volatile;
 use millstream_pg::{quote_identifier, quote_name};
 use millstream_store::collections::Collection;
-use millstream_store::{Column, Definition, Resolved, Schema};
+use millstream_store::{Column, Columns, Definition, GivenSql, Resolved, Schema};
 use tokio_postgres::GenericClient;
 
 /// A definition that is to be published, in the transaction that publishes it.
@@ -25,7 +25,8 @@ impl<'a> Asked<'a> {
     /// Finds the types of the columns, and creates the cast functions that they need.
     ///
     /// # Errors
-    /// [`Error::Refused`] for a type that is not there, or for a cast function of another role.
+    /// [`Error::Refused`] for a type that is not there, for a cast function of another role, or for names of what a role
+    /// may change that a session with more rights than tables need does not trust.
     pub(crate) async fn new(
         client: &impl GenericClient,
         storage: &Storage<'_>,
@@ -33,6 +34,7 @@ impl<'a> Asked<'a> {
         definition: &'a Definition,
         version_num: i32,
     ) -> Result<Self, Error> {
+        require_trusted_names(client, storage.schema, collection, definition).await?;
         let kinds = types(client, storage, definition).await?;
         storage.make_casters(client, &kinds, version_num).await?;
         let caster = |type_name: &str| {
@@ -165,6 +167,39 @@ impl<'a> Asked<'a> {
     }
 }
 
+/// Requires, before the server reads the definition, that the session trusts everybody who may change what it names.
+///
+/// # Errors
+/// [`Error::Refused`] names the role.
+async fn require_trusted_names(
+    client: &impl GenericClient,
+    schema: &Schema,
+    collection: &Collection,
+    definition: &Definition,
+) -> Result<(), Error> {
+    let types: Vec<String> = definition.columns.iter().map(|column| format!("::{}", column.type_name)).collect();
+    let mut all = texts(definition);
+    let columns = match &definition.query {
+        Some(_) => Columns::Rows,
+        None if takes_all(&all.join(" ").to_lowercase()) => Columns::All,
+        None => Columns::Named,
+    };
+    all.extend(types.iter().map(String::as_str));
+    let given = GivenSql { of: "model", texts: &all, reads: Some((collection.table_oid, columns)) };
+    Ok(schema.require_trusted_sql(client, &given).await?)
+}
+
+/// The texts of a definition that say what its rows are.
+fn texts(definition: &Definition) -> Vec<&str> {
+    let Definition { condition, select, query, .. } = definition;
+    [condition, select, query].into_iter().filter_map(|text| text.as_deref()).collect()
+}
+
+/// Whether texts may name every column of the collection without its name. In small letters.
+fn takes_all(texts: &str) -> bool {
+    texts.contains("stored") || texts.contains('*')
+}
+
 /// The columns of a collection that a definition may name, quoted: its key, its documents, and those whose names occur in
 /// the definition. A typed column hides another one of its name.
 async fn source(
@@ -172,9 +207,8 @@ async fn source(
     collection: &Collection,
     definition: &Definition,
 ) -> Result<Vec<String>, Error> {
-    let Definition { columns: typed, condition, select, .. } = definition;
-    let text = [condition, select].map(|text| text.as_deref().unwrap_or_default().to_lowercase()).join(" ");
-    let takes_all = text.contains("stored") || text.contains('*');
+    let (typed, text) = (&definition.columns, texts(definition).join(" ").to_lowercase());
+    let takes_all = takes_all(&text);
     let names = "select attname::text from pg_catalog.pg_attribute \
                  where attrelid = $1::text::pg_catalog.regclass::oid and attnum > 0 and not attisdropped";
     let mut columns: Vec<String> = collection.key.iter().map(|column| quote_identifier(&column.name)).collect();

@@ -12,7 +12,9 @@ use crate::limits::{
 use crate::lock;
 use crate::model::found_again;
 use crate::origin::is_unlogged;
-use crate::refresh_target::{RefreshTarget, lock_collections, require_columns, rows_estimate, targets};
+use crate::refresh_target::{
+    RefreshTarget, lock_collections, require_columns, require_trusted_rows, rows_estimate, targets,
+};
 use crate::refresh_way::{Applied, Refresh, Way};
 use crate::repair::repair;
 use crate::republish::indexed;
@@ -351,14 +353,19 @@ async fn attempt(
         return Err(held(client, &swapped, request.patience).await?);
     }
     drop(waiting);
+    // Before the snapshot, which would not see the columns of the table to build.
+    client.batch_execute("begin").await?;
+    lock_collections(client, targets).await?;
+    require_trusted_rows(client, targets).await?;
     for n in (0..targets.len()).filter(swaps) {
         let (target, storage) = (&targets[n], &storages[n]);
         let make = storage.make_part(Storage::other(target.model.serving), &target.derivation(storage)?);
-        // Before the snapshot, which would not see the columns of the table to build.
         client.batch_execute(&make).await?;
     }
-    client.batch_execute("begin isolation level repeatable read").await?;
+    client.batch_execute("commit; begin isolation level repeatable read").await?;
     lock_collections(client, targets).await?;
+    // Somebody may have changed the collection between the locks.
+    require_trusted_rows(client, targets).await?;
     let snapshot: String = client.query_one("select pg_catalog.pg_export_snapshot()", &[]).await?.get(0);
     failpoint::hit("snapshot-exported").await?;
     for (target, way) in targets.iter().zip(&ways) {

@@ -1,5 +1,6 @@
 //! A model with its collection, as a refresh finds them, and the choice of its way.
 
+use crate::asked::used_schemas;
 use crate::definition::Derivation;
 use crate::error::Error;
 use crate::limits::INCREMENTAL_SHARE_MAX;
@@ -10,13 +11,13 @@ use crate::refresh_way::Way;
 use crate::republish::indexed;
 use crate::row_wise::plan;
 use crate::storage::Storage;
-use crate::{incremental, materialized, swap};
+use crate::{incremental, materialized, query, swap};
 use millstream_model::CollectionName;
 use millstream_model::words::{command, option, shell_word};
 use millstream_pg::quote_name;
 use millstream_store::collections::Collection;
 use millstream_store::models::Model;
-use millstream_store::{Schema, collections};
+use millstream_store::{Columns, GivenSql, Schema, collections, has_powers};
 use tokio_postgres::Client;
 
 /// Why a model is built anew whose view has another rule.
@@ -77,6 +78,37 @@ impl<'a> RefreshTarget<'a> {
             storage.remember(client, &resolved).await?;
         }
         Ok(())
+    }
+
+    /// Requires that the session trusts everybody who may change what the rows mean now. A column may have got another type
+    /// since the model was published, with casts of its owner, and a function or a type another owner. Call it in a
+    /// transaction that holds the collection's lock, before the server reads the rows' SQL.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] or [`Error::Model`] names the role or what else is refused; the server's.
+    async fn require_trusted_rows(&self, client: &Client) -> Result<(), Error> {
+        let (storage, resolved) = (self.storage(), self.model.require_resolved()?);
+        let (derivation, view, stand_in) =
+            (self.derivation(&storage)?, storage.table("tried"), storage.table("stand_in"));
+        let columns = if derivation.is_query() { Columns::Rows } else { Columns::Named };
+        let rows = derivation.rows_of(&stand_in);
+        let kinds: Vec<String> = resolved.types.iter().map(|kind| format!("::{kind}")).collect();
+        let mut texts = vec![rows.as_str()];
+        texts.extend(resolved.indexes.iter().chain(&kinds).map(String::as_str));
+        let given = GivenSql { of: "model", texts: &texts, reads: Some((self.model.table_oid, columns)) };
+        self.schema.require_trusted_sql(client, &given).await?;
+        client.batch_execute("savepoint trusted").await?;
+        let table = quote_name(&self.collection.name);
+        let make = format!("create table {stand_in} (like {table}); create view {view} as {rows}");
+        client.batch_execute(&make).await?;
+        if derivation.is_query() {
+            let collection = (self.model.table_oid, &self.collection.name);
+            let alone = query::require_collection_alone(client, self.schema, &view, collection).await;
+            alone.map_err(|error| query::of_model(&self.model.name, error))?;
+        } else {
+            used_schemas(client, self.schema, (&view, &[&stand_in]), (&view, &[]), &resolved.types).await?;
+        }
+        Ok(client.batch_execute("rollback to trusted; release trusted").await?)
     }
 
     /// Bytes that its rows take when they are built anew, roughly.
@@ -205,6 +237,21 @@ pub(crate) async fn lock_collections(client: &Client, targets: &[RefreshTarget<'
             let problem = "has a collection that was just renamed";
             return Err(Error::model(&target.model.name, problem, "refresh again"));
         }
+    }
+    Ok(())
+}
+
+/// Requires that a session with more rights than tables need trusts everybody who may change what the models' rows mean now.
+/// Roles with fewer rights are not asked. It needs the transaction of [`lock_collections`].
+///
+/// # Errors
+/// [`Error::Refused`] or [`Error::Model`] names the role; the server's.
+pub(crate) async fn require_trusted_rows(client: &Client, targets: &[RefreshTarget<'_>]) -> Result<(), Error> {
+    if !has_powers(client).await? {
+        return Ok(());
+    }
+    for target in targets {
+        target.require_trusted_rows(client).await?;
     }
     Ok(())
 }

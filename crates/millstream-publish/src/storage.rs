@@ -15,9 +15,8 @@ use crate::refusal::refused;
 use millstream_model::CollectionName;
 use millstream_model::words::command;
 use millstream_pg::{fill, quote_identifier, quote_literal, quote_name};
-use millstream_store::Resolved;
-use millstream_store::Schema;
 use millstream_store::models::Model;
+use millstream_store::{Columns, GivenSql, Resolved, Schema};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, GenericClient};
 
@@ -110,6 +109,10 @@ impl Storage<'_> {
     }
 
     /// Creates indexes on an empty table. Returns the clause of each.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] names the index that the server refuses, or a role that the session does not trust: the server
+    /// calls functions of an index as soon as it creates the index.
     pub(crate) async fn try_indexes(
         &self,
         client: &impl GenericClient,
@@ -118,6 +121,11 @@ impl Storage<'_> {
         indexes: &[String],
     ) -> Result<Vec<String>, Error> {
         let mut clauses = Vec::with_capacity(indexes.len());
+        let oid = "select $1::text::pg_catalog.regclass::pg_catalog.oid";
+        let oid = client.query_one(oid, &[&table]).await?.get(0);
+        let texts: Vec<&str> = indexes.iter().map(String::as_str).collect();
+        let given = GivenSql { of: "model", texts: &texts, reads: Some((oid, Columns::Named)) };
+        self.schema.require_trusted_sql(client, &given).await?;
         for index in indexes {
             let known = index_clauses(index).into_iter().any(|clause| clauses.contains(&clause));
             if !known {

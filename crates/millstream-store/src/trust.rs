@@ -99,6 +99,14 @@ pub async fn trusted_owners(client: &impl GenericClient, schema: &Schema) -> Res
     Ok(client.query(&sql, &[&schema.trusted()]).await?.iter().map(|row| row.get(0)).collect())
 }
 
+/// Whether a session, or a role that it may become, has more rights than tables need.
+///
+/// # Errors
+/// The server's.
+pub async fn has_powers(client: &impl GenericClient) -> Result<bool, Error> {
+    Ok(client.query_one(&format!("select exists (\n{POWERS})"), &[]).await?.get(0))
+}
+
 /// Whether a session writes a table or only reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
