@@ -48,6 +48,11 @@ impl<'a> Asked<'a> {
         Ok(Self { collection, definition, derivation, types, source })
     }
 
+    /// The columns of the collection that the definition may name, quoted.
+    pub(crate) fn columns(&self) -> &[String] {
+        &self.source
+    }
+
     /// Creates the table that generations are attached to. Returns what the definition means.
     ///
     /// # Errors

@@ -130,7 +130,7 @@ async fn make(
     change_record: &ChangeRecord<'_>,
 ) -> Result<Resolved, Error> {
     let resolved;
-    let is_recorded = asked.definition.is_recorded();
+    let (is_recorded, columns) = (asked.definition.is_recorded(), asked.columns().to_vec());
     if asked.definition.materialized {
         // Its only purpose is its owner, who owns the materialized view. It exists before the view does, and after the
         // view was dropped by hand.
@@ -146,6 +146,7 @@ async fn make(
     }
     if is_recorded {
         change_record.turn_on(client).await?;
+        change_record.rely_on(client, &columns).await?;
     }
     Ok(resolved)
 }

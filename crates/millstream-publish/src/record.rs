@@ -77,6 +77,27 @@ impl ChangeRecord<'_> {
         Ok(client.batch_execute(&comment).await?)
     }
 
+    /// Writes down the marks of columns that the collection has got since the record was made, because a model may use them
+    /// from now on: a change of theirs fires no trigger. `used` are the columns that it may use, quoted.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] when it uses such a column and another role owns the record; the server's.
+    pub(crate) async fn rely_on(&self, client: &impl GenericClient, used: &[String]) -> Result<(), Error> {
+        let [record, key] = self.functions();
+        let sql = fill!(include_str!("marks_added.sql"), marks = include_str!("marks.sql"));
+        let row = client.query_opt(&sql, &[&self.table_oid, &record, &key, &self.record(), &used]).await?;
+        let Some(row) = row else { return Ok(()) };
+        let (marked, owner): (String, Option<String>) = (row.get("marked"), row.get("other_owner"));
+        let Some(owner) = owner else {
+            let comment = format!("comment on table {} is {}", self.record(), quote_literal(&marked));
+            return Ok(client.batch_execute(&comment).await?);
+        };
+        let Some(column) = row.get::<_, Option<String>>("used") else { return Ok(()) };
+        let table = &self.table;
+        let problem = format!("the change record of {table} does not know the column {column}, which was added later");
+        Err(Error::refused(problem, format!("publish a model with that column as {owner}, who owns the record, first")))
+    }
+
     /// Whether this role has the rights of the table's owner.
     async fn owns_table(&self, client: &impl GenericClient) -> Result<bool, Error> {
         let owns = "select pg_catalog.pg_has_role(relowner, 'usage') from pg_catalog.pg_class where oid = $1";

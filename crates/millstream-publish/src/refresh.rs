@@ -47,12 +47,14 @@ pub struct RefreshRequest {
     /// How long to wait for readers: before a build for those of replaced rows, and after it for those of the model.
     /// The usual value is [`READERS_PATIENCE`].
     pub patience: Duration,
+    /// Hears whose code a refresh of a collection is about to run with the rights of this session, before it runs.
+    pub warn: fn(&CollectionName, &str),
 }
 
 impl RefreshRequest {
     /// A refresh of these models by the cheapest way.
     pub fn new(models: Vec<CollectionName>) -> Self {
-        Self { models, way: None, workers: None, patience: READERS_PATIENCE }
+        Self { models, way: None, workers: None, patience: READERS_PATIENCE, warn: |_, _| {} }
     }
 }
 
@@ -160,6 +162,7 @@ async fn refresh_once(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
         target.asked(request.way.as_deref())?;
     }
     schema.require_trusted_writers(client).await?;
+    warn_of_code(client, schema, &targets, request.warn).await?;
     let mut warnings = compacted(db, schema, &targets, request.workers).await?;
     for target in &targets {
         lock::lock_for_refresh(client, &target.model).await?;
@@ -170,13 +173,6 @@ async fn refresh_once(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
         target.model = found_again(client, schema, &target.model).await?;
         target.require_own(client).await?;
         target.unlogged = is_unlogged(client, target.model.table_oid).await?;
-    }
-    let mut tables: Vec<u32> = targets.iter().map(|target| target.model.table_oid).collect();
-    tables.sort_unstable();
-    tables.dedup();
-    for table_oid in tables {
-        let foreign = foreign_code(client, schema, table_oid, Access::Read).await?;
-        warnings.extend(foreign.into_iter().map(|warning| (table_oid, warning)));
     }
     warnings.extend(repair(client, &targets).await?);
     let mut tries = 0;
@@ -283,6 +279,34 @@ async fn remove_unshown(client: &Client, targets: &[RefreshTarget<'_>]) -> Resul
     Ok(())
 }
 
+/// Names the code of others that the refresh is about to run: what reading the collections runs, and where segments are
+/// merged first, what writing them runs.
+async fn warn_of_code(
+    client: &Client,
+    schema: &Schema,
+    targets: &[RefreshTarget<'_>],
+    warn: fn(&CollectionName, &str),
+) -> Result<(), Error> {
+    for collection in collections(targets) {
+        let access = match segments::count(client, schema, collection).await? {
+            0 => Access::Read,
+            _ => Access::Write,
+        };
+        for warning in foreign_code(client, schema, collection.table_oid, access).await? {
+            warn(&collection.name, &warning);
+        }
+    }
+    Ok(())
+}
+
+/// The collections of the models, each once.
+fn collections<'a>(targets: &'a [RefreshTarget<'_>]) -> Vec<&'a Collection> {
+    let mut collections: Vec<&Collection> = targets.iter().map(|target| &target.collection).collect();
+    collections.sort_by_key(|collection| collection.table_oid);
+    collections.dedup_by_key(|collection| collection.table_oid);
+    collections
+}
+
 /// Merges the segments of the collections, because models are derived from tables. Returns warnings about segments that
 /// are left, by collection.
 async fn compacted(
@@ -291,11 +315,8 @@ async fn compacted(
     targets: &[RefreshTarget<'_>],
     workers: Option<usize>,
 ) -> Result<Vec<(u32, String)>, Error> {
-    let mut collections: Vec<&Collection> = targets.iter().map(|target| &target.collection).collect();
-    collections.sort_by_key(|collection| collection.table_oid);
-    collections.dedup_by_key(|collection| collection.table_oid);
     let mut waiting = Vec::new();
-    for collection in collections {
+    for collection in collections(targets) {
         let warning = match compact(db, schema, collection, workers).await.map_err(Error::from) {
             Ok(Compacted { left: 0, .. }) => continue,
             Ok(Compacted { left, waits_for, .. }) => {

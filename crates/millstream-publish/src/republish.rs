@@ -2,6 +2,7 @@
 
 use crate::asked::Asked;
 use crate::error::Error;
+use crate::origin::change_record;
 use crate::refusal::refused;
 use crate::request::{PublishRequest, Published};
 use crate::shape::Shape;
@@ -49,11 +50,13 @@ pub(crate) async fn republish(
         return Err(Error::model(&model.name, problem, hint));
     }
     let asked = Asked::new(client, &storage, collection, new, version_num).await?;
+    let columns = asked.columns().to_vec();
     let resolved = asked.try_out(client, &storage).await?;
     Shape::of(client, &storage, TRIAL, model).await?;
     client.batch_execute(&format!("drop table {}", storage.part(TRIAL))).await?;
     models::want(client, schema, model.model_id, &resolved.definition).await?;
     storage.remember(client, &resolved).await?;
+    change_record(schema, collection, false).rely_on(client, &columns).await?;
     Ok(Published::Redefined)
 }
 

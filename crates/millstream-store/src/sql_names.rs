@@ -100,10 +100,10 @@ impl SqlNames {
                 Token::Name(name) => {
                     let after = tokens.get(n + 1);
                     let is_called = after == Some(&Token::Mark('('));
-                    let is_type = is_dotted
-                        || before == Some(&Token::Mark(':'))
+                    let first = first_of_name(tokens, n).checked_sub(1).map(|n| &tokens[n]);
+                    let is_type = first == Some(&Token::Mark(':'))
                         || after == Some(&Token::Literal)
-                        || casts && before == Some(&named("as"));
+                        || casts && first == Some(&named("as"));
                     self.has_literals |= ["true", "false"].contains(&name.as_str());
                     if is_dotted && !is_called {
                         // `row.f` and `(expression).f` are also calls of f.
@@ -137,6 +137,14 @@ impl SqlNames {
             self.operators.push("<>".to_owned());
         }
     }
+}
+
+/// Where the name begins whose last part is this token.
+fn first_of_name(tokens: &[Token], mut last: usize) -> usize {
+    while last >= 2 && tokens[last - 1] == Token::Mark('.') && matches!(tokens[last - 2], Token::Name(_)) {
+        last -= 2;
+    }
+    last
 }
 
 /// Whether a text may declare columns, so that the name of a type follows that of a column.
@@ -309,7 +317,7 @@ mod tests {
             ("Lower(doc->>'lower')", &["called lower", "name doc"][..]),
             ("evil . \"G\"\"x\" /* a /* b */ */ (a)", &["name evil", "called evil.G\"x", "name a"]),
             ("x::evil.e[]", &["name x", "type evil", "dotted e", "type evil.e"]),
-            ("(a).f", &["name a", "called f", "type f"]),
+            ("(a).f", &["name a", "called f", "name f"]),
             ("cast(a as t) -- b\n, t 'x'", &["called cast", "name a", "name as", "type t", "type t"]),
             ("f(a) as x (b t)", &["called f", "word a", "word as", "called x", "word b", "word t"]),
             ("$a$ b $a$ || E'\\' c' || 'd''e' || $1", &[]),

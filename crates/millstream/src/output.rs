@@ -6,8 +6,10 @@ use crate::secret::masked;
 use crate::table::{Column, Table};
 use millstream_host::write_target;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 /// Stdout, in the form that the user asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -127,6 +129,15 @@ pub fn write_page(path: &Path, page: &str) -> Result<(), Failure> {
 pub fn note(text: &str) {
     // If stderr is closed, nobody can read the message.
     let _ = screen::stderr().write_all(format!("{}\n", screen::indented(&masked(text))).as_bytes());
+}
+
+/// As [`note`], once in the life of the process. For what is true again and again; each text is kept.
+pub fn note_once(text: &str) {
+    static PRINTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let is_new = PRINTED.lock().unwrap_or_else(PoisonError::into_inner).insert(text.to_owned());
+    if is_new {
+        note(text);
+    }
 }
 
 #[cfg(test)]

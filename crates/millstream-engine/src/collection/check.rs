@@ -6,7 +6,7 @@ use crate::observe::{Event, Observer};
 use millstream_model::CollectionName;
 use millstream_model::words::{option, set};
 use millstream_pg::{Connection, ErrorKind, Explained, quote_identifier, quote_name, quote_qualified};
-use millstream_store::{Check, checks};
+use millstream_store::{Check, Columns, GivenSql, Schema, checks};
 use tokio_postgres::Client;
 
 /// The expressions of checks as the server spells them, each once. They are tried on a temporary table with the same
@@ -15,17 +15,27 @@ use tokio_postgres::Client;
 /// The server has printed what this returns from one parsed expression. So whatever was typed, the result can be put
 /// into a statement.
 ///
+/// `found` is the OID of the collection's table, if there is one.
+///
 /// # Errors
-/// [`Error::Refused`] for a text that is not an expression that a table can check.
+/// [`Error::Refused`] for a text that is not an expression that a table can check, or that may call code of a role that a
+/// session with more rights than tables need does not trust: the server plans the expression here, and calls it for each
+/// document.
 pub(super) async fn spell(
     client: &Client,
-    name: &CollectionName,
+    schema: &Schema,
+    (name, found): (&CollectionName, Option<u32>),
     columns: &str,
     asked: &[String],
 ) -> Result<Vec<String>, Error> {
     if asked.is_empty() {
         return Ok(Vec::new());
     }
+    let texts: Vec<&str> = asked.iter().map(String::as_str).collect();
+    // The name of the table may stand for a whole row.
+    let has_row = asked.iter().any(|text| text.to_lowercase().contains(&name.table.to_lowercase()));
+    let reads = found.map(|table| (table, if has_row { Columns::Rows } else { Columns::Named }));
+    schema.require_trusted_sql(client, &GivenSql { of: "check", texts: &texts, reads }).await?;
     let table = quote_qualified("pg_temp", &name.table);
     let made = format!("begin; create temporary table {} ({columns})", quote_identifier(&name.table));
     let spelled = match client.batch_execute(&made).await {

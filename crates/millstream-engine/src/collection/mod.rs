@@ -101,7 +101,7 @@ pub(crate) async fn plan(
         let (key, reasons, mut warnings) = infer(request, feed).await?;
         warnings.extend(warning);
         let columns = format!("{}, doc jsonb not null", key_columns(&key).join(", "));
-        let checks = check::spell(client, name, &columns, &request.checks).await?;
+        let checks = check::spell(client, schema, (name, None), &columns, &request.checks).await?;
         let ddl = Some(definition(name, &key, request.durability, control.server.lz4, &checks));
         let may_refuse = !checks.is_empty();
         let traits = TableTraits { can_join: true, may_refuse, alters_rows: false, partitioned: false };
@@ -113,7 +113,7 @@ pub(crate) async fn plan(
     warnings.extend(warning);
     warnings.extend(millstream_store::foreign_code(client, schema, table.oid, Access::Write).await?);
     let reasons = key.columns.iter().map(|c| describe(c, "the collection's own type")).collect();
-    let checks = table_checks(control, request, &table, &mut warnings).await;
+    let checks = table_checks(control, schema, request, &table, &mut warnings).await;
     let checks = name::explained(client, name, table.oid, checks).await?;
     let traits = traits(&table, &mode, &checks);
     if let Some((problem, hint)) = (request.layout.misfit)(&table, traits.can_join && !traits.may_refuse) {
@@ -140,6 +140,7 @@ pub(crate) async fn require_mergeable(client: &Client, collection: &Collection) 
 /// The checks asked for, as the server spells them. Warns about the other checks of the table.
 async fn table_checks(
     control: &Connection,
+    schema: &Schema,
     request: &LoadRequest,
     table: &Table,
     warnings: &mut Vec<String>,
@@ -147,7 +148,7 @@ async fn table_checks(
     let name = &request.collection;
     let quoted = quote_name(name);
     let columns = format!("like {quoted}");
-    let asked = check::spell(&control.client, name, &columns, &request.checks).await?;
+    let asked = check::spell(&control.client, schema, (name, Some(table.oid)), &columns, &request.checks).await?;
     let present = checks(&control.client, table.oid).await?;
     if let Some(missing) = check::missing(&asked, &present).first()
         && !table.privileges.own

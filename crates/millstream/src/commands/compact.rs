@@ -12,6 +12,7 @@ use millstream_engine::limits::COMPACTION_WORKERS_MAX;
 use millstream_engine::{Compacted, compact};
 use millstream_host::shell_word;
 use millstream_model::CollectionName;
+use millstream_store::{Access, foreign_code, segments};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -42,7 +43,16 @@ pub struct CompactArgs {
 
 /// Runs the command.
 pub async fn run(args: &CompactArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
-    let (Database { schema, conninfo, .. }, collection) = Database::open_table(&args.target, &args.name).await?;
+    let (Database { connection, schema, conninfo }, collection) =
+        Database::open_table(&args.target, &args.name).await?;
+    let client = &connection.client;
+    if segments::count(client, &schema, &collection).await? > 0 {
+        for warning in foreign_code(client, &schema, collection.table_oid, Access::Write).await? {
+            note(&format!("warning: {warning}"));
+        }
+    }
+    // A role may have no more connections than the compaction needs.
+    connection.close().await;
     let work = Box::pin(compact(&conninfo, &schema, &collection, args.workers));
     let done = match interruptible(&signals, &conninfo, work).await {
         Ok(done) => done?,

@@ -13,6 +13,7 @@ use millstream_model::{CollectionName, KeyRequest};
 use millstream_pg::{quote_name, quote_qualified};
 use millstream_publish::{IndexedTable, THE_KEY};
 use millstream_store::models::Model;
+use millstream_store::{Columns, GivenSql};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -52,10 +53,13 @@ pub async fn run(args: &ExplainIndexArgs, output: Output) -> Result<Exit, Failur
     let IndexedTable { schema, table, hidden_column, .. } = indexed.clone();
     let oid = "select $1::text::pg_catalog.regclass::pg_catalog.oid";
     let oid = database.connection.client.query_one(oid, &[&quote_qualified(&schema, &table)]).await;
-    database.warn_of_code(oid.map_err(millstream_pg::Error::from)?.get(0)).await?;
+    let oid = oid.map_err(millstream_pg::Error::from)?.get(0);
+    database.warn_of_code(oid).await?;
     if indexed.model.is_some() {
         database.require_trusted_view(&args.name).await?;
     }
+    let given = GivenSql { of: "query", texts: &[args.query.as_str()], reads: Some((oid, Columns::Rows)) };
+    database.schema.require_trusted_sql(&database.connection.client, &given).await?;
     let client = &mut database.connection.client;
     let mut explanation =
         Box::pin(index::explain(client, &ExaminedTable { schema, table, hidden_column }, &args.query)).await?;

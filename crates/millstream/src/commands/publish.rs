@@ -1,6 +1,6 @@
 //! `publish`: makes a read model of a collection, or changes its indexes, and builds it.
 
-use super::refresh::{Ended, refresh_now, show};
+use super::refresh::{Ended, refresh_now, show, warn};
 use crate::args::{TargetArgs, duration};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -14,8 +14,7 @@ use millstream_model::CollectionName;
 use millstream_pg::{ConnInfo, ErrorKind, Explained, Failures, Poll, SessionSettings};
 use millstream_publish::limits::{CONNECTION_PAUSE, CONNECTION_WAIT};
 use millstream_publish::{PublishRequest, Published, become_runner, publish, take_back};
-use millstream_store::models;
-use millstream_store::{Column, Definition, Schema};
+use millstream_store::{Access, Column, Definition, Schema, collections, foreign_code, models};
 use std::time::Duration;
 
 const EXAMPLES: &str = "\
@@ -234,6 +233,14 @@ async fn publish_now(
     request: &PublishRequest,
 ) -> Result<Published, millstream_publish::Error> {
     let Database { connection, schema, .. } = database;
+    let client = &connection.client;
+    if schema.exists(client).await?
+        && let Some(collection) = collections::find(client, schema, &request.collection).await?
+    {
+        for text in foreign_code(client, schema, collection.table_oid, Access::Read).await? {
+            warn(&collection.name, &text);
+        }
+    }
     if args.every.is_some() {
         schema.ensure(&mut connection.client).await?;
         if models::find(&connection.client, schema, &args.model).await?.is_some() {

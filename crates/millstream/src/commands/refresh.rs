@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interruption::{clean_up, interruptible};
 use crate::keeper::Keeper;
-use crate::output::{Output, note};
+use crate::output::{Output, note, note_once};
 use crate::quantity;
 use crate::signal::Signals;
 use crate::table::{Align, Column, Table};
@@ -70,7 +70,7 @@ pub async fn run(args: &RefreshArgs, output: Output, signals: Signals) -> Result
     let Database { conninfo, schema, .. } = Database::reach(&args.target).await?;
     let usual = RefreshRequest::new(args.models.clone());
     let patience = args.wait.unwrap_or(usual.patience);
-    let request = RefreshRequest { way: args.way.clone(), workers: args.workers, patience, ..usual };
+    let request = RefreshRequest { way: args.way.clone(), workers: args.workers, patience, warn, ..usual };
     if args.dry_run {
         let estimates = estimate(&conninfo, &schema, &request).await?;
         match output.is_json() {
@@ -115,6 +115,11 @@ impl Ended {
     }
 }
 
+/// Warns of code of others in a collection. A command that refreshes again and again warns once.
+pub(super) fn warn(collection: &CollectionName, text: &str) {
+    note_once(&format!("warning: {collection}: {text}"));
+}
+
 /// One refresh of these models, by the cheapest way.
 pub(super) async fn refresh_now(
     conninfo: &ConnInfo,
@@ -122,7 +127,8 @@ pub(super) async fn refresh_now(
     models: &[CollectionName],
     signals: &Signals,
 ) -> Result<Ended, Failure> {
-    Ok(refresh_until_stopped(conninfo, schema, &RefreshRequest::new(models.to_vec()), signals).await?)
+    let request = RefreshRequest { warn, ..RefreshRequest::new(models.to_vec()) };
+    Ok(refresh_until_stopped(conninfo, schema, &request, signals).await?)
 }
 
 /// A refresh that the first signal interrupts. What it was building is then removed.
