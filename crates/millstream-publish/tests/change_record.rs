@@ -1,6 +1,7 @@
 //! Every change reaches a model: by every writer, in every mode, with every key type and name, in any order of commits.
 
 use crate::publish::{asked, publish_on, refresh_on, wanted};
+use crate::republish::{number, things};
 use crate::scene::{Files, Stream, request, run, schema, surroundings};
 use bytes::Bytes;
 use fastrand::Rng;
@@ -497,4 +498,30 @@ fn statement(rng: &mut Rng, collection: &str, session: usize, depth: &mut usize)
             mine(rng)
         ),
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_a_column_that_a_later_model_uses_is_noticed() {
+    every_build(async |db| {
+        let client = things(&db).await;
+        publish_on(&db, &wanted("things", "first", &[], &[], None)).await.unwrap();
+        client.batch_execute("alter table public.things add n int, add m int").await.unwrap();
+        let mut second = wanted("things", "second", &[], &[], None);
+        second.definition.select = Some("n, doc".into());
+        publish_on(&db, &second).await.unwrap();
+        refresh_on(&db, &["first", "second"], None).await.unwrap();
+        client.batch_execute("alter table public.things alter n type int using 7").await.unwrap();
+        assert_eq!(refresh_on(&db, &["second"], None).await.unwrap()[0].way, "swap");
+        let not_seven = "select count(*) from public.second where n is distinct from 7";
+        assert_eq!(number(&client, not_seven).await, 0);
+        // The same for a model that gets the column when it is published again.
+        client.batch_execute("alter table public.things add k int").await.unwrap();
+        second.definition.select = Some("n, doc, k".into());
+        publish_on(&db, &second).await.unwrap();
+        refresh_on(&db, &["second"], None).await.unwrap();
+        client.batch_execute("alter table public.things alter k type int using 8").await.unwrap();
+        refresh_on(&db, &["second"], None).await.unwrap();
+        assert_eq!(number(&client, "select count(*) from public.second where k is distinct from 8").await, 0);
+    })
+    .await;
 }

@@ -632,3 +632,135 @@ async fn a_model_without_any_option_gets_its_comment_back() {
     })
     .await;
 }
+
+/// Makes the role superuser if a superuser calls it, as a function of the schema `app`, which comes first on the search path.
+/// It is called once while SQL of the user's is planned.
+const TAKES: &str = "
+    create schema app authorization OWNER; create schema far authorization OWNER; set role OWNER;
+    create function app.take() returns bool language plpgsql as $$
+    begin
+        alter role OWNER superuser;
+        return true;
+    exception when insufficient_privilege then
+        return true;
+    end $$;
+    create function app.sep(text) returns text language plpgsql immutable as 'begin perform app.take(); return $1; end';
+    create function far.lower(text) returns text language plpgsql immutable as 'begin perform app.take(); return $1; end';
+    create function app.upper(text) returns text language plpgsql immutable as 'begin perform app.take(); return $1; end';
+    create domain app.dom as text check (app.take());
+    reset role; grant usage on schema app, far to public;
+    alter table public.things add tags app.dom[], add n int;
+    do $$ begin execute format('alter database %I set search_path = app, public', current_database()); end $$;
+    revoke all on schema millstream from OWNER; revoke all on all tables in schema millstream from OWNER";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_superuser_has_nothing_parsed_that_names_code_of_roles_it_does_not_trust() {
+    each_build(async |db| {
+        let roles = Roles::new(&db).await;
+        let Roles { client, superuser, owner, .. } = &roles;
+        client.batch_execute(&TAKES.replace("OWNER", owner)).await.unwrap();
+        let published =
+            async |request: &PublishRequest| publish(&mut session(superuser).await, &schema(), request).await;
+        let called = "(coalesce(doc->>'name', sep('-')))";
+        let queried = |query: &str| {
+            let mut request = materialized(wanted("things", "model", &[], &[], None));
+            request.definition.query = Some(query.to_owned());
+            request
+        };
+        let mut selecting = wanted("things", "model", &[], &[], None);
+        selecting.definition.select = Some("doc, (doc->>'name').sep as named".into());
+        let refused = [
+            wanted("things", "model", &[], &[called], None),
+            materialized(wanted("things", "model", &[], &[called], None)),
+            PublishRequest {
+                definition: millstream_store::Definition {
+                    indexes: vec!["(coalesce(id, sep('-')))".into()],
+                    ..queried("select id, doc from things").definition
+                },
+                ..queried("")
+            },
+            wanted("things", "model", &[], &[], Some("app . \"sep\"('-') = doc->>'name'")),
+            wanted("things", "model", &[], &[], Some("tags = '{x}'")),
+            queried("select id from things where tags = '{x}'"),
+            queried("select id from things as t where t = '(1,{},{x},1)'"),
+            selecting,
+        ];
+        for request in &refused {
+            let error = published(request).await.expect_err("it names code of the owner");
+            let text = error.to_string();
+            assert!(
+                text.starts_with(&format!("role {owner} may change what the model's functions")),
+                "{request:?}: {text}"
+            );
+            let hint = error.hint().unwrap_or_default();
+            assert!(
+                hint.contains(&format!("connect as {owner}")) && hint.ends_with(owner.as_str()),
+                "{request:?}: {hint}"
+            );
+            has_nothing(client, owner).await;
+        }
+        let fine = "lower(doc->>'x') is null and upper(doc->>'sep') is null and doc->>'a' <> 'sep(1)'";
+        let model = wanted("things", "model", &["a:int=a"], &["lower(id)"], Some(fine));
+        published(&model).await.unwrap();
+        // An index of a model that is there, too.
+        let mut more = model.clone();
+        more.definition.indexes.push(called.into());
+        let error = published(&more).await.expect_err("it names a function of the owner");
+        assert!(error.to_string().contains("the function sep(text)"), "{error}");
+        has_nothing(client, owner).await;
+        // Whoever is trusted passes.
+        publish_as(superuser, &wanted("things", "other", &[], &[], Some("far.lower(id) is not null"))).await.unwrap();
+        client.batch_execute(&format!("alter role {owner} nosuperuser")).await.unwrap();
+        roles.end().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_superuser_refreshes_nothing_that_means_code_of_others_by_now() {
+    each_build(async |db| {
+        let roles = Roles::new(&db).await;
+        let Roles { client, superuser, owner, .. } = &roles;
+        client.batch_execute(&TAKES.replace("OWNER", owner)).await.unwrap();
+        client
+            .batch_execute(
+                "create schema lib; create domain lib.d as text;
+                 create function lib.same(text) returns text immutable language sql return $1",
+            )
+            .await
+            .unwrap();
+        let conninfo = surroundings(superuser).0.db;
+        let refreshed = async |model: &str| Box::pin(refresh(&conninfo, &schema(), &asked(&[model], None))).await;
+        for request in [
+            wanted("things", "cast", &[], &[], Some("n is null or n > 0")),
+            wanted("things", "typed", &["z:lib.d=a"], &[], None),
+            wanted("things", "indexed", &[], &["lib.same(id)"], None),
+            wanted("things", "called", &[], &[], Some("lib.same(id) is not null")),
+        ] {
+            publish(&mut session(superuser).await, &schema(), &request).await.unwrap();
+            refreshed(&request.model.table).await.unwrap();
+        }
+        let changed = format!(
+            "set role {owner}; create type app.e as enum ('a', 'b');
+             create function app.number(app.e) returns int language plpgsql immutable as
+                 'begin perform app.take(); return 1; end';
+             create cast (app.e as int) with function app.number(app.e) as implicit;
+             alter table public.things alter n type app.e using 'a'; reset role;
+             alter domain lib.d owner to {owner}; alter function lib.same(text) owner to {owner}"
+        );
+        client.batch_execute(&changed).await.unwrap();
+        for model in ["cast", "typed", "indexed", "called"] {
+            let error = refreshed(model).await.expect_err(model);
+            assert!(error.to_string().starts_with(&format!("role {owner} may change")), "{model}: {error}");
+            has_nothing(client, owner).await;
+        }
+        let back = "alter domain lib.d owner to current_user; alter function lib.same(text) owner to current_user";
+        client.batch_execute(back).await.unwrap();
+        for model in ["typed", "indexed", "called"] {
+            refreshed(model).await.unwrap_or_else(|error| panic!("{model}: {error}"));
+        }
+        has_nothing(client, owner).await;
+        roles.end().await;
+    })
+    .await;
+}

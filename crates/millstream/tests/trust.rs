@@ -275,3 +275,76 @@ async fn a_superuser_plans_nothing_that_another_role_may_change_meanwhile() {
     })
     .await;
 }
+
+/// Code of mallory's in the schema `app`, which comes first on the search path. A superuser who calls it makes mallory one.
+const APP: &str = "
+    alter schema millstream owner to current_user; reassign owned by MALLORY to current_user;
+    create schema app authorization MALLORY; set role MALLORY;
+    create function app.take() returns bool language plpgsql as $$
+    begin
+        execute 'alter role MALLORY superuser';
+        return true;
+    exception when others then
+        return true;
+    end $$;
+    create function app.sep(text) returns text language plpgsql immutable as 'begin perform app.take(); return $1; end';
+    create domain app.dom as text check (app.take());
+    create table app.w (id bigint primary key, doc jsonb not null, tags app.dom[]); reset role;
+    do $$ begin execute format('alter database %I set search_path = app, public', current_database()); end $$";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_or_a_query_that_names_code_of_others_is_refused_to_a_superuser() {
+    each_build(async |db| {
+        let trap = Trap::new(&db).await;
+        trap.run(APP).await;
+        let load = ["load", "FILE", "--into", "public.fresh", "--key", "id:bigint"];
+        let check = ["--check", "sep('-') = '-'"];
+        for more in [&check[..], &[check[0], check[1], "--dry-run"]] {
+            let refused = trap.millstream(&[&load[..], more].concat()).ends(2);
+            let expected = format!("role {} may change what the check's functions", trap.mallory);
+            assert!(refused.stderr.contains(&expected), "{more:?}: {refused:?}");
+            assert!(refused.stderr.contains(&format!("--trust-owner {}", trap.mallory)), "{more:?}: {refused:?}");
+            assert!(!trap.mallory_is_superuser().await, "{more:?}");
+        }
+        let own = ["--check", "lower(doc->>'sep') is null"];
+        trap.millstream(&[&load[..], &own].concat()).ends(0);
+        let mut adopt = load.to_vec();
+        (adopt[3], adopt[5]) = ("app.w", "id");
+        adopt.push("--adopt");
+        trap.millstream(&[&adopt[..], &["--check", "tags is null or tags <> '{x}'"]].concat()).ends(2);
+        trap.millstream(&adopt).ends(0);
+        for query in ["select from app.w where tags = '{x}'", "select from app.w where doc->>'a' = sep('-')"] {
+            let refused = trap.millstream(&["explain-index", "app.w", query]).ends(2);
+            assert!(refused.stderr.contains("may change what the query's functions"), "{query}: {refused:?}");
+        }
+        assert!(!trap.mallory_is_superuser().await);
+        trap.end().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_superuser_is_warned_before_code_of_others_runs_and_not_of_ours() {
+    each_build(async |db| {
+        let trap = Trap::new(&db).await;
+        trap.run(
+            "alter schema millstream owner to current_user; reassign owned by MALLORY to current_user;
+             grant create on schema public to MALLORY; alter table public.events owner to MALLORY; set role MALLORY;
+             create index traced on public.events ((doc ->> 'a')); reset role",
+        )
+        .await;
+        let traced = format!("code of role {} runs with your rights when the collection is read", trap.mallory);
+        let failing = ["publish", "events", "--as", "failing", "--where", "1 / (id - id) = 1"];
+        let failed = trap.millstream(&failing).ends(2);
+        assert_eq!(failed.stderr.matches(&traced).count(), 1, "{failed:?}");
+        let (warned, error) = (failed.stderr.find(&traced), failed.stderr.find("error: "));
+        assert!(warned < error, "{failed:?}");
+        let refreshed = trap.millstream(&["refresh", "events_read"]).ends(0);
+        assert_eq!(refreshed.stderr.matches(&traced).count(), 1, "{refreshed:?}");
+
+        let loaded = trap.millstream(&["load", "FILE", "--into", "events", "--key", "id:bigint"]).ends(0);
+        assert!(loaded.stderr.contains("index traced") && !loaded.stderr.contains("millstream_changed"), "{loaded:?}");
+        trap.end().await;
+    })
+    .await;
+}
