@@ -6,7 +6,7 @@ use crate::folding::Folding;
 use crate::limits::FAILURES_LISTED_MAX;
 use crate::local::UNFINISHED;
 use crate::manifest::{Header, Reader, Sorted, Sorter, decode, encode};
-use crate::path::{deepest_first, order, path_of, shown, shown_path, split};
+use crate::path::{deepest_first, is_in, order, path_of, shown, shown_path, split};
 use crate::place::Ends;
 use crate::request::{Delete, Request};
 use crate::state::State;
@@ -215,11 +215,6 @@ pub(crate) fn run(
 /// Whether a name is that of an unfinished file, or of a folder of such ones.
 fn is_unfinished(path: &[u8]) -> bool {
     split(path).1.starts_with(UNFINISHED.as_bytes())
-}
-
-/// Whether a path lies below a folder.
-fn is_in(path: &[u8], folder: &[u8]) -> bool {
-    path.strip_prefix(folder).is_some_and(|rest| folder.is_empty() || rest.starts_with(b"/"))
 }
 
 /// A new folder in the trash, in which nothing can be in the way.

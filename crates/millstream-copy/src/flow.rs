@@ -1,15 +1,15 @@
 //! A copy from beginning to end.
 
 use crate::counts::Counts;
-use crate::entry::EntryKind;
+use crate::data_directory::DataDirectories;
 use crate::error::Error;
 use crate::extra::{self, Deletion};
 use crate::folding::{self, Folding};
 use crate::jobs::{Found, Gate};
 use crate::local::{self, Job};
-use crate::manifest::{Header, Reader};
+use crate::manifest::Header;
 use crate::owner;
-use crate::path::{leads_out, shown, shown_path};
+use crate::path::shown_path;
 use crate::place::Ends;
 use crate::receipt::Receipt;
 use crate::remote::{self, Remote, RemoteJob, Way};
@@ -22,7 +22,7 @@ use crate::walk::{Listed, Walk};
 use millstream_failpoint::hit_on_thread;
 use millstream_host::cpus;
 use millstream_model::Refusal;
-use millstream_model::words::{command, option, set, shell_word};
+use millstream_model::words::{option, set};
 use rustix::fs::{Mode, syncfs};
 use serde::Serialize;
 use std::ffi::OsString;
@@ -493,10 +493,11 @@ impl<'a> Begun<'a> {
     fn refuse(&self, listed: &Listed) -> Result<(), Error> {
         self.refuse_empty(listed)?;
         // Of a running cluster, this was looked for before.
-        if !listed.is_cluster() || self.request.live {
+        if !listed.may_hold_clusters() || self.request.live {
             return Ok(());
         }
-        self.refuse_links()?;
+        let list = self.state.list();
+        DataDirectories::of(&list)?.refuse_links(&list, &self.place.source, &self.place.before)?;
         self.refuse_running()
     }
 
@@ -509,33 +510,6 @@ impl<'a> Begun<'a> {
         if is_running {
             let says = format!("a server runs in {}", shown_path(&self.root));
             return Err(Error::refused(says, "stop it, or choose another folder"));
-        }
-        Ok(())
-    }
-
-    /// Refuses a data directory of PostgreSQL with links that lead out of it: a server on the copy would use what they lead to,
-    /// together with the original.
-    fn refuse_links(&self) -> Result<(), Error> {
-        let path = self.state.list();
-        let mut list = Reader::open(&path).map_err(Error::manifest(&path))?;
-        while let Some(entry) = list.next().map_err(Error::manifest(&path))? {
-            let EntryKind::Link { target } = &entry.facts.kind else { continue };
-            if leads_out(&entry.path, target) {
-                let source = shown_path(&self.place.source);
-                let (link, target) = (shown(&entry.path), shown(target));
-                let says = format!(
-                    "{source} is a data directory of PostgreSQL, and a server on the copy would use {target} together with \
-                     the original: {link} is a link to it"
-                );
-                let words = format!("copy {} DESTINATION {}", set("postgres", "URL"), set("tablespace", "OLD=NEW"));
-                let running = command(words);
-                let hint = format!(
-                    "start the server and run {running}; or leave the link out with {}, copy what it leads to by itself, and \
-                     make the new link",
-                    set("exclude", shell_word(&format!("/{link}")))
-                );
-                return Err(Error::refused(says, hint));
-            }
         }
         Ok(())
     }

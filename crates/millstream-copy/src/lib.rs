@@ -8,6 +8,7 @@ mod bottleneck;
 mod cluster;
 mod counts;
 mod crew;
+mod data_directory;
 mod entry;
 mod error;
 mod extra;

@@ -95,6 +95,8 @@ pub const HASHED_BYTES_MAX: u64 = 8 * BUCKET_BYTES_MIN;
 /// Folders that could not be made, which are in memory: nothing is sent to them.
 pub const UNMADE_FOLDERS_MAX: usize = 10_000;
 
+/// Data directories of PostgreSQL in a source, whose paths are in memory.
+pub const DATA_DIRECTORIES_MAX: usize = 10_000;
 /// Unlogged tables that are named.
 pub const UNLOGGED_LISTED_MAX: usize = 10_000;
 /// Bytes that a file of WAL may have.

@@ -31,6 +31,11 @@ pub(crate) fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
     if folder.is_empty() { name.to_vec() } else { [folder, b"/", name].concat() }
 }
 
+/// Whether a path lies below a folder.
+pub(crate) fn is_in(path: &[u8], folder: &[u8]) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| folder.is_empty() || rest.starts_with(b"/"))
+}
+
 /// Whether a link at a path of a tree leads out of the tree. What is absolute does, also if it leads to the tree itself: from a
 /// copy of the link, it leads to the original.
 pub(crate) fn leads_out(path: &[u8], target: &[u8]) -> bool {

@@ -274,6 +274,17 @@ async fn links_that_lead_out_of_a_cluster_are_refused_by_name() {
     let args = ["copy", &source, "stopped", "--exclude", "/pg_tblspc/*", "--progress", "none"];
     run(&mut cluster.command(&args)).ends(0);
     assert!(cluster.path("stopped/inside").is_symlink());
+    // As on Debian, a data directory may lie further down.
+    fs::create_dir(cluster.path("deb")).unwrap();
+    fs::rename(cluster.path("stopped"), cluster.path("deb/main")).unwrap();
+    symlink(cluster.path("elsewhere"), cluster.path("deb/main/pg_tblspc/1")).unwrap();
+    let args = ["copy", "deb", "backup", "--progress", "none"];
+    let refused = run(&mut cluster.command(&args)).ends(2);
+    assert!(refused.stderr.contains("deb/main is a data directory of PostgreSQL"), "{refused:?}");
+    assert!(refused.stderr.contains("/deb/main/pg_tblspc/1"), "{refused:?}");
+    assert!(!cluster.path("backup/deb").exists());
+    run(&mut cluster.command(&[&args[..], &["--exclude", "/deb/main/pg_tblspc/*"]].concat())).ends(0);
+    assert!(cluster.path("backup/deb/main/global/pg_control").exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]

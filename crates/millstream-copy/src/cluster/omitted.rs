@@ -1,6 +1,7 @@
 //! What of a data directory is not copied, as rules: the list of the manual ("Backing Up the Data Directory"), and what
 //! `pg_basebackup` leaves out besides.
 
+use crate::data_directory::WITHOUT_CONTENT;
 use crate::error::Error;
 use crate::walk::{Pattern, Rule};
 use std::collections::BTreeSet;
@@ -8,10 +9,6 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-
-/// Of these folders, only what is in them is left out. As in `pg_basebackup`, one that is a link becomes an empty folder.
-const FOLDERS: [&str; 7] =
-    ["pg_replslot", "pg_dynshmem", "pg_notify", "pg_serial", "pg_snapshots", "pg_stat_tmp", "pg_subtrans"];
 
 /// Files that belong to the running server, or that a copy has of its own.
 const FILES: [&str; 12] = [
@@ -38,7 +35,7 @@ pub(super) const CONTROL: &str = "/global/pg_control";
 /// It cannot be listed.
 pub(super) fn of_data(data: &Path) -> Result<Vec<Rule>, Error> {
     let mut rules: Vec<Rule> = FILES.into_iter().chain([CONTROL]).map(excluded).collect();
-    rules.extend(FOLDERS.map(|folder| excluded(&format!("/{folder}/*"))));
+    rules.extend(WITHOUT_CONTENT.map(|folder| excluded(&format!("/{folder}/*"))));
     rules.extend(linked(data).map(|folder| excluded(&format!("/{folder}"))));
     of_relations(&data.join("base"), "/base", &mut rules)?;
     Ok(rules)
@@ -46,7 +43,7 @@ pub(super) fn of_data(data: &Path) -> Result<Vec<Rule>, Error> {
 
 /// Those of the folders without content that are links, such as one to a file system in memory.
 pub(super) fn linked(data: &Path) -> impl Iterator<Item = &'static str> {
-    FOLDERS.into_iter().filter(move |folder| data.join(folder).is_symlink())
+    WITHOUT_CONTENT.into_iter().filter(move |folder| data.join(folder).is_symlink())
 }
 
 /// Rules for a tablespace, of which only the folder of this version is copied.

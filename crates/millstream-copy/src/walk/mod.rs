@@ -7,6 +7,7 @@ pub(crate) use filter::Filter;
 pub use filter::Rule;
 pub use pattern::Pattern;
 
+use crate::data_directory;
 use crate::entry::{Attribute, Entry, EntryKind, Facts, Inode, inode};
 use crate::error::Error;
 use crate::folding::Folding;
@@ -68,8 +69,8 @@ pub(crate) struct Listed {
     pub(crate) leaves_out_rights: bool,
     /// Which names the destination takes for the same.
     pub(crate) folding: Folding,
-    /// How many of the two files are there by which one knows a data directory of PostgreSQL.
-    marks: u64,
+    /// Files that may be the control files of data directories of PostgreSQL.
+    controls: u64,
     /// Whether everything could be listed.
     pub(crate) is_whole: bool,
 }
@@ -116,12 +117,12 @@ impl Listed {
         self.shared += u64::from(facts.shared.is_some());
         self.large += u64::from(facts.is_large());
         self.privileged += u64::from(facts.is_privileged());
-        self.marks += u64::from([&b"PG_VERSION"[..], b"global/pg_control"].contains(&&path[..]));
+        self.controls += u64::from(data_directory::is_control(path));
     }
 
-    /// Whether the root is a data directory of PostgreSQL.
-    pub(crate) fn is_cluster(&self) -> bool {
-        self.marks == 2
+    /// Whether there may be data directories of PostgreSQL.
+    pub(crate) fn may_hold_clusters(&self) -> bool {
+        self.controls > 0
     }
 }
 
