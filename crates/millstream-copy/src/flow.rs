@@ -7,25 +7,26 @@ use crate::extra::{self, Deletion};
 use crate::folding::{self, Folding};
 use crate::jobs::{Found, Gate};
 use crate::local::{self, Job};
-use crate::manifest::Header;
-use crate::owner;
-use crate::path::shown_path;
+use crate::manifest::{Header, Reader};
+use crate::path::{join, shown, shown_path};
 use crate::place::Ends;
 use crate::receipt::Receipt;
 use crate::remote::{self, Remote, RemoteJob, Way};
 use crate::request::{Delete, Request};
+use crate::servers::{self, InUse};
 use crate::state::{self, State};
 use crate::tally::{Failures, Phase, Tally};
 use crate::tree::{self, Tree};
 use crate::verification::{self, Verification};
-use crate::walk::{Listed, Walk};
+use crate::walk::{Filter, Listed, Walk};
 use millstream_failpoint::hit_on_thread;
 use millstream_host::cpus;
 use millstream_model::Refusal;
-use millstream_model::words::{option, set};
+use millstream_model::words::{option, set, shell_word};
 use rustix::fs::{Mode, syncfs};
 use serde::Serialize;
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -493,25 +494,63 @@ impl<'a> Begun<'a> {
     fn refuse(&self, listed: &Listed) -> Result<(), Error> {
         self.refuse_empty(listed)?;
         // Of a running cluster, this was looked for before.
-        if !listed.may_hold_clusters() || self.request.live {
+        if self.request.live {
             return Ok(());
         }
-        let list = self.state.list();
-        DataDirectories::of(&list)?.refuse_links(&list, &self.place.source, &self.place.before)?;
+        if listed.may_hold_clusters() {
+            let list = self.state.list();
+            DataDirectories::of(&list)?.refuse_links(&list, &self.place.source, &self.place.before)?;
+        }
         self.refuse_running()
     }
 
-    /// Refuses to copy a stopped cluster over the files of a running server.
+    /// Refuses to write to folders that a running server uses.
     fn refuse_running(&self) -> Result<(), Error> {
-        let is_running = match self.remote.as_ref().filter(|_| !self.ends_here()) {
-            Some(remote) => remote.runs_server(self.tally)?,
-            None => owner::is_running(&self.root),
+        // A single file may be a setting of the server.
+        if self.place.file.is_some() {
+            return Ok(());
+        }
+        let (root, used) = match self.remote.as_ref().filter(|_| !self.ends_here()) {
+            Some(remote) => remote.servers(self.tally)?,
+            None => (self.root.clone(), servers::around(&self.root)),
         };
-        if is_running {
-            let says = format!("a server runs in {}", shown_path(&self.root));
-            return Err(Error::refused(says, "stop it, or choose another folder"));
+        for in_use in used {
+            let Some(below) = in_use.below(&root).map(|below| below.as_os_str().as_bytes()) else { continue };
+            if !below.is_empty() && !self.reaches(below)? {
+                continue;
+            }
+            let InUse { data, folder } = &in_use;
+            let uses = if folder == data { String::new() } else { format!(" and uses {}", shown_path(folder)) };
+            let out = match below.is_empty() {
+                true => "choose another folder".to_owned(),
+                false => {
+                    let excluded = format!("/{}", shown(&join(&self.place.before, below)));
+                    format!("leave it out with {}", set("exclude", shell_word(&excluded)))
+                }
+            };
+            return Err(Error::refused(
+                format!("a server runs in {}{uses}", shown_path(data)),
+                format!("stop it, or {out}"),
+            ));
         }
         Ok(())
+    }
+
+    /// Whether something may be written or deleted in a folder of the destination.
+    fn reaches(&self, folder: &[u8]) -> Result<bool, Error> {
+        let Self { request, place, state, .. } = self;
+        let takes = || Filter::new(&request.rules, &place.before).takes_with_folders(folder, true);
+        if request.delete.as_ref().is_some_and(|delete| delete.excluded || takes()) {
+            return Ok(true);
+        }
+        let path = state.list();
+        let mut list = Reader::open(&path).map_err(Error::manifest(&path))?;
+        while let Some(entry) = list.next().map_err(Error::manifest(&path))? {
+            if entry.path == folder {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Refuses to delete everything because a source is empty, perhaps not mounted.

@@ -26,6 +26,7 @@ mod place;
 mod receipt;
 mod remote;
 mod request;
+mod servers;
 mod state;
 mod tally;
 mod tree;

@@ -6,7 +6,6 @@
 use crate::error::Error;
 use crate::local::UNFINISHED;
 use crate::path::shown_path;
-use crate::place::without_links;
 use crate::state::random;
 use crate::tree::Tree;
 use millstream_host::read_note;
@@ -122,16 +121,6 @@ impl Look {
     }
 }
 
-/// Whether a server works in a folder of this machine. A `postmaster.pid` alone may have been copied there.
-pub(crate) fn is_running(folder: &Path) -> bool {
-    let works_there = || {
-        let text = read_note(&folder.join("postmaster.pid")).ok()??;
-        let pid: u32 = text.lines().next()?.trim().parse().ok()?;
-        Some(fs::read_link(format!("/proc/{pid}/cwd")).ok()? == without_links(folder).ok()?)
-    };
-    works_there() == Some(true)
-}
-
 /// Whether a folder is a data directory, holds WAL or a tablespace, or belongs to a copy of a cluster.
 fn is_taken(folder: &Path) -> bool {
     if ["PG_VERSION", "archive_status", NOTE].iter().any(|name| folder.join(name).exists()) {
@@ -163,24 +152,6 @@ mod tests {
         assert_ne!(Owner::new(u64::MAX, here), owner, "a copy at the same place is another one");
         assert_eq!(Owner::parse("{}"), None);
         assert!(NOTE.starts_with(UNFINISHED));
-    }
-
-    #[test]
-    fn a_server_runs_in_a_folder_if_its_process_works_there() {
-        let dir = tempfile::tempdir().unwrap();
-        assert!(!is_running(dir.path()));
-        let working = std::env::current_dir().unwrap();
-        let note = dir.path().join("postmaster.pid");
-        fs::write(&note, format!("{}\n/data\n", std::process::id())).unwrap();
-        assert!(!is_running(dir.path()), "this process works in {}", working.display());
-        let child =
-            std::process::Command::new("cat").current_dir(dir.path()).stdin(std::process::Stdio::piped()).spawn();
-        let mut child = child.unwrap();
-        fs::write(&note, format!("{}\n/data\n", child.id())).unwrap();
-        let runs = is_running(dir.path());
-        drop(child.stdin.take());
-        child.wait().unwrap();
-        assert!(runs && !is_running(dir.path()));
     }
 
     #[test]

@@ -314,3 +314,38 @@ async fn a_stopped_cluster_is_not_copied_over_a_server_that_runs() {
     fs::write(to.join("postmaster.pid"), format!("{}\n", std::process::id())).unwrap();
     copied(here, &[]).ends(0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_plain_copy_goes_to_what_a_running_server_uses() {
+    let cluster = started().await;
+    let mut copy = cluster.server.without_data();
+    let (data, base, space) = (copy.data(), copy.data().join("base"), cluster.path("t"));
+    cluster.copy(&[data.to_str().unwrap(), "--tablespace", &cluster.mapping("t")]).ends(0);
+    copy.start_copy().await;
+    fs::create_dir(cluster.path("photos")).unwrap();
+    fs::write(cluster.path("photos/one"), "one").unwrap();
+    let ssh = SshServer::start();
+    let shell = ssh.as_ref().map(|ssh| ssh.shell(ssh.port()));
+    let (above, deletes, looks) = (data.parent().unwrap(), ["--delete", "--yes"], ["--delete", "--dry-run"]);
+    let ways = [("", vec![])].into_iter().chain(shell.as_deref().map(|shell| ("127.0.0.1:", vec!["--ssh", shell])));
+    for (before, way) in ways {
+        let copied = |to: &Path, more: &[&str]| {
+            let to = format!("{before}{}", to.display());
+            let args = ["copy", "photos/", &to, "--progress", "none"];
+            run(&mut cluster.command(&[&args[..], more, &way].concat()))
+        };
+        let all: [(&Path, &[&str]); 5] =
+            [(&data, &deletes), (&data, &[]), (&base, &deletes), (&space, &deletes), (above, &looks)];
+        for (to, more) in all {
+            let refused = copied(to, more).ends(2);
+            assert!(refused.stderr.contains("a server runs in "), "{before}{}: {refused:?}", to.display());
+        }
+        // Nothing of the server has the name of a file of the source.
+        copied(above, &["--dry-run"]).ends(0);
+        assert!(!data.join("one").exists() && !space.join("one").exists());
+    }
+    let client = connect(&copy.url("postgres")).await;
+    let rows: i64 = client.query_one("select count(*) from in_space", &[]).await.unwrap().get(0);
+    assert_eq!(rows, 1_000);
+    copy.stop(StopMode::Fast).await;
+}

@@ -28,6 +28,7 @@ use crate::local::unfinished;
 use crate::path::{shown, shown_path};
 use crate::place::Ends;
 use crate::request::Request;
+use crate::servers::InUse;
 use crate::state::State;
 use crate::tally::{Failures, Tally};
 use crate::tree::Tree;
@@ -38,7 +39,8 @@ use millstream_host::scratch_folder;
 use millstream_model::Refusal;
 use millstream_model::words::option;
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// The end of a copy that lies on another machine.
@@ -142,26 +144,33 @@ impl Remote {
         Ok(is_root)
     }
 
-    /// Whether a server of PostgreSQL works in the root. A daemon does not tell.
+    /// The root without links, and the folders there that servers use, wherever they are. A daemon does not tell.
     ///
     /// # Errors
     /// The other machine cannot be reached.
-    pub(crate) fn runs_server(&self, tally: &Tally) -> Result<bool, Error> {
-        let By::Shell(host) = &self.root.by else { return Ok(false) };
-        let looks = " 2>/dev/null && read -r pid < postmaster.pid && \
-            [ \"$(readlink \"/proc/$pid/cwd\")\" = \"$(pwd -P)\" ] && printf 'runs\\0'; exit 0";
-        let mut runs = false;
-        self.rsync.script(
-            host,
-            &joined([&"cd ", &quoted_path(&self.root.path), &looks]),
-            b"",
-            tally,
-            &mut |record| {
-                runs |= record == b"runs";
-                Ok(())
-            },
-        )?;
-        Ok(runs)
+    pub(crate) fn servers(&self, tally: &Tally) -> Result<(PathBuf, Vec<InUse>), Error> {
+        let (mut root, mut used) = (PathBuf::new(), Vec::new());
+        let By::Shell(host) = &self.root.by else { return Ok((root, used)) };
+        let [own, above] = [&self.root, &self.root.parent()].map(|folder| quoted_path(&folder.path));
+        let enters = " 2>/dev/null && is=at || { is=above; cd ";
+        let script = joined([&"cd ", &own, &enters, &above, &" 2>/dev/null || exit 0; }; ", &SERVERS]);
+        self.rsync.script(host, &script, b"", tally, &mut |record| {
+            let path_behind =
+                |word: &[u8]| record.strip_prefix(word).map(|path| PathBuf::from(OsStr::from_bytes(path)));
+            if let Some(path) = path_behind(b"at ") {
+                root = path;
+            } else if let Some(path) = path_behind(b"above ") {
+                root = path.join(OsStr::from_bytes(self.root.name().unwrap_or_default()));
+            } else if let Some(data) = path_behind(b"server ") {
+                used.push(InUse { data: data.clone(), folder: data });
+            } else if let Some(folder) = path_behind(b"uses ")
+                && let Some(InUse { data, .. }) = used.last().cloned()
+            {
+                used.push(InUse { data, folder });
+            }
+            Ok(())
+        })?;
+        Ok((root, used))
     }
 
     /// How the source is listed, which lies there.
@@ -189,6 +198,14 @@ impl Remote {
         }
     }
 }
+
+/// Lets a shell say where it is, and which folders the servers of PostgreSQL use. It is one line, because not every login shell
+/// takes several.
+const SERVERS: &str = "printf '%s %s\\0' \"$is\" \"$(pwd -P)\"; for of in /proc/[0-9]*; do \
+    cd -P \"$of/cwd\" 2>/dev/null && [ -r postmaster.pid ] && read -r pid < postmaster.pid && [ \"/proc/$pid\" = \"$of\" ] \
+    || continue; printf 'server %s\\0' \"$(pwd -P)\"; \
+    for link in pg_wal base global pg_tblspc/* base/*; do [ -L \"$link\" ] && [ -d \"$link\" ] && \
+    printf 'uses %s\\0' \"$(cd -P \"$link\" && pwd -P)\"; done; done; exit 0";
 
 /// How the name of a folder ends in which files are that a broken connection has left, behind that of unfinished files.
 const PARTIAL: &str = ".part";
