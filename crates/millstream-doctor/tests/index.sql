@@ -6,6 +6,8 @@ create table plans.seen (
     active boolean,
     n integer,
     at timestamptz,
+    nu numeric(10, 2),
+    f double precision,
     doc jsonb not null
 );
 create function plans.noisy(text) returns text language plpgsql stable as 'begin return lower($1); end';

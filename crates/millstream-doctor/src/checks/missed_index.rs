@@ -216,7 +216,7 @@ async fn repair(
     let sentence = match (rewrite, clause) {
         (Some(rewrite), _) => format!("write {} instead of {}", rewrite.sql, missed.condition),
         (None, Some(_)) => "create an index for the condition as it is".to_owned(),
-        (None, None) => "no condition that means the same can use this index".to_owned(),
+        (None, None) => "the doctor knows no condition that finds the same rows with this index".to_owned(),
     };
     Ok(Repair::new(sentence, risks.join("; ")).run(commands).changes(change))
 }

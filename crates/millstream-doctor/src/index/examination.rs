@@ -235,15 +235,11 @@ impl<'a> Examination<'a> {
     ) -> Result<Option<String>, Error> {
         // Test exactly what the report shows.
         for rewrite in suspicion.rewrites.iter().map(|rewrite| Sql::new(rewrite).tidy().text().to_owned()) {
-            let narrowed =
-                index.predicate.as_ref().map(|predicate| format!("{rewrite} and ({})", predicate.tidy().text()));
-            for sql in std::iter::once(rewrite).chain(narrowed) {
-                let conditions = [&[sql.as_str()], others].concat();
-                if self.holds(&index.clause, Question::Find(&conditions)).await?
-                    && self.pays(index, &conditions, weight).await?
-                {
-                    return Ok(Some(sql));
-                }
+            let conditions = [&[rewrite.as_str()], others].concat();
+            if self.holds(&index.clause, Question::Find(&conditions)).await?
+                && self.pays(index, &conditions, weight).await?
+            {
+                return Ok(Some(rewrite));
             }
         }
         Ok(None)

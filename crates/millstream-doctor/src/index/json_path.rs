@@ -24,7 +24,8 @@ impl JsonPath {
         let (mut root, mut steps, mut reads_text, mut is_list) = (None, Vec::new(), false, false);
         for piece in uncast.pieces() {
             match piece {
-                "(" | ")" | "," | "[" | "]" | "VARIADIC" | "ARRAY" => {}
+                "VARIADIC" => is_list = true,
+                "(" | ")" | "," | "[" | "]" | "ARRAY" => {}
                 "->" | "->>" | "#>" | "#>>" => {
                     reads_text = piece.ends_with(">>");
                     is_list = piece.starts_with('#');
@@ -32,7 +33,7 @@ impl JsonPath {
                 _ if FUNCTIONS.contains(&piece) => reads_text = piece.ends_with("_text"),
                 _ if piece.starts_with('\'') => {
                     let text = Sql::new(piece).literal()?;
-                    match listed(&text).filter(|_| is_list || root.is_some()) {
+                    match listed(&text).filter(|_| is_list) {
                         Some(list) => steps.extend(list),
                         None => steps.push(text),
                     }

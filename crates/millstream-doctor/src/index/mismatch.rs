@@ -4,6 +4,7 @@
 
 use super::condition::Condition;
 use super::definition::{Definition, Key};
+use super::exact;
 use super::json_path::JsonPath;
 use super::sql::Sql;
 
@@ -57,6 +58,10 @@ const PATTERNS: &[&str] = &["~~", "~~*", "~", "~*"];
 /// Operators that negate equality or a match.
 const NEGATIONS: &[&str] = &["<>", "!~~", "!~~*", "!~", "!~*"];
 
+/// Calls that give equal results for equal texts, with a literal in them.
+const TEXT_WORDS: &[&str] =
+    &["(", ")", "''", "lower", "upper", "btrim", "ltrim", "rtrim", "TRIM", "BOTH", "LEADING", "TRAILING", "FROM"];
+
 /// The caution if the query and the index differ in comparing a value as JSON or as text.
 const NUMBER_AND_TEXT: &str = "a number in a document and its text are not the same";
 
@@ -97,30 +102,6 @@ impl Pair<'_> {
     fn compared(&self, left: &str, right: &str) -> String {
         format!("{left} {} {right}", self.condition.operator)
     }
-
-    /// The index's expression compared with the same value, in the forms that may suit its type.
-    fn same_value(&self, key: &Key) -> Vec<String> {
-        let (Some(right), left) = (&self.condition.right, key.expression.text()) else { return Vec::new() };
-        let left = operand(&key.expression, left);
-        let mut values = Vec::new();
-        if let Some(literal) = right.literal() {
-            let text = serde_json::from_str::<String>(&literal).ok().filter(|_| right.text().ends_with("jsonb"));
-            values.push(millstream_pg::quote_literal(&text.unwrap_or(literal)).trim_start().to_owned());
-        }
-        values.push(right.text().to_owned());
-        if self.index.is_ordered() {
-            let cast = format!("({})::{}", right.text(), key.type_name);
-            // The query casts the column, so its caller binds a value of another type and will go on doing so.
-            let place = if right.text().starts_with('$') && self.condition.left.has_cast() { 0 } else { values.len() };
-            values.insert(place, cast);
-        }
-        values.iter().map(|value| self.compared(&left, value)).collect()
-    }
-}
-
-/// An expression as one side of an operator.
-fn operand(sql: &Sql, text: &str) -> String {
-    if sql.has_operator() { format!("({text})") } else { text.to_owned() }
 }
 
 fn predicate(pair: &Pair<'_>) -> Option<Suspicion> {
@@ -148,16 +129,18 @@ fn collation(pair: &Pair<'_>) -> Option<Suspicion> {
     if !parts[0].same(&key.expression) {
         return None;
     }
-    let left = operand(&key.expression, key.expression.text());
+    // In another order other values are less or greater. Equal values are equal in every collation except those that ignore
+    // something, for instance case. No collation that orders by bytes does that.
+    if !matches!(pair.condition.operator.as_str(), "=" | "~~") {
+        return None;
+    }
+    let left = key.expression.as_operand();
     Some(Suspicion {
         reason: format!("the index is in the order of collation {collation}, the query compares in another"),
         rewrites: vec![
             pair.compared(&left, parts[1].text()),
             pair.compared(&format!("{left} collate {collation}"), parts[1].text()),
         ],
-        // Equal values are equal in every collation except those that ignore something, for instance case. No
-        // collation that orders by bytes does that.
-        caution: (pair.condition.operator != "=").then_some("in another order other values are less or greater"),
         ..Suspicion::default()
     })
 }
@@ -191,7 +174,7 @@ fn pattern(pair: &Pair<'_>) -> Option<Suspicion> {
 fn leading(pair: &Pair<'_>) -> Option<Suspicion> {
     let later = pair.index.keys.iter().skip(1).any(|key| key.expression.same(&pair.condition.left));
     let first = pair.first_key().filter(|_| later && pair.index.is_ordered())?;
-    let left = operand(&first.expression, first.expression.text());
+    let left = first.expression.as_operand();
     Some(Suspicion {
         reason: format!("the index is ordered by {} first, which the query does not compare", first.shown()),
         rewrites: vec![format!("{left} = {} and {}", pair.missing_value, pair.condition.sql.bare().text())],
@@ -224,25 +207,69 @@ fn path(pair: &Pair<'_>) -> Option<Suspicion> {
     if asked.root != held.root || asked.steps != held.steps || pair.condition.left.same_uncast(&key.expression) {
         return None;
     }
+    let (rewrite, caution) = spelled_alike(pair, key)?;
     Some(Suspicion {
         reason: format!("the query reads {}, the index holds the same value spelled {}", pair.asked(), key.shown()),
-        rewrites: pair.same_value(key),
-        caution: (asked.is_text != held.is_text).then_some(NUMBER_AND_TEXT),
+        rewrites: vec![rewrite],
+        caution,
         ..Suspicion::default()
     })
+}
+
+/// The condition in the spelling of the index. `None` if that could mean another value.
+fn spelled_alike(pair: &Pair<'_>, key: &Key) -> Option<exact::Rewritten> {
+    let (mut asked, mut held) = (pair.condition.left.clone(), key.expression.clone());
+    while let Some((core, name)) = asked.without_last_cast() {
+        let (of_held, _) = held.without_last_cast().filter(|(_, of_held)| *of_held == name)?;
+        (asked, held) = (core, of_held);
+    }
+    if held.without_last_cast().is_some() {
+        return None;
+    }
+    let (asked, held) = (JsonPath::read(&asked)?, JsonPath::read(&held)?);
+    // Some notations read the member "0", others the first element.
+    if asked.steps.iter().any(|step| step.parse::<i64>().is_ok()) {
+        return None;
+    }
+    let right = pair.condition.right.as_ref()?;
+    let written = |value: &str| pair.compared(&key.expression.as_operand(), value);
+    if asked.is_text == held.is_text {
+        return Some((written(right.text()), None));
+    }
+    let literal = right.literal().filter(|_| pair.condition.operator == "=")?;
+    if asked.is_text {
+        let document = serde_json::Value::String(literal.clone()).to_string();
+        return is_only_text(&literal).then(|| (written(&exact::quoted(&document)), None));
+    }
+    let text = serde_json::from_str::<String>(&literal).ok()?;
+    Some((written(&exact::quoted(&text)), Some(NUMBER_AND_TEXT)))
+}
+
+/// Whether the text of no other JSON value than a string is this.
+fn is_only_text(text: &str) -> bool {
+    !(text.starts_with(|first: char| first.is_ascii_digit() || "-[{".contains(first))
+        || matches!(text, "true" | "false"))
 }
 
 /// The day of a time: the most frequent cast that a range can replace.
 fn day(pair: &Pair<'_>) -> Option<Suspicion> {
     let Condition { left, operator, right: Some(right), .. } = pair.condition else { return None };
-    let key = pair.first_key().filter(|key| operator == "=" && left.same_uncast(&key.expression))?;
-    if !left.text().ends_with("::date") || !key.type_name.starts_with("timestamp") {
+    let key = pair.first_key().filter(|key| operator == "=" && key.type_name.starts_with("timestamp"))?;
+    let (core, name) = left.without_last_cast()?;
+    if name != "date" || !core.same(&key.expression) {
         return None;
     }
-    let (held, right) = (key.expression.text(), right.text());
+    let held = key.expression.as_operand();
+    // The server must know the type of a parameter before it adds a day to it.
+    let right = match right.text() {
+        text if exact::is_parameter(right) => format!("({text})::date"),
+        text if text == "CURRENT_DATE" || (right.literal().is_some() && text.ends_with("::date")) => text.to_owned(),
+        _ => return None,
+    };
     Some(Suspicion {
-        reason: format!("the query compares the day of {held}, the index holds the time"),
+        reason: format!("the query compares the day of {}, the index holds the time", key.expression.text()),
         rewrites: vec![format!("{held} >= {right} and {held} < ({right} + 1)")],
+        caution: Some("does not find the time infinity"),
         ..Suspicion::default()
     })
 }
@@ -253,6 +280,7 @@ fn cast(pair: &Pair<'_>) -> Option<Suspicion> {
     if left.same(&key.expression) || !left.same_uncast(&key.expression) {
         return None;
     }
+    let rewritten = exact::compared(pair.condition, key);
     Some(Suspicion {
         reason: format!(
             "the query compares {}, the index holds {} ({})",
@@ -260,9 +288,9 @@ fn cast(pair: &Pair<'_>) -> Option<Suspicion> {
             key.expression.text(),
             key.type_name
         ),
-        rewrites: pair.same_value(key),
-        caution: Some("compares values of the index's type"),
-        ..Suspicion::default()
+        certain: rewritten.is_none(),
+        caution: rewritten.as_ref().and_then(|(_, caution)| *caution),
+        rewrites: rewritten.into_iter().map(|(sql, _)| sql).collect(),
     })
 }
 
@@ -272,16 +300,17 @@ fn wrapped(pair: &Pair<'_>) -> Option<Suspicion> {
     if left.same(&key.expression) || !key.expression.contains(left) {
         return None;
     }
-    let right = pair.condition.right.as_ref()?;
-    let mut rewrites = Vec::new();
-    let (plain, array) = (&key.expression, right.pieces().next().is_some_and(|word| matches!(word, "ANY" | "ALL")));
-    if !array && let Some(value) = plain.replaced(left, right.text()) {
-        rewrites.push(pair.compared(&operand(plain, plain.text()), &operand(&value, value.text())));
+    let right = pair.condition.right.as_ref().filter(|_| pair.condition.operator == "=")?;
+    let is_array = right.pieces().next().is_some_and(|word| matches!(word, "ANY" | "ALL"));
+    // For other functions equal values can differ: 1.0 and 1.00 have two texts.
+    let is_known = key.expression.replaced(left, "''")?.pieces().all(|piece| TEXT_WORDS.contains(&piece));
+    if is_array || !is_known {
+        return None;
     }
-    rewrites.extend(pair.same_value(key));
+    let value = key.expression.replaced(left, right.text())?;
     Some(Suspicion {
         reason: format!("the query compares {}, the index holds {}", pair.asked(), key.shown()),
-        rewrites,
+        rewrites: vec![pair.compared(&key.expression.as_operand(), &value.as_operand())],
         caution: Some("finds every row where the index's expression is the same"),
         ..Suspicion::default()
     })
@@ -299,8 +328,8 @@ fn unwrapped(pair: &Pair<'_>) -> Option<Suspicion> {
     }
     Some(Suspicion {
         reason: format!("the query compares {}, the index holds {} itself", pair.asked(), key.shown()),
-        rewrites: pair.same_value(key),
-        caution: Some("finds only the values that are stored as they are written here"),
+        // Without the function the condition would find other rows.
+        certain: true,
         ..Suspicion::default()
     })
 }
@@ -312,17 +341,26 @@ fn containment(pair: &Pair<'_>) -> Option<Suspicion> {
     if key.expression.text() != asked.root {
         return None;
     }
-    let is_number = !asked.is_text && serde_json::from_str::<serde_json::Number>(&literal).is_ok();
-    let value = if is_number { literal } else { serde_json::Value::String(literal).to_string() };
+    // A list may have the step 0, too.
+    if asked.steps.iter().any(|step| step.parse::<i64>().is_ok()) || pair.condition.left.without_last_cast().is_some() {
+        return None;
+    }
+    let value = match asked.is_text {
+        true if is_only_text(&literal) => serde_json::Value::String(literal),
+        // A list or an object is contained in a longer one.
+        false => serde_json::from_str(&literal)
+            .ok()
+            .filter(|value: &serde_json::Value| !(value.is_array() || value.is_object()))?,
+        true => return None,
+    };
     let document = asked
         .steps
         .iter()
         .rev()
-        .fold(value, |inner, step| format!("{{{}: {inner}}}", serde_json::Value::String(step.clone())));
+        .fold(value.to_string(), |inner, step| format!("{{{}: {inner}}}", serde_json::Value::String(step.clone())));
     Some(Suspicion {
         reason: format!("the query compares one value of {}, the index is asked what a document contains", asked.root),
         rewrites: vec![format!("{} @> {}", asked.root, millstream_pg::quote_literal(&document).trim_start())],
-        caution: Some(NUMBER_AND_TEXT),
         ..Suspicion::default()
     })
 }

@@ -8,6 +8,7 @@
 mod candidate;
 mod condition;
 mod definition;
+mod exact;
 mod examination;
 mod finding;
 mod json_path;

@@ -41,11 +41,11 @@ fn following(sql: &Sql, words: &[&str]) -> Vec<usize> {
 }
 
 /// Whether a mismatch could come from a constant that the server has not kept, and not from the statement: the name of a
-/// JSON member, or the value that a partial index is for.
+/// JSON member, or the value that a partial index is for. Or whether its other condition is for somebody who wants fewer rows.
 pub(crate) fn is_uncertain(missed: &Missed, near: &Mismatch) -> bool {
     let condition = Sql::new(&missed.condition);
     let parameters = condition.pieces().filter(|piece| piece.starts_with('$')).count();
-    parameters > 1 || near.kind == "predicate"
+    parameters > 1 || matches!(near.kind, "predicate" | "leading" | "order")
 }
 
 #[cfg(test)]
@@ -84,6 +84,7 @@ mod tests {
             is_uncertain(&missed, &Mismatch { kind, index: String::new(), reason: String::new(), rewrite: None })
         };
         assert!(uncertain("(doc ->> $1) = $2", "path") && uncertain("state = $1", "predicate"));
+        assert!(uncertain("mac = $1", "leading") && uncertain("order by n", "order"));
         assert!(!uncertain("mac = $1", "wrapped") && !uncertain("mac ~~ 'a1%'", "pattern"));
     }
 }

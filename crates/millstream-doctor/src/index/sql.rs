@@ -152,9 +152,19 @@ impl Sql {
         self.outer().into_iter().any(|n| self.kind(n) == Some(PieceKind::Operator))
     }
 
-    /// Whether it contains a cast.
-    pub(super) fn has_cast(&self) -> bool {
-        self.tokens.iter().any(|token| token.kind == PieceKind::Cast)
+    /// As one side of an operator.
+    pub(super) fn as_operand(&self) -> String {
+        if self.has_operator() { format!("({})", self.text()) } else { self.text().to_owned() }
+    }
+
+    /// What its outermost cast casts, and to which type. `None` if the whole is not a cast.
+    pub(super) fn without_last_cast(&self) -> Option<(Self, String)> {
+        let whole = self.bare();
+        let n = whole.outer().into_iter().rfind(|&n| whole.kind(n) == Some(PieceKind::Cast))?;
+        let end = whole.tokens.len();
+        let is_whole = n > 0 && n + 1 + whole.type_len(n + 1) == end && whole.comparison().is_none();
+        (is_whole && !whole.has_operator())
+            .then(|| (whole.slice(0..n).bare(), whole.slice(n + 1..end).text().to_owned()))
     }
 
     /// The collation of its `COLLATE` clause, as SQL.
@@ -465,6 +475,22 @@ mod tests {
             assert_eq!(Sql::new(text).tidy().text(), tidy);
         }
         assert!(Sql::new("((doc ->> 'p'::text))::integer").same_uncast(&Sql::new("(doc ->> 'p'::text)")));
+    }
+
+    #[test]
+    fn the_outermost_cast_is_taken_off() {
+        let cast = |text| Sql::new(text).without_last_cast().map(|(core, name)| format!("{} as {name}", core.text()));
+        for (text, found) in [
+            ("(at)::date", Some("at as date")),
+            ("((n)::bigint)::numeric(10,2)", Some("(n)::bigint as numeric(10,2)")),
+            ("(t)::timestamp with time zone", Some("t as timestamp with time zone")),
+            ("((doc ->> 'p'::text))::integer", Some("doc ->> 'p'::text as integer")),
+            ("(doc ->> 'p'::text)", None),
+            ("lower((mac)::text)", None),
+            ("n", None),
+        ] {
+            assert_eq!(cast(text).as_deref(), found, "{text}");
+        }
     }
 
     #[test]
