@@ -29,8 +29,11 @@ pub(super) fn compared(condition: &Condition, key: &Key) -> Option<Rewritten> {
     }
     let is_equality = operator == "=";
     let written = |value: String| format!("{} {operator} {value}", key.expression.as_operand());
-    let literal =
-        || right.literal().filter(|text| held == "numeric" || text.parse::<i64>().is_ok()).map(|text| quoted(&text));
+    let is_held = |text: &str| held == "numeric" || text.parse::<i64>().is_ok();
+    let literal = || match right.literal() {
+        Some(text) => is_held(&text).then(|| quoted(&text)),
+        None => right.text().parse::<i64>().is_ok().then(|| right.text().to_owned()),
+    };
     let given = || is_parameter(right).then(|| format!("({})::{held}", right.text()));
     let of_key = key.expression.without_last_cast().filter(|(core, name)| name == held && is_json_text(core));
     let Some((core, asked)) = left.without_last_cast() else {
@@ -108,7 +111,8 @@ mod tests {
             let held = format!("{price}::numeric");
             rewritten(&format!("{price}{asked}"), "=", right, &held, "numeric")
         };
-        assert_eq!(of_price("::integer", "3").as_deref(), None, "only a literal or a parameter");
+        assert_eq!(of_price("::integer", "3"), Some(format!("{price}::numeric = 3")));
+        assert_eq!(of_price("::integer", "n"), None, "only a literal or a parameter");
         let other = format!("{price}::numeric = '3'");
         assert_eq!(of_price("::integer", "'3'::integer"), Some(other.clone()));
         assert_eq!(of_price("", "'3'::text"), Some(other));
