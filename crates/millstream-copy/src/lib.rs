@@ -4,6 +4,7 @@
 //! by several workers, give the folders their rights, delete what the source has not, and keep a manifest with hashes,
 //! by which [`verify`] compares the copy at any later time.
 
+mod at_work;
 mod bottleneck;
 mod cluster;
 mod counts;

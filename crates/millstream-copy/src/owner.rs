@@ -3,6 +3,7 @@
 //! The data directory of a copy and the folders of its tablespaces hold the same note. Another copy must not write there: it
 //! would replace the files that a server uses which was started on the first one.
 
+use crate::at_work::WORK;
 use crate::error::Error;
 use crate::local::UNFINISHED;
 use crate::path::shown_path;
@@ -32,11 +33,11 @@ pub(crate) struct Owner {
 /// What is in a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// Nothing, or the folder does not exist.
+    /// Nothing but notes of a copy, or the folder does not exist.
     Empty,
     /// The data of a server that runs, or has crashed.
     Running,
-    /// Only unfinished files of copies, or the note.
+    /// Only unfinished files of copies.
     Unfinished,
     /// Something else.
     Full,
@@ -103,6 +104,9 @@ impl Look {
             entries => {
                 for entry in entries.map_err(&failed)? {
                     let name = entry.map_err(&failed)?.file_name();
+                    if name == NOTE || name == WORK {
+                        continue;
+                    }
                     if !name.as_bytes().starts_with(UNFINISHED.as_bytes()) {
                         content = Content::Full;
                         break;
@@ -162,6 +166,10 @@ mod tests {
         assert_eq!(content(), Content::Empty);
         fs::create_dir(&path).unwrap();
         assert_eq!(content(), Content::Empty);
+        for note in [NOTE, WORK] {
+            fs::write(path.join(note), "").unwrap();
+            assert_eq!(content(), Content::Empty, "{note}");
+        }
         fs::write(path.join(".millstream-copy.0123.0"), "").unwrap();
         assert_eq!(content(), Content::Unfinished);
         let owner = Owner::new(7, &path);

@@ -6,7 +6,8 @@ use crate::limits::{ATTRIBUTE_BYTES_MAX, PATH_BYTES_MAX};
 use crate::path::{shown_path, split};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
-    self, AtFlags, CWD, Gid, Mode, OFlags, ResolveFlags, Stat, Timespec, Timestamps, UTIME_OMIT, Uid, XattrFlags,
+    self, AtFlags, CWD, FlockOperation, Gid, Mode, OFlags, ResolveFlags, Stat, Timespec, Timestamps, UTIME_OMIT, Uid,
+    XattrFlags,
 };
 use rustix::io::Errno;
 use std::ffi::{CStr, CString, OsStr};
@@ -98,6 +99,14 @@ impl Tree {
                 );
                 Err(Error::refused(says, OTHERS))
             }
+        }
+    }
+
+    /// Takes the lock of the root, which is held until the tree is dropped. Returns whether nobody else holds it.
+    pub(crate) fn try_lock(&self) -> io::Result<bool> {
+        match fs::flock(&self.root, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => Ok(false),
+            locked => Ok(locked.map(|()| true)?),
         }
     }
 

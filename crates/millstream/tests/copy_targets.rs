@@ -1,5 +1,6 @@
 //! Copies of clusters to targets of others, from links, and over damaged earlier copies.
 
+use crate::copy::shell;
 use crate::copy_cluster::Cluster;
 use crate::process::{killed, run};
 use millstream_testkit::{Server, Settings, SshServer, StopMode, builds, connect, default_build, skip};
@@ -68,13 +69,17 @@ async fn a_target_belongs_to_one_copy() {
         for copy in [first.data(), cluster.path("b")] {
             cluster.is_verified(&copy);
         }
-        // What was moved is not there any more.
+        // What was moved may still use the target.
         fs::rename(cluster.path("b"), cluster.path("moved")).unwrap();
         let refused = cluster.copy(&["b", "--tablespace", &s]).ends(2);
-        assert!(refused.stderr.contains("which is not there any more"), "{refused:?}");
+        assert!(refused.stderr.contains("an earlier one that was removed, moved or replaced"), "{refused:?}");
         let refused = cluster.copy(&["moved", "--tablespace", &s]).ends(2);
         assert!(refused.stderr.contains("belongs to another copy of this cluster"), "{refused:?}");
         cluster.is_verified(&cluster.path("moved"));
+        // As the hint says. The note is hidden, and stays.
+        shell(&cluster.path("s"), "rm -r *; test -e .millstream-copy.owner");
+        cluster.copy(&["b", "--tablespace", &s]).ends(0);
+        cluster.is_verified(&cluster.path("b"));
     }
 }
 
@@ -227,6 +232,41 @@ async fn of_two_copies_that_run_at_once_one_gets_the_target() {
     let is_refused = said.contains("belongs to another copy of this cluster, whose data directory is ");
     assert!(second.status.code() == Some(2) && is_refused, "{said}");
     cluster.is_verified(&cluster.path("a"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn copies_of_two_homes_to_one_destination_do_not_run_at_once() {
+    let ssh = SshServer::start();
+    let remote_shell = ssh.as_ref().map(|ssh| ssh.shell(ssh.port()));
+    let cluster = started().await;
+    let (url, t) = (cluster.server.socket_url("postgres"), cluster.mapping("t"));
+    cluster.copy(&["to", "--tablespace", &t]).ends(0);
+    let there = format!("127.0.0.1:{}", cluster.path("to").display());
+    let mut ways: Vec<Vec<&str>> = vec![vec!["to"]];
+    ways.extend(remote_shell.as_deref().map(|shell| vec![&*there, "--ssh", shell]));
+    for first in &ways {
+        for second in &ways {
+            let args = ["copy", "--postgres", &url, "--progress", "none", "--tablespace", &t];
+            let other = async {
+                let mut command = cluster.command(&[&args[..], second].concat());
+                let refused = run(command.env("MILLSTREAM_HOME", cluster.path("other-home"))).ends(2);
+                assert!(refused.stderr.contains("another copy writes to "), "{first:?}, {second:?}: {refused:?}");
+            };
+            let args = [&["--tablespace", &*t][..], first].concat();
+            let done = cluster.copy_while(&args, "cluster-copied", other).await;
+            let said = String::from_utf8_lossy(&done.stderr);
+            assert!(done.status.success(), "{first:?}, {second:?}: {said}");
+            cluster.is_verified(&cluster.path("to"));
+        }
+    }
+    // A killed copy keeps nobody out, of whichever home.
+    for way in &ways {
+        let args = ["copy", "--postgres", &url, "--progress", "none", "--tablespace", &t];
+        killed(&mut cluster.command(&[&args[..], way].concat()), "cluster-copied=kill");
+        let mut command = cluster.command(&[&args[..], &["to"]].concat());
+        run(command.env("MILLSTREAM_HOME", cluster.path("other-home"))).ends(0);
+        cluster.is_verified(&cluster.path("to"));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

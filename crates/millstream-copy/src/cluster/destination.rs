@@ -2,6 +2,7 @@
 
 use super::ClusterRequest;
 use super::backup_manifest::Arrived;
+use crate::at_work::{self, WORK};
 use crate::entry::EntryKind;
 use crate::error::Error;
 use crate::flow;
@@ -44,10 +45,10 @@ pub(super) struct Destination {
     slot: PathBuf,
     /// The copy to which it belongs from now on.
     pub(super) owner: Owner,
-    /// Whether its note says so already.
-    pub(super) is_claimed: bool,
     /// Whether nothing was in it.
     pub(super) was_empty: bool,
+    /// The note of this process that works there, once it does.
+    held: OnceLock<String>,
 }
 
 /// Which earlier copy a folder may hold.
@@ -89,13 +90,12 @@ impl Destination {
             }
         };
         refuse(&look, &owner, &shown_path(&target))?;
-        let is_claimed = look.owner.is_some();
         // All copies of a cluster share its number, and another server may have a slot of the same name.
         let server = format!("{}-{:016x}", owner.cluster, xxh3_64(source.as_os_str().as_bytes()));
         let slot = notes.join(format!("{SLOTS}{server}"));
         let was_empty = look.content == Content::Empty;
-        let (asked, root, path) = (destination.to_owned(), OnceLock::new(), look.path);
-        Ok(Self { notes, asked, target, root, path, there, slot, owner, is_claimed, was_empty })
+        let (asked, root, path, held) = (destination.to_owned(), OnceLock::new(), look.path, OnceLock::new());
+        Ok(Self { notes, asked, target, root, path, there, slot, owner, was_empty, held })
     }
 
     /// The folder on this machine, which is made if it is missing. It is opened once.
@@ -107,12 +107,72 @@ impl Destination {
         Ok(self.root.get_or_init(|| Arc::new(root)))
     }
 
-    /// Checks again that a copy may go there: another one may have begun meanwhile, or a server. From now on, this folder alone
-    /// is written to.
+    /// Keeps other copies away from it until this one has ended. From now on, this folder alone is written to.
+    ///
+    /// # Errors
+    /// Another copy works there; the folder cannot be made or written.
+    pub(super) fn hold(&self, tally: &Tally) -> Result<(), Error> {
+        let own = at_work::note(&self.target);
+        let mut stale: Option<String> = None;
+        // What a killed copy has left is replaced. If somebody else was faster, that one works there.
+        for _ in 0..2 {
+            let found = match &self.there {
+                Some(there) => there.hold(&own, stale.as_deref(), tally)?,
+                None => self.hold_here(&own, stale.is_some())?,
+            };
+            if tally.is_stopped() || found == own {
+                self.held.get_or_init(|| own);
+                return Ok(());
+            }
+            if at_work::is_alive(&found) {
+                break;
+            }
+            stale = Some(found);
+        }
+        Err(Error::Busy { path: self.target.clone() })
+    }
+
+    /// The same on this machine. Returns the note that is there.
+    fn hold_here(&self, own: &str, replaces: bool) -> Result<String, Error> {
+        let root = self.root()?;
+        if !root.try_lock().map_err(Error::file("lock", &self.target))? {
+            return Err(Error::Busy { path: self.target.clone() });
+        }
+        let (note, failed) = (root.opened().join(WORK), Error::file("write", &self.target.join(WORK)));
+        if replaces {
+            remove_below(root, WORK).map_err(&failed)?;
+        }
+        match own_file(0o600).write(true).create_new(true).open(&note) {
+            Ok(mut file) => file.write_all(own.as_bytes()).map(|()| own.to_owned()).map_err(failed),
+            // Over ssh, a copy may come from this machine, too.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Ok(read_note(&note).map_err(failed)?.unwrap_or_default().trim_end().to_owned())
+            }
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Lets other copies in again.
+    ///
+    /// # Errors
+    /// The note cannot be removed, which PostgreSQL's programs would take for a file of the cluster.
+    pub(super) fn release(&self) -> Result<(), Error> {
+        if self.held.get().is_none() {
+            return Ok(());
+        }
+        match &self.there {
+            // A copy that was stopped releases it, too.
+            Some(there) => there.remove(WORK, &Tally::default()),
+            None => remove_below(self.root()?, WORK).map_err(Error::file("remove", &self.target.join(WORK))),
+        }
+    }
+
+    /// Checks again that a copy may go there: another one may have been made meanwhile, or a server begun. Returns to which copy it
+    /// belongs.
     ///
     /// # Errors
     /// It belongs to another one, is no longer empty, or a server runs in it; somebody has moved it.
-    pub(super) fn check(&self, tally: &Tally) -> Result<(), Error> {
+    pub(super) fn check(&self, tally: &Tally) -> Result<Option<Owner>, Error> {
         let look = match &self.there {
             Some(there) => there.look(tally)?,
             None => {
@@ -121,7 +181,8 @@ impl Destination {
                 Look::of(root)?
             }
         };
-        refuse(&look, &self.owner, &shown_path(&self.target))
+        refuse(&look, &self.owner, &shown_path(&self.target))?;
+        Ok(look.owner)
     }
 
     /// Checks that its path still leads to what was written.
@@ -144,18 +205,22 @@ impl Destination {
         Ok(())
     }
 
-    /// Writes the note to which copy it belongs, unless there is one: of two copies that begin at once, one gets the folder.
+    /// Writes the note to which copy it belongs, unless there is one. `is_stale`: that of a copy of which nothing is left is
+    /// replaced.
     ///
     /// # Errors
     /// There is one; the folder cannot be written.
-    pub(super) fn take(&self, tally: &Tally) -> Result<(), Error> {
+    pub(super) fn take(&self, is_stale: bool, tally: &Tally) -> Result<(), Error> {
         let text = self.owner.text();
         if let Some(there) = &self.there {
-            return there.take(&text, tally);
+            return there.take(&text, is_stale, tally);
         }
-        let path = self.target.join(NOTE);
-        let made = own_file(0o600).write(true).create_new(true).open(self.root()?.opened().join(NOTE));
-        made.and_then(|mut file| file.write_all(text.as_bytes())).map_err(Error::file("write", &path))
+        let (root, failed) = (self.root()?, Error::file("write", &self.target.join(NOTE)));
+        if is_stale {
+            remove_below(root, NOTE).map_err(&failed)?;
+        }
+        let made = own_file(0o600).write(true).create_new(true).open(root.opened().join(NOTE));
+        made.and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed)
     }
 
     /// Whether it lies on another machine.
@@ -233,7 +298,8 @@ impl Destination {
     /// The files that have arrived, with their hashes, as files below the data directory. WAL and the note are left out.
     pub(super) fn arrived(&self, before: &str, cluster: &ClusterRequest, tally: &Tally) -> Result<Vec<Arrived>, Error> {
         let named = |path: &[u8]| [before.as_bytes(), path].concat();
-        let is_left_out = |path: &[u8]| path.starts_with(b"pg_wal/") || path == NOTE.as_bytes();
+        let is_left_out =
+            |path: &[u8]| path.starts_with(b"pg_wal/") || [NOTE, WORK].iter().any(|note| path == note.as_bytes());
         if let Some(there) = &self.there {
             let mut files = Vec::new();
             there.files(&cluster.home, tally, &mut |entry, hash| {
@@ -287,9 +353,23 @@ fn refuse(look: &Look, owner: &Owner, root: &str) -> Result<(), Error> {
     }
     match &look.owner {
         Some(other) if other == owner => Ok(()),
+        // Nothing of that copy is left, and no process works on it once this one holds the folder.
+        Some(_) if look.content == Content::Empty => Ok(()),
+        Some(other) if other.cluster == owner.cluster && other.data == shown_path(&look.path) => {
+            let says = format!("another copy to {root} has begun meanwhile");
+            Err(Error::refused(says, "wait until it has ended, and run the same command again"))
+        }
         Some(other) if other.cluster == owner.cluster && other.data == owner.data => {
-            let says = format!("{root} belongs to an earlier copy to {}, which is not there any more", other.data);
-            Err(Error::refused(says, "empty the folder, or choose another one"))
+            let says = format!(
+                "{root} belongs to another copy to {}: one that has just begun, or an earlier one that was removed, moved or \
+                 replaced",
+                other.data
+            );
+            let hint = format!(
+                "wait for a copy that has begun; or choose another folder; or, if no server uses {root}, remove what is in it, \
+                 and its file {NOTE}"
+            );
+            Err(Error::refused(says, hint))
         }
         Some(other) => {
             let which = if other.cluster == owner.cluster { "another copy of this" } else { "a copy of another" };
@@ -314,8 +394,8 @@ mod tests {
     fn new(target: &Path) -> Destination {
         let (notes, slot, there) = (target.join("notes"), target.join("slot"), None);
         let (asked, target, path) = (target.to_owned(), target.to_owned(), target.to_owned());
-        let (owner, root, is_claimed, was_empty) = (Owner::new(1, &target), OnceLock::new(), true, false);
-        Destination { notes, asked, target, root, path, there, slot, owner, is_claimed, was_empty }
+        let (owner, root, was_empty, held) = (Owner::new(1, &target), OnceLock::new(), false, OnceLock::new());
+        Destination { notes, asked, target, root, path, there, slot, owner, was_empty, held }
     }
 
     #[test]
@@ -343,13 +423,55 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (target, tally) = (dir.path().canonicalize().unwrap().join("target"), Tally::default());
         let [one, other] = [new(&target), new(&target)];
+        one.hold(&tally).unwrap();
+        assert!(matches!(other.hold(&tally), Err(Error::Busy { .. })));
         for both in [&one, &other] {
-            both.check(&tally).unwrap();
+            assert_eq!(both.check(&tally).unwrap(), None);
         }
-        one.take(&tally).unwrap();
-        assert!(other.take(&tally).is_err() && one.take(&tally).is_err());
-        one.check(&tally).unwrap();
+        one.take(false, &tally).unwrap();
+        assert!(other.take(false, &tally).is_err() && one.take(false, &tally).is_err());
+        assert_eq!(one.check(&tally).unwrap().as_ref(), Some(&one.owner));
+        // The note alone is nothing that must be kept.
+        assert_eq!(other.check(&tally).unwrap().as_ref(), Some(&one.owner));
+        fs::write(target.join("PG_VERSION"), "18").unwrap();
         let refused = other.check(&tally).unwrap_err().to_string();
-        assert!(refused.contains("belongs to an earlier copy"), "{refused}");
+        assert!(refused.contains("has begun meanwhile"), "{refused}");
+        fs::remove_file(target.join("PG_VERSION")).unwrap();
+        one.release().unwrap();
+        assert!(!target.join(WORK).exists());
+        drop(one);
+        other.hold(&tally).unwrap();
+        other.take(true, &tally).unwrap();
+        assert_eq!(other.check(&tally).unwrap().as_ref(), Some(&other.owner));
+    }
+
+    #[test]
+    fn a_note_of_a_killed_copy_keeps_nobody_out_and_one_of_a_living_process_does() {
+        let dir = tempfile::tempdir().unwrap();
+        let (target, tally) = (dir.path().canonicalize().unwrap(), Tally::default());
+        let hold = |note: &str| {
+            fs::write(target.join(WORK), note).unwrap();
+            let destination = new(&target);
+            let held = destination.hold(&tally);
+            destination.release().unwrap();
+            held
+        };
+        for killed in ["", "boot 1 1 0\n"] {
+            hold(killed).unwrap();
+            assert!(!target.join(WORK).exists());
+        }
+        assert!(matches!(hold(&at_work::note(&target)), Err(Error::Busy { .. })));
+        assert!(target.join(WORK).exists(), "it is another copy's");
+    }
+
+    #[test]
+    fn a_folder_of_a_copy_that_is_gone_is_named_with_a_way_out() {
+        let (data, space) = (Path::new("/data"), Path::new("/space"));
+        let look = |content| Look { content, path: space.to_owned(), owner: Some(Owner::new(1, data)), within: None };
+        let refused = |content| refuse(&look(content), &Owner::new(1, data), "/space");
+        let Err(Error::Refused(refusal)) = refused(Content::Full) else { panic!("not refused") };
+        assert!(refusal.problem.contains("one that has just begun, or an earlier one"), "{}", refusal.problem);
+        assert!(refusal.hint.unwrap().contains(NOTE));
+        refused(Content::Empty).unwrap();
     }
 }

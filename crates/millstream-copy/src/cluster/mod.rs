@@ -162,6 +162,10 @@ pub async fn copy_cluster(
         return Err(error);
     }
     let copied = copied(&server, &work, conninfo.clone(), tally).await;
+    let own = Arc::clone(&work);
+    let released = blocking(move || own.release()).await;
+    // Why a copy has failed is more than what it has left.
+    let copied = copied.and_then(|receipt| released.map(|()| receipt));
     if let Some(slot) = slot {
         let is_whole = copied.as_ref().is_ok_and(|receipt| !receipt.stopped);
         if !is_whole && !server.drop_slot(slot).await {
@@ -372,19 +376,25 @@ impl Work {
         if tally.is_stopped() {
             return Ok(());
         }
-        destination.check(tally)?;
-        if destination.is_claimed {
+        destination.hold(tally)?;
+        // What was there before may be gone.
+        let owner = destination.check(tally)?;
+        destination.forget_what_is_gone(&self.request)?;
+        let is_own = owner.as_ref() == Some(&destination.owner);
+        if is_own || tally.is_stopped() {
             return Ok(());
         }
-        destination.forget_what_is_gone(&self.request)?;
-        let taken = destination.take(tally);
-        // Whoever was faster has a name.
-        destination.check(tally)?;
-        taken?;
+        destination.take(owner.is_some(), tally)?;
         // It belongs to the server's account, as everything else there.
         let staged = Staged::new(&self.request.home, &self.facts.data)?;
         staged.write(NOTE, destination.owner.text().as_bytes())?;
         self.copy(staged.content(), (destination, ""), Vec::new(), Flags::default(), tally).map(drop)
+    }
+
+    /// Lets other copies write to all folders again.
+    fn release(&self) -> Result<(), Error> {
+        let all = std::iter::once(&self.destination).chain(self.tablespaces.iter().map(|moved| &moved.destination));
+        all.map(Destination::release).fold(Ok(()), Result::and)
     }
 
     /// What of the data directory is not copied with it.

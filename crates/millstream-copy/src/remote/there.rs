@@ -3,6 +3,7 @@
 use super::address::{Address, By, joined, quoted, quoted_path};
 use super::listing::Listing;
 use super::rsync::{Rsync, failure};
+use crate::at_work::WORK;
 use crate::crew::{Queue, crew};
 use crate::entry::{Entry, EntryKind, Hash};
 use crate::error::Error;
@@ -36,10 +37,14 @@ const LOOKS: &str = "at=$(pwd -P); printf 'at %s\\0' \"$at\"; [ \"$is\" ] || at=
     for of in \"$up/PG_VERSION\" \"$up/archive_status\" \"$up/.millstream-copy.owner\" \"$up\"/PG_[0-9][0-9]_*; \
     do if [ -e \"$of\" ]; then printf 'in %s\\0' \"${up:-/}\"; up=; break; fi; done; done; \
     [ \"$is\" ] || { printf 'missing\\0'; exit 0; }; \
-    [ \"$(ls -A | head -n 1)\" ] && printf 'some\\0'; \
+    [ \"$(ls -A | grep -v -x -e '[.]millstream-copy[.]owner' -e '[.]millstream-copy[.]work' | head -n 1)\" ] && \
+    printf 'some\\0'; \
     [ \"$(ls -A | grep -v '^[.]millstream-copy[.]' | head -n 1)\" ] && printf 'full\\0'; \
     [ -e postmaster.pid ] && printf 'running\\0'; \
     [ -f .millstream-copy.owner ] && { printf 'owner '; head -c 4096 .millstream-copy.owner; printf '\\0'; }; exit 0";
+
+/// Ends a script if it could not enter its folder, and lets it write only files that are new, and private.
+const NO_FOLDER: &str = " || { echo 'there is no folder for the destination' >&2; exit 1; }; umask 077; set -C; ";
 
 impl There {
     /// The root of a copy, if it lies on another machine.
@@ -102,20 +107,45 @@ impl There {
         Ok(look)
     }
 
-    /// Writes the note to which copy the folder belongs, unless there is one. Makes the folder.
+    /// Writes the note to which copy the folder belongs, unless there is one. One that is `stale` is removed first. Makes the
+    /// folder.
     ///
     /// # Errors
     /// There is one; the folder cannot be made or written; the machine cannot be reached.
-    pub(crate) fn take(&self, text: &str, tally: &Tally) -> Result<(), Error> {
+    pub(crate) fn take(&self, text: &str, is_stale: bool, tally: &Tally) -> Result<(), Error> {
+        let removes = if is_stale { format!("rm -f {NOTE}; ") } else { String::new() };
         let root = quoted_path(&self.root.path);
-        let missing = " || { echo 'there is no folder for the destination' >&2; exit 1; }; umask 077; set -C; ";
         // Not every login shell takes a script of several lines.
         let writes = joined([&"printf '%s\\n' ", &quoted(text.trim_end().as_bytes()), &format!(" > {NOTE}")]);
-        let script = joined([&"mkdir ", &root, &" 2>/dev/null; cd ", &root, &missing, &writes]);
+        let script = joined([&"mkdir ", &root, &" 2>/dev/null; cd ", &root, &NO_FOLDER, &removes, &writes]);
         let ran = self.rsync.script(&self.host, &script, b"", tally, &mut |_| Ok(()))?;
         match ran.is_whole || tally.is_stopped() {
             true => Ok(()),
             false => Err(failure(&ran.said, "its shell cannot write there")),
+        }
+    }
+
+    /// Writes a note of the process that works in the folder, in the place of one that is `stale`, unless there is another one.
+    /// Makes the folder. Returns the note that is there.
+    ///
+    /// # Errors
+    /// The folder cannot be made or written; the machine cannot be reached.
+    pub(crate) fn hold(&self, note: &str, stale: Option<&str>, tally: &Tally) -> Result<String, Error> {
+        let root = quoted_path(&self.root.path);
+        let enters = joined([&"mkdir ", &root, &" 2>/dev/null; cd ", &root, &NO_FOLDER]);
+        let is_stale = stale.map(|stale| joined([&format!("[ \"$(cat {WORK})\" = "), &quoted(stale.as_bytes())]));
+        let removes =
+            is_stale.map(|is_stale| joined([&is_stale, &format!(" ] && rm -f {WORK}; ")])).unwrap_or_default();
+        let writes = joined([&"printf '%s\\n' ", &quoted(note.as_bytes()), &format!(" > {WORK}; ")]);
+        let reads = format!("[ -f {WORK} ] || exit 1; printf 'note %s\\0' \"$(head -c 4096 {WORK})\"");
+        let (mut found, script) = (None, joined([&enters, &removes, &writes, &reads]));
+        let ran = self.rsync.script(&self.host, &script, b"", tally, &mut |record| {
+            found = record.strip_prefix(b"note ").map(|note| String::from_utf8_lossy(note).into_owned());
+            Ok(())
+        })?;
+        match found {
+            None if !tally.is_stopped() => Err(failure(&ran.said, "its shell cannot write there")),
+            found => Ok(found.unwrap_or_default()),
         }
     }
 
