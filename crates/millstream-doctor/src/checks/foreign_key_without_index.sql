@@ -107,6 +107,9 @@ bare as (
                 end as rows
             from
                 pg_index as i
+                -- BRIN finds ranges of pages, and not rows.
+                join pg_class as ic on ic.oid = i.indexrelid
+                join pg_am as am on am.oid = ic.relam and am.amname <> 'brin'
                 cross join lateral (
                     -- Its first keys that are columns of the foreign key, in any order, if it finds them by that operator.
                     select array_agg(one.attnum) as found
