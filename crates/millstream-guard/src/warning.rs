@@ -1,7 +1,7 @@
 //! What a plan warns of: what on this host a policy would cut, or what would make it mean less than it says.
 
 use crate::limits::{RESOLVED_BYTES_MAX, SCRIPT_BYTES_MAX};
-use crate::others::Others;
+use crate::others::{Others, Untracking};
 use crate::policy::{Client, Content, Direction, Flags, Mode, Packet, Policy, Ports, Service, UNPRIVILEGED, meaning};
 use millstream_host::{Ssh, read_at_most};
 use millstream_model::Refusal;
@@ -117,8 +117,9 @@ fn has_bridge() -> bool {
 /// Why a policy is not applied, although it could be.
 ///
 /// # Errors
-/// It would lock you out, unless you can reach the host in another way (`has_console`), or it would break rules of others
-/// that need tracking: those that translate addresses, and those that may drop a packet of which tracking knows nothing.
+/// It would lock you out, unless you can reach the host in another way (`has_console`): nobody may reach ssh, or rules of others
+/// may turn tracking off for a service of a policy that needs it. Or it would break rules of others that need tracking: those
+/// that translate addresses, and those that may drop a packet of which tracking knows nothing.
 pub fn may_apply(policy: &Policy, facts: &Facts, has_console: bool) -> Result<(), Refusal> {
     if policy.mode != Mode::Stateful
         && let Some(table) = facts.others.translating.first()
@@ -129,6 +130,21 @@ pub fn may_apply(policy: &Policy, facts: &Facts, has_console: bool) -> Result<()
     if let Some(sentence) = drop_without_tracking(policy, facts) {
         return Err(Refusal::new(sentence)
             .hint("write mode = \"stateful\" at the beginning of the policy, or remove one of these rules"));
+    }
+    let untracked = facts.others.untracking.iter().find_map(|one| {
+        let is_about = |service: &&Service| policy.tracks(service) && one.is_about(&service.ports);
+        Some((one, policy.services.iter().find(is_about)?))
+    });
+    if !has_console && let Some((one, service)) = untracked {
+        let (rule, name, mode) = (&one.rule, &service.name, mode(policy));
+        let option = option("i-have-console");
+        return Err(Refusal::new(format!(
+            "{rule} may turn connection tracking off for services.{name}, and mode {mode} drops packets that are not tracked"
+        ))
+        .hint(format!(
+            "remove that rule or limit it to ports of no service, or write mode = \"stateless\" at the beginning of the policy; \
+             or add {option} if you can reach the host without ssh"
+        )));
     }
     let port = facts.ssh.map_or(SSH, |ssh| ssh.to);
     let is_there = |service: &Service| Ports::has(&service.ports.tcp, port) && !policy.is_nobody(&service.from);
@@ -233,7 +249,8 @@ pub fn warnings(policy: &Policy, facts: &Facts) -> Vec<String> {
         ));
     }
     warnings.extend(drop_without_tracking(policy, facts));
-    if let Some(rule) = facts.others.untracking.as_ref().filter(|_| policy.mode != Mode::Stateless) {
+    if let Some(one) = facts.others.untracking.first().filter(|_| policy.mode != Mode::Stateless) {
+        let rule = &one.rule;
         warnings.push(format!(
             "{rule} may turn connection tracking off, and mode {} drops the answers of connections that are not tracked",
             mode(policy)
@@ -407,16 +424,28 @@ mod tests {
     }
 
     #[test]
-    fn a_mode_that_tracks_warns_of_rules_that_turn_tracking_off() {
-        let others = Others { untracking: Some("rule 1".to_owned()), ..Others::default() };
-        let facts = Facts { others, tracked: Some(1), ..Facts::default() };
+    fn a_mode_that_tracks_needs_tracking_of_its_services_and_warns_of_other_rules_that_turn_it_off() {
+        let facts = |limits: &[&str]| {
+            let others = Others { untracking: vec![Untracking::of_words("rule 1", limits)], ..Others::default() };
+            Facts { others, tracked: Some(1), ..Facts::default() }
+        };
+        let (of_ssh, of_dns) = (facts(&["-i", "v0"]), facts(&["-p", "udp", "--dport", "53"]));
         for (mode, count) in [("stateless", 0), ("stateful", 1), ("hybrid", 1)] {
             let policy = policy(&format!("mode = '{mode}'\n[services.ssh]"));
-            assert_eq!(may_apply(&policy, &facts, false), Ok(()), "it may be about other ports");
-            let warned = warnings(&policy, &facts);
-            let meant = |one: &&String| one.starts_with("rule 1 may turn connection tracking off");
-            assert_eq!(warned.iter().filter(meant).count(), count, "{warned:?}");
+            for facts in [&of_ssh, &of_dns] {
+                let warned = warnings(&policy, facts);
+                let meant = |one: &&String| one.starts_with("rule 1 may turn connection tracking off");
+                assert_eq!(warned.iter().filter(meant).count(), count, "{warned:?}");
+            }
+            assert_eq!(may_apply(&policy, &of_dns, false), Ok(()));
+            let said = may_apply(&policy, &of_ssh, false).map_err(|refusal| refusal.problem);
+            let refused =
+                said.is_err_and(|said| said.starts_with("rule 1 may turn connection tracking off for services.ssh"));
+            assert_eq!(refused, count > 0, "{mode}");
+            assert_eq!(may_apply(&policy, &of_ssh, true), Ok(()));
         }
+        let hot = policy("mode = 'hybrid'\n[services.ssh]\nhot = true");
+        assert_eq!(may_apply(&hot, &of_ssh, false), Ok(()), "it is not tracked");
     }
 
     #[test]

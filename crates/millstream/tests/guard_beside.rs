@@ -97,23 +97,40 @@ fn rules_of_others_are_copied_in_every_form_and_a_copy_that_cannot_be_made_is_sa
     );
 }
 
-/// Reading the rules alone does not show whether they are about the policy's ports.
 #[test]
 fn a_policy_that_tracks_is_refused_where_others_do_not_track_its_service() {
     let Some(host) = Host::new() else { return };
     let policy = host.policy("policy.toml", &format!("mode = 'stateful'\n{SSH}"));
     let raw = |port: u16| {
         format!(
-            "iptables-nft -t raw -A PREROUTING -p tcp --dport {port} -j CT --notrack\n\
-             iptables-nft -t raw -A OUTPUT -p tcp --sport {port} -j CT --notrack\n"
+            "nft -f - <<'END'\ntable ip o{port} {{\n\
+             chain early {{ type filter hook prerouting priority -300; tcp dport {port} notrack; }}\n\
+             chain out {{ type filter hook output priority -300; tcp sport {port} notrack; }}\n}}\nEND\n"
         )
     };
     host.sandbox.run(0, "sh", ["-ec", &raw(53)]).unwrap();
     let applied = host.guard(&["apply", &policy, "--yes", "--confirm-within", "1h"], "").succeeded().unwrap();
     assert!(applied.stderr.contains("may turn connection tracking off"), "{applied:?}");
     host.guard(&["undo"], "").succeeded().unwrap();
+    // No trial meets the addresses and devices of your clients, so the rules decide.
+    let of_clients = [
+        "nft add chain ip o53 c '{ type filter hook prerouting priority -300; }'; \
+                       nft add rule ip o53 c ip saddr 192.0.2.0/24 tcp dport 22 notrack",
+        "iptables-legacy -t raw -A PREROUTING -i v0 -p tcp --dport 22 -j CT --notrack",
+    ];
+    let undone = ["nft delete chain ip o53 c", "iptables-legacy -t raw -F"];
+    for (rule, undo) in of_clients.into_iter().zip(undone) {
+        host.sandbox.run(0, "sh", ["-ec", rule]).unwrap();
+        let refused = host.guard(&["apply", &policy, "--yes"], "");
+        let is_named = refused.stderr.contains("may turn connection tracking off for services.ssh");
+        assert!(
+            refused.status.code() == Some(2) && is_named && refused.stderr.contains("stateless"),
+            "{rule}: {refused:?}"
+        );
+        host.sandbox.run(0, "sh", ["-ec", undo]).unwrap();
+    }
     host.sandbox.run(0, "sh", ["-ec", &raw(22)]).unwrap();
-    let refused = host.guard(&["apply", &policy, "--yes"], "");
+    let refused = host.guard(&["apply", &policy, "--yes", "--i-have-console"], "");
     let is_named = refused.stderr.contains("this policy would cut off services.ssh (port 22 of tcp)");
     assert!(refused.status.code() == Some(2) && is_named && refused.stderr.contains("stateless"), "{refused:?}");
     let tables = host.sandbox.run(0, "nft", ["list", "tables"]).unwrap().stdout;

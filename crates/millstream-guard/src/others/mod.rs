@@ -3,8 +3,10 @@
 //! Known are the words that do neither. Every other word counts as both, because a mistake would lock somebody out.
 
 mod copied;
+mod untracking;
 
 pub use copied::Copied;
+pub use untracking::Untracking;
 
 use crate::limits::RULES_BYTES_MAX;
 use crate::nft::{asked, printed};
@@ -15,6 +17,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::ErrorKind;
+use untracking::{Limits, Way};
 
 /// The kernel's older filter of a family.
 struct Legacy {
@@ -116,8 +119,8 @@ pub struct Others {
     pub drop: Option<String>,
     /// A rule that such a packet can meet and that asks what connection tracking says.
     pub question: Option<String>,
-    /// A rule that such a packet can meet and that may turn connection tracking off for it.
-    pub untracking: Option<String>,
+    /// Rules that such a packet can meet and that may turn connection tracking off for it: of those with the same limits, one.
+    pub untracking: Vec<Untracking>,
 }
 
 /// A chain, by its table and its name.
@@ -125,16 +128,16 @@ type Place = (String, String);
 
 #[derive(Debug, Default)]
 struct Chain {
-    /// Whether the kernel asks it about packets of this host, and not only about those that it forwards.
-    is_asked: bool,
+    /// The packets of this host about which the kernel asks it. `None`: only about those that it forwards, or not at all.
+    way: Option<Way>,
     /// Chains of its table that its rules lead to.
     next: BTreeSet<String>,
     /// Whether they may lead to any chain of its table.
     leads_anywhere: bool,
-    /// The first rule that drops, the first that asks what tracking says, and the first that turns it off.
+    /// The first rule that drops, the first that asks what tracking says, and the first with each limits that turns it off.
     drop: Option<String>,
     question: Option<String>,
-    untracking: Option<String>,
+    untracking: BTreeMap<Limits, String>,
 }
 
 /// What a rule does.
@@ -142,7 +145,8 @@ struct Chain {
 struct Does {
     drops: bool,
     asks: bool,
-    untracks: bool,
+    /// The packets that it does not let the kernel track.
+    untracks: Option<Limits>,
     next: BTreeSet<String>,
     leads_anywhere: bool,
 }
@@ -215,13 +219,21 @@ impl Reading {
                 if chain["type"] == "nat" {
                     of_nat.insert(table.clone());
                 }
-                let is_asked = chain["hook"].as_str().is_some_and(|hook| hook != "forward");
-                self.begin((table, name), is_asked, chain["policy"] == "drop");
+                let way = match chain["hook"].as_str() {
+                    None | Some("forward") => None,
+                    Some("output" | "postrouting" | "egress") => Some(Way::Out),
+                    Some(_) => Some(Way::In),
+                };
+                self.begin((table, name), way, chain["policy"] == "drop");
             }
             if is_other(rule) {
                 let (table, name) = (table(rule), text(&rule["chain"]));
                 let mut does = Does { asks: asks(&rule["expr"]), ..Does::default() };
-                rule["expr"].as_array().into_iter().flatten().for_each(|statement| does.statement(statement));
+                let mut limits = Limits::default();
+                for statement in rule["expr"].as_array().into_iter().flatten() {
+                    limits.add_statement(statement);
+                    does.statement(statement, &limits, rule["table"] == "raw");
+                }
                 let what = format!("the rule with handle {} in the chain {table} {name}", rule["handle"]);
                 if of_nat.contains(&table) {
                     self.others.translating.insert(table.clone());
@@ -244,8 +256,13 @@ impl Reading {
                 let mut words = chain.split_whitespace();
                 let (name, policy) = (words.next().unwrap_or_default(), words.next().unwrap_or("-"));
                 // Only the chains that the kernel asks have a policy.
-                let is_asked = policy != "-" && name != "FORWARD";
-                self.begin((table.clone(), name.to_owned()), is_asked, !matches!(policy, "-" | "ACCEPT"));
+                let way = match name {
+                    _ if policy == "-" => None,
+                    "FORWARD" => None,
+                    "OUTPUT" | "POSTROUTING" => Some(Way::Out),
+                    _ => Some(Way::In),
+                };
+                self.begin((table.clone(), name.to_owned()), way, !matches!(policy, "-" | "ACCEPT"));
             } else if let Some(rule) = line.strip_prefix("-A ") {
                 let words = words(rule);
                 let name = words.first().cloned().unwrap_or_default();
@@ -255,7 +272,7 @@ impl Reading {
                         ("-j" | "-g", target) if self.chains.contains_key(&(table.clone(), target.clone())) => {
                             does.next.insert(target.clone());
                         }
-                        ("-j" | "-g", target) => does.target(target, words.iter().any(|word| word == "--notrack")),
+                        ("-j" | "-g", target) => does.target(target, &words),
                         ("-m", name) => does.asks |= !MATCHES.contains(&name.as_str()),
                         _ => {}
                     }
@@ -274,7 +291,7 @@ impl Reading {
     /// Nothing is known about the rules of a program, so that they may do everything.
     fn unread(&mut self, program: &str, why: &dyn std::fmt::Display) {
         let what = format!("a rule of {program}, whose rules cannot be read ({why}),");
-        self.begin((program.to_owned(), "(unknown)".to_owned()), true, false);
+        self.begin((program.to_owned(), "(unknown)".to_owned()), Some(Way::In), false);
         self.add(
             (program.to_owned(), "(unknown)".to_owned()),
             Does { drops: true, asks: true, ..Does::default() },
@@ -282,10 +299,10 @@ impl Reading {
         );
     }
 
-    fn begin(&mut self, place: Place, is_asked: bool, drops: bool) {
+    fn begin(&mut self, place: Place, way: Option<Way>, drops: bool) {
         let what = format!("the policy of the chain {} {}", place.0, place.1);
         let chain = self.chains.entry(place).or_default();
-        chain.is_asked = is_asked;
+        chain.way = way;
         if drops {
             chain.drop.get_or_insert(what);
         }
@@ -298,8 +315,8 @@ impl Reading {
         if does.drops {
             chain.drop.get_or_insert_with(|| what.clone());
         }
-        if does.untracks {
-            chain.untracking.get_or_insert_with(|| what.clone());
+        if let Some(limits) = does.untracks {
+            chain.untracking.entry(limits).or_insert_with(|| what.clone());
         }
         if does.asks {
             chain.question.get_or_insert(what);
@@ -309,7 +326,8 @@ impl Reading {
     /// What packets of this host can meet. A chain that only forwarded packets reach does not count.
     fn end(self) -> Others {
         let Self { chains, mut others } = self;
-        for ((table, name), _) in chains.iter().filter(|(_, chain)| chain.is_asked) {
+        let mut untracking = BTreeMap::new();
+        for ((table, name), way) in chains.iter().filter_map(|(place, chain)| Some((place, chain.way?))) {
             let mut seen = BTreeSet::new();
             let mut waiting = vec![name];
             while let Some(name) = waiting.pop() {
@@ -327,8 +345,8 @@ impl Reading {
                 if let Some(drop) = &chain.drop {
                     others.drop.get_or_insert_with(|| drop.clone());
                 }
-                if let Some(untracking) = &chain.untracking {
-                    others.untracking.get_or_insert_with(|| untracking.clone());
+                for (limits, rule) in &chain.untracking {
+                    untracking.entry((limits, way)).or_insert(rule);
                 }
             }
             let drops =
@@ -337,6 +355,12 @@ impl Reading {
                 others.dropping.insert(format!("{table} {name}"));
             }
         }
+        let one = |((limits, way), rule): ((&Limits, Way), &String)| Untracking {
+            rule: rule.clone(),
+            limits: limits.clone(),
+            way,
+        };
+        others.untracking = untracking.into_iter().map(one).collect();
         others
     }
 }
@@ -362,12 +386,13 @@ fn asks(expression: &Value) -> bool {
 }
 
 impl Does {
-    /// Adds what a statement of nft does, but for its questions.
-    fn statement(&mut self, statement: &Value) {
+    /// Adds what a statement of nft does, but for its questions. `limits`: those of the statements up to here. `is_raw`: it is in
+    /// the table raw, the only one in which iptables turns tracking off.
+    fn statement(&mut self, statement: &Value, limits: &Limits, is_raw: bool) {
         for (word, of) in statement.as_object().into_iter().flatten() {
             match word.as_str() {
                 "match" | "counter" | "last" | "limit" | "log" | "map" | "meter" | "quota" | "set" => {}
-                "notrack" => self.untracks = true,
+                "notrack" => self.untracks(limits),
                 word if word.starts_with("ct ") => {}
                 "mangle" => self.drops |= redirects(&of["key"]),
                 "vmap" => match of["data"]["set"].as_array() {
@@ -379,7 +404,9 @@ impl Does {
                 "xt" => {
                     self.drops |= of["name"].as_str().is_none_or(|name| !PASSING.contains(&name));
                     // nft does not print what CT is told, and older versions no names.
-                    self.untracks |= of["name"].as_str().is_none_or(|name| UNTRACKING.contains(&name));
+                    if of["name"].as_str().map_or(is_raw, |name| UNTRACKING.contains(&name)) {
+                        self.untracks(limits);
+                    }
                 }
                 _ => self.verdict(statement),
             }
@@ -398,9 +425,15 @@ impl Does {
         }
     }
 
-    /// Adds what a target of iptables does. `is_notrack`: the rule says so.
-    fn target(&mut self, name: &str, is_notrack: bool) {
-        self.untracks |= UNTRACKING.contains(&name) && (is_notrack || name != "CT");
+    fn untracks(&mut self, limits: &Limits) {
+        self.untracks.get_or_insert_with(|| limits.clone());
+    }
+
+    /// Adds what a target of iptables does in a rule of these words.
+    fn target(&mut self, name: &str, words: &[String]) {
+        if UNTRACKING.contains(&name) && (name != "CT" || words.iter().any(|word| word == "--notrack")) {
+            self.untracks(&Limits::of_words(words));
+        }
         self.drops |= !PASSING.contains(&name);
         self.asks |= !PASSING.contains(&name) && !STOPPING.contains(&name);
     }

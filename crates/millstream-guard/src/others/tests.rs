@@ -1,6 +1,7 @@
 //! Tests of reading the rules of others.
 
 use super::*;
+use crate::policy::Ports;
 
 /// What nft lists of one chain at a hook, and one that nothing leads to but these rules.
 fn of_nft(hook: &str, rules: &[(&str, &str)]) -> Others {
@@ -58,16 +59,70 @@ fn every_way_to_ask_what_tracking_says_is_seen() {
 #[test]
 fn every_way_to_turn_tracking_off_is_seen() {
     for expression in [r#"{"match": {}}, {"notrack": null}"#, r#"{"xt": {"type": "target", "name": "CT"}}"#] {
-        let others = of_nft("prerouting", &[("base", expression)]);
-        let rule = "the rule with handle 7 in the chain inet o base".to_owned();
-        assert_eq!(others, Others { untracking: Some(rule), ..Others::default() }, "{expression}");
+        let mut others = of_nft("prerouting", &[("base", expression)]);
+        let rules: Vec<String> = others.untracking.drain(..).map(|one| one.rule).collect();
+        assert_eq!(rules, ["the rule with handle 7 in the chain inet o base"], "{expression}");
+        assert_eq!(others, Others::default(), "{expression}");
         assert_eq!(of_nft("forward", &[("base", expression)]), Others::default(), "{expression}");
     }
     let raw = |rule: &str| of_legacy(&format!("*filter\n*raw\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING {rule}\n"));
     for rule in ["-p udp -m udp --dport 53 -j CT --notrack", "-j NOTRACK"] {
-        assert!(raw(rule).untracking.is_some_and(|one| one.contains(rule)), "{rule}");
+        assert!(raw(rule).untracking.iter().any(|one| one.rule.contains(rule)), "{rule}");
     }
     assert_eq!(raw("-p tcp -m tcp --dport 21 -j CT --helper ftp"), Others::default());
+}
+
+#[test]
+fn a_rule_that_turns_tracking_off_is_about_every_service_that_it_does_not_exclude() {
+    let ssh = Ports { tcp: vec![(22, 22)], udp: Vec::new() };
+    let is_about = |others: &Others| others.untracking.iter().any(|one| one.is_about(&ssh));
+    let port = |field: &str, right: &str| {
+        let left = format!(r#"{{"payload": {{"protocol": "tcp", "field": "{field}"}}}}"#);
+        format!(r#"{{"match": {{"op": "==", "left": {left}, "right": {right}}}}}"#)
+    };
+    let of = |left: &str, right: &str| format!(r#"{{"match": {{"op": "==", "left": {left}, "right": {right}}}}}"#);
+    let far = r#"{"jump": {"target": "far"}}"#;
+    for (hook, limits, expected) in [
+        ("prerouting", port("dport", "22"), true),
+        ("prerouting", port("dport", "53"), false),
+        ("prerouting", port("dport", r#"{"set": [{"range": [20, 30]}, 80]}"#), true),
+        ("prerouting", port("dport", r#"{"set": [80, 443]}"#), false),
+        ("prerouting", port("dport", r#""@ports""#), true),
+        ("prerouting", port("dport", "53").replace("==", "!="), true),
+        ("prerouting", port("sport", "53"), true),
+        ("output", port("sport", "53"), false),
+        ("output", port("sport", "22"), true),
+        ("output", port("dport", "53"), true),
+        ("prerouting", of(r#"{"meta": {"key": "l4proto"}}"#, r#""udp""#), false),
+        ("prerouting", of(r#"{"payload": {"protocol": "ip", "field": "protocol"}}"#, "17"), false),
+        ("prerouting", of(r#"{"payload": {"protocol": "ip", "field": "saddr"}}"#, r#""192.0.2.1""#), true),
+        ("prerouting", of(r#"{"meta": {"key": "iifname"}}"#, r#""eth0""#), true),
+        ("prerouting", of(r#"{"meta": {"key": "iifname"}}"#, r#""lo""#), false),
+    ] {
+        for untracking in [r#"{"notrack": null}"#, r#"{"xt": {"type": "target", "name": "CT"}}"#] {
+            let rule = format!("{limits}, {untracking}");
+            assert_eq!(is_about(&of_nft(hook, &[("base", &rule)])), expected, "{hook}: {rule}");
+            assert_eq!(is_about(&of_nft(hook, &[("base", far), ("far", &rule)])), expected, "{hook}: {rule}");
+        }
+    }
+    let late = format!(r#"{{"notrack": null}}, {}"#, port("dport", "53"));
+    assert!(is_about(&of_nft("prerouting", &[("base", &late)])), "it limits what comes after it");
+    for (rule, expected) in [
+        ("PREROUTING -i v0 -p tcp -m tcp --dport 22 -j CT --notrack", true),
+        ("PREROUTING -s 192.0.2.0/24 -j NOTRACK", true),
+        ("PREROUTING -p tcp -m tcp ! --dport 53 -j CT --notrack", true),
+        ("PREROUTING -p tcp -m multiport --dports 20:30,80 -j CT --notrack", true),
+        ("PREROUTING -p tcp -m multiport --dports 80,443 -j CT --notrack", false),
+        ("PREROUTING -p tcp -m tcp --dport 1024:65535 -j CT --notrack", false),
+        ("PREROUTING -p udp -j CT --notrack", false),
+        ("PREROUTING ! -p udp -j CT --notrack", true),
+        ("PREROUTING -i lo -j CT --notrack", false),
+        ("OUTPUT -p tcp -m tcp --sport 53 -j CT --notrack", false),
+        ("OUTPUT -p tcp -m tcp --dport 53 -j CT --notrack", true),
+    ] {
+        let chains = ":PREROUTING ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]";
+        assert_eq!(is_about(&of_legacy(&format!("*filter\n*raw\n{chains}\n-A {rule}\n"))), expected, "{rule}");
+    }
 }
 
 #[test]
