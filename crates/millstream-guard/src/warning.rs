@@ -309,6 +309,12 @@ pub fn warnings(policy: &Policy, facts: &Facts) -> Vec<String> {
             file.display()
         ));
     }
+    if let Some(own) = policy.own_resolver {
+        warnings.push(format!(
+            "the resolver {own} is a program of this host: it works only if it asks one of the resolvers that the policy names; \
+             name those that it asks: resolvers = [\"192.0.2.53\"]"
+        ));
+    }
     warnings
 }
 
@@ -446,6 +452,15 @@ mod tests {
         }
         let hot = policy("mode = 'hybrid'\n[services.ssh]\nhot = true");
         assert_eq!(may_apply(&hot, &of_ssh, false), Ok(()), "it is not tracked");
+    }
+
+    #[test]
+    fn a_resolver_of_this_host_before_others_is_named() {
+        let mut policy = policy("[services.ssh]");
+        let warned = |policy: &Policy| warnings(policy, &Facts::default()).join("; ");
+        assert!(!warned(&policy).contains("is a program of this host"));
+        policy.own_resolver = Some(std::net::Ipv4Addr::LOCALHOST.into());
+        assert!(warned(&policy).contains("the resolver 127.0.0.1 is a program of this host"));
     }
 
     #[test]

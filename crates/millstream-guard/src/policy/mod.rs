@@ -43,6 +43,8 @@ pub struct Policy {
     pub lists: BTreeMap<String, Vec<Range>>,
     /// The file from which the resolvers were read, if the policy names none.
     pub resolvers_of: Option<PathBuf>,
+    /// A resolver of this host that the same file names, too: whom it asks is not known.
+    pub own_resolver: Option<IpAddr>,
 }
 
 /// How connections are followed.

@@ -25,8 +25,8 @@ pub(super) struct Resolvers {
     pub(super) addresses: Addresses,
     /// The file that names them, if the policy does not.
     pub(super) file: Option<PathBuf>,
-    /// A resolver of this host itself that is all that is known: whom it asks is not.
-    own: Option<IpAddr>,
+    /// A resolver of this host itself: whom it asks is not known.
+    pub(super) own: Option<IpAddr>,
 }
 
 impl Resolvers {
@@ -54,7 +54,9 @@ impl Resolvers {
             elsewhere.extend(servers(upstream).into_iter().filter(|address| !is_here(address)));
         }
         let file = if is_behind { upstream } else { file };
-        let own = own.first().copied().filter(|_| elsewhere.is_empty());
+        // Whom systemd-resolved asks is known, if it says so.
+        let is_unknown = |address: &&IpAddr| elsewhere.is_empty() || !RESOLVED.contains(*address);
+        let own = own.iter().find(is_unknown).copied();
         let each = |address: IpAddr| Range::new(address, address).ok();
         let ranges = list::merged(elsewhere.into_iter().filter_map(each).collect()).unwrap_or_default();
         Self { addresses: Addresses { ranges, ..Addresses::default() }, file: Some(file.to_owned()), own }
@@ -138,6 +140,6 @@ mod tests {
         let (all, of_host, _) = found("nameserver 127.0.0.53\n", Path::new("/nowhere"));
         assert_eq!((all.as_str(), of_host.as_deref()), ("", Some("127.0.0.53")));
         let both = found("nameserver ::1\nnameserver 192.0.2.53\n", &upstream);
-        assert_eq!((both.0.as_str(), both.1), ("192.0.2.53", None));
+        assert_eq!((both.0.as_str(), both.1.as_deref()), ("192.0.2.53", Some("::1")), "it is asked first");
     }
 }

@@ -139,6 +139,7 @@ pub(super) fn policy(text: &str, dir: &Path, store: ReadStore<'_>) -> Result<Pol
         services,
         clients,
         resolvers_of: resolvers.file.filter(|_| asks),
+        own_resolver: resolvers.own.filter(|_| asks),
         lists,
     })
 }

@@ -332,6 +332,16 @@ dns = ['192.0.2.53']
                 "its network 2001:db8:0:5::/64 lies in 2001:db8::/48 of eth1",
             ),
             (
+                "same-route",
+                two(
+                    "addresses = ['192.0.2.5/24']\ngateway = { via = '192.0.2.1', metric = 50 }\n\
+                     routes = [{ to = '10.0.0.0/8', via = '192.0.2.9' }]",
+                    "addresses = ['198.51.100.5/24']\n\
+                     routes = [{ to = '10.0.0.0/8', via = '198.51.100.9', metric = 50 }]",
+                ),
+                "eth0 has a route to 10.0.0.0/8 with the same metric, too: NetworkManager gives",
+            ),
+            (
                 "default-routes",
                 two(&format!("{v6}gateway = 'fe80::1'"), "ipv6 = 'auto'\nroutes = [{ to = '::/0', metric = 1024 }]"),
                 "eth0 has a route to ::/0",

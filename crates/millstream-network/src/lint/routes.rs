@@ -1,7 +1,7 @@
 //! Mistakes in routes to one network, of which only one is taken.
 
 use super::{Found, Level, Lint};
-use crate::topology::{Link, Method, Route, Topology};
+use crate::topology::{Addressing, Link, Method, Route, Topology};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -83,21 +83,44 @@ fn weight(route: &Route) -> u32 {
     }
 }
 
-/// Routes to a network to which the host has one with the same metric, of those that are meant.
+/// Routes to a network to which the host has one with the same metric, of those that are meant: by the kernel, or by
+/// NetworkManager, which gives every route of a link without a metric that of its gateway.
 fn twins(topology: &Topology, is_meant: fn(&Route) -> bool) -> Vec<Found> {
+    let mut found = alike(topology, is_meant, |_, metric| metric);
+    let more = alike(topology, is_meant, |family, metric| metric.or(family.gateway_metric));
+    let more: Vec<Found> = more.into_iter().filter(|one| !found.contains(one)).collect();
+    found.extend(more.into_iter().map(|(place, sentence)| {
+        (place, format!("{sentence}: NetworkManager gives the routes of a link without a metric that of its gateway"))
+    }));
+    found
+}
+
+/// Those that have the same metric, if a metric, or none, means this one.
+fn alike(
+    topology: &Topology,
+    is_meant: fn(&Route) -> bool,
+    meaning: fn(&Addressing, Option<u32>) -> Option<u32>,
+) -> Vec<Found> {
     let mut owners: BTreeMap<(IpAddr, u8, u32), &str> = BTreeMap::new();
     for link in &topology.links {
-        for own in link.families().into_iter().flat_map(|family| &family.addresses).filter(|own| !own.is_alone()) {
-            let (network, metric) = (own.network(), if own.address.is_ipv4() { 0 } else { OWN_V6 });
-            owners.insert((network.address, network.length, metric), &link.name);
+        for family in link.families() {
+            for own in family.addresses.iter().filter(|own| !own.is_alone()) {
+                let usual = if own.address.is_ipv4() { 0 } else { OWN_V6 };
+                let (network, metric) = (own.network(), meaning(family, None).unwrap_or(usual));
+                owners.insert((network.address, network.length, metric), &link.name);
+            }
         }
     }
     let mut found = Vec::new();
     for link in &topology.links {
-        for route in link.families().into_iter().flat_map(|family| family.all_routes()).filter(is_meant) {
-            let key = (route.to.address, route.to.length, weight(&route));
-            if let Some(owner) = owners.insert(key, &link.name) {
-                found.push((link.place(), format!("{owner} has a route to {} with the same metric, too", route.to)));
+        for family in link.families() {
+            for route in family.all_routes().into_iter().filter(is_meant) {
+                let metric = meaning(family, route.metric);
+                let key = (route.to.address, route.to.length, weight(&Route { metric, ..route }));
+                if let Some(owner) = owners.insert(key, &link.name) {
+                    found
+                        .push((link.place(), format!("{owner} has a route to {} with the same metric, too", route.to)));
+                }
             }
         }
     }

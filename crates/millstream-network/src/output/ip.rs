@@ -66,9 +66,15 @@ fn unsaid(link: &Link) -> Vec<String> {
             |one: &IpAddr| format!("{name}: ip sets no name servers; write \"nameserver {one}\" into /etc/resolv.conf");
         all.extend(addressing.dns.iter().map(server));
     }
-    if !link.search.is_empty() {
-        let domains = link.search.join(" ");
+    let (routing, search): (Vec<&str>, Vec<&str>) =
+        link.search.iter().map(String::as_str).partition(|domain| domain.starts_with('~'));
+    if !search.is_empty() {
+        let domains = search.join(" ");
         all.push(format!("{name}: ip sets no search domains; write \"search {domains}\" into /etc/resolv.conf"));
+    }
+    if !routing.is_empty() {
+        let domains = routing.join(" ");
+        all.push(format!("{name}: ip sets no routing domains, and /etc/resolv.conf has no place for them: {domains}"));
     }
     if link.starts_ports {
         all.push(format!("{name}: ip starts its ports now and never again, and this is autoconnect_ports = true"));

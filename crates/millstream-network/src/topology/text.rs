@@ -569,9 +569,11 @@ fn zoned(zone: String) -> Result<String, Refusal> {
     Err(Refusal::new(format!("{zone:?} is not the name of a zone")).hint("firewall-cmd --get-zones lists them"))
 }
 
+/// A domain, or with a tilde one of whose names the servers are asked and that completes none.
 fn domain(text: &str) -> Result<String, Refusal> {
+    let name = text.strip_prefix('~').unwrap_or(text);
     let is_plain = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-');
-    if !text.is_empty() && text.bytes().all(is_plain) && !text.starts_with('-') {
+    if !name.is_empty() && name.bytes().all(is_plain) && !name.starts_with('-') {
         return Ok(text.to_owned());
     }
     Err(Refusal::new(format!("{text:?} is not a domain")))
@@ -580,6 +582,16 @@ fn domain(text: &str) -> Result<String, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_domain_may_be_one_for_routing() {
+        for text in ["corp.example", "~corp.example", "~."] {
+            assert_eq!(domain(text), Ok(text.to_owned()));
+        }
+        for text in ["", "~", "~~a.org", "-a.org", "~-a.org", "a b"] {
+            assert!(domain(text).is_err(), "{text}");
+        }
+    }
 
     const HOST: &str = "\
 [cards.eth0]
