@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    #[serde(default = "stateless")]
+    #[serde(default = "stateless", deserialize_with = "millstream_model::variant")]
     mode: Mode,
     #[serde(default)]
     log: bool,
@@ -326,6 +326,7 @@ mod tests {
         for (text, problem) in [
             ("mod = 'stateful'", "unknown field `mod`"),
             ("mode = 'none'", "unknown variant `none`"),
+            ("mode = 4", "invalid type: integer `4`, expected a string"),
             ("[services.ssh]\ntcp = [0]", "services.ssh: tcp: 0 is not a port: those are 1 to 65535"),
             ("[services.ssh]\nudp = [99999]", "services.ssh: udp: 99999 is not a port: those are 1 to 65535"),
             ("[services.ssh]\nudp = ['9-5']", "services.ssh: udp: \"9-5\": the last port is before the first"),

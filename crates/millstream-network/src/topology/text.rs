@@ -50,7 +50,9 @@ struct CommonText {
     search: Vec<String>,
     #[serde(default)]
     routes: Vec<RouteText>,
+    #[serde(default, deserialize_with = "millstream_model::optional_variant")]
     ipv4: Option<Method>,
+    #[serde(default, deserialize_with = "millstream_model::optional_variant")]
     ipv6: Option<Method>,
 }
 
@@ -101,6 +103,7 @@ struct VlanText {
 #[serde(deny_unknown_fields)]
 struct BondText {
     ports: Vec<String>,
+    #[serde(deserialize_with = "millstream_model::variant")]
     mode: BondMode,
     miimon: Option<i64>,
     up_delay: Option<i64>,
@@ -109,7 +112,9 @@ struct BondText {
     #[serde(default)]
     arp_targets: Vec<String>,
     primary: Option<String>,
+    #[serde(default, deserialize_with = "millstream_model::optional_variant")]
     lacp_rate: Option<LacpRate>,
+    #[serde(default, deserialize_with = "millstream_model::optional_variant")]
     transmit_hash: Option<TransmitHash>,
     min_links: Option<i64>,
     #[serde(default)]
@@ -666,6 +671,9 @@ routes = [{ to = '198.51.100.0/24', via = '192.0.2.9', metric = 50 }]
             ("[cards.all]".to_owned(), "means something else to the kernel"),
             ("[cards.x]\n[bridges.x]".to_owned(), "bridges.x: cards.x has that name, too"),
             (bond("mode = 'bogus'"), "unknown variant `bogus`"),
+            (bond("mode = 4"), "invalid type: integer `4`, expected a string"),
+            (bond("mode = 'balance-xor'\nlacp_rate = 1"), "invalid type: integer `1`, expected a string"),
+            (card("ipv4 = false"), "invalid type: boolean `false`, expected a string"),
             (bond("mode = 'active-backup'\narp_interval = 100"), "bonds.b: arp_interval: there is nobody to ask"),
             (
                 bond("mode = 'active-backup'\nmiimon = 100\narp_interval = 100\narp_targets = ['192.0.2.1']"),
