@@ -118,7 +118,7 @@ fn a_policy_that_tracks_is_refused_where_others_do_not_track_its_service() {
                        nft add rule ip o53 c ip saddr 192.0.2.0/24 tcp dport 22 notrack",
         "iptables-legacy -t raw -A PREROUTING -i v0 -p tcp --dport 22 -j CT --notrack",
     ];
-    let undone = ["nft delete chain ip o53 c", "iptables-legacy -t raw -F"];
+    let undone = ["nft flush chain ip o53 c; nft delete chain ip o53 c", "iptables-legacy -t raw -F"];
     for (rule, undo) in of_clients.into_iter().zip(undone) {
         host.sandbox.run(0, "sh", ["-ec", rule]).unwrap();
         let refused = host.guard(&["apply", &policy, "--yes"], "");
