@@ -65,7 +65,7 @@ pub(crate) fn check(delete: &Delete, place: &Ends, destination: &Path, is_source
 }
 
 /// Lists what the destination has and the source has not. What rules exclude is protected. `folding`: which names the
-/// destination takes for the same.
+/// destination takes for the same. `of_other`: folders of a source that a remote shell reaches on this machine.
 ///
 /// So is what is in a folder that stands in the place of a file of the source: that file has failed.
 ///
@@ -75,6 +75,7 @@ pub(crate) fn find(
     (place, state, destination): (&Ends, &State, &Tree),
     request: &Request,
     folding: Folding,
+    of_other: &HashSet<Inode>,
 ) -> Result<Extra, Error> {
     let failed = Error::file("write to", state.folder());
     let there = state.folder().join("there");
@@ -84,8 +85,8 @@ pub(crate) fn find(
     };
     let scope = Scope { filter, one_file_system: request.one_file_system, ..Scope::default() };
     let (tally, failures) = (&Tally::default(), &Failures::default());
-    let source = Tree::open(&place.source, false);
-    let others = &source.map(|source| mounted(&source)).unwrap_or_default();
+    let mounted = Tree::open(&place.source, false).map(|source| mounted(&source)).ok();
+    let others = mounted.as_ref().filter(|_| of_other.is_empty()).unwrap_or(of_other);
     let (skip, threads) = (state.home(), 1);
     let walk = Walk { tree: destination, scope, attributes: false, skip, others, threads, tally, failures };
     let listed = walk.list(&Header::default(), &there, state.folder())?;

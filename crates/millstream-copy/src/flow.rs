@@ -2,6 +2,7 @@
 
 use crate::counts::Counts;
 use crate::data_directory::DataDirectories;
+use crate::entry::Inode;
 use crate::error::Error;
 use crate::extra::{self, Deletion};
 use crate::folding::{self, Folding};
@@ -25,6 +26,7 @@ use millstream_model::Refusal;
 use millstream_model::words::{option, set, shell_word};
 use rustix::fs::{Mode, syncfs};
 use serde::Serialize;
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -223,6 +225,8 @@ struct Begun<'a> {
     root: PathBuf,
     /// The root of the copy, or the file that it is.
     target: PathBuf,
+    /// If a remote shell reaches this machine, folders of that end which must not be in the one here.
+    of_other: HashSet<Inode>,
 }
 
 impl<'a> Begun<'a> {
@@ -237,7 +241,7 @@ impl<'a> Begun<'a> {
             (_, Some(within)) => within.full(),
             (_, None) => place.canonical_destination()?,
         };
-        let target = place.target(&root);
+        let (target, mut of_other) = (place.target(&root), HashSet::new());
         if let Some(delete) = &request.delete {
             if place.file.is_some() {
                 return Err(Refusal::new("the source is a single file: there is nothing to delete").into());
@@ -248,11 +252,12 @@ impl<'a> Begun<'a> {
             }
             if let Some(remote) = remote.as_ref().filter(|_| !request.live) {
                 let here = if remote.way == Way::ToThere { &place.source } else { &root };
-                remote::refuse_overlap(remote, here, tally)?;
+                of_other = remote::refuse_overlap((request, &place), remote, here, tally)?;
             }
         }
         let state = State::open(&request.home, &target, request.hashing())?;
-        Ok(Self { request, tally, failures: Failures::default(), place, remote, state, root, target })
+        let failures = Failures::default();
+        Ok(Self { request, tally, failures, place, remote, state, root, target, of_other })
     }
 
     fn source(&self) -> Result<Tree, Error> {
@@ -270,7 +275,8 @@ impl<'a> Begun<'a> {
                 let (source, skip, threads) = (self.source()?, self.state.home(), cpus());
                 let destination =
                     Tree::open_plain(&self.root).ok().filter(|_| request.delete.is_some() && self.ends_here());
-                let others = &destination.map(|tree| extra::mounted(&tree)).unwrap_or_default();
+                let mounted = destination.map(|tree| extra::mounted(&tree));
+                let others = mounted.as_ref().unwrap_or(&self.of_other);
                 let walk = Walk { tree: &source, scope, attributes, skip, others, threads, tally, failures };
                 walk.list(&header, &list, folder)?
             }
@@ -343,7 +349,7 @@ impl<'a> Begun<'a> {
     fn tidy_here(&self, destination: &Tree, listed: &Listed, may_delete: MayDelete<'_>) -> Result<Tidied, Error> {
         let Self { request, tally, failures, place, state, .. } = self;
         let find = || {
-            let extra = extra::find((place, state, destination), request, listed.folding)?;
+            let extra = extra::find((place, state, destination), request, listed.folding, &self.of_other)?;
             Ok((extra.deletion.clone(), extra))
         };
         let run = |delete: &Delete, extra| extra::run((state, destination), (tally, failures), delete, extra);
@@ -394,9 +400,10 @@ impl<'a> Begun<'a> {
         Ok(match self.remote.as_ref().filter(|remote| remote.way == Way::ToThere) {
             Some(remote) => Some(remote::find_extra(&self.remote_job(remote, &self.source()?, listed))?.0),
             None => match Tree::open_plain(&self.root) {
-                Ok(there) => {
-                    Some(extra::find((&self.place, &self.state, &there), self.request, listed.folding)?.deletion)
-                }
+                Ok(there) => Some(
+                    extra::find((&self.place, &self.state, &there), self.request, listed.folding, &self.of_other)?
+                        .deletion,
+                ),
                 Err(_) => None,
             },
         })

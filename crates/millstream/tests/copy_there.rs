@@ -1,7 +1,7 @@
 //! Copies to and from another machine: this one, reached by ssh and by a daemon of rsync.
 
 use crate::copy::{Place, TOUR, appears, receipt, shell};
-use crate::process::{Run, killed, run, send};
+use crate::process::{Run, killed, run, send, started_by};
 use millstream_failpoint::COPY_THERE;
 use millstream_testkit::{LoopDisk, Need, Proxy, RsyncDaemon, SmallDisk, SshServer, machine_has, skip};
 use serde_json::Value;
@@ -692,6 +692,39 @@ fn nothing_is_deleted_if_the_other_machine_is_this_one_and_one_end_lies_in_the_o
     place.receipt(&beside, 0);
     place.write("to/old", b"old");
     assert_eq!(place.receipt(&beside, 0)["deleted"], 1);
+}
+
+#[test]
+fn a_folder_that_a_bind_mount_shows_in_both_ends_is_not_deleted_over_a_shell_to_this_machine() {
+    if !machine_has(&[Need::Root, Need::RSYNC]) {
+        return;
+    }
+    if !Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success()) {
+        return skip("a mount of a command alone needs unshare -m");
+    }
+    let place = Place::new();
+    let plain = own_shell(&place, "plain", "exec sh -c \"$*\"");
+    let lost = [place.write("from/sub/file", b"text"), place.write("to/in/file", b"text")];
+    shell(&place.path(""), "mkdir 'to/a mount' from/m");
+    let at = |name: &str| format!("host:{}", place.path(name).display());
+    let (from_there, to_there) = (at("from/"), at("to"));
+    for (mounts, from, to, code) in [
+        ("mount --bind from 'to/a mount'", "from/", &*to_there, 2),
+        ("mount --bind from/sub 'to/a mount'", "from/", &*to_there, 2),
+        ("mount --bind . 'to/a mount'", "from/", &*to_there, 2),
+        ("mount --bind to/in from/m", "from/", &*to_there, 2),
+        ("mount --bind from 'to/a mount'", &*from_there, "to", 2),
+        ("mount --bind to/in from/m", &*from_there, "to", 1),
+    ] {
+        let args = [from, to, "--delete", "--yes", "--progress", "none", "--ssh", &plain];
+        let script = format!("{mounts} && exec \"$@\"");
+        // The mounts end with the command.
+        let copying = place.command(&args);
+        let ended = run(&mut started_by("unshare", &["-m", "sh", "-c", &script, "sh"], &copying)).ends(code);
+        let said = [&*ended.stdout, &*ended.stderr].concat();
+        assert!(said.contains("both hold the folder"), "{mounts}, {from}: {ended:?}");
+        assert!(lost.iter().all(|file| file.exists()), "{mounts}, {from}");
+    }
 }
 
 #[test]

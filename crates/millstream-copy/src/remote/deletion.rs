@@ -2,20 +2,23 @@
 
 use super::address::{By, joined, quoted_path};
 use super::rsync::{Change, NameList, Repeat};
-use super::{Remote, RemoteJob};
+use super::{Remote, RemoteJob, Way};
 use crate::entry::{Hash, Inode};
 use crate::error::Error;
-use crate::extra::Deletion;
+use crate::extra::{self, Deletion};
 use crate::hasher::{Hasher, Hashing};
 use crate::limits::{FAILURES_LISTED_MAX, FOLDED_NAMES_MAX};
 use crate::manifest::{Reader, Sorter};
 use crate::path::{order, shown, shown_path};
-use crate::place::without_links;
+use crate::place::{Ends, without_links};
 use crate::request::{Delete, Request};
 use crate::state;
 use crate::tally::Tally;
+use crate::tree::Tree;
+use crate::walk::Filter;
 use millstream_model::Refusal;
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -53,42 +56,71 @@ pub(crate) fn check(delete: &Delete, remote: &Remote, tally: &Tally) -> Result<(
     Ok(())
 }
 
-/// Refuses to delete where a remote shell reaches this machine, and one end lies in the other: what is in it would be deleted at
-/// both. `here`: the end on this machine.
+/// Refuses to delete where a remote shell reaches this machine, and a folder belongs to both ends: what is in it would be deleted
+/// at both. Returns the folders there by which the other end may hold some, too: its root, and those at which something is
+/// mounted. `here`: the end on this machine.
 ///
 /// # Errors
-/// It does so; the other machine cannot be reached.
-pub(crate) fn refuse_overlap(remote: &Remote, here: &Path, tally: &Tally) -> Result<(), Error> {
-    let By::Shell(host) = &remote.root.by else { return Ok(()) };
+/// There is such a folder; the other machine cannot be reached.
+pub(crate) fn refuse_overlap(
+    (request, place): (&Request, &Ends),
+    remote: &Remote,
+    here: &Path,
+    tally: &Tally,
+) -> Result<HashSet<Inode>, Error> {
+    let (mut marks, boot) = (HashSet::new(), state::boot());
+    let By::Shell(host) = &remote.root.by else { return Ok(marks) };
     // What does not exist holds nothing.
-    let Ok(here) = without_links(here) else { return Ok(()) };
+    let Some(here) = without_links(here).ok().filter(|_| !boot.is_empty()) else { return Ok(marks) };
     let inode = |found: fs::Metadata| Inode { device: found.dev(), number: found.ino() };
     let of_here: Vec<Inode> = here.ancestors().filter_map(|above| fs::metadata(above).ok()).map(inode).collect();
-    // Its start, and the numbers of the root and of the folders above it.
-    let climbs = " 2>/dev/null || exit 0; { cat /proc/sys/kernel/random/boot_id; while stat -c '%d %i' . && \
-        [ \"$(pwd -P)\" != / ] && cd -P ..; do :; done; } 2>/dev/null | tr '\\n' '\\0'";
-    let script = joined([&"cd -P ", &quoted_path(&remote.root.path), &climbs]);
-    let (mut boot, mut of_there) = (None, Vec::new());
+    let mounted = Tree::open_plain(&here).map(|tree| extra::mounted(&tree)).unwrap_or_default();
+    let excludes = request.delete.as_ref().is_none_or(|delete| !delete.excluded || remote.way == Way::FromThere);
+    let filter = if excludes { Filter::new(&request.rules, &place.before) } else { Filter::default() };
+    let follows = if request.copy_links && remote.way == Way::FromThere { " -L" } else { "" };
+    let is_here = " 2>/dev/null || exit 0; [ \"$(cat /proc/sys/kernel/random/boot_id 2>/dev/null)\" = ";
+    let folders = format!(" ] || exit 0; find{follows} . -type d -printf 'folder %D %i %P\\0' 2>/dev/null; ");
+    let script = joined([&"cd -P ", &quoted_path(&remote.root.path), &is_here, &boot, &folders, &MARKS]);
+    let (mut of_there, mut shared) = (Vec::new(), None);
     remote.rsync.script(host, &script, b"", tally, &mut |record| {
-        let text = String::from_utf8_lossy(record);
-        if boot.is_none() {
-            boot = Some(text.into_owned());
-        } else if let Some((device, number)) = text.split_once(' ')
-            && let (Ok(device), Ok(number)) = (device.parse(), number.parse())
-        {
-            of_there.push(Inode { device, number });
+        let mut words = record.splitn(4, |byte| *byte == b' ');
+        let kind = words.next().unwrap_or_default();
+        let mut number = || std::str::from_utf8(words.next()?).ok()?.parse::<u64>().ok();
+        let (Some(device), Some(number)) = (number(), number()) else { return Ok(()) };
+        let (found, path) = (Inode { device, number }, words.next().unwrap_or_default());
+        match kind {
+            b"above" => of_there.push(found),
+            b"mount" => drop(marks.insert(found)),
+            _ if shared.is_none() && mounted.contains(&found) && filter.takes_with_folders(path, true) => {
+                shared = Some(path.to_vec());
+            }
+            _ => {}
         }
         Ok(())
     })?;
+    marks.extend(of_there.first());
     let is_in = |inner: &[Inode], outer: &[Inode]| outer.first().is_some_and(|outer| inner.contains(outer));
-    let is_here = boot.is_some_and(|boot| !boot.is_empty() && boot == state::boot());
-    if is_here && (is_in(&of_here, &of_there) || is_in(&of_there, &of_here)) {
-        let there = shown_path(remote.root.text());
-        let says = format!("{there} is on this machine, and one end of the copy lies in the other");
+    let there = || shown_path(remote.root.text());
+    if is_in(&of_here, &of_there) || is_in(&of_there, &of_here) {
+        let says = format!("{} is on this machine, and one end of the copy lies in the other", there());
         return Err(Error::refused(says, "choose a destination beside the source"));
     }
-    Ok(())
+    if let Some(path) = shared {
+        let folder = shown_path(remote.root.join(&path).text());
+        let says = format!(
+            "{} is on this machine, and the source and the destination both hold the folder {folder}, perhaps by a mount",
+            there()
+        );
+        return Err(Error::refused(says, "unmount it, or copy without deleting"));
+    }
+    Ok(marks)
 }
+
+/// Lets a shell say which numbers its folder and those above it have, and those in it at which something is mounted.
+const MARKS: &str = "(while stat -c 'above %d %i' . && [ \"$(pwd -P)\" != / ] && cd -P ..; do :; done) 2>/dev/null | \
+    tr '\\n' '\\0'; at=$(pwd -P); while read -r id parent device root point rest; do point=$(printf '%b' \"$point\"); \
+    case \"$point\" in \"${at%/}\"/?*) stat -c 'mount %d %i' -- \"$point\";; esac; done 2>/dev/null < /proc/self/mountinfo | \
+    tr '\\n' '\\0'";
 
 /// The root and the trash there, without links. `None` if the root does not exist: then there is nothing to delete.
 fn canonical(remote: &Remote, host: &OsStr, trash: &Path, tally: &Tally) -> Result<Option<(PathBuf, PathBuf)>, Error> {
