@@ -69,7 +69,7 @@ pub fn plan(request: &Request, tally: &Tally) -> Result<Plan, Error> {
     let (_, mut listed) = begun.list()?;
     begun.refuse(&listed)?;
     begun.find_folding(&mut listed, Tree::open_plain(&begun.root).ok().as_ref(), false)?;
-    begun.leave_out_same_names(&listed)?;
+    begun.leave_out_same_names(&listed, None)?;
     let deletion = begun.planned_deletion(&listed)?;
     let failed = Error::file("write to", begun.state.folder());
     // Nobody resumes a plan.
@@ -108,7 +108,7 @@ pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Resu
     let here: &Tree = &opened;
     let was_empty = begun.ends_here() && here.is_empty();
     begun.find_folding(&mut listed, Some(here), true)?;
-    begun.leave_out_same_names(&listed)?;
+    begun.leave_out_same_names(&listed, Some(here))?;
     begun.leave_out_rights(&mut listed)?;
     if request.live {
         // SHA-256 cannot be computed in pieces.
@@ -439,7 +439,7 @@ impl<'a> Begun<'a> {
         if self.place.file.is_some() {
             return Ok(());
         }
-        let probe = probes.then(|| format!("{}.case", local::unfinished(&self.state)));
+        let probe = probes.then(|| self.probe());
         listed.folding = match self.remote.as_ref().filter(|_| !self.ends_here()) {
             // A connection costs as much as many files, and there may be nothing that the answer would change.
             Some(remote) if self.asks_for_folding()? => {
@@ -451,6 +451,11 @@ impl<'a> Begun<'a> {
         Ok(())
     }
 
+    /// The name of what may be made at the destination to ask which names are the same.
+    fn probe(&self) -> String {
+        format!("{}.case", local::unfinished(&self.state))
+    }
+
     /// Whether it matters which names the other machine takes for the same. Those of a cluster are the same nowhere.
     fn asks_for_folding(&self) -> Result<bool, Error> {
         if self.request.live {
@@ -459,12 +464,20 @@ impl<'a> Begun<'a> {
         Ok(self.request.delete.is_some() || folding::has_same_names(&self.state.list(), self.state.folder())?)
     }
 
-    /// Leaves out entries whose names the destination takes for those of others: one would replace the other.
-    fn leave_out_same_names(&self, listed: &Listed) -> Result<(), Error> {
+    /// Leaves out entries whose names the destination takes for those of others: one would replace the other. `here`: the end on
+    /// this machine, if something may be made at the destination to ask it about each.
+    fn leave_out_same_names(&self, listed: &Listed, here: Option<&Tree>) -> Result<(), Error> {
         if !listed.folding.is_any() {
             return Ok(());
         }
-        let same = folding::same_names(&self.state.list(), self.state.folder(), listed.folding)?;
+        let mut same = folding::same_names(&self.state.list(), self.state.folder(), listed.folding)?;
+        if let Some(here) = here {
+            let probe = self.probe();
+            same = match self.remote.as_ref().filter(|_| !self.ends_here()) {
+                Some(remote) => folding::really_same(&same, &remote.folder(&self.place, self.tally), &probe)?,
+                None => folding::really_same(&same, here, &probe)?,
+            };
+        }
         if same.is_empty() {
             return Ok(());
         }
@@ -609,7 +622,7 @@ mod tests {
         let deleted = |listed: &Listed| begun.planned_deletion(listed).unwrap().unwrap().first;
         assert_eq!(deleted(&listed), ["Dir", "Dir/b", "Old", "Old/file"]);
         listed.folding.case = true;
-        begun.leave_out_same_names(&listed).unwrap();
+        begun.leave_out_same_names(&listed, None).unwrap();
         assert_eq!(deleted(&listed), ["Old", "Old/file"]);
         let (failures, count) = begun.failures.finish().unwrap();
         assert_eq!((count, failures[0].path.as_str()), (1, "x"));

@@ -1,7 +1,7 @@
 //! Destinations that take different names for the same, such as exFAT, where upper and lower case mean nothing.
 
 use crate::error::Error;
-use crate::limits::{FOLDED_NAMES_MAX, PROBED_NAMES_MAX};
+use crate::limits::{ASKED_AT_ONCE_MAX, FOLDED_NAMES_MAX, PROBED_NAMES_MAX, SAME_NAMES_ASKED_MAX};
 use crate::manifest::{Reader, Sorter};
 use crate::path::shown;
 use crate::tree::{self, Tree, named};
@@ -223,6 +223,68 @@ pub(crate) fn same_names(list: &Path, folder: &Path, folding: Folding) -> Result
     Ok(same)
 }
 
+/// Those of [`same_names`] that a folder really takes for the same, each with the one that it would replace: the tables of file
+/// systems differ in letters beyond ASCII. `probe`: as in [`Folding::of`].
+///
+/// # Errors
+/// The folder cannot be asked.
+pub(crate) fn really_same(
+    same: &BTreeMap<Vec<u8>, Vec<u8>>,
+    folder: &impl Folder,
+    probe: &str,
+) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, Error> {
+    let mut groups: BTreeMap<&[u8], Vec<&[u8]>> = BTreeMap::new();
+    for (path, first) in same {
+        groups.entry(first).or_insert_with(|| vec![first.as_slice()]).push(path);
+    }
+    let mut pairs = BTreeSet::new();
+    for group in groups.values().filter(|group| group.len() <= SAME_NAMES_ASKED_MAX) {
+        for (n, path) in group.iter().enumerate() {
+            pairs.extend(group[..n].iter().flat_map(|other| different_names(other, path)));
+        }
+    }
+    let (pairs, mut apart) = (pairs.into_iter().collect::<Vec<_>>(), BTreeSet::new());
+    for some in pairs.chunks(ASKED_AT_ONCE_MAX) {
+        let made = |name: &[u8]| [probe.as_bytes(), name].concat();
+        let asked =
+            some.iter().map(|(one, other)| Asked { kind: Kind::Case, made: Some(made(one)), name: made(other) });
+        let answers = folder.answers(&asked.collect::<Vec<_>>())?;
+        apart.extend(some.iter().zip(answers).filter(|(_, answer)| *answer == Some(false)).map(|(pair, _)| pair));
+    }
+    let mut left = BTreeMap::new();
+    for group in groups.values() {
+        let mut kept: Vec<&[u8]> = Vec::new();
+        for path in group {
+            let is_other = |other: &[u8]| different_names(other, path).iter().any(|pair| apart.contains(pair));
+            match kept.iter().find(|other| !is_other(other)) {
+                Some(other) => drop(left.insert(path.to_vec(), other.to_vec())),
+                None => kept.push(path),
+            }
+        }
+    }
+    Ok(left)
+}
+
+/// The names in which two paths of the same key differ, without what they have in common at both ends: it could make them too
+/// long. In letters of ASCII, all destinations agree.
+fn different_names(one: &[u8], other: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let names = one.split(|byte| *byte == b'/').zip(other.split(|byte| *byte == b'/'));
+    let differ = names.filter(|(one, other)| one != other && !(one.is_ascii() && other.is_ascii()));
+    let cut = |(one, other): (&[u8], &[u8])| match (std::str::from_utf8(one), std::str::from_utf8(other)) {
+        (Ok(a), Ok(b)) => without_common_ends(a, b),
+        _ => (one.to_vec(), other.to_vec()),
+    };
+    differ.map(cut).collect()
+}
+
+fn without_common_ends(one: &str, other: &str) -> (Vec<u8>, Vec<u8>) {
+    let common = |pair: &(char, char)| pair.0 == pair.1;
+    let before: usize = one.chars().zip(other.chars()).take_while(common).map(|(c, _)| c.len_utf8()).sum();
+    let (one, other) = (&one[before..], &other[before..]);
+    let behind: usize = one.chars().rev().zip(other.chars().rev()).take_while(common).map(|(c, _)| c.len_utf8()).sum();
+    [one, other].map(|name| name.as_bytes()[..name.len() - behind].to_vec()).into()
+}
+
 /// Whether there may be destinations that take names of a list for the same.
 ///
 /// # Errors
@@ -317,6 +379,52 @@ mod tests {
         let dots = Folding { dots: true, ..Folding::default() };
         assert!(same_names(&list, dir.path(), dots).unwrap().is_empty());
         assert!(has_same_names(&list, dir.path()).unwrap());
+    }
+
+    /// A folder that tells a dotless i from another one, as exFAT does.
+    struct Dotless;
+
+    impl Folder for Dotless {
+        fn answers(&self, asked: &[Asked]) -> Result<Vec<Option<bool>>, Error> {
+            let key = |name: &[u8]| CASE.key(String::from_utf8_lossy(name).replace('\u{131}', "\u{1}").as_bytes());
+            Ok(asked.iter().map(|asked| Some(key(asked.made.as_deref().unwrap()) == key(&asked.name))).collect())
+        }
+
+        fn names(&self) -> Result<BTreeSet<Vec<u8>>, Error> {
+            Ok(BTreeSet::new())
+        }
+    }
+
+    #[test]
+    fn names_that_the_destination_tells_apart_are_not_left_out() {
+        let left = |pairs: &[(&str, &str)]| {
+            let same =
+                pairs.iter().map(|(path, first)| (path.as_bytes().to_vec(), first.as_bytes().to_vec())).collect();
+            let left = really_same(&same, &Dotless, "probe").unwrap();
+            left.into_iter()
+                .map(|pair| <[Vec<u8>; 2]>::from(pair).map(|path| String::from_utf8(path).unwrap()))
+                .collect::<Vec<_>>()
+        };
+        assert!(left(&[("k\u{131}z", "kiz"), ("D\u{131}r/a", "Dir/a"), ("D\u{131}r", "Dir")]).is_empty());
+        assert_eq!(left(&[("x", "X"), ("\u{e9}", "\u{c9}")]), [["x", "X"], ["\u{e9}", "\u{c9}"]]);
+        // Two that are told apart from the first one may be the same.
+        let three = [("\u{131}\u{c9}", "i\u{e9}"), ("\u{131}\u{e9}", "i\u{e9}")];
+        assert_eq!(left(&three), [["\u{131}\u{e9}", "\u{131}\u{c9}"]]);
+    }
+
+    #[test]
+    fn only_what_differs_in_two_names_is_asked() {
+        let cut = |one: &str, other: &str| {
+            let different = different_names(one.as_bytes(), other.as_bytes());
+            different
+                .into_iter()
+                .map(|pair| <[Vec<u8>; 2]>::from(pair).map(|name| String::from_utf8(name).unwrap()))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(cut("a/k\u{131}z", "A/kiz"), [["\u{131}", "i"]]);
+        assert_eq!(cut("\u{e9}.", "\u{e9}"), [[".", ""]]);
+        assert_eq!(cut("\u{e9}", "e\u{301}"), [["\u{e9}", "e\u{301}"]]);
+        assert!(cut("a/X", "a/x").is_empty());
     }
 
     #[test]

@@ -46,6 +46,10 @@ pub const FAILURES_LISTED_MAX: usize = 1_000;
 
 /// Names that a destination takes for others, which are in memory.
 pub const FOLDED_NAMES_MAX: usize = 10_000;
+/// Names of one key about which a destination is asked, each with each.
+pub const SAME_NAMES_ASKED_MAX: usize = 16;
+/// Questions of one script, which is one argument of a shell.
+pub const ASKED_AT_ONCE_MAX: usize = 50;
 /// Names by which it is found out whether a destination does so, if nothing may be written there.
 pub const PROBED_NAMES_MAX: usize = 1_000;
 

@@ -351,6 +351,14 @@ fn a_destination_that_folds_case_loses_nothing_by_it() {
     fs::write(to.join("old"), "old").unwrap();
     assert_eq!(place.receipt(&["from/", target, "--delete", "--yes"], 0)["deleted"], 1);
     assert_eq!(fs::read(to.join("dir/file")).unwrap(), b"text");
+    // To the letters beyond ASCII belong some that exFAT tells apart.
+    for name in ["kiz", "k\u{131}z", "s", "\u{17f}"] {
+        place.write(&format!("from/{name}"), name.as_bytes());
+    }
+    place.receipt(&["from/", target], 0);
+    for name in ["kiz", "k\u{131}z", "s", "\u{17f}"] {
+        assert_eq!(fs::read(to.join(name)).unwrap(), name.as_bytes());
+    }
     place.write("from/x", b"small");
     place.write("from/X", b"capital");
     let receipt = place.receipt(&["from/", target], 1);
