@@ -1,7 +1,7 @@
 //! What a plan warns of: what on this host a policy would cut, or what would make it mean less than it says.
 
 use crate::limits::{RESOLVED_BYTES_MAX, SCRIPT_BYTES_MAX};
-use crate::others::{Others, Untracking};
+use crate::others::Others;
 use crate::policy::{Client, Content, Direction, Flags, Mode, Packet, Policy, Ports, Service, UNPRIVILEGED, meaning};
 use millstream_host::{Ssh, read_at_most};
 use millstream_model::Refusal;
