@@ -81,7 +81,7 @@ pub(crate) fn find(
     let there = state.folder().join("there");
     let filter = match &request.delete {
         Some(delete) if delete.excluded => Filter::default(),
-        _ => Filter::new(&request.rules, &place.before),
+        _ => Filter::new(&request.rules, &place.before).folding(folding),
     };
     let scope = Scope { filter, one_file_system: request.one_file_system, ..Scope::default() };
     let (tally, failures) = (&Tally::default(), &Failures::default());

@@ -353,12 +353,18 @@ fn a_destination_that_folds_case_loses_nothing_by_it() {
     assert_eq!(fs::read(to.join("dir/file")).unwrap(), b"text");
     // To the letters beyond ASCII belong some that exFAT tells apart.
     for name in ["kiz", "k\u{131}z", "s", "\u{17f}"] {
-        place.write(&format!("from/{name}"), name.as_bytes());
+        place.write(format!("from/{name}"), name.as_bytes());
     }
     place.receipt(&["from/", target], 0);
     for name in ["kiz", "k\u{131}z", "s", "\u{17f}"] {
         assert_eq!(fs::read(to.join(name)).unwrap(), name.as_bytes());
     }
+    // What is excluded is there by another name.
+    place.write("from/Keep.O", b"kept");
+    fs::write(to.join("keep.o"), "kept").unwrap();
+    let deletes = ["from/", target, "--exclude", "*.O", "--delete", "--yes"];
+    assert_eq!(place.receipt(&deletes, 0)["deleted"], 0);
+    assert!(to.join("keep.o").exists());
     place.write("from/x", b"small");
     place.write("from/X", b"capital");
     let receipt = place.receipt(&["from/", target], 1);

@@ -222,11 +222,17 @@ fn spelled_differently(job: &RemoteJob<'_>, args: &[OsString]) -> Result<Option<
     let (mut names, mut wanted) = (names.finish().map_err(&failed)?, wanted.finish().map_err(&failed)?);
     let mut next = wanted.next().map_err(&failed)?;
     let mut spelled = Vec::new();
+    let filter = match &job.request.delete {
+        Some(delete) if delete.excluded => Filter::default(),
+        _ => Filter::new(&job.request.rules, &job.place.before).folding(folding),
+    };
+    // Whether it is a folder is not known.
+    let is_excluded = |path: &[u8]| [true, false].iter().any(|is_folder| !filter.takes_with_folders(path, *is_folder));
     while let Some((key, name)) = names.next().map_err(&failed)? {
         while next.as_ref().is_some_and(|(next, _)| order(next, &key) == Ordering::Less) {
             next = wanted.next().map_err(&failed)?;
         }
-        if next.as_ref().is_none_or(|(next, _)| *next != key) {
+        if next.as_ref().is_none_or(|(next, _)| *next != key) && !is_excluded(below(job, &name)) {
             continue;
         }
         if spelled.len() == FOLDED_NAMES_MAX {
