@@ -120,8 +120,12 @@ impl Destination {
                 Some(there) => there.hold(&own, stale.as_deref(), tally)?,
                 None => self.hold_here(&own, stale.is_some())?,
             };
-            if tally.is_stopped() || found == own {
-                self.held.get_or_init(|| own);
+            if found == own {
+                // It is ours to remove.
+                let _ = self.held.set(own);
+                return Ok(());
+            }
+            if tally.is_stopped() {
                 return Ok(());
             }
             if at_work::is_alive(&found) {
