@@ -15,7 +15,8 @@ use std::path::Path;
 const VERSION: &[u8] = b"PG_VERSION";
 const CONTROL: &[u8] = b"global/pg_control";
 
-/// Of these folders, what is in them is not part of a copy. PostgreSQL's own programs make an empty folder of one that is a link.
+/// Of these folders, what is in them is not part of a copy. PostgreSQL's own programs make an empty folder of one that is a
+/// link.
 pub(crate) const WITHOUT_CONTENT: [&str; 7] =
     ["pg_replslot", "pg_dynshmem", "pg_notify", "pg_serial", "pg_snapshots", "pg_stat_tmp", "pg_subtrans"];
 

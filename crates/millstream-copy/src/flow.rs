@@ -464,8 +464,8 @@ impl<'a> Begun<'a> {
         Ok(self.request.delete.is_some() || folding::has_same_names(&self.state.list(), self.state.folder())?)
     }
 
-    /// Leaves out entries whose names the destination takes for those of others: one would replace the other. `here`: the end on
-    /// this machine, if something may be made at the destination to ask it about each.
+    /// Leaves out entries whose names the destination takes for those of others: one would replace the other. `here`: the end
+    /// on this machine, if something may be made at the destination to ask it about each.
     fn leave_out_same_names(&self, listed: &Listed, here: Option<&Tree>) -> Result<(), Error> {
         if !listed.folding.is_any() {
             return Ok(());

@@ -1,5 +1,6 @@
 //! Servers of PostgreSQL that run on a machine, and the folders that they use: no copy may write there.
 
+use crate::place::without_links;
 use millstream_host::read_note;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,7 +50,7 @@ fn folders(data: &Path) -> Vec<PathBuf> {
     let inner = |name: &str| fs::read_dir(data.join(name)).into_iter().flatten().filter_map(Result::ok);
     let own = ["pg_wal", "base", "global"].map(|name| data.join(name));
     let all = own.into_iter().chain(["pg_tblspc", "base"].into_iter().flat_map(inner).map(|entry| entry.path()));
-    let linked = all.filter(|path| path.is_symlink() && path.is_dir()).filter_map(|path| fs::canonicalize(path).ok());
+    let linked = all.filter(|path| path.is_symlink() && path.is_dir()).filter_map(|path| without_links(&path).ok());
     std::iter::once(data.to_owned()).chain(linked).collect()
 }
 

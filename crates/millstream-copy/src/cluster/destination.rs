@@ -171,8 +171,8 @@ impl Destination {
         }
     }
 
-    /// Checks again that a copy may go there: another one may have been made meanwhile, or a server begun. Returns to which copy it
-    /// belongs.
+    /// Checks again that a copy may go there: another one may have been made meanwhile, or a server begun. Returns to which
+    /// copy it belongs.
     ///
     /// # Errors
     /// It belongs to another one, is no longer empty, or a server runs in it; somebody has moved it.

@@ -56,9 +56,9 @@ pub(crate) fn check(delete: &Delete, remote: &Remote, tally: &Tally) -> Result<(
     Ok(())
 }
 
-/// Refuses to delete where a remote shell reaches this machine, and a folder belongs to both ends: what is in it would be deleted
-/// at both. Returns the folders there by which the other end may hold some, too: its root, and those at which something is
-/// mounted. `here`: the end on this machine.
+/// Refuses to delete where a remote shell reaches this machine, and a folder belongs to both ends: what is in it would be
+/// deleted at both. Returns the folders there by which the other end may hold some, too: its root, and those at which something
+/// is mounted. `here`: the end on this machine.
 ///
 /// # Errors
 /// There is such a folder; the other machine cannot be reached.
