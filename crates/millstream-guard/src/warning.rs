@@ -321,6 +321,7 @@ pub fn warnings(policy: &Policy, facts: &Facts) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::others::Untracking;
 
     fn policy(text: &str) -> Policy {
         let dir = tempfile::tempdir().unwrap();
