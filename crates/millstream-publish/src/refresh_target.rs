@@ -88,8 +88,12 @@ impl<'a> RefreshTarget<'a> {
     /// [`Error::Refused`] or [`Error::Model`] names the role or what else is refused; the server's.
     async fn require_trusted_rows(&self, client: &Client) -> Result<(), Error> {
         let (storage, resolved) = (self.storage(), self.model.require_resolved()?);
-        let (derivation, view, stand_in) =
-            (self.derivation(&storage)?, storage.table("tried"), storage.table("stand_in"));
+        let (derivation, stand_in) = (self.derivation(&storage)?, storage.table("stand_in"));
+        if derivation.is_query() && self.model.view_present {
+            // The server runs what it has stored, whatever the tables are called now.
+            return self.require_alone(client, &quote_name(&self.model.name)).await;
+        }
+        let view = storage.table("tried");
         let columns = if derivation.is_query() { Columns::Rows } else { Columns::Named };
         let rows = derivation.rows_of(&stand_in);
         let kinds: Vec<String> = resolved.types.iter().map(|kind| format!("::{kind}")).collect();
@@ -102,13 +106,18 @@ impl<'a> RefreshTarget<'a> {
         let make = format!("create table {stand_in} (like {table}); create view {view} as {rows}");
         client.batch_execute(&make).await?;
         if derivation.is_query() {
-            let collection = (self.model.table_oid, &self.collection.name);
-            let alone = query::require_collection_alone(client, self.schema, &view, collection).await;
-            alone.map_err(|error| query::of_model(&self.model.name, error))?;
+            self.require_alone(client, &view).await?;
         } else {
             used_schemas(client, self.schema, (&view, &[&stand_in]), (&view, &[]), &resolved.types).await?;
         }
         Ok(client.batch_execute("rollback to trusted; release trusted").await?)
+    }
+
+    /// Requires that the query of a view reads the collection and nothing else.
+    async fn require_alone(&self, client: &Client, view: &str) -> Result<(), Error> {
+        let collection = (self.model.table_oid, &self.collection.name);
+        let alone = query::require_collection_alone(client, self.schema, view, collection).await;
+        alone.map_err(|error| query::of_model(&self.model.name, error))
     }
 
     /// Bytes that its rows take when they are built anew, roughly.
