@@ -81,34 +81,7 @@ part as (
     join pg_catalog.pg_proc p on p.oid operator(pg_catalog.=) t.tgfoid
     where not t.tgisinternal
       -- A condition has the rights of this session all the same.
-      and (
-          not p.prosecdef
-          or t.tgqual is not null
-          -- That of a change record of ours compares the old key with the new one, and nothing else.
-          and not (
-              pg_catalog.pg_get_triggerdef(t.oid) operator(pg_catalog.~) pg_catalog.concat(
-                  '^CREATE TRIGGER millstream_changed_[0-9]+_[a-z]+ AFTER UPDATE ON ',
-                  '("([^"]|"")+"|[a-z_][a-z0-9_]*)(\.("([^"]|"")+"|[a-z_][a-z0-9_]*))? ',
-                  'FOR EACH ROW WHEN \(\(?',
-                  '\(\(?old\.("([^"]|"")+"|[a-z_][a-z0-9_]*)\)?(::[a-z ]+)? <> \(?new\.("([^"]|"")+"|[a-z_][a-z0-9_]*)\)?(::[a-z ]+)?\)( OR ',
-                  '\(\(?old\.("([^"]|"")+"|[a-z_][a-z0-9_]*)\)?(::[a-z ]+)? <> \(?new\.("([^"]|"")+"|[a-z_][a-z0-9_]*)\)?(::[a-z ]+)?\))*\)?\) ',
-                  'EXECUTE FUNCTION ("([^"]|"")+"|[a-z_][a-z0-9_]*)(\.("([^"]|"")+"|[a-z_][a-z0-9_]*))?\(',
-                  '(''[a-z]*'')?\)$'
-              )
-              and not exists (
-                  select
-                  from pg_catalog.pg_depend d
-                  where d.classid operator(pg_catalog.=) 'pg_catalog.pg_trigger'::pg_catalog.regclass::pg_catalog.oid
-                    and d.objid operator(pg_catalog.=) t.oid
-                    and d.refobjid operator(pg_catalog.<>) t.tgfoid
-                    and d.refclassid in (
-                        'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid,
-                        'pg_catalog.pg_operator'::pg_catalog.regclass::pg_catalog.oid,
-                        'pg_catalog.pg_type'::pg_catalog.regclass::pg_catalog.oid
-                    )
-              )
-          )
-      )
+      and (not p.prosecdef or t.tgqual is not null)
       and t.tgenabled operator(pg_catalog.<>) 'D'::pg_catalog."char"
     union all
     select r.owner, r.is_trusted, pg_catalog.format('check %I', k.conname),
