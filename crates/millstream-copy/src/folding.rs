@@ -407,7 +407,7 @@ mod tests {
         };
         assert!(left(&[("k\u{131}z", "kiz"), ("D\u{131}r/a", "Dir/a"), ("D\u{131}r", "Dir")]).is_empty());
         assert_eq!(left(&[("x", "X"), ("\u{e9}", "\u{c9}")]), [["x", "X"], ["\u{e9}", "\u{c9}"]]);
-        // Two that are told apart from the first one may be the same.
+        // The others may still be the same as one another.
         let three = [("\u{131}\u{c9}", "i\u{e9}"), ("\u{131}\u{e9}", "i\u{e9}")];
         assert_eq!(left(&three), [["\u{131}\u{e9}", "\u{131}\u{c9}"]]);
     }

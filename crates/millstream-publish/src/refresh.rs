@@ -495,8 +495,8 @@ async fn tidy(client: &Client, target: &RefreshTarget<'_>, way: &Way, refreshed:
     Ok(())
 }
 
-/// Names the first of these models that others have open, and them. If there is none, we waited for old snapshots, which
-/// may see any of the models; then it names the first model, and who has the oldest.
+/// The error for a swap that waited in vain: it names a model and the sessions that have it open. If nobody has one open, we
+/// waited for old snapshots, which may see any of the models. Then it names the first model and the oldest snapshot's session.
 async fn held(client: &Client, swapped: &[&RefreshTarget<'_>], waited: Duration) -> Result<Error, Error> {
     let (mut name, mut holder) = (&swapped[0].model.name, None);
     for target in swapped {

@@ -259,7 +259,7 @@ async fn copies_of_two_homes_to_one_destination_do_not_run_at_once() {
             cluster.is_verified(&cluster.path("to"));
         }
     }
-    // A killed copy keeps nobody out, of whichever home.
+    // The note of a copy that was killed stops no other copy.
     for way in &ways {
         let args = ["copy", "--postgres", &url, "--progress", "none", "--tablespace", &t];
         killed(&mut cluster.command(&[&args[..], way].concat()), "cluster-copied=kill");

@@ -324,7 +324,7 @@ async fn a_check_or_a_query_that_names_code_of_others_is_refused_to_a_superuser(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_superuser_is_warned_before_code_of_others_runs_and_not_of_ours() {
+async fn a_superuser_is_warned_before_code_of_others_runs() {
     each_build(async |db| {
         let trap = Trap::new(&db).await;
         trap.run(

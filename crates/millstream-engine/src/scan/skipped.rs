@@ -17,7 +17,7 @@ pub(crate) fn text(piece: &[u8]) -> Result<(usize, bool), Broken> {
         Ok(end) => (end, true, None),
         Err(_) => match scanner.flaw() {
             (Flaw::StringEnd, at) => (at, false, None),
-            // A backslash, or one with some of `uXXXX`.
+            // The piece ends behind a backslash, or within the digits of a `\u`.
             (Flaw::Escape, at) if at == piece.len() => (at - 1, false, None),
             (Flaw::UnicodeEscape, at) if at + 4 > piece.len() => (at - 2, false, None),
             (flaw, at) => (at, false, Some(flaw)),

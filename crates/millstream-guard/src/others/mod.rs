@@ -403,7 +403,7 @@ impl Does {
                 "xt" if of["type"] == "match" => {}
                 "xt" => {
                     self.drops |= of["name"].as_str().is_none_or(|name| !PASSING.contains(&name));
-                    // nft does not print what CT is told, and older versions no names.
+                    // nft does not print the options of CT. Older versions do not even print its name.
                     if of["name"].as_str().map_or(is_raw, |name| UNTRACKING.contains(&name)) {
                         self.untracks(limits);
                     }
