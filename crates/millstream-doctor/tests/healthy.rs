@@ -2,7 +2,7 @@
 
 use crate::checks::{request, seen, sql};
 use crate::host::{FAST, machine};
-use crate::servers::send;
+use crate::servers::{ANY_DISK, send};
 use millstream_doctor::{CHECKS, Report, Request, RunOptions, examine, text};
 use millstream_model::{Finding, Level, MachineFacts};
 use millstream_pg::sizing::{BuildFacts, RECORDED, settings};
@@ -57,9 +57,9 @@ async fn load(client: &Client) {
     }
 }
 
-/// The settings of the tests: how full the disk of the tests is does not matter.
+/// The settings of the tests.
 fn own() -> String {
-    format!("{FAST}\n[threshold.disk-full]\npercent = 101\ncritical_percent = 101")
+    format!("{FAST}\n{ANY_DISK}")
 }
 
 /// A server with the settings that fit the machine.

@@ -79,6 +79,17 @@ impl Trap {
         trap
     }
 
+    /// The same database, but the superuser owns the schema.
+    async fn beside_the_schema(db: &TestDatabase) -> Self {
+        let trap = Self::new(db).await;
+        trap.run(
+            "alter schema millstream owner to current_user;
+                  reassign owned by MALLORY to current_user;",
+        )
+        .await;
+        trap
+    }
+
     async fn run(&self, sql: &str) {
         let sql = sql.replace("MALLORY", &self.mallory);
         self.client.batch_execute(&sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
@@ -163,11 +174,10 @@ async fn a_superuser_is_warned_of_code_of_the_tables_owner() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_superuser_reads_no_view_in_the_place_of_a_table_and_drops_nothing_for_others() {
     each_build(async |db| {
-        let trap = Trap::new(&db).await;
-        // The schema is the superuser's again; mallory owns the collection's table and may write the records of it.
+        let trap = Trap::beside_the_schema(&db).await;
+        // Mallory owns the collection's table and may write the records of it.
         trap.run(
-            "alter schema millstream owner to current_user; reassign owned by MALLORY to current_user;
-             grant usage on schema millstream to MALLORY; grant create on schema public to MALLORY;
+            "grant usage on schema millstream to MALLORY; grant create on schema public to MALLORY;
              grant select, insert, update, delete on all tables in schema millstream to MALLORY;
              create table public.kept (id text primary key, doc jsonb not null);
              alter table public.events owner to MALLORY; set role MALLORY;
@@ -214,10 +224,9 @@ async fn a_superuser_reads_no_view_in_the_place_of_a_table_and_drops_nothing_for
 #[tokio::test(flavor = "multi_thread")]
 async fn a_superuser_plans_nothing_that_another_role_may_change_meanwhile() {
     each_build(async |db| {
-        let trap = Trap::new(&db).await;
+        let trap = Trap::beside_the_schema(&db).await;
         trap.run(
-            "alter schema millstream owner to current_user; reassign owned by MALLORY to current_user;
-             grant all on schema millstream, public to MALLORY;
+            "grant all on schema millstream, public to MALLORY;
              grant all on all tables in schema millstream to MALLORY;
              grant all on all sequences in schema millstream to MALLORY; create schema evil authorization MALLORY;
              set role MALLORY;
@@ -278,7 +287,6 @@ async fn a_superuser_plans_nothing_that_another_role_may_change_meanwhile() {
 
 /// Code of mallory's in the schema `app`, which comes first on the search path. A superuser who calls it makes mallory one.
 const APP: &str = "
-    alter schema millstream owner to current_user; reassign owned by MALLORY to current_user;
     create schema app authorization MALLORY; set role MALLORY;
     create function app.take() returns bool language plpgsql as $$
     begin
@@ -295,7 +303,7 @@ const APP: &str = "
 #[tokio::test(flavor = "multi_thread")]
 async fn a_check_or_a_query_that_names_code_of_others_is_refused_to_a_superuser() {
     each_build(async |db| {
-        let trap = Trap::new(&db).await;
+        let trap = Trap::beside_the_schema(&db).await;
         trap.run(APP).await;
         let load = ["load", "FILE", "--into", "public.fresh", "--key", "id:bigint"];
         let check = ["--check", "sep('-') = '-'"];
@@ -326,10 +334,9 @@ async fn a_check_or_a_query_that_names_code_of_others_is_refused_to_a_superuser(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_superuser_is_warned_before_code_of_others_runs() {
     each_build(async |db| {
-        let trap = Trap::new(&db).await;
+        let trap = Trap::beside_the_schema(&db).await;
         trap.run(
-            "alter schema millstream owner to current_user; reassign owned by MALLORY to current_user;
-             grant create on schema public to MALLORY; alter table public.events owner to MALLORY; set role MALLORY;
+            "grant create on schema public to MALLORY; alter table public.events owner to MALLORY; set role MALLORY;
              create index traced on public.events ((doc ->> 'a')); reset role",
         )
         .await;
