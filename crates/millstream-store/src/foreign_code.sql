@@ -1,8 +1,8 @@
 -- Code of other roles that runs with the rights of this session when rows of table $1 are written: triggers, checks,
 -- defaults, generated columns, keys of partitions, index expressions, operator classes, statistics, rules, policies, and
--- what types run, each with the role that wrote it. $2 are roles that the caller trusts. If $3 is true, only what runs
--- when the table is read: what the planner evaluates. $4 is our schema. Nothing if this session has no more rights than
--- tables need. A security definer function has the rights of its own owner.
+-- checks and casts of types, each with the role that wrote it. $2 are roles that the caller trusts. If $3 is true, only what
+-- runs when the table is read: casts, and what the planner evaluates. $4 is our schema. Nothing if this session has no more
+-- rights than tables need. A security definer function has the rights of its own owner.
 --
 -- Each step begins at what the one before has found, and reads the catalog by an index: a table says how many rows it has,
 -- a recursive query does not, so what it found is handed on as an array.
@@ -212,7 +212,8 @@ part as (
            ),
            code.class,
            code.object,
-           reached.planned
+           -- A cast runs where a column is compared or shown, and the planner asks functions of a range about it.
+           reached.planned or t.typtype operator(pg_catalog.<>) 'd'::pg_catalog."char"
     from reached
     join pg_catalog.pg_type t on t.oid operator(pg_catalog.=) reached.oid
     join role on role.oid operator(pg_catalog.=) t.typowner
@@ -264,6 +265,15 @@ code as (
         join pg_catalog.pg_operator o on o.oid operator(pg_catalog.=) s.amopopr
         where run.class operator(pg_catalog.=) 'pg_catalog.pg_opclass'::pg_catalog.regclass::pg_catalog.oid
           and c.oid operator(pg_catalog.=) run.object
+        union all
+        -- Some functions such as to_jsonb look for a cast by themselves.
+        select c.castfunc
+        from pg_catalog.pg_cast c
+        where run.class operator(pg_catalog.=) 'pg_catalog.pg_type'::pg_catalog.regclass::pg_catalog.oid
+          and (
+              c.castsource operator(pg_catalog.=) run.object
+              or c.casttarget operator(pg_catalog.=) run.object
+          )
     ) as called
     join pg_catalog.pg_proc p on p.oid operator(pg_catalog.=) called.oid
     join role on role.oid operator(pg_catalog.=) p.proowner

@@ -112,8 +112,8 @@ pub async fn has_powers(client: &impl GenericClient) -> Result<bool, Error> {
 pub enum Access {
     /// Triggers, checks and the like run for each row.
     Write,
-    /// What the planner evaluates can run: expressions of indexes, statistics and keys of partitions, checks of partitions,
-    /// policies.
+    /// Casts can run, and what the planner evaluates: expressions of indexes, statistics and keys of partitions, checks of
+    /// partitions, policies.
     Read,
 }
 

@@ -340,6 +340,13 @@ const CODE: &[(&str, Option<&str>)] = &[
         Some("type span"),
     ),
     (
+        "set role MALLORY; create type theirs.colour as enum ('red'); \
+         create function theirs.shown(theirs.colour) returns json language sql return 'null'::json; \
+         create cast (theirs.colour as json) with function theirs.shown(theirs.colour); reset role; \
+         create table events (id text primary key, doc jsonb not null, more theirs.colour[])",
+        Some("type colour"),
+    ),
+    (
         "create table events (id text primary key, doc jsonb not null check ((doc ->> 'a')::theirs.short is not null))",
         Some("domain short"),
     ),
@@ -418,7 +425,7 @@ async fn code_of_others_in_a_collection_is_named_to_those_with_more_rights() {
             // Checks count where there are partitions or children.
             let is_planned = |part: &&str| {
                 let is_member = part.starts_with("check events_0") || part.starts_with("check events_more");
-                is_member || ["index ", "statistics ", "partition "].iter().any(|kind| part.starts_with(kind))
+                is_member || ["index ", "statistics ", "partition ", "type "].iter().any(|kind| part.starts_with(kind))
             };
             let planned: Vec<&str> = code.iter().flat_map(|code| code.split(", ")).filter(is_planned).collect();
             let planned = (!planned.is_empty()).then(|| planned.join(", "));
