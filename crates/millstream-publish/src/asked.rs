@@ -9,7 +9,7 @@ use crate::storage::{Storage, TRIAL, check};
 use crate::volatility::refuse_volatile;
 use millstream_pg::{quote_identifier, quote_name};
 use millstream_store::collections::Collection;
-use millstream_store::{Column, Columns, Definition, GivenSql, Resolved, Schema};
+use millstream_store::{Column, Columns, Definition, GivenSql, Resolved, Schema, names_in_sql};
 use tokio_postgres::GenericClient;
 
 /// A definition that is to be published, in the transaction that publishes it.
@@ -205,15 +205,17 @@ fn takes_all(texts: &str) -> bool {
     texts.contains("stored") || texts.contains('*')
 }
 
-/// The columns of a collection that a definition may name, quoted: its key, its documents, and those whose names occur in
-/// the definition. A typed column hides another one of its name.
+/// The columns of a collection that a definition may name, quoted: its key, its documents, and those that the definition
+/// names. A typed column hides another one of its name.
 async fn source(
     client: &impl GenericClient,
     collection: &Collection,
     definition: &Definition,
 ) -> Result<Vec<String>, Error> {
-    let (typed, text) = (&definition.columns, texts(definition).join(" ").to_lowercase());
-    let takes_all = takes_all(&text);
+    let (typed, texts) = (&definition.columns, texts(definition));
+    // A model that a powerful role refreshes must have no column that it does not use: its type may be somebody else's.
+    let used = if takes_all(&texts.join(" ").to_lowercase()) { None } else { names_in_sql(&texts) };
+    let is_used = |name: &String| used.as_ref().is_none_or(|used| used.contains(name));
     let names = "select attname::text from pg_catalog.pg_attribute \
                  where attrelid = $1::text::pg_catalog.regclass::oid and attnum > 0 and not attisdropped";
     let mut columns: Vec<String> = collection.key.iter().map(|column| quote_identifier(&column.name)).collect();
@@ -222,7 +224,7 @@ async fn source(
         let name: String = row.get(0);
         let quoted = quote_identifier(&name);
         let is_there = name == "doc" || columns.contains(&quoted) || typed.iter().any(|column| column.name == name);
-        if !is_there && (takes_all || text.contains(&name.to_lowercase())) {
+        if !is_there && is_used(&name) {
             columns.push(quoted);
         }
     }

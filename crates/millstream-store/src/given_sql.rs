@@ -31,6 +31,14 @@ pub struct GivenSql<'a> {
     pub reads: Option<(u32, Columns)>,
 }
 
+/// The names in texts of SQL, as PostgreSQL reads them, wherever they stand. `None` if one is spelled with escapes, for it can
+/// be any.
+#[must_use]
+pub fn names_in_sql(texts: &[&str]) -> Option<Vec<String>> {
+    let found = SqlNames::of(texts);
+    (!found.has_escapes).then_some(found.names)
+}
+
 impl Schema {
     /// Requires that a session with more rights than tables need trusts everybody whose functions, operators and types SQL
     /// may name. Call it before the server parses the SQL: to parse it can run a domain's check, and to plan it a function.
