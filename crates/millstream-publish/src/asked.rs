@@ -190,7 +190,7 @@ async fn require_trusted_names(
         None => Columns::Named,
     };
     all.extend(types.iter().map(String::as_str));
-    let given = GivenSql { of: "model", texts: &all, reads: Some((collection.table_oid, columns)) };
+    let given = GivenSql { of: "model", texts: &all, reads: Some((collection.table_oid, columns)), is_planned: false };
     Ok(schema.require_trusted_sql(client, &given).await?)
 }
 
