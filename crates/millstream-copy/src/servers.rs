@@ -100,7 +100,7 @@ mod tests {
             below
         };
         let found = [&root, &data, &space, &data.join("log"), &wal.join("x"), &other].map(|path| below(path));
-        assert_eq!(folders(&data, u32::MAX), [data.clone()], "what it links is not its own");
+        assert_eq!(folders(&data, u32::MAX), std::slice::from_ref(&data), "what it links is not its own");
         let script = Command::new("timeout").args(["30", "sh", "-c", SCRIPT]).output().unwrap();
         let said = String::from_utf8(script.stdout).unwrap();
         for word in [format!("server {}\0", data.display()), format!("uses {}\0", space.display())] {
