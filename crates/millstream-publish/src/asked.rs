@@ -1,7 +1,8 @@
 //! A definition that is to be published, and what its names mean to the session that publishes it.
 
+use crate::clock::follows_clock;
 use crate::column_type::ColumnType;
-use crate::definition::Derivation;
+use crate::definition::{Derivation, rows_of_given};
 use crate::error::Error;
 use crate::refusal::refused;
 use crate::row_wise::check_row_wise;
@@ -19,6 +20,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) derivation: Derivation,
     types: Vec<String>,
     source: Vec<String>,
+    /// Hears what is odd about the definition.
+    warn: &'a (dyn Fn(&str) + Sync),
 }
 
 impl<'a> Asked<'a> {
@@ -33,6 +36,7 @@ impl<'a> Asked<'a> {
         collection: &'a Collection,
         definition: &'a Definition,
         version_num: i32,
+        warn: &'a (dyn Fn(&str) + Sync),
     ) -> Result<Self, Error> {
         require_trusted_names(client, storage.schema, collection, definition).await?;
         let kinds = types(client, storage, definition).await?;
@@ -45,7 +49,7 @@ impl<'a> Asked<'a> {
         let source = source(client, collection, definition).await?;
         let table = quote_name(&collection.name);
         let derivation = Derivation::asked(table, &collection.key, definition, &types, &source, caster);
-        Ok(Self { collection, definition, derivation, types, source })
+        Ok(Self { collection, definition, derivation, types, source, warn })
     }
 
     /// The columns of the collection that the definition may name, quoted.
@@ -75,6 +79,7 @@ impl<'a> Asked<'a> {
         check(client, derivation).await?;
         check_row_wise(client, derivation).await?;
         refuse_volatile(client, derivation, &storage.table("tried")).await?;
+        self.warn_of_clock(client, storage).await?;
         let made = client.batch_execute(&storage.make_part(TRIAL, derivation)).await;
         made.map_err(|error| refused("the model", error))?;
         let clauses = storage.try_indexes(client, &part, TRIAL, &self.definition.indexes).await?;
@@ -109,6 +114,36 @@ impl<'a> Asked<'a> {
         (table, indexes): (&str, &[String]),
     ) -> Result<Vec<String>, Error> {
         used_schemas(client, storage.schema, (view, &[stand_in]), (table, indexes), &self.types).await
+    }
+
+    /// Warns if the texts of the definition make values that follow the clock.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] when the server refuses the definition; the server's.
+    pub(crate) async fn warn_of_clock(&self, client: &impl GenericClient, storage: &Storage<'_>) -> Result<(), Error> {
+        let Self { collection, definition, derivation, types, source, .. } = self;
+        if definition.select.is_none() && definition.condition.is_none() {
+            return Ok(());
+        }
+        let view = storage.table("tried");
+        let rows = rows_of_given(derivation.table(), &collection.key, definition, types, source);
+        let made = client.batch_execute(&format!("create view {view} as {rows}")).await;
+        made.map_err(|error| refused("the model", error))?;
+        self.warn_of_clock_in(client, &view, false).await?;
+        Ok(client.batch_execute(&format!("drop view {view}")).await?)
+    }
+
+    /// As [`Asked::warn_of_clock`], of a view; `is_query` if it is the query of the definition.
+    pub(crate) async fn warn_of_clock_in(
+        &self,
+        client: &impl GenericClient,
+        view: &str,
+        is_query: bool,
+    ) -> Result<(), Error> {
+        if let Some(warning) = follows_clock(client, view, is_query).await? {
+            (self.warn)(&warning);
+        }
+        Ok(())
     }
 
     /// The definition with the given clauses of its indexes and with every name resolved. The indexes are those of the

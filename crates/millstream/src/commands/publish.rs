@@ -148,6 +148,7 @@ pub async fn run(args: &PublishArgs, output: Output, signals: Signals) -> Result
             query: args.query.clone(),
             unique: args.unique.clone(),
         },
+        warn,
     };
     let mut failures = Failures::default();
     let published = loop {
