@@ -180,13 +180,13 @@ async fn proven(planner: &ConnInfo, database: &Database, task: &Task) -> Looked 
             break;
         }
         let needs: Vec<(&str, &Need)> = statements.iter().map(|(place, need)| (texts[*place].as_str(), need)).collect();
-        match try_candidate(&mut session.client, &candidate, &needs, wish.times(&candidate)).await {
-            Ok(trial) => {
+        match try_candidate(&mut session.client, candidate, &needs, wish).await {
+            Ok((candidate, trial)) => {
                 let served = statements.iter().zip(&trial.costs).filter_map(|((place, need), after)| {
                     Some(Served { place: *place, statement: often[*place], before: need.cost, after: (*after)? })
                 });
                 let served = served.collect();
-                tried.push(Tried { candidate, trial, served });
+                add(&mut tried, Tried { candidate, trial, served });
             }
             Err(stop) if session.client.is_closed() => return Err(stop),
             Err(Stop::Unseen(why)) => untried = untried.or(Some(format!("indexes that cannot be tried: {why}"))),
@@ -205,6 +205,19 @@ async fn proven(planner: &ConnInfo, database: &Database, task: &Task) -> Looked 
     let late = (late > 0).then(|| format!("statements, because others took {:?}: {late}", PROOF_TIME_MAX / 2));
     let seen = without(("statements", "that cannot be planned"), &refused, 0).but(late);
     Ok(seen.but(statements.unseen.clone()).but(untried).but(left))
+}
+
+/// Adds an index that was tried. Two candidates may have become the same one, without keys that were of no use.
+fn add<'a>(tried: &mut Vec<Tried<'a>>, one: Tried<'a>) {
+    let Some(known) = tried.iter_mut().find(|known| known.candidate.same(&one.candidate)) else {
+        tried.push(one);
+        return;
+    };
+    for served in one.served {
+        if known.served.iter().all(|own| own.place != served.place) {
+            known.served.push(served);
+        }
+    }
 }
 
 /// The table of a candidate, as SQL needs it.
