@@ -122,6 +122,17 @@ impl Limits {
         }
     }
 
+    /// What a rule is limited to in a chain to which only such packets come.
+    pub(super) fn and(&self, more: &Self) -> Self {
+        let Self { protocol, from, to, is_loopback } = self.clone();
+        Self {
+            protocol: protocol.or_else(|| more.protocol.clone()),
+            from: from.or_else(|| more.from.clone()),
+            to: to.or_else(|| more.to.clone()),
+            is_loopback: is_loopback || more.is_loopback,
+        }
+    }
+
     /// What a rule of iptables demands.
     pub(super) fn of_words(words: &[String]) -> Self {
         let mut limits = Self::default();

@@ -130,10 +130,10 @@ type Place = (String, String);
 struct Chain {
     /// The packets of this host about which the kernel asks it. `None`: only about those that it forwards, or not at all.
     way: Option<Way>,
-    /// Chains of its table that its rules lead to.
-    next: BTreeSet<String>,
-    /// Whether they may lead to any chain of its table.
-    leads_anywhere: bool,
+    /// Chains of its table that its rules lead to, and which packets.
+    next: BTreeSet<(String, Limits)>,
+    /// The packets that they may lead to any chain of its table.
+    anywhere: BTreeSet<Limits>,
     /// The first rule that asks what tracking says, and with each limits the first that drops and the first that turns tracking
     /// off.
     drops: BTreeMap<Limits, String>,
@@ -149,8 +149,8 @@ struct Does {
     asks: bool,
     /// The packets that it does not let the kernel track.
     untracks: Option<Limits>,
-    next: BTreeSet<String>,
-    leads_anywhere: bool,
+    next: BTreeSet<(String, Limits)>,
+    anywhere: Option<Limits>,
 }
 
 #[derive(Debug, Default)]
@@ -272,7 +272,7 @@ impl Reading {
                 for pair in words.windows(2) {
                     match (pair[0].as_str(), &pair[1]) {
                         ("-j" | "-g", target) if self.chains.contains_key(&(table.clone(), target.clone())) => {
-                            does.next.insert(target.clone());
+                            does.next.insert((target.clone(), Limits::of_words(&words)));
                         }
                         ("-j" | "-g", target) => does.target(target, &words),
                         ("-m", name) => does.asks |= !MATCHES.contains(&name.as_str()),
@@ -313,7 +313,7 @@ impl Reading {
     fn add(&mut self, place: Place, does: Does, what: String) {
         let chain = self.chains.entry(place).or_default();
         chain.next.extend(does.next);
-        chain.leads_anywhere |= does.leads_anywhere;
+        chain.anywhere.extend(does.anywhere);
         if let Some(limits) = does.drops {
             chain.drops.entry(limits).or_insert_with(|| what.clone());
         }
@@ -331,37 +331,35 @@ impl Reading {
         let (mut drops, mut untracking) = (BTreeMap::new(), BTreeMap::new());
         for ((table, name), way) in chains.iter().filter_map(|(place, chain)| Some((place, chain.way?))) {
             let mut seen = BTreeSet::new();
-            let mut waiting = vec![name];
-            while let Some(name) = waiting.pop() {
-                if !seen.insert(name) {
+            let mut waiting = vec![(name, Limits::default())];
+            while let Some((name, limits)) = waiting.pop() {
+                if !seen.insert((name, limits.clone())) {
                     continue;
                 }
                 let Some(chain) = chains.get(&(table.clone(), name.clone())) else { continue };
-                waiting.extend(&chain.next);
-                if chain.leads_anywhere {
-                    waiting.extend(chains.keys().filter(|(one, _)| one == table).map(|(_, name)| name));
+                waiting.extend(chain.next.iter().map(|(name, more)| (name, limits.and(more))));
+                for limits in chain.anywhere.iter().map(|more| limits.and(more)) {
+                    let own = chains.keys().filter(|(one, _)| one == table);
+                    waiting.extend(own.map(|(_, name)| (name, limits.clone())));
                 }
                 if let Some(question) = &chain.question {
                     others.question.get_or_insert_with(|| question.clone());
                 }
-                for (limits, rule) in &chain.drops {
-                    drops.entry((limits, way)).or_insert(rule);
+                for (more, rule) in &chain.drops {
+                    drops.entry((limits.and(more), way)).or_insert(rule);
                 }
-                for (limits, rule) in &chain.untracking {
-                    untracking.entry((limits, way)).or_insert(rule);
+                for (more, rule) in &chain.untracking {
+                    untracking.entry((limits.and(more), way)).or_insert(rule);
                 }
             }
-            let drop =
-                |name: &&String| chains.get(&(table.clone(), (*name).clone())).is_some_and(|one| !one.drops.is_empty());
-            if seen.iter().any(drop) {
+            let drops_in = |(name, _): &(&String, Limits)| {
+                chains.get(&(table.clone(), (*name).clone())).is_some_and(|one| !one.drops.is_empty())
+            };
+            if seen.iter().any(drops_in) {
                 others.dropping.insert(format!("{table} {name}"));
             }
         }
-        let one = |((limits, way), rule): ((&Limits, Way), &String)| Limited {
-            rule: rule.clone(),
-            limits: limits.clone(),
-            way,
-        };
+        let one = |((limits, way), rule): ((Limits, Way), &String)| Limited { rule: rule.clone(), limits, way };
         others.drops = drops.into_iter().map(one).collect();
         others.untracking = untracking.into_iter().map(one).collect();
         others
@@ -404,7 +402,7 @@ impl Does {
                     // A map with a name may get elements at any time.
                     None => {
                         self.drops(limits);
-                        self.leads_anywhere = true;
+                        self.anywhere.get_or_insert_with(|| limits.clone());
                     }
                 },
                 "xt" if of["type"] == "match" => {}
@@ -427,7 +425,7 @@ impl Does {
             match (word.as_str(), of["target"].as_str()) {
                 ("accept" | "return" | "continue", _) => {}
                 ("jump" | "goto", Some(target)) => {
-                    self.next.insert(target.to_owned());
+                    self.next.insert((target.to_owned(), limits.clone()));
                 }
                 _ => self.drops(limits),
             }

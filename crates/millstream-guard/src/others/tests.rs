@@ -152,6 +152,14 @@ fn a_rule_that_drops_is_about_what_it_does_not_exclude() {
             assert_eq!((is_about(&others), others.drops.len()), (expected, 1), "{rule}");
             assert!(others.question.is_some() && others.dropping.contains("inet o base"), "{rule}");
         }
+        for (limited, expected) in [(port(9_999), false), (port(22), true)] {
+            for way in [r#"{"jump": {"target": "far"}}"#, r#"{"vmap": {"key": {"payload": {}}, "data": "@verdicts"}}"#]
+            {
+                let (way, rule) = (format!("{limited}, {way}"), format!("{invalid}, {drop}"));
+                let others = of_nft("input", &[("base", &way), ("far", &rule)]);
+                assert_eq!((is_about(&others), others.question.is_some()), (expected, true), "{way}: {rule}");
+            }
+        }
         let late = format!("{drop}, {}", port(9_999));
         assert!(is_about(&of_nft("input", &[("base", &late)])), "it limits what comes after it: {late}");
     }
@@ -168,6 +176,12 @@ fn a_rule_that_drops_is_about_what_it_does_not_exclude() {
         let others = of_legacy(&format!("*filter\n:INPUT ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n-A {rule}\n"));
         assert_eq!((is_about(&others), others.question.is_some()), (expected, true), "{rule}");
     }
+    let chains = "*filter\n:INPUT ACCEPT [0:0]\n:c - [0:0]\n-A c -m conntrack --ctstate INVALID -j DROP\n";
+    for (port, expected) in [(9_999, false), (22, true)] {
+        let others = of_legacy(&format!("{chains}-A INPUT -p tcp -m tcp --dport {port} -j c\n"));
+        assert_eq!(is_about(&others), expected, "{port}");
+    }
+    assert!(is_about(&of_legacy(&format!("{chains}-A INPUT -p tcp -m tcp --dport 9999 -j c\n-A INPUT -j c\n"))));
     assert!(is_about(&of_legacy("*filter\n:INPUT DROP [0:0]\n")), "a policy is about all");
 }
 
