@@ -30,7 +30,7 @@ pub(crate) use json_path::json_paths;
 pub(crate) use json_read::{JsonRead, json_reads};
 pub(crate) use normalized::{PATTERN, is_uncertain, with_limit, with_patterns};
 pub use ordered_scan::{OrderedScan, ordered_scans};
-pub(crate) use trial::{Trial, try_candidate};
+pub(crate) use trial::{Trial, shortened, try_candidate};
 
 use definition::Definition;
 use examination::Examination;

@@ -40,44 +40,11 @@ impl Trial {
     }
 }
 
-/// Plans statements with a candidate, and leaves out of it the keys that make nothing cheaper: nearly every row fulfils their
-/// conditions, or one key finds a single row. A statement whose plan does not become as many times cheaper as wished does not
-/// use it.
+/// Plans statements with a candidate. One whose plan does not become `times` cheaper does not use it.
 ///
 /// # Errors
 /// Why the server or the role does not allow that; the server's.
 pub(crate) async fn try_candidate(
-    client: &mut Client,
-    mut candidate: Candidate,
-    statements: &[(&str, &Need)],
-    wish: Wish,
-) -> Result<(Candidate, Trial), Stop> {
-    let mut trial = planned_with(client, &candidate, statements, wish.times(&candidate)).await?;
-    let sorts = statements.iter().any(|(_, need)| !need.order.is_empty());
-    if sorts || trial.costs.iter().all(Option::is_none) {
-        return Ok((candidate, trial));
-    }
-    let mut needs: Vec<(&str, Need)> = statements.iter().map(|(sql, need)| (*sql, (*need).clone())).collect();
-    let keys: Vec<String> = candidate.equal.iter().chain(&candidate.last).rev().cloned().collect();
-    for key in keys {
-        let shorter = candidate.without(&key);
-        if shorter.width() == 0 {
-            break;
-        }
-        let fewer: Vec<(&str, Need)> = needs.iter().map(|(sql, need)| (*sql, need.without(&key))).collect();
-        let borrowed: Vec<(&str, &Need)> = fewer.iter().map(|(sql, need)| (*sql, need)).collect();
-        let tried = planned_with(client, &shorter, &borrowed, wish.times(&shorter)).await;
-        match tried {
-            Ok(tried) if tried.is_as_good_as(&trial) => (candidate, trial, needs) = (shorter, tried, fewer),
-            // The longer one could be tried.
-            Ok(_) | Err(Stop::Unseen(_)) => {}
-            Err(stop) => return Err(stop),
-        }
-    }
-    Ok((candidate, trial))
-}
-
-async fn planned_with(
     client: &mut Client,
     candidate: &Candidate,
     statements: &[(&str, &Need)],
@@ -97,6 +64,45 @@ async fn planned_with(
         *cost = cost.filter(|cost| need.cost >= times * cost);
     }
     Ok(trial)
+}
+
+/// The candidate without the keys that make none of these statements cheaper: nearly every row fulfils their conditions, or
+/// another key finds a single row. `trial` has the costs with all keys. `None` if every key is of use, or gives an order.
+///
+/// # Errors
+/// The server's, if the connection is lost.
+pub(crate) async fn shortened(
+    client: &mut Client,
+    candidate: &Candidate,
+    trial: &Trial,
+    statements: &[(&str, &Need)],
+    wish: Wish,
+) -> Result<Option<(Candidate, Trial)>, Error> {
+    if statements.iter().any(|(_, need)| !need.order.is_empty()) {
+        return Ok(None);
+    }
+    let mut found: Option<(Candidate, Trial)> = None;
+    let mut needs: Vec<(&str, Need)> = statements.iter().map(|(sql, need)| (*sql, (*need).clone())).collect();
+    for key in candidate.equal.iter().chain(&candidate.last).rev() {
+        let shorter = found.as_ref().map_or(candidate, |(shorter, _)| shorter).without(key);
+        if shorter.width() == 0 {
+            break;
+        }
+        let fewer: Vec<(&str, Need)> = needs.iter().map(|(sql, need)| (*sql, need.without(key))).collect();
+        let borrowed: Vec<(&str, &Need)> = fewer.iter().map(|(sql, need)| (*sql, need)).collect();
+        // What waits in it is large.
+        let tried = Box::pin(try_candidate(client, &shorter, &borrowed, wish.times(&shorter))).await;
+        match tried {
+            Ok(tried) if tried.is_as_good_as(trial) => {
+                found = Some((shorter, tried));
+                needs = fewer;
+            }
+            Err(Stop::Failed(error)) if client.is_closed() => return Err(error),
+            // The longer one could be tried.
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Ok(found)
 }
 
 /// Plans statements with a hypothetical index.
