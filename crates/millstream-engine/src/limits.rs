@@ -260,6 +260,13 @@ pub const WRITER_PENALTY: u32 = 1;
 /// Most batches for which a lane avoids a writer.
 pub const WRITER_PENALTY_MAX: u32 = 64;
 
+/// A lane whose load deletes looks again for tables without a row after this many times as long as the last look took. So
+/// looking takes a small part of the time, however many dead rows there are.
+pub const VACANCY_TIMES_LOOKED: u32 = 32;
+
+/// How long it waits at least after a look that failed, such as one that others held up.
+pub const VACANCY_LOOK_AGAIN: Duration = Duration::from_secs(1);
+
 /// Deadlocks of one batch after which the lanes of a load write one at a time.
 pub const TURNS_DEADLOCKS_OF_BATCH: u32 = 2;
 

@@ -64,16 +64,18 @@ impl Watched {
         unfilled.lock().unwrap_or_else(PoisonError::into_inner).extend(seen);
         let again = times_emptied(client, schema, mark.oid).await? > *known;
         let partition = match rows {
-            Rows::Same => return Ok(Some(Harmless { mark, rewritten: false, doubtful: false })),
+            Rows::Same if !again => return Ok(Some(Harmless { mark, rewritten: false, doubtful: false })),
             // Nothing of the load is gone. Whatever else the truncated rows belonged to is found out by a new run.
             _ if documents == 0 && (again || rows != (Rows::Rewritten { uncounted: false })) => {
                 return Err(Error::TableChanged { collection: mark.name, what: "the file of the table" });
             }
             Rows::Emptied => None,
             Rows::PartitionEmptied(partition) => Some(partition),
-            // Another run has found it truncated, and somebody has inserted since.
-            Rows::Rewritten { .. } if again => emptied_of(client, schema, load_id).await?,
-            Rows::Rewritten { uncounted } => return Ok(Some(Harmless { mark, rewritten: true, doubtful: uncounted })),
+            Rows::Rewritten { uncounted } if !again => {
+                return Ok(Some(Harmless { mark, rewritten: true, doubtful: uncounted }));
+            }
+            // Another run has found it truncated. Somebody has inserted since, or has deleted what was inserted.
+            Rows::Same | Rows::Rewritten { .. } => emptied_of(client, schema, load_id).await?,
         };
         Err(match partition {
             Some(partition) if adds_up => Error::PartitionEmptied { load_id, partition },
