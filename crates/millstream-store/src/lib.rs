@@ -53,7 +53,7 @@ pub use lane::{Advance, RejectedDocument, insert_rejects};
 pub use load::{Identity, await_openings, slots_of_lane};
 pub use loads::lock_unfinished;
 pub use lock::{load_lock, load_lock_keys};
-pub use mark::{GUARD, GUARD_SQLSTATE, TableMark};
+pub use mark::{GUARD, GUARD_SQLSTATE, Judged, TableMark};
 pub use prepared_holder::prepared_holder;
 pub use registry::{forget_waiting, known_collection, known_spelling, remember_collection};
 pub use reject_line::RejectLine;

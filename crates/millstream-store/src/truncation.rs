@@ -10,7 +10,7 @@ pub use crate::unfilled::{await_record, record_emptied, record_files, record_fil
 
 use crate::error::Error;
 use crate::loads::lock_idle;
-use crate::mark::TableMark;
+use crate::mark::{Judged, TableMark};
 use crate::schema::Schema;
 use crate::unfilled::{recorded, tables};
 use crate::unlogged::{any_row, void};
@@ -129,7 +129,8 @@ pub struct Found {
 /// Looks at the files of a table before a run or a compaction begins. If the table was truncated, its loads read their
 /// sources from the start, `sum` adds again what it had added, and tombstones are deleted. If a partition was truncated,
 /// unfinished loads read from the start too, except those in mode `sum`, which cannot be resumed any more. A running
-/// load looks for itself; if it is killed before, a mark remains. `None` if the table is gone.
+/// load looks for itself; if it is killed before, a mark remains. `None` if the table is gone. `judged`: what the load
+/// relies on.
 ///
 /// # Errors
 /// The server's.
@@ -138,12 +139,13 @@ pub async fn start_over<'a>(
     schema: &Schema,
     table_oid: u32,
     key: impl IntoIterator<Item = &'a str>,
+    judged: Judged,
 ) -> Result<Option<Found>, Error> {
     let transaction = client.transaction().await?;
     // Whoever holds a lock on the table holds up this load only, and not all that open one.
     transaction.execute("select pg_catalog.pg_relation_size($1::oid)", &[&table_oid]).await?;
     OPEN.lock_in_transaction(&transaction).await?;
-    let Some(mark) = TableMark::read(&transaction, table_oid, key).await? else { return Ok(None) };
+    let Some(mark) = TableMark::read_judging(&transaction, table_oid, key, judged).await? else { return Ok(None) };
     let recorded = schema.sql("select files from {schema}.collection where table_oid = $1");
     let recorded = transaction.query_opt(&recorded, &[&mark.oid]).await?;
     let recorded: Option<String> = recorded.and_then(|row| row.get(0));

@@ -154,7 +154,7 @@ impl Merge {
         }
         client.batch_execute(&format!("lock table {} in row exclusive mode", self.table)).await?;
         // Locked now, it must still be as it was found.
-        same_table(&fit.mark, client).await?;
+        same_table(&fit.mark, client, false).await?;
         let keys = client.execute(&self.sql(range, empty), &[]).await?;
         if fit.alters_rows {
             let dropped: i64 = client.query_one(&self.dropped(range), &[]).await?.get(0);

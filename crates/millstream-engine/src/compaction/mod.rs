@@ -17,7 +17,7 @@ use millstream_store::collections::Collection;
 use millstream_store::limits::{COMPACTION_SEGMENTS_MAX, DROP_LOCK_WAIT, LOAD_LOCK_POLL, LOST_RUN_WAIT};
 use millstream_store::runs::{UnfinishedRun, runs};
 use millstream_store::segments::{self, Segment};
-use millstream_store::{Schema, close_lost_run, models, truncation};
+use millstream_store::{Judged, Schema, close_lost_run, models, truncation};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Instant;
@@ -99,7 +99,7 @@ async fn compact_once(
     // Once the table has rows again, nobody can see that it was truncated.
     let key = collection.key.iter().map(|column| column.name.as_str());
     let moved = || Error::TableMoved { collection: collection.name.clone() };
-    let found = truncation::start_over(client, schema, table_oid, key).await?.ok_or_else(moved)?;
+    let found = truncation::start_over(client, schema, table_oid, key, Judged::Nothing).await?.ok_or_else(moved)?;
     if let Some(warning) = found.warning.filter(|warning| !done.warnings.contains(warning)) {
         done.warnings.push(warning);
     }
