@@ -48,6 +48,8 @@ pub(crate) struct PreparedCollection {
     pub(crate) folding: Folding,
     /// Indexes and triggers that let batches lock the same rows, each as a phrase.
     pub(crate) shared_locks: Vec<String>,
+    /// Whether the server finds deadlocks between them only after its own `deadlock_timeout`.
+    pub(crate) deadlocks_found_late: bool,
 }
 
 /// What of a table decides how documents are written.
@@ -244,6 +246,8 @@ async fn settle(
     let folding = folding::decide(&control.client, &planned, &plan.key, &plan.mode).await?;
     let traits = traits(&planned, &plan.mode, &plan.checks);
     let relies = folding::relies(&plan.mode, traits, folding);
+    let shared_locks = fitness::shared_locks(&planned);
+    let deadlocks_found_late = !shared_locks.is_empty() && !may_find_deadlocks_soon(&control.client).await?;
     let quoted = quote_name(name);
     let filled = millstream_store::any_row(&control.client, &quoted).await?;
     let mode = agreed(control, schema, table, request, plan.mode).await?;
@@ -257,8 +261,15 @@ async fn settle(
         traits,
         mode,
         folding,
-        shared_locks: fitness::shared_locks(&planned),
+        shared_locks,
+        deadlocks_found_late,
     })
+}
+
+/// Whether the role may let the server look for deadlocks sooner (`deadlock_soon.sql`).
+async fn may_find_deadlocks_soon(client: &Client) -> Result<bool, Error> {
+    let sql = "select pg_catalog.has_parameter_privilege('deadlock_timeout', 'set')";
+    Ok(client.query_one(sql, &[]).await?.get(0))
 }
 
 /// What of a table decides how documents are written.

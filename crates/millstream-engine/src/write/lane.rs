@@ -22,6 +22,7 @@ use millstream_model::{CollectionName, Counters};
 use millstream_pg::{ErrorKind, Explained, Failures, fill, may_pass, quote_qualified};
 use millstream_store::truncation::record_emptied;
 use millstream_store::{GUARD, RejectedDocument, lane};
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_postgres::Client;
@@ -223,9 +224,10 @@ impl Lane {
         self.met = self.met.take().filter(|met| !met.is_full());
         let durability = self.setup().target.durability;
         self.flushing = durability.keeps() && self.kept.is_full(self.setup().batch_bytes_max);
-        let (mut failures, begun, mut deadlocks) = (Failures::default(), Instant::now(), 0);
+        let (mut failures, mut deadlocks, mut lost) = (Failures::default(), 0, Duration::ZERO);
         loop {
             self.sent = None;
+            let begun = Instant::now();
             let error = match self.attempt(&batch).await {
                 Ok(true) => break,
                 Ok(false) => return Ok(batch.halves()),
@@ -233,9 +235,10 @@ impl Lane {
             };
             if error.kind() == ErrorKind::Deadlock {
                 deadlocks += 1;
+                lost += begun.elapsed();
                 self.choice.deadlocked();
                 let setup = self.setup();
-                setup.observer.warn(setup.turns.deadlocked(deadlocks, begun.elapsed()));
+                setup.observer.warn(setup.turns.deadlocked(deadlocks, lost));
             }
             let found = if self.ledger.finds_another_table(&error).await? {
                 // A COPY that is refused before it begins costs the connection.
