@@ -302,7 +302,7 @@ fn joined(mut chosen: Vec<Tried<'_>>) -> Vec<Tried<'_>> {
 }
 
 async fn finding(database: &Database, client: &Client, one: &Tried<'_>, task: &Task) -> Result<Finding, Error> {
-    let Tried { candidate, trial, served } = one;
+    let Tried { candidate, trial, served, .. } = one;
     let percent = one.percent();
     let table = name_of(candidate);
     let saved: f64 = served.iter().map(|one| one.statement.milliseconds * one.saved()).sum();
