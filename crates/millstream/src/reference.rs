@@ -1,4 +1,4 @@
-//! `docs/reference.md`, generated from the definitions of the command line.
+//! `docs/reference/commands.md`, generated from the definitions of the command line.
 
 use crate::command_line::Args;
 use crate::table::wrap;
@@ -32,8 +32,8 @@ fn page() -> String {
         &mut page,
         "",
         "All commands and options. This page is generated from the program's own definitions, so it says what \
-         `millstream COMMAND --help` prints. The other guides explain how to use the commands; \
-         [loading.md](loading.md) is the one to begin with.",
+         `millstream COMMAND --help` prints. The guides explain how to use the commands; \
+         [loading.md](../guides/loading.md) is the one to begin with.",
     );
     page.push_str("\n| command | what it does |\n|---|---|\n");
     for command in &commands {
@@ -292,13 +292,13 @@ fn is_value(option: &str, word: &str) -> bool {
 
 #[test]
 fn the_reference_is_up_to_date() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/commands.md");
     let page = page();
     if std::env::var_os("MILLSTREAM_UPDATE_SNAPSHOTS").is_some() {
         std::fs::write(&path, &page).unwrap();
     }
     let recorded = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(recorded == page, "docs/reference.md is stale, write it again: {UPDATE}");
+    assert!(recorded == page, "docs/reference/commands.md is stale, write it again: {UPDATE}");
 }
 
 #[test]
