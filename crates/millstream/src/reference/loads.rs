@@ -31,7 +31,8 @@ fn text() -> String {
     page.push_str(&table(&["`--mode`", "what a new document does to the stored one"], &modes.collect::<Vec<_>>()));
     for (option, heading) in OPTIONS {
         page.push_str(&format!("\n## {heading}\n\n"));
-        page.push_str(&table(&[&format!("`--{option}`"), "meaning"], &values(option)));
+        let column = format!("`--{option}`");
+        page.push_str(&table(&[column.as_str(), "meaning"], &values(option)));
     }
     page.push_str("\n## Reasons of rejects\n\n");
     let reasons: Vec<_> = REASONS.iter().map(|reason| row(reason.code(), &reason.about())).collect();
