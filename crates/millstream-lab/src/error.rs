@@ -145,7 +145,9 @@ impl Explained for Error {
         match self {
             Self::Database(error) => error.hint(),
             Self::Local(error) => error.hint(),
-            Self::Experiment { .. } => Some("docs/lab.md describes the words of an experiment".to_owned()),
+            Self::Experiment { .. } => {
+                Some("docs/reference/experiments.md describes the words of an experiment".to_owned())
+            }
             Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => Some(larger_disk()),
             Self::Record { .. } => Some(command("lab report PATH/record.json").to_string()),
             Self::Missing { hint, .. } | Self::Guest { hint, .. } => Some(hint.clone()),

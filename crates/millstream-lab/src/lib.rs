@@ -1,7 +1,7 @@
 //! Experiments: run arms as processes, verify their results, record every run, report.
 //!
 //! The lab does not use the engine. It measures the binary that users run, as it measures any other program. It
-//! compares it with what PostgreSQL itself can do, in one run, on the same server and data. `docs/lab.md` describes its
+//! compares it with what PostgreSQL itself can do, in one run, on the same server and data. `docs/guides/lab.md` describes its
 //! method.
 
 pub mod core;

@@ -136,7 +136,10 @@ fn what_another_machine_cannot_do_is_refused_with_the_way_out() {
     }
     let key = there.ssh.shell(there.ssh.port()).replace("-i ", "-i /none/");
     let refused = there.copy(&["from/", &to, "--ssh", &key]).ends(2);
-    assert!(refused.stderr.contains("Permission denied") && refused.stderr.contains("docs/copy.md"), "{refused:?}");
+    assert!(
+        refused.stderr.contains("Permission denied") && refused.stderr.contains("docs/guides/copy.md"),
+        "{refused:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

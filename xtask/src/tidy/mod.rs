@@ -10,9 +10,11 @@ mod heading;
 mod issue_number;
 mod item_name;
 mod limit;
+mod link;
 mod list;
 mod manifest;
 mod map;
+mod page_size;
 mod process;
 mod room;
 mod screen;
@@ -52,9 +54,11 @@ const RULES: &[Rule] = &[
     issue_number::RULE,
     item_name::RULE,
     limit::RULE,
+    link::RULE,
     list::RULE,
     manifest::RULE,
     map::RULE,
+    page_size::RULE,
     process::RULE,
     room::RULE,
     screen::RULE,

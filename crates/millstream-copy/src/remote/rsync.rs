@@ -421,7 +421,7 @@ pub(super) fn failure(said: &str, status: &str) -> Error {
         ("there is no folder for the destination", "make the folder there first"),
     ];
     let known = hints.iter().find(|(text, _)| said.contains(text)).map(|(_, hint)| *hint);
-    let login = "let the shell log in without a password; docs/copy.md says how";
+    let login = "let the shell log in without a password; docs/guides/copy.md says how";
     let hint = is_refused(said).then_some(login).or(known);
     let lines: Vec<_> = said.lines().filter(|line| !line.starts_with("rsync error:")).collect();
     let first = lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty());

@@ -1,4 +1,4 @@
-//! The report of an examination, as text, as a page, and as JSON whose schema is `docs/doctor.schema.json`.
+//! The report of an examination, as text, as a page, and as JSON whose schema is `docs/reference/doctor.schema.json`.
 
 mod difference;
 mod html;
@@ -434,7 +434,7 @@ mod tests {
 
     #[test]
     fn the_published_schema_describes_reports() {
-        let schema = serde_json::from_str(include_str!("../../../../docs/doctor.schema.json")).unwrap();
+        let schema = serde_json::from_str(include_str!("../../../../docs/reference/doctor.schema.json")).unwrap();
         let fault = |report: &Report| millstream_testkit::misfit(&serde_json::to_value(report).unwrap(), &schema);
         let report = fixture::report();
         assert_eq!(fault(&report), None);

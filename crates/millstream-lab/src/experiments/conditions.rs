@@ -205,6 +205,6 @@ mod tests {
         let all = Source::built_in().unwrap();
         let long: Vec<&str> =
             all.iter().filter(|one| seconds(one) > 120.0).map(|one| one.experiment.name.as_str()).collect();
-        assert_eq!(long, ["noise", "packets", "rivals"], "docs/lab.md says so");
+        assert_eq!(long, ["noise", "packets", "rivals"], "docs/guides/lab.md says so");
     }
 }

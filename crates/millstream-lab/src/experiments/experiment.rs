@@ -14,7 +14,7 @@ use std::path::PathBuf;
 /// Name of the second turn of an arm: both are the same, so their difference is noise.
 pub const AGAIN: &str = "again";
 
-/// A question, and how it is answered. Field names are the words of the file; `docs/lab.md` describes them.
+/// A question, and how it is answered. Field names are the words of the file; `docs/reference/experiments.md` describes them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Experiment {

@@ -26,6 +26,8 @@ mod plain_text;
 mod planted;
 mod program;
 mod record;
+#[cfg(test)]
+mod reference;
 mod refusals;
 pub mod report;
 pub(crate) mod scratch;

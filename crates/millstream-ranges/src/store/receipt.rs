@@ -3,7 +3,7 @@
 use crate::column_type::ColumnTypes;
 use serde::{Deserialize, Serialize};
 
-/// The number of the layout, see `docs/ranges.md`.
+/// The number of the layout, see `docs/guides/ranges.md`.
 pub const FORMAT: u32 = 1;
 
 /// How ranges are kept in the file.

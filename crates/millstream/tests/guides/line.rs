@@ -24,11 +24,8 @@ pub struct Line {
 /// The pages, each with its lines and with the programs that it needs.
 pub fn pages() -> Vec<(String, Vec<Line>, Vec<String>)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let guides = std::fs::read_dir(root.join("docs")).expect("docs is there");
-    let mut names: Vec<String> =
-        guides.map(|entry| format!("docs/{}", entry.expect("an entry").file_name().display())).collect();
-    names.push("README.md".to_owned());
-    names.retain(|name| name.ends_with(".md"));
+    let mut names = vec!["README.md".to_owned()];
+    add_pages(&root, "docs", &mut names);
     names.sort();
     let read = |name: &String| std::fs::read_to_string(root.join(name)).expect("a page can be read");
     let page = |name: &String| {
@@ -36,6 +33,18 @@ pub fn pages() -> Vec<(String, Vec<Line>, Vec<String>)> {
         (name.clone(), lines(name, &text), needs(&text))
     };
     names.iter().map(page).collect()
+}
+
+/// Adds the pages below a folder, by their paths from the root.
+fn add_pages(root: &Path, folder: &str, names: &mut Vec<String>) {
+    for entry in std::fs::read_dir(root.join(folder)).expect("docs is there") {
+        let path = format!("{folder}/{}", entry.expect("an entry").file_name().display());
+        if root.join(&path).is_dir() {
+            add_pages(root, &path, names);
+        } else if path.ends_with(".md") {
+            names.push(path);
+        }
+    }
 }
 
 /// The programs that a page needs.

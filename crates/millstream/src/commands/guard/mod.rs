@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 /// Filter this host's packets by a policy, which is proved before you trust it
 ///
-/// A policy is a TOML file that says what may come in and what may go out. docs/guard.md explains it.
+/// A policy is a TOML file that says what may come in and what may go out. docs/guides/guard.md explains it.
 #[derive(Debug, clap::Args)]
 pub struct GuardArgs {
     #[command(subcommand)]

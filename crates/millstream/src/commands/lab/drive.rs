@@ -36,7 +36,7 @@ A file for pgbench's tables:
   '''
 
 The command uses the local server unless you give --db. It ignores MILLSTREAM_DB
-and DATABASE_URL. docs/lab.md explains the file and the results.";
+and DATABASE_URL. docs/guides/lab.md explains the file and the results.";
 
 /// Send transactions at given rates and report latencies and misses
 ///

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 /// Describe this host's bonds, VLANs and bridges, and find the mistakes before they cut you off
 ///
-/// A topology is a TOML file. docs/network.md explains it.
+/// A topology is a TOML file. docs/guides/network.md explains it.
 #[derive(Debug, clap::Args)]
 pub struct NetworkArgs {
     #[command(subcommand)]
