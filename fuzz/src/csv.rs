@@ -1,7 +1,7 @@
 //! The CSV reader: records to documents, each of which depends on the header and its own bytes alone.
 
 use crate::frame::{Framed, assert_kept, framed};
-use millstream_engine::decode::{DecodeLimits, Decoder};
+use millstream_document::decode::{DecodeLimits, Decoder};
 use millstream_model::{KeySpec, Reason};
 
 /// Most records that are read alone too.

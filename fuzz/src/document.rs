@@ -1,24 +1,21 @@
 //! The decoder: a document to its key or a fault, for keys and versions of every type.
 
 use crate::grammar::is_grammatical;
-use millstream_engine::Mode;
-use millstream_engine::decode::{DecodeLimits, Decoder, JsonbText, infer};
+use millstream_document::decode::{DecodeLimits, Decoder, JsonbText, Wanted, infer};
 use millstream_model::key_bytes::{key_texts, put_copy_fields};
 use millstream_model::limits::KEY_COLUMNS_MAX;
-use millstream_model::{Fault, KEY_TYPES, KeyColumn, KeyRequest, KeySpec, KeyType, Reason};
+use millstream_model::{Fault, KEY_TYPES, KeyColumn, KeyRequest, KeySpec, KeyType, Reason, VersionType};
 
 /// Paths of the key's columns; short ones, that a fuzzer finds.
 const PATHS: [&[&str]; 4] = [&["a"], &["b", "0"], &["a", "-1"], &["a", "b"]];
 
-/// Modes with something of their own to find in a document.
-const MODES: [&str; 7] = [
-    "newest:v:bigint",
-    "newest:v:numeric",
-    "newest:v:text",
-    "newest:v:timestamptz",
-    "newest:b.v:date",
-    "sum:v,b.w",
-    "merge:deep",
+/// Versions to find in a document, by path and type.
+const VERSIONS: [(&[&str], KeyType); 5] = [
+    (&["v"], KeyType::Bigint),
+    (&["v"], KeyType::Numeric),
+    (&["v"], KeyType::Text),
+    (&["v"], KeyType::Timestamptz),
+    (&["b", "v"], KeyType::Date),
 ];
 
 pub(crate) fn check(document: &[u8]) {
@@ -34,14 +31,16 @@ pub(crate) fn check(document: &[u8]) {
     drop(judge(&[(PATHS[0], KeyType::Text), (PATHS[1], KeyType::Bigint)], document));
 
     let key = spec(&[(PATHS[0], KeyType::Text)]);
-    for mode in MODES {
-        let mode: Mode = mode.parse().expect("a mode");
+    let sums = Wanted { sums: vec![path(&["v"]), path(&["b", "w"])], ..Wanted::default() };
+    let versions = VERSIONS.map(|(at, key_type)| Wanted {
+        version: Some((path(at), VersionType(key_type))),
+        delete_when: Some((path(&["a"]), "d".to_owned())),
+        ..sums.clone()
+    });
+    for wanted in versions.into_iter().chain([sums]) {
         let (mut bytes, mut version) = (b"key".to_vec(), b"version".to_vec());
-        let verdict = Decoder::for_mode(&key, &mode, DecodeLimits::default()).decode_versioned(
-            document,
-            &mut bytes,
-            &mut version,
-        );
+        let mut decoder = Decoder::wanting(&key, wanted, DecodeLimits::default());
+        let verdict = decoder.decode_versioned(document, &mut bytes, &mut version);
         if verdict.is_err() {
             assert_eq!((&*bytes, &*version), (&b"key"[..], &b"version"[..]), "left behind by a fault");
         }
@@ -101,10 +100,14 @@ fn judge(columns: &[(&[&str], KeyType)], document: &[u8]) -> Result<(), Fault> {
     Ok(())
 }
 
+fn path(segments: &[&str]) -> Vec<String> {
+    segments.iter().map(|&segment| segment.to_owned()).collect()
+}
+
 fn spec(columns: &[(&[&str], KeyType)]) -> KeySpec {
     let column = |(n, &(path, key_type)): (usize, &(&[&str], KeyType))| KeyColumn {
         name: format!("c{n}"),
-        path: path.iter().map(|&segment| segment.to_owned()).collect(),
+        path: self::path(path),
         key_type,
     };
     KeySpec { columns: columns.iter().enumerate().map(column).collect() }

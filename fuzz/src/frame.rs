@@ -1,6 +1,6 @@
 //! Documents as a source delivers them, and what every target asserts of them.
 
-use millstream_engine::source::{Input, SourceError, SourceOptions, open_input};
+use millstream_document::source::{Input, SourceError, SourceOptions, open_input};
 use millstream_model::Reason;
 use std::io::{Cursor, Read};
 

@@ -2,7 +2,7 @@
 
 use crate::frame::{assert_kept, framed, framed_as};
 use crate::grammar::{is_grammatical, is_sequence};
-use millstream_engine::source::{Dialect, SourceOptions};
+use millstream_document::source::{Dialect, SourceOptions};
 
 /// The first byte of the input says how long a document may be.
 const LONGEST: [usize; 2] = [20, 16 << 20];

@@ -1,7 +1,7 @@
 //! The reader of rejects files: what was written is read back, what people made of it is no trouble.
 
 use crate::frame::{assert_kept, framed};
-use millstream_store::RejectLine;
+use millstream_document::RejectLine;
 
 /// The first byte of the input says how long a document may be.
 const LONGEST: [usize; 2] = [20, 16 << 20];

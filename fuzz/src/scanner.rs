@@ -1,7 +1,7 @@
 //! The scanner: which documents are JSON that jsonb takes, wherever they begin in a word.
 
 use crate::grammar::is_grammatical;
-use millstream_engine::decode::{DecodeLimits, Decoder};
+use millstream_document::decode::{DecodeLimits, Decoder};
 use millstream_model::{Fault, KeySpec, Reason};
 
 /// Blanks in front of a document that move it through the eight bytes that are read at once.

@@ -1,7 +1,6 @@
 //! The running engine: chunks from any number of producers in, commits out.
 
 use crate::batch::{Hold, Part, Splitter};
-use crate::chunk::Chunk;
 use crate::drain::Drain;
 use crate::error::Error;
 use crate::flow::{Ended, flow};
@@ -10,6 +9,7 @@ use crate::observe::Tally;
 use crate::reject_limits::RejectLimits;
 use crate::stop::StopReason;
 use crate::write::{LaneReport, LaneSetup, open_lane};
+use millstream_document::chunk::Chunk;
 use std::sync::Arc;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -245,7 +245,7 @@ fn decode(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chunk::Frame;
+    use millstream_document::chunk::Frame;
 
     #[test]
     fn memory_of_a_chunk_includes_its_frames() {

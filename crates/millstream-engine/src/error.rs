@@ -1,7 +1,8 @@
 //! What can go wrong with a load: every error, with its kind and what to do next.
 
-use crate::source::SourceError;
 use crate::stop::StopReason;
+use millstream_document::decode::InferenceError;
+use millstream_document::source::SourceError;
 use millstream_model::words::{command, option, set, shell_word};
 use millstream_model::{CollectionName, NameError, Position, Refusal};
 use millstream_pg::{ErrorKind, Explained};
@@ -24,7 +25,7 @@ pub enum Error {
     Name(#[from] NameError),
     /// A type cannot be inferred from the documents, or the columns do not make a key.
     #[error(transparent)]
-    Key(#[from] crate::decode::InferenceError),
+    Key(#[from] InferenceError),
     /// The table does not fit this load.
     #[error("{collection} cannot be loaded into: {problem}")]
     Collection {

@@ -1,15 +1,14 @@
 //! The sources of a load, read one after the other on a thread of their own.
 
-use crate::chunk::{Chunk, Frame};
 use crate::error::Error;
 use crate::lifecycle::OwnedLoad;
-use crate::limits::{
-    FEED_QUEUE, FRAME_BYTES, INFERENCE_BYTES_MAX, INFERENCE_DOCUMENTS, STAGED_CHUNK_BYTES, UNVERIFIED_MEMORIES_MAX,
-};
+use crate::limits::{FEED_QUEUE, FRAME_BYTES, INFERENCE_BYTES_MAX, STAGED_CHUNK_BYTES, UNVERIFIED_MEMORIES_MAX};
 use crate::observe::Tally;
 use crate::request::LoadRequest;
-use crate::source::{self, SourceError, SourceOptions};
-use crate::transform::{self, Transform};
+use millstream_document::chunk::{Chunk, Frame};
+use millstream_document::limits::INFERENCE_DOCUMENTS;
+use millstream_document::source::{self, SourceError, SourceOptions};
+use millstream_document::transform::{self, Transform};
 use millstream_failpoint as failpoint;
 use millstream_model::words::option;
 use millstream_model::{Position, Prefix};

@@ -1,10 +1,10 @@
 //! The path of every document: decode, slots, lanes.
 
 use crate::batch::{Hold, Part, Splitter, attach};
-use crate::chunk::Chunk;
 use crate::error::Error;
 use crate::observe::Tally;
 use crate::reject_limits::RejectLimits;
+use millstream_document::chunk::Chunk;
 use millstream_failpoint as failpoint;
 use tokio::sync::mpsc::Sender;
 

@@ -1,15 +1,13 @@
 //! Documents in, committed rows and a receipt out.
 //!
-//! [`load`] is for files, [`Stream`] for documents that a program sends. The folders are the stages: [`source`] frames
-//! what `millstream-input` reads, `transform` changes documents on request, [`decode`] validates documents and finds the
-//! key, `batch` splits by slot, folds and sorts, `merge` says what a new document does to a stored one, `write` commits.
-//! `flow` is the way through them. Our own tables are in `millstream-store`.
+//! [`load`] is for files, [`Stream`] for documents that a program sends. `millstream-document` turns bytes into rows with
+//! keys. The folders here are the stages that follow: `batch` splits by slot, folds and sorts, `merge` says what a new
+//! document does to a stored one, `write` commits. `flow` is the way through them. Our own tables are in
+//! `millstream-store`.
 
 mod batch;
-pub mod chunk;
 mod collection;
 mod compaction;
-pub mod decode;
 mod diagnosis;
 mod drain;
 mod durability;
@@ -17,13 +15,11 @@ mod engine;
 mod error;
 mod feed;
 mod flow;
-mod json_string;
 mod layout;
 mod lifecycle;
 pub mod limits;
 mod merge;
 mod observe;
-mod original;
 mod outcome;
 mod pass;
 mod rehearsal;
@@ -31,11 +27,8 @@ mod reject_limits;
 mod request;
 mod rerun;
 mod run;
-mod scan;
-pub mod source;
 mod stop;
 mod stream;
-mod transform;
 mod turns;
 mod verify;
 mod watched;
@@ -54,6 +47,5 @@ pub use request::{LoadRequest, SkipUnchanged};
 pub use rerun::load;
 pub use stop::{Stop, StopReason};
 pub use stream::{Commit, Committed, Producer, Stream};
-pub use transform::{Annotate, Answer, Applied, Existing, Lookup, Missing, Transform};
 pub use verify::{Difference, Finding, Verification, VerifyRequest, verify};
 pub use write::writers;

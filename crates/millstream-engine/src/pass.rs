@@ -1,14 +1,14 @@
 //! One run of a load, from its first byte to its receipt.
 
-use crate::chunk::Chunk;
 use crate::engine::{Engine, Finish};
 use crate::error::Error;
 use crate::feed::Feed;
 use crate::outcome::{Outcome, Surroundings};
 use crate::request::LoadRequest;
 use crate::run::{Begun, Run};
-use crate::source;
 use crate::stop::StopReason;
+use millstream_document::chunk::Chunk;
+use millstream_document::source;
 use millstream_failpoint as failpoint;
 use std::sync::Arc;
 

@@ -2,13 +2,14 @@
 
 use crate::batch::kept_bytes;
 use crate::collection;
-use crate::decode::{DecodeLimits, Decoder};
 use crate::error::Error;
 use crate::feed::Feed;
-use crate::limits::{DRY_RUN_REJECTS, TRANSFORM_OUTCOMES_MAX};
+use crate::limits::DRY_RUN_REJECTS;
 use crate::observe::Tally;
 use crate::request::LoadRequest;
-use crate::transform;
+use millstream_document::decode::{DecodeLimits, Decoder};
+use millstream_document::limits::TRANSFORM_OUTCOMES_MAX;
+use millstream_document::transform;
 use millstream_model::words::option;
 use millstream_model::{Fault, KeySpec, Position, StageCounts};
 use millstream_pg::{ConnInfo, SessionSettings};
@@ -73,7 +74,7 @@ pub async fn dry_run(request: &LoadRequest, db: &ConnInfo) -> Result<DryRun, Err
         warnings.push(format!("documents were not tried against {check}: only the server can do that, during a load"));
     }
     let limits = DecodeLimits { document_bytes_max: request.document_bytes_max };
-    let mut decoder = Decoder::for_mode(&plan.key, &plan.mode, limits);
+    let mut decoder = Decoder::wanting(&plan.key, plan.mode.wanted(), limits);
     let mut dry = DryRun {
         key: plan.key,
         reasons: plan.reasons,
@@ -91,9 +92,7 @@ pub async fn dry_run(request: &LoadRequest, db: &ConnInfo) -> Result<DryRun, Err
     while let Some(chunk) = feed.next().await? {
         for (number, frame) in chunk.frames.iter().enumerate() {
             dry.read += 1;
-            if let Some(original) = &chunk.original {
-                original.documents[number].outcomes.count(&mut outcomes);
-            }
+            chunk.count_outcomes(number, &mut outcomes);
             key.clear();
             let readable = chunk.readable(frame).map_err(Fault::clone);
             let Err(fault) = readable.and_then(|document| decoder.decode(document, &mut key)) else { continue };

@@ -4,13 +4,13 @@ use crate::durability::{DURABILITIES, Durability};
 use crate::error::Error;
 use crate::layout::{LAYOUTS, Layout, Wish};
 use crate::limits::{
-    ARRAYS_ROWS_MAX, BATCH_BYTES_MAX, BATCH_ROWS, BATCH_ROWS_MAX, CHUNK_BYTES, CHUNK_BYTES_MAX, LANE_AGE_MAX,
-    LANES_MAX, MEMORY_BYTES, MEMORY_BYTES_MIN, MET_WORDS, REJECT_BYTES_TOTAL_MAX, REJECTS_MAX, SEGMENT_BYTES,
-    STANDSTILL_AFTER, STOP_WAIT, TRANSFORMS_MAX,
+    ARRAYS_ROWS_MAX, BATCH_BYTES_MAX, BATCH_ROWS, BATCH_ROWS_MAX, LANE_AGE_MAX, LANES_MAX, MEMORY_BYTES,
+    MEMORY_BYTES_MIN, MET_WORDS, REJECT_BYTES_TOTAL_MAX, REJECTS_MAX, SEGMENT_BYTES, STANDSTILL_AFTER, STOP_WAIT,
 };
 use crate::merge::Mode;
-use crate::source::{self, Dialect};
-use crate::transform::Transform;
+use millstream_document::limits::{CHUNK_BYTES, CHUNK_BYTES_MAX, TRANSFORMS_MAX};
+use millstream_document::source::{self, Dialect};
+use millstream_document::transform::Transform;
 use millstream_model::limits::DOCUMENT_BYTES_MAX;
 use millstream_model::words::{option, set};
 use millstream_model::{CollectionName, KeyRequest};
@@ -43,7 +43,7 @@ pub struct LoadRequest {
     /// Name of the one source that is not a file, such as standard input. If the same stream is given again under this
     /// name, the load resumes.
     pub source_name: Option<String>,
-    /// A name of [`crate::source::SOURCES`], or `auto`.
+    /// A name of [`source::SOURCES`], or `auto`.
     pub format: String,
     /// What else changes how bytes become documents.
     pub dialect: Dialect,

@@ -2,7 +2,6 @@
 
 use crate::batch::Splitter;
 use crate::collection::{self, PreparedCollection};
-use crate::decode::{DecodeLimits, Decoder};
 use crate::diagnosis;
 use crate::drain::Drain;
 use crate::engine::{Engine, Finish};
@@ -19,9 +18,10 @@ use crate::outcome::{Outcome, Surroundings};
 use crate::reject_limits::RejectLimits;
 use crate::request::LoadRequest;
 use crate::stop::StopReason;
-use crate::transform;
 use crate::turns::Turns;
 use crate::write::{LaneReport, LaneSetup, SegmentPlan, Target};
+use millstream_document::decode::{DecodeLimits, Decoder};
+use millstream_document::transform;
 use millstream_failpoint as failpoint;
 use millstream_model::limits::SLOTS;
 use millstream_model::words::{option, set};
@@ -218,7 +218,7 @@ impl Run {
             lane_of_slot[millstream_store::slots_of_lane(lane, lanes)].fill(lane);
         }
         let limits = DecodeLimits { document_bytes_max: request.document_bytes_max };
-        let decoder = Decoder::for_mode(&collection.key, &collection.mode, limits);
+        let decoder = Decoder::wanting(&collection.key, collection.mode.wanted(), limits);
         let splitter = Splitter::new(decoder, lane_of_slot, owned.before.floors.clone(), request.transforms.len());
         let drain = self.drain.clone();
         let engine = Engine::start(splitter, setups, rejects, request.memory_bytes, Arc::clone(&around.tally), drain);

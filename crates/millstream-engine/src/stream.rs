@@ -1,6 +1,5 @@
 //! Documents that many tasks of a program send, and the commit that each task can wait for.
 
-use crate::chunk::Chunk;
 use crate::engine::{Engine, Finish, Intake};
 use crate::error::Error;
 use crate::feed::Feed;
@@ -8,9 +7,10 @@ use crate::limits::{SEND_BYTES_MAX, SEND_LINES_MAX};
 use crate::outcome::{Outcome, Surroundings};
 use crate::request::LoadRequest;
 use crate::run::{Begun, Run};
-use crate::source::frame_lines;
 use crate::stop::{Stop, StopReason};
 use bytes::Bytes;
+use millstream_document::chunk::Chunk;
+use millstream_document::source::frame_lines;
 use millstream_model::Position;
 use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
@@ -261,6 +261,7 @@ impl NextPosition {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_document::chunk::Frame;
 
     #[test]
     fn sends_have_positions_as_in_one_file() {
@@ -282,7 +283,7 @@ mod tests {
             frames.extend(chunk.frames.iter().map(|f| (f.offset, f.line, chunk.document(f).to_vec())));
         }
         let (whole, _) = frame_lines(&file, 0, 1, usize::MAX);
-        let document = |f: &crate::chunk::Frame| file[f.start as usize..(f.start + f.len) as usize].to_vec();
+        let document = |f: &Frame| file[f.start as usize..(f.start + f.len) as usize].to_vec();
         let whole: Vec<_> = whole.iter().map(|f| (f.offset, f.line, document(f))).collect();
         assert_eq!(whole.len(), 4);
         assert_eq!(frames, whole);

@@ -1,7 +1,6 @@
 //! Queries that count, list and delete recorded rejects.
 
 use crate::error::Error;
-use crate::reject_line::RejectLine;
 use crate::row::count as counted;
 use crate::schema::Schema;
 use futures_util::TryStreamExt;
@@ -37,9 +36,28 @@ pub struct ReasonCount {
 /// A recorded reject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RejectRecord {
-    /// The fields that a rejects file has too.
-    #[serde(flatten)]
-    pub line: RejectLine,
+    /// The load that rejected the document.
+    pub load_id: i64,
+    /// Name of the source.
+    pub source: String,
+    /// Offset of the document in the uncompressed source.
+    pub byte_offset: u64,
+    /// Line of the source on which the document begins, from 1.
+    pub line: u64,
+    /// Code of the reason.
+    pub reason: String,
+    /// What is wrong, for people.
+    pub detail: String,
+    /// The document's bytes, if they are text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub document: Option<String>,
+    /// The document's bytes in base64, if they are not text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub document_base64: Option<String>,
+    /// Length of the whole document.
+    pub bytes: u64,
+    /// Whether the document was too long to keep. Then only its head and tail are here.
+    pub truncated: bool,
     /// UTC, RFC 3339.
     pub rejected_at: String,
 }
@@ -121,7 +139,7 @@ fn parameters(filter: &RejectFilter) -> Vec<&(dyn ToSql + Sync)> {
 }
 
 fn record(row: &Row) -> RejectRecord {
-    let line = RejectLine {
+    RejectRecord {
         load_id: row.get("load_id"),
         source: row.get("source"),
         byte_offset: counted(row, "byte_offset"),
@@ -132,6 +150,6 @@ fn record(row: &Row) -> RejectRecord {
         document_base64: row.get("document_base64"),
         bytes: counted(row, "bytes"),
         truncated: row.get("truncated"),
-    };
-    RejectRecord { line, rejected_at: row.get("rejected_at") }
+        rejected_at: row.get("rejected_at"),
+    }
 }

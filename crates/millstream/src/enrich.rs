@@ -3,8 +3,8 @@
 use crate::args::{one_of, one_path};
 use crate::failure::Failure;
 use crate::store_name::StoreName;
-use millstream_engine::limits::ANNOTATION_BYTES_MAX;
-use millstream_engine::{Annotate, Answer, Existing, Lookup, Missing, Transform};
+use millstream_document::limits::ANNOTATION_BYTES_MAX;
+use millstream_document::transform::{Annotate, Answer, Existing, Lookup, Missing, Transform};
 use millstream_host::shell_word;
 use millstream_model::{KeyRequest, path_text};
 use millstream_pg::unquoted;

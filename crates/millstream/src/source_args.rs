@@ -4,8 +4,8 @@ use crate::args::{named, one_of, one_path};
 use crate::failure::Failure;
 use crate::file_pattern::{matching, refuse_braces};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use millstream_document::source::{AUTO, Dialect, ENCODINGS, Encoding, Quote, SOURCES, spelling};
 use millstream_engine::LoadRequest;
-use millstream_engine::source::{AUTO, Dialect, ENCODINGS, Encoding, Quote, SOURCES, spelling};
 use std::path::{Path, PathBuf};
 
 /// How the sources are written.

@@ -1,11 +1,14 @@
-//! Rule `arrow`: crates depend on each other only as the table allows.
+//! Rule `arrow`: crates depend on each other only as the table allows, and some on nothing that is async.
 
 use super::{Report, Rule};
-use crate::arrows::{ARROWS, DEV_ONLY, FOR_ALL};
+use crate::arrows::{ARROWS, DEV_ONLY, FOR_ALL, OF_SERVERS, WITHOUT_SERVER};
 use crate::tree::Tree;
 
-pub(super) const RULE: Rule =
-    Rule { name: "arrow", says: "crates depend on each other only as xtask/src/arrows.rs allows", check };
+pub(super) const RULE: Rule = Rule {
+    name: "arrow",
+    says: "crates depend on each other, and on what only servers need, as xtask/src/arrows.rs allows",
+    check,
+};
 
 fn check(tree: &Tree, report: &mut Report) {
     for package in &tree.crates {
@@ -27,6 +30,11 @@ fn check(tree: &Tree, report: &mut Report) {
                     "{} may not use {name}, it may use {allowed}: move the code or pass a value in",
                     package.name
                 );
+                report.broken(&package.manifest, line_of(name), says);
+            }
+            let knows_none = WITHOUT_SERVER.contains(&package.name.as_str());
+            if knows_none && OF_SERVERS.contains(&name) && !dependency.is_dev() {
+                let says = format!("{} knows no server, it may not use {name}: move the code up", package.name);
                 report.broken(&package.manifest, line_of(name), says);
             }
         }

@@ -1,8 +1,8 @@
 //! A lane's share of a chunk.
 
 use crate::merge::Member;
-use crate::original::Original;
 use bytes::Bytes;
+use millstream_document::Original;
 use millstream_model::Position;
 use millstream_store::RejectedDocument;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -30,7 +30,7 @@ pub(crate) struct Row {
 #[derive(Debug, Default)]
 pub(crate) struct Part {
     pub(crate) source: u32,
-    /// The chunk's end, see [`crate::chunk::Chunk::end`].
+    /// The chunk's end, see [`millstream_document::chunk::Chunk::end`].
     pub(crate) end: u64,
     pub(crate) prefix_hash: u128,
     pub(crate) bytes: Bytes,

@@ -1,10 +1,10 @@
 //! Decodes a chunk and distributes its documents to the lanes by slot.
 
 use super::part::{Hold, Part, Row};
-use crate::chunk::{Chunk, Frame};
-use crate::decode::Decoder;
-use crate::limits::TRANSFORM_OUTCOMES_MAX;
 use bytes::Bytes;
+use millstream_document::chunk::{Chunk, Frame};
+use millstream_document::decode::Decoder;
+use millstream_document::limits::TRANSFORM_OUTCOMES_MAX;
 use millstream_model::limits::{REJECT_BYTES_MAX, REJECT_END_BYTES, SLOTS};
 use millstream_model::{Fault, Position, Slot};
 use millstream_store::RejectedDocument;
@@ -73,9 +73,7 @@ impl Splitter {
             }
             let part = &mut parts[usize::from(self.lane_of_slot[slot.index()])];
             part.bytes_read += chunk.source_bytes(number);
-            if let Some(original) = &chunk.original {
-                original.documents[number].outcomes.count(&mut part.outcomes);
-            }
+            chunk.count_outcomes(number, &mut part.outcomes);
             match decoded {
                 Ok(tombstone) => push_row(part, frame, &self.key, &self.version, tombstone),
                 Err(fault) => part.rejects.push(reject(chunk, number, position, fault)),

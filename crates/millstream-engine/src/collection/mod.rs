@@ -9,14 +9,14 @@ mod name;
 pub(crate) use definition::key_columns;
 pub use definition::{FILLFACTOR, definition};
 
-use crate::chunk::Chunk;
-use crate::decode;
 use crate::error::Error;
 use crate::feed::Feed;
 use crate::merge::{Folding, Mode};
 use crate::observe::{Event, Observer};
 use crate::request::LoadRequest;
 use crate::watched::Watched;
+use millstream_document::chunk::Chunk;
+use millstream_document::decode;
 use millstream_failpoint as failpoint;
 use millstream_model::{CollectionName, KeyColumn, KeyRequest, KeySpec, VersionType};
 use millstream_pg::catalog::{self, Table};

@@ -3,8 +3,8 @@
 //! Folding is not associative. If an object is stored, `5` and then `{"x":1}` remove its members, but `{"x":1}` alone
 //! keeps them. So a fold ends before such an object.
 
-use super::members::{is_object, put_name, read, text};
 use super::{Between, Member, Mode, ModeKind};
+use millstream_document::members::{is_object, put_name, read, text};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 

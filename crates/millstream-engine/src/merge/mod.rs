@@ -5,7 +5,6 @@ mod deep;
 mod fold;
 mod folding;
 mod keep;
-mod members;
 mod mode;
 mod newest;
 mod replace;
@@ -20,7 +19,7 @@ pub(crate) use folding::Folding;
 pub use mode::{Mode, ModeError};
 pub use tombstone::Tombstone;
 
-use millstream_model::{Fault, KeyRequest};
+use millstream_model::KeyRequest;
 use millstream_store::Schema;
 use std::borrow::Cow;
 
@@ -44,8 +43,6 @@ pub struct ModeKind {
     pub about: &'static str,
     /// Whether the arguments fit the mode; the error is the end of a sentence.
     accept: fn(&[KeyRequest]) -> Result<(), String>,
-    /// What is wrong with a document besides its key and version.
-    check: fn(&Mode, &[u8]) -> Result<(), Fault>,
     /// Folds several documents of a key, oldest first. None of them is a tombstone, unless the mode is versioned.
     fold: Fold,
     /// `None` if a fold never ends before its last document.
@@ -62,7 +59,8 @@ pub struct ModeKind {
     versioned: bool,
     /// Whether every stored row is an unchanged document.
     stores_documents: bool,
-    /// Whether loading the same documents again would count them twice.
+    /// Whether the numbers at the mode's paths are added up, so that loading the same documents again would count them
+    /// twice.
     adds_up: bool,
 }
 
@@ -73,7 +71,6 @@ impl ModeKind {
         arguments: "",
         about: "",
         accept: |_| Ok(()),
-        check: |_, _| Ok(()),
         fold: |_, members| (members[0].document.into(), 0),
         cuts: None,
         set: None,

@@ -1,7 +1,8 @@
 //! A merge mode as it is asked for: `NAME[:PATH..]`, and what deletes a document.
 
 use super::{Between, MODES, Member, ModeKind, Tombstone, Written};
-use millstream_model::{Counters, Fault, KeyRequest, VersionType, VersionTypeError};
+use millstream_document::decode::Wanted;
+use millstream_model::{Counters, KeyRequest, VersionType, VersionTypeError};
 use millstream_store::Schema;
 
 /// A merge mode with its arguments.
@@ -123,9 +124,14 @@ impl Mode {
             .map(|(path, column)| (path.path_text(), column.path_text()))
     }
 
-    /// What is wrong with a document besides its key and version.
-    pub(crate) fn check(&self, document: &[u8]) -> Result<(), Fault> {
-        (self.kind.check)(self, document)
+    /// What a decoder finds and checks in documents for this mode.
+    pub(crate) fn wanted(&self) -> Wanted {
+        let added = self.paths.iter().filter(|_| self.kind.adds_up);
+        Wanted {
+            version: self.version().map(|version| (version.path.clone(), self.version_type.unwrap_or_default())),
+            delete_when: self.tombstone().map(|tombstone| (tombstone.path.path.clone(), tombstone.value.clone())),
+            sums: added.map(|path| path.path.clone()).collect(),
+        }
     }
 
     /// What replaces a stored document, as SQL over `new` and `old`; `None` if the stored document stays.
@@ -241,6 +247,22 @@ mod tests {
         let mode: Mode = "newest:v".parse().unwrap();
         let mode = mode.with_tombstone(Some(tombstone)).with_version_type(VersionType(KeyType::Date));
         assert_eq!(mode.to_string(), "newest:v:date --delete-when op=d");
+    }
+
+    #[test]
+    fn a_mode_says_what_it_wants_of_documents() {
+        let wanted = |text: &str| text.parse::<Mode>().unwrap().wanted();
+        let path = |name: &str| vec![name.to_owned()];
+        for text in ["replace", "keep", "merge", "merge:deep"] {
+            assert_eq!(wanted(text), Wanted::default(), "{text}");
+        }
+        let version = |key_type| Some((path("v"), VersionType(key_type)));
+        assert_eq!(wanted("newest:v"), Wanted { version: version(KeyType::Text), ..Wanted::default() });
+        assert_eq!(wanted("newest:v:bigint"), Wanted { version: version(KeyType::Bigint), ..Wanted::default() });
+        let sums = vec![path("a"), path("b")];
+        assert_eq!(wanted("sum:a,b"), Wanted { sums, ..Wanted::default() });
+        let deleting = Mode::default().with_tombstone(Some("op=d".parse().unwrap())).wanted();
+        assert_eq!(deleting, Wanted { delete_when: Some((path("op"), "d".to_owned())), ..Wanted::default() });
     }
 
     #[test]

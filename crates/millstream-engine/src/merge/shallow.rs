@@ -1,7 +1,7 @@
 //! `merge`: the members of the new document are put into the stored one.
 
-use super::members::{Members, read, text, write};
 use super::{Between, Member, Mode, ModeKind};
+use millstream_document::members::{Members, read, text, write};
 use millstream_store::Schema;
 use std::borrow::Cow;
 

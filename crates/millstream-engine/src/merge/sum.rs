@@ -1,10 +1,10 @@
 //! `sum`: the new document takes the place of the old one, but some numbers of the two are added up.
 
-use super::members::{is_object, member, put_name, text};
 use super::{Between, Member, Mode, ModeKind};
 use crate::limits::SUM_PATHS_MAX;
 use bigdecimal::BigDecimal;
-use millstream_model::{Fault, KeyRequest, Reason};
+use millstream_document::members::{member, nothing, put_name, text};
+use millstream_model::KeyRequest;
 use millstream_pg::quote_literal;
 use millstream_store::Schema;
 use std::borrow::Cow;
@@ -14,7 +14,6 @@ pub(super) static KIND: ModeKind = ModeKind {
     arguments: ":PATH[,PATH..]",
     about: "the new document replaces the stored one, but the numbers at these paths are added up",
     accept,
-    check: |mode, document| mode.paths.iter().try_for_each(|path| check(path, text(document))),
     fold,
     set: Some(set),
     between: Some(between),
@@ -46,32 +45,6 @@ fn accept(paths: &[KeyRequest]) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a value is missing or null, which counts as zero.
-fn nothing(value: Option<&str>) -> bool {
-    value.is_none_or(|value| value.trim_ascii() == "null")
-}
-
-/// Checks that the document can hold a sum at the path. There must be a number or nothing (missing or null), and
-/// objects or nothing around it.
-fn check(wanted: &KeyRequest, document: &str) -> Result<(), Fault> {
-    let mut value = Some(document);
-    for name in &wanted.path {
-        value = match value {
-            Some(object) if is_object(object) => member(object, name),
-            _ if nothing(value) => return Ok(()),
-            _ => return Err(misfit("an object around it", wanted)),
-        };
-    }
-    let number =
-        value.is_some_and(|value| value.trim_ascii_start().starts_with(|c: char| c == '-' || c.is_ascii_digit()));
-    if number || nothing(value) { Ok(()) } else { Err(misfit("a number", wanted)) }
-}
-
-#[cold]
-fn misfit(expected: &str, wanted: &KeyRequest) -> Fault {
-    Fault::new(Reason::NotNumber, format!("sum: expected {expected}, found another value at {}", wanted.path_text()))
-}
-
 fn fold<'d>(mode: &Mode, members: &[Member<'d>]) -> (Cow<'d, [u8]>, usize) {
     let last = members.len() - 1;
     let mut document = members[last].document.to_vec();
@@ -82,7 +55,7 @@ fn fold<'d>(mode: &Mode, members: &[Member<'d>]) -> (Cow<'d, [u8]>, usize) {
     (document.into(), last)
 }
 
-/// The number at a path.
+/// The number at a path; zero where there is nothing.
 fn amount(document: &str, path: &[String]) -> BigDecimal {
     let value = path.iter().try_fold(document, |value, name| member(value, name));
     value.filter(|value| !nothing(Some(value))).map_or_else(BigDecimal::default, |number| {
@@ -154,7 +127,6 @@ fn put(document: &str, path: &[String], value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::merge::tests::folded;
 
     #[test]
@@ -168,28 +140,6 @@ mod tests {
             ("sum:a.n,a.m", &[r#"{"a":{"n":1}}"#, r#"{"a":null}"#], r#"{"a":null,"a":{"n":1},"a":{"n":1,"m":0}}"#),
         ] {
             assert_eq!(folded(mode, documents), result);
-        }
-    }
-
-    #[test]
-    fn documents_that_cannot_hold_a_sum_are_refused() {
-        let mode: Mode = "sum:a.n".parse().unwrap();
-        for (document, taken) in [
-            (r#"{"a":{"n":1}}"#, true),
-            (r#"{"a":{"n":null}}"#, true),
-            (r#"{"a":{}}"#, true),
-            (r#"{"a":null}"#, true),
-            ("{}", true),
-            (r#"{"a":{"n":"x"},"a":{"n":-1.5}}"#, true),
-            (r#"{"a":{"n":"1"}}"#, false),
-            (r#"{"a":{"n":true}}"#, false),
-            (r#"{"a":{"n":[1]}}"#, false),
-            (r#"{"a":[1]}"#, false),
-            (r#"{"a":5}"#, false),
-        ] {
-            let fault = mode.check(document.as_bytes()).err();
-            assert_eq!(fault.is_none(), taken, "{document}");
-            assert!(fault.is_none_or(|fault| fault.reason == Reason::NotNumber));
         }
     }
 }

@@ -11,9 +11,7 @@ mod stored;
 
 pub use comparison::Difference;
 
-use crate::chunk::Chunk;
 use crate::collection;
-use crate::decode::{DecodeLimits, Decoder};
 use crate::error::Error;
 use crate::feed::Feed;
 use crate::limits::{FINDINGS_LISTED, FINDINGS_MAX, SORT_MEMORY_MIB, VERIFY_MEMORY_BYTES, VERIFY_MEMORY_BYTES_MIN};
@@ -21,6 +19,8 @@ use crate::merge::Mode;
 use crate::observe::Tally;
 use crate::request::LoadRequest;
 use fold::Folding;
+use millstream_document::chunk::Chunk;
+use millstream_document::decode::{DecodeLimits, Decoder};
 use millstream_input::Sorter;
 use millstream_model::Counters;
 use millstream_model::words::{command, option, set, shell_word};
@@ -220,8 +220,8 @@ async fn sort(
     tally: &Tally,
 ) -> Result<(Counters, Folding), Error> {
     let runs_error = |source| Error::Runs { directory: request.directory.clone(), source };
-    let mut decoder =
-        Decoder::for_mode(&reading.key, &mode, DecodeLimits { document_bytes_max: request.load.document_bytes_max });
+    let limits = DecodeLimits { document_bytes_max: request.load.document_bytes_max };
+    let mut decoder = Decoder::wanting(&reading.key, mode.wanted(), limits);
     // The directory may not be needed before the memory is full, long after the user has gone.
     tempfile::tempfile_in(&request.directory).map_err(runs_error)?;
     let mut sorter = Sorter::new(&request.directory, request.memory_bytes);

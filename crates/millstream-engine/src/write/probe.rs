@@ -8,10 +8,10 @@
 use super::Session;
 use super::elements::{Elements, Keys};
 use crate::batch::{Batch, Group};
-use crate::decode::JsonbText;
 use crate::error::Error;
 use crate::limits::COMPARED_SAMPLE;
 use bytes::BufMut;
+use millstream_document::decode::JsonbText;
 use millstream_model::KeyType;
 use millstream_pg::hash_text;
 use std::collections::HashSet;

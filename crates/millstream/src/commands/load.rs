@@ -16,8 +16,8 @@ use crate::source_args::{SourceArgs, sources};
 use crate::target::{self, Database, Purpose};
 use crate::{preview, receipt};
 use clap::builder::TypedValueParser;
+use millstream_document::source::{self, SourceError};
 use millstream_engine::limits::{REJECT_BYTES_TOTAL_MAX, REJECTS_MAX};
-use millstream_engine::source::{self, SourceError};
 use millstream_engine::{
     DURABILITIES, DryRun, Durability, Error, LAYOUTS, Layout, LoadRequest, MODES, Mode, Outcome, SkipUnchanged, Stop,
     StopReason, Surroundings, Tally, Tombstone,

@@ -123,11 +123,11 @@ const SUMMARY: &[Column<ReasonCount>] = &[
 ];
 
 const COLUMNS: &[Column<RejectRecord>] = &[
-    ("load", Align::Right, |reject| reject.line.load_id.to_string()),
-    ("source:line", Align::Left, |reject| format!("{}:{}", reject.line.source, reject.line.line)),
-    ("byte", Align::Right, |reject| reject.line.byte_offset.to_string()),
-    ("reason", Align::Left, |reject| reject.line.reason.clone()),
-    ("detail", Align::Wrap, |reject| reject.line.detail.clone()),
+    ("load", Align::Right, |reject| reject.load_id.to_string()),
+    ("source:line", Align::Left, |reject| format!("{}:{}", reject.source, reject.line)),
+    ("byte", Align::Right, |reject| reject.byte_offset.to_string()),
+    ("reason", Align::Left, |reject| reject.reason.clone()),
+    ("detail", Align::Wrap, |reject| reject.detail.clone()),
 ];
 
 /// How many rejects went to stdout. If its reader goes away, `--clear` must not take out what nobody has.

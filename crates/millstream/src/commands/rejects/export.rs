@@ -3,10 +3,10 @@
 use crate::failure::Failure;
 use crate::screen;
 use crate::target::Database;
-use millstream_engine::limits::REJECT_LINE_BYTES_MAX;
+use millstream_document::RejectLine;
+use millstream_document::limits::REJECT_LINE_BYTES_MAX;
 use millstream_host::TargetFile;
-use millstream_store::RejectLine;
-use millstream_store::rejects::{self, RejectFilter};
+use millstream_store::rejects::{self, RejectFilter, RejectRecord};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::Path;
@@ -64,7 +64,7 @@ async fn lines(
     let mut out = BufWriter::new(out);
     let mut written = 0;
     rejects::each(&database.connection.client, &database.schema, filter, None, |reject| {
-        serde_json::to_writer(&mut out, &reject.line).map_err(|error| failed(error.into()))?;
+        serde_json::to_writer(&mut out, &line(reject)).map_err(|error| failed(error.into()))?;
         out.write_all(b"\n").map_err(&failed)?;
         written += 1;
         Ok::<(), Failure>(())
@@ -72,6 +72,22 @@ async fn lines(
     .await?;
     out.flush().map_err(failed)?;
     Ok(written)
+}
+
+/// A recorded reject as a line of the file.
+fn line(reject: RejectRecord) -> RejectLine {
+    RejectLine {
+        load_id: reject.load_id,
+        source: reject.source,
+        byte_offset: reject.byte_offset,
+        line: reject.line,
+        reason: reject.reason,
+        detail: reject.detail,
+        document: reject.document,
+        document_base64: reject.document_base64,
+        bytes: reject.bytes,
+        truncated: reject.truncated,
+    }
 }
 
 fn unwritten(error: std::io::Error) -> Failure {

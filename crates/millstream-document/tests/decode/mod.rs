@@ -2,10 +2,9 @@
 
 mod documents;
 mod keys;
-mod mutants;
 
 use fastrand::Rng;
-use millstream_engine::decode::{DecodeLimits, Decoder, JsonbText};
+use millstream_document::decode::{DecodeLimits, Decoder, JsonbText};
 use millstream_model::key_bytes::put_copy_fields;
 use millstream_model::{Fault, KEY_TYPES, KeyColumn, KeySpec, KeyType, Reason};
 use millstream_testkit::{Cases, each_build};

@@ -63,7 +63,7 @@ impl Dialect {
     }
 
     /// What is wrong with it for this format, and what to do.
-    pub(crate) fn problem(&self, format: &str) -> Option<Refusal> {
+    pub fn problem(&self, format: &str) -> Option<Refusal> {
         let usable = |byte: u8| byte.is_ascii() && !matches!(byte, b'\r' | b'\n' | 0);
         let quote = self.quote_byte();
         let of_table = format!(
@@ -111,7 +111,7 @@ impl Dialect {
 
     /// The format and every option that differs from its default. It is recorded with a load, so that the load resumes
     /// only if its sources are read in the same way.
-    pub(crate) fn label(&self, format: &str) -> String {
+    pub fn label(&self, format: &str) -> String {
         let text = |text: &str| serde_json::Value::from(text).to_string();
         let list = |names: &[String]| serde_json::Value::from(names.to_vec()).to_string();
         let byte = |byte: u8| char::from(byte).escape_default().to_string();

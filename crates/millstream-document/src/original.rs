@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 /// A chunk before its stages.
 #[derive(Debug)]
-pub(crate) struct Original {
+pub struct Original {
     /// The bytes that the source gave.
     pub(crate) bytes: Bytes,
     /// One for each frame of the chunk, in the same order.
@@ -27,7 +27,10 @@ pub(crate) struct SourceDocument {
 
 impl Original {
     /// The bytes of a document that begins at an offset of the source.
-    pub(crate) fn at(&self, offset: u64) -> Bytes {
+    ///
+    /// # Panics
+    /// No document of the chunk begins there.
+    pub fn at(&self, offset: u64) -> Bytes {
         let found = self.documents.binary_search_by_key(&offset, |document| document.offset);
         self.document(found.expect("every document of a chunk has an original"))
     }

@@ -11,16 +11,18 @@ mod near;
 mod path;
 mod path_scan;
 mod places;
+mod sum;
 mod tally;
 mod text;
 mod value;
+mod wanted;
 
 pub use inference::{Inference, InferenceError, Sampled, infer, infer_version};
 pub use jsonb_text::JsonbText;
 pub(crate) use path::Columns;
 pub(crate) use places::Placed;
+pub use wanted::Wanted;
 
-use crate::merge::Mode;
 use extra::Extra;
 use millstream_model::key_bytes::index_tuple_bytes;
 use millstream_model::limits::{DOCUMENT_BYTES_MAX, INDEX_TUPLE_BYTES_MAX, KEY_COLUMNS_MAX};
@@ -67,12 +69,12 @@ pub struct Decoder {
 impl Decoder {
     /// A decoder for the documents of one collection.
     pub fn new(key: &KeySpec, limits: DecodeLimits) -> Self {
-        Self::for_mode(key, &Mode::default(), limits)
+        Self::wanting(key, Wanted::default(), limits)
     }
 
-    /// A decoder that also finds what a merge mode needs.
-    pub fn for_mode(key: &KeySpec, mode: &Mode, limits: DecodeLimits) -> Self {
-        let extra = Extra::new(mode);
+    /// A decoder that also finds and checks what else the caller wants.
+    pub fn wanting(key: &KeySpec, wanted: Wanted, limits: DecodeLimits) -> Self {
+        let extra = Extra::new(wanted);
         Self {
             key: key.columns.clone(),
             types: key.types(),
@@ -87,17 +89,15 @@ impl Decoder {
     ///
     /// # Errors
     /// Why the document cannot be stored; `key` is then unchanged.
-    #[inline]
     pub fn decode(&mut self, document: &[u8], key: &mut Vec<u8>) -> Result<(), Fault> {
         self.decode_versioned(document, key, &mut Vec::new()).map(drop)
     }
 
-    /// As `decode`, and appends the canonical bytes of the document's version to `version`, if the mode compares
-    /// versions. Returns whether the document deletes.
+    /// As `decode`, and appends the canonical bytes of the document's version to `version`, if one is wanted. Returns
+    /// whether the document deletes.
     ///
     /// # Errors
     /// Why the document cannot be stored; `key` and `version` are then unchanged.
-    #[inline]
     pub fn decode_versioned(
         &mut self,
         document: &[u8],

@@ -2,7 +2,7 @@
 
 #![expect(clippy::print_stdout, reason = "printing is what it is for")]
 
-use millstream_engine::decode::{DecodeLimits, Decoder};
+use millstream_document::decode::{DecodeLimits, Decoder};
 use millstream_model::{KeyRequest, KeySpec};
 use std::fmt::Write as _;
 use std::time::Instant;

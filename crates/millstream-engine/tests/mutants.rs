@@ -2,8 +2,8 @@
 
 use crate::scene::{Files, request, run};
 use fastrand::Rng;
-use millstream_engine::decode::{DecodeLimits, Decoder, JsonbText};
-use millstream_engine::source::{SourceOptions, open};
+use millstream_document::decode::{DecodeLimits, Decoder, JsonbText};
+use millstream_document::source::{SourceOptions, open};
 use millstream_model::limits::NESTING_MAX;
 use millstream_model::{Fault, KeySpec, Reason};
 use millstream_testkit::{Cases, each_build};

@@ -5,22 +5,28 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
 /// An object's members by name; of several with one name the last, as in jsonb.
-pub(super) type Members<'d> = BTreeMap<String, &'d str>;
+pub type Members<'d> = BTreeMap<String, &'d str>;
 
 /// The text of a document that a decoder has accepted.
-pub(super) fn text(document: &[u8]) -> &str {
+///
+/// # Panics
+/// The document is not UTF-8.
+pub fn text(document: &[u8]) -> &str {
     std::str::from_utf8(document).expect("a decoder has judged the document")
 }
 
 /// The members of an object that a decoder has accepted.
-pub(super) fn read(object: &str) -> Members<'_> {
+///
+/// # Panics
+/// The text is not an object of JSON.
+pub fn read(object: &str) -> Members<'_> {
     let members: BTreeMap<String, &RawValue> =
         serde_json::from_str(object).expect("what jsonb takes for an object is one");
     members.into_iter().map(|(name, value)| (name, value.get())).collect()
 }
 
 /// The text of an object of these members.
-pub(super) fn write(members: &Members<'_>) -> Vec<u8> {
+pub fn write(members: &Members<'_>) -> Vec<u8> {
     let mut text = vec![b'{'];
     for (name, value) in members {
         put_name(name, &mut text);
@@ -31,7 +37,7 @@ pub(super) fn write(members: &Members<'_>) -> Vec<u8> {
 }
 
 /// Appends what is written before the value of a member.
-pub(super) fn put_name(name: &str, object: &mut Vec<u8>) {
+pub fn put_name(name: &str, object: &mut Vec<u8>) {
     if object.last() != Some(&b'{') {
         object.push(b',');
     }
@@ -40,7 +46,10 @@ pub(super) fn put_name(name: &str, object: &mut Vec<u8>) {
 }
 
 /// The value of a member; `None` if the text is not an object or has no such member.
-pub(super) fn member<'d>(text: &'d str, name: &str) -> Option<&'d str> {
+///
+/// # Panics
+/// The text begins like an object and is none.
+pub fn member<'d>(text: &'d str, name: &str) -> Option<&'d str> {
     if !is_object(text) {
         return None;
     }
@@ -48,8 +57,13 @@ pub(super) fn member<'d>(text: &'d str, name: &str) -> Option<&'d str> {
     serde::de::Deserializer::deserialize_map(&mut parser, Find(name)).expect("what jsonb takes for an object is one")
 }
 
+/// Whether a value is missing or null.
+pub fn nothing(value: Option<&str>) -> bool {
+    value.is_none_or(|value| value.trim_ascii() == "null")
+}
+
 /// Whether the text of a value is an object's.
-pub(super) fn is_object(value: &str) -> bool {
+pub fn is_object(value: &str) -> bool {
     value.trim_ascii_start().starts_with('{')
 }
 

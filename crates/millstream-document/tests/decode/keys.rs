@@ -1,7 +1,7 @@
 //! The canonical bytes of keys against the columns they stand for.
 
 use fastrand::Rng;
-use millstream_engine::decode::{DecodeLimits, Decoder};
+use millstream_document::decode::{DecodeLimits, Decoder};
 use millstream_model::key_bytes::{index_tuple_bytes, key_texts, put_copy_fields, put_from_wire};
 use millstream_model::limits::INDEX_TUPLE_BYTES_MAX;
 use millstream_model::{KEY_TYPES, KeyRequest, KeySpec, KeyType, Slot, put_literal};

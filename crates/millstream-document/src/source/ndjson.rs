@@ -164,7 +164,7 @@ impl Source for Ndjson {
 
 /// Frames the lines of `bytes`, which begin at this offset and line, up to the first line that is too long. Also
 /// returns the length of what was framed.
-pub(crate) fn frame_lines(bytes: &[u8], offset: u64, line: u64, document_bytes_max: usize) -> (Vec<Frame>, usize) {
+pub fn frame_lines(bytes: &[u8], offset: u64, line: u64, document_bytes_max: usize) -> (Vec<Frame>, usize) {
     frame(bytes, memchr_iter(b'\n', bytes), offset, line, document_bytes_max)
 }
 

@@ -45,7 +45,7 @@ pub enum Applied {
 }
 
 /// Applies stages to every document of a chunk.
-pub(crate) fn apply(transforms: &[Arc<dyn Transform>], mut chunk: Chunk) -> Chunk {
+pub fn apply(transforms: &[Arc<dyn Transform>], mut chunk: Chunk) -> Chunk {
     if transforms.is_empty() {
         return chunk;
     }
@@ -106,8 +106,8 @@ fn apply_to(
     }
 }
 
-/// Counts by name. There may be none yet.
-pub(crate) fn counts(transforms: &[Arc<dyn Transform>], outcomes: &[u64]) -> Vec<StageCounts> {
+/// The counts of [`Chunk::count_outcomes`] by name. There may be none yet.
+pub fn counts(transforms: &[Arc<dyn Transform>], outcomes: &[u64]) -> Vec<StageCounts> {
     let documents = |stage: usize, transform: &Arc<dyn Transform>| {
         let count = |n: usize| outcomes.get(stage * TRANSFORM_OUTCOMES_MAX + n).copied().unwrap_or(0);
         transform.outcomes().iter().enumerate().map(|(n, name)| ((*name).to_owned(), count(n))).collect()

@@ -26,7 +26,7 @@ pub use dialect::{Dialect, Quote};
 pub use error::SourceError;
 pub use millstream_input::{ENCODINGS, Encoding, Input, Progress};
 pub use name::{path, spelling};
-pub(crate) use ndjson::frame_lines;
+pub use ndjson::frame_lines;
 pub use window::Window;
 
 use crate::chunk::Chunk;
@@ -93,7 +93,7 @@ impl Default for SourceOptions {
 }
 
 /// The running hash at the beginning of a source. `before` is the hash of the sources before it.
-pub(crate) fn beginning(before: Option<u128>) -> Xxh3 {
+pub fn beginning(before: Option<u128>) -> Xxh3 {
     let mut hash = Xxh3::new();
     if let Some(before) = before {
         hash.update(&before.to_be_bytes());
@@ -142,7 +142,7 @@ pub fn open_input(input: Input, index: u32, format: &str, options: &SourceOption
 ///
 /// # Errors
 /// As [`open`].
-pub(crate) fn probe(path: &Path, format: &str, options: &SourceOptions) -> Result<(), SourceError> {
+pub fn probe(path: &Path, format: &str, options: &SourceOptions) -> Result<(), SourceError> {
     let options = SourceOptions { chunk_bytes: PROBE_BYTES, ..options.clone() };
     open(path, 0, format, &options).map(drop)
 }

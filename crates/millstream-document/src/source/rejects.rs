@@ -113,8 +113,8 @@ impl Source for Rejects {
 mod tests {
     use super::super::transcript::{bad, good, read, read_oddly, sizes, transcribe};
     use super::super::{Dialect, Input};
+    use crate::RejectLine;
     use millstream_model::Reason::{CsvFields, CsvSyntax, DamagedSource, NotJson, TooLarge};
-    use millstream_store::RejectLine;
     use millstream_testkit::Cases;
 
     fn line(document: &[u8]) -> RejectLine {

@@ -21,7 +21,7 @@ pub struct Chunk {
     /// The documents, in order of position.
     pub frames: Vec<Frame>,
     /// The documents before stages changed them, if there are stages.
-    pub(crate) original: Option<Arc<Original>>,
+    pub original: Option<Arc<Original>>,
 }
 
 /// One document of a chunk.
@@ -61,17 +61,17 @@ impl UnreadableFrame {
 
 impl Chunk {
     /// Bytes of memory that it keeps alive.
-    pub(crate) fn held_bytes(&self) -> usize {
+    pub fn held_bytes(&self) -> usize {
         self.bytes.len() + self.original.as_ref().map_or(0, |original| original.bytes.len())
     }
 
     /// Bytes that the source gave.
-    pub(crate) fn given_bytes(&self) -> u64 {
+    pub fn given_bytes(&self) -> u64 {
         self.original.as_ref().map_or(self.bytes.len(), |original| original.bytes.len()) as u64
     }
 
     /// The document of a frame as the source has it.
-    pub(crate) fn source_document(&self, frame: usize) -> Bytes {
+    pub fn source_document(&self, frame: usize) -> Bytes {
         match &self.original {
             Some(original) => original.document(frame),
             None => {
@@ -84,7 +84,7 @@ impl Chunk {
 
     /// Length of the whole document of a frame in the source, even if only its head and tail are kept.
     #[inline]
-    pub(crate) fn source_bytes(&self, frame: usize) -> u64 {
+    pub fn source_bytes(&self, frame: usize) -> u64 {
         let truncated = self.frames[frame].unreadable.as_ref().and_then(|unreadable| unreadable.truncated_from);
         truncated.unwrap_or_else(|| match &self.original {
             Some(original) => original.documents[frame].len.into(),
@@ -94,15 +94,23 @@ impl Chunk {
 
     /// The bytes of one of this chunk's frames, or why they are no document.
     #[inline]
-    pub(crate) fn readable<'c>(&'c self, frame: &'c Frame) -> Result<&'c [u8], &'c Fault> {
+    pub fn readable<'c>(&'c self, frame: &'c Frame) -> Result<&'c [u8], &'c Fault> {
         match &frame.unreadable {
             None => Ok(self.document(frame)),
             Some(unreadable) => Err(&unreadable.fault),
         }
     }
 
+    /// Adds what the stages did with the document of a frame to counts: those of the first stage, then of the next.
+    #[inline]
+    pub fn count_outcomes(&self, frame: usize, counts: &mut [u64]) {
+        if let Some(original) = &self.original {
+            original.documents[frame].outcomes.count(counts);
+        }
+    }
+
     /// The frame at which the source ends because it is damaged, and what is wrong there.
-    pub(crate) fn damage(&self) -> Option<(&Frame, &Fault)> {
+    pub fn damage(&self) -> Option<(&Frame, &Fault)> {
         let frame = self.frames.last()?;
         frame
             .unreadable

@@ -1,0 +1,3 @@
+//! Tests of the decoder against real servers.
+
+mod decode;
