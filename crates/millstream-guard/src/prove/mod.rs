@@ -9,7 +9,7 @@ mod probe;
 mod probes;
 mod talk;
 
-pub use beside::lost_beside;
+pub use beside::{lost_beside, try_beside};
 pub use probe::{Passed, Task, send};
 
 use crate::policy::{Decision, Direction, Mode, Packet, Policy, meaning};
