@@ -1,6 +1,6 @@
 //! `guard apply`, `confirm` and `undo`: the rules of a policy as a change that can be taken back.
 
-use super::{PolicyArg, plan, this_program};
+use super::{PolicyArg, plan, prober};
 use crate::args::duration;
 use crate::changes::{self, KINDS};
 use crate::confirmation::confirmed;
@@ -66,7 +66,7 @@ pub async fn apply(args: &ApplyArgs, output: Output) -> Result<Exit, Failure> {
     if !plan::print(&policy, &facts, output).await? {
         return Ok(Exit::Done);
     }
-    if let Some(why) = try_beside(&policy, &this_program()?).await? {
+    if let Some(why) = try_beside(&policy, &prober()?).await? {
         note(&format!("warning: {why}"));
     }
     let alone = || Failure::user("there is no terminal to ask on").hint("--yes applies the policy without asking");
