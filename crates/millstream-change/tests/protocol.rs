@@ -47,6 +47,11 @@ impl Kind for Recorded {
         })
     }
 
+    fn may_confirm(&self, since: u64) -> Result<(), Refusal> {
+        assert!(since > 1_600_000_000, "it took effect then");
+        self.step("may confirm")
+    }
+
     fn way_back(&self) -> Option<&dyn WayBack> {
         Some(self)
     }
@@ -137,7 +142,7 @@ const MADE: [&str; 8] =
 #[tokio::test]
 async fn a_change_is_watched_over_before_it_is_applied_and_waits_only_if_it_works() {
     let ends: [(&str, &[&str], State); 3] = [
-        ("confirm", &["read new", "release"], State::Confirmed),
+        ("confirm", &["may confirm", "read new", "release"], State::Confirmed),
         ("undo", &["recall", "read new", "read new", "write old", "read old", "release"], State::Undone),
         ("keep", &["release"], State::Closed),
     ];
@@ -195,6 +200,17 @@ async fn without_a_deadline_what_fails_is_given_back_too() {
         assert_eq!(steps[steps.len() - 5..], ["read new", "write old", "read old", "release", "say given back"]);
         assert_eq!(*scene.kind.value.lock().unwrap(), "old", "{fails}");
     }
+}
+
+#[tokio::test]
+async fn a_confirmation_that_proves_nothing_lets_the_change_wait() {
+    let scene = Scene::failing("may confirm");
+    let kinds: [&dyn Kind; 1] = [&scene.kind];
+    let changes = Changes::new(&scene.journal, &kinds, &scene.place);
+    let made = scene.make(DEADLINE).await.unwrap();
+    assert_eq!(changes.confirm(made.number).await.unwrap_err().to_string(), "may confirm fails");
+    assert_eq!(scene.steps(), [&MADE[..], &["may confirm"]].concat());
+    assert_eq!(scene.journal.entry(made.number).unwrap(), made, "it is undone in time all the same");
 }
 
 /// The other program may still take its way back.

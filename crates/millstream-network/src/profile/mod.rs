@@ -224,4 +224,21 @@ mod tests {
             assert_eq!(now, format!("{digest}, not all of which were started"));
         }
     }
+
+    #[tokio::test]
+    async fn no_checkpoint_is_made_of_profiles_that_have_changed_since_they_were_shown() {
+        let root = tempfile::tempdir().unwrap();
+        let place = Place { root: Some(root.path().to_owned()), ..Place::default() };
+        let dir = place.path(Path::new(DIRECTORY));
+        fs::create_dir_all(&dir).unwrap();
+        write_private(&dir.join("new.nmconnection"), "[connection]\nid=new\n").unwrap();
+        let minute = Duration::from_secs(60);
+        for shown in [None, Some(r#"{"files":{"old.nmconnection":""},"running":[]}"#)] {
+            let refused = NetworkProfiles.checkpoint(&place, [shown, None], minute).await.unwrap_err();
+            assert_eq!(refused.problem, "the profiles have changed meanwhile; nothing was changed");
+        }
+        assert_eq!(Checkpoint::of_change(&place).unwrap(), None);
+        let none = NetworkProfiles.extend(&place, minute).await.unwrap_err();
+        assert!(none.problem.contains("the note of the checkpoint"), "{none}");
+    }
 }
