@@ -45,9 +45,9 @@ pub enum Undone {
 /// Makes changes, and takes them back.
 #[derive(Debug, Clone, Copy)]
 pub struct Changes<'a> {
-    journal: &'a Journal,
+    pub(crate) journal: &'a Journal,
     kinds: &'a [&'a dyn Kind],
-    place: &'a Place,
+    pub(crate) place: &'a Place,
 }
 
 impl<'a> Changes<'a> {
@@ -70,12 +70,12 @@ impl<'a> Changes<'a> {
     /// The kind is not known, the value cannot be read, or no experiment can make the change here.
     pub async fn sides(&self, change: &Change) -> Result<Sides, Refusal> {
         let kind = self.kind(&change.kind)?;
-        if !kind.is_measurable(change) {
+        let Some(measurable) = kind.measurable().filter(|one| one.shows(change)) else {
             return Err(Refusal::new("this change has no experiment: the transactions of pgbench do not show it")
                 .or_hint(WayOut::CompareByHand.to_string()));
-        }
+        };
         let before = kind.read(self.place, &change.target).await?;
-        kind.sides(self.place, change, before.as_deref()).await
+        measurable.sides(self.place, change, before.as_deref()).await
     }
 
     /// The server that a change would change, without a password. `None`: this machine.
@@ -112,12 +112,16 @@ impl<'a> Changes<'a> {
             let why = format!("change {number} of {target} is neither confirmed nor undone");
             return Err(Refusal::new(why).or_hint(WayOut::End(Number(kind.commands(), *number)).to_string()));
         }
-        let old = kind.whole(self.place, &change.target).await?;
+        let large = kind.large();
+        let old = match large {
+            Some(large) => large.whole(self.place, &change.target).await?,
+            None => kind.read(self.place, &change.target).await?,
+        };
         let new = match &change.value {
             Some(value) => Some(kind.spelled(self.place, &change.target, value).await?),
             None => None,
         };
-        let held = |whole: &String| kind.digest(whole).unwrap_or_else(|| whole.clone());
+        let held = |whole: &String| large.and_then(|large| large.digest(whole)).unwrap_or_else(|| whole.clone());
         let (before, value) = (old.as_ref().map(held), new.as_ref().map(held));
         let is_large = before != old || value != new;
         if same(before.as_deref(), value.as_deref()) {
@@ -165,7 +169,7 @@ impl<'a> Changes<'a> {
     ///
     /// # Errors
     /// As `apply`, and what `works` refuses.
-    pub async fn apply_if_works(&self, number: u32, works: Answer<'_, ()>) -> Result<Entry, Refusal> {
+    pub(crate) async fn apply_if_works(&self, number: u32, works: Answer<'_, ()>) -> Result<Entry, Refusal> {
         let _lock = self.journal.lock(Some(number)).await?;
         let mut entry = self.journal.entry(number)?;
         let kind = self.kind(&entry.kind)?;
@@ -225,7 +229,7 @@ impl<'a> Changes<'a> {
             lasting::put(&lasting)?;
             passed("line-written").await?;
         }
-        kind.release(self.place).await?;
+        self.release(kind).await?;
         entry.state = State::Confirmed;
         entry.deadline = None;
         self.journal.write(&entry)?;
@@ -273,7 +277,7 @@ impl<'a> Changes<'a> {
         if !entry.state.is_over()
             && let Ok(kind) = self.kind(&entry.kind)
         {
-            kind.release(self.place).await?;
+            self.release(kind).await?;
         }
         let is_back = self.take_lasting_back(&mut entry).await?;
         self.close(&mut entry, State::Closed)?;
@@ -292,8 +296,8 @@ impl<'a> Changes<'a> {
         }
         kind.is_free(self.place, Some(&entry.target))?;
         self.is_thing(kind, &entry).await?;
-        if entry.state != State::Confirmed {
-            kind.recall(self.place, &|| Ok([self.whole(&entry, BEFORE)?, self.whole(&entry, VALUE)?]))?;
+        if let Some(way_back) = kind.way_back().filter(|_| entry.state != State::Confirmed) {
+            way_back.recall(self.place, &|| Ok([self.whole(&entry, BEFORE)?, self.whole(&entry, VALUE)?]))?;
         }
         let value = self.value_of(kind, &entry).await?;
         let is_old = same(value.as_deref(), entry.before.as_deref());
@@ -348,7 +352,8 @@ impl<'a> Changes<'a> {
         if !entry.lasts_by_file() {
             return Ok(());
         }
-        lasting::check(entry, &self.kind(&entry.kind)?.lasting_files(self.place, &entry.target))
+        let files = self.kind(&entry.kind)?.lasts().map(|lasts| lasts.files(self.place, &entry.target));
+        lasting::check(entry, &files.unwrap_or_default())
     }
 
     /// Whether a restart of the machine has taken the value away, and nothing of ours brings it back.
@@ -373,8 +378,13 @@ impl<'a> Changes<'a> {
     async fn give_back(&self, kind: &dyn Kind, entry: &mut Entry) -> Result<bool, Refusal> {
         self.take_lasting_back(entry).await?;
         // How far a write came that was not verified, is not known.
-        let has_parts = entry.state == State::Planned
-            && kind.has_parts(self.place, &entry.target).await.map_err(|why| perhaps_gone(why, kind, entry))?;
+        let has_parts = match kind.breakable().filter(|_| entry.state == State::Planned) {
+            Some(breakable) => {
+                let has_parts = breakable.has_parts(self.place, &entry.target).await;
+                has_parts.map_err(|why| perhaps_gone(why, kind, entry))?
+            }
+            None => false,
+        };
         if has_parts || !same(self.value_of(kind, entry).await?.as_deref(), entry.before.as_deref()) {
             let written = self.write(kind, entry, BEFORE).await;
             written.map_err(|why| perhaps_gone(why, kind, entry))?;
@@ -386,7 +396,7 @@ impl<'a> Changes<'a> {
             }
         }
         passed("value-restored").await?;
-        kind.release(self.place).await?;
+        self.release(kind).await?;
         self.close(entry, State::Undone)?;
         Ok(has_parts)
     }
@@ -408,6 +418,14 @@ impl<'a> Changes<'a> {
         let is_back = lasting::take_back(self.journal, entry)?;
         passed("line-restored").await?;
         Ok(is_back)
+    }
+
+    /// Ends what would give the old value back by itself.
+    async fn release(&self, kind: &dyn Kind) -> Result<(), Refusal> {
+        match kind.way_back() {
+            Some(way_back) => way_back.release(self.place).await,
+            None => Ok(()),
+        }
     }
 
     fn close(&self, entry: &mut Entry, state: State) -> Result<(), Refusal> {
@@ -449,7 +467,8 @@ impl<'a> Changes<'a> {
         self.place.server.as_ref().filter(|_| kind.is_of_server()).map(ConnInfo::describe)
     }
 
-    fn kind(&self, name: &str) -> Result<&'a dyn Kind, Refusal> {
+    /// The kind of this name.
+    pub(crate) fn kind(&self, name: &str) -> Result<&'a dyn Kind, Refusal> {
         find(self.kinds, name).ok_or_else(|| Refusal::new(format!("this version knows no changes of the kind {name}")))
     }
 }

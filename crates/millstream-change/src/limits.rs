@@ -23,3 +23,16 @@ pub const BESIDE_BYTES_MAX: u64 = 1 << 30;
 
 /// How often the server of the lab makes checkpoints where an experiment is about them.
 pub(crate) const CHECKPOINT_SECONDS: u32 = 30;
+
+/// Time between two looks of the process that undoes a change unless it is confirmed.
+pub const CHANGE_LOOK: Duration = Duration::from_millis(500);
+
+/// Longest pause of that process after failures.
+pub const CHANGE_PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// How long after the deadline that process still tries, in seconds: a day. Then the change stays open, and each run of
+/// the doctor shows it.
+pub const CHANGE_LATE_SECONDS_MAX: u64 = 86_400;
+
+/// Longest time until that process is ready.
+pub const WATCH_READY_MAX: Duration = Duration::from_secs(10);

@@ -1,7 +1,7 @@
 //! Settings of the kernel that `sysctl` knows.
 
 use crate::kernel::{is_free, own};
-use crate::kind::{Answer, Kind, Lasting};
+use crate::kind::{Answer, Kind, Lasting, Lasts, Measurable};
 use crate::place::Place;
 use crate::sides::Sides;
 use millstream_host::setting::{origin, pair_of, sysctl_file, write};
@@ -44,6 +44,20 @@ impl Kind for Sysctl {
         })
     }
 
+    fn is_free(&self, place: &Place, target: Option<&str>) -> Result<(), Refusal> {
+        is_free(place, target.and_then(sysctl_file).as_deref())
+    }
+
+    fn lasts(&self) -> Option<&dyn Lasts> {
+        Some(self)
+    }
+
+    fn measurable(&self) -> Option<&dyn Measurable> {
+        Some(self)
+    }
+}
+
+impl Lasts for Sysctl {
     fn lasting(&self, place: &Place, target: &str, value: Option<&str>) -> Result<Lasting, Refusal> {
         let value = own(target, value)?;
         let beginning = format!("{target} = ");
@@ -51,16 +65,14 @@ impl Kind for Sysctl {
         Ok(Lasting::Line { file: place.path(Path::new(SYSCTL_FILE)), beginning, line })
     }
 
-    fn lasting_files(&self, place: &Place, _: &str) -> Vec<PathBuf> {
+    fn files(&self, place: &Place, _: &str) -> Vec<PathBuf> {
         vec![place.path(Path::new(SYSCTL_FILE))]
     }
+}
 
-    fn is_free(&self, place: &Place, target: Option<&str>) -> Result<(), Refusal> {
-        is_free(place, target.and_then(sysctl_file).as_deref())
-    }
-
+impl Measurable for Sysctl {
     /// The others limit what the few sessions and the small tables of pgbench do not come near.
-    fn is_measurable(&self, change: &Change) -> bool {
+    fn shows(&self, change: &Change) -> bool {
         change.target.starts_with("vm.dirty_")
     }
 

@@ -1,7 +1,7 @@
 //! Attributes of a disk's queue, below `/sys`.
 
 use crate::kernel::{is_free, own};
-use crate::kind::{Answer, Kind, Lasting};
+use crate::kind::{Answer, Kind, Lasting, Lasts, Measurable};
 use crate::place::Place;
 use crate::sides::Sides;
 use crate::way_out::WayOut;
@@ -31,6 +31,24 @@ impl Kind for SysfsAttribute {
         Box::pin(async move { write(&file_of(place, target)?, own(target, value)?).map_err(Refusal::from) })
     }
 
+    fn is_free(&self, place: &Place, target: Option<&str>) -> Result<(), Refusal> {
+        is_free(place, target.map(Path::new))
+    }
+
+    fn identity<'a>(&'a self, place: &'a Place, target: &'a str) -> Answer<'a, Option<String>> {
+        Box::pin(async move { Ok(serial(place, parts(target)?.0).map(|(_, number)| number)) })
+    }
+
+    fn lasts(&self) -> Option<&dyn Lasts> {
+        Some(self)
+    }
+
+    fn measurable(&self) -> Option<&dyn Measurable> {
+        Some(self)
+    }
+}
+
+impl Lasts for SysfsAttribute {
     /// A rule of udev, by which it finds the disk again.
     fn lasting(&self, place: &Place, target: &str, value: Option<&str>) -> Result<Lasting, Refusal> {
         let value = own(target, value)?;
@@ -49,20 +67,14 @@ impl Kind for SysfsAttribute {
         Ok(Lasting::Line { file: place.path(Path::new(UDEV_FILE)), beginning, line })
     }
 
-    fn lasting_files(&self, place: &Place, _: &str) -> Vec<PathBuf> {
+    fn files(&self, place: &Place, _: &str) -> Vec<PathBuf> {
         vec![place.path(Path::new(UDEV_FILE))]
     }
+}
 
-    fn is_free(&self, place: &Place, target: Option<&str>) -> Result<(), Refusal> {
-        is_free(place, target.map(Path::new))
-    }
-
-    fn identity<'a>(&'a self, place: &'a Place, target: &'a str) -> Answer<'a, Option<String>> {
-        Box::pin(async move { Ok(serial(place, parts(target)?.0).map(|(_, number)| number)) })
-    }
-
+impl Measurable for SysfsAttribute {
     /// The tables of pgbench are in memory, so that nothing is read ahead.
-    fn is_measurable(&self, change: &Change) -> bool {
+    fn shows(&self, change: &Change) -> bool {
         !change.target.ends_with("/read_ahead_kb")
     }
 

@@ -1,7 +1,7 @@
 //! A kind of change is one file and two lines: the module, and its place in the slice.
 
 use crate::greeting::Greeting;
-use millstream_change::{Changes, Journal, Kind, Lasting, Number, Place, State, Sysctl, Undone, WayOut};
+use millstream_change::{Changes, Journal, Kind, Large, Lasting, Number, Place, State, Sysctl, Undone, WayOut};
 use millstream_model::Change;
 use std::fs;
 use std::time::Duration;

@@ -378,7 +378,7 @@ fn is_in(key: &str, database: &str) -> bool {
 
 /// Whether an experiment of the lab would decide about a change.
 fn is_measurable(kinds: &[&dyn Kind], change: &Change) -> bool {
-    find(kinds, &change.kind).is_some_and(|kind| kind.is_measurable(change))
+    find(kinds, &change.kind).and_then(|kind| kind.measurable()).is_some_and(|one| one.shows(change))
 }
 
 /// Why a check failed, with what would allow it.

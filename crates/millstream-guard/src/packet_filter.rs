@@ -4,7 +4,7 @@ use crate::connection::is_newer;
 use crate::netlink;
 use crate::nft::{asked, load};
 use crate::rules::{TABLE, digest, digest_of, name, removal};
-use millstream_change::{Answer, Kind, Lasting, Place};
+use millstream_change::{Answer, Kind, Large, Lasting, Lasts, Place};
 use millstream_host::in_path;
 use millstream_model::Refusal;
 use millstream_model::range::FAMILIES;
@@ -109,23 +109,6 @@ impl Kind for PacketFilter {
         Box::pin(async { Ok(netlink::comment(TABLE)?.map(|comment| digest_of(&comment))) })
     }
 
-    fn whole<'a>(&'a self, place: &'a Place, target: &'a str) -> Answer<'a, Option<String>> {
-        Box::pin(async move {
-            // What was confirmed is kept. nft would print it in another order.
-            let kept = fs::read_to_string(place.path(Path::new(RULES))).ok();
-            let Some(now) = self.read(place, target).await? else { return Ok(None) };
-            if let Some(kept) = kept.filter(|kept| digest(kept) == now) {
-                return Ok(Some(kept));
-            }
-            let text = asked(&["--stateless", "list", "table", "inet", TABLE]).await?;
-            Ok(text.map(|text| removal() + &without_added(&text)))
-        })
-    }
-
-    fn digest(&self, whole: &str) -> Option<String> {
-        Some(digest(whole))
-    }
-
     fn write<'a>(&'a self, _: &'a Place, _: &'a str, value: Option<&'a str>) -> Answer<'a, ()> {
         Box::pin(async move {
             let Some(rules) = value else { return load(removal()).await };
@@ -150,6 +133,35 @@ impl Kind for PacketFilter {
         is_newer(since)
     }
 
+    fn large(&self) -> Option<&dyn Large> {
+        Some(self)
+    }
+
+    fn lasts(&self) -> Option<&dyn Lasts> {
+        Some(self)
+    }
+}
+
+impl Large for PacketFilter {
+    fn whole<'a>(&'a self, place: &'a Place, target: &'a str) -> Answer<'a, Option<String>> {
+        Box::pin(async move {
+            // What was confirmed is kept. nft would print it in another order.
+            let kept = fs::read_to_string(place.path(Path::new(RULES))).ok();
+            let Some(now) = self.read(place, target).await? else { return Ok(None) };
+            if let Some(kept) = kept.filter(|kept| digest(kept) == now) {
+                return Ok(Some(kept));
+            }
+            let text = asked(&["--stateless", "list", "table", "inet", TABLE]).await?;
+            Ok(text.map(|text| removal() + &without_added(&text)))
+        })
+    }
+
+    fn digest(&self, whole: &str) -> Option<String> {
+        Some(digest(whole))
+    }
+}
+
+impl Lasts for PacketFilter {
     fn lasting(&self, place: &Place, _: &str, value: Option<&str>) -> Result<Lasting, Refusal> {
         if !place.path(Path::new(UNITS)).is_dir() {
             return Ok(Lasting::UntilRestart(
@@ -166,7 +178,7 @@ impl Kind for PacketFilter {
         ]))
     }
 
-    fn lasting_files(&self, place: &Place, _: &str) -> Vec<PathBuf> {
+    fn files(&self, place: &Place, _: &str) -> Vec<PathBuf> {
         [RULES].into_iter().chain(UNIT_FILES).map(|file| place.path(Path::new(file))).collect()
     }
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod generated;
+mod kernel;
 
 use millstream_network::output::{File, Form, Words, files};
 use millstream_network::topology::Topology;

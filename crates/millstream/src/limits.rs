@@ -22,20 +22,8 @@ pub const DEMO_DOCUMENTS_MAX: u64 = 100_000_000;
 /// Distinct values that are printed with one write.
 pub const DISTINCT_LINES_MAX: usize = 1_000;
 
-/// Time between two looks of the process that undoes a change unless it is confirmed.
-pub const CHANGE_LOOK: std::time::Duration = std::time::Duration::from_millis(500);
-
-/// Longest pause of that process after failures.
-pub const CHANGE_PAUSE_MAX: std::time::Duration = std::time::Duration::from_secs(60);
-
-/// How long after the deadline that process still tries, in seconds: a day. Then the change stays open, and each run of
-/// the doctor shows it.
-pub const CHANGE_LATE_SECONDS_MAX: u64 = 86_400;
-
-/// Longest time until that process is ready.
-pub const WATCH_READY_MAX: std::time::Duration = std::time::Duration::from_secs(10);
-
-/// Longest list of variables that it reads from its input, in bytes. Linux gives a process no longer variable than 128 KiB.
+/// Longest list of variables that the process that undoes a change reads from its input, in bytes. Linux gives a process no
+/// longer variable than 128 KiB.
 pub const VARIABLES_BYTES_MAX: u64 = 1 << 20;
 
 /// How long a command may take to end after the second signal. Then its statements are cancelled, and the process ends.

@@ -29,7 +29,6 @@ mod doctor_watch;
 mod enrich;
 mod explain_index;
 mod guard;
-mod guard_beside;
 mod guides;
 mod help;
 mod home;

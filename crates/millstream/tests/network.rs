@@ -1,8 +1,6 @@
-//! `network`: topologies are checked and planned, and what `ip` makes of one is what the kernel then has.
+//! `network`: how its commands end, what they print, and the files that they write.
 
 use crate::process::{command, millstream, run};
-use millstream_host::Sandbox;
-use millstream_testkit::{Need, machine_has};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -41,6 +39,8 @@ fn mistakes_are_printed_with_their_reason_and_errors_refuse_a_plan() {
     assert_eq!((json[0]["lint"].as_str(), json[0]["place"].as_str()), (Some("gateway-outside"), Some("bridges.br0")));
     let refused = millstream(&["network", "plan", &wrong]).ends(2);
     assert!(refused.stdout.is_empty() && refused.stderr.contains("nothing is planned: 1 error"), "{refused:?}");
+    let planned = millstream(&["network", "plan", &good, "--as", "ip"]).ends(0);
+    assert!(planned.stdout.contains("ip link set card0 master br0"), "{planned:?}");
     let missing = millstream(&["network", "plan", "/nowhere/host.toml"]).ends(2);
     assert!(missing.stderr.contains("cannot read /nowhere/host.toml"), "{missing:?}");
     let (_dir, broken) = file("[vlans.v]\nparent = 'eth0'\nid = 4095\n");
@@ -62,71 +62,6 @@ fn keyfiles_are_written_for_their_owner_alone() {
     assert!(refused.stderr.contains("--as keyfile"), "{refused:?}");
     let refused = millstream(&["network", "plan", &topology, "--version", "new"]).ends(2);
     assert!(refused.stderr.contains("is not a version"), "{refused:?}");
-}
-
-/// The commands of `ip` make what the topology says, read back from the kernel.
-#[test]
-fn what_ip_makes_is_what_the_topology_says() {
-    if !machine_has(&[Need::Networks]) {
-        return;
-    }
-    let mut sandbox = Sandbox::make(2).unwrap();
-    let end = |network, device| millstream_host::End { network: Some(network), device, addresses: &[] };
-    sandbox.join([end(0, "card0"), end(1, "card1")]).unwrap();
-    let (_dir, topology) = file(BRIDGE);
-    let commands = millstream(&["network", "plan", &topology, "--as", "ip"]).ends(0).stdout;
-    sandbox.run(0, "sh", ["-ec", &commands]).unwrap();
-    let shown = |args: &[&str]| sandbox.run(0, "ip", args).unwrap().stdout;
-    let addresses = shown(&["-brief", "address", "show", "dev", "br0"]);
-    assert!(addresses.contains("192.0.2.5/24") && addresses.contains("2001:db8::5/64"), "{addresses}");
-    let card = shown(&["-details", "link", "show", "dev", "card0"]);
-    assert!(card.contains("mtu 1400") && card.contains("master br0"), "{card}");
-    assert!(shown(&["-details", "link", "show", "dev", "br0"]).contains("stp_state 0"));
-    let routes = shown(&["route", "show"]);
-    assert!(routes.contains("default via 192.0.2.1 dev br0"), "{routes}");
-    assert!(routes.contains("198.51.100.0/24 via 192.0.2.9 dev br0 metric 50"), "{routes}");
-}
-
-/// Two ways out, a router behind a host route, and addresses that several links may have.
-const UPLINKS: &str = "\
-[cards.card0]
-addresses = ['203.0.113.7/32', '2001:db8::7/128', 'fe80::1/64']
-gateway = [{ via = '172.31.1.1', metric = 50 }, '2001:db8:1::1']
-routes = [{ to = '10.0.0.0/8', via = '172.31.1.1' }, { to = '172.31.1.1/32' }, { to = '2001:db8:1::1/128' }]
-dns = ['192.0.2.53']
-[cards.card1]
-addresses = ['203.0.113.7/32', '198.51.100.5/24', 'fe80::1/64']
-gateway = { via = '198.51.100.1', metric = 60 }
-routes = [{ to = '198.51.100.0/24', via = '198.51.100.9', metric = 70 }]
-";
-
-#[test]
-fn the_kernel_takes_two_ways_out_and_routers_behind_host_routes() {
-    let (_dir, topology) = file(UPLINKS);
-    let checked = millstream(&["network", "check", &topology]).ends(0);
-    assert_eq!(checked.stdout, "2 links: 0 errors, 0 warnings, 0 notes\n");
-    if !machine_has(&[Need::Networks]) {
-        return;
-    }
-    let mut sandbox = Sandbox::make(2).unwrap();
-    let end = |network, device| millstream_host::End { network: Some(network), device, addresses: &[] };
-    sandbox.join([end(0, "card0"), end(1, "other0")]).unwrap();
-    sandbox.join([end(0, "card1"), end(1, "other1")]).unwrap();
-    let commands = millstream(&["network", "plan", &topology, "--as", "ip"]).ends(0).stdout;
-    assert!(commands.contains("# card0: ip sets no name servers; write \"nameserver 192.0.2.53\""), "{commands}");
-    sandbox.run(0, "sh", ["-ec", &commands]).unwrap();
-    let shown = |args: &[&str]| sandbox.run(0, "ip", args).unwrap().stdout;
-    let routes = shown(&["route", "show"]);
-    for route in [
-        "default via 172.31.1.1 dev card0 metric 50",
-        "default via 198.51.100.1 dev card1 metric 60",
-        "10.0.0.0/8 via 172.31.1.1 dev card0",
-        "198.51.100.0/24 via 198.51.100.9 dev card1 metric 70",
-    ] {
-        assert!(routes.contains(route), "{route}: {routes}");
-    }
-    let routes = shown(&["-6", "route", "show"]);
-    assert!(routes.contains("default via 2001:db8:1::1 dev card0"), "{routes}");
 }
 
 #[test]

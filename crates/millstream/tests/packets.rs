@@ -37,7 +37,7 @@ fn every_row(generator: Generator, is_wanted: impl Fn(&Row, &str) -> bool) {
             let run = millstream(&[&args[..], &["--seconds", "0.01"]].concat()).ends(0);
             let printed: Value = serde_json::from_str(&run.stdout).unwrap();
             let needs_root = backend == Backend::Xdp || generator == Generator::Live;
-            match row.lacks(backend).or(generator.lacks(&row)) {
+            match row.lacks(backend).or(row.lacks_packets(generator)) {
                 Some(why) => assert_eq!(printed["skipped"], why, "{args:?}"),
                 None if needs_root && !is_root => {
                     assert!(printed["skipped"].as_str().unwrap().starts_with("XDP needs root"), "{args:?}: {run:?}");

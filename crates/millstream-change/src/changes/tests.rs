@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::journal::{LastingFile, LastingLine};
-use crate::kind::Answer;
+use crate::kind::{Answer, Breakable, Lasts, Values, WayBack};
 use millstream_pg::Environment;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -50,12 +50,48 @@ impl Kind for Memory {
         Box::pin(async move { Ok(value.to_lowercase()) })
     }
 
+    fn can_be_renamed(&self) -> bool {
+        true
+    }
+
+    fn identity<'a>(&'a self, _: &'a Place, _: &'a str) -> Answer<'a, Option<String>> {
+        Box::pin(async { Ok(self.identity.lock().unwrap().clone()) })
+    }
+
+    fn lasts(&self) -> Option<&dyn Lasts> {
+        Some(self)
+    }
+
+    fn breakable(&self) -> Option<&dyn Breakable> {
+        Some(self)
+    }
+
+    fn way_back(&self) -> Option<&dyn WayBack> {
+        Some(self)
+    }
+}
+
+impl Breakable for Memory {
     fn has_parts<'a>(&'a self, _: &'a Place, _: &'a str) -> Answer<'a, bool> {
         Box::pin(async { Ok(*self.has_part.lock().unwrap()) })
     }
 
-    fn can_be_renamed(&self) -> bool {
-        true
+    fn leftover(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+impl WayBack for Memory {
+    fn checkpoint<'a>(&'a self, _: &'a Place, _: [Option<&'a str>; 2], _: Duration) -> Answer<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn extend<'a>(&'a self, _: &'a Place, _: Duration) -> Answer<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn recall(&self, _: &Place, _: Values<'_>) -> Result<(), Refusal> {
+        Ok(())
     }
 
     fn release<'a>(&'a self, _: &'a Place) -> Answer<'a, ()> {
@@ -64,18 +100,16 @@ impl Kind for Memory {
             Ok(())
         })
     }
+}
 
+impl Lasts for Memory {
     fn lasting(&self, _: &Place, target: &str, value: Option<&str>) -> Result<Lasting, Refusal> {
         let (file, beginning) = (self.file.clone(), format!("{target} = "));
         Ok(Lasting::Line { line: format!("{beginning}{}", value.unwrap()), file, beginning })
     }
 
-    fn lasting_files(&self, _: &Place, _: &str) -> Vec<PathBuf> {
+    fn files(&self, _: &Place, _: &str) -> Vec<PathBuf> {
         vec![self.file.clone()]
-    }
-
-    fn identity<'a>(&'a self, _: &'a Place, _: &'a str) -> Answer<'a, Option<String>> {
-        Box::pin(async { Ok(self.identity.lock().unwrap().clone()) })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Indexes, with their definitions as values.
 
 use super::session::{identity, open, parts, refusal};
-use millstream_change::{Answer, Kind, Place};
+use millstream_change::{Answer, Breakable, Kind, Place};
 use millstream_model::Refusal;
 use millstream_pg::{Error, fill};
 use millstream_store::POWERS;
@@ -128,6 +128,20 @@ impl Kind for IndexKind {
         })
     }
 
+    fn can_be_renamed(&self) -> bool {
+        true
+    }
+
+    fn identity<'a>(&'a self, place: &'a Place, _: &'a str) -> Answer<'a, Option<String>> {
+        Box::pin(identity(place))
+    }
+
+    fn breakable(&self) -> Option<&dyn Breakable> {
+        Some(self)
+    }
+}
+
+impl Breakable for IndexKind {
     fn has_parts<'a>(&'a self, place: &'a Place, target: &'a str) -> Answer<'a, bool> {
         Box::pin(async move {
             let (database, name) = parts(target)?;
@@ -143,14 +157,6 @@ impl Kind for IndexKind {
             "if it was interrupted, an invalid index may be left; then run this in the database {database}: \
              drop index concurrently if exists {name}"
         ))
-    }
-
-    fn can_be_renamed(&self) -> bool {
-        true
-    }
-
-    fn identity<'a>(&'a self, place: &'a Place, _: &'a str) -> Answer<'a, Option<String>> {
-        Box::pin(identity(place))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::session::{assignment, identity, open, refusal, refuse_name_list};
 use crate::limits::{CHECKPOINT_SECONDS_MAX, SETTING_EFFECT_MAX, SETTING_LOOK};
-use millstream_change::{Answer, Kind, Place, Sides};
+use millstream_change::{Answer, Kind, Measurable, Place, Sides};
 use millstream_host::kernel::file;
 use millstream_model::{Change, Refusal};
 use std::time::Instant;
@@ -62,7 +62,13 @@ impl Kind for SettingKind {
         Box::pin(identity(place))
     }
 
-    fn is_measurable(&self, change: &Change) -> bool {
+    fn measurable(&self) -> Option<&dyn Measurable> {
+        Some(self)
+    }
+}
+
+impl Measurable for SettingKind {
+    fn shows(&self, change: &Change) -> bool {
         MEASURABLE.contains(&change.target.as_str())
     }
 

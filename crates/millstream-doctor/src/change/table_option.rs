@@ -1,7 +1,7 @@
 //! Options of tables, such as their own thresholds of autovacuum.
 
 use super::session::{identity, open, parts, refusal};
-use millstream_change::{Answer, Kind, Place, Sides};
+use millstream_change::{Answer, Kind, Measurable, Place, Sides};
 use millstream_model::{Change, Refusal};
 use millstream_pg::quote_literal;
 
@@ -46,7 +46,13 @@ impl Kind for TableOptionKind {
         Box::pin(identity(place))
     }
 
-    fn is_measurable(&self, change: &Change) -> bool {
+    fn measurable(&self) -> Option<&dyn Measurable> {
+        Some(self)
+    }
+}
+
+impl Measurable for TableOptionKind {
+    fn shows(&self, change: &Change) -> bool {
         change.target.ends_with("/fillfactor")
     }
 

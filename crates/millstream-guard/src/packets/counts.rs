@@ -1,6 +1,6 @@
 //! What became of packets.
 
-use super::Backend;
+use super::backend::Backend;
 use super::row::{Row, Verdict};
 use millstream_host::Sandbox;
 use millstream_model::Refusal;

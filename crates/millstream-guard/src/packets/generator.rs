@@ -1,9 +1,14 @@
 //! What makes the packets, and between which addresses they go.
 
-use super::row::{Row, Verdict};
 use millstream_model::range::{Family, number};
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The port that packets go to: discard.
+pub(super) const PORT: u16 = 9;
+
+/// The port that they come from.
+pub(super) const FROM: u16 = 40_009;
 
 /// What makes the packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,21 +30,6 @@ impl Generator {
         match self {
             Self::Send => "send",
             Self::Live => "live",
-        }
-    }
-
-    /// Why it cannot make the packets of a row, if it cannot.
-    pub fn lacks(self, row: &Row) -> Option<&'static str> {
-        if self == Self::Send {
-            None
-        } else if row.raw {
-            Some("live frames are copies of one frame, which no socket sends")
-        } else if row.counts {
-            Some("nobody is there to be answered: live frames have no sender")
-        } else if row.verdict == Verdict::Accept && !row.bound {
-            Some("the kernel answers only a few of the packets that nobody reads, except on its loopback device")
-        } else {
-            None
         }
     }
 

@@ -1,9 +1,9 @@
 //! Frames that a virtual cable receives although nobody has sent them, and what sees frames before all filters.
 
+use super::bpf;
 use super::frame::frame;
+use super::generator::{FROM, Generator, PORT};
 use super::program::{Action, constant, counting, redirecting};
-use super::traffic::{FROM, PORT};
-use super::{Generator, bpf};
 use millstream_host::{Error, Sandbox};
 use millstream_model::range::Family;
 use rustix::net::{AddressFamily, SocketType, netdevice::name_to_index, socket};

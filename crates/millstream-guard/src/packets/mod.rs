@@ -5,6 +5,7 @@
 //! packets, exactly as many are counted as dropped or delivered as the row declares, and connection tracking is in use
 //! where it should be and nowhere else.
 
+mod backend;
 mod bpf;
 mod counts;
 mod frame;
@@ -16,9 +17,9 @@ mod row;
 mod rules;
 mod traffic;
 
+pub use backend::Backend;
 pub use generator::Generator;
 pub use row::{ROWS, Row, Verdict, rows};
-pub use rules::Backend;
 pub(crate) use traffic::stay_on_one_processor;
 pub use traffic::{Limit, Sent, Traffic, send};
 
@@ -59,9 +60,9 @@ pub fn measure(
     let uses_xdp = backend == Backend::Xdp || generator == Generator::Live;
     if let Some(why) = row
         .lacks(backend)
-        .or_else(|| generator.lacks(row))
+        .or_else(|| row.lacks_packets(generator))
         .map(str::to_owned)
-        .or_else(|| backend.missing(row, family))
+        .or_else(|| rules::missing(row, backend, family))
         .or_else(|| uses_xdp.then(|| live::missing(generator)).flatten())
     {
         return Ok(Outcome::Skipped(why));
@@ -75,7 +76,7 @@ pub fn measure(
     {
         return Ok(Outcome::Skipped(format!("no virtual cable can be laid here: {error}")));
     }
-    if let Some(why) = backend.load(&sandbox, row, generator, family)? {
+    if let Some(why) = rules::load(&sandbox, row, backend, generator, family)? {
         return Ok(Outcome::Skipped(why));
     }
     let traffic = |limit| Traffic {

@@ -1,7 +1,7 @@
 //! Rows: what is measured.
 
-use super::generator::next;
-use super::{Backend, Generator};
+use super::backend::Backend;
+use super::generator::{Generator, next};
 use millstream_model::Refusal;
 use millstream_model::range::Family;
 use serde::Deserialize;
@@ -163,6 +163,21 @@ impl Row {
             Backend::Nft => self.text.nft_lacks.as_deref(),
             Backend::IptablesNft | Backend::IptablesLegacy => self.text.iptables_lacks.as_deref(),
             Backend::Xdp => (!self.text.xdp).then_some("XDP has no such rule: our program only counts and drops"),
+        }
+    }
+
+    /// Why a generator cannot make its packets, if it cannot.
+    pub fn lacks_packets(&self, generator: Generator) -> Option<&'static str> {
+        if generator == Generator::Send {
+            None
+        } else if self.raw {
+            Some("live frames are copies of one frame, which no socket sends")
+        } else if self.counts {
+            Some("nobody is there to be answered: live frames have no sender")
+        } else if self.verdict == Verdict::Accept && !self.bound {
+            Some("the kernel answers only a few of the packets that nobody reads, except on its loopback device")
+        } else {
+            None
         }
     }
 

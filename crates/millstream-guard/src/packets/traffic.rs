@@ -1,6 +1,6 @@
 //! Sending packets as fast as one processor can.
 
-use super::Generator;
+use super::generator::{FROM, Generator, PORT};
 use super::live::{Frames, Watch};
 use super::program::Action;
 use super::raw::Raw;
@@ -19,12 +19,6 @@ use std::io::{self, IoSlice};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
-
-/// The port that packets go to: discard.
-pub(super) const PORT: u16 = 9;
-
-/// The port that they come from.
-pub(super) const FROM: u16 = 40_009;
 
 /// The last characters of each packet, which rows look for.
 const NEEDLE: &[u8] = b"needle!";

@@ -7,24 +7,46 @@
 use super::exchange::Exchange;
 use super::network::{Cable, HOST, PLAIN};
 use super::probes::{FREE, packet, peers};
-use super::{Form, Task, network, passed};
+use super::{Form, Prober, Task, network};
 use crate::limits::{EXCHANGES_MAX, INTERFACE_BYTES_MAX, SAMPLE_RANGES, SUSPECTS_MAX};
 use crate::others::Copied;
-use crate::policy::{Content, Direction, Flags, Policy, meaning};
+use crate::policy::{Content, Direction, Flags, Mode, Policy, meaning};
 use crate::rules::Rules;
 use millstream_model::Refusal;
 use millstream_model::range::{FAMILIES, Range};
 use std::collections::HashSet;
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
 
-/// The services of a policy that can be reached beside the rules of others alone, and not beside both. `program` is as for
-/// [`super::prove`].
+/// Refuses a policy beside which the rules of others that are in effect here would cut off a service. What is refused here needs
+/// no deadline. Returns why that was not tried, if it was not.
+///
+/// # Errors
+/// A service would be cut off.
+pub async fn try_beside(policy: &Policy, prober: &Prober) -> Result<Option<String>, Refusal> {
+    let lost = Copied::read().await.and_then(|others| lost_beside(policy, &others, prober));
+    match lost {
+        Ok(lost) if lost.is_empty() => Ok(None),
+        Ok(lost) => Err(Refusal::new(format!(
+            "beside the rules of other programs, this policy would cut off {}; without it, they let that in",
+            lost.join(", ")
+        ))
+        .hint(match policy.mode {
+            Mode::Stateful => "remove the rules that turn connection tracking off, or write mode = \"stateless\"",
+            Mode::Stateless | Mode::Hybrid => "write mode = \"stateful\", or remove the rules that need tracking",
+        })),
+        Err(refusal) => {
+            let why = refusal.problem;
+            Ok(Some(format!("the services were not tried beside a copy of the rules of other programs: {why}")))
+        }
+    }
+}
+
+/// The services of a policy that can be reached beside the rules of others alone, and not beside both.
 ///
 /// # Errors
 /// No network can be made, a program is missing, or the rules of others cannot be loaded there.
-pub fn lost_beside(policy: &Policy, others: &Copied, program: &Path) -> Result<Vec<String>, Refusal> {
+pub fn lost_beside(policy: &Policy, others: &Copied, prober: &Prober) -> Result<Vec<String>, Refusal> {
     let policy = small(policy);
     let cables = network::cables(&policy, &way_out());
     let exchanges = exchanges(&policy, &cables);
@@ -41,7 +63,7 @@ pub fn lost_beside(policy: &Policy, others: &Copied, program: &Path) -> Result<V
             talks: Vec::new(),
             exchanges: exchanges.to_vec(),
         };
-        Ok(passed(&sandbox, program, &task)?.exchanges)
+        Ok(prober.passed(&sandbox, &task)?.exchanges)
     };
     let with = works(&exchanges, true)?;
     if with.iter().all(|works| *works) {

@@ -6,18 +6,19 @@ mod bytes;
 mod exchange;
 mod network;
 mod probe;
+mod prober;
 mod probes;
 mod talk;
 
-pub use beside::lost_beside;
+pub use beside::{lost_beside, try_beside};
 pub use probe::{Passed, Task, send};
+pub use prober::Prober;
 
 use crate::policy::{Decision, Direction, Mode, Packet, Policy, meaning};
 use crate::rules::{Rules, TABLE};
 use millstream_host::Sandbox;
 use millstream_model::Refusal;
 use network::{HOST, PLAIN};
-use std::path::Path;
 
 /// Rules of somebody else that track connections. Without them, a host tracks nothing whatever its policy says.
 const TRACKING: &str = "\
@@ -150,12 +151,11 @@ pub fn json(rules: &Rules) -> Result<String, Refusal> {
     Ok(listed.replacen(BEGIN, &replacing, 1))
 }
 
-/// Proves rules. `program` is this program: it is started in the network, with the arguments `guard send-probes`, reads a
-/// [`Task`] and prints what [`Passed`].
+/// Proves rules by what a prober sends.
 ///
 /// # Errors
 /// No network can be made, a program is missing, or the rules are refused.
-pub fn prove(policy: &Policy, subject: Subject<'_>, program: &Path) -> Result<Report, Refusal> {
+pub fn prove(policy: &Policy, subject: Subject<'_>, prober: &Prober) -> Result<Report, Refusal> {
     let cables = network::cables(policy, PLAIN);
     let talks = probes::talks(policy, &cables[0]);
     let sandbox = network::make(&cables, &probes::talking(&talks))?;
@@ -185,12 +185,12 @@ pub fn prove(policy: &Policy, subject: Subject<'_>, program: &Path) -> Result<Re
         let probes = probes::packets(&unlimited, &cables, !is_tracked && policy.mode == Mode::Stateless);
         report.possible += probes.possible;
         let task = task(probes.packets, talks.clone());
-        report.compare(&unlimited, &task, &passed(&sandbox, program, &task)?);
+        report.compare(&unlimited, &task, &prober.passed(&sandbox, &task)?);
     }
     if let (Subject::Own(form), Some(limited)) = (subject, probes::limited(policy, &cables[0])) {
         form.load(&sandbox, HOST, &Rules::of(policy))?;
         let task = task(limited.packets.clone(), Vec::new());
-        report.compare_limit(&limited, &passed(&sandbox, program, &task)?);
+        report.compare_limit(&limited, &prober.passed(&sandbox, &task)?);
     }
     if policy.mode == Mode::Stateless {
         let count = sandbox.run(HOST, "cat", ["/proc/sys/net/netfilter/nf_conntrack_count"])?.stdout;
@@ -198,13 +198,6 @@ pub fn prove(policy: &Policy, subject: Subject<'_>, program: &Path) -> Result<Re
         report.wrong.extend((tracked > 0).then_some(Wrong::Tracked(tracked)));
     }
     Ok(report)
-}
-
-fn passed(sandbox: &Sandbox, program: &Path, task: &Task) -> Result<Passed, Refusal> {
-    let input = serde_json::to_string(task).map_err(|error| Refusal::new(error.to_string()))?;
-    let ended = sandbox.feed(HOST, program, ["guard", "send-probes"], input)?;
-    serde_json::from_str(&ended.stdout)
-        .map_err(|error| Refusal::new(format!("what sent the packets printed no result: {error}")))
 }
 
 impl Report {

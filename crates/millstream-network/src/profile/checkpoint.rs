@@ -21,7 +21,7 @@ const FLAGS: &str = "6";
 
 /// A checkpoint of all links.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Checkpoint {
+pub(super) struct Checkpoint {
     /// Its object on the bus.
     path: String,
     /// The daemon's name on the bus. A daemon that was restarted has another, and no checkpoint.
@@ -39,12 +39,12 @@ impl Checkpoint {
     /// # Errors
     /// NetworkManager makes none, for example because another program has one; there is no `busctl`; the note cannot be
     /// written.
-    pub async fn make(
+    pub(super) async fn make(
         place: &Place,
         before: &Profiles,
         after: &Profiles,
         confirm_within: Duration,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<(), Refusal> {
         let known = before.names().union(&after.names()).cloned().collect();
         let time = seconds(confirm_within + CHECKPOINT_START);
         let made = bus::call(&["CheckpointCreate", "aouu", "0", &time, FLAGS]).await.map_err(|refusal| {
@@ -60,7 +60,7 @@ impl Checkpoint {
             one.destroy().await?;
             return Err(refusal);
         }
-        Ok(one)
+        Ok(())
     }
 
     /// Notes whose profiles are known, if that is not noted: a restart of the machine has ended the checkpoint, and the change
@@ -103,7 +103,7 @@ impl Checkpoint {
     ///
     /// # Errors
     /// NetworkManager has no such checkpoint any more.
-    pub async fn extend(&self, confirm_within: Duration) -> Result<(), Refusal> {
+    pub(super) async fn extend(&self, confirm_within: Duration) -> Result<(), Refusal> {
         let time = seconds(confirm_within + CHECKPOINT_TAIL);
         bus::call(&["CheckpointAdjustRollbackTimeout", "ou", &self.path, &time]).await.map(|_| ())
     }

@@ -7,15 +7,16 @@ mod keyfiles;
 mod unfinished;
 
 pub use crate::output::DIRECTORY;
-pub use checkpoint::Checkpoint;
 pub use daemon::is_running;
 pub(crate) use daemon::{Activity, loaded};
 pub use keyfiles::Profiles;
 
-use millstream_change::{Answer, Kind, Place, Values};
+use checkpoint::Checkpoint;
+use millstream_change::{Answer, Kind, Large, Place, Values, WayBack};
 use millstream_model::Refusal;
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 /// The one target: all profiles in NetworkManager's directory. So two changes never lie beside each other.
 pub const TARGET: &str = "network";
@@ -43,18 +44,10 @@ impl Kind for NetworkProfiles {
         })
     }
 
-    fn whole<'a>(&'a self, place: &'a Place, _: &'a str) -> Answer<'a, Option<String>> {
-        Box::pin(async { Ok(now(place).await?.text()) })
-    }
-
-    fn digest(&self, whole: &str) -> Option<String> {
-        Profiles::parse(whole).ok().map(|profiles| profiles.digest())
-    }
-
     fn write<'a>(&'a self, place: &'a Place, _: &'a str, value: Option<&'a str>) -> Answer<'a, ()> {
         Box::pin(async move {
             let dir = place.path(Path::new(DIRECTORY));
-            let profiles = value.map_or_else(|| Ok(Profiles::default()), Profiles::parse)?;
+            let profiles = parsed(value)?;
             let loaded = daemon::loaded_when_running(&dir).await?;
             let checkpoint = Checkpoint::of_change(place)?.filter(|one| one.before == profiles.digest());
             // The way back of NetworkManager deletes also what somebody else has added meanwhile.
@@ -90,16 +83,57 @@ impl Kind for NetworkProfiles {
         })
     }
 
-    /// The directory also holds profiles of others.
-    fn recall(&self, place: &Place, values: Values<'_>) -> Result<(), Refusal> {
-        let [before, after] =
-            values()?.map(|text| text.map_or_else(|| Ok(Profiles::default()), |text| Profiles::parse(&text)));
-        Checkpoint::recall(place, &before?, &after?)
-    }
-
     /// If NetworkManager has gone back to its checkpoint, it has written files in words of its own.
     fn overwrites(&self, is_confirmed: bool) -> bool {
         !is_confirmed
+    }
+
+    fn large(&self) -> Option<&dyn Large> {
+        Some(self)
+    }
+
+    fn way_back(&self) -> Option<&dyn WayBack> {
+        Some(self)
+    }
+}
+
+impl Large for NetworkProfiles {
+    fn whole<'a>(&'a self, place: &'a Place, _: &'a str) -> Answer<'a, Option<String>> {
+        Box::pin(async { Ok(now(place).await?.text()) })
+    }
+
+    fn digest(&self, whole: &str) -> Option<String> {
+        Profiles::parse(whole).ok().map(|profiles| profiles.digest())
+    }
+}
+
+impl WayBack for NetworkProfiles {
+    fn checkpoint<'a>(
+        &'a self,
+        place: &'a Place,
+        [before, after]: [Option<&'a str>; 2],
+        confirm_within: Duration,
+    ) -> Answer<'a, ()> {
+        Box::pin(async move {
+            if now(place).await?.text().as_deref() != before {
+                let why = "the profiles have changed meanwhile; nothing was changed";
+                return Err(Refusal::new(why).hint("run it again"));
+            }
+            Checkpoint::make(place, &parsed(before)?, &parsed(after)?, confirm_within).await
+        })
+    }
+
+    fn extend<'a>(&'a self, place: &'a Place, confirm_within: Duration) -> Answer<'a, ()> {
+        Box::pin(async move {
+            let gone = || Refusal::new("somebody has removed the note of the checkpoint of NetworkManager");
+            Checkpoint::of_change(place)?.ok_or_else(gone)?.extend(confirm_within).await
+        })
+    }
+
+    /// The directory also holds profiles of others.
+    fn recall(&self, place: &Place, values: Values<'_>) -> Result<(), Refusal> {
+        let [before, after] = values()?;
+        Checkpoint::recall(place, &parsed(before.as_deref())?, &parsed(after.as_deref())?)
     }
 
     fn release<'a>(&'a self, place: &'a Place) -> Answer<'a, ()> {
@@ -111,6 +145,11 @@ impl Kind for NetworkProfiles {
             Ok(())
         })
     }
+}
+
+/// The profiles of a value.
+fn parsed(value: Option<&str>) -> Result<Profiles, Refusal> {
+    value.map_or_else(|| Ok(Profiles::default()), Profiles::parse)
 }
 
 /// The profiles on the disk, and which of them run.
@@ -184,5 +223,22 @@ mod tests {
             let now = NetworkProfiles.read(&place, TARGET).await.unwrap().unwrap();
             assert_eq!(now, format!("{digest}, not all of which were started"));
         }
+    }
+
+    #[tokio::test]
+    async fn no_checkpoint_is_made_of_profiles_that_have_changed_since_they_were_shown() {
+        let root = tempfile::tempdir().unwrap();
+        let place = Place { root: Some(root.path().to_owned()), ..Place::default() };
+        let dir = place.path(Path::new(DIRECTORY));
+        fs::create_dir_all(&dir).unwrap();
+        write_private(&dir.join("new.nmconnection"), "[connection]\nid=new\n").unwrap();
+        let minute = Duration::from_secs(60);
+        for shown in [None, Some(r#"{"files":{"old.nmconnection":""},"running":[]}"#)] {
+            let refused = NetworkProfiles.checkpoint(&place, [shown, None], minute).await.unwrap_err();
+            assert_eq!(refused.problem, "the profiles have changed meanwhile; nothing was changed");
+        }
+        assert_eq!(Checkpoint::of_change(&place).unwrap(), None);
+        let none = NetworkProfiles.extend(&place, minute).await.unwrap_err();
+        assert!(none.problem.contains("the note of the checkpoint"), "{none}");
     }
 }

@@ -125,7 +125,8 @@ pub async fn undo_change(
         Undone::Kept { is_back } => {
             let kept = || format!("{} keeps its present value", entry.target);
             // How far a change came that was not verified, is not known.
-            let left = find(KINDS, &entry.kind).and_then(|kind| kind.leftover(&entry.target));
+            let breakable = find(KINDS, &entry.kind).and_then(|kind| kind.breakable());
+            let left = breakable.and_then(|breakable| breakable.leftover(&entry.target));
             let left = left.filter(|_| known.state == State::Planned);
             note(&format!("change {number} is closed; {}", left.unwrap_or_else(kept)));
             match entry.line.as_ref().filter(|_| is_back) {

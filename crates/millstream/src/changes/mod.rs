@@ -4,7 +4,7 @@ mod commands;
 mod watchdog;
 
 pub use commands::{ConfirmArgs, NumberArg, UndoArgs, changes, confirm, confirm_change, undo, undo_change};
-pub use watchdog::{UndoInTimeArgs, undo_in_time, watched};
+pub use watchdog::{UndoInTimeArgs, made, undo_in_time};
 
 use crate::args::TargetArgs;
 use crate::failure::Failure;

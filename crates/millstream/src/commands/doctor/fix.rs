@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::output::{Output, note};
 use crate::signal::Signals;
 use crate::target::resolve_running;
-use millstream_change::{Changes, find};
+use millstream_change::{Changes, Proposal, find};
 use millstream_doctor::{Report, Request, examine};
 use millstream_model::{Change, Finding, Repair};
 use std::path::PathBuf;
@@ -128,11 +128,10 @@ pub async fn fix(args: &FixArgs, output: Output, signals: &Signals) -> Result<Ex
         note("nothing was changed");
         return Ok(Exit::Done);
     }
-    let number = match args.confirm_within {
-        Some(time) => changes::watched(&made, change, &finding.key, time, args.target.db.as_deref()).await?,
-        None => made.plan(change, &finding.key, None).await?.number,
-    };
-    made.apply(number).await?;
+    let (reason, confirm_within) = (finding.key.clone(), args.confirm_within);
+    let proposal = Proposal { change: change.clone(), from: None, reason, confirm_within };
+    let typed = args.target.db.as_deref();
+    let number = changes::made(&made, &proposal, typed, Box::pin(async { Ok(()) }), &|_| {}).await?.number;
     let server = same_server(&args.target, change);
     match args.confirm_within {
         None => {

@@ -136,8 +136,9 @@ mod tests {
         ] {
             let change = Change { kind: kind.to_owned(), target: target.to_owned(), value: Some(value.to_owned()) };
             let kind = find(KINDS, kind).unwrap();
-            assert!(kind.is_measurable(&change), "{target}");
-            let text = experiment(&change, &kind.sides(&place, &change, before).await.unwrap());
+            let measurable = kind.measurable().unwrap();
+            assert!(measurable.shows(&change), "{target}");
+            let text = experiment(&change, &measurable.sides(&place, &change, before).await.unwrap());
             let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
             std::fs::write(file.path(), text).unwrap();
             let source = Source::named(&file.path().display().to_string(), &Selection::default()).unwrap();
@@ -157,7 +158,8 @@ mod tests {
             ("setting", "wal_buffers"),
         ] {
             let change = Change { kind: kind.to_owned(), target: target.to_owned(), value: Some(String::new()) };
-            assert!(!find(KINDS, kind).unwrap().is_measurable(&change), "{target}");
+            let measurable = find(KINDS, kind).unwrap().measurable();
+            assert!(measurable.is_none_or(|one| !one.shows(&change)), "{target}");
         }
     }
 

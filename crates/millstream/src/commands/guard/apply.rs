@@ -1,17 +1,15 @@
 //! `guard apply`, `confirm` and `undo`: the rules of a policy as a change that can be taken back.
 
-use super::{PolicyArg, plan, this_program};
+use super::{PolicyArg, plan, prober};
 use crate::args::duration;
 use crate::changes::{self, KINDS};
 use crate::confirmation::confirmed;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
-use millstream_change::{Changes, Kind};
-use millstream_guard::others::Copied;
+use millstream_change::{Changes, Kind, Proposal};
 use millstream_guard::packet_filter::{PacketFilter, TARGET};
-use millstream_guard::policy::{Mode, Policy};
-use millstream_guard::prove::lost_beside;
+use millstream_guard::prove::try_beside;
 use millstream_guard::rules::Rules;
 use millstream_guard::warning::{Facts, may_apply};
 use millstream_model::Change;
@@ -68,41 +66,24 @@ pub async fn apply(args: &ApplyArgs, output: Output) -> Result<Exit, Failure> {
     if !plan::print(&policy, &facts, output).await? {
         return Ok(Exit::Done);
     }
-    try_beside_others(&policy).await?;
+    if let Some(why) = try_beside(&policy, &prober()?).await? {
+        note(&format!("warning: {why}"));
+    }
     let alone = || Failure::user("there is no terminal to ask on").hint("--yes applies the policy without asking");
     if !args.yes && !confirmed("Apply these rules?", alone)? {
         note("nothing was changed");
         return Ok(Exit::Done);
     }
     let (journal, place) = (changes::journal()?, changes::place(None)?);
+    let proposal = Proposal {
+        change: Change::new(PacketFilter.name(), TARGET, Rules::of(&policy).nft()),
+        from: None,
+        reason: args.policy.policy.display().to_string(),
+        confirm_within: Some(args.confirm_within),
+    };
     let made = Changes::new(&journal, KINDS, &place);
-    let change = Change::new(PacketFilter.name(), TARGET, Rules::of(&policy).nft());
-    let reason = args.policy.policy.display().to_string();
-    let number = changes::watched(&made, &change, &reason, args.confirm_within, None).await?;
-    made.apply(number).await?;
+    let number = changes::made(&made, &proposal, None, Box::pin(async { Ok(()) }), &|_| {}).await?.number;
     let command = format!("guard confirm {number}");
     changes::note_deadline(number, args.confirm_within, " over a new connection", &command);
     Ok(Exit::Done)
-}
-
-/// Tries the services beside a copy of the rules of others, in networks of their own. What is refused here needs no deadline.
-async fn try_beside_others(policy: &Policy) -> Result<(), Failure> {
-    let program = this_program()?;
-    let lost = Copied::read().await.and_then(|others| lost_beside(policy, &others, &program));
-    match lost {
-        Ok(lost) if lost.is_empty() => Ok(()),
-        Ok(lost) => Err(Failure::user(format!(
-            "beside the rules of other programs, this policy would cut off {}; without it, they let that in",
-            lost.join(", ")
-        ))
-        .hint(match policy.mode {
-            Mode::Stateful => "remove the rules that turn connection tracking off, or write mode = \"stateless\"",
-            Mode::Stateless | Mode::Hybrid => "write mode = \"stateful\", or remove the rules that need tracking",
-        })),
-        Err(refusal) => {
-            let why = refusal.problem;
-            note(&format!("warning: the services were not tried beside a copy of the rules of other programs: {why}"));
-            Ok(())
-        }
-    }
 }

@@ -16,6 +16,7 @@ use crate::output::Output;
 use millstream_change::Kind;
 use millstream_guard::packet_filter::PacketFilter;
 use millstream_guard::policy::Policy;
+use millstream_guard::prove::Prober;
 use millstream_model::Refusal;
 use millstream_model::range::Range;
 use millstream_ranges::Generation;
@@ -76,9 +77,11 @@ pub async fn run(args: &GuardArgs, output: Output) -> Result<Exit, Failure> {
     }
 }
 
-/// The file of this program, which is started again in networks of their own.
-fn this_program() -> Result<PathBuf, Failure> {
-    std::env::current_exe().map_err(|error| Failure::user("this program cannot be found").because(&error))
+/// This program, which is started again in networks of their own.
+fn prober() -> Result<Prober, Failure> {
+    let program =
+        std::env::current_exe().map_err(|error| Failure::user("this program cannot be found").because(&error))?;
+    Ok(Prober { program, args: ["guard", "send-probes"].map(str::to_owned).to_vec() })
 }
 
 impl PolicyArg {

@@ -1,6 +1,6 @@
 //! `guard prove`: sends packets to rules, and compares what passes with the policy.
 
-use super::{PolicyArg, this_program};
+use super::{PolicyArg, prober};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::limits::WRONG_SHOWN;
@@ -62,7 +62,7 @@ pub fn run(args: &ProveArgs, output: Output) -> Result<Exit, Failure> {
         Some(script) => (Subject::Script(script), "the script"),
         None => (Subject::Own(form), form.name()),
     };
-    let report = prove(&policy, subject, &this_program()?)?;
+    let report = prove(&policy, subject, &prober()?)?;
     doubts(&policy).iter().for_each(|doubt| note(&format!("warning: {doubt}")));
     print(&report, name, output)?;
     Ok(if report.wrong.is_empty() { Exit::Done } else { Exit::Findings })

@@ -7,11 +7,11 @@ use crate::confirmation::confirmed;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Output, note};
-use millstream_change::{Changes, Kind, State};
+use millstream_change::{Answer, Changes, Kind, Proposal, Step};
 use millstream_model::Change;
 use millstream_network::difference::{addressed, missing_cards};
 use millstream_network::output::Form;
-use millstream_network::profile::{Checkpoint, DIRECTORY, NetworkProfiles, TARGET, is_running, now};
+use millstream_network::profile::{DIRECTORY, NetworkProfiles, TARGET, is_running, now};
 use millstream_network::proof::{Asked, verify};
 use std::path::Path;
 use std::time::Duration;
@@ -99,32 +99,23 @@ pub async fn apply(args: &ApplyArgs, output: Output) -> Result<Exit, Failure> {
         note("nothing was changed");
         return Ok(Exit::Done);
     }
-    if now(&place).await? != before {
-        return Err(Failure::user("the profiles have changed meanwhile; nothing was changed").hint("run it again"));
-    }
-    let made = Changes::new(&journal, KINDS, &place);
-    let change = Change { kind: NetworkProfiles.name().to_owned(), target: TARGET.to_owned(), value: after.text() };
-    let checkpoint = Checkpoint::make(&place, &before, &after, args.confirm_within).await?;
-    let reason = args.topology.topology.display().to_string();
-    let number = match changes::watched(&made, &change, &reason, args.confirm_within, None).await {
-        Ok(number) => number,
-        Err(failure) => {
-            NetworkProfiles.release(&place).await?;
-            return Err(failure);
-        }
+    let proposal = Proposal {
+        change: Change { kind: NetworkProfiles.name().to_owned(), target: TARGET.to_owned(), value: after.text() },
+        from: before.text(),
+        reason: args.topology.topology.display().to_string(),
+        confirm_within: Some(args.confirm_within),
     };
-    note("NetworkManager starts the links");
-    let works = async {
+    let works: Answer<'_, ()> = Box::pin(async {
         let worse = verify(&plan.topology, &asked).await?;
         worse.iter().for_each(|sentence| note(&format!("warning: {sentence}")));
-        checkpoint.extend(args.confirm_within).await
+        Ok(())
+    });
+    let say = |step| match step {
+        Step::Applying => note("NetworkManager starts the links"),
+        Step::GivenBack => note("the profiles that were there before are back"),
     };
-    if let Err(refusal) = made.apply_if_works(number, Box::pin(works)).await {
-        if journal.entry(number)?.state == State::Undone {
-            note("the profiles that were there before are back");
-        }
-        return Err(refusal.into());
-    }
+    let made = Changes::new(&journal, KINDS, &place);
+    let number = changes::made(&made, &proposal, None, works, &say).await?.number;
     changes::note_deadline(number, args.confirm_within, "", &format!("network confirm {number}"));
     Ok(Exit::Done)
 }
