@@ -9,7 +9,7 @@ use crate::storage::{Storage, TRIAL, check};
 use crate::volatility::refuse_volatile;
 use millstream_pg::{quote_identifier, quote_name};
 use millstream_store::collections::Collection;
-use millstream_store::{Column, Columns, Definition, GivenSql, Resolved, Schema};
+use millstream_store::{Column, Definition, GivenSql, Resolved, Schema};
 use tokio_postgres::GenericClient;
 
 /// A definition that is to be published, in the transaction that publishes it.
@@ -172,7 +172,8 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Requires, before the server reads the definition, that the session trusts everybody who may change what it names.
+/// Requires, before the server reads the definition, that the session trusts everybody who may change what it names, or what
+/// runs for the collection's columns.
 ///
 /// # Errors
 /// [`Error::Refused`] names the role.
@@ -184,13 +185,8 @@ async fn require_trusted_names(
 ) -> Result<(), Error> {
     let types: Vec<String> = definition.columns.iter().map(|column| format!("::{}", column.type_name)).collect();
     let mut all = texts(definition);
-    let columns = match &definition.query {
-        Some(_) => Columns::Rows,
-        None if takes_all(&all.join(" ").to_lowercase()) => Columns::All,
-        None => Columns::Named,
-    };
     all.extend(types.iter().map(String::as_str));
-    let given = GivenSql { of: "model", texts: &all, reads: Some((collection.table_oid, columns)) };
+    let given = GivenSql { of: "model", texts: &all, reads: Some(collection.table_oid) };
     Ok(schema.require_trusted_sql(client, &given).await?)
 }
 
@@ -198,11 +194,6 @@ async fn require_trusted_names(
 fn texts(definition: &Definition) -> Vec<&str> {
     let Definition { condition, select, query, .. } = definition;
     [condition, select, query].into_iter().filter_map(|text| text.as_deref()).collect()
-}
-
-/// Whether texts may name every column of the collection without its name. In small letters.
-fn takes_all(texts: &str) -> bool {
-    texts.contains("stored") || texts.contains('*')
 }
 
 /// The columns of a collection that a definition may name, quoted: its key, its documents, and those whose names occur in
@@ -213,7 +204,8 @@ async fn source(
     definition: &Definition,
 ) -> Result<Vec<String>, Error> {
     let (typed, text) = (&definition.columns, texts(definition).join(" ").to_lowercase());
-    let takes_all = takes_all(&text);
+    // Then every column may be named without its name.
+    let takes_all = text.contains("stored") || text.contains('*');
     let names = "select attname::text from pg_catalog.pg_attribute \
                  where attrelid = $1::text::pg_catalog.regclass::oid and attnum > 0 and not attisdropped";
     let mut columns: Vec<String> = collection.key.iter().map(|column| quote_identifier(&column.name)).collect();
@@ -271,7 +263,7 @@ async fn types(
 }
 
 /// The schemas of what a view, indexes of a table and values of these types use, if the session trusts everybody who may
-/// change it. The relations `own`, which the view reads, do not count.
+/// change it. The relations `own`, which the view reads, do not count, but for the types of their columns.
 ///
 /// # Errors
 /// [`Error::Refused`] names the role.
@@ -284,8 +276,10 @@ pub(crate) async fn used_schemas(
 ) -> Result<Vec<String>, Error> {
     let own = [own, &[view]].concat();
     let called = client.query_one(include_str!("called.sql"), &[&view, &table, &indexes, &types, &own]).await?;
-    let (schemas, owners): (Vec<String>, Vec<u32>) = (called.get(0), called.get(1));
+    let (schemas, owners, own): (Vec<String>, Vec<u32>, Vec<u32>) = (called.get(0), called.get(1), called.get(2));
     schema.require_trusted_calls(client, &schemas, &owners).await?;
+    // A column leaves no trace of its type among what the view uses.
+    schema.require_trusted_columns(client, "model", &own).await?;
     Ok(schemas)
 }
 

@@ -1,6 +1,6 @@
 -- What the view $1, the indexes $3 of table $2 and values of the types $4 use outside pg_catalog: the schemas, in which a
 -- new function may fit a call better, or a name become another object's, and the owners, who may change what their objects
--- do. Views, aggregates and the like count with what they use. The relations $5 do not count.
+-- do. Views, aggregates and the like count with what they use. The relations $5 do not count; their OIDs come too.
 with recursive
 used as (
     select 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid as class,
@@ -71,7 +71,8 @@ found (owner, schema) as (
     where c.oid is null
 )
 select coalesce(pg_catalog.array_agg(distinct n.nspname::text order by n.nspname::text), '{}'),
-       coalesce(pg_catalog.array_agg(distinct found.owner), '{}')
+       coalesce(pg_catalog.array_agg(distinct found.owner), '{}'),
+       $5::text[]::pg_catalog.regclass[]::pg_catalog.oid[]
 from found
 join pg_catalog.pg_namespace n on n.oid = found.schema
 where n.nspname <> 'pg_catalog'

@@ -11,6 +11,10 @@ pub(crate) struct SqlNames {
     pub(crate) names: Vec<String>,
     /// Where each name stands: see the constants.
     pub(crate) places: Vec<&'static str>,
+    /// The schema of each name that stands where a relation can, if one is written.
+    pub(crate) relation_schemas: Vec<Option<String>>,
+    /// Those names.
+    pub(crate) relations: Vec<String>,
     /// The schema of each operator, if one is written.
     pub(crate) operator_schemas: Vec<Option<String>>,
     /// The operators, also those that a word such as `in` stands for.
@@ -40,6 +44,12 @@ const NAME: &str = "name";
 
 /// With these words a text declares columns.
 const DECLARING: &[&str] = &["json_table", "returning", "xmltable"];
+
+/// With these words a text begins to name relations.
+const READING: &[&str] = &["from", "into", "table", "update"];
+
+/// Further words that a relation may follow, once a text names some.
+const READING_MORE: &[&str] = &["join", "only", "using"];
 
 /// The characters of operators.
 const OPERATOR: &str = "+-*/<>=~!@#%^&|`?";
@@ -82,6 +92,7 @@ impl SqlNames {
         let (dot, named) = (Token::Mark('.'), |name: &str| Token::Name(name.to_owned()));
         let casts = tokens.contains(&named("cast"));
         let elsewhere = if declares(tokens) { WORD } else { NAME };
+        let mut reads = false;
         for (n, token) in tokens.iter().enumerate() {
             let before = n.checked_sub(1).map(|n| &tokens[n]);
             let is_dotted = before == Some(&dot);
@@ -114,6 +125,11 @@ impl SqlNames {
                         (false, true) => TYPE,
                         (false, false) => elsewhere,
                     };
+                    if reads && after != Some(&dot) && follows_reading(tokens, n) {
+                        self.relation_schemas.push(schema.clone());
+                        self.relations.push(name.clone());
+                    }
+                    reads |= READING.contains(&name.as_str());
                     self.add_name(schema, name, place);
                     for (_, operators) in WORDS.iter().filter(|(word, _)| *word == name.as_str()) {
                         operators.iter().for_each(|operator| self.add_operator(None, operator));
@@ -145,6 +161,16 @@ fn first_of_name(tokens: &[Token], mut last: usize) -> usize {
         last -= 2;
     }
     last
+}
+
+/// Whether the name whose last part is this token stands where a relation can, in a text that names relations: behind a
+/// word for that or a comma, also in parentheses.
+fn follows_reading(tokens: &[Token], last: usize) -> bool {
+    let before = &tokens[..first_of_name(tokens, last)];
+    match before.iter().rev().find(|token| **token != Token::Mark('(')) {
+        Some(Token::Name(word)) => READING.contains(&word.as_str()) || READING_MORE.contains(&word.as_str()),
+        before => before == Some(&Token::Mark(',')),
+    }
 }
 
 /// Whether a text may declare columns, so that the name of a type follows that of a column.
@@ -324,6 +350,25 @@ mod tests {
             ("1e5 + a$1", &["name a$1"]),
         ] {
             assert_eq!(named(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_are_relations_where_relations_can_stand() {
+        for (text, expected) in [
+            ("a = b and f(a, b)", &[][..]),
+            ("select a, b from evil.\"W\" as w, c where d = e", &["evil.W", "c"]),
+            ("select from a join only (b) using (id) where f(x, y)", &["a", "only", "b", "id", "y"]),
+            ("select from ((a natural join x.b.c))", &["a", "b.c"]),
+            ("with n as (delete from a using b returning 1) table d", &["a", "b", "d"]),
+            ("insert into a (b) select 'from c' from d", &["a", "d"]),
+            ("update only a set b = 1", &["only", "a"]),
+        ] {
+            let SqlNames { relation_schemas, relations, .. } = SqlNames::of(&[text]);
+            let found = relation_schemas.into_iter().zip(relations);
+            let found: Vec<String> =
+                found.map(|(schema, name)| schema.map(|schema| schema + ".").unwrap_or_default() + &name).collect();
+            assert_eq!(found, expected, "{text}");
         }
     }
 
