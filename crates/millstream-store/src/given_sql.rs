@@ -63,6 +63,7 @@ impl Schema {
         );
         Err(Error::refused(problem, hint))
     }
+
     /// Requires that a session with more rights than tables need trusts everybody who owns the type of a column of these
     /// relations, or a type that it is made of. Such an owner decides what runs when values of the type are planned,
     /// analyzed, compared or cast, and may change it at any moment.
