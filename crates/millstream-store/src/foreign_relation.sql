@@ -136,9 +136,8 @@ part (place, class, oid) as (
 found (place, what, owner) as (
     select 1, 'the relation ' operator(pg_catalog.||) fact.name, fact.owner
     from fact
-    where fact.kind operator(pg_catalog.=) 'v'::pg_catalog."char"
-       or not fact.is_chosen
-      and fact.schema operator(pg_catalog.<>) 'pg_catalog'::pg_catalog.regnamespace::pg_catalog.oid
+    where fact.schema operator(pg_catalog.<>) 'pg_catalog'::pg_catalog.regnamespace::pg_catalog.oid
+      and (not fact.is_chosen or fact.kind operator(pg_catalog.=) 'v'::pg_catalog."char")
     union all
     select 2, pg_catalog.format('the type %s of %s', type.oid::pg_catalog.regtype, type.place), type.owner
     from type
