@@ -151,8 +151,9 @@ found (place, what, owner) as (
           on o.oid operator(pg_catalog.=) d.refobjid
          and d.refclassid operator(pg_catalog.=) 'pg_catalog.pg_operator'::pg_catalog.regclass::pg_catalog.oid
         join pg_catalog.pg_proc p
-          on p.oid operator(pg_catalog.=) case d.refclassid
-              when 'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid then d.refobjid
+          on p.oid operator(pg_catalog.=) case
+              when d.refclassid operator(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid
+                  then d.refobjid
               else o.oprcode::pg_catalog.oid
           end
         where d.classid operator(pg_catalog.=) part.class
