@@ -69,10 +69,45 @@ found (owner, schema) as (
     -- The type of a row is its relation's.
     left join pg_catalog.pg_class c on c.oid = t.typrelid and c.relkind <> 'c'
     where c.oid is null
+    union
+    -- What a domain's check and an operator class call has no name in the text.
+    select p.proowner, null
+    from (
+        select 'pg_catalog.pg_constraint'::pg_catalog.regclass::pg_catalog.oid as class, k.oid
+        from type
+        join pg_catalog.pg_constraint k on k.contypid = type.oid
+    ) as checked
+    join pg_catalog.pg_depend d on d.classid = checked.class and d.objid = checked.oid
+    left join pg_catalog.pg_operator o
+      on d.refclassid = 'pg_catalog.pg_operator'::pg_catalog.regclass::pg_catalog.oid and o.oid = d.refobjid
+    join pg_catalog.pg_proc p
+      on p.oid = case
+          when d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid then d.refobjid
+          else o.oprcode::pg_catalog.oid
+      end
+    union
+    select p.proowner, null
+    from used
+    join pg_catalog.pg_opclass c
+      on used.class = 'pg_catalog.pg_opclass'::pg_catalog.regclass::pg_catalog.oid and c.oid = used.oid
+    cross join lateral (
+        select s.amproc::pg_catalog.oid as oid
+        from pg_catalog.pg_amproc s
+        where s.amprocfamily = c.opcfamily
+        union all
+        select o.oprcode::pg_catalog.oid
+        from pg_catalog.pg_amop s
+        join pg_catalog.pg_operator o on o.oid = s.amopopr
+        where s.amopfamily = c.opcfamily
+    ) as part
+    join pg_catalog.pg_proc p on p.oid = part.oid
 )
-select coalesce(pg_catalog.array_agg(distinct n.nspname::text order by n.nspname::text), '{}'),
+select coalesce(
+           pg_catalog.array_agg(distinct n.nspname::text order by n.nspname::text) filter (where n.nspname is not null),
+           '{}'
+       ),
        coalesce(pg_catalog.array_agg(distinct found.owner), '{}'),
        $5::text[]::pg_catalog.regclass[]::pg_catalog.oid[]
 from found
-join pg_catalog.pg_namespace n on n.oid = found.schema
-where n.nspname <> 'pg_catalog'
+left join pg_catalog.pg_namespace n on n.oid = found.schema
+where n.nspname is distinct from 'pg_catalog'

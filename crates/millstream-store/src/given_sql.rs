@@ -20,6 +20,14 @@ pub struct GivenSql<'a> {
     pub reads: Option<u32>,
 }
 
+/// The names in texts of SQL, as PostgreSQL reads them, wherever they stand. `None` if one is spelled with escapes, for it can
+/// be any.
+#[must_use]
+pub fn names_in_sql(texts: &[&str]) -> Option<Vec<String>> {
+    let found = SqlNames::of(texts);
+    (!found.has_escapes).then_some(found.names)
+}
+
 impl Schema {
     /// Requires that a session with more rights than tables need trusts everybody whose relations, functions, operators and
     /// types SQL may name, and whose types the columns of these relations have. Call it before the server parses the SQL: to

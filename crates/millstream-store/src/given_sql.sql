@@ -179,8 +179,15 @@ found (what, owner) as (
         join pg_catalog.pg_depend d
           on d.classid operator(pg_catalog.=) 'pg_catalog.pg_constraint'::pg_catalog.regclass::pg_catalog.oid
          and d.objid operator(pg_catalog.=) k.oid
-         and d.refclassid operator(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid
-        join pg_catalog.pg_proc p on p.oid operator(pg_catalog.=) d.refobjid
+        left join pg_catalog.pg_operator o
+          on d.refclassid operator(pg_catalog.=) 'pg_catalog.pg_operator'::pg_catalog.regclass::pg_catalog.oid
+         and o.oid operator(pg_catalog.=) d.refobjid
+        join pg_catalog.pg_proc p
+          on p.oid operator(pg_catalog.=) case
+              when d.refclassid operator(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid
+                  then d.refobjid
+              else o.oprcode::pg_catalog.oid
+          end
         where k.contypid operator(pg_catalog.=) t.oid
     ) as author
     join stranger on stranger.oid operator(pg_catalog.=) author.oid

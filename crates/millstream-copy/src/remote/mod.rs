@@ -28,7 +28,7 @@ use crate::local::unfinished;
 use crate::path::{shown, shown_path};
 use crate::place::Ends;
 use crate::request::Request;
-use crate::servers::InUse;
+use crate::servers::{self, InUse};
 use crate::state::State;
 use crate::tally::{Failures, Tally};
 use crate::tree::Tree;
@@ -153,7 +153,7 @@ impl Remote {
         let By::Shell(host) = &self.root.by else { return Ok((root, used)) };
         let [own, above] = [&self.root, &self.root.parent()].map(|folder| quoted_path(&folder.path));
         let enters = " 2>/dev/null && is=at || { is=above; cd ";
-        let script = joined([&"cd ", &own, &enters, &above, &" 2>/dev/null || exit 0; }; ", &SERVERS]);
+        let script = joined([&"cd ", &own, &enters, &above, &" 2>/dev/null || exit 0; }; ", &servers::SCRIPT]);
         self.rsync.script(host, &script, b"", tally, &mut |record| {
             let path_behind =
                 |word: &[u8]| record.strip_prefix(word).map(|path| PathBuf::from(OsStr::from_bytes(path)));
@@ -198,14 +198,6 @@ impl Remote {
         }
     }
 }
-
-/// Lets a shell say where it is, and which folders the servers of PostgreSQL use. It is one line, because not every login shell
-/// takes several.
-const SERVERS: &str = "printf '%s %s\\0' \"$is\" \"$(pwd -P)\"; for of in /proc/[0-9]*; do \
-    cd -P \"$of/cwd\" 2>/dev/null && [ -r postmaster.pid ] && read -r pid < postmaster.pid && [ \"/proc/$pid\" = \"$of\" ] \
-    || continue; printf 'server %s\\0' \"$(pwd -P)\"; \
-    for link in pg_wal base global pg_tblspc/* base/*; do [ -L \"$link\" ] && [ -d \"$link\" ] && \
-    printf 'uses %s\\0' \"$(cd -P \"$link\" && pwd -P)\"; done; done; exit 0";
 
 /// How the name of a folder ends in which files are that a broken connection has left, behind that of unfinished files.
 const PARTIAL: &str = ".part";
