@@ -3,6 +3,7 @@
 use crate::place::without_links;
 use millstream_host::read_note;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// A folder that a running server uses. Its paths have no links.
@@ -32,10 +33,13 @@ pub(crate) fn around(destination: &Path) -> Vec<InUse> {
         let process = process.ok()?;
         let pid: u32 = process.file_name().to_str()?.parse().ok()?;
         let data = fs::read_link(process.path().join("cwd")).ok()?;
+        let account = process.metadata().ok()?.uid();
         // One that lies in a data directory without a server may have been copied there.
-        (server_of(&data)? == pid).then_some(data)
+        (server_of(&data)? == pid).then_some((data, account))
     });
-    let used = data.flat_map(|data| folders(&data).into_iter().map(move |folder| InUse { data: data.clone(), folder }));
+    let used = data.flat_map(|(data, account)| {
+        folders(&data, account).into_iter().map(move |folder| InUse { data: data.clone(), folder })
+    });
     used.filter(|used| used.below(destination).is_some()).collect()
 }
 
@@ -45,14 +49,25 @@ fn server_of(data: &Path) -> Option<u32> {
     text.lines().next()?.trim().parse().ok()
 }
 
-/// A data directory, and what its links lead to.
-fn folders(data: &Path) -> Vec<PathBuf> {
+/// A data directory, and what its links lead to of the account that the server runs as. With a link to a folder of others,
+/// every account could keep copies away from it.
+fn folders(data: &Path, account: u32) -> Vec<PathBuf> {
     let inner = |name: &str| fs::read_dir(data.join(name)).into_iter().flatten().filter_map(Result::ok);
     let own = ["pg_wal", "base", "global"].map(|name| data.join(name));
     let all = own.into_iter().chain(["pg_tblspc", "base"].into_iter().flat_map(inner).map(|entry| entry.path()));
-    let linked = all.filter(|path| path.is_symlink() && path.is_dir()).filter_map(|path| without_links(&path).ok());
+    let is_own = |path: &PathBuf| fs::metadata(path).is_ok_and(|folder| folder.is_dir() && folder.uid() == account);
+    let linked = all.filter(|path| path.is_symlink() && is_own(path)).filter_map(|path| without_links(&path).ok());
     std::iter::once(data.to_owned()).chain(linked).collect()
 }
+
+/// The same for a shell of another machine, which first says where it is. It is one line, because not every login shell takes
+/// several. A pipe of somebody else in place of the note would keep it waiting.
+pub(crate) const SCRIPT: &str = "printf '%s %s\\0' \"$is\" \"$(pwd -P)\"; for of in /proc/[0-9]*; do \
+    cd -P \"$of/cwd\" 2>/dev/null && [ -f postmaster.pid ] && [ -r postmaster.pid ] && read -r pid < postmaster.pid \
+    && [ \"/proc/$pid\" = \"$of\" ] || continue; printf 'server %s\\0' \"$(pwd -P)\"; \
+    own=$(stat -L -c %u \"$of\"); for link in pg_wal base global pg_tblspc/* base/*; do \
+    [ -L \"$link\" ] && [ -d \"$link\" ] && [ \"$(stat -L -c %u \"$link\")\" = \"$own\" ] && \
+    printf 'uses %s\\0' \"$(cd -P \"$link\" && pwd -P)\"; done; done; exit 0";
 
 #[cfg(test)]
 mod tests {
@@ -85,10 +100,30 @@ mod tests {
             below
         };
         let found = [&root, &data, &space, &data.join("log"), &wal.join("x"), &other].map(|path| below(path));
+        assert_eq!(folders(&data, u32::MAX), std::slice::from_ref(&data), "what it links is not its own");
+        let script = Command::new("timeout").args(["30", "sh", "-c", SCRIPT]).output().unwrap();
+        let said = String::from_utf8(script.stdout).unwrap();
+        for word in [format!("server {}\0", data.display()), format!("uses {}\0", space.display())] {
+            assert!(said.contains(&word), "{said}");
+        }
         drop(child.stdin.take());
         child.wait().unwrap();
         assert_eq!(found[0], ["data", "space", "wal"]);
         assert!(found[1..5].iter().all(|below| *below == [""]), "{found:?}");
         assert!(found[5].is_empty() && around(&root).is_empty());
+    }
+
+    #[test]
+    fn a_pipe_in_place_of_the_note_keeps_nobody_waiting() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        assert!(Command::new("mkfifo").arg(root.join("postmaster.pid")).status().unwrap().success());
+        let mut child = Command::new("cat").current_dir(&root).stdin(Stdio::piped()).spawn().unwrap();
+        assert!(around(&root).is_empty());
+        let script = Command::new("timeout").args(["30", "sh", "-c", SCRIPT]).output().unwrap();
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(script.status.success(), "{script:?}");
+        assert!(!String::from_utf8_lossy(&script.stdout).contains(root.to_str().unwrap()));
     }
 }

@@ -97,3 +97,42 @@ async fn indexes_that_statements_lack_are_named_over_the_whole_workload() {
         assert!(top.findings.iter().all(|one| one.check != "missing-index"), "{top:?}");
     }
 }
+
+#[tokio::test]
+async fn a_key_that_every_row_fulfils_is_left_out() {
+    for build in testkit::builds().await {
+        let server = counting_server(build).await;
+        let url = server.url("postgres");
+        let client = testkit::connect(&url).await;
+        let asked = || {
+            let asked = request(&url, &["missing-index"], SETTINGS);
+            Request { planner: Some(as_role(&url, "shop:p")), ..asked }
+        };
+        sql(
+            &client,
+            "create extension pg_stat_statements; create role shop login password 'p';
+             create table part (b int, t text, kind text, unique_one int, note text);
+             insert into part select n % 2000, 'B' || n, 'x', n, 'n' || n from generate_series(1, 20000) as n;
+             create view shown as select * from part where t > 'A' and kind = 'x'; analyze part;
+             grant select on part, shown to shop",
+        )
+        .await;
+        let there = "select exists (select from pg_available_extensions where name = 'hypopg')";
+        let is_hypothetical: bool = client.query_one(there, &[]).await.unwrap().get(0);
+        for extension in [None, Some("hypopg")].into_iter().filter(|one| is_hypothetical || one.is_none()) {
+            if extension.is_some() {
+                sql(&client, "create extension hypopg").await;
+            }
+            for (statement, expected) in [
+                ("select note from shown where b = 5", "(b)"),
+                ("select note from part where t > 'A' and b = 5 and unique_one = 5", "(unique_one)"),
+                ("select note from part where b = 5 and unique_one > 100", "(b, unique_one)"),
+            ] {
+                sql(&client, "select pg_stat_statements_reset()").await;
+                sql(&client, statement).await;
+                let report = examine(&asked()).await.unwrap();
+                assert_eq!(subjects(&report), [format!("public.part {expected}")], "{statement}: {report:?}");
+            }
+        }
+    }
+}

@@ -118,7 +118,8 @@ impl Durability {
             return Ok(warnings);
         }
         for name in FLUSHING {
-            let row = control.client.query_one("select pg_catalog.current_setting($1)", &[name]).await?;
+            let sql = "select setting, source = 'command line' from pg_catalog.pg_settings where name = $1";
+            let row = control.client.query_one(sql, &[name]).await?;
             if row.get::<_, &str>(0) == "on" {
                 continue;
             }
@@ -126,8 +127,11 @@ impl Durability {
                 format!("the server runs with {name} off: a crash of its machine can lose or damage all of it");
             if self.waits {
                 let less = set("durability", "async");
-                let hint =
-                    format!("`alter system set {name} = on` and `select pg_reload_conf()`, or promise less: {less}");
+                let on = match row.get(1) {
+                    true => format!("start the server without `-c {name}=off`, which is stronger than its files"),
+                    false => format!("`alter system set {name} = on` and `select pg_reload_conf()`"),
+                };
+                let hint = format!("{on}, or promise less: {less}");
                 return Err(Error::refused(problem, hint));
             }
             warnings.push(problem);

@@ -260,7 +260,15 @@ pub const WRITER_PENALTY: u32 = 1;
 /// Most batches for which a lane avoids a writer.
 pub const WRITER_PENALTY_MAX: u32 = 64;
 
-/// Deadlocks of one batch after which the lanes of a load write one at a time.
+/// A lane whose load deletes looks again for tables without a row after this many times as long as the last look took. So
+/// looking takes a small part of the time, however many dead rows there are.
+pub const VACANCY_TIMES_LOOKED: u32 = 32;
+
+/// How long it waits at least after a look that failed, such as one that others held up.
+pub const VACANCY_LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Deadlocks of one batch after which the lanes of a load write one at a time. If each costs the server's
+/// `deadlock_timeout`, because the role may not lower it, one is enough.
 pub const TURNS_DEADLOCKS_OF_BATCH: u32 = 2;
 
 /// Deadlocks of all batches of a load that have the same effect. A batch without one makes up for one.
@@ -273,8 +281,9 @@ pub const TURNS_BATCHES: u32 = 16;
 /// Most batches that are written one at a time before lanes try again together.
 pub const TURNS_BATCHES_MAX: u32 = 1024;
 
-/// Lanes also write one at a time for at least this many times as long as the deadlocks took. So trying again takes a
-/// small part of the time, however long the server needs to find a deadlock.
+/// Lanes also write one at a time for at least this many times as long as the deadlocks took, and longer in the measure
+/// in which the number of batches grows. So trying again takes a small part of the time, however long the server needs to
+/// find a deadlock.
 pub const TURNS_TIMES_LOST: u32 = 8;
 
 /// How long a lane waits for a row before the server looks for a deadlock, where lanes may deadlock with each other and

@@ -186,7 +186,7 @@ impl Run {
         let batch_bytes_max = request.memory_bytes / (MEMORY_BATCHES * usize::from(lanes));
         // A stream cannot be read again, so its documents are held.
         let held = (!request.is_repeatable()).then_some(batch_bytes_max);
-        let turns = Arc::new(Turns::new(&collection.shared_locks));
+        let turns = Arc::new(Turns::new(&collection.shared_locks, collection.deadlocks_found_late));
         let segments = Arc::new(SegmentPlan::new(request, collection, lanes, self.control.server.lz4, held));
         let setups = (0..lanes)
             .zip(connections)

@@ -3,7 +3,8 @@
 //! Lanes write different keys, in key order. But a second unique index, or a trigger that updates shared rows, lets them
 //! lock the same rows in other orders. Each deadlock costs the time until the server finds it, and one batch. So after
 //! some, each batch takes its turn, by an advisory lock of the table that ends with the transaction. Lanes of other loads
-//! share that lock, and take turns as long as somebody does. After a while, the lanes try again together.
+//! share that lock, and take turns as long as somebody does. After a while, the lanes try again together. Each try that
+//! fails doubles that while.
 
 use crate::limits::{
     TURNS_BATCHES, TURNS_BATCHES_MAX, TURNS_DEADLOCKS_OF_BATCH, TURNS_DEADLOCKS_OF_LOAD, TURNS_TIMES_LOST,
@@ -33,6 +34,8 @@ pub(crate) fn turn(table_oid: u32, alone: bool) -> String {
 pub(crate) struct Turns {
     /// What lets them lock the same rows, as a phrase; empty if the table has nothing like it.
     cause: String,
+    /// Whether the server needs its whole `deadlock_timeout` to find a deadlock.
+    found_late: bool,
     state: Mutex<State>,
 }
 
@@ -53,10 +56,11 @@ struct State {
 }
 
 impl Turns {
-    /// Lanes write together. `shared_locks`: what lets them lock the same rows.
-    pub(crate) fn new(shared_locks: &[String]) -> Self {
+    /// Lanes write together. `shared_locks`: what lets them lock the same rows. `found_late`: whether the role may not let
+    /// the server look for deadlocks soon.
+    pub(crate) fn new(shared_locks: &[String], found_late: bool) -> Self {
         let state = State { left: 0, until: None, penalty: TURNS_BATCHES, deadlocks: 0, clean: 0, told: false };
-        Self { cause: shared_locks.join(", "), state: Mutex::new(state) }
+        Self { cause: shared_locks.join(", "), found_late, state: Mutex::new(state) }
     }
 
     /// Whether lanes may well deadlock with each other.
@@ -72,7 +76,8 @@ impl Turns {
     /// A batch ended in a deadlock, its `of_batch`th, and has cost `lost` so far. Returns what to tell the user.
     pub(crate) fn deadlocked(&self, of_batch: u32, lost: Duration) -> Option<String> {
         let mut state = self.state();
-        if !state.deadlocked(of_batch, lost, Instant::now()) || std::mem::replace(&mut state.told, true) {
+        let enough = of_batch >= TURNS_DEADLOCKS_OF_BATCH || self.found_late && self.may_be_needed();
+        if !state.deadlocked(enough, lost, Instant::now()) || std::mem::replace(&mut state.told, true) {
             return None;
         }
         let why = match self.cause.as_str() {
@@ -97,17 +102,18 @@ impl State {
         self.left > 0 || self.until.is_some_and(|until| now < until)
     }
 
-    /// Whether lanes take turns from now on that wrote together until now.
-    fn deadlocked(&mut self, of_batch: u32, lost: Duration, now: Instant) -> bool {
+    /// Whether lanes take turns from now on that wrote together until now. `enough`: whether this deadlock alone is a reason.
+    fn deadlocked(&mut self, enough: bool, lost: Duration, now: Instant) -> bool {
         if self.taken(now) {
             // It began before, or somebody else is to blame.
             return false;
         }
         self.deadlocks += 1;
-        if of_batch < TURNS_DEADLOCKS_OF_BATCH && self.deadlocks < TURNS_DEADLOCKS_OF_LOAD {
+        if !enough && self.deadlocks < TURNS_DEADLOCKS_OF_LOAD {
             return false;
         }
-        (self.left, self.until) = (self.penalty, Some(now + lost * TURNS_TIMES_LOST));
+        let times = TURNS_TIMES_LOST * (self.penalty / TURNS_BATCHES);
+        (self.left, self.until) = (self.penalty, Some(now + lost * times));
         self.penalty = (self.penalty * 2).min(TURNS_BATCHES_MAX);
         (self.deadlocks, self.clean) = (0, 0);
         true
@@ -133,15 +139,15 @@ mod tests {
     const LOST: Duration = Duration::from_secs(2);
 
     fn state() -> State {
-        *Turns::new(&[]).state()
+        *Turns::new(&[], false).state()
     }
 
     #[test]
     fn lanes_take_turns_after_the_second_deadlock_of_a_batch() {
         let (mut state, now) = (state(), Instant::now());
-        assert!(!state.deadlocked(1, LOST, now) && !state.taken(now));
-        assert!(state.deadlocked(2, LOST, now) && state.taken(now));
-        assert!(!state.deadlocked(2, LOST, now), "lanes that were at work say nothing new");
+        assert!(!state.deadlocked(false, LOST, now) && !state.taken(now));
+        assert!(state.deadlocked(true, LOST, now) && state.taken(now));
+        assert!(!state.deadlocked(true, LOST, now), "lanes that were at work say nothing new");
         let later = now + LOST * TURNS_TIMES_LOST;
         for _ in 0..TURNS_BATCHES {
             assert!(state.taken(later));
@@ -154,7 +160,7 @@ mod tests {
     fn lanes_whose_batches_deadlock_once_each_take_turns_too() {
         let (mut state, now) = (state(), Instant::now());
         let begun = (0..100).position(|_| {
-            let begun = state.deadlocked(1, LOST, now);
+            let begun = state.deadlocked(false, LOST, now);
             state.wrote(false, now);
             begun
         });
@@ -165,7 +171,7 @@ mod tests {
     fn rare_deadlocks_change_nothing() {
         let (mut state, now) = (state(), Instant::now());
         for _ in 0..100 {
-            assert!(!state.deadlocked(1, LOST, now));
+            assert!(!state.deadlocked(false, LOST, now));
             state.wrote(false, now);
             state.wrote(true, now);
         }
@@ -176,8 +182,8 @@ mod tests {
         let (mut state, mut now) = (state(), Instant::now());
         let mut turns = |state: &mut State, clean: u32| {
             (0..clean).for_each(|_| state.wrote(true, now));
-            assert!(state.deadlocked(2, LOST, now));
-            now += LOST * TURNS_TIMES_LOST;
+            assert!(state.deadlocked(true, LOST, now));
+            now = state.until.expect("it takes some time");
             let mut batches = 0;
             while state.taken(now) {
                 state.wrote(true, now);
@@ -195,15 +201,39 @@ mod tests {
     }
 
     #[test]
+    fn trying_again_takes_an_ever_smaller_part_of_the_time() {
+        let (mut state, begun) = (state(), Instant::now());
+        let (mut now, mut tries) = (begun, 0);
+        while now - begun < LOST * 1_000 {
+            assert!(state.deadlocked(true, LOST, now));
+            while state.left > 0 {
+                state.wrote(true, now);
+            }
+            now = state.until.expect("it takes some time");
+            tries += 1;
+        }
+        assert!(tries < 10, "{tries}");
+    }
+
+    #[test]
+    fn one_deadlock_is_enough_if_the_server_finds_it_late() {
+        let turns = |cause: &[String], found_late| Turns::new(cause, found_late).deadlocked(1, LOST).is_some();
+        let cause = ["index a".to_owned()];
+        assert!(turns(&cause, true));
+        assert!(!turns(&cause, false));
+        assert!(!turns(&[], true), "lanes are not to blame");
+    }
+
+    #[test]
     fn the_user_is_told_once_and_why() {
-        let turns = Turns::new(&["index a".into(), "trigger b".into()]);
+        let turns = Turns::new(&["index a".into(), "trigger b".into()], false);
         assert!(turns.may_be_needed() && !turns.taken());
         assert_eq!(turns.deadlocked(1, LOST), None);
         let said = turns.deadlocked(2, LOST).expect("it says so");
         assert!(said.contains("because of index a, trigger b: batches lock"), "{said}");
         assert!(turns.taken());
         assert_eq!(turns.deadlocked(2, LOST), None);
-        let other = Turns::new(&[]);
+        let other = Turns::new(&[], false);
         assert!(!other.may_be_needed());
         assert!(other.deadlocked(2, LOST).expect("it says so").contains("another session"));
     }

@@ -12,6 +12,8 @@ pub(crate) struct Watched {
     pub(crate) mark: TableMark,
     /// How often it had been found truncated when the run began.
     pub(crate) times_emptied: i32,
+    /// Whether the run relies on how the table judges documents: on its checks, or also on its indexes.
+    judged: bool,
     /// Files that unfilled tables got since then. All lanes of the run know them: the first batch that fills such a table
     /// ends that it is unfilled.
     unfilled: Arc<Mutex<Vec<String>>>,
@@ -37,8 +39,8 @@ pub(crate) struct Harmless {
 }
 
 impl Watched {
-    pub(crate) fn new(mark: TableMark, times_emptied: i32) -> Self {
-        Self { mark, times_emptied, unfilled: Arc::default() }
+    pub(crate) fn new(mark: TableMark, times_emptied: i32, judged: bool) -> Self {
+        Self { mark, times_emptied, judged, unfilled: Arc::default() }
     }
 
     /// Finds out what happened to the table since the run began. `None` if nothing did.
@@ -52,8 +54,8 @@ impl Watched {
         schema: &Schema,
         stake: Stake,
     ) -> Result<Option<Harmless>, Error> {
-        let Self { mark: before, times_emptied: known, unfilled } = self;
-        let mark = same_table(before, client).await?;
+        let Self { mark: before, times_emptied: known, judged, unfilled } = self;
+        let mark = same_table(before, client, *judged).await?;
         if mark == *before {
             return Ok(None);
         }
@@ -64,16 +66,20 @@ impl Watched {
         unfilled.lock().unwrap_or_else(PoisonError::into_inner).extend(seen);
         let again = times_emptied(client, schema, mark.oid).await? > *known;
         let partition = match rows {
-            Rows::Same => return Ok(Some(Harmless { mark, rewritten: false, doubtful: false })),
+            Rows::Same if !again || mark.files == before.files => {
+                return Ok(Some(Harmless { mark, rewritten: false, doubtful: false }));
+            }
             // Nothing of the load is gone. Whatever else the truncated rows belonged to is found out by a new run.
             _ if documents == 0 && (again || rows != (Rows::Rewritten { uncounted: false })) => {
                 return Err(Error::TableChanged { collection: mark.name, what: "the file of the table" });
             }
             Rows::Emptied => None,
             Rows::PartitionEmptied(partition) => Some(partition),
-            // Another run has found it truncated, and somebody has inserted since.
-            Rows::Rewritten { .. } if again => emptied_of(client, schema, load_id).await?,
-            Rows::Rewritten { uncounted } => return Ok(Some(Harmless { mark, rewritten: true, doubtful: uncounted })),
+            Rows::Rewritten { uncounted } if !again => {
+                return Ok(Some(Harmless { mark, rewritten: true, doubtful: uncounted }));
+            }
+            // Another run has found it truncated. Somebody has inserted since, or has deleted what was inserted.
+            Rows::Same | Rows::Rewritten { .. } => emptied_of(client, schema, load_id).await?,
         };
         Err(match partition {
             Some(partition) if adds_up => Error::PartitionEmptied { load_id, partition },
@@ -82,14 +88,18 @@ impl Watched {
     }
 }
 
-/// The mark of a table, read again.
+/// The mark of a table, read again. `judged`: whether it matters how the table judges documents.
 ///
 /// # Errors
 /// [`Error::TableMoved`] if it was renamed, replaced or dropped, [`Error::TableChanged`] if documents must be written in
 /// another way now.
-pub(crate) async fn same_table(before: &TableMark, client: &impl GenericClient) -> Result<TableMark, Error> {
+pub(crate) async fn same_table(
+    before: &TableMark,
+    client: &impl GenericClient,
+    judged: bool,
+) -> Result<TableMark, Error> {
     let collection = before.name.clone();
     let mark = before.again(client).await?.filter(|mark| mark.name == before.name);
     let Some(mark) = mark else { return Err(Error::TableMoved { collection }) };
-    before.difference(&mark).map_or(Ok(mark), |what| Err(Error::TableChanged { collection, what }))
+    before.difference(&mark, judged).map_or(Ok(mark), |what| Err(Error::TableChanged { collection, what }))
 }

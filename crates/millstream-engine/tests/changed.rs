@@ -124,6 +124,50 @@ async fn a_stream_ends_with_what_changed_and_keeps_what_is_committed() {
     .await;
 }
 
+/// What a table may refuse matters to modes that check fewer documents than arrive, and only to those.
+#[tokio::test]
+async fn what_may_refuse_documents_ends_a_stream_that_relies_on_nothing_being_refused() {
+    each_build(async |db| {
+        // What is there before, a change, and the modes of streams that it ends.
+        let cases: [(&str, &str, &[&str]); 5] = [
+            (
+                "",
+                "alter table public.t add check (doc ->> 'value' <> '')",
+                &["newest:value:bigint", "merge", "sum:value"],
+            ),
+            ("", "create index on public.t ((doc ->> 'value'))", &["merge", "sum:value"]),
+            ("", "alter table public.t add column more int default 7", &[]),
+            ("", "reindex table concurrently public.t", &[]),
+            // Each document is written by itself already.
+            ("create index on public.t ((doc ->> 'note'))", "create index on public.t ((doc ->> 'value'))", &[]),
+        ];
+        for (before, change, ends) in cases {
+            for mode in ["replace", "newest:value:bigint", "merge", "sum:value"] {
+                let files = Files::new();
+                execute(&db, TABLE).await;
+                if !before.is_empty() {
+                    execute(&db, before).await;
+                }
+                let running = halfway(&db, &files, &documents(0..500).text, |request| {
+                    (request.adopt, request.mode) = (true, mode.parse().expect("a mode"));
+                })
+                .await;
+                execute(&db, change).await;
+                let outcome = running.end(&documents(500..1_000).text).await.expect("there is a receipt");
+                let about = format!("{before} {change} {mode}: {outcome:?}");
+                let why = outcome.error.map(|error| error.to_string()).unwrap_or_default();
+                if ends.contains(&mode) {
+                    assert!(why.contains("its checks") || why.contains("its indexes"), "{about}");
+                } else {
+                    assert!(why.is_empty() && outcome.receipt.finished, "{about}");
+                }
+                execute(&db, "drop table public.t").await;
+            }
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_parent_of_inheritance_is_refused() {
     each_build(async |db| {

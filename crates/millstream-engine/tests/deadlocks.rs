@@ -299,6 +299,29 @@ async fn after_its_second_deadlock_a_batch_is_written_alone_and_later_ones_toget
     .await;
 }
 
+/// A role that may not set `deadlock_timeout` loses that time with each deadlock.
+#[tokio::test]
+async fn one_deadlock_is_enough_for_a_role_that_cannot_have_them_found_soon() {
+    each_build(async |db| {
+        let (client, files, role) = (db.client().await, Files::new(), format!("late_{}", fastrand::u32(..)));
+        noting(&client, "late", 1).await;
+        let role_made = format!(
+            "create role {role} login password 'x'; grant create on database {} to {role};
+             grant all on all tables in schema public to {role};
+             grant all on all sequences in schema public to {role}",
+            db.name
+        );
+        client.batch_execute(&role_made).await.unwrap();
+        let url = format!("postgres://{role}:x@127.0.0.1:{}/{}", db.server.port(), db.name);
+        let mut wanted = request("public.late", "id:bigint", &[files.write("a", "{\"id\":1}\n")]);
+        (wanted.adopt, wanted.lanes) = (true, Some(1));
+        let receipt = run(&url, &wanted).await.receipt;
+        assert_eq!((receipt.deadlocks, receipt.counters.inserted), (1, 1), "{receipt:?}");
+        assert_eq!(held(&client, "late").await, ["ExclusiveLock"]);
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_load_takes_turns_while_another_one_does() {
     each_build(async |db| {

@@ -1,9 +1,10 @@
 //! Tables that someone empties, renames or replaces while their loads are unfinished or running.
 
 use crate::scene::{Files, Stream, appending, compacted, request, run, schema, stored, surroundings};
-use millstream_engine::{Error, LoadRequest, Outcome, StopReason, load};
+use millstream_engine::{Error, LoadRequest, Outcome, StopReason, Tally, load};
 use millstream_testkit::{TestDatabase, each_build, until};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Documents of an interrupted load: many chunks.
 const DOCUMENTS: usize = 30_000;
@@ -247,6 +248,7 @@ async fn a_load_fails_if_its_table_is_renamed() {
 
 /// A load from a pipe that has stored some documents and waits for more.
 pub(crate) struct Halfway {
+    tally: Arc<Tally>,
     more: std::sync::mpsc::Sender<String>,
     loading: tokio::task::JoinHandle<Result<Outcome, Error>>,
 }
@@ -263,19 +265,25 @@ pub(crate) async fn halfway(
     request.source_name = Some("pipe".into());
     wanted(&mut request);
     let (around, _) = surroundings(&db.url());
-    let tally = std::sync::Arc::clone(&around.tally);
+    let tally = Arc::clone(&around.tally);
     let loading = tokio::spawn(async move { Box::pin(load(&request, &around)).await });
-    let documents = first.lines().count() as u64;
-    more.send(first.to_owned()).expect("the pipe is read");
-    until(&format!("the load commits {documents} documents"), async || {
-        assert!(!loading.is_finished(), "the load goes on");
-        tally.documents() >= documents
-    })
-    .await;
-    Halfway { more, loading }
+    let halfway = Halfway { tally, more, loading };
+    halfway.sends(first).await;
+    halfway
 }
 
 impl Halfway {
+    /// Sends more, and waits until it is committed.
+    pub(crate) async fn sends(&self, more: &str) {
+        let documents = self.tally.documents() + more.lines().count() as u64;
+        self.more.send(more.to_owned()).expect("the pipe is read");
+        until(&format!("the load commits {documents} documents"), async || {
+            assert!(!self.loading.is_finished(), "the load goes on");
+            self.tally.documents() >= documents
+        })
+        .await;
+    }
+
     /// Sends more, at which the load ends by itself.
     async fn ends_at(self, more: &str) -> Result<Outcome, Error> {
         let _ = self.more.send(more.to_owned());

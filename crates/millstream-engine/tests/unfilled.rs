@@ -2,7 +2,7 @@
 
 use crate::emptied::{documents, execute, halfway, run_and_listen};
 use crate::scene::{Files, request, run, schema, stored};
-use millstream_engine::{Error, LoadRequest, StopReason};
+use millstream_engine::{Error, LoadRequest, Mode, StopReason};
 use millstream_testkit::{TestDatabase, each_build, until};
 
 /// What gives an empty table another file.
@@ -132,6 +132,151 @@ async fn a_partition_that_was_filled_and_truncated_is_missed() {
         execute(&db, "truncate public.t_high; vacuum analyze public.t_high").await;
         let error = running.end(&documents(90_050..90_100).text).await.expect_err("a pipe cannot be read again");
         assert!(matches!(error, Error::Emptied { .. }), "{error}");
+    })
+    .await;
+}
+
+/// What gives a table another file.
+const OTHER_FILES: [&str; 4] = [
+    "vacuum full public.t",
+    "cluster public.t using t_pkey",
+    "alter table public.t set unlogged; alter table public.t set logged",
+    "truncate public.t",
+];
+
+fn deleting(mode: &str) -> Mode {
+    let mode: Mode = mode.parse().expect("a mode");
+    mode.with_tombstone(Some("op=d".parse().expect("a path and a value")))
+}
+
+/// Documents that delete these keys. Their versions are later than those of the documents.
+fn deletes(keys: std::ops::Range<i64>) -> String {
+    keys.map(|n| format!("{{\"id\":\"key-{n:05}\",\"value\":{},\"op\":\"d\"}}\n", n + 1)).collect()
+}
+
+/// Waits until a table is recorded as one without rows.
+async fn until_unfilled(db: &TestDatabase, table: &str) {
+    let client = db.client().await;
+    let sql = schema().sql(
+        "select exists (select from {schema}.collection \
+                        where files || ' ' like '% unfilled:' || ($1::text)::regclass::oid || ' %')",
+    );
+    until(&format!("{table} is recorded as empty"), async || {
+        client.query_one(&sql, &[&table]).await.expect("the record can be read").get(0)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_table_that_a_load_has_emptied_may_get_another_file() {
+    each_build(async |db| {
+        for mode in ["replace", "sum:value", "newest:value:bigint"] {
+            for rewrite in OTHER_FILES {
+                let files = Files::new();
+                let running =
+                    halfway(&db, &files, &documents(0..500).text, |request| request.mode = deleting(mode)).await;
+                running.sends(&deletes(0..500)).await;
+                until_unfilled(&db, "public.t").await;
+                // What deletes nothing leaves the table as empty as it was.
+                running.sends(&deletes(400..600)).await;
+                until_unfilled(&db, "public.t").await;
+                execute(&db, rewrite).await;
+                running.sends(&documents(600..700).text).await;
+                let outcome = running.end(&documents(700..800).text).await.expect("there is a receipt");
+                assert!(outcome.error.is_none() && outcome.receipt.finished, "{mode} {rewrite}: {outcome:?}");
+                assert!(stored(&db, "public.t").await == documents(600..800).last, "{mode} {rewrite}");
+                execute(&db, "drop table public.t").await;
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_partition_that_a_load_has_emptied_may_get_another_file() {
+    each_build(async |db| {
+        for rewrite in ["vacuum full public.t", "vacuum full public.t_high", "cluster public.t_high using t_high_pkey"]
+        {
+            let files = Files::new();
+            execute(&db, PARTED).await;
+            let both = documents(0..500).text + &documents(90_000..90_100).text;
+            let running = halfway(&db, &files, &both, |request| {
+                (request.adopt, request.mode) = (true, deleting("sum:value"));
+            })
+            .await;
+            running.sends(&deletes(90_000..90_100)).await;
+            until_unfilled(&db, "public.t_high").await;
+            execute(&db, rewrite).await;
+            let outcome = running.end(&documents(90_050..90_060).text).await.expect("there is a receipt");
+            assert!(outcome.error.is_none() && outcome.receipt.finished, "{rewrite}: {outcome:?}");
+            let mut all = documents(0..500).last;
+            all.extend(documents(90_050..90_060).last);
+            assert!(stored(&db, "public.t").await == all, "{rewrite}");
+            execute(&db, "drop table public.t").await;
+        }
+    })
+    .await;
+}
+
+/// Rows that are left, or came afterwards, are missed, however few they are.
+#[tokio::test]
+async fn a_truncate_is_noticed_although_the_load_deletes() {
+    each_build(async |db| {
+        for emptying in
+            ["truncate public.t", "truncate public.t; analyze public.t", "truncate public.t; vacuum full public.t"]
+        {
+            for refilled in [false, true] {
+                let files = Files::new();
+                let running =
+                    halfway(&db, &files, &documents(0..500).text, |request| request.mode = deleting("replace")).await;
+                if refilled {
+                    running.sends(&deletes(0..500)).await;
+                    until_unfilled(&db, "public.t").await;
+                    running.sends(&documents(700..701).text).await;
+                } else {
+                    running.sends(&deletes(0..499)).await;
+                }
+                execute(&db, emptying).await;
+                let error = running.end(&documents(800..900).text).await.expect_err("a pipe cannot be read again");
+                assert!(matches!(error, Error::Emptied { .. }), "{emptying} {refilled}: {error}");
+                execute(&db, "drop table public.t").await;
+            }
+        }
+    })
+    .await;
+}
+
+/// Two loads run. What one of them records of the emptied table holds for the other, but hides no TRUNCATE from it.
+#[tokio::test]
+async fn a_load_learns_of_a_truncate_although_another_has_emptied_the_table_since() {
+    each_build(async |db| {
+        for truncates in [false, true] {
+            let (files, others) = (Files::new(), Files::new());
+            let waiting =
+                halfway(&db, &files, &documents(0..500).text, |request| request.source_name = Some("a".into())).await;
+            if truncates {
+                execute(&db, "truncate public.t").await;
+            }
+            // It finds the TRUNCATE as it begins.
+            let emptying = halfway(&db, &others, &documents(500..600).text, |request| {
+                (request.mode, request.source_name) = (deleting("replace"), Some("b".into()));
+            })
+            .await;
+            emptying.sends(&deletes(0..600)).await;
+            until_unfilled(&db, "public.t").await;
+            execute(&db, "vacuum full public.t").await;
+            let ended = waiting.end(&documents(600..700).text).await;
+            if truncates {
+                let error = ended.expect_err("its documents are gone");
+                assert!(matches!(error, Error::Emptied { .. }), "{error}");
+            } else {
+                let outcome = ended.expect("there is a receipt");
+                assert!(outcome.error.is_none() && outcome.receipt.finished, "{outcome:?}");
+            }
+            let outcome = emptying.end(&documents(700..710).text).await.expect("there is a receipt");
+            assert!(outcome.error.is_none() && outcome.receipt.finished, "{outcome:?}");
+            execute(&db, "drop table public.t").await;
+        }
     })
     .await;
 }

@@ -1,7 +1,7 @@
 //! What a plan warns of: what on this host a policy would cut, or what would make it mean less than it says.
 
 use crate::limits::{RESOLVED_BYTES_MAX, SCRIPT_BYTES_MAX};
-use crate::others::Others;
+use crate::others::{Limited, Others};
 use crate::policy::{Client, Content, Direction, Flags, Mode, Packet, Policy, Ports, Service, UNPRIVILEGED, meaning};
 use millstream_host::{Ssh, read_at_most};
 use millstream_model::Refusal;
@@ -127,7 +127,7 @@ pub fn may_apply(policy: &Policy, facts: &Facts, has_console: bool) -> Result<()
         return Err(Refusal::new(format!("{table} translates addresses, which needs connections to be tracked"))
             .hint("write mode = \"stateful\" at the beginning of the policy"));
     }
-    if let Some(sentence) = drop_without_tracking(policy, facts) {
+    if let Some(sentence) = drop_without_tracking(policy, facts, |rule| may_meet(rule, policy, facts)) {
         return Err(Refusal::new(sentence)
             .hint("write mode = \"stateful\" at the beginning of the policy, or remove one of these rules"));
     }
@@ -158,14 +158,17 @@ pub fn may_apply(policy: &Policy, facts: &Facts, has_console: bool) -> Result<()
     Ok(())
 }
 
-/// What rules of others may do to packets that this policy does not let the kernel track. If they ask what tracking says in one
-/// place and drop in another, a mark or a set may lead from one to the other, so both together are enough. Without a
-/// question, they decide as before.
-fn drop_without_tracking(policy: &Policy, facts: &Facts) -> Option<String> {
-    let Others { drop: Some(drop), question: Some(question), .. } = &facts.others else { return None };
+/// What rules of others that are `met` may do to packets that this policy does not let the kernel track. If they ask what
+/// tracking says in one place and drop in another, a mark or a set may lead from one to the other, so both together are enough.
+/// Without a question, they decide as before.
+fn drop_without_tracking(policy: &Policy, facts: &Facts, met: impl Fn(&Limited) -> bool) -> Option<String> {
+    let Others { drops, question: Some(question), .. } = &facts.others else { return None };
     if policy.mode == Mode::Stateful {
         return None;
     }
+    let mut drops = drops.iter().filter(|one| met(one));
+    let first = drops.next()?;
+    let drop = &std::iter::once(first).chain(drops).find(|one| one.rule == *question).unwrap_or(first).rule;
     let mode = mode(policy);
     Some(match drop == question {
         true => format!("{drop} may drop packets by what connection tracking says, and mode {mode} turns tracking off"),
@@ -173,6 +176,23 @@ fn drop_without_tracking(policy: &Policy, facts: &Facts) -> Option<String> {
             "{question} asks what connection tracking says, which mode {mode} turns off, and {drop} may drop packets then"
         ),
     })
+}
+
+/// Whether a rule may meet packets that the policy lets in or out and that are not tracked. A program of this host that talks
+/// over the loopback device at ports of no service may meet it all the same.
+fn may_meet(rule: &Limited, policy: &Policy, facts: &Facts) -> bool {
+    if policy.services.iter().any(|service| rule.is_about(&service.ports)) {
+        return true;
+    }
+    // The kernel asks from a part of those ports.
+    let own = |range: &(u16, u16)| facts.asking_ports.filter(|_| UNPRIVILEGED.contains(range)).unwrap_or(*range);
+    let is_about = |client: &Client| {
+        let own_ports: Vec<(u16, u16)> = client.own_ports.iter().map(own).collect();
+        rule.is_about_client(client, &own_ports)
+    };
+    // In mode hybrid, all this is tracked.
+    policy.mode == Mode::Stateless
+        && (rule.is_of_loopback() || rule.is_about_icmp() || policy.clients.iter().any(is_about))
 }
 
 fn mode(policy: &Policy) -> &'static str {
@@ -248,7 +268,12 @@ pub fn warnings(policy: &Policy, facts: &Facts) -> Vec<String> {
             mode(policy)
         ));
     }
-    warnings.extend(drop_without_tracking(policy, facts));
+    let met = |rule: &Limited| may_meet(rule, policy, facts);
+    let dropping = drop_without_tracking(policy, facts, met).or_else(|| {
+        let sentence = drop_without_tracking(policy, facts, |rule| policy.mode == Mode::Stateless && !met(rule))?;
+        Some(format!("{sentence}: no service has its ports, but a program of this host may over the loopback device"))
+    });
+    warnings.extend(dropping);
     if let Some(one) = facts.others.untracking.first().filter(|_| policy.mode != Mode::Stateless) {
         let rule = &one.rule;
         warnings.push(format!(
@@ -321,7 +346,6 @@ pub fn warnings(policy: &Policy, facts: &Facts) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::others::Untracking;
 
     fn policy(text: &str) -> Policy {
         let dir = tempfile::tempdir().unwrap();
@@ -389,7 +413,7 @@ mod tests {
     fn a_drop_and_a_question_to_tracking_need_a_mode_that_tracks() {
         let facts = |drop: Option<&str>, question: Option<&str>| Facts {
             others: Others {
-                drop: drop.map(str::to_owned),
+                drops: drop.map(|rule| Limited::of_words(rule, &[])).into_iter().collect(),
                 question: question.map(str::to_owned),
                 ..Others::default()
             },
@@ -416,6 +440,48 @@ mod tests {
     }
 
     #[test]
+    fn a_drop_of_other_packets_is_no_reason_to_refuse() {
+        let facts = |words: &[&str], asking_ports: Option<(u16, u16)>| Facts {
+            others: Others {
+                drops: vec![Limited::of_words("rule 1", words)],
+                question: Some("rule 1".into()),
+                ..Others::default()
+            },
+            asking_ports,
+            ..Facts::default()
+        };
+        let (ssh, asks) = ("[services.ssh]", "[services.ssh]\n[clients.web]\ntcp = [443]");
+        let asking = Some((32_768, 60_999));
+        for (text, words, ports, meets) in [
+            (ssh, &["-p", "tcp", "--dport", "9999"][..], asking, false),
+            (ssh, &["-p", "tcp", "--dports", "9999,10000:10010"], None, false),
+            (ssh, &["-p", "tcp", "--dport", "22"], asking, true),
+            (ssh, &["-p", "tcp", "--sport", "9999"], asking, true),
+            (ssh, &["-p", "udp"], asking, false),
+            (ssh, &["-p", "sctp"], asking, false),
+            (ssh, &["-p", "icmp"], asking, true),
+            (ssh, &["-i", "lo"], asking, true),
+            (ssh, &["-s", "192.0.2.1"], asking, true),
+            (asks, &["-p", "tcp", "--dport", "9999"], asking, false),
+            (asks, &["-p", "tcp", "--dport", "9999"], None, true),
+            (asks, &["-p", "tcp", "--dport", "40000"], asking, true),
+            (asks, &["-p", "tcp", "--sport", "80", "--dport", "40000"], asking, false),
+            (asks, &["-p", "tcp", "--sport", "443", "--dport", "1024:65535"], asking, true),
+            (asks, &["-p", "udp"], asking, false),
+        ] {
+            let (policy, facts) = (policy(text), facts(words, ports));
+            let refused = may_apply(&policy, &facts, false);
+            assert_eq!(refused.is_err(), meets, "{text} {words:?}: {refused:?}");
+            let warned = warnings(&policy, &facts).join("; ");
+            assert!(warned.contains("rule 1 may drop packets by what connection tracking says"), "{warned}");
+            assert_eq!(warned.contains("over the loopback device"), !meets, "{words:?}: {warned}");
+        }
+        let hybrid = policy("mode = 'hybrid'\n[services.ssh]\n[clients.web]\ntcp = [443]");
+        let answers = facts(&["-p", "tcp", "--sport", "443", "--dport", "40000"], asking);
+        assert_eq!(may_apply(&hybrid, &answers, false), Ok(()), "answers are tracked");
+    }
+
+    #[test]
     fn a_unit_that_flushes_all_rules_is_found_if_it_is_enabled() {
         let dir = tempfile::tempdir().unwrap();
         let [unit, rules] = ["unit", "rules"].map(|name| dir.path().join(name));
@@ -433,7 +499,7 @@ mod tests {
     #[test]
     fn a_mode_that_tracks_needs_tracking_of_its_services_and_warns_of_other_rules_that_turn_it_off() {
         let facts = |limits: &[&str]| {
-            let others = Others { untracking: vec![Untracking::of_words("rule 1", limits)], ..Others::default() };
+            let others = Others { untracking: vec![Limited::of_words("rule 1", limits)], ..Others::default() };
             Facts { others, tracked: Some(1), ..Facts::default() }
         };
         let (of_ssh, of_dns) = (facts(&["-i", "v0"]), facts(&["-p", "udp", "--dport", "53"]));

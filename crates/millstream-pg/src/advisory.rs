@@ -52,7 +52,7 @@ pub const MODEL: LockClass = LockClass(0x6d73_6c6d);
 pub const BUILD: LockClass = LockClass(0x6d73_6c62);
 
 /// `mslw`: writes a batch into the table of this OID, shared by the lanes of all its loads, or alone while they take
-/// turns; until the transaction ends.
+/// turns; records that a load has emptied the table, alone; until the transaction ends.
 pub const WRITE: LockClass = LockClass(0x6d73_6c77);
 
 impl LockClass {

@@ -46,6 +46,6 @@ pub use pooler::ensure_session_pooling;
 pub use retry::{Failures, may_pass};
 pub use roster::{Roster, Waiting};
 pub use session::{SessionSettings, Views};
-pub use several::{Several, connect_several};
+pub use several::{Several, connect_several, connect_when_free};
 pub use sqlstate::{classify, kind_of};
 pub use standstill::Standstill;

@@ -18,6 +18,10 @@ pub const FURTHER_SESSIONS_TRIES_MAX: u32 = 3;
 /// gone.
 pub const SESSION_END_WAIT_MS: u64 = 100;
 
+/// How long to wait for one session while the server, the database or the role allows no more, in seconds: those that
+/// have just ended are gone by then.
+pub const FREE_SESSION_WAIT_S: u64 = 5;
+
 /// Longest wait for a connection to close, in milliseconds.
 pub const CLOSE_TIMEOUT_MS: u64 = 2_000;
 

@@ -1,4 +1,4 @@
-//! Opens several sessions at once, or as many as there are: a server, a role or a pool may not have them all.
+//! Opens sessions where there may be too few: several at once, or as many as there are, or one as soon as there is one.
 
 use crate::attempt::connect;
 use crate::connection::Connection;
@@ -7,7 +7,8 @@ use crate::error::Error;
 use crate::explained::Explained;
 use crate::identifier::quote_literal;
 use crate::kind::ErrorKind;
-use crate::limits::{FURTHER_SESSIONS_TRIES_MAX, FURTHER_SESSIONS_WAIT_S, SESSION_END_WAIT_MS};
+use crate::limits::{FREE_SESSION_WAIT_S, FURTHER_SESSIONS_TRIES_MAX, FURTHER_SESSIONS_WAIT_S, SESSION_END_WAIT_MS};
+use crate::poll::Poll;
 use crate::session::SessionSettings;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -83,6 +84,21 @@ pub async fn connect_several(info: &ConnInfo, sessions: &[SessionSettings]) -> R
         open.push(connection);
     }
     Ok(Several { open, lacking })
+}
+
+/// Opens a session. While the server, the database or the role allows no more of them, waits for one that ends, for
+/// [`FREE_SESSION_WAIT_S`] at most.
+///
+/// # Errors
+/// Those of [`connect`].
+pub async fn connect_when_free(info: &ConnInfo, session: &SessionSettings) -> Result<Connection, Error> {
+    let full = Poll::new(Duration::from_millis(SESSION_END_WAIT_MS), Duration::from_secs(FREE_SESSION_WAIT_S));
+    loop {
+        match connect(info, session).await {
+            Err(error) if is_limit(&error) && full.again().await => {}
+            connected => return connected,
+        }
+    }
 }
 
 fn is_limit(error: &Error) -> bool {

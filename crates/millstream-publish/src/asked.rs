@@ -1,7 +1,8 @@
 //! A definition that is to be published, and what its names mean to the session that publishes it.
 
+use crate::clock::follows_clock;
 use crate::column_type::ColumnType;
-use crate::definition::Derivation;
+use crate::definition::{Derivation, rows_of_given};
 use crate::error::Error;
 use crate::refusal::refused;
 use crate::row_wise::check_row_wise;
@@ -9,7 +10,7 @@ use crate::storage::{Storage, TRIAL, check};
 use crate::volatility::refuse_volatile;
 use millstream_pg::{quote_identifier, quote_name};
 use millstream_store::collections::Collection;
-use millstream_store::{Column, Columns, Definition, GivenSql, Resolved, Schema};
+use millstream_store::{Column, Columns, Definition, GivenSql, Resolved, Schema, names_in_sql};
 use tokio_postgres::GenericClient;
 
 /// A definition that is to be published, in the transaction that publishes it.
@@ -19,6 +20,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) derivation: Derivation,
     types: Vec<String>,
     source: Vec<String>,
+    /// Hears what is odd about the definition.
+    warn: &'a (dyn Fn(&str) + Sync),
 }
 
 impl<'a> Asked<'a> {
@@ -33,6 +36,7 @@ impl<'a> Asked<'a> {
         collection: &'a Collection,
         definition: &'a Definition,
         version_num: i32,
+        warn: &'a (dyn Fn(&str) + Sync),
     ) -> Result<Self, Error> {
         require_trusted_names(client, storage.schema, collection, definition).await?;
         let kinds = types(client, storage, definition).await?;
@@ -45,7 +49,7 @@ impl<'a> Asked<'a> {
         let source = source(client, collection, definition).await?;
         let table = quote_name(&collection.name);
         let derivation = Derivation::asked(table, &collection.key, definition, &types, &source, caster);
-        Ok(Self { collection, definition, derivation, types, source })
+        Ok(Self { collection, definition, derivation, types, source, warn })
     }
 
     /// The columns of the collection that the definition may name, quoted.
@@ -75,6 +79,7 @@ impl<'a> Asked<'a> {
         check(client, derivation).await?;
         check_row_wise(client, derivation).await?;
         refuse_volatile(client, derivation, &storage.table("tried")).await?;
+        self.warn_of_clock(client, storage).await?;
         let made = client.batch_execute(&storage.make_part(TRIAL, derivation)).await;
         made.map_err(|error| refused("the model", error))?;
         let clauses = storage.try_indexes(client, &part, TRIAL, &self.definition.indexes).await?;
@@ -109,6 +114,36 @@ impl<'a> Asked<'a> {
         (table, indexes): (&str, &[String]),
     ) -> Result<Vec<String>, Error> {
         used_schemas(client, storage.schema, (view, &[stand_in]), (table, indexes), &self.types).await
+    }
+
+    /// Warns if the texts of the definition make values that follow the clock.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] when the server refuses the definition; the server's.
+    pub(crate) async fn warn_of_clock(&self, client: &impl GenericClient, storage: &Storage<'_>) -> Result<(), Error> {
+        let Self { collection, definition, derivation, types, source, .. } = self;
+        if definition.select.is_none() && definition.condition.is_none() {
+            return Ok(());
+        }
+        let view = storage.table("tried");
+        let rows = rows_of_given(derivation.table(), &collection.key, definition, types, source);
+        let made = client.batch_execute(&format!("create view {view} as {rows}")).await;
+        made.map_err(|error| refused("the model", error))?;
+        self.warn_of_clock_in(client, &view, false).await?;
+        Ok(client.batch_execute(&format!("drop view {view}")).await?)
+    }
+
+    /// As [`Asked::warn_of_clock`], of a view; `is_query` if it is the query of the definition.
+    pub(crate) async fn warn_of_clock_in(
+        &self,
+        client: &impl GenericClient,
+        view: &str,
+        is_query: bool,
+    ) -> Result<(), Error> {
+        if let Some(warning) = follows_clock(client, view, is_query).await? {
+            (self.warn)(&warning);
+        }
+        Ok(())
     }
 
     /// The definition with the given clauses of its indexes and with every name resolved. The indexes are those of the
@@ -190,7 +225,7 @@ async fn require_trusted_names(
         None => Columns::Named,
     };
     all.extend(types.iter().map(String::as_str));
-    let given = GivenSql { of: "model", texts: &all, reads: Some((collection.table_oid, columns)) };
+    let given = GivenSql { of: "model", texts: &all, reads: Some((collection.table_oid, columns)), is_planned: false };
     Ok(schema.require_trusted_sql(client, &given).await?)
 }
 
@@ -205,15 +240,17 @@ fn takes_all(texts: &str) -> bool {
     texts.contains("stored") || texts.contains('*')
 }
 
-/// The columns of a collection that a definition may name, quoted: its key, its documents, and those whose names occur in
-/// the definition. A typed column hides another one of its name.
+/// The columns of a collection that a definition may name, quoted: its key, its documents, and those that the definition
+/// names. A typed column hides another one of its name.
 async fn source(
     client: &impl GenericClient,
     collection: &Collection,
     definition: &Definition,
 ) -> Result<Vec<String>, Error> {
-    let (typed, text) = (&definition.columns, texts(definition).join(" ").to_lowercase());
-    let takes_all = takes_all(&text);
+    let (typed, texts) = (&definition.columns, texts(definition));
+    // A model that a powerful role refreshes must have no column that it does not use: its type may be somebody else's.
+    let used = if takes_all(&texts.join(" ").to_lowercase()) { None } else { names_in_sql(&texts) };
+    let is_used = |name: &String| used.as_ref().is_none_or(|used| used.contains(name));
     let names = "select attname::text from pg_catalog.pg_attribute \
                  where attrelid = $1::text::pg_catalog.regclass::oid and attnum > 0 and not attisdropped";
     let mut columns: Vec<String> = collection.key.iter().map(|column| quote_identifier(&column.name)).collect();
@@ -222,7 +259,7 @@ async fn source(
         let name: String = row.get(0);
         let quoted = quote_identifier(&name);
         let is_there = name == "doc" || columns.contains(&quoted) || typed.iter().any(|column| column.name == name);
-        if !is_there && (takes_all || text.contains(&name.to_lowercase())) {
+        if !is_there && is_used(&name) {
             columns.push(quoted);
         }
     }

@@ -1,6 +1,8 @@
 -- What the view $1, the indexes $3 of table $2 and values of the types $4 use outside pg_catalog: the schemas, in which a
 -- new function may fit a call better, or a name become another object's, and the owners, who may change what their objects
--- do. Views, aggregates and the like count with what they use. The relations $5 do not count.
+-- do. Views, aggregates and the like count with what they use. The relations $5 do not count. Of a type whose values are only
+-- read, the owner counts: at any moment it may make a cast, which runs for the next SQL, and some functions such as to_jsonb
+-- look for one by themselves.
 with recursive
 used as (
     select 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid as class,
@@ -44,6 +46,23 @@ type (oid) as (
     cross join lateral (values (t.typbasetype), (t.typelem), (a.atttypid), (r.rngsubtype)) as part (oid)
     where part.oid <> 0::pg_catalog.oid
 ),
+-- The types of the values that the view reads, with what they are made of. A domain has no casts, but the type below it has.
+read (oid) as (
+    select found[1]::pg_catalog.oid
+    from pg_catalog.pg_rewrite w
+    cross join lateral pg_catalog.regexp_matches(
+        w.ev_action::text, ':[A-Za-z_]*(?:type|typeid|typeId|typid) (\d+)', 'g'
+    ) as found
+    where w.ev_class = $1::text::pg_catalog.regclass::pg_catalog.oid
+    union
+    select part.oid
+    from read
+    join pg_catalog.pg_type t on t.oid = read.oid
+    left join pg_catalog.pg_range r on r.rngtypid = t.oid or r.rngmultitypid = t.oid
+    left join pg_catalog.pg_attribute a on a.attrelid = t.typrelid and t.typrelid <> 0::pg_catalog.oid
+    cross join lateral (values (t.typbasetype), (t.typelem), (a.atttypid), (r.rngsubtype)) as part (oid)
+    where part.oid <> 0::pg_catalog.oid
+),
 found (owner, schema) as (
     select p.proowner, p.pronamespace
     from used
@@ -69,9 +88,50 @@ found (owner, schema) as (
     -- The type of a row is its relation's.
     left join pg_catalog.pg_class c on c.oid = t.typrelid and c.relkind <> 'c'
     where c.oid is null
+    union
+    select t.typowner, null
+    from read
+    join pg_catalog.pg_type t using (oid)
+    where t.typtype <> 'd'
+      and t.typnamespace <> 'pg_catalog'::pg_catalog.regnamespace::pg_catalog.oid
+    union
+    -- What a domain's check and an operator class call has no name in the text.
+    select p.proowner, null
+    from (
+        select 'pg_catalog.pg_constraint'::pg_catalog.regclass::pg_catalog.oid as class, k.oid
+        from type
+        join pg_catalog.pg_constraint k on k.contypid = type.oid
+    ) as checked
+    join pg_catalog.pg_depend d on d.classid = checked.class and d.objid = checked.oid
+    left join pg_catalog.pg_operator o
+      on d.refclassid = 'pg_catalog.pg_operator'::pg_catalog.regclass::pg_catalog.oid and o.oid = d.refobjid
+    join pg_catalog.pg_proc p
+      on p.oid = case
+          when d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid then d.refobjid
+          else o.oprcode::pg_catalog.oid
+      end
+    union
+    select p.proowner, null
+    from used
+    join pg_catalog.pg_opclass c
+      on used.class = 'pg_catalog.pg_opclass'::pg_catalog.regclass::pg_catalog.oid and c.oid = used.oid
+    cross join lateral (
+        select s.amproc::pg_catalog.oid as oid
+        from pg_catalog.pg_amproc s
+        where s.amprocfamily = c.opcfamily
+        union all
+        select o.oprcode::pg_catalog.oid
+        from pg_catalog.pg_amop s
+        join pg_catalog.pg_operator o on o.oid = s.amopopr
+        where s.amopfamily = c.opcfamily
+    ) as part
+    join pg_catalog.pg_proc p on p.oid = part.oid
 )
-select coalesce(pg_catalog.array_agg(distinct n.nspname::text order by n.nspname::text), '{}'),
+select coalesce(
+           pg_catalog.array_agg(distinct n.nspname::text order by n.nspname::text) filter (where n.nspname is not null),
+           '{}'
+       ),
        coalesce(pg_catalog.array_agg(distinct found.owner), '{}')
 from found
-join pg_catalog.pg_namespace n on n.oid = found.schema
-where n.nspname <> 'pg_catalog'
+left join pg_catalog.pg_namespace n on n.oid = found.schema
+where n.nspname is distinct from 'pg_catalog'

@@ -34,18 +34,8 @@ impl Derivation {
     ) -> Self {
         let key = quoted(key);
         let columns = typed(&definition.columns, types, caster);
-        let names: Vec<String> = columns.iter().map(|(column, _)| quote_identifier(&column.name)).collect();
-        let values = columns.iter().zip(&names).map(|((_, value), name)| format!("{value} as {name}, "));
-        let values: String = values.collect();
-        let rest = definition.select.as_deref().unwrap_or("doc");
-        let shown: Vec<&str> = key.iter().chain(&names).map(String::as_str).chain([rest]).collect();
-        let condition = definition.condition.as_deref().unwrap_or("true");
-        let source: Vec<String> = source.iter().map(|column| format!("stored.{column}")).collect();
-        // A line break after each text of the definition ends a comment in it.
-        let rows = [
-            format!("select {}\n from (select {values}{} from ", shown.join(", "), source.join(", ")),
-            format!(" as stored) as stored where ({condition}\n)"),
-        ];
+        let values: Vec<&str> = columns.iter().map(|(_, value)| value.as_str()).collect();
+        let rows = asked_rows(&key, definition, &values, source);
         Self { table, key, columns, rows, is_query: false, indexes: Vec::new() }
     }
 
@@ -121,6 +111,36 @@ impl Derivation {
     }
 }
 
+/// The query for the rows of a definition with these values of its columns, before and after what it reads.
+fn asked_rows(key: &[String], definition: &Definition, values: &[&str], source: &[String]) -> [String; 2] {
+    let names: Vec<String> = definition.columns.iter().map(|column| quote_identifier(&column.name)).collect();
+    let values: String = values.iter().zip(&names).map(|(value, name)| format!("{value} as {name}, ")).collect();
+    let rest = definition.select.as_deref().unwrap_or("doc");
+    let shown: Vec<&str> = key.iter().chain(&names).map(String::as_str).chain([rest]).collect();
+    let condition = definition.condition.as_deref().unwrap_or("true");
+    let source: Vec<String> = source.iter().map(|column| format!("stored.{column}")).collect();
+    // A line break after each text of the definition ends a comment in it.
+    [
+        format!("select {}\n from (select {values}{} from ", shown.join(", "), source.join(", ")),
+        format!(" as stored) as stored where ({condition}\n)"),
+    ]
+}
+
+/// A query for the rows of a definition in which all typed columns are null, so that all that it casts is in the user's own
+/// texts.
+pub(crate) fn rows_of_given(
+    table: &str,
+    key: &[KeyColumn],
+    definition: &Definition,
+    types: &[String],
+    source: &[String],
+) -> String {
+    let values: Vec<String> = types.iter().map(|type_name| format!("null::{type_name}")).collect();
+    let values: Vec<&str> = values.iter().map(String::as_str).collect();
+    let [before, after] = asked_rows(&quoted(key), definition, &values, source);
+    format!("{before}{table}{after}")
+}
+
 fn quoted(key: &[KeyColumn]) -> Vec<String> {
     key.iter().map(|column| quote_identifier(&column.name)).collect()
 }
@@ -182,6 +202,11 @@ mod tests {
         assert_eq!(
             derivation.join("a", "b"),
             "a.\"id\" operator(pg_catalog.=) b.\"id\" and a.\"at\" operator(pg_catalog.=) b.\"at\""
+        );
+        assert_eq!(
+            rows_of_given("t", &[key("id")], &definition, &types, &source),
+            "select \"id\", \"price\", doc\n from (select null::numeric as \"price\", stored.\"id\", stored.\"at\", \
+             stored.doc from t as stored) as stored where (price > 3\n)"
         );
         let newer = Derivation::asked("t".into(), &[key("id")], &definition, &types, &source, |_| None);
         assert!(newer.rows("").contains("pg_input_is_valid"), "{}", newer.rows(""));

@@ -2,6 +2,7 @@
 
 mod asked;
 mod clear;
+mod clock;
 mod column_type;
 mod definition;
 mod derived;

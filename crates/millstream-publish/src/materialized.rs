@@ -81,6 +81,7 @@ pub(crate) async fn try_definition(
     asked.require_trusted(client, storage).await?;
     check(client, &asked.derivation).await?;
     make(client, storage, &asked.derivation, view).await.map_err(|error| refused("the model", error))?;
+    asked.warn_of_clock(client, storage).await?;
     let clauses = storage.try_indexes(client, view, GENERATION, &asked.definition.indexes).await?;
     asked.resolve(client, storage, (view, GENERATION), clauses).await
 }

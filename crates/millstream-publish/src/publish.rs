@@ -109,7 +109,8 @@ async fn publish_at_once(
     let definition = &request.definition;
     let model_id = models::insert(&transaction, schema, &request.model, collection.table_oid, definition).await?;
     let storage = Storage { schema, model_id, unlogged };
-    let asked = Asked::new(&transaction, &storage, &collection, definition, version_num).await?;
+    let warn = |text: &str| (request.warn)(&request.model, text);
+    let asked = Asked::new(&transaction, &storage, &collection, definition, version_num, &warn).await?;
     let change_record = change_record(schema, &collection, unlogged);
     let resolved = make(&transaction, &storage, asked, &request.model, &change_record).await?;
     models::redefine(&transaction, schema, model_id, &resolved.definition).await?;

@@ -60,6 +60,7 @@ pub(crate) async fn try_definition(
     client.batch_execute("savepoint meaning; set local search_path = pg_catalog").await?;
     let (text, columns) = meaning(client, storage, asked, &tried).await?;
     client.batch_execute("rollback to meaning; release meaning").await?;
+    asked.warn_of_clock_in(client, &tried, true).await?;
     if columns.is_empty() {
         return Err(Error::refused("the query has no columns", "name some behind `select`"));
     }

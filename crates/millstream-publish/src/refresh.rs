@@ -5,10 +5,7 @@ use crate::error::Error;
 use crate::failing_document::failing_document;
 use crate::figures::bloat;
 use crate::invalid_values::{InvalidValues, invalid_values};
-use crate::limits::{
-    BLOAT_SHARE_MAX, BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, CONNECTION_PAUSE, CONNECTION_WAIT, READERS_PATIENCE,
-    REFRESH_TRIES_MAX,
-};
+use crate::limits::{BLOAT_SHARE_MAX, BUILD_WORKERS_MAX, CLEAR_AFTER_PATIENCE, READERS_PATIENCE, REFRESH_TRIES_MAX};
 use crate::lock;
 use crate::model::found_again;
 use crate::origin::is_unlogged;
@@ -24,7 +21,7 @@ use millstream_engine::{Compacted, compact, refresh_session};
 use millstream_failpoint as failpoint;
 use millstream_model::CollectionName;
 use millstream_model::words::{command, option, set, shell_word};
-use millstream_pg::{ConnInfo, ErrorKind, Explained, Failures, Poll, quote_name};
+use millstream_pg::{ConnInfo, Connection, ErrorKind, Explained, Failures, quote_name};
 use millstream_store::collections::Collection;
 use millstream_store::limits::DROP_LOCK_WAIT;
 use millstream_store::{Access, Schema, foreign_code, models, segments};
@@ -105,7 +102,7 @@ pub struct Estimate {
 /// # Errors
 /// [`Error::Model`] for a name that is not a model, or a model that another role owns.
 pub async fn estimate(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -> Result<Vec<Estimate>, Error> {
-    let connection = millstream_pg::connect(db, &refresh_session("millstream refresh").with_own_names()).await?;
+    let connection = coordinator(db).await?;
     let client = &connection.client;
     let mut estimates = Vec::new();
     for target in targets(client, schema, &request.models).await? {
@@ -140,19 +137,24 @@ pub async fn estimate(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
 /// the rows to be replaced; `ModelBusy` while others refresh a model. The models then show what they showed before.
 /// What fails after the commit is a warning.
 pub async fn refresh(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -> Result<Vec<Refreshed>, Error> {
-    let (mut failures, full) = (Failures::default(), Poll::new(CONNECTION_PAUSE, CONNECTION_WAIT));
+    let mut failures = Failures::default();
     loop {
         match Box::pin(refresh_once(db, schema, request)).await {
             Err(Error::Postgres(error)) if failures.wait_for_session(&error).await => {}
-            Err(Error::Postgres(error)) if error.kind() == ErrorKind::TooManyConnections && full.again().await => {}
             ended => return ended,
         }
     }
 }
 
+/// The session of a refresh.
+async fn coordinator(db: &ConnInfo) -> Result<Connection, Error> {
+    let session = refresh_session("millstream refresh").with_own_names();
+    Ok(millstream_pg::connect_when_free(db, &session).await?)
+}
+
 async fn refresh_once(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -> Result<Vec<Refreshed>, Error> {
     let started = Instant::now();
-    let connection = millstream_pg::connect(db, &refresh_session("millstream refresh").with_own_names()).await?;
+    let mut connection = coordinator(db).await?;
     connection.require_writable()?;
     let client = &connection.client;
     let mut targets = targets(client, schema, &request.models).await?;
@@ -162,8 +164,16 @@ async fn refresh_once(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
         target.asked(request.way.as_deref())?;
     }
     schema.require_trusted_writers(client).await?;
-    warn_of_code(client, schema, &targets, request.warn).await?;
-    let mut warnings = compacted(db, schema, &targets, request.workers).await?;
+    let in_segments = warn_of_code(client, schema, &targets, request.warn).await?;
+    let mut warnings = Vec::new();
+    if !in_segments.is_empty() {
+        // A role may have no more connections than the merge needs.
+        connection.close().await;
+        warnings = compacted(db, schema, &in_segments, request.workers).await?;
+        connection = coordinator(db).await?;
+        connection.require_writable()?;
+    }
+    let client = &connection.client;
     for target in &targets {
         lock::lock_for_refresh(client, &target.model).await?;
     }
@@ -217,7 +227,7 @@ async fn refresh_once(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
 /// # Errors
 /// [`Error::Model`] for a name that is not a model; the server's.
 pub async fn abandon(db: &ConnInfo, schema: &Schema, names: &[CollectionName]) -> Result<(), Error> {
-    let connection = millstream_pg::connect(db, &refresh_session("millstream refresh").with_own_names()).await?;
+    let connection = coordinator(db).await?;
     let client = &connection.client;
     let targets = targets(client, schema, names).await?;
     for target in &targets {
@@ -280,23 +290,27 @@ async fn remove_unshown(client: &Client, targets: &[RefreshTarget<'_>]) -> Resul
 }
 
 /// Names the code of others that the refresh is about to run: what reading the collections runs, and where segments are
-/// merged first, what writing them runs.
-async fn warn_of_code(
+/// merged first, what writing them runs. Returns the collections with segments.
+async fn warn_of_code<'a>(
     client: &Client,
     schema: &Schema,
-    targets: &[RefreshTarget<'_>],
+    targets: &'a [RefreshTarget<'_>],
     warn: fn(&CollectionName, &str),
-) -> Result<(), Error> {
+) -> Result<Vec<&'a Collection>, Error> {
+    let mut in_segments = Vec::new();
     for collection in collections(targets) {
         let access = match segments::count(client, schema, collection).await? {
             0 => Access::Read,
-            _ => Access::Write,
+            _ => {
+                in_segments.push(collection);
+                Access::Write
+            }
         };
         for warning in foreign_code(client, schema, collection.table_oid, access).await? {
             warn(&collection.name, &warning);
         }
     }
-    Ok(())
+    Ok(in_segments)
 }
 
 /// The collections of the models, each once.
@@ -312,11 +326,11 @@ fn collections<'a>(targets: &'a [RefreshTarget<'_>]) -> Vec<&'a Collection> {
 async fn compacted(
     db: &ConnInfo,
     schema: &Schema,
-    targets: &[RefreshTarget<'_>],
+    in_segments: &[&Collection],
     workers: Option<usize>,
 ) -> Result<Vec<(u32, String)>, Error> {
     let mut waiting = Vec::new();
-    for collection in collections(targets) {
+    for &collection in in_segments {
         let warning = match compact(db, schema, collection, workers).await.map_err(Error::from) {
             Ok(Compacted { left: 0, .. }) => continue,
             Ok(Compacted { left, waits_for, .. }) => {

@@ -99,7 +99,8 @@ impl<'a> RefreshTarget<'a> {
         let kinds: Vec<String> = resolved.types.iter().map(|kind| format!("::{kind}")).collect();
         let mut texts = vec![rows.as_str()];
         texts.extend(resolved.indexes.iter().chain(&kinds).map(String::as_str));
-        let given = GivenSql { of: "model", texts: &texts, reads: Some((self.model.table_oid, columns)) };
+        let given =
+            GivenSql { of: "model", texts: &texts, reads: Some((self.model.table_oid, columns)), is_planned: false };
         self.schema.require_trusted_sql(client, &given).await?;
         client.batch_execute("savepoint trusted").await?;
         let table = quote_name(&self.collection.name);

@@ -35,10 +35,11 @@ pub(crate) async fn republish(
     }
     refuse_kind(model, old.materialized != new.materialized)?;
     let storage = Storage { schema, model_id: model.model_id, unlogged: false };
+    let warn = |text: &str| (request.warn)(&request.model, text);
     if old.has_rows_of(new) {
         let unique = if new.unique.is_empty() { &old.unique } else { &new.unique };
         let same_rows = Definition { indexes: new.indexes.clone(), unique: unique.clone(), ..old.clone() };
-        let asked = Asked::new(client, &storage, collection, &same_rows, version_num).await?;
+        let asked = Asked::new(client, &storage, collection, &same_rows, version_num, &warn).await?;
         return reindex(client, &storage, model, asked).await;
     }
     if old.materialized {
@@ -49,7 +50,7 @@ pub(crate) async fn republish(
         let problem = "is a materialized view, of which only the indexes can change";
         return Err(Error::model(&model.name, problem, hint));
     }
-    let asked = Asked::new(client, &storage, collection, new, version_num).await?;
+    let asked = Asked::new(client, &storage, collection, new, version_num, &warn).await?;
     let columns = asked.columns().to_vec();
     let resolved = asked.try_out(client, &storage).await?;
     Shape::of(client, &storage, TRIAL, model).await?;

@@ -12,6 +12,8 @@ pub struct PublishRequest {
     pub model: CollectionName,
     /// Its definition.
     pub definition: Definition,
+    /// Hears what is odd about the definition, with the model's name.
+    pub warn: fn(&CollectionName, &str),
 }
 
 /// What publishing did.

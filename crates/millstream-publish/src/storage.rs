@@ -124,7 +124,7 @@ impl Storage<'_> {
         let oid = "select $1::text::pg_catalog.regclass::pg_catalog.oid";
         let oid = client.query_one(oid, &[&table]).await?.get(0);
         let texts: Vec<&str> = indexes.iter().map(String::as_str).collect();
-        let given = GivenSql { of: "model", texts: &texts, reads: Some((oid, Columns::Named)) };
+        let given = GivenSql { of: "model", texts: &texts, reads: Some((oid, Columns::Named)), is_planned: false };
         self.schema.require_trusted_sql(client, &given).await?;
         for index in indexes {
             let known = index_clauses(index).into_iter().any(|clause| clauses.contains(&clause));

@@ -87,7 +87,9 @@ async fn run(
         match joined.map_err(|_| Error::BrokenOff("a worker of the build could not run"))? {
             Ok(written) => (rows, has_worked) = (rows + written, true),
             // The others do its share.
-            Err(Error::Postgres(error)) if error.kind() == ErrorKind::TooManyConnections => full = Some(error),
+            Err(Error::Postgres(error)) if error.kind() == ErrorKind::TooManyConnections || error.is_unanswered() => {
+                full = Some(error);
+            }
             Err(error) => return Err(error),
         }
     }

@@ -35,6 +35,7 @@ pub(crate) fn wanted(
             condition: condition.map(str::to_owned),
             ..Definition::default()
         },
+        warn: |_, _| {},
     }
 }
 

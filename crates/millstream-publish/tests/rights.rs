@@ -733,6 +733,7 @@ async fn a_superuser_refreshes_nothing_that_means_code_of_others_by_now() {
         let refreshed = async |model: &str| Box::pin(refresh(&conninfo, &schema(), &asked(&[model], None))).await;
         for request in [
             wanted("things", "cast", &[], &[], Some("n is null or n > 0")),
+            wanted("things", "shown", &[], &[], Some("to_jsonb(n) is not null")),
             wanted("things", "typed", &["z:lib.d=a"], &[], None),
             wanted("things", "indexed", &[], &["lib.same(id)"], None),
             wanted("things", "called", &[], &[], Some("lib.same(id) is not null")),
@@ -745,11 +746,14 @@ async fn a_superuser_refreshes_nothing_that_means_code_of_others_by_now() {
              create function app.number(app.e) returns int language plpgsql immutable as
                  'begin perform app.take(); return 1; end';
              create cast (app.e as int) with function app.number(app.e) as implicit;
+             create function app.shown(app.e) returns json language plpgsql as
+                 'begin perform app.take(); return null; end';
+             create cast (app.e as json) with function app.shown(app.e);
              alter table public.things alter n type app.e using 'a'; reset role;
              alter domain lib.d owner to {owner}; alter function lib.same(text) owner to {owner}"
         );
         client.batch_execute(&changed).await.unwrap();
-        for model in ["cast", "typed", "indexed", "called"] {
+        for model in ["cast", "shown", "typed", "indexed", "called"] {
             let error = refreshed(model).await.expect_err(model);
             assert!(error.to_string().starts_with(&format!("role {owner} may change")), "{model}: {error}");
             has_nothing(client, owner).await;

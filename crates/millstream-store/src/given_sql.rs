@@ -29,6 +29,16 @@ pub struct GivenSql<'a> {
     pub texts: &'a [&'a str],
     /// The relation that it reads, by OID, and which columns of it.
     pub reads: Option<(u32, Columns)>,
+    /// Whether the server plans it before anybody looks at what it means: to plan a query of a view can run its functions.
+    pub is_planned: bool,
+}
+
+/// The names in texts of SQL, as PostgreSQL reads them, wherever they stand. `None` if one is spelled with escapes, for it can
+/// be any.
+#[must_use]
+pub fn names_in_sql(texts: &[&str]) -> Option<Vec<String>> {
+    let found = SqlNames::of(texts);
+    (!found.has_escapes).then_some(found.names)
 }
 
 impl Schema {
@@ -39,7 +49,7 @@ impl Schema {
     /// # Errors
     /// [`Error::Refused`] names the role; the server's.
     pub async fn require_trusted_sql(&self, client: &impl GenericClient, given: &GivenSql<'_>) -> Result<(), Error> {
-        let GivenSql { of, texts, reads } = *given;
+        let GivenSql { of, texts, reads, is_planned } = *given;
         if texts.iter().all(|text| text.is_empty()) {
             return Ok(());
         }
@@ -47,7 +57,7 @@ impl Schema {
         let (relation, columns) = reads.unzip();
         let (all, rows) = (columns == Some(Columns::All), columns == Some(Columns::Rows));
         let trusted = self.trusted();
-        let parameters: [&(dyn ToSql + Sync); 12] = [
+        let parameters: [&(dyn ToSql + Sync); 13] = [
             &names.schemas,
             &names.names,
             &names.places,
@@ -60,6 +70,7 @@ impl Schema {
             &names.has_literals,
             &names.has_escapes,
             &names.names_arguments,
+            &is_planned,
         ];
         let sql = fill!(include_str!("given_sql.sql"), roles = fill!(ROLES, trusted = "$6"), powers = POWERS);
         let Some(row) = client.query_opt(&sql, &parameters).await? else { return Ok(()) };

@@ -3,7 +3,8 @@
 -- read a value made of domains is to run their checks. $1, $2 and $3 are the schema, the name and the place of each name, $4 and
 -- $5 the schema and the name of each operator. $6 are roles that the caller trusts. $7 is the relation that the SQL reads, if
 -- any: of its columns those that are named count, or if $8 is true all of them, or if $9 is true also their rows as a whole.
--- $10 is whether there are values, $11 whether there are names with escapes, $12 whether arguments may be given by name.
+-- $10 is whether there are values, $11 whether there are names with escapes, $12 whether arguments may be given by name, $13
+-- whether views count.
 with recursive
 {roles}stranger (oid, name) as (
     select role.oid, pg_catalog.pg_get_userbyid(role.actual)::pg_catalog.text
@@ -195,14 +196,34 @@ found (what, owner) as (
         join pg_catalog.pg_depend d
           on d.classid operator(pg_catalog.=) 'pg_catalog.pg_constraint'::pg_catalog.regclass::pg_catalog.oid
          and d.objid operator(pg_catalog.=) k.oid
-         and d.refclassid operator(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid
-        join pg_catalog.pg_proc p on p.oid operator(pg_catalog.=) d.refobjid
+        left join pg_catalog.pg_operator o
+          on d.refclassid operator(pg_catalog.=) 'pg_catalog.pg_operator'::pg_catalog.regclass::pg_catalog.oid
+         and o.oid operator(pg_catalog.=) d.refobjid
+        join pg_catalog.pg_proc p
+          on p.oid operator(pg_catalog.=) case
+              when d.refclassid operator(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid
+                  then d.refobjid
+              else o.oprcode::pg_catalog.oid
+          end
         where k.contypid operator(pg_catalog.=) t.oid
     ) as author
     join stranger on stranger.oid operator(pg_catalog.=) author.oid
     where within.is_named
        or within.is_inside
       and t.typtype operator(pg_catalog.=) 'd'::pg_catalog."char"
+    union all
+    select pg_catalog.format('the view %s', c.oid::pg_catalog.regclass), stranger.name
+    from name
+    join pg_catalog.pg_class c on c.relname operator(pg_catalog.=) name.name
+    join place on place.oid operator(pg_catalog.=) c.relnamespace
+    join stranger on stranger.oid operator(pg_catalog.=) c.relowner
+    where $13::pg_catalog.bool
+      and name.place operator(pg_catalog.=) 'relation'::pg_catalog.text
+      and c.relkind operator(pg_catalog.=) 'v'::pg_catalog."char"
+      and case
+              when name.schema is not null then place.name operator(pg_catalog.=) name.schema
+              else pg_catalog.pg_table_is_visible(c.oid)
+          end
     union all
     select 'a name with escapes'::pg_catalog.text, null
     where $11::pg_catalog.bool

@@ -1,9 +1,9 @@
 -- Records a batch in its lane's row, in the batch's transaction. Fails with a division by zero, and so aborts the
 -- transaction, if another run owns the lane, or if the collection's table has another name than when the run began. It
 -- has to be an error, because the commit may already be on its way. `filled`: documents of a load may be in the tables
--- that this transaction has locked to write, if they have a page (unfilled.rs); an update locks all partitions. The size of a
--- table is asked behind `case`, because that waits for its lock, and others may hold it. The row of the collection comes
--- last, as for all who lock it.
+-- that this transaction has locked to write, if they have a page (unfilled.rs); an update locks all partitions. A batch
+-- without documents ($7) only locks. The size of a table is asked behind `case`, because that waits for its lock, and
+-- others may hold it. The row of the collection comes last, as for all who lock it.
 with moved as (
     update {schema}.lane
     set batches = batches + 1,
@@ -54,6 +54,7 @@ filled as (
         ' '
     )
     where k.table_oid = $19
+      and $7::bigint > 0
       and pg_catalog.strpos(k.files, ' unfilled:') > 0
       and exists (
           select

@@ -28,3 +28,7 @@ pub const DROP_LOCK_WAIT: Duration = Duration::from_secs(5);
 
 /// Most keys that are recorded for one statement. If it changes more, everything counts as changed.
 pub const CHANGE_KEYS_MAX: u64 = 2_000_000;
+
+/// How long a load that has deleted the last row of a table waits for those who write into it, before it records that. They
+/// wait behind it meanwhile.
+pub const EMPTIED_LOCK_WAIT_MS: u32 = 1_000;

@@ -22,14 +22,32 @@ pub struct TableMark {
     whole: String,
 }
 
+/// What of the table's judgement of documents a load relies on: nothing if each batch stores what the documents alone would
+/// store, and the table then refuses what it refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Judged {
+    /// On nothing.
+    Nothing,
+    /// Documents that are not stored are not checked.
+    Documents,
+    /// Nor are rows that documents of a key would have made before the last one.
+    Rows,
+}
+
 /// Columns of `mark.sql` that decide how documents are written, each with what it describes.
-const TRAITS: [(&str, &str); 5] = [
+const TRAITS: [(&str, &str); 7] = [
     ("kind", "its kind, or the tables that inherit from it"),
     ("columns", "the type of a key column or of doc"),
     ("keyed", "the unique index of its key"),
     ("triggers", "its triggers"),
     ("rules", "its rules"),
+    CHECKS,
+    INDEXES,
 ];
+
+/// Those that matter only if the load relies on them.
+const CHECKS: (&str, &str) = ("checks", "its checks or generated columns");
+const INDEXES: (&str, &str) = ("indexes", "its indexes or foreign keys");
 
 /// Runs what [`TableMark::guard`] has prepared: fails with [`GUARD_SQLSTATE`] if the table is no longer in that state.
 pub const GUARD: &str = "execute millstream_guard";
@@ -38,7 +56,8 @@ pub const GUARD: &str = "execute millstream_guard";
 pub const GUARD_SQLSTATE: &str = "22012";
 
 impl TableMark {
-    /// Reads the state of a table whose key has these columns. `None` if it is gone.
+    /// Reads the state of a table whose key has these columns, for whom nothing of its judgement matters. `None` if it is
+    /// gone.
     ///
     /// # Errors
     /// The server's.
@@ -47,11 +66,32 @@ impl TableMark {
         oid: u32,
         key: impl IntoIterator<Item = &'a str>,
     ) -> Result<Option<Self>, Error> {
+        Self::read_judging(client, oid, key, Judged::Nothing).await
+    }
+
+    /// The same, for a load that relies on so much of its judgement.
+    ///
+    /// # Errors
+    /// The server's.
+    pub async fn read_judging<'a>(
+        client: &impl GenericClient,
+        oid: u32,
+        key: impl IntoIterator<Item = &'a str>,
+        judged: Judged,
+    ) -> Result<Option<Self>, Error> {
+        const NONE: &str = "null::text";
+        let (checks, indexes) = (include_str!("mark_checks.sql"), include_str!("mark_indexes.sql"));
+        let (checks, indexes) = match judged {
+            Judged::Nothing => (NONE, NONE),
+            Judged::Documents => (checks, NONE),
+            Judged::Rows => (checks, indexes),
+        };
         let mut columns: Vec<&str> = key.into_iter().collect();
         columns.sort_unstable();
         let columns: Vec<String> = columns.into_iter().map(quote_literal).collect();
         let columns = format!("array[{}]::text[]", columns.join(", "));
-        let query = fill!(include_str!("mark.sql"), oid, columns, own_triggers = quote_literal(TRIGGER_PREFIX));
+        let own_triggers = quote_literal(TRIGGER_PREFIX);
+        let query = fill!(include_str!("mark.sql"), oid, columns, own_triggers, checks, indexes);
         Self::answer(client, oid, query).await
     }
 
@@ -75,10 +115,12 @@ impl TableMark {
         }))
     }
 
-    /// What decides how documents are written and differs in another state of the table, if anything does.
-    pub fn difference(&self, other: &Self) -> Option<&'static str> {
+    /// What decides how documents are written and differs in another state of the table, if anything does. `judged`: whether
+    /// its judgement does.
+    pub fn difference(&self, other: &Self, judged: bool) -> Option<&'static str> {
         let differs = self.traits.iter().zip(&other.traits).map(|(one, other)| one != other);
-        TRAITS.iter().zip(differs).find_map(|((_, meaning), differs)| differs.then_some(*meaning))
+        let matters = |which: &(&str, &str)| judged || ![CHECKS, INDEXES].contains(which);
+        TRAITS.iter().zip(differs).find_map(|(which, differs)| (differs && matters(which)).then_some(which.1))
     }
 
     /// The statement that prepares [`GUARD`].

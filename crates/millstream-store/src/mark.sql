@@ -1,6 +1,7 @@
 -- What a load relies on of the table {oid} whose key has the columns {columns}: one row, none if the table is gone. Each
--- column changes with what it describes. The tree is the table with its partitions, or with the tables that inherit from
--- it. Nothing is locked: pg_partition_tree would lock every partition.
+-- column changes with what it describes. Checks and indexes are null if the load does not rely on them (mark_checks.sql,
+-- mark_indexes.sql). The tree is the table with its partitions, or with the tables that inherit from it. Nothing is locked:
+-- pg_partition_tree would lock every partition.
 with recursive tree (oid) as (
     select {oid}::oid
     union all
@@ -59,6 +60,8 @@ select
         from pg_catalog.pg_rewrite r
         where r.ev_class = c.oid
     ) as rules,
+    {checks} as checks,
+    {indexes} as indexes,
     (
         select coalesce(
             pg_catalog.string_agg(

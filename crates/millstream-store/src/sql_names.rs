@@ -29,6 +29,9 @@ const CALLED: &str = "called";
 /// Behind the dot of a name: a column, or a function of a row.
 const DOTTED: &str = "dotted";
 
+/// Where a relation can stand. A name behind a comma may be a column, too.
+const RELATION: &str = "relation";
+
 /// Where a type can stand.
 const TYPE: &str = "type";
 
@@ -37,6 +40,9 @@ const WORD: &str = "word";
 
 /// Anywhere else: a column.
 const NAME: &str = "name";
+
+/// Words behind which a relation stands.
+const READING: &[&str] = &["from", "join", "only", "table"];
 
 /// With these words a text declares columns.
 const DECLARING: &[&str] = &["json_table", "returning", "xmltable"];
@@ -100,7 +106,8 @@ impl SqlNames {
                 Token::Name(name) => {
                     let after = tokens.get(n + 1);
                     let is_called = after == Some(&Token::Mark('('));
-                    let first = first_of_name(tokens, n).checked_sub(1).map(|n| &tokens[n]);
+                    let begin = first_of_name(tokens, n);
+                    let first = begin.checked_sub(1).map(|n| &tokens[n]);
                     let is_type = first == Some(&Token::Mark(':'))
                         || after == Some(&Token::Literal)
                         || casts && first == Some(&named("as"));
@@ -114,6 +121,9 @@ impl SqlNames {
                         (false, true) => TYPE,
                         (false, false) => elsewhere,
                     };
+                    if may_be_relation(&tokens[..begin]) {
+                        self.add_name(schema.clone(), name, RELATION);
+                    }
                     self.add_name(schema, name, place);
                     for (_, operators) in WORDS.iter().filter(|(word, _)| *word == name.as_str()) {
                         operators.iter().for_each(|operator| self.add_operator(None, operator));
@@ -145,6 +155,14 @@ fn first_of_name(tokens: &[Token], mut last: usize) -> usize {
         last -= 2;
     }
     last
+}
+
+/// Whether a name behind these tokens may be that of a relation.
+fn may_be_relation(before: &[Token]) -> bool {
+    match before.iter().rev().find(|token| **token != Token::Mark('(')) {
+        Some(Token::Name(word)) => READING.contains(&word.as_str()),
+        other => other == Some(&Token::Mark(',')),
+    }
 }
 
 /// Whether a text may declare columns, so that the name of a type follows that of a column.
@@ -318,7 +336,24 @@ mod tests {
             ("evil . \"G\"\"x\" /* a /* b */ */ (a)", &["name evil", "called evil.G\"x", "name a"]),
             ("x::evil.e[]", &["name x", "type evil", "dotted e", "type evil.e"]),
             ("(a).f", &["name a", "called f", "name f"]),
-            ("cast(a as t) -- b\n, t 'x'", &["called cast", "name a", "name as", "type t", "type t"]),
+            ("cast(a as t) -- b\n, t 'x'", &["called cast", "name a", "name as", "type t", "relation t", "type t"]),
+            (
+                "from only (e.v) as a, w",
+                &[
+                    "name from",
+                    "relation only",
+                    "called only",
+                    "relation e",
+                    "name e",
+                    "dotted v",
+                    "relation e.v",
+                    "name e.v",
+                    "name as",
+                    "name a",
+                    "relation w",
+                    "name w",
+                ],
+            ),
             ("f(a) as x (b t)", &["called f", "word a", "word as", "called x", "word b", "word t"]),
             ("$a$ b $a$ || E'\\' c' || 'd''e' || $1", &[]),
             ("1e5 + a$1", &["name a$1"]),

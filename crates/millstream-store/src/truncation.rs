@@ -2,15 +2,15 @@
 //!
 //! TRUNCATE gives a table another file, and so do VACUUM FULL and the like, which keep the rows. A collection records the
 //! files that its table had when a run last looked, and which tables of it had no row then: the unfilled ones. A batch
-//! that writes into one ends that (`lane_advance.sql`). A table with another file and no row was truncated, unless it is
-//! unfilled: then nothing of a load can be gone from it. A table with the same file was not, whatever rows it has: they
-//! were deleted, and a load that resumes does not bring them back.
+//! that writes into one ends that (`lane_advance.sql`), and a load that deletes the last row of one begins it again. A table
+//! with another file and no row was truncated, unless it is unfilled: then nothing of a load can be gone from it. A table
+//! with the same file was not, whatever rows it has: they were deleted, and a load that resumes does not bring them back.
 
-pub use crate::unfilled::{await_record, record_files, record_filling, record_left};
+pub use crate::unfilled::{await_record, record_emptied, record_files, record_filling, record_left};
 
 use crate::error::Error;
 use crate::loads::lock_idle;
-use crate::mark::TableMark;
+use crate::mark::{Judged, TableMark};
 use crate::schema::Schema;
 use crate::unfilled::{recorded, tables};
 use crate::unlogged::{any_row, void};
@@ -129,7 +129,8 @@ pub struct Found {
 /// Looks at the files of a table before a run or a compaction begins. If the table was truncated, its loads read their
 /// sources from the start, `sum` adds again what it had added, and tombstones are deleted. If a partition was truncated,
 /// unfinished loads read from the start too, except those in mode `sum`, which cannot be resumed any more. A running
-/// load looks for itself; if it is killed before, a mark remains. `None` if the table is gone.
+/// load looks for itself; if it is killed before, a mark remains. `None` if the table is gone. `judged`: what the load
+/// relies on.
 ///
 /// # Errors
 /// The server's.
@@ -138,12 +139,13 @@ pub async fn start_over<'a>(
     schema: &Schema,
     table_oid: u32,
     key: impl IntoIterator<Item = &'a str>,
+    judged: Judged,
 ) -> Result<Option<Found>, Error> {
     let transaction = client.transaction().await?;
     // Whoever holds a lock on the table holds up this load only, and not all that open one.
     transaction.execute("select pg_catalog.pg_relation_size($1::oid)", &[&table_oid]).await?;
     OPEN.lock_in_transaction(&transaction).await?;
-    let Some(mark) = TableMark::read(&transaction, table_oid, key).await? else { return Ok(None) };
+    let Some(mark) = TableMark::read_judging(&transaction, table_oid, key, judged).await? else { return Ok(None) };
     let recorded = schema.sql("select files from {schema}.collection where table_oid = $1");
     let recorded = transaction.query_opt(&recorded, &[&mark.oid]).await?;
     let recorded: Option<String> = recorded.and_then(|row| row.get(0));
@@ -164,9 +166,9 @@ pub async fn start_over<'a>(
 }
 
 /// Resets what is recorded of documents that were truncated: of all of the table, or of a partition. Returns a sentence to
-/// print. Does nothing if another run has found these files truncated since the table was found so as many times as a run
-/// `knows`: then that has reset all. Call it under the lock [`OPEN`]. If a running load has found the TRUNCATE, take that
-/// lock before the one of the load's own row.
+/// print. Does nothing if another run has found the table truncated since it was found so as many times as a run `knows`,
+/// and nothing was truncated after that: then that run has reset all. Call it under the lock [`OPEN`]. If a running load
+/// has found the TRUNCATE, take that lock before the one of the load's own row.
 ///
 /// # Errors
 /// The server's.
@@ -177,11 +179,13 @@ pub async fn reset_all(
     partition: Option<&str>,
     knows: Option<i32>,
 ) -> Result<Option<String>, Error> {
-    let found = "select exists ( \
-                     select from {schema}.collection \
-                     where table_oid = $1 and pg_catalog.split_part(files, ' unfilled:', 1) = $2 and emptied > $3)";
-    if transaction.query_one(&schema.sql(found), &[&mark.oid, &mark.files, &knows]).await?.get(0) {
-        return Ok(None);
+    let found = schema.sql("select files from {schema}.collection where table_oid = $1 and emptied > $2");
+    if let Some(row) = transaction.query_opt(&found, &[&mark.oid, &knows]).await? {
+        let files: String = row.get::<_, Option<String>>(0).unwrap_or_default();
+        let since = rows_since(transaction, schema, &files, mark).await?.rows;
+        if matches!(since, Rows::Same | Rows::Rewritten { .. }) {
+            return Ok(None);
+        }
     }
     let (mut over, mut lacking) = (Vec::new(), Vec::new());
     for load in loads(transaction, schema, mark).await? {

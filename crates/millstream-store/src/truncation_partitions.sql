@@ -1,5 +1,6 @@
--- Partitions among tables ($1) of the table $2: the name, whether it has no pages, and whether this role may read it.
+-- Partitions among tables ($1) of the table $2: the OID, the name, whether it has no pages, and whether this role may read it.
 select
+    c.oid,
     pg_catalog.format('%I.%I', n.nspname, c.relname) as name,
     coalesce(pg_catalog.pg_relation_size(c.oid), 0) = 0 as no_pages,
     pg_catalog.has_table_privilege(c.oid, 'select') and pg_catalog.has_schema_privilege(n.oid, 'usage') as readable

@@ -112,7 +112,8 @@ pub async fn has_powers(client: &impl GenericClient) -> Result<bool, Error> {
 pub enum Access {
     /// Triggers, checks and the like run for each row.
     Write,
-    /// What the planner evaluates can run: expressions of indexes, statistics and keys of partitions, checks of partitions.
+    /// Casts can run, and what the planner evaluates: expressions of indexes, statistics and keys of partitions, checks of
+    /// partitions, policies.
     Read,
 }
 
@@ -128,7 +129,7 @@ pub async fn foreign_code(
     access: Access,
 ) -> Result<Vec<String>, Error> {
     let sql = fill!(include_str!("foreign_code.sql"), roles = fill!(ROLES, trusted = "$2"), powers = POWERS);
-    let rows = client.query(&sql, &[&table_oid, &schema.trusted(), &(access == Access::Read)]).await?;
+    let rows = client.query(&sql, &[&table_oid, &schema.trusted(), &(access == Access::Read), &schema.name()]).await?;
     let when = match access {
         Access::Write => "for each document",
         Access::Read => "when the collection is read",

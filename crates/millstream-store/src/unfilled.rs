@@ -2,11 +2,13 @@
 //! those.
 
 use crate::error::Error;
+use crate::limits::EMPTIED_LOCK_WAIT_MS;
 use crate::mark::TableMark;
 use crate::schema::Schema;
 use crate::unlogged::any_row;
+use millstream_pg::advisory::WRITE;
 use millstream_pg::quote_name;
-use tokio_postgres::{GenericClient, Transaction};
+use tokio_postgres::{Client, GenericClient, Transaction};
 
 /// Marks the OID of an unfilled table behind the recorded files.
 const UNFILLED: &str = "unfilled:";
@@ -75,9 +77,7 @@ async fn record(
         unfilled = tables(&mark.files).map(|(table, _)| table).collect();
     }
     let mut files = mark.files.clone();
-    for table in without_rows(client, &table, &unfilled).await? {
-        files.push_str(&format!(" {UNFILLED}{table}"));
-    }
+    files.push_str(&marks(&without_rows(client, mark, &unfilled).await?));
     // Nothing is counted twice: whoever records the new files counts.
     let emptied = emptied && before != mark.files;
     let sql = schema.sql("update {schema}.collection set files = $2, emptied = emptied + $3 where table_oid = $1");
@@ -85,13 +85,62 @@ async fn record(
     Ok(())
 }
 
-/// Those of a table and its partitions that have no row: all if there is none at all, else those without a page.
-async fn without_rows(client: &impl GenericClient, table: &str, of: &[u32]) -> Result<Vec<u32>, Error> {
-    if of.is_empty() || !any_row(client, table).await? {
+/// What marks these tables as unfilled, behind the recorded files.
+fn marks(tables: &[u32]) -> String {
+    tables.iter().fold(String::new(), |marks, table| format!("{marks} {UNFILLED}{table}"))
+}
+
+/// Those of a table and its partitions that have no row. Of a partition that this role may not read, only the pages are
+/// known.
+async fn without_rows(client: &impl GenericClient, mark: &TableMark, of: &[u32]) -> Result<Vec<u32>, Error> {
+    if of.is_empty() || !any_row(client, &quote_name(&mark.name)).await? {
         return Ok(of.to_vec());
     }
-    let sql = "select o from pg_catalog.unnest($1::oid[]) as o where pg_catalog.pg_relation_size(o) = 0";
-    Ok(client.query(sql, &[&of]).await?.iter().map(|row| row.get(0)).collect())
+    let mut vacant = Vec::new();
+    if of != [mark.oid] {
+        for row in client.query(include_str!("truncation_partitions.sql"), &[&of, &mark.oid]).await? {
+            let partition: String = row.get("name");
+            if row.get("no_pages") || row.get::<_, bool>("readable") && !any_row(client, &partition).await? {
+                vacant.push(row.get("oid"));
+            }
+        }
+    }
+    Ok(vacant)
+}
+
+/// Records which tables of a collection have lost all of their rows to a load that runs and deletes. If one of them gets
+/// another file now, nothing of a load is gone. `mark` is the table as this load knows it: what happened to its file before
+/// must be known, too. After an error, roll back.
+///
+/// # Errors
+/// The server's; also if those who write into the table now take too long.
+pub async fn record_emptied(client: &Client, schema: &Schema, mark: &TableMark) -> Result<(), Error> {
+    let known = schema.sql("select files from {schema}.collection where table_oid = $1");
+    if emptied(client, &known, mark).await?.is_empty() {
+        return Ok(());
+    }
+    // Nobody is writing a batch then, and whoever writes later sees the record, and ends it.
+    let alone = WRITE.of_table(mark.oid).sql("pg_advisory_xact_lock");
+    let table = quote_name(&mark.name);
+    let begin = format!(
+        "begin; set local lock_timeout = {EMPTIED_LOCK_WAIT_MS}; select {alone}; lock table only {table} in access share mode"
+    );
+    client.batch_execute(&begin).await?;
+    if mark.again(client).await?.is_some_and(|now| now.name == mark.name && now.files == mark.files) {
+        let vacant = emptied(client, &format!("{known} for update"), mark).await?;
+        let sql = schema.sql("update {schema}.collection set files = files || $2 where table_oid = $1");
+        client.execute(&sql, &[&mark.oid, &marks(&vacant)]).await?;
+    }
+    Ok(client.batch_execute("commit").await?)
+}
+
+/// Tables of a collection that have no row and are not yet recorded as unfilled. `known` asks for the record.
+async fn emptied(client: &Client, known: &str, mark: &TableMark) -> Result<Vec<u32>, Error> {
+    let Some(row) = client.query_opt(known, &[&mark.oid]).await? else { return Ok(Vec::new()) };
+    let known: Option<String> = row.get(0);
+    let (_, unfilled) = recorded(known.as_deref().unwrap_or_default());
+    let of: Vec<u32> = tables(&mark.files).map(|(table, _)| table).filter(|table| !unfilled.contains(table)).collect();
+    without_rows(client, mark, &of).await
 }
 
 /// Records that a compaction writes into a table from now on.

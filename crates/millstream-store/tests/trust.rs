@@ -263,11 +263,7 @@ const CODE: &[(&str, Option<&str>)] = &[
         "create table events (id text primary key, doc jsonb not null check (theirs.is_good(doc)))",
         Some("check events_doc_check"),
     ),
-    (
-        "set role MALLORY; create domain theirs.short as text check (length(value) < 9); reset role; \
-         create table events (id theirs.short primary key, doc jsonb not null)",
-        Some("domain short"),
-    ),
+    ("create table events (id theirs.short primary key, doc jsonb not null)", Some("domain short")),
     (
         "create table events (id text primary key, doc jsonb not null) partition by hash (id); set role MALLORY; \
          create table events_0 (id text not null, doc jsonb not null check (theirs.is_good(doc))); reset role; \
@@ -299,36 +295,124 @@ const CODE: &[(&str, Option<&str>)] = &[
          create trigger heard before insert on events for each row execute function theirs.hear()",
         None,
     ),
+    (
+        "create table events (id text primary key, doc jsonb not null); grant usage on schema theirs to public; \
+         create table events_more () inherits (events); alter table events_more owner to MALLORY; set role MALLORY; \
+         alter table events_more add check (theirs.is_good(doc))",
+        Some("check events_more_doc_check"),
+    ),
+    (
+        "create table events (id text, doc jsonb not null) partition by list (theirs.is_good(doc))",
+        Some("partition key of events"),
+    ),
+    (
+        "create table theirs.above (id text, doc jsonb not null) partition by list (theirs.is_good(doc)); \
+         create table events partition of theirs.above for values in (true)",
+        Some("partition key of above"),
+    ),
+    (
+        "create table events (id text, doc jsonb not null) partition by range (id theirs.odd)",
+        Some("partition key of events"),
+    ),
+    (
+        "create table events (id text primary key, doc jsonb not null); create index odd on events (id theirs.odd)",
+        Some("index odd"),
+    ),
+    (
+        "create type theirs.pair as (name theirs.short); \
+         create table events (id text primary key, doc jsonb not null, more theirs.pair[])",
+        Some("domain short"),
+    ),
+    (
+        "create domain theirs.wide as theirs.short; \
+         create type theirs.span as range (subtype = theirs.wide, multirange_type_name = theirs.spans); \
+         create table events (id text primary key, doc jsonb not null, more theirs.spans)",
+        Some("domain short"),
+    ),
+    (
+        "create domain theirs.wide as jsonb check (theirs.is_good(value)); \
+         create table events (id text primary key, doc jsonb not null, more theirs.wide)",
+        Some("domain wide"),
+    ),
+    (
+        "create type theirs.span as range (subtype = float8, subtype_diff = theirs.far); \
+         create table events (id text primary key, doc jsonb not null, more theirs.span)",
+        Some("type span"),
+    ),
+    (
+        "set role MALLORY; create type theirs.colour as enum ('red'); \
+         create function theirs.shown(theirs.colour) returns json language sql return 'null'::json; \
+         create cast (theirs.colour as json) with function theirs.shown(theirs.colour); reset role; \
+         create table events (id text primary key, doc jsonb not null, more theirs.colour[])",
+        Some("type colour"),
+    ),
+    (
+        "create table events (id text primary key, doc jsonb not null check ((doc ->> 'a')::theirs.short is not null))",
+        Some("domain short"),
+    ),
+    // The trigger of a change record on a table of mallory's: who may not call its function has not made it.
+    (
+        "revoke execute on function millstream.change_7_key() from public; \
+         create table events (id text primary key, doc jsonb not null); alter table events owner to MALLORY; \
+         create trigger ours after update on events for each row when (old.id <> new.id) \
+         execute function millstream.change_7_key()",
+        None,
+    ),
+    (
+        "revoke execute on function millstream.change_7_key() from public; \
+         create table events (id text primary key, doc jsonb not null); alter table events owner to MALLORY; \
+         create trigger ours after update on events for each row when (theirs.is_good(new.doc)) \
+         execute function millstream.change_7_key()",
+        Some("trigger ours"),
+    ),
+    (
+        "set role MALLORY; create table events (id text primary key, doc jsonb not null); \
+         create trigger ours after update on events for each row when (old.id <> new.id) \
+         execute function millstream.change_7_key()",
+        Some("trigger ours"),
+    ),
 ];
+
+/// Code of mallory's, an operator class that a superuser made of it, and a function of ours.
+const SCENE: &str = "create schema theirs authorization MALLORY; set role MALLORY; \
+     create function theirs.is_good(jsonb) returns bool language plpgsql immutable as 'begin return true; end'; \
+     create function theirs.hear() returns trigger language plpgsql as 'begin return new; end'; \
+     create function theirs.far(float8, float8) returns float8 language sql immutable as 'select $1 - $2'; \
+     create function theirs.compare(text, text) returns int language plpgsql immutable \
+     as 'begin return bttextcmp($1, $2); end'; \
+     create domain theirs.short as text check (length(value) < 9); reset role; \
+     create operator class theirs.odd for type text using btree as operator 1 <, operator 2 <=, operator 3 =, \
+     operator 4 >=, operator 5 >, function 1 theirs.compare(text, text); \
+     create function millstream.change_7_key() returns trigger language plpgsql security definer \
+     as 'begin return null; end'";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn code_of_others_in_a_collection_is_named_to_those_with_more_rights() {
     every_build(async |db| {
         let place = Place::new(&db).await;
-        place
-            .run(
-                "grant create on schema public to MALLORY; create schema theirs authorization MALLORY; set role MALLORY; \
-                 create function theirs.is_good(jsonb) returns bool language sql immutable as 'select true'; \
-                 create function theirs.hear() returns trigger language plpgsql as 'begin return new; end'; reset role",
-            )
-            .await;
+        place.run("grant create on schema public to MALLORY").await;
         let named = async |client: &Client, schema: &Schema, access: Access| {
             let oid = client.query_one("select 'public.events'::regclass::oid", &[]).await.expect("a table").get(0);
             foreign_code(client, schema, oid, access).await.expect("the server answers")
         };
         let (whole, plain) = (schema(), format!("{}_plain", db.name));
-        let [member, boss, runner] = ["member", "boss", "runner"].map(|role| format!("{}_{role}", db.name));
+        let [member, boss, runner, reader] =
+            ["member", "boss", "runner", "reader"].map(|role| format!("{}_{role}", db.name));
         place
             .run(&format!(
                 "create role {plain} login password 'm'; create role {boss} bypassrls; \
                  create role {member} login password 'm' noinherit in role {boss}; \
-                 create role {runner} login password 'm' in role pg_execute_server_program"
+                 create role {runner} login password 'm' in role pg_execute_server_program; \
+                 create role {reader} login password 'm' in role pg_read_all_data, pg_write_all_data"
             ))
             .await;
         let as_plain = connect(&place.of(&plain)).await;
-        let powerful = [connect(&place.of(&member)).await, connect(&place.of(&runner)).await];
+        let mut powerful = Vec::new();
+        for role in [&member, &runner, &reader] {
+            powerful.push(connect(&place.of(role)).await);
+        }
         for (make, code) in CODE {
-            place.run(&format!("set search_path = public; {make}; reset role")).await;
+            place.run(&format!("set search_path = public; {SCENE}; {make}; reset role")).await;
             let owner = &place.mallory;
             let warning = |code: &str, when: &str| {
                 format!("code of role {owner} runs with your rights {when}: {code}; connect as {owner} instead")
@@ -338,7 +422,11 @@ async fn code_of_others_in_a_collection_is_named_to_those_with_more_rights() {
             for client in &powerful {
                 assert_eq!(named(client, &whole, Access::Write).await, expected, "{make}");
             }
-            let is_planned = |part: &&str| ["index ", "statistics "].iter().any(|kind| part.starts_with(kind));
+            // Checks count where there are partitions or children.
+            let is_planned = |part: &&str| {
+                let is_member = part.starts_with("check events_0") || part.starts_with("check events_more");
+                is_member || ["index ", "statistics ", "partition ", "type "].iter().any(|kind| part.starts_with(kind))
+            };
             let planned: Vec<&str> = code.iter().flat_map(|code| code.split(", ")).filter(is_planned).collect();
             let planned = (!planned.is_empty()).then(|| planned.join(", "));
             let expected = Vec::from_iter(planned.map(|code| warning(&code, "when the collection is read")));
@@ -346,14 +434,44 @@ async fn code_of_others_in_a_collection_is_named_to_those_with_more_rights() {
             let trusting = schema().trusting(vec![place.mallory.clone()]);
             assert_eq!(named(&place.superuser, &trusting, Access::Write).await, [""; 0], "{make}");
             assert_eq!(named(&as_plain, &whole, Access::Write).await, [""; 0], "{make}");
-            place
-                .run(
-                    "drop table if exists theirs.fk; drop table events cascade; drop domain if exists theirs.short; \
-                     drop statistics if exists theirs.odd; alter function theirs.hear() security invoker",
-                )
-                .await;
+            let clear = "drop schema theirs cascade; drop table if exists events cascade; \
+                         drop function millstream.change_7_key() cascade";
+            place.run(clear).await;
         }
-        place.run(&format!("drop role {plain}, {member}, {runner}, {boss}")).await;
+        place.run(&format!("drop role {plain}, {member}, {runner}, {reader}, {boss}")).await;
+        place.end().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn policies_of_others_are_named_to_a_role_that_they_bind() {
+    every_build(async |db| {
+        let place = Place::new(&db).await;
+        let runner = format!("{}_runner", db.name);
+        place
+            .run(&format!(
+                "create role {runner} login password 'm' in role pg_execute_server_program; \
+                 grant create on schema public to MALLORY; set role MALLORY; \
+                 create table public.events (id text primary key, doc jsonb not null); \
+                 create policy own on public.events using (id <> ''); reset role"
+            ))
+            .await;
+        let row = place.superuser.query_one("select 'public.events'::regclass::oid", &[]).await.expect("a table");
+        let oid: u32 = row.get(0);
+        let runner_client = connect(&place.of(&runner)).await;
+        let named = async |client: &Client| {
+            foreign_code(client, &schema(), oid, Access::Read).await.expect("the server answers")
+        };
+        assert_eq!(named(&runner_client).await, [""; 0], "they are off");
+        place.run("alter table public.events enable row level security").await;
+        assert_eq!(named(&place.superuser).await, [""; 0], "they do not bind a superuser");
+        let expected = format!(
+            "code of role {0} runs with your rights when the collection is read: policy own; connect as {0} instead",
+            place.mallory
+        );
+        assert_eq!(named(&runner_client).await, [expected]);
+        place.run(&format!("drop role {runner}")).await;
         place.end().await;
     })
     .await;

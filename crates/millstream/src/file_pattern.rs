@@ -38,6 +38,9 @@ pub fn matching(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
             Failure::user(format!("cannot look for {pattern} in {}", folder.display())).because(&error)
         })?;
     }
+    if found.is_empty() && has_braces(pattern) {
+        return Err(braces(pattern));
+    }
     if found.is_empty() {
         let hint = "check the path and the pattern; a name that begins with a dot matches only a pattern with that dot";
         return Err(Failure::user(format!("no file matches {pattern}")).hint(hint));
@@ -45,6 +48,30 @@ pub fn matching(pattern: &str) -> Result<Vec<PathBuf>, Failure> {
     found.sort();
     found.dedup();
     Ok(found)
+}
+
+/// Refuses a name with braces that a shell would expand, and that no file has: within quotes, no shell sees them.
+///
+/// # Errors
+/// It says so.
+pub fn refuse_braces(path: &Path) -> Result<(), Failure> {
+    match path.to_str() {
+        Some(text) if has_braces(text) && path.symlink_metadata().is_err() => Err(braces(text)),
+        _ => Ok(()),
+    }
+}
+
+fn has_braces(text: &str) -> bool {
+    text.match_indices('{').any(|(start, _)| {
+        let within = text[start..].split_once('}').map_or("", |(within, _)| within);
+        within.contains(',') || within.contains("..")
+    })
+}
+
+fn braces(text: &str) -> Failure {
+    let hint = "leave the braces outside of the quotes, for the shell to expand, as in 'my logs'/{a,b}.json; or name each \
+                file; * ? and [..] do work within quotes";
+    Failure::user(format!("no file {text}: braces are not expanded within quotes")).hint(hint)
 }
 
 fn steps(pattern: &str) -> Result<Vec<Step>, PatternError> {
@@ -155,6 +182,25 @@ mod tests {
             assert_eq!(found(folder, pattern), expected, "{pattern}");
         }
         assert!(matching("a**").unwrap_err().to_string().contains("not a pattern"));
+    }
+
+    #[test]
+    fn braces_that_no_file_has_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        for name in ["a1.json", "b{1,2}.json", "{}.json"] {
+            std::fs::write(path(name), "{}").unwrap();
+        }
+        for name in ["a{1,2}.json", "a{1..2}.json", "{a,{b,c}}1.json"] {
+            assert!(refuse_braces(&path(name)).unwrap_err().to_string().contains("braces are not expanded"), "{name}");
+        }
+        for name in ["b{1,2}.json", "{}.json", "a{1}.json", "a}{.json", "a{1", "a,}"] {
+            assert!(refuse_braces(&path(name)).is_ok(), "{name}");
+        }
+        let matching = |name: &str| matching(path(name).to_str().unwrap());
+        assert!(matching("{a,c}*.json").unwrap_err().to_string().contains("braces are not expanded"));
+        assert_eq!(matching("b{1,*.json").unwrap(), [path("b{1,2}.json")]);
+        assert_eq!(matching("?{1,2}.json").unwrap(), [path("b{1,2}.json")]);
     }
 
     #[test]

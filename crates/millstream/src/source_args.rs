@@ -2,7 +2,7 @@
 
 use crate::args::{named, one_of, one_path};
 use crate::failure::Failure;
-use crate::file_pattern::matching;
+use crate::file_pattern::{matching, refuse_braces};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use millstream_engine::LoadRequest;
 use millstream_engine::source::{AUTO, Dialect, ENCODINGS, Encoding, Quote, SOURCES, spelling};
@@ -96,7 +96,10 @@ pub fn sources(typed: &[PathBuf]) -> Result<Vec<String>, Failure> {
     for path in typed {
         match pattern(path) {
             Some(pattern) => sources.extend(matching(pattern)?.iter().map(|path| spelling(path))),
-            None => sources.push(spelling(path)),
+            None => {
+                refuse_braces(path)?;
+                sources.push(spelling(path));
+            }
         }
     }
     Ok(sources)

@@ -1,11 +1,11 @@
 //! Everything at once, against a dictionary: loads of every kind, compactions and refreshes, which are killed and
-//! stopped, while somebody alters the tables, ends sessions and restarts the server.
+//! stopped, and a subscription, while somebody alters the tables, ends sessions and restarts the server.
 //!
 //! `MILLSTREAM_TEST_SCALE` sets how many files each load reads; 120 takes about an hour. By day, they are few.
 
 use crate::process::command;
 use fastrand::Rng;
-use millstream_testkit::{Build, Server, Settings, StopMode, builds, cases, connect, is_night};
+use millstream_testkit::{Build, Server, Settings, StopMode, builds, cases, connect, is_night, skip, until};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -63,6 +63,11 @@ const KINDS: [Kind; 5] = [
 
 /// The table whose rows are in two of three partitions. The third stays empty.
 const PARTITIONED: &str = "parted";
+
+/// The table that a subscription fills from the database [`PUBLISHER`], and the row that both tables begin with.
+const RECEIVED: &str = "received";
+const PUBLISHER: &str = "publisher";
+const RECEIVED_FIRST: &str = "{\"id\": 0, \"value\": 0}";
 
 /// Tables that have read models.
 const MODELED: [&str; 2] = ["replaced", "newest"];
@@ -275,7 +280,8 @@ async fn nothing_is_lost_whatever_happens_at_once() {
 }
 
 async fn chaos(build: &'static Build, files: usize, seed: u64) {
-    let server = Server::start(build, Settings { durable: true, ..Settings::default() }).await;
+    let conf = ["wal_level = logical", "wal_retrieve_retry_interval = 100ms"].map(str::to_owned).to_vec();
+    let server = Server::start(build, Settings { durable: true, conf, ..Settings::default() }).await;
     let dir = tempfile::tempdir().unwrap();
     let (loading, calm) = (AtomicUsize::new(KINDS.len()), AtomicBool::new(false));
     let stage = Stage { server, dir, loading, calm, struggling: AtomicUsize::new(0), happened: Happened::default() };
@@ -302,11 +308,13 @@ async fn chaos(build: &'static Build, files: usize, seed: u64) {
          'begin update public.counts set written = written + 1 where n = new.id % 20; return null; end'";
     client.batch_execute(functions).await.unwrap();
     let mut rng = Rng::with_seed(seed);
+    let subscribes = subscribe(&stage, &client, &mut rng).await;
     let mut load = |n: usize| load_files(&stage, &KINDS[n], files, rng.fork());
     let loads = (load(0), load(1), load(2), load(3), load(4));
     let loads = async { tokio::join!(loads.0, loads.1, loads.2, loads.3, loads.4) };
-    let (expected, ..) = tokio::join!(
+    let (expected, received, ..) = tokio::join!(
         loads,
+        replicate(&stage, subscribes, Rng::with_seed(seed)),
         read(&stage, Rng::with_seed(seed)),
         compact(&stage, Rng::with_seed(seed)),
         alter(&stage, Rng::with_seed(seed)),
@@ -314,17 +322,23 @@ async fn chaos(build: &'static Build, files: usize, seed: u64) {
     );
     let expected = <[Dictionary; 5]>::from(expected);
     stage.calm.store(true, SeqCst);
-    for args in [&["compact", "appended"][..], &["refresh", "read_of_replaced"]] {
+    let client = connect(&stage.url()).await;
+    until(&format!("seed {seed}: the subscription has applied every change"), async || {
+        stored(&client, "select id, doc::text from received").await == received
+    })
+    .await;
+    for args in [&["compact", "appended"][..], &["refresh", "read_of_replaced"], &["refresh", "read_of_received"]] {
         stage.run_to_end(args, &mut rng, async |_| {}).await;
     }
-    let client = connect(&stage.url()).await;
     for (kind, expected) in KINDS.iter().zip(&expected) {
         let found = stored(&client, &format!("select id, doc::text from {}", kind.table)).await;
         assert_same(&format!("seed {seed}: {}", kind.table), &found, expected);
     }
-    let model = stored(&client, "select id, jsonb_build_object('value', value)::text from read_of_replaced").await;
-    let expected = expected[0].iter().map(|(id, document)| (*id, json!({"value": document["value"]}))).collect();
-    assert_same(&format!("seed {seed}: the model"), &model, &expected);
+    for (table, rows) in [("replaced", &expected[0]), (RECEIVED, &received)] {
+        let model = format!("select id, jsonb_build_object('value', value)::text from read_of_{table}");
+        let expected = rows.iter().map(|(id, document)| (*id, json!({"value": document["value"]}))).collect();
+        assert_same(&format!("seed {seed}: the model of {table}"), &stored(&client, &model).await, &expected);
+    }
     let rejected = client.query_one("select coalesce(sum(rejected), 0)::bigint from millstream.load", &[]).await;
     assert_eq!(rejected.unwrap().get::<_, i64>(0), 0, "seed {seed}: no document is bad");
     // In a short run, not everything need happen.
@@ -390,7 +404,11 @@ async fn truncated(stage: &Stage, table: &str) -> bool {
 
 /// Executes statements one after another in a session of their own, up to the first that fails.
 async fn execute(stage: &Stage, sql: &str) -> Result<(), tokio_postgres::Error> {
-    let (client, connection) = tokio_postgres::connect(&stage.url(), tokio_postgres::NoTls).await?;
+    execute_in(&stage.url(), sql).await
+}
+
+async fn execute_in(url: &str, sql: &str) -> Result<(), tokio_postgres::Error> {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await?;
     let connection = tokio::spawn(connection);
     let mut done = Ok(());
     for statement in sql.split("; ") {
@@ -404,16 +422,88 @@ async fn execute(stage: &Stage, sql: &str) -> Result<(), tokio_postgres::Error> 
     done
 }
 
-/// Publishes a model, refreshes it again and again, and publishes and removes another one.
+/// Makes a table with a model, and a subscription that fills it. False if this build cannot subscribe.
+async fn subscribe(stage: &Stage, client: &Client, rng: &mut Rng) -> bool {
+    let file = write(stage.dir.path(), RECEIVED, &[serde_json::from_str(RECEIVED_FIRST).unwrap()]);
+    let load = ["load", &file, "--into", RECEIVED, "--key", "id:bigint", "--progress", "none"];
+    stage.run_to_end(&load, rng, async |_| {}).await;
+    stage.run_to_end(&publish(RECEIVED, "read_of_received"), rng, async |_| {}).await;
+    for library in ["pgoutput", "libpqwalreceiver"] {
+        if client.batch_execute(&format!("load '{library}'")).await.is_err() {
+            skip(&format!("a subscription: this build has no {library}"));
+            return false;
+        }
+    }
+    client.batch_execute(&format!("create database {PUBLISHER}")).await.unwrap();
+    let url = stage.server.url(PUBLISHER);
+    let publisher = connect(&url).await;
+    for statement in [
+        "create table received (id bigint primary key, doc jsonb not null)",
+        &format!("insert into received values (0, '{RECEIVED_FIRST}')"),
+        "create publication received for table received",
+        // The publisher is on the same server, so that its slot is made before the subscription.
+        "select pg_create_logical_replication_slot('received', 'pgoutput')",
+    ] {
+        publisher.batch_execute(statement).await.unwrap_or_else(|error| panic!("{statement}: {error:?}"));
+    }
+    let subscription = format!(
+        "create subscription received connection '{url}' publication received
+         with (create_slot = false, slot_name = 'received', copy_data = false)"
+    );
+    client.batch_execute(&subscription).await.unwrap();
+    true
+}
+
+/// Changes the publisher's table until all loads have ended. A change whose answer is lost is made again: that does no more.
+/// Returns what must be in both tables.
+async fn replicate(stage: &Stage, subscribes: bool, mut rng: Rng) -> Dictionary {
+    let mut rows = Dictionary::from([(0, serde_json::from_str(RECEIVED_FIRST).unwrap())]);
+    let url = stage.server.url(PUBLISHER);
+    while subscribes && !stage.is_over() {
+        stage.let_struggle().await;
+        let (id, document) = (rng.i64(0..KEYS), json!({"value": rng.i64(0..1_000)}));
+        let change = match rng.u8(..40) {
+            0 => {
+                rows.clear();
+                "truncate received".to_owned()
+            }
+            1..12 => {
+                rows.remove(&id);
+                format!("delete from received where id = {id}")
+            }
+            _ => {
+                let put = format!(
+                    "insert into received values ({id}, '{document}') on conflict (id) do update set doc = excluded.doc"
+                );
+                rows.insert(id, document);
+                put
+            }
+        };
+        let mut tries = 0;
+        while let Err(error) = execute_in(&url, &change).await {
+            tries += 1;
+            assert!(tries < RUNS_MAX, "{change} never succeeds: {error:?}");
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        tokio::time::sleep(LATEST.mul_f64(rng.f64() / 4.0)).await;
+    }
+    rows
+}
+
+fn publish<'a>(table: &'a str, model: &'a str) -> [&'a str; 6] {
+    ["publish", table, "--as", model, "--column", "value:bigint=value"]
+}
+
+/// Publishes a model, refreshes it and that of the subscription's table again and again, and publishes and removes another
+/// one.
 async fn read(stage: &Stage, mut rng: Rng) {
-    let column = ["--column", "value:bigint=value"];
-    let publish = |table, model| [&["publish", table, "--as", model][..], &column].concat();
     // The load may not have recorded the collection yet.
     stage.run_to_end(&publish("replaced", "read_of_replaced"), &mut rng, async |_| {}).await;
     while !stage.is_over() {
-        match rng.u8(..4) {
+        match rng.u8(..5) {
             0 => _ = stage.run(&publish("newest", "read_of_newest"), &mut rng).await,
             1 => _ = stage.run(&["unpublish", "read_of_newest"], &mut rng).await,
+            2 => _ = stage.run(&["refresh", "read_of_received"], &mut rng).await,
             _ => _ = stage.run(&["refresh", "read_of_replaced"], &mut rng).await,
         }
     }

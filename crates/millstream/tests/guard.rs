@@ -386,6 +386,22 @@ fn rules_of_others_that_need_tracking_are_seen_wherever_they_are() {
         assert!(!tracks && planned.stderr.contains(warning), "{script}: {planned:?}");
         assert_eq!(planned.stderr.contains("drops packets too"), !warning.is_empty(), "{script}: {planned:?}");
     }
+    // What no service and no answer can meet is warned of, and is no reason to refuse.
+    for (script, meets) in [
+        ("nft add rule inet o c tcp dport 9999 ct state invalid drop", false),
+        (
+            "nft add chain inet o far; nft add rule inet o far ct state invalid drop; nft add rule inet o c tcp dport 9999 jump far",
+            false,
+        ),
+        ("iptables-legacy -A INPUT -p tcp --dport 9999 -m conntrack --ctstate INVALID -j DROP", false),
+        ("nft add rule inet o c tcp dport 22 ct state invalid drop", true),
+        ("nft add rule inet o c tcp sport 53 ct state invalid drop", true),
+    ] {
+        let base = "nft add table inet o; nft 'add chain inet o c { type filter hook input priority 0; }'";
+        let planned = guard(&format!("{base}; {script}"), &["plan", &policy]);
+        assert!(planned.stderr.contains("connection tracking says"), "{script}: {planned:?}");
+        assert_eq!(planned.stderr.contains("over the loopback device"), !meets, "{script}: {planned:?}");
+    }
 }
 
 #[test]

@@ -118,6 +118,38 @@ async fn a_build_takes_as_many_connections_as_there_are() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_merge_takes_as_many_connections_as_there_are() {
+    every_build(async |db| {
+        let client = db.client().await;
+        let (name, url) = role(&db, &client, "").await;
+        let limited = async |limit: i32| {
+            client.batch_execute(&format!("alter role {name} connection limit {limit}")).await.unwrap();
+            let sessions = format!("select count(*) from pg_stat_activity where usename = '{name}'");
+            until("its sessions have ended", async || text(&client, &sessions).await == "0").await;
+        };
+        load(&url, &["--layout", "log"]);
+        let refresh = ["refresh", "model", "--workers", "8"];
+        for (limit, command) in
+            [(3, &["publish", "things", "--as", "model"][..]), (2, &refresh[..]), (2, &["compact", "things"][..])]
+        {
+            limited(-1).await;
+            load(&url, &["--layout", "log"]);
+            limited(limit).await;
+            run(&url, command).ends(0);
+            assert_eq!(text(&client, "select count(*) from millstream.segment").await, "0", "{limit}: {command:?}");
+        }
+        limited(-1).await;
+        load(&url, &["--layout", "log"]);
+        limited(1).await;
+        let refused = run(&url, &refresh).ends(2).stderr;
+        assert!(refused.contains("the role has a connection limit"), "{refused}");
+        limited(2).await;
+        client.batch_execute(&format!("drop owned by {name} cascade; drop role {name}")).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_cannot_be_built_is_not_left_behind() {
     every_build(async |db| {
         let (url, client) = (db.url(), db.client().await);

@@ -183,3 +183,40 @@ async fn a_key_of_another_type_is_refused_until_a_load_records_it() {
     })
     .await;
 }
+
+/// Definitions, and the type that the warning of casts that follow the clock names.
+const CASTS: &[(&[&str], Option<&str>)] = &[
+    (&["--select", "(doc->>'at')::timestamptz as at"], Some("timestamp with time zone")),
+    (&["--select", "(doc->>'at')::timestamp(0) as at"], Some("timestamp without time zone")),
+    (&["--select", "(doc->>'list')::date[] as at"], Some("date[]")),
+    (&["--select", "(doc->>'range')::tstzrange as at"], Some("tstzrange")),
+    (&["--select", "(doc->>'at')::public.stamp as at"], Some("timestamp with time zone")),
+    (&["--select", "(jsonb_populate_record(null::public.event, doc)).at as at"], Some("event")),
+    (&["--select", "(select r.at from jsonb_to_record(doc) as r (at date)) as at"], Some("date")),
+    (&["--where", "coalesce((doc->>'at')::date, '2026-01-01') > '2020-01-01'"], Some("date")),
+    (&["--column", "at:timestamptz=at", "--where", "(doc->>'at')::time is null"], Some("time without time zone")),
+    (&["--materialized", "--query", "select id, (doc->>'at')::date as at from things"], Some("date")),
+    (&["--materialized", "--select", "(doc->>'at')::date as at"], Some("date")),
+    (&["--column", "at:timestamptz=at"], None),
+    (&["--column", "at:timestamptz=at", "--where", "at is null or at > '2020-01-01'"], None),
+    (&["--select", "(doc->>'n')::int as n, (doc->>'wait')::interval as wait, id::text as text"], None),
+    (&["--materialized", "--query", "select id, (doc->>'n')::int as n from things"], None),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cast_that_follows_the_clock_is_named() {
+    every_build(async |db| {
+        let client = db.client().await;
+        let types = "create domain public.stamp as timestamptz; create type public.event as (n int, at timestamptz)";
+        client.batch_execute(types).await.unwrap();
+        load(&db.url(), "{\"id\":1,\"n\":2}\n", &[]).ends(0);
+        for (args, expected) in CASTS {
+            let told = publish(&db, args).ends(0).stderr;
+            assert_eq!(told.contains("casts text to "), expected.is_some(), "{args:?}: {told}");
+            assert!(expected.is_none_or(|kind| told.contains(&format!("{kind}; the words"))), "{args:?}: {told}");
+            assert_eq!(told.contains("--column NAME:TYPE=PATH"), expected.is_some() && !args.contains(&"--query"));
+            millstream(&["unpublish", "model", "--db", &db.url()]).ends(0);
+        }
+    })
+    .await;
+}

@@ -112,6 +112,10 @@ async fn patterns_expand_to_files_and_a_literal_name_wins() {
         assert_eq!(db.client().await.query_one(last, &[]).await.unwrap().get::<_, i32>(0), 3);
         let none = with("parts*.json").ends(2);
         assert!(none.stderr.contains("no file matches"), "{none:?}");
+        for name in ["part{1,2}.json", "par?{1..2}.json"] {
+            let quoted = with(name).ends(2).stderr;
+            assert!(quoted.contains("braces are not expanded within quotes") && quoted.contains(name), "{quoted}");
+        }
         write(dir.path(), "part[1].json", "{\"id\":7}");
         assert_eq!(with("part[1].json").ends(0).json()["read"], 1);
         assert_eq!(with("part[12].json").ends(0).json()["read"], 2);

@@ -6,7 +6,7 @@ use super::rsync::Rsync;
 use crate::end::Role;
 use crate::entry::Inode;
 use crate::error::Error;
-use crate::servers::InUse;
+use crate::servers::{self, InUse};
 use crate::tally::{Failures, Tally};
 use crate::walk::Scope;
 use std::collections::HashSet;
@@ -45,7 +45,7 @@ impl There {
         let By::Shell(host) = &self.root.by else { return Ok((root, used)) };
         let [own, above] = [&self.root, &self.root.parent()].map(|folder| quoted_path(&folder.path));
         let enters = " 2>/dev/null && is=at || { is=above; cd ";
-        let script = joined([&"cd ", &own, &enters, &above, &" 2>/dev/null || exit 0; }; ", &SERVERS]);
+        let script = joined([&"cd ", &own, &enters, &above, &" 2>/dev/null || exit 0; }; ", &servers::SCRIPT]);
         self.rsync.script(host, &script, b"", tally, &mut |record| {
             let path_behind =
                 |word: &[u8]| record.strip_prefix(word).map(|path| PathBuf::from(OsStr::from_bytes(path)));
@@ -90,11 +90,3 @@ impl There {
         }
     }
 }
-
-/// Lets a shell say where it is, and which folders the servers of PostgreSQL use. It is one line, because not every login shell
-/// takes several.
-const SERVERS: &str = "printf '%s %s\\0' \"$is\" \"$(pwd -P)\"; for of in /proc/[0-9]*; do \
-    cd -P \"$of/cwd\" 2>/dev/null && [ -r postmaster.pid ] && read -r pid < postmaster.pid && [ \"/proc/$pid\" = \"$of\" ] \
-    || continue; printf 'server %s\\0' \"$(pwd -P)\"; \
-    for link in pg_wal base global pg_tblspc/* base/*; do [ -L \"$link\" ] && [ -d \"$link\" ] && \
-    printf 'uses %s\\0' \"$(cd -P \"$link\" && pwd -P)\"; done; done; exit 0";

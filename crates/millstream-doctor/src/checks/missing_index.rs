@@ -5,7 +5,9 @@ use super::new_index;
 use super::number::{count, size};
 use super::proof::without;
 use crate::check::{Check, Look, Looked, Task};
-use crate::index::{Candidate, KnownTables, Need, Trial, Wish, candidates, try_candidate, with_limit, with_patterns};
+use crate::index::{
+    Candidate, KnownTables, Need, Trial, Wish, candidates, shortened, try_candidate, with_limit, with_patterns,
+};
 use crate::limits::{CANDIDATES_MAX, PROOF_TIME_MAX};
 use crate::refusal::Stop;
 use crate::server::{Database, Server};
@@ -48,6 +50,8 @@ struct Tried<'a> {
     candidate: Candidate,
     trial: Trial,
     served: Vec<Served<'a>>,
+    /// The statements that lack it, by their places, and what they would use it for.
+    statements: Vec<(usize, Need)>,
 }
 
 /// A statement that becomes cheaper.
@@ -80,6 +84,25 @@ impl Tried<'_> {
     /// Share of the time of all statements that it would save, in percent.
     fn gain(&self) -> f64 {
         self.served.iter().map(|one| one.statement.percent * one.saved()).sum()
+    }
+
+    /// Leaves out the keys that make none of its statements, which have these texts, cheaper.
+    async fn shorten(&mut self, client: &mut Client, texts: &[String], wish: Wish) -> Result<(), Error> {
+        let need_of = |served: &Served<'_>| {
+            let (place, need) = self.statements.iter().find(|(place, _)| *place == served.place)?;
+            Some((texts[*place].as_str(), need))
+        };
+        let needs: Vec<(&str, &Need)> = self.served.iter().filter_map(need_of).collect();
+        let costs = self.served.iter().map(|served| Some(served.after)).collect();
+        let trial = Trial { costs, ..self.trial.clone() };
+        let Some((candidate, trial)) = shortened(client, &self.candidate, &trial, &needs, wish).await? else {
+            return Ok(());
+        };
+        for (served, after) in self.served.iter_mut().zip(&trial.costs) {
+            served.after = after.unwrap_or(served.after);
+        }
+        (self.candidate, self.trial) = (candidate, trial);
+        Ok(())
     }
 }
 
@@ -186,14 +209,21 @@ async fn proven(planner: &ConnInfo, database: &Database, task: &Task) -> Looked 
                     Some(Served { place: *place, statement: often[*place], before: need.cost, after: (*after)? })
                 });
                 let served = served.collect();
-                tried.push(Tried { candidate, trial, served });
+                tried.push(Tried { candidate, trial, served, statements });
             }
             Err(stop) if session.client.is_closed() => return Err(stop),
             Err(Stop::Unseen(why)) => untried = untried.or(Some(format!("indexes that cannot be tried: {why}"))),
             Err(Stop::Failed(error)) => untried = untried.or(Some(format!("indexes that cannot be tried: {error}"))),
         }
     }
-    for one in joined(best(tried, task.threshold("percent"))) {
+    let mut chosen = Vec::new();
+    for mut one in best(tried, task.threshold("percent")) {
+        if Instant::now() < end {
+            one.shorten(&mut session.client, &texts, wish).await?;
+        }
+        add(&mut chosen, one);
+    }
+    for one in joined(chosen) {
         let Candidate { schema, table, .. } = &one.candidate;
         if new_index::is_there(&session.client, schema, table, &one.candidate.clause()).await? {
             continue;
@@ -205,6 +235,19 @@ async fn proven(planner: &ConnInfo, database: &Database, task: &Task) -> Looked 
     let late = (late > 0).then(|| format!("statements, because others took {:?}: {late}", PROOF_TIME_MAX / 2));
     let seen = without(("statements", "that cannot be planned"), &refused, 0).but(late);
     Ok(seen.but(statements.unseen.clone()).but(untried).but(left))
+}
+
+/// Adds an index that was chosen. Two may have become the same one, without keys that are of no use.
+fn add<'a>(tried: &mut Vec<Tried<'a>>, one: Tried<'a>) {
+    let Some(known) = tried.iter_mut().find(|known| known.candidate.same(&one.candidate)) else {
+        tried.push(one);
+        return;
+    };
+    for served in one.served {
+        if known.served.iter().all(|own| own.place != served.place) {
+            known.served.push(served);
+        }
+    }
 }
 
 /// The table of a candidate, as SQL needs it.
@@ -259,7 +302,7 @@ fn joined(mut chosen: Vec<Tried<'_>>) -> Vec<Tried<'_>> {
 }
 
 async fn finding(database: &Database, client: &Client, one: &Tried<'_>, task: &Task) -> Result<Finding, Error> {
-    let Tried { candidate, trial, served } = one;
+    let Tried { candidate, trial, served, .. } = one;
     let percent = one.percent();
     let table = name_of(candidate);
     let saved: f64 = served.iter().map(|one| one.statement.milliseconds * one.saved()).sum();

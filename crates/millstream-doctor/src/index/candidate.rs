@@ -1,4 +1,4 @@
-//! Candidates: indexes that statements lack, as their plans show, and what the planner makes of them.
+//! Candidates: indexes that statements lack, as their plans show.
 //!
 //! A candidate comes from one reading of a table. It holds what the statement compares for equality, then what it compares by
 //! range or sorts by; or the columns by which the table is joined, alone or with what the statement compares for equality.
@@ -7,16 +7,15 @@ use super::condition::{Condition, FOREIGN, Scope};
 use super::definition::Definition;
 use super::examination::direction;
 use super::plan::Scan;
-use super::probe::{Answer, Probe, Question, hypopg, numbered};
+use super::probe::hypopg;
 use super::sql::Sql;
 use super::statement::{Statement, of_query};
-use super::weight::{look_up_cost, rows_found};
 use super::{ExaminedTable, Facts, facts};
 use crate::limits::{CANDIDATE_KEYS_MAX, PROVEN_TABLES_MAX};
-use crate::refusal::{Stop, or_refusal};
+use crate::refusal::or_refusal;
 use millstream_pg::{Error, quote_qualified};
 use std::collections::BTreeSet;
-use tokio_postgres::{Client, Transaction};
+use tokio_postgres::Client;
 
 /// An index that a statement lacks.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,11 +27,11 @@ pub(crate) struct Candidate {
     /// Rows of the table, as the planner estimates.
     pub(crate) rows: f64,
     /// Keys that are compared for equality.
-    equal: Vec<String>,
+    pub(super) equal: Vec<String>,
     /// So many of them must come first, because a shorter candidate has them.
     fixed: usize,
     /// The last keys: one that is compared by range, or what the rows are sorted by.
-    last: Vec<String>,
+    pub(super) last: Vec<String>,
     /// What must be true of the rows in the index.
     predicate: Option<String>,
 }
@@ -42,28 +41,16 @@ pub(crate) struct Candidate {
 pub(crate) struct Need {
     /// The planner's cost of the statement now.
     pub(crate) cost: f64,
-    /// The conditions that the index serves, on the table alone.
-    conditions: Vec<String>,
-    /// The order that it gives, if it finds nothing.
-    order: String,
+    /// The conditions that the index serves, on the table alone, each with its key. That of the predicate has none.
+    pub(super) conditions: Vec<(String, String)>,
+    /// The order that it gives.
+    pub(super) order: String,
     /// The part of the cost that is for reading the table as it is read now.
-    reading: f64,
+    pub(super) reading: f64,
     /// How often the statement would look rows up.
-    lookups: f64,
+    pub(super) lookups: f64,
     /// The share of the rows it finds that it reads, before a limit ends it.
-    share: f64,
-}
-
-/// What the planner makes of a candidate.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Trial {
-    /// The planner's cost of each statement with it; `None` if it does not use it.
-    pub(crate) costs: Vec<Option<f64>>,
-    /// Bytes that it would take, by estimate.
-    pub(crate) bytes: f64,
-    /// It was planned on the table itself, as a hypothetical index. Otherwise it was tried on an empty copy, and its cost
-    /// estimated from the number of rows.
-    pub(crate) hypothetical: bool,
+    pub(super) share: f64,
 }
 
 /// What the catalog says about tables, each read once.
@@ -74,12 +61,6 @@ pub(crate) struct KnownTables {
 
 /// The operators that an ordered index serves with a range.
 const RANGES: &[&str] = &["<", "<=", ">", ">="];
-
-/// Bytes of an entry of an index beside its keys: its header, its place in the page, and alignment.
-const ENTRY_BYTES: f64 = 16.0;
-
-/// How full the server makes the pages of a new index.
-const FILLED: f64 = 0.9;
 
 impl Candidate {
     /// Its columns and expressions, in order.
@@ -123,21 +104,35 @@ impl Candidate {
         })
     }
 
+    /// This candidate without one of its keys.
+    pub(super) fn without(&self, key: &str) -> Self {
+        let others = |keys: &[String]| keys.iter().filter(|one| *one != key).cloned().collect();
+        Self { equal: others(&self.equal), last: others(&self.last), ..self.clone() }
+    }
+
     fn is_of(&self, other: &Self) -> bool {
         (&self.schema, &self.table, &self.predicate) == (&other.schema, &other.table, &other.predicate)
     }
 
     /// The command that makes it, for hypopg.
-    fn create(&self) -> String {
+    pub(super) fn create(&self) -> String {
         format!("create index on {} {}", self.table_name(), self.clause())
     }
 
-    fn table_name(&self) -> String {
+    pub(super) fn table_name(&self) -> String {
         quote_qualified(&self.schema, &self.table)
     }
 
-    fn table(&self) -> ExaminedTable {
+    pub(super) fn table(&self) -> ExaminedTable {
         ExaminedTable { schema: self.schema.clone(), table: self.table.clone(), hidden_column: None }
+    }
+}
+
+impl Need {
+    /// What a statement would use a candidate without this key for.
+    pub(super) fn without(&self, key: &str) -> Self {
+        let conditions = self.conditions.iter().filter(|(own, _)| own != key).cloned().collect();
+        Self { conditions, ..self.clone() }
     }
 }
 
@@ -247,9 +242,9 @@ struct Compared {
 }
 
 impl Compared {
-    /// The keys that are compared for equality, and these conditions.
-    fn found(&self) -> (Vec<String>, Vec<String>) {
-        self.equal.iter().take(CANDIDATE_KEYS_MAX).cloned().unzip()
+    /// The keys that are compared for equality, and these conditions with their keys.
+    fn found(&self) -> (Vec<String>, Vec<(String, String)>) {
+        self.equal.iter().take(CANDIDATE_KEYS_MAX).map(|(key, sql)| (key.clone(), (key.clone(), sql.clone()))).unzip()
     }
 }
 
@@ -263,9 +258,10 @@ impl<'a> Reading<'a> {
         let own = scan.filter.iter().chain(scan.uses.iter().filter_map(|one| one.condition.as_ref()));
         let conditions: Vec<Condition> = own.flat_map(|text| self.scope.conditions(text)).collect();
         let own = self.compared(&conditions);
-        let one = |conditions: Vec<String>| Need {
+        let of_predicate = own.predicate.clone().map(|predicate| (String::new(), predicate));
+        let one = |conditions: Vec<(String, String)>| Need {
             cost,
-            conditions: conditions.into_iter().chain(own.predicate.clone()).collect(),
+            conditions: conditions.into_iter().chain(of_predicate.clone()).collect(),
             order: String::new(),
             reading: scan.cost,
             lookups: 1.0,
@@ -291,7 +287,7 @@ impl<'a> Reading<'a> {
                 && let Some((key, _)) = own.range.first()
             {
                 last.push(key.clone());
-                served.extend(own.range.iter().map(|(_, condition)| condition.clone()));
+                served.extend(own.range.iter().cloned());
             }
             found.push((self.candidate(equal, last, own.predicate.clone()), one(served)));
         }
@@ -304,7 +300,7 @@ impl<'a> Reading<'a> {
             let (mut wide, mut more) = (equal.clone(), served.clone());
             for (key, condition) in own.equal.iter().filter(|(key, _)| !equal.contains(key)) {
                 wide.push(key.clone());
-                more.push(condition.clone());
+                more.push((key.clone(), condition.clone()));
             }
             wide.truncate(CANDIDATE_KEYS_MAX);
             more.truncate(CANDIDATE_KEYS_MAX);
@@ -407,7 +403,7 @@ fn key_of(sql: &Sql, columns: &[String]) -> String {
 }
 
 /// A key without the direction of its order.
-fn undirected(key: &str) -> &str {
+pub(super) fn undirected(key: &str) -> &str {
     let end = [" desc", " nulls "].iter().filter_map(|word| key.find(word)).min();
     &key[..end.unwrap_or(key.len())]
 }
@@ -424,112 +420,6 @@ fn fixed(condition: &Condition) -> Option<String> {
     let is_null = condition.operator == "IS" && condition.right.as_ref().is_some_and(|right| right.text() == "NULL");
     (!has_parameter && (condition.operator.is_empty() || is_null))
         .then(|| condition.sql.bare().tidy().text().to_owned())
-}
-
-/// Plans statements with a candidate. One whose plan does not become `times` cheaper does not use it.
-///
-/// # Errors
-/// Why the server or the role does not allow that; the server's.
-pub(crate) async fn try_candidate(
-    client: &mut Client,
-    candidate: &Candidate,
-    statements: &[(&str, &Need)],
-    times: f64,
-) -> Result<Trial, Stop> {
-    let transaction = client.transaction().await?;
-    let trial = match hypopg(&transaction, &candidate.table_name()).await? {
-        Ok(schema) => Some(planned(&transaction, candidate, statements, &schema).await?),
-        Err(_) => None,
-    };
-    transaction.rollback().await?;
-    let mut trial = match trial {
-        Some(trial) => trial,
-        None => estimated(client, candidate, statements, times).await?,
-    };
-    for (cost, (_, need)) in trial.costs.iter_mut().zip(statements) {
-        *cost = cost.filter(|cost| need.cost >= times * cost);
-    }
-    Ok(trial)
-}
-
-/// Plans statements with a hypothetical index.
-async fn planned(
-    transaction: &Transaction<'_>,
-    candidate: &Candidate,
-    statements: &[(&str, &Need)],
-    hypopg: &str,
-) -> Result<Trial, Stop> {
-    let made = format!("select indexrelid, indexname from {hypopg}.hypopg_create_index($1::pg_catalog.text)");
-    let row = or_refusal(transaction.query_one(&made, &[&candidate.create()]).await)??;
-    let (oid, index): (u32, String) = (row.try_get(0)?, row.try_get(1)?);
-    let size = format!("select {hypopg}.hypopg_relation_size($1::pg_catalog.oid)::float8");
-    let bytes = transaction.query_one(&size, &[&oid]).await?.try_get(0)?;
-    let mut costs = Vec::new();
-    for (sql, _) in statements {
-        let plan = Statement { sql }.plan(transaction).await?;
-        let is_used = plan.scans().iter().any(|scan| scan.uses.iter().any(|one| one.index == index));
-        costs.push(is_used.then_some(plan.cost));
-    }
-    transaction.batch_execute(&format!("select {hypopg}.hypopg_reset()")).await?;
-    Ok(Trial { costs, bytes, hypothetical: true })
-}
-
-/// Estimates what statements cost with an index, and asks on an empty copy whether it is used.
-async fn estimated(
-    client: &mut Client,
-    candidate: &Candidate,
-    statements: &[(&str, &Need)],
-    times: f64,
-) -> Result<Trial, Stop> {
-    let mut costs = Vec::new();
-    for (_, need) in statements {
-        let rows = rows_needed(client, candidate, need).await?;
-        let read = |rows: f64| look_up_cost(need.lookups, rows * need.share);
-        let cost = rows.map(|rows| (need.cost - need.reading).max(0.0) + read(rows));
-        costs.push(cost.filter(|cost| need.cost >= times * cost));
-    }
-    let bytes = estimated_bytes(client, candidate).await?;
-    if costs.iter().any(Option::is_some) {
-        let (table, facts) = (candidate.table(), facts(client, &candidate.table()).await?);
-        let probe = Probe::open(client, &table, &facts.indexes).await??;
-        for (cost, (_, need)) in costs.iter_mut().zip(statements).filter(|(cost, _)| cost.is_some()) {
-            let conditions: Vec<&str> = need.conditions.iter().map(String::as_str).collect();
-            let question = if candidate.equal.is_empty() && !need.order.is_empty() {
-                Question::Order(&need.order)
-            } else {
-                Question::Find(&conditions)
-            };
-            match probe.ask(&candidate.clause(), question).await? {
-                Answer::Used => {}
-                Answer::NotUsed => *cost = None,
-                Answer::Refused(message) => return Err(message.into()),
-            }
-        }
-    }
-    Ok(Trial { costs, bytes, hypothetical: false })
-}
-
-/// Rows that a look-up finds, as the planner estimates them for any value. `None` if the server refuses the question.
-async fn rows_needed(client: &mut Client, candidate: &Candidate, need: &Need) -> Result<Option<f64>, Error> {
-    if need.conditions.is_empty() {
-        return Ok(Some(candidate.rows));
-    }
-    let (name, conditions) = (candidate.table_name(), need.conditions.join(") and ("));
-    let sql = numbered(&format!("select from only {name} where ({conditions})"));
-    let transaction = client.transaction().await?;
-    let rows = rows_found(&transaction, &sql).await;
-    transaction.rollback().await?;
-    rows
-}
-
-/// Bytes of an index by the widths of its columns.
-async fn estimated_bytes(client: &Client, candidate: &Candidate) -> Result<f64, Error> {
-    let columns: Vec<String> =
-        candidate.equal.iter().chain(&candidate.last).map(|key| undirected(key).replace('"', "")).collect();
-    let sql = "select coalesce(sum(avg_width), 8)::float8 from pg_catalog.pg_stats \
-               where schemaname = $1 and tablename = $2 and attname = any($3)";
-    let row = client.query_one(sql, &[&candidate.schema, &candidate.table, &columns]).await?;
-    Ok(candidate.rows * (ENTRY_BYTES + row.try_get::<_, f64>(0)?) / FILLED)
 }
 
 #[cfg(test)]

@@ -20,15 +20,17 @@ mod plan;
 mod probe;
 mod sql;
 mod statement;
+mod trial;
 mod weight;
 
-pub(crate) use candidate::{Candidate, KnownTables, Need, Trial, Wish, candidates, try_candidate};
+pub(crate) use candidate::{Candidate, KnownTables, Need, Wish, candidates};
 pub(crate) use definition::is_defined_as;
 pub use finding::{Explanation, Mismatch, Missed, NewIndex, Rewrite, TableRead, Verdict};
 pub(crate) use json_path::json_paths;
 pub(crate) use json_read::{JsonRead, json_reads};
 pub(crate) use normalized::{PATTERN, is_uncertain, with_limit, with_patterns};
 pub use ordered_scan::{OrderedScan, ordered_scans};
+pub(crate) use trial::{Trial, shortened, try_candidate};
 
 use definition::Definition;
 use examination::Examination;

@@ -35,7 +35,7 @@ pub(super) async fn spell(
     // The name of the table may stand for a whole row.
     let has_row = asked.iter().any(|text| text.to_lowercase().contains(&name.table.to_lowercase()));
     let reads = found.map(|table| (table, if has_row { Columns::Rows } else { Columns::Named }));
-    schema.require_trusted_sql(client, &GivenSql { of: "check", texts: &texts, reads }).await?;
+    schema.require_trusted_sql(client, &GivenSql { of: "check", texts: &texts, reads, is_planned: false }).await?;
     let table = quote_qualified("pg_temp", &name.table);
     let made = format!("begin; create temporary table {} ({columns})", quote_identifier(&name.table));
     let spelled = match client.batch_execute(&made).await {

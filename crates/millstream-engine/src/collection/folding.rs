@@ -1,12 +1,31 @@
 //! Decides which documents of a key may be folded, by what the table can refuse.
 
-use super::fitness;
+use super::{TableTraits, fitness};
 use crate::error::Error;
 use crate::merge::{Folding, Mode};
 use millstream_model::KeySpec;
 use millstream_pg::catalog::Table;
 use millstream_pg::quote_qualified;
+use millstream_store::Judged;
 use tokio_postgres::Client;
+
+/// What of a table's judgement may matter to a mode: if it changes, documents may have to be written in another way.
+pub(super) fn judged(mode: &Mode) -> Judged {
+    match mode.stores_documents() {
+        true if mode.replaces() => Judged::Nothing,
+        true => Judged::Documents,
+        false => Judged::Rows,
+    }
+}
+
+/// Whether it does matter. Where each document is checked by itself already, nothing more is to be done for any reason.
+pub(super) fn relies(mode: &Mode, traits: TableTraits, folding: Folding) -> bool {
+    match judged(mode) {
+        Judged::Nothing => false,
+        Judged::Documents => traits.can_join && !traits.may_refuse,
+        Judged::Rows => folding != Folding::Never,
+    }
+}
 
 /// Which documents of a key a load folds. A document that the mode stores unchanged is judged if it is stored.
 pub(super) async fn decide(client: &Client, table: &Table, key: &KeySpec, mode: &Mode) -> Result<Folding, Error> {

@@ -48,6 +48,8 @@ pub(crate) struct PreparedCollection {
     pub(crate) folding: Folding,
     /// Indexes and triggers that let batches lock the same rows, each as a phrase.
     pub(crate) shared_locks: Vec<String>,
+    /// Whether the server finds deadlocks between them only after its own `deadlock_timeout`.
+    pub(crate) deadlocks_found_late: bool,
 }
 
 /// What of a table decides how documents are written.
@@ -233,7 +235,8 @@ async fn settle(
     let checks = checks(&control.client, table).await?;
     let columns = plan.key.columns.iter().map(|column| column.name.as_str());
     // Before the rows are looked at: if somebody changes the table from now on, the batches notice.
-    let found = truncation::start_over(&mut control.client, schema, table, columns).await?;
+    let judged = folding::judged(&plan.mode);
+    let found = truncation::start_over(&mut control.client, schema, table, columns, judged).await?;
     let Found { mark, times_emptied, warning } = found.ok_or_else(|| name::dropped(name))?;
     if mark.name != *name {
         return Err(name::lost(&control.client, name, table).await?.unwrap_or_else(|| name::dropped(name)));
@@ -241,6 +244,10 @@ async fn settle(
     observer.warn(warning);
     let planned = require_planned(&control.client, request, &plan).await?;
     let folding = folding::decide(&control.client, &planned, &plan.key, &plan.mode).await?;
+    let traits = traits(&planned, &plan.mode, &plan.checks);
+    let relies = folding::relies(&plan.mode, traits, folding);
+    let shared_locks = fitness::shared_locks(&planned);
+    let deadlocks_found_late = !shared_locks.is_empty() && !may_find_deadlocks_soon(&control.client).await?;
     let quoted = quote_name(name);
     let filled = millstream_store::any_row(&control.client, &quoted).await?;
     let mode = agreed(control, schema, table, request, plan.mode).await?;
@@ -250,12 +257,19 @@ async fn settle(
         key: plan.key,
         checks,
         empty: !filled,
-        watched: Watched::new(mark, times_emptied),
-        traits: plan.traits,
+        watched: Watched::new(mark, times_emptied, relies),
+        traits,
         mode,
         folding,
-        shared_locks: fitness::shared_locks(&planned),
+        shared_locks,
+        deadlocks_found_late,
     })
+}
+
+/// Whether the role may let the server look for deadlocks sooner (`deadlock_soon.sql`).
+async fn may_find_deadlocks_soon(client: &Client) -> Result<bool, Error> {
+    let sql = "select pg_catalog.has_parameter_privilege('deadlock_timeout', 'set')";
+    Ok(client.query_one(sql, &[]).await?.get(0))
 }
 
 /// What of a table decides how documents are written.

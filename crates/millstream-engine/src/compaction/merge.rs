@@ -21,6 +21,13 @@ pub(super) struct Fit {
     pub(super) alters_rows: bool,
 }
 
+/// Whether other ranges are merged at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Company {
+    Others,
+    None,
+}
+
 /// How a group is merged.
 pub(super) struct Merge {
     schema: Schema,
@@ -78,16 +85,17 @@ impl Merge {
     }
 
     /// Merges one range and returns the number of keys written or deleted; 0 if the range is merged already. Retries
-    /// after errors that may pass. If the answer to the commit was lost, the range's record shows whether it is merged.
-    pub(super) async fn run(&self, db: &ConnInfo, fit: &Fit, range: usize) -> Result<u64, Error> {
+    /// after errors that may pass, but not when there is no connection for it. If the answer to the commit was lost, the
+    /// range's record shows whether it is merged.
+    pub(super) async fn run(&self, db: &ConnInfo, fit: &Fit, range: usize, company: Company) -> Result<u64, Error> {
         let (mut failures, mut empty, mut alone) = (Failures::default(), self.empty, false);
         loop {
-            let error = match self.attempt(db, fit, range, (empty, alone)).await {
+            let error = match self.attempt(db, fit, range, company, (empty, alone)).await {
                 Ok(keys) => return Ok(keys),
                 Err(error) => error,
             };
             // Fewer segments need fewer locks.
-            if self.divisible && is_out_of_memory(&error) {
+            if self.divisible && is_out_of_memory(&error) || has_no_connection(&error, company) {
                 return Err(error);
             }
             // Somebody has inserted rows since we found the table empty.
@@ -124,13 +132,17 @@ impl Merge {
         db: &ConnInfo,
         fit: &Fit,
         range: usize,
+        company: Company,
         (empty, alone): (bool, bool),
     ) -> Result<u64, Error> {
         let settings = refresh_session("millstream compact")
             .with_plans_by_key()
             .with("work_mem", &format!("{COMPACTION_MEMORY_MIB}MB"))
             .with("max_parallel_workers_per_gather", "0");
-        let connection = millstream_pg::connect(db, &settings).await?;
+        let connection = match company {
+            Company::Others => millstream_pg::connect(db, &settings).await?,
+            Company::None => millstream_pg::connect_when_free(db, &settings).await?,
+        };
         let client = &connection.client;
         client.batch_execute(include_str!("../write/durable.sql")).await?;
         client.batch_execute(&format!("begin; {}", turn(fit.mark.oid, alone))).await?;
@@ -142,7 +154,7 @@ impl Merge {
         }
         client.batch_execute(&format!("lock table {} in row exclusive mode", self.table)).await?;
         // Locked now, it must still be as it was found.
-        same_table(&fit.mark, client).await?;
+        same_table(&fit.mark, client, false).await?;
         let keys = client.execute(&self.sql(range, empty), &[]).await?;
         if fit.alters_rows {
             let dropped: i64 = client.query_one(&self.dropped(range), &[]).await?.get(0);
@@ -178,6 +190,13 @@ impl Merge {
     fn dropped(&self, range: usize) -> String {
         fill!(include_str!("dropped.sql"), table = self.table, join = self.join, latest = self.latest(range))
     }
+}
+
+/// Whether the server, the role or a pool has no connection for a range. A pool does not answer then, and if nobody else
+/// has a connection, that may as well be a server that is away.
+pub(super) fn has_no_connection(error: &Error, company: Company) -> bool {
+    let Error::Postgres(error) = error else { return false };
+    error.kind() == ErrorKind::TooManyConnections || company == Company::Others && error.is_unanswered()
 }
 
 /// Whether the server had no room, for locks or anything else.

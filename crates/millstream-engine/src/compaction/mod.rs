@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::limits::{
     COMPACTION_BYTES, COMPACTION_LOCK_WAIT, COMPACTION_RECORDED_DOCUMENTS, COMPACTION_WORKERS_MAX, REFRESH_SETTINGS,
 };
-use merge::{Fit, Merge, is_out_of_memory};
+use merge::{Company, Fit, Merge, has_no_connection, is_out_of_memory};
 use millstream_failpoint as failpoint;
 use millstream_model::CollectionName;
 use millstream_pg::advisory::COMPACTION;
@@ -17,7 +17,7 @@ use millstream_store::collections::Collection;
 use millstream_store::limits::{COMPACTION_SEGMENTS_MAX, DROP_LOCK_WAIT, LOAD_LOCK_POLL, LOST_RUN_WAIT};
 use millstream_store::runs::{UnfinishedRun, runs};
 use millstream_store::segments::{self, Segment};
-use millstream_store::{Schema, close_lost_run, models, truncation};
+use millstream_store::{Judged, Schema, close_lost_run, models, truncation};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Instant;
@@ -82,11 +82,12 @@ async fn compact_once(
     workers: Option<usize>,
     done: &mut Compacted,
 ) -> Result<(), Error> {
-    let mut connection = millstream_pg::connect(db, &refresh_session("millstream compact")).await?;
+    let mut connection = millstream_pg::connect_when_free(db, &refresh_session("millstream compact")).await?;
     connection.require_writable()?;
     let client = &mut connection.client;
     let table_oid = collection.table_oid;
     let Some(last) = segments::list(client, schema, table_oid).await?.iter().map(|s| s.segment_id).max() else {
+        connection.close().await;
         return Ok(());
     };
     schema.require_trusted_writers(client).await?;
@@ -98,7 +99,7 @@ async fn compact_once(
     // Once the table has rows again, nobody can see that it was truncated.
     let key = collection.key.iter().map(|column| column.name.as_str());
     let moved = || Error::TableMoved { collection: collection.name.clone() };
-    let found = truncation::start_over(client, schema, table_oid, key).await?.ok_or_else(moved)?;
+    let found = truncation::start_over(client, schema, table_oid, key, Judged::Nothing).await?.ok_or_else(moved)?;
     if let Some(warning) = found.warning.filter(|warning| !done.warnings.contains(warning)) {
         done.warnings.push(warning);
     }
@@ -134,7 +135,9 @@ async fn compact_once(
         done.waits_for = oldest.filter(|run| newest.run_order > run.run_order).map(|run| run.load_id);
     }
     // The server would release it when it notices the end of the session, which may be after our caller's next command.
-    Ok(COMPACTION.of_table(table_oid).unlock(client).await?)
+    COMPACTION.of_table(table_oid).unlock(client).await?;
+    connection.close().await;
+    Ok(())
 }
 
 /// What a compaction in one session merges, and where.
@@ -264,25 +267,48 @@ async fn first_to_wait_for(
     }
 }
 
-/// Merges every range of a group that is not merged yet, each on its own connection. Adds the number of keys written or
-/// deleted to `keys`.
+/// Merges every range of a group that is not merged yet, each on its own connection, with as many of those as there are.
+/// Adds the number of keys written or deleted to `keys`.
 async fn merge_all(db: &ConnInfo, merge: Merge, fit: &Arc<Fit>, keys: &mut u64) -> Result<(), Error> {
     let merge = Arc::new(merge);
-    let mut tasks = JoinSet::new();
-    for range in 0..merge.ranges() {
-        let (merge, fit, db) = (Arc::clone(&merge), Arc::clone(fit), db.clone());
-        tasks.spawn(async move { merge.run(&db, &fit, range).await });
+    let (mut left, mut together) = ((0..merge.ranges()).collect::<Vec<usize>>(), usize::MAX);
+    while !left.is_empty() {
+        let now = left.split_off(left.len().saturating_sub(together));
+        let refused = merge_ranges(db, &merge, fit, &now, keys).await?;
+        // Sessions that begin at once count each other, so a limit may refuse all of them.
+        together = (now.len() - refused.len()).max(1);
+        left.extend(refused);
     }
-    let mut full = Ok(());
+    Ok(())
+}
+
+/// Merges some ranges at once. Returns those for which there was no connection; if there is only one to merge, that is an
+/// error.
+async fn merge_ranges(
+    db: &ConnInfo,
+    merge: &Arc<Merge>,
+    fit: &Arc<Fit>,
+    ranges: &[usize],
+    keys: &mut u64,
+) -> Result<Vec<usize>, Error> {
+    let company = if ranges.len() > 1 { Company::Others } else { Company::None };
+    let mut tasks = JoinSet::new();
+    for &range in ranges {
+        let (merge, fit, db) = (Arc::clone(merge), Arc::clone(fit), db.clone());
+        tasks.spawn(async move { (range, merge.run(&db, &fit, range, company).await) });
+    }
+    let (mut full, mut refused) = (Ok(()), Vec::new());
     while let Some(joined) = tasks.join_next().await {
-        match joined.map_err(|_| Error::BrokenOff("a worker of the compaction could not run"))? {
+        let (range, merged) = joined.map_err(|_| Error::BrokenOff("a worker of the compaction could not run"))?;
+        match merged {
             Ok(merged) => *keys += merged,
             // The other workers may have room. What they merge counts.
             Err(error) if is_out_of_memory(&error) => full = Err(error),
+            Err(error) if company == Company::Others && has_no_connection(&error, company) => refused.push(range),
             Err(error) => return Err(error),
         }
     }
-    full
+    full.map(|()| refused)
 }
 
 /// Drops the segments of a group. All ranges of the group must be merged.

@@ -47,11 +47,21 @@ fn bracketed(window: &mut Window, start: usize) -> Result<Option<&'static Format
     let line_end = line_end(window, start)?;
     let line = &window.bytes()[start..line_end];
     let Piece::End(n) = Extent::new(line[0]).feed(line) else { return Ok(None) };
-    let is_json = serde_json::from_slice::<IgnoredAny>(&line[..n]).is_ok();
-    if is_json || !matches!(line.get(n), Some(b',' | b'\t')) {
-        return Ok(None);
+    let (bracket, is_json) = (line[0], serde_json::from_slice::<IgnoredAny>(&line[..n]).is_ok());
+    let separator = line[n..].iter().copied().find(|&byte| byte != b' ');
+    match separator.filter(|_| !is_json) {
+        Some(b',' | b'\t') => Ok(table(window, start).ok()),
+        Some(b';' | b'|') => {
+            // A broken document is followed by others.
+            let is_table = match first_byte(window, line_end)? {
+                Some((_, byte)) => !matches!(byte, b'{' | b'['),
+                None => bracket == b'[',
+            };
+            // The user must name the delimiter.
+            is_table.then(|| table(window, start)).transpose()
+        }
+        _ => Ok(None),
     }
-    Ok(table(window, start).ok())
 }
 
 /// Index of the first byte from `at` on that is not white space, and the byte. `None` at the end of the source, or of
@@ -237,7 +247,11 @@ mod tests {
             ("[id],[name]\n1,x\n", "csv"),
             ("{id},{name}\r\n1,x\r\n", "csv"),
             ("[id]\t[name]\n1\tx\n", "tsv"),
+            ("[id] , [name]\n1,x\n", "csv"),
             ("[id],[name]\n[1],[2]\n", "json"),
+            ("[id];[name]\n[1];[2]\n", "json"),
+            ("{broken};{x}\n{\"a\":1}\n", "ndjson"),
+            ("{broken};\n", "ndjson"),
             ("{broken},{x}\n{\"a\":1}\n", "ndjson"),
             ("\n[{}]", "json"),
             ("id,name\n1,x\n", "csv"),
@@ -262,6 +276,9 @@ mod tests {
             ("1,2\n3,4", "neither", "format ndjson"),
             ("a;b\n1;2", "semicolons", "delimiter ';'"),
             ("a|b\n1|2", "bars", "delimiter '|'"),
+            ("[id];[name]\n1;x\n", "semicolons", "delimiter ';'"),
+            ("[the id];[name]", "semicolons", "delimiter ';'"),
+            ("{id}|{name}\r\n1|x\r\n", "bars", "delimiter '|'"),
             ("a,a\n1,2", "twice", "name"),
             ("\0\u{1}\u{2}", "not text", "file"),
         ] {

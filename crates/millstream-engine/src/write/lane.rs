@@ -8,6 +8,7 @@ use super::probe::{self, Sample};
 use super::refused::Refused;
 use super::replay::{self, Replayer};
 use super::statement::{Prepared, Target};
+use super::vacancy::Vacancy;
 use super::{OpenLane, Opening, Session, Writer, arrays, copy, differing};
 use crate::batch::{Batch, Met, Part};
 use crate::error::Error;
@@ -19,7 +20,9 @@ use futures_util::future::BoxFuture;
 use millstream_failpoint as failpoint;
 use millstream_model::{CollectionName, Counters};
 use millstream_pg::{ErrorKind, Explained, Failures, fill, may_pass, quote_qualified};
+use millstream_store::truncation::record_emptied;
 use millstream_store::{GUARD, RejectedDocument, lane};
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_postgres::Client;
@@ -40,6 +43,7 @@ struct Lane {
     /// the disk.
     openings: [[String; 2]; 2],
     caution: Caution,
+    vacancy: Vacancy,
 }
 
 /// What to count once a batch is committed.
@@ -73,8 +77,9 @@ pub(super) fn open(setup: LaneSetup) -> Opening {
         let choice = Choice::new(setup.table_empty, setup.target.merges(), setup.target.skip_unchanged);
         let met = (setup.table_empty && setup.target.divides()).then(|| Met::new(setup.met_words));
         let (openings, kept, caution) = (openings(&setup), Kept::default(), Caution::default());
+        let vacancy = Vacancy::new(setup.target.mode.tombstone().is_some());
         let ledger = Ledger::open(setup).await?;
-        Ok(Box::new(Lane { ledger, sent: None, choice, met, kept, flushing: false, openings, caution })
+        Ok(Box::new(Lane { ledger, sent: None, choice, met, kept, flushing: false, openings, caution, vacancy })
             as Box<dyn OpenLane>)
     })
 }
@@ -96,6 +101,9 @@ impl Lane {
         // Parts still to be written, the oldest on top.
         let mut todo: Vec<Vec<Part>> = Vec::new();
         loop {
+            if self.vacancy.due().is_some_and(|due| due <= Instant::now()) {
+                self.look().await;
+            }
             let again = if let Some(parts) = todo.pop() {
                 let again = self.commit(Batch::new(parts)).await?;
                 if again.is_empty() && self.setup().rejects.refused_too_many(&self.setup().tally) {
@@ -113,6 +121,28 @@ impl Lane {
             todo.extend(again.into_iter().rev());
         }
         Ok(())
+    }
+
+    /// Records which tables the load has emptied. If that fails, it is tried again later: if the reason matters to batches,
+    /// the next one meets it.
+    async fn look(&mut self) {
+        let (begun, setup) = (Instant::now(), self.setup());
+        let recorded = record_emptied(self.ledger.client(), &setup.target.schema, &setup.table.mark).await;
+        if recorded.is_err() {
+            self.ledger.rolls_back().await;
+        }
+        self.vacancy.looked(begun, Instant::now(), recorded.is_ok());
+    }
+
+    /// Waits for the first part of the next batch, and looks for emptied tables meanwhile. `None` if there is none.
+    async fn first(&mut self, queue: &mut mpsc::Receiver<Part>) -> Option<Part> {
+        while let Some(due) = self.vacancy.due() {
+            match tokio::time::timeout_at(due, queue.recv()).await {
+                Ok(first) => return first,
+                Err(_) => self.look().await,
+            }
+        }
+        queue.recv().await
     }
 
     /// Replaces the connection between two batches and returns the batches that the server has lost. If no connection
@@ -154,13 +184,13 @@ impl Lane {
 
     /// Waits for the parts of the next batch. `None` if there are no more, or if none came for so long that the kept
     /// batches should be made safe.
-    async fn collect(&self, queue: &mut mpsc::Receiver<Part>) -> Option<Vec<Part>> {
-        let setup = self.setup();
+    async fn collect(&mut self, queue: &mut mpsc::Receiver<Part>) -> Option<Vec<Part>> {
         let first = if self.kept.is_empty() {
-            queue.recv().await?
+            self.first(queue).await?
         } else {
             tokio::time::timeout(FLUSH_AFTER, queue.recv()).await.ok()??
         };
+        let setup = self.setup();
         let limits = PortionLimits {
             rows_max: setup.batch_rows.min(self.choice.rows_max()),
             bytes_max: setup.batch_bytes_max,
@@ -194,9 +224,10 @@ impl Lane {
         self.met = self.met.take().filter(|met| !met.is_full());
         let durability = self.setup().target.durability;
         self.flushing = durability.keeps() && self.kept.is_full(self.setup().batch_bytes_max);
-        let (mut failures, begun, mut deadlocks) = (Failures::default(), Instant::now(), 0);
+        let (mut failures, mut deadlocks, mut lost) = (Failures::default(), 0, Duration::ZERO);
         loop {
             self.sent = None;
+            let begun = Instant::now();
             let error = match self.attempt(&batch).await {
                 Ok(true) => break,
                 Ok(false) => return Ok(batch.halves()),
@@ -204,9 +235,10 @@ impl Lane {
             };
             if error.kind() == ErrorKind::Deadlock {
                 deadlocks += 1;
+                lost += begun.elapsed();
                 self.choice.deadlocked();
                 let setup = self.setup();
-                setup.observer.warn(setup.turns.deadlocked(deadlocks, begun.elapsed()));
+                setup.observer.warn(setup.turns.deadlocked(deadlocks, lost));
             }
             let found = if self.ledger.finds_another_table(&error).await? {
                 // A COPY that is refused before it begins costs the connection.
@@ -229,6 +261,7 @@ impl Lane {
         let Some(Sent { counters, refused, writer }) = self.sent.take() else { return Err(UNSENT) };
         self.ledger.wrote(writer);
         self.setup().turns.wrote(deadlocks == 0);
+        self.vacancy.wrote();
         if !batch.acknowledged() {
             self.setup().tally.committed(counters);
             self.setup().tally.refused(refused.0, refused.1);

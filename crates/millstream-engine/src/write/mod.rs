@@ -20,6 +20,7 @@ mod segment_plan;
 mod staged;
 mod statement;
 mod upsert;
+mod vacancy;
 
 pub(crate) use ledger::{LaneReport, LaneSetup};
 pub(crate) use segment_plan::SegmentPlan;

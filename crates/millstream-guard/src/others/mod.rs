@@ -3,21 +3,21 @@
 //! Known are the words that do neither. Every other word counts as both, because a mistake would lock somebody out.
 
 mod copied;
-mod untracking;
+mod limited;
 
 pub use copied::Copied;
-pub use untracking::Untracking;
+pub use limited::Limited;
 
 use crate::limits::RULES_BYTES_MAX;
 use crate::nft::{asked, printed};
 use crate::rules::TABLE;
+use limited::{Limits, Way};
 use millstream_host::in_path;
 use millstream_model::Refusal;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::ErrorKind;
-use untracking::{Limits, Way};
 
 /// The kernel's older filter of a family.
 struct Legacy {
@@ -115,12 +115,12 @@ pub struct Others {
     pub translating: BTreeSet<String>,
     /// Chains that the kernel asks, and from which a packet can come to a rule that drops it.
     pub dropping: BTreeSet<String>,
-    /// A rule that such a packet can meet and that may drop it, or send it another way.
-    pub drop: Option<String>,
+    /// Rules that such a packet can meet and that may drop it, or send it another way: of those with the same limits, one.
+    pub drops: Vec<Limited>,
     /// A rule that such a packet can meet and that asks what connection tracking says.
     pub question: Option<String>,
     /// Rules that such a packet can meet and that may turn connection tracking off for it: of those with the same limits, one.
-    pub untracking: Vec<Untracking>,
+    pub untracking: Vec<Limited>,
 }
 
 /// A chain, by its table and its name.
@@ -130,12 +130,13 @@ type Place = (String, String);
 struct Chain {
     /// The packets of this host about which the kernel asks it. `None`: only about those that it forwards, or not at all.
     way: Option<Way>,
-    /// Chains of its table that its rules lead to.
-    next: BTreeSet<String>,
-    /// Whether they may lead to any chain of its table.
-    leads_anywhere: bool,
-    /// The first rule that drops, the first that asks what tracking says, and the first with each limits that turns it off.
-    drop: Option<String>,
+    /// Chains of its table that its rules lead to, and which packets.
+    next: BTreeSet<(String, Limits)>,
+    /// The packets that they may lead to any chain of its table.
+    anywhere: BTreeSet<Limits>,
+    /// The first rule that asks what tracking says, and with each limits the first that drops and the first that turns tracking
+    /// off.
+    drops: BTreeMap<Limits, String>,
     question: Option<String>,
     untracking: BTreeMap<Limits, String>,
 }
@@ -143,12 +144,13 @@ struct Chain {
 /// What a rule does.
 #[derive(Debug, Default)]
 struct Does {
-    drops: bool,
+    /// The packets that it drops or sends another way.
+    drops: Option<Limits>,
     asks: bool,
     /// The packets that it does not let the kernel track.
     untracks: Option<Limits>,
-    next: BTreeSet<String>,
-    leads_anywhere: bool,
+    next: BTreeSet<(String, Limits)>,
+    anywhere: Option<Limits>,
 }
 
 #[derive(Debug, Default)]
@@ -270,7 +272,7 @@ impl Reading {
                 for pair in words.windows(2) {
                     match (pair[0].as_str(), &pair[1]) {
                         ("-j" | "-g", target) if self.chains.contains_key(&(table.clone(), target.clone())) => {
-                            does.next.insert(target.clone());
+                            does.next.insert((target.clone(), Limits::of_words(&words)));
                         }
                         ("-j" | "-g", target) => does.target(target, &words),
                         ("-m", name) => does.asks |= !MATCHES.contains(&name.as_str()),
@@ -294,7 +296,7 @@ impl Reading {
         self.begin((program.to_owned(), "(unknown)".to_owned()), Some(Way::In), false);
         self.add(
             (program.to_owned(), "(unknown)".to_owned()),
-            Does { drops: true, asks: true, ..Does::default() },
+            Does { drops: Some(Limits::default()), asks: true, ..Does::default() },
             what,
         );
     }
@@ -304,16 +306,16 @@ impl Reading {
         let chain = self.chains.entry(place).or_default();
         chain.way = way;
         if drops {
-            chain.drop.get_or_insert(what);
+            chain.drops.entry(Limits::default()).or_insert(what);
         }
     }
 
     fn add(&mut self, place: Place, does: Does, what: String) {
         let chain = self.chains.entry(place).or_default();
         chain.next.extend(does.next);
-        chain.leads_anywhere |= does.leads_anywhere;
-        if does.drops {
-            chain.drop.get_or_insert_with(|| what.clone());
+        chain.anywhere.extend(does.anywhere);
+        if let Some(limits) = does.drops {
+            chain.drops.entry(limits).or_insert_with(|| what.clone());
         }
         if let Some(limits) = does.untracks {
             chain.untracking.entry(limits).or_insert_with(|| what.clone());
@@ -326,40 +328,39 @@ impl Reading {
     /// What packets of this host can meet. A chain that only forwarded packets reach does not count.
     fn end(self) -> Others {
         let Self { chains, mut others } = self;
-        let mut untracking = BTreeMap::new();
+        let (mut drops, mut untracking) = (BTreeMap::new(), BTreeMap::new());
         for ((table, name), way) in chains.iter().filter_map(|(place, chain)| Some((place, chain.way?))) {
             let mut seen = BTreeSet::new();
-            let mut waiting = vec![name];
-            while let Some(name) = waiting.pop() {
-                if !seen.insert(name) {
+            let mut waiting = vec![(name, Limits::default())];
+            while let Some((name, limits)) = waiting.pop() {
+                if !seen.insert((name, limits.clone())) {
                     continue;
                 }
                 let Some(chain) = chains.get(&(table.clone(), name.clone())) else { continue };
-                waiting.extend(&chain.next);
-                if chain.leads_anywhere {
-                    waiting.extend(chains.keys().filter(|(one, _)| one == table).map(|(_, name)| name));
+                waiting.extend(chain.next.iter().map(|(name, more)| (name, limits.and(more))));
+                for limits in chain.anywhere.iter().map(|more| limits.and(more)) {
+                    let own = chains.keys().filter(|(one, _)| one == table);
+                    waiting.extend(own.map(|(_, name)| (name, limits.clone())));
                 }
                 if let Some(question) = &chain.question {
                     others.question.get_or_insert_with(|| question.clone());
                 }
-                if let Some(drop) = &chain.drop {
-                    others.drop.get_or_insert_with(|| drop.clone());
+                for (more, rule) in &chain.drops {
+                    drops.entry((limits.and(more), way)).or_insert(rule);
                 }
-                for (limits, rule) in &chain.untracking {
-                    untracking.entry((limits, way)).or_insert(rule);
+                for (more, rule) in &chain.untracking {
+                    untracking.entry((limits.and(more), way)).or_insert(rule);
                 }
             }
-            let drops =
-                |name: &&String| chains.get(&(table.clone(), (*name).clone())).is_some_and(|one| one.drop.is_some());
-            if seen.iter().any(drops) {
+            let drops_in = |(name, _): &(&String, Limits)| {
+                chains.get(&(table.clone(), (*name).clone())).is_some_and(|one| !one.drops.is_empty())
+            };
+            if seen.iter().any(drops_in) {
                 others.dropping.insert(format!("{table} {name}"));
             }
         }
-        let one = |((limits, way), rule): ((&Limits, Way), &String)| Untracking {
-            rule: rule.clone(),
-            limits: limits.clone(),
-            way,
-        };
+        let one = |((limits, way), rule): ((Limits, Way), &String)| Limited { rule: rule.clone(), limits, way };
+        others.drops = drops.into_iter().map(one).collect();
         others.untracking = untracking.into_iter().map(one).collect();
         others
     }
@@ -394,35 +395,45 @@ impl Does {
                 "match" | "counter" | "last" | "limit" | "log" | "map" | "meter" | "quota" | "set" => {}
                 "notrack" => self.untracks(limits),
                 word if word.starts_with("ct ") => {}
-                "mangle" => self.drops |= redirects(&of["key"]),
+                "mangle" if redirects(&of["key"]) => self.drops(limits),
+                "mangle" => {}
                 "vmap" => match of["data"]["set"].as_array() {
-                    Some(elements) => elements.iter().for_each(|element| self.verdict(&element[1])),
+                    Some(elements) => elements.iter().for_each(|element| self.verdict(&element[1], limits)),
                     // A map with a name may get elements at any time.
-                    None => (self.drops, self.leads_anywhere) = (true, true),
+                    None => {
+                        self.drops(limits);
+                        self.anywhere.get_or_insert_with(|| limits.clone());
+                    }
                 },
                 "xt" if of["type"] == "match" => {}
                 "xt" => {
-                    self.drops |= of["name"].as_str().is_none_or(|name| !PASSING.contains(&name));
+                    if of["name"].as_str().is_none_or(|name| !PASSING.contains(&name)) {
+                        self.drops(limits);
+                    }
                     // nft does not print the options of CT. Older versions do not even print its name.
                     if of["name"].as_str().map_or(is_raw, |name| UNTRACKING.contains(&name)) {
                         self.untracks(limits);
                     }
                 }
-                _ => self.verdict(statement),
+                _ => self.verdict(statement, limits),
             }
         }
     }
 
-    fn verdict(&mut self, verdict: &Value) {
+    fn verdict(&mut self, verdict: &Value, limits: &Limits) {
         for (word, of) in verdict.as_object().into_iter().flatten() {
             match (word.as_str(), of["target"].as_str()) {
                 ("accept" | "return" | "continue", _) => {}
                 ("jump" | "goto", Some(target)) => {
-                    self.next.insert(target.to_owned());
+                    self.next.insert((target.to_owned(), limits.clone()));
                 }
-                _ => self.drops = true,
+                _ => self.drops(limits),
             }
         }
+    }
+
+    fn drops(&mut self, limits: &Limits) {
+        self.drops.get_or_insert_with(|| limits.clone());
     }
 
     fn untracks(&mut self, limits: &Limits) {
@@ -434,7 +445,9 @@ impl Does {
         if UNTRACKING.contains(&name) && (name != "CT" || words.iter().any(|word| word == "--notrack")) {
             self.untracks(&Limits::of_words(words));
         }
-        self.drops |= !PASSING.contains(&name);
+        if !PASSING.contains(&name) {
+            self.drops(&Limits::of_words(words));
+        }
         self.asks |= !PASSING.contains(&name) && !STOPPING.contains(&name);
     }
 }

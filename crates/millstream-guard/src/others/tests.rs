@@ -25,6 +25,10 @@ fn of_legacy(saved: &str) -> Others {
     reading.end()
 }
 
+fn rules(limited: &[Limited]) -> Vec<&str> {
+    limited.iter().map(|one| one.rule.as_str()).collect()
+}
+
 #[test]
 fn every_way_to_ask_what_tracking_says_is_seen() {
     for expression in [
@@ -126,6 +130,62 @@ fn a_rule_that_turns_tracking_off_is_about_every_service_that_it_does_not_exclud
 }
 
 #[test]
+fn a_rule_that_drops_is_about_what_it_does_not_exclude() {
+    let ssh = Ports { tcp: vec![(22, 22)], udp: Vec::new() };
+    let is_about = |others: &Others| others.drops.iter().any(|one| one.is_about(&ssh));
+    let port = |port: u16| {
+        let left = r#"{"payload": {"protocol": "tcp", "field": "dport"}}"#;
+        format!(r#"{{"match": {{"op": "==", "left": {left}, "right": {port}}}}}"#)
+    };
+    let invalid = r#"{"match": {"op": "in", "left": {"ct": {"key": "state"}}, "right": "invalid"}}"#;
+    for drop in [
+        r#"{"drop": null}"#,
+        r#"{"reject": null}"#,
+        r#"{"xt": {"type": "target", "name": "REJECT"}}"#,
+        r#"{"mangle": {"key": {"meta": {"key": "mark"}}, "value": 1}}"#,
+        r#"{"vmap": {"key": {"meta": {"key": "mark"}}, "data": "@verdicts"}}"#,
+        r#"{"vmap": {"key": {"meta": {"key": "mark"}}, "data": {"set": [[1, {"drop": null}]]}}}"#,
+    ] {
+        for (limited, expected) in [(port(9_999), false), (port(22), true), (r#"{"counter": null}"#.to_owned(), true)] {
+            let rule = format!("{limited}, {invalid}, {drop}");
+            let others = of_nft("input", &[("base", &rule)]);
+            assert_eq!((is_about(&others), others.drops.len()), (expected, 1), "{rule}");
+            assert!(others.question.is_some() && others.dropping.contains("inet o base"), "{rule}");
+        }
+        for (limited, expected) in [(port(9_999), false), (port(22), true)] {
+            for way in [r#"{"jump": {"target": "far"}}"#, r#"{"vmap": {"key": {"payload": {}}, "data": "@verdicts"}}"#]
+            {
+                let (way, rule) = (format!("{limited}, {way}"), format!("{invalid}, {drop}"));
+                let others = of_nft("input", &[("base", &way), ("far", &rule)]);
+                assert_eq!((is_about(&others), others.question.is_some()), (expected, true), "{way}: {rule}");
+            }
+        }
+        let late = format!("{drop}, {}", port(9_999));
+        assert!(is_about(&of_nft("input", &[("base", &late)])), "it limits what comes after it: {late}");
+    }
+    for (rule, expected) in [
+        ("INPUT -p tcp -m tcp --dport 9999 -m conntrack --ctstate INVALID -j DROP", false),
+        ("INPUT -p tcp -m multiport --dports 9999,10000:10010 -m conntrack --ctstate INVALID -j REJECT", false),
+        ("INPUT -p tcp -m multiport --dports 20:30 -m conntrack --ctstate INVALID -j DROP", true),
+        ("INPUT -p udp -m conntrack --ctstate INVALID -j DROP", false),
+        ("INPUT -p tcp -m tcp ! --dport 9999 -m conntrack --ctstate INVALID -j DROP", true),
+        ("INPUT -s 192.0.2.1 -m conntrack --ctstate INVALID -j DROP", true),
+        ("OUTPUT -p tcp -m tcp --sport 9999 -m conntrack --ctstate INVALID -j DROP", false),
+        ("OUTPUT -p tcp -m tcp --dport 9999 -m conntrack --ctstate INVALID -j DROP", true),
+    ] {
+        let others = of_legacy(&format!("*filter\n:INPUT ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n-A {rule}\n"));
+        assert_eq!((is_about(&others), others.question.is_some()), (expected, true), "{rule}");
+    }
+    let chains = "*filter\n:INPUT ACCEPT [0:0]\n:c - [0:0]\n-A c -m conntrack --ctstate INVALID -j DROP\n";
+    for (port, expected) in [(9_999, false), (22, true)] {
+        let others = of_legacy(&format!("{chains}-A INPUT -p tcp -m tcp --dport {port} -j c\n"));
+        assert_eq!(is_about(&others), expected, "{port}");
+    }
+    assert!(is_about(&of_legacy(&format!("{chains}-A INPUT -p tcp -m tcp --dport 9999 -j c\n-A INPUT -j c\n"))));
+    assert!(is_about(&of_legacy("*filter\n:INPUT DROP [0:0]\n")), "a policy is about all");
+}
+
+#[test]
 fn every_way_to_a_drop_is_seen() {
     let far = ("far", r#"{"reject": null}"#);
     for way in [
@@ -143,7 +203,7 @@ fn every_way_to_a_drop_is_seen() {
     ] {
         for hook in ["ingress", "prerouting", "input", "output", "postrouting", "egress"] {
             let others = of_nft(hook, &[("base", way), far]);
-            assert!(others.drop.is_some(), "{hook}: {way}");
+            assert!(!others.drops.is_empty(), "{hook}: {way}");
             assert_eq!(others.dropping.iter().collect::<Vec<_>>(), ["inet o base"], "{hook}: {way}");
         }
         assert_eq!(of_nft("forward", &[("base", way), far]), Others::default(), "{way}");
@@ -166,7 +226,7 @@ fn chains_of_iptables_nft_and_tables_that_translate_are_found() {
     let others = reading.end();
     assert_eq!(others.translating.into_iter().collect::<Vec<_>>(), ["ip nat"]);
     assert_eq!(others.dropping.into_iter().collect::<Vec<_>>(), ["ip filter INPUT"]);
-    assert_eq!(others.drop.as_deref(), Some("the policy of the chain ip filter INPUT"));
+    assert_eq!(rules(&others.drops), ["the policy of the chain ip filter INPUT"]);
     assert_eq!(others.question, None);
     assert!(Reading::default().nft("no JSON").unwrap_err().problem.contains("cannot be read"));
 }
@@ -181,17 +241,17 @@ fn the_older_iptables_is_read() {
 
     let others = of_legacy(&format!("{saved}-A INPUT -g c\n-A c -m conntrack --ctstate INVALID -j DROP\n"));
     let rule = "the rule -A c -m conntrack --ctstate INVALID -j DROP of iptables-legacy filter";
-    assert_eq!((others.drop.as_deref(), others.question.as_deref()), (Some(rule), Some(rule)));
+    assert_eq!((rules(&others.drops), others.question.as_deref()), (vec![rule], Some(rule)));
     assert_eq!(others.dropping.into_iter().collect::<Vec<_>>(), ["iptables-legacy filter INPUT"]);
     let others = of_legacy("*filter\n:INPUT DROP [0:0]\n");
-    assert_eq!(others.drop.as_deref(), Some("the policy of the chain iptables-legacy filter INPUT"));
+    assert_eq!(rules(&others.drops), ["the policy of the chain iptables-legacy filter INPUT"]);
     assert_eq!(others.question, None);
     let others = of_legacy("*filter\n*mangle\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -j CONNMARK --restore-mark\n");
-    assert!(others.question.is_some() && others.drop.is_some());
+    assert!(others.question.is_some() && !others.drops.is_empty());
     let others = of_legacy("*filter\n*nat\n:POSTROUTING ACCEPT [0:0]\n");
     assert_eq!(others, Others::default(), "an empty table translates nothing");
     let others = of_legacy("*filter\n*nat\n:POSTROUTING ACCEPT [0:0]\n-A POSTROUTING -j MASQUERADE\n");
     assert_eq!(others.translating.into_iter().collect::<Vec<_>>(), ["iptables-legacy"]);
     let others = of_legacy("*nat\n");
-    assert!(others.drop.is_some() && others.question.unwrap().contains("its table filter was not printed"));
+    assert!(!others.drops.is_empty() && others.question.unwrap().contains("its table filter was not printed"));
 }

@@ -1,14 +1,16 @@
 //! The rows of a query, each as a JSON object.
 
+use super::columns::Columns;
 use super::objects::Objects;
 use super::{Input, InputOptions, Read, refuse_columns, rejected};
 use crate::error::Error;
 use crate::limits::{LINE_BYTES_MAX, QUERY_QUEUE, QUERY_QUEUE_BYTES, SHOWN_BYTES};
 use futures_util::TryStreamExt;
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-use tokio_postgres::{Client, Column};
+use tokio_postgres::Client;
 
 /// Rows on their way from a query to an input.
 #[derive(Debug)]
@@ -60,22 +62,37 @@ pub fn query(name: String, rows: RowReceiver, options: &InputOptions) -> Result<
 pub async fn refuse_repeated_columns(client: &Client, sql: &str, options: &InputOptions) -> Result<(), Error> {
     let columns = format!("select * from (\n{}\n) as millstream_ranges_row", statement(sql));
     let prepared = client.prepare(&columns).await.map_err(millstream_pg::Error::from)?;
-    let InputOptions { keep, range, .. } = options;
-    let is_needed = |name: &str| {
-        let is_named = keep.iter().chain(range).any(|wanted| wanted.eq_ignore_ascii_case(name));
-        keep.is_empty() || range.is_empty() || is_named
-    };
-    let mut names = HashSet::new();
-    let twice = prepared.columns().iter().map(Column::name).find(|name| is_needed(name) && !names.insert(*name));
-    twice.map_or(Ok(()), |name| {
+    let names = prepared.columns().iter().map(|column| column.name().to_owned()).collect();
+    repeated_column(&Columns { source: "the query".into(), kind: "column", names }, options).map_or(Ok(()), |name| {
         let problem = format!("the query has two columns {name:?}");
         Err(Error::refused(problem, "give each column a name of its own: select .. as NAME"))
+    })
+}
+
+/// The first name that two columns have of which a range or a value may be made.
+fn repeated_column<'a>(columns: &'a Columns, options: &InputOptions) -> Option<&'a str> {
+    let (InputOptions { keep, range, .. }, mut names) = (options, HashSet::new());
+    let place = columns.place(range);
+    columns.names.iter().enumerate().find_map(|(column, name)| {
+        let is_kept = keep.is_empty() || keep.iter().any(|kept| kept.eq_ignore_ascii_case(name));
+        // Where nobody can say which columns hold the range, all of them may.
+        let may_hold = place.as_ref().map_or_else(|_| true, |place| place.holds(column));
+        ((is_kept || may_hold) && !names.insert(name.as_str())).then_some(name.as_str())
     })
 }
 
 /// The query without what ends it.
 fn statement(sql: &str) -> &str {
     sql.trim_end().trim_end_matches(';')
+}
+
+/// JSON without line ends, which only a document of type json can have, between its tokens. Values stand on one line each
+/// where a store is exported.
+fn on_one_line(json: &str) -> Cow<'_, str> {
+    match json.contains(['\n', '\r']) {
+        true => Cow::Owned(json.replace(['\n', '\r'], " ")),
+        false => Cow::Borrowed(json),
+    }
 }
 
 /// Runs a query and sends its rows to an input, as fast as that reads them. What goes wrong is sent, too.
@@ -90,15 +107,16 @@ pub async fn send_query(client: &Client, sql: &str, sender: RowSender) {
 
 async fn send_rows(client: &Client, sql: &str, sender: &RowSender) -> Result<(), millstream_pg::Error> {
     let sql = statement(sql);
-    // The line feed ends a comment. A column of the query could have any short name, and would hide the row.
+    // The line feed ends a comment. A column of the query could have any short name, and would hide the row. To jsonb, a
+    // document would lose members that it has twice, before anybody could see them.
     let sql = format!(
-        "select pg_catalog.to_jsonb(millstream_ranges_row)::pg_catalog.text from (\n{sql}\n) as millstream_ranges_row"
+        "select pg_catalog.to_json(millstream_ranges_row)::pg_catalog.text from (\n{sql}\n) as millstream_ranges_row"
     );
     let none: [&str; 0] = [];
     let rows = client.query_raw(sql.as_str(), none).await?;
     let mut rows = std::pin::pin!(rows);
     while let Some(row) = rows.try_next().await? {
-        if !sender.send(row.try_get(0)?).await {
+        if !sender.send(&on_one_line(row.try_get(0)?)).await {
             break;
         }
     }
@@ -217,6 +235,25 @@ mod tests {
             ]
         );
         assert!(rows(&[], Some(Message::End), &InputOptions::default()).await.unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_column_that_is_not_needed_may_be_there_twice() {
+        let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        for (names, range, keep, expected) in [
+            (&["ip", "x", "x"][..], &[][..], &[][..], Some("x")),
+            (&["ip", "x", "x", "y"], &[], &["y"], None),
+            (&["ip", "x", "x", "y"], &[], &["Y", "x"], Some("x")),
+            (&["net", "x", "x"], &["net"], &["y"], None),
+            (&["net", "x", "x"], &["net"], &[], Some("x")),
+            (&["x", "x", "y"], &[], &["y"], Some("x")),
+            (&["ip", "ip", "y"], &[], &["y"], Some("ip")),
+            (&["a", "b", "a", "y"], &["a", "b"], &["y"], Some("a")),
+        ] {
+            let columns = Columns { source: "here".into(), kind: "column", names: named(names) };
+            let options = InputOptions { range: named(range), keep: named(keep), ..InputOptions::default() };
+            assert_eq!(repeated_column(&columns, &options), expected, "{names:?} {range:?} {keep:?}");
+        }
     }
 
     #[tokio::test]

@@ -58,7 +58,8 @@ pub async fn run(args: &ExplainIndexArgs, output: Output) -> Result<Exit, Failur
     if indexed.model.is_some() {
         database.require_trusted_view(&args.name).await?;
     }
-    let given = GivenSql { of: "query", texts: &[args.query.as_str()], reads: Some((oid, Columns::Rows)) };
+    let texts = &[args.query.as_str()];
+    let given = GivenSql { of: "query", texts, reads: Some((oid, Columns::Rows)), is_planned: true };
     database.schema.require_trusted_sql(&database.connection.client, &given).await?;
     let client = &mut database.connection.client;
     let mut explanation =

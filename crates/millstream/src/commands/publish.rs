@@ -11,8 +11,7 @@ use crate::signal::Signals;
 use crate::target::Database;
 use millstream_host::shell_word;
 use millstream_model::CollectionName;
-use millstream_pg::{ConnInfo, ErrorKind, Explained, Failures, Poll, SessionSettings};
-use millstream_publish::limits::{CONNECTION_PAUSE, CONNECTION_WAIT};
+use millstream_pg::{ConnInfo, Explained, Failures, SessionSettings};
 use millstream_publish::{PublishRequest, Published, become_runner, publish, take_back};
 use millstream_store::{Access, Column, Definition, Schema, collections, foreign_code, models};
 use std::time::Duration;
@@ -149,6 +148,7 @@ pub async fn run(args: &PublishArgs, output: Output, signals: Signals) -> Result
             query: args.query.clone(),
             unique: args.unique.clone(),
         },
+        warn,
     };
     let mut failures = Failures::default();
     let published = loop {
@@ -209,14 +209,8 @@ pub async fn run(args: &PublishArgs, output: Output, signals: Signals) -> Result
 
 /// Removes the model that could not be built, with what records changes for it.
 async fn leave_nothing(conninfo: &ConnInfo, schema: &Schema, name: &CollectionName) {
-    let (session, full) = (SessionSettings::control(), Poll::new(CONNECTION_PAUSE, CONNECTION_WAIT));
-    let connected = loop {
-        match millstream_pg::connect(conninfo, &session).await {
-            // The sessions of the refresh still count for a moment.
-            Err(error) if error.kind() == ErrorKind::TooManyConnections && full.again().await => {}
-            connected => break connected,
-        }
-    };
+    // The sessions of the refresh still count for a moment.
+    let connected = millstream_pg::connect_when_free(conninfo, &SessionSettings::control()).await;
     let taken_back = match connected {
         Ok(mut connection) => Box::pin(take_back(&mut connection, schema, name)).await,
         Err(error) => Err(error.into()),

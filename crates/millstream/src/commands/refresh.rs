@@ -67,7 +67,9 @@ pub struct RefreshArgs {
 
 /// Runs the command.
 pub async fn run(args: &RefreshArgs, output: Output, signals: Signals) -> Result<Exit, Failure> {
-    let Database { conninfo, schema, .. } = Database::reach(&args.target).await?;
+    let Database { connection, conninfo, schema } = Database::reach(&args.target).await?;
+    // A role may have no more connections than the refresh needs.
+    connection.close().await;
     let usual = RefreshRequest::new(args.models.clone());
     let patience = args.wait.unwrap_or(usual.patience);
     let request = RefreshRequest { way: args.way.clone(), workers: args.workers, patience, warn, ..usual };

@@ -1,11 +1,11 @@
-//! Rules that may turn connection tracking off, and the packets that they are limited to.
+//! Rules of others that may drop a packet or turn connection tracking off, and the packets that they are limited to.
 
-use crate::policy::Ports;
+use crate::policy::{Client, Ports};
 use serde_json::Value;
 
-/// A rule that may turn connection tracking off.
+/// A rule, and the packets that it is limited to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Untracking {
+pub struct Limited {
     /// The rule, as a sentence names it.
     pub rule: String,
     pub(super) limits: Limits,
@@ -33,7 +33,12 @@ pub(super) struct Limits {
 /// What payloads of nft name that is no protocol with ports of its own.
 const LAYERS: [&str; 6] = ["arp", "ether", "ip", "ip6", "th", "vlan"];
 
-impl Untracking {
+/// How the protocols of ICMP are named.
+const ICMP: [&str; 5] = ["1", "58", "icmp", "icmpv6", "ipv6-icmp"];
+
+const ALL: [(u16, u16); 1] = [(0, u16::MAX)];
+
+impl Limited {
     /// One with the limits of these words of iptables, as a test wants it.
     #[cfg(test)]
     pub(crate) fn of_words(rule: &str, words: &[&str]) -> Self {
@@ -44,17 +49,42 @@ impl Untracking {
     /// Whether it may be about packets of a service with these ports.
     #[must_use]
     pub fn is_about(&self, service: &Ports) -> bool {
-        let Self { limits, way, .. } = self;
-        let ports = match way {
-            Way::In => &limits.to,
-            Way::Out => &limits.from,
+        self.meets("tcp", &service.tcp, &ALL) || self.meets("udp", &service.udp, &ALL)
+    }
+
+    /// Whether it may be about questions of a client, which come from these ports, or about the answers.
+    #[must_use]
+    pub fn is_about_client(&self, client: &Client, own_ports: &[(u16, u16)]) -> bool {
+        self.meets("tcp", own_ports, &client.ports.tcp) || self.meets("udp", own_ports, &client.ports.udp)
+    }
+
+    /// Whether it may be about ICMP.
+    #[must_use]
+    pub fn is_about_icmp(&self) -> bool {
+        let Limits { protocol, from, to, is_loopback } = &self.limits;
+        let is_icmp = protocol.as_ref().is_none_or(|one| ICMP.contains(&one.as_str()));
+        is_icmp && from.is_none() && to.is_none() && !is_loopback
+    }
+
+    /// Whether it is about packets of the loopback device alone, which every policy accepts.
+    #[must_use]
+    pub fn is_of_loopback(&self) -> bool {
+        self.limits.is_loopback
+    }
+
+    /// Whether it may be about packets of a protocol between these ports of this host and these of others.
+    fn meets(&self, protocol: &str, here: &[(u16, u16)], there: &[(u16, u16)]) -> bool {
+        let Limits { protocol: only, from, to, is_loopback } = &self.limits;
+        let (source, target) = match self.way {
+            Way::In => (there, here),
+            Way::Out => (here, there),
         };
-        let meets = |protocol: &str, (first, last): (u16, u16)| {
-            limits.protocol.as_ref().is_none_or(|one| one == protocol)
-                && ports.as_ref().is_none_or(|ports| ports.iter().any(|(from, to)| *from <= last && first <= *to))
+        let shares = |limit: Option<&[(u16, u16)]>, ports: &[(u16, u16)]| {
+            let limit = limit.unwrap_or(&ALL);
+            ports.iter().any(|(first, last)| limit.iter().any(|(from, to)| from <= last && first <= to))
         };
-        let (mut tcp, mut udp) = (service.tcp.iter(), service.udp.iter());
-        !limits.is_loopback && (tcp.any(|range| meets("tcp", *range)) || udp.any(|range| meets("udp", *range)))
+        let is_of_protocol = only.as_ref().is_none_or(|one| one == protocol);
+        !is_loopback && is_of_protocol && shares(from.as_deref(), source) && shares(to.as_deref(), target)
     }
 }
 
@@ -89,6 +119,17 @@ impl Limits {
         };
         if let Some(ports) = ports_of_nft(right) {
             place.get_or_insert(ports);
+        }
+    }
+
+    /// What a rule is limited to in a chain to which only such packets come.
+    pub(super) fn and(&self, more: &Self) -> Self {
+        let Self { protocol, from, to, is_loopback } = self.clone();
+        Self {
+            protocol: protocol.or_else(|| more.protocol.clone()),
+            from: from.or_else(|| more.from.clone()),
+            to: to.or_else(|| more.to.clone()),
+            is_loopback: is_loopback || more.is_loopback,
         }
     }
 
