@@ -3,7 +3,7 @@
 use crate::place::{PIECE_BYTES, Place};
 use crate::road::{COMPARED, Road, WAYS, Way, each_road};
 use millstream_failpoint::{COPY, COPY_THERE};
-use millstream_testkit::{Need, SmallDisk, SshServer, machine_has};
+use millstream_testkit::{LoopDisk, Need, SmallDisk, SshServer, machine_has};
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
@@ -324,6 +324,25 @@ fn files_that_perhaps_never_reached_the_disk_are_read_again_after_a_restart() {
             road.is_whole("to");
         });
     }
+}
+
+#[test]
+fn where_times_are_coarse_files_are_the_same_and_one_failure_does_not_condemn_others() {
+    each_road(&[Way::Here, Way::ToShell], |road| {
+        let Some(disk) = LoopDisk::mount_coarse(16 << 20) else { return };
+        let script = "cd from; mkdir in; echo text | tee file in/file > blocked; ln file name; ln -s file link";
+        road.place.shell(script);
+        let to = disk.dir.join("to");
+        fs::create_dir_all(to.join("blocked/full")).unwrap();
+        let to = to.display().to_string();
+        for again in [false, true] {
+            let receipt = road.copy_in_part("from/", &to, &[]);
+            assert_eq!((receipt.failed, &*receipt.failures[0].path), (1, "blocked"), "{receipt:?}");
+            // rsync compares times to the nanosecond, and copies them again.
+            assert!(road.sends() || !again || receipt.copied == 0, "{receipt:?}");
+        }
+        road.is_whole(&to);
+    });
 }
 
 #[test]

@@ -3,17 +3,9 @@
 use crate::cluster::Cluster;
 use millstream_copy::ClusterReceipt;
 use millstream_testkit::{SshServer, StopMode, builds, connect, skip};
-use std::fs::{self, OpenOptions};
-use std::os::unix::fs::{FileExt, symlink};
+use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
-
-/// Changes bytes of a file of a copy, but neither its size nor its time.
-fn damage(path: &Path) {
-    let file = OpenOptions::new().write(true).open(path).unwrap();
-    let before = file.metadata().unwrap().modified().unwrap();
-    file.write_all_at(b"DAMAGE", 100).unwrap();
-    file.set_modified(before).unwrap();
-}
 
 /// The file of a table, below the data directory, once its rows are in it.
 async fn file_of(cluster: &Cluster, table: &str) -> String {
@@ -101,13 +93,13 @@ async fn a_target_on_another_machine_belongs_to_one_copy_and_is_compared() {
     assert!(refused.contains(other), "the note is that of this machine, too: {refused}");
     // The notes of this machine are lost; what is there is read all the same.
     fs::remove_dir_all(cluster.path("home")).unwrap();
-    let file = cluster.path("a").join(file_of(&cluster, "in_space").await);
-    damage(&file);
+    let name = format!("a/{}", file_of(&cluster, "in_space").await);
+    cluster.place.damage(&name);
     cluster.copy(&a, &[&t, &shell]).await;
     cluster.is_verified(&cluster.path("a"));
-    fs::remove_file(&file).unwrap();
+    fs::remove_file(cluster.path(&name)).unwrap();
     let found = cluster.place.problems(&a, &[&shell]);
-    let name = file.file_name().unwrap().to_str().unwrap();
+    let (_, name) = name.rsplit_once('/').unwrap();
     assert!(found.contains(&format!("/{name}: it is missing")), "{found}");
 }
 
@@ -120,7 +112,7 @@ async fn a_damaged_earlier_copy_is_read_and_its_tablespaces_are_compared() {
         let files = [file_of(&cluster, "numbers").await, file_of(&cluster, "in_space").await];
         let t = cluster.mapping("t");
         cluster.copy("to", &[&t]).await;
-        files.iter().for_each(|file| damage(&cluster.path("to").join(file)));
+        files.iter().for_each(|file| cluster.place.damage(&format!("to/{file}")));
         let found = cluster.place.problems("to", &[]);
         let bytes = "its bytes differ, although its size and time do not";
         assert_eq!(found.matches(bytes).count(), 2, "{found}");

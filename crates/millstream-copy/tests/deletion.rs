@@ -7,7 +7,7 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 
 #[test]
-fn a_folder_in_the_place_of_a_file_a_mount_and_our_own_notes_are_not_deleted() {
+fn a_folder_in_the_place_of_a_file_and_our_own_notes_are_not_deleted() {
     let place = Place::new();
     place.write("from/file", b"new");
     place.write("to/file/inner/old", b"old");
@@ -22,15 +22,6 @@ fn a_folder_in_the_place_of_a_file_a_mount_and_our_own_notes_are_not_deleted() {
     place.copy("from/", "to", &["delete", "home=to/home"]);
     assert!(!place.path("to/old").exists());
     place.is_whole("to", &["home=to/home"]);
-    fs::remove_dir_all(place.path("to/home")).unwrap();
-    let Some(disk) = SmallDisk::mount(1 << 20) else { return };
-    place.write("to/point/kept", b"kept");
-    fs::create_dir(place.path("from/point")).unwrap();
-    place.shell(&format!("mount --bind {} from/point", disk.dir.display()));
-    let deleted = place.copy("from/", "to", &["delete", "one-file-system"]);
-    place.shell("umount from/point");
-    assert_eq!(deleted.deleted, 0, "{deleted:?}");
-    assert!(place.path("to/point/kept").exists());
 }
 
 #[test]

@@ -5,13 +5,16 @@ use millstream_testkit::{LoopDisk, Need, Proxy, RsyncDaemon, SshServer, machine_
 use std::fs;
 use std::os::unix::fs::symlink;
 
-#[test]
-fn what_another_machine_cannot_do_is_refused_with_the_way_out() {
-    if !machine_has(&[Need::RSYNC]) {
-        return;
-    }
+/// A place, and a remote shell that reaches it. `None`, and a word about it, without rsync.
+fn reached() -> Option<(Place, String)> {
     let place = Place::new();
     let plain = place.plain_shell();
+    machine_has(&[Need::RSYNC]).then_some((place, plain))
+}
+
+#[test]
+fn what_another_machine_cannot_do_is_refused_with_the_way_out() {
+    let Some((place, plain)) = reached() else { return };
     place.write("from/file", b"text");
     let [to, missing, from, far] = ["to", "none", "from", "far/er/to"].map(|name| place.far(name));
     let [inside, none, dots] = ["to", "trash", "trash/../to"].map(|name| format!("trash={}", place.text(name)));
@@ -104,43 +107,25 @@ fn a_daemon_refuses_what_needs_a_shell_and_names_dead_links() {
 }
 
 #[test]
-fn what_was_not_shown_is_not_deleted_on_another_machine() {
-    if !machine_has(&[Need::RSYNC]) {
-        return;
-    }
-    let place = Place::new();
-    let plain = place.plain_shell();
-    place.write("from/kept", b"text");
-    let shown = place.write("to/shown", b"");
-    let rename = || fs::rename(&shown, place.path("to/other")).unwrap();
-    let kept = place.process("from/", &place.far("to"), &["delete", &plain]).held("deletion-found", rename).unwrap();
-    assert!(kept["kept_because"].as_str().unwrap().contains("not what it was when it was shown"), "{kept}");
-    assert!(place.path("to/other").exists());
-}
-
-#[test]
-fn a_source_that_is_emptied_while_it_is_copied_deletes_nothing_on_another_machine() {
-    if !machine_has(&[Need::RSYNC]) {
-        return;
-    }
-    let place = Place::new();
-    let plain = place.plain_shell();
+fn what_was_not_shown_or_was_listed_is_not_deleted_on_another_machine() {
+    let Some((place, plain)) = reached() else { return };
     (0..5).for_each(|n| drop(place.write(format!("from/{n}"), b"text")));
     let to = place.far("to");
     place.copy("from/", &to, &[&plain]);
+    let shown = place.write("to/shown", b"");
+    let rename = || fs::rename(&shown, place.path("to/other")).unwrap();
     let empty = || (0..5).for_each(|n| fs::remove_file(place.path(&format!("from/{n}"))).unwrap());
-    let kept = place.process("from/", &to, &["delete", &plain]).held("buckets-copied", empty).unwrap();
+    let copying = || place.process("from/", &to, &["delete", &plain]);
+    let kept = copying().held("deletion-found", rename).unwrap();
+    assert!(kept["kept_because"].as_str().unwrap().contains("not what it was when it was shown"), "{kept}");
+    let kept = copying().held("buckets-copied", empty).unwrap();
     assert!(kept["kept_because"].as_str().unwrap().contains("was in the source when it was listed"), "{kept}");
-    assert!((0..5).all(|n| place.path(&format!("to/{n}")).exists()));
+    assert!((0..5).all(|n| place.path(&format!("to/{n}")).exists()) && place.path("to/other").exists());
 }
 
 #[test]
 fn a_folder_that_becomes_a_link_during_the_copy_is_no_success() {
-    if !machine_has(&[Need::RSYNC]) {
-        return;
-    }
-    let place = Place::new();
-    let plain = place.plain_shell();
+    let Some((place, plain)) = reached() else { return };
     place.write("from/in/file", b"text");
     let replace = |folder: &str| {
         fs::rename(place.path(folder), place.path("aside")).unwrap();
@@ -160,11 +145,7 @@ fn a_folder_that_becomes_a_link_during_the_copy_is_no_success() {
 
 #[test]
 fn names_that_rsync_could_not_check_are_not_asked_for() {
-    if !machine_has(&[Need::RSYNC]) {
-        return;
-    }
-    let place = Place::new();
-    let plain = place.plain_shell();
+    let Some((place, plain)) = reached() else { return };
     let long = "n=$(printf '%0200d' 1); for i in $(seq 10); do mkdir $n; cd $n; done; touch file";
     place.shell(&format!("cd from; echo text > file; {long}"));
     let old = place.write("to/old", b"");
@@ -203,29 +184,8 @@ fn a_list_that_is_not_whole_deletes_nothing() {
 }
 
 #[test]
-fn one_failure_does_not_condemn_others_where_times_are_coarse() {
-    if !machine_has(&[Need::RSYNC]) {
-        return;
-    }
-    let Some(disk) = LoopDisk::mount_coarse(16 << 20) else { return };
-    let place = Place::new();
-    let plain = place.plain_shell();
-    place.shell("cd from; mkdir in; echo text | tee file in/file > blocked; ln file name; ln -s file link");
-    let to = disk.dir.join("to");
-    fs::create_dir_all(to.join("blocked/full")).unwrap();
-    for _ in 0..2 {
-        let receipt = place.copy_in_part("from/", &format!("host:{}", to.display()), &[&plain]);
-        assert_eq!((receipt.failed, &*receipt.failures[0].path), (1, "blocked"), "{receipt:?}");
-    }
-}
-
-#[test]
 fn a_comparison_goes_on_beside_what_is_gone_and_behind_what_a_login_prints() {
-    if !machine_has(&[Need::RSYNC]) {
-        return;
-    }
-    let place = Place::new();
-    let plain = place.plain_shell();
+    let Some((place, plain)) = reached() else { return };
     let noisy = place.remote_shell("noisy", "echo Welcome; echo 'find: a banner' >&2; exec sh -c \"$*\"");
     let silent = place.remote_shell("silent", "exit 3");
     fs::create_dir(place.path("all")).unwrap();
@@ -246,11 +206,7 @@ fn a_comparison_goes_on_beside_what_is_gone_and_behind_what_a_login_prints() {
 
 #[test]
 fn nothing_is_deleted_if_the_other_machine_is_this_one_and_one_end_lies_in_the_other() {
-    if !machine_has(&[Need::RSYNC]) {
-        return;
-    }
-    let place = Place::new();
-    let plain = place.plain_shell();
+    let Some((place, plain)) = reached() else { return };
     let lost = [place.write("a/b/file", b"text"), place.write("a/b/b/file", b"other")];
     symlink("a/b", place.path("link")).unwrap();
     let [a, b, to_link, from_link, inner] = ["a", "a/b/", "link", "link/", "a/"].map(|name| place.far(name));
