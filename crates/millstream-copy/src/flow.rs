@@ -2,7 +2,7 @@
 
 use crate::counts::Counts;
 use crate::data_directory::DataDirectories;
-use crate::end::Wanted;
+use crate::end::{End, Wanted};
 use crate::ends::Ends;
 use crate::error::Error;
 use crate::extra::{Deletion, Extra};
@@ -66,7 +66,7 @@ pub type MayDelete<'a> = &'a (dyn Fn(&Deletion) -> bool + Sync);
 pub fn plan(request: &Request, tally: &Tally) -> Result<Plan, Error> {
     let begun = Begun::new(request, tally)?;
     let Task { place, state, failures, target, .. } = &begun.task;
-    let (_, mut listed) = begun.list()?;
+    let (_, mut listed) = begun.list(begun.ends.from(), begun.ends.to())?;
     begun.refuse(&listed)?;
     begun.find_folding(&mut listed, false)?;
     begun.leave_out_same_names(&listed, false)?;
@@ -100,7 +100,7 @@ pub fn copy(request: &Request, tally: &Tally, may_delete: MayDelete<'_>) -> Resu
     let mut begun = Begun::new(request, tally)?;
     let failed = Error::file("write to", begun.task.state.folder());
     begun.task.failures = Failures::in_file(&begun.task.state.failures()).map_err(&failed)?;
-    let done = begun.copy(may_delete)?;
+    let done = begun.copy(begun.ends.from(), begun.ends.to(), may_delete)?;
     let Done { counts, found, deleted, kept_because, finished, jobs, stopped, verified } = done;
     let Task { place, state, failures, target, .. } = &begun.task;
     let seen = tally.seen.load(Relaxed) - seen_before;
@@ -202,12 +202,12 @@ impl<'a> Begun<'a> {
     }
 
     /// The way of a copy, from one end to the other.
-    fn copy(&self, may_delete: MayDelete<'_>) -> Result<Done, Error> {
+    fn copy(&self, from: &dyn End, to: &dyn End, may_delete: MayDelete<'_>) -> Result<Done, Error> {
         let Self { task, ends } = self;
         let Task { request, state, tally, .. } = task;
-        let (header, mut listed) = self.list()?;
+        let (header, mut listed) = self.list(from, to)?;
         self.refuse(&listed)?;
-        let opened = ends.to().open(task)?;
+        let opened = to.open(task)?;
         self.find_folding(&mut listed, true)?;
         self.leave_out_same_names(&listed, true)?;
         self.leave_out_rights(&mut listed)?;
@@ -223,10 +223,10 @@ impl<'a> Begun<'a> {
         let mut counts = road.dress(counts)?;
         counts.failed += unlisted;
         if request.fsync && !tally.is_stopped() {
-            ends.to().sync(tally)?;
+            to.sync(tally)?;
         }
         let verified = if request.verify && !tally.is_stopped() { road.compare(&gate)? } else { None };
-        ends.to().check_place()?;
+        to.check_place()?;
         let stopped = tally.is_stopped();
         // What was not deleted is still to be compared, unless it has gone with the whole destination.
         let is_deleted = request.delete.is_some() && kept_because.is_none();
@@ -240,12 +240,12 @@ impl<'a> Begun<'a> {
         Ok(Done { counts, found, deleted, kept_because, finished, jobs: gate.jobs(), stopped, verified })
     }
 
-    fn list(&self) -> Result<(Header, Listed), Error> {
+    fn list(&self, from: &dyn End, to: &dyn End) -> Result<(Header, Listed), Error> {
         let Self { task, ends } = self;
         let attributes = task.request.attributes && !ends.are_apart();
         let header = state::header(&task.place, &task.target, attributes, task.policy.hashing);
-        let others = if task.request.delete.is_some() { ends.to().marks() } else { HashSet::new() };
-        let listed = ends.from().list(task, &header, &others)?;
+        let others = if task.request.delete.is_some() { to.marks() } else { HashSet::new() };
+        let listed = from.list(task, &header, &others)?;
         Ok((header, listed))
     }
 
@@ -456,7 +456,7 @@ mod tests {
         request.delete = Some(Delete::default());
         let tally = Tally::default();
         let begun = Begun::new(&request, &tally).unwrap();
-        let (_, mut listed) = begun.list().unwrap();
+        let (_, mut listed) = begun.list(begun.ends.from(), begun.ends.to()).unwrap();
         let deleted = |listed: &Listed| begun.find_extra(listed).unwrap().unwrap().deletion.first;
         assert_eq!(deleted(&listed), ["Dir", "Dir/b", "Old", "Old/file"]);
         listed.folding.case = true;
