@@ -10,7 +10,7 @@ use crate::storage::{Storage, TRIAL, check};
 use crate::volatility::refuse_volatile;
 use millstream_pg::{quote_identifier, quote_name};
 use millstream_store::collections::Collection;
-use millstream_store::{Column, Columns, Definition, GivenSql, Resolved, Schema, names_in_sql};
+use millstream_store::{Column, Definition, GivenSql, Resolved, Schema, names_in_sql};
 use tokio_postgres::GenericClient;
 
 /// A definition that is to be published, in the transaction that publishes it.
@@ -207,7 +207,8 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Requires, before the server reads the definition, that the session trusts everybody who may change what it names.
+/// Requires, before the server reads the definition, that the session trusts everybody who may change what it names, or what
+/// runs for the collection's columns.
 ///
 /// # Errors
 /// [`Error::Refused`] names the role.
@@ -219,13 +220,8 @@ async fn require_trusted_names(
 ) -> Result<(), Error> {
     let types: Vec<String> = definition.columns.iter().map(|column| format!("::{}", column.type_name)).collect();
     let mut all = texts(definition);
-    let columns = match &definition.query {
-        Some(_) => Columns::Rows,
-        None if takes_all(&all.join(" ").to_lowercase()) => Columns::All,
-        None => Columns::Named,
-    };
     all.extend(types.iter().map(String::as_str));
-    let given = GivenSql { of: "model", texts: &all, reads: Some((collection.table_oid, columns)), is_planned: false };
+    let given = GivenSql { of: "model", texts: &all, reads: Some(collection.table_oid) };
     Ok(schema.require_trusted_sql(client, &given).await?)
 }
 
@@ -248,7 +244,7 @@ async fn source(
     definition: &Definition,
 ) -> Result<Vec<String>, Error> {
     let (typed, texts) = (&definition.columns, texts(definition));
-    // A model that a powerful role refreshes must have no column that it does not use: its type may be somebody else's.
+    // The collection may lose the others, or change them, without the model.
     let used = if takes_all(&texts.join(" ").to_lowercase()) { None } else { names_in_sql(&texts) };
     let is_used = |name: &String| used.as_ref().is_none_or(|used| used.contains(name));
     let names = "select attname::text from pg_catalog.pg_attribute \
@@ -308,7 +304,7 @@ async fn types(
 }
 
 /// The schemas of what a view, indexes of a table and values of these types use, if the session trusts everybody who may
-/// change it. The relations `own`, which the view reads, do not count.
+/// change it. The relations `own`, which the view reads, do not count, but for the types of their columns.
 ///
 /// # Errors
 /// [`Error::Refused`] names the role.
@@ -321,8 +317,10 @@ pub(crate) async fn used_schemas(
 ) -> Result<Vec<String>, Error> {
     let own = [own, &[view]].concat();
     let called = client.query_one(include_str!("called.sql"), &[&view, &table, &indexes, &types, &own]).await?;
-    let (schemas, owners): (Vec<String>, Vec<u32>) = (called.get(0), called.get(1));
+    let (schemas, owners, own): (Vec<String>, Vec<u32>, Vec<u32>) = (called.get(0), called.get(1), called.get(2));
     schema.require_trusted_calls(client, &schemas, &owners).await?;
+    // A column leaves no trace of its type among what the view uses.
+    schema.require_trusted_columns(client, "model", &own).await?;
     Ok(schemas)
 }
 

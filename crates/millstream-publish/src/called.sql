@@ -1,8 +1,6 @@
 -- What the view $1, the indexes $3 of table $2 and values of the types $4 use outside pg_catalog: the schemas, in which a
 -- new function may fit a call better, or a name become another object's, and the owners, who may change what their objects
--- do. Views, aggregates and the like count with what they use. The relations $5 do not count. Of a type whose values are only
--- read, the owner counts: at any moment it may make a cast, which runs for the next SQL, and some functions such as to_jsonb
--- look for one by themselves.
+-- do. Views, aggregates and the like count with what they use. The relations $5 do not count; their OIDs come too.
 with recursive
 used as (
     select 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid as class,
@@ -46,23 +44,6 @@ type (oid) as (
     cross join lateral (values (t.typbasetype), (t.typelem), (a.atttypid), (r.rngsubtype)) as part (oid)
     where part.oid <> 0::pg_catalog.oid
 ),
--- The types of the values that the view reads, with what they are made of. A domain has no casts, but the type below it has.
-read (oid) as (
-    select found[1]::pg_catalog.oid
-    from pg_catalog.pg_rewrite w
-    cross join lateral pg_catalog.regexp_matches(
-        w.ev_action::text, ':[A-Za-z_]*(?:type|typeid|typeId|typid) (\d+)', 'g'
-    ) as found
-    where w.ev_class = $1::text::pg_catalog.regclass::pg_catalog.oid
-    union
-    select part.oid
-    from read
-    join pg_catalog.pg_type t on t.oid = read.oid
-    left join pg_catalog.pg_range r on r.rngtypid = t.oid or r.rngmultitypid = t.oid
-    left join pg_catalog.pg_attribute a on a.attrelid = t.typrelid and t.typrelid <> 0::pg_catalog.oid
-    cross join lateral (values (t.typbasetype), (t.typelem), (a.atttypid), (r.rngsubtype)) as part (oid)
-    where part.oid <> 0::pg_catalog.oid
-),
 found (owner, schema) as (
     select p.proowner, p.pronamespace
     from used
@@ -88,12 +69,6 @@ found (owner, schema) as (
     -- The type of a row is its relation's.
     left join pg_catalog.pg_class c on c.oid = t.typrelid and c.relkind <> 'c'
     where c.oid is null
-    union
-    select t.typowner, null
-    from read
-    join pg_catalog.pg_type t using (oid)
-    where t.typtype <> 'd'
-      and t.typnamespace <> 'pg_catalog'::pg_catalog.regnamespace::pg_catalog.oid
     union
     -- What a domain's check and an operator class call has no name in the text.
     select p.proowner, null
@@ -131,7 +106,8 @@ select coalesce(
            pg_catalog.array_agg(distinct n.nspname::text order by n.nspname::text) filter (where n.nspname is not null),
            '{}'
        ),
-       coalesce(pg_catalog.array_agg(distinct found.owner), '{}')
+       coalesce(pg_catalog.array_agg(distinct found.owner), '{}'),
+       $5::text[]::pg_catalog.regclass[]::pg_catalog.oid[]
 from found
 left join pg_catalog.pg_namespace n on n.oid = found.schema
 where n.nspname is distinct from 'pg_catalog'

@@ -104,8 +104,9 @@ pub struct Estimate {
 pub async fn estimate(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) -> Result<Vec<Estimate>, Error> {
     let connection = coordinator(db).await?;
     let client = &connection.client;
-    let mut estimates = Vec::new();
-    for target in targets(client, schema, &request.models).await? {
+    let (targets, mut estimates) = (targets(client, schema, &request.models).await?, Vec::new());
+    require_trusted_columns(client, schema, &targets).await?;
+    for target in targets {
         target.model.require_own()?;
         let (way, pending, mut reason) = target.choose(client, request.way.as_deref(), false).await?;
         match segments::count(client, schema, &target.collection).await? {
@@ -164,6 +165,7 @@ async fn refresh_once(db: &ConnInfo, schema: &Schema, request: &RefreshRequest) 
         target.asked(request.way.as_deref())?;
     }
     schema.require_trusted_writers(client).await?;
+    require_trusted_columns(client, schema, &targets).await?;
     let in_segments = warn_of_code(client, schema, &targets, request.warn).await?;
     let mut warnings = Vec::new();
     if !in_segments.is_empty() {
@@ -287,6 +289,13 @@ async fn remove_unshown(client: &Client, targets: &[RefreshTarget<'_>]) -> Resul
         clear(client, &[(&target.storage(), Storage::other(serving))], CLEAR_AFTER_PATIENCE).await?;
     }
     Ok(())
+}
+
+/// Requires, before the planner looks at the collections, what [`require_trusted_rows`] requires of their columns' types
+/// under a lock.
+async fn require_trusted_columns(client: &Client, schema: &Schema, targets: &[RefreshTarget<'_>]) -> Result<(), Error> {
+    let tables: Vec<u32> = targets.iter().map(|target| target.model.table_oid).collect();
+    Ok(schema.require_trusted_columns(client, "model", &tables).await?)
 }
 
 /// Names the code of others that the refresh is about to run: what reading the collections runs, and where segments are

@@ -17,7 +17,7 @@ use millstream_model::words::{command, option, shell_word};
 use millstream_pg::quote_name;
 use millstream_store::collections::Collection;
 use millstream_store::models::Model;
-use millstream_store::{Columns, GivenSql, Schema, collections, has_powers};
+use millstream_store::{GivenSql, Schema, collections, has_powers};
 use tokio_postgres::Client;
 
 /// Why a model is built anew whose view has another rule.
@@ -91,16 +91,15 @@ impl<'a> RefreshTarget<'a> {
         let (derivation, stand_in) = (self.derivation(&storage)?, storage.table("stand_in"));
         if derivation.is_query() && self.model.view_present {
             // The server runs what it has stored, whatever the tables are called now.
+            self.schema.require_trusted_columns(client, "model", &[self.model.table_oid]).await?;
             return self.require_alone(client, &quote_name(&self.model.name)).await;
         }
         let view = storage.table("tried");
-        let columns = if derivation.is_query() { Columns::Rows } else { Columns::Named };
         let rows = derivation.rows_of(&stand_in);
         let kinds: Vec<String> = resolved.types.iter().map(|kind| format!("::{kind}")).collect();
         let mut texts = vec![rows.as_str()];
         texts.extend(resolved.indexes.iter().chain(&kinds).map(String::as_str));
-        let given =
-            GivenSql { of: "model", texts: &texts, reads: Some((self.model.table_oid, columns)), is_planned: false };
+        let given = GivenSql { of: "model", texts: &texts, reads: Some(self.model.table_oid) };
         self.schema.require_trusted_sql(client, &given).await?;
         client.batch_execute("savepoint trusted").await?;
         let table = quote_name(&self.collection.name);

@@ -16,7 +16,7 @@ use millstream_model::CollectionName;
 use millstream_model::words::command;
 use millstream_pg::{fill, quote_identifier, quote_literal, quote_name};
 use millstream_store::models::Model;
-use millstream_store::{Columns, GivenSql, Resolved, Schema};
+use millstream_store::{GivenSql, Resolved, Schema};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, GenericClient};
 
@@ -124,7 +124,7 @@ impl Storage<'_> {
         let oid = "select $1::text::pg_catalog.regclass::pg_catalog.oid";
         let oid = client.query_one(oid, &[&table]).await?.get(0);
         let texts: Vec<&str> = indexes.iter().map(String::as_str).collect();
-        let given = GivenSql { of: "model", texts: &texts, reads: Some((oid, Columns::Named)), is_planned: false };
+        let given = GivenSql { of: "model", texts: &texts, reads: Some(oid) };
         self.schema.require_trusted_sql(client, &given).await?;
         for index in indexes {
             let known = index_clauses(index).into_iter().any(|clause| clauses.contains(&clause));

@@ -9,17 +9,6 @@ use millstream_pg::fill;
 use tokio_postgres::GenericClient;
 use tokio_postgres::types::ToSql;
 
-/// Which columns of a relation SQL may compare with values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Columns {
-    /// Those that it names.
-    Named,
-    /// All of them.
-    All,
-    /// All of them, and a row as a whole.
-    Rows,
-}
-
 /// SQL that a user gives.
 #[derive(Debug, Clone, Copy)]
 pub struct GivenSql<'a> {
@@ -27,10 +16,8 @@ pub struct GivenSql<'a> {
     pub of: &'a str,
     /// The texts.
     pub texts: &'a [&'a str],
-    /// The relation that it reads, by OID, and which columns of it.
-    pub reads: Option<(u32, Columns)>,
-    /// Whether the server plans it before anybody looks at what it means: to plan a query of a view can run its functions.
-    pub is_planned: bool,
+    /// The relation that it may read whoever owns it, by OID.
+    pub reads: Option<u32>,
 }
 
 /// The names in texts of SQL, as PostgreSQL reads them, wherever they stand. `None` if one is spelled with escapes, for it can
@@ -42,35 +29,31 @@ pub fn names_in_sql(texts: &[&str]) -> Option<Vec<String>> {
 }
 
 impl Schema {
-    /// Requires that a session with more rights than tables need trusts everybody whose functions, operators and types SQL
-    /// may name. Call it before the server parses the SQL: to parse it can run a domain's check, and to plan it a function.
-    /// It compares names only, as the session would find them. What the SQL really means is checked once it is parsed.
+    /// Requires that a session with more rights than tables need trusts everybody whose relations, functions, operators and
+    /// types SQL may name, and whose types the columns of these relations have. Call it before the server parses the SQL: to
+    /// parse it can run a domain's check, and to plan it a function. It compares names only, as the session would find them.
+    /// What the SQL really means is checked once it is parsed.
     ///
     /// # Errors
     /// [`Error::Refused`] names the role; the server's.
     pub async fn require_trusted_sql(&self, client: &impl GenericClient, given: &GivenSql<'_>) -> Result<(), Error> {
-        let GivenSql { of, texts, reads, is_planned } = *given;
+        let GivenSql { of, texts, reads } = *given;
+        let names = SqlNames::of(texts);
+        self.require_trusted_reads(client, of, reads.as_slice(), &names).await?;
         if texts.iter().all(|text| text.is_empty()) {
             return Ok(());
         }
-        let names = SqlNames::of(texts);
-        let (relation, columns) = reads.unzip();
-        let (all, rows) = (columns == Some(Columns::All), columns == Some(Columns::Rows));
         let trusted = self.trusted();
-        let parameters: [&(dyn ToSql + Sync); 13] = [
+        let parameters: [&(dyn ToSql + Sync); 9] = [
             &names.schemas,
             &names.names,
             &names.places,
             &names.operator_schemas,
             &names.operators,
             &trusted,
-            &relation,
-            &all,
-            &rows,
             &names.has_literals,
             &names.has_escapes,
             &names.names_arguments,
-            &is_planned,
         ];
         let sql = fill!(include_str!("given_sql.sql"), roles = fill!(ROLES, trusted = "$6"), powers = POWERS);
         let Some(row) = client.query_opt(&sql, &parameters).await? else { return Ok(()) };
@@ -84,6 +67,44 @@ impl Schema {
         );
         let hint = format!(
             "connect as {owner}, or as a role that has no more rights than tables need; or, if you trust {owner} with yours: {}",
+            set("trust-owner", shell_word(&owner))
+        );
+        Err(Error::refused(problem, hint))
+    }
+
+    /// Requires that a session with more rights than tables need trusts everybody who owns the type of a column of these
+    /// relations, or a type that it is made of. Such an owner decides what runs when values of the type are planned,
+    /// analyzed, compared or cast, and may change it at any moment.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] names the column, the type and the role; the server's.
+    pub async fn require_trusted_columns(
+        &self,
+        client: &impl GenericClient,
+        of: &str,
+        relations: &[u32],
+    ) -> Result<(), Error> {
+        self.require_trusted_reads(client, of, relations, &SqlNames::default()).await
+    }
+
+    /// As [`Schema::require_trusted_columns`], and requires that the session trusts the owners of all other relations that
+    /// may be meant by the names.
+    async fn require_trusted_reads(
+        &self,
+        client: &impl GenericClient,
+        of: &str,
+        chosen: &[u32],
+        names: &SqlNames,
+    ) -> Result<(), Error> {
+        let trusted = self.trusted();
+        let parameters: [&(dyn ToSql + Sync); 4] = [&chosen, &names.relation_schemas, &names.relations, &trusted];
+        let sql = fill!(include_str!("foreign_relation.sql"), roles = fill!(ROLES, trusted = "$4"), powers = POWERS);
+        let Some(row) = client.query_opt(&sql, &parameters).await? else { return Ok(()) };
+        let (what, owner): (String, String) = (row.get("what"), row.get("owner"));
+        let problem = format!("{what} belongs to role {owner}, whose code the {of} would run with your rights");
+        let hint = format!(
+            "connect as {owner}, or as a role that has no more rights than tables need; or give it to a role that you \
+             trust (`alter .. owner to ..`); or, if you trust {owner} with your rights: {}",
             set("trust-owner", shell_word(&owner))
         );
         Err(Error::refused(problem, hint))

@@ -1,10 +1,9 @@
 -- What SQL that somebody gave may use that would run code of a role that this session does not trust, and that role; nothing if
 -- this session has no more rights than tables need. Only names are compared, for to parse the SQL is to read its values, and to
 -- read a value made of domains is to run their checks. $1, $2 and $3 are the schema, the name and the place of each name, $4 and
--- $5 the schema and the name of each operator. $6 are roles that the caller trusts. $7 is the relation that the SQL reads, if
--- any: of its columns those that are named count, or if $8 is true all of them, or if $9 is true also their rows as a whole.
--- $10 is whether there are values, $11 whether there are names with escapes, $12 whether arguments may be given by name, $13
--- whether views count.
+-- $5 the schema and the name of each operator. $6 are roles that the caller trusts. $7 is whether there are values, $8 whether
+-- there are names with escapes, $9 whether arguments may be given by name. What the relations run that the SQL reads is said
+-- by foreign_relation.sql.
 with recursive
 {roles}stranger (oid, name) as (
     select role.oid, pg_catalog.pg_get_userbyid(role.actual)::pg_catalog.text
@@ -53,7 +52,7 @@ called (what, owner, place, arguments, has_namesake) as (
     select pg_catalog.format('the function %s', p.oid::pg_catalog.regprocedure),
            p.proowner,
            place.oid,
-           p.proargtypes::pg_catalog.oid[],
+           p.proargtypes::pg_catalog.oid[] operator(pg_catalog.||) p.prorettype,
            name.schema is null
            and exists (
                select
@@ -71,7 +70,7 @@ called (what, owner, place, arguments, has_namesake) as (
                   and (
                       p.pronargdefaults operator(pg_catalog.>) 0::pg_catalog.int2
                       or p.provariadic operator(pg_catalog.<>) 0::pg_catalog.oid
-                      or $12::pg_catalog.bool and p.proargnames is not null
+                      or $9::pg_catalog.bool and p.proargnames is not null
                   )
           end
       and (
@@ -89,7 +88,7 @@ called (what, owner, place, arguments, has_namesake) as (
     select pg_catalog.format('the operator %s', o.oid::pg_catalog.regoperator),
            p.proowner,
            place.oid,
-           array[o.oprleft, o.oprright],
+           array[o.oprleft, o.oprright, o.oprresult],
            given.schema is null
            and exists (
                select
@@ -106,9 +105,9 @@ called (what, owner, place, arguments, has_namesake) as (
               else pg_catalog.pg_operator_is_visible(o.oid)
           end
 ),
--- Types that are named, and those of columns and arguments for which a value may stand.
-root (what, oid, is_named, is_inside) as (
-    select pg_catalog.format('the type %s', t.oid::pg_catalog.regtype), t.oid, true, false
+-- Types that are named, and those of arguments and results with which a value may be compared.
+root (what, oid, is_named) as (
+    select pg_catalog.format('the type %s', t.oid::pg_catalog.regtype), t.oid, true
     from name
     join pg_catalog.pg_type t on t.typname operator(pg_catalog.=) name.name
     join place on place.oid operator(pg_catalog.=) t.typnamespace
@@ -124,30 +123,14 @@ root (what, oid, is_named, is_inside) as (
               else pg_catalog.pg_type_is_visible(t.oid)
           end
     union all
-    select pg_catalog.format('the column %I', a.attname), a.atttypid, false, $9::pg_catalog.bool
-    from pg_catalog.pg_attribute a
-    where a.attrelid operator(pg_catalog.=) $7::pg_catalog.oid
-      and a.attnum operator(pg_catalog.>) 0::pg_catalog.int2
-      and not a.attisdropped
-      and $10::pg_catalog.bool
-      and (
-          $8::pg_catalog.bool
-          or $9::pg_catalog.bool
-          or exists (
-              select
-              from name
-              where name.name operator(pg_catalog.=) a.attname
-          )
-      )
-    union all
-    select called.what, argument.oid, false, false
+    select called.what, argument.oid, false
     from called
     cross join lateral pg_catalog.unnest(called.arguments) as argument (oid)
-    where $10::pg_catalog.bool
+    where $7::pg_catalog.bool
 ),
 -- With what they are made of. A value of a domain itself is read as one of the type below it.
 within (what, oid, is_named, is_inside) as (
-    select root.what, root.oid, root.is_named, root.is_inside
+    select root.what, root.oid, root.is_named, false
     from root
     union
     select within.what, more.oid, within.is_named, within.is_inside or more.is_inside
@@ -212,21 +195,8 @@ found (what, owner) as (
        or within.is_inside
       and t.typtype operator(pg_catalog.=) 'd'::pg_catalog."char"
     union all
-    select pg_catalog.format('the view %s', c.oid::pg_catalog.regclass), stranger.name
-    from name
-    join pg_catalog.pg_class c on c.relname operator(pg_catalog.=) name.name
-    join place on place.oid operator(pg_catalog.=) c.relnamespace
-    join stranger on stranger.oid operator(pg_catalog.=) c.relowner
-    where $13::pg_catalog.bool
-      and name.place operator(pg_catalog.=) 'relation'::pg_catalog.text
-      and c.relkind operator(pg_catalog.=) 'v'::pg_catalog."char"
-      and case
-              when name.schema is not null then place.name operator(pg_catalog.=) name.schema
-              else pg_catalog.pg_table_is_visible(c.oid)
-          end
-    union all
     select 'a name with escapes'::pg_catalog.text, null
-    where $11::pg_catalog.bool
+    where $8::pg_catalog.bool
 )
 select found.what, found.owner
 from found

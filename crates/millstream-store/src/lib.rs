@@ -48,7 +48,7 @@ pub use check::{Check, checks};
 pub use definition::{Column, Definition, Resolved};
 pub use error::Error;
 pub use freeze::refuse_frozen;
-pub use given_sql::{Columns, GivenSql, names_in_sql};
+pub use given_sql::{GivenSql, names_in_sql};
 pub use lane::{Advance, RejectedDocument, insert_rejects};
 pub use load::{Identity, await_openings, slots_of_lane};
 pub use loads::lock_unfinished;

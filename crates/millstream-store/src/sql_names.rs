@@ -11,6 +11,10 @@ pub(crate) struct SqlNames {
     pub(crate) names: Vec<String>,
     /// Where each name stands: see the constants.
     pub(crate) places: Vec<&'static str>,
+    /// The schema of each name that stands where a relation can, if one is written.
+    pub(crate) relation_schemas: Vec<Option<String>>,
+    /// Those names.
+    pub(crate) relations: Vec<String>,
     /// The schema of each operator, if one is written.
     pub(crate) operator_schemas: Vec<Option<String>>,
     /// The operators, also those that a word such as `in` stands for.
@@ -29,9 +33,6 @@ const CALLED: &str = "called";
 /// Behind the dot of a name: a column, or a function of a row.
 const DOTTED: &str = "dotted";
 
-/// Where a relation can stand. A name behind a comma may be a column, too.
-const RELATION: &str = "relation";
-
 /// Where a type can stand.
 const TYPE: &str = "type";
 
@@ -41,11 +42,14 @@ const WORD: &str = "word";
 /// Anywhere else: a column.
 const NAME: &str = "name";
 
-/// Words behind which a relation stands.
-const READING: &[&str] = &["from", "join", "only", "table"];
-
 /// With these words a text declares columns.
 const DECLARING: &[&str] = &["json_table", "returning", "xmltable"];
+
+/// With these words a text begins to name relations.
+const READING: &[&str] = &["from", "into", "table", "update"];
+
+/// Further words that a relation may follow, once a text names some.
+const READING_MORE: &[&str] = &["join", "only", "using"];
 
 /// The characters of operators.
 const OPERATOR: &str = "+-*/<>=~!@#%^&|`?";
@@ -88,6 +92,7 @@ impl SqlNames {
         let (dot, named) = (Token::Mark('.'), |name: &str| Token::Name(name.to_owned()));
         let casts = tokens.contains(&named("cast"));
         let elsewhere = if declares(tokens) { WORD } else { NAME };
+        let mut reads = false;
         for (n, token) in tokens.iter().enumerate() {
             let before = n.checked_sub(1).map(|n| &tokens[n]);
             let is_dotted = before == Some(&dot);
@@ -106,8 +111,7 @@ impl SqlNames {
                 Token::Name(name) => {
                     let after = tokens.get(n + 1);
                     let is_called = after == Some(&Token::Mark('('));
-                    let begin = first_of_name(tokens, n);
-                    let first = begin.checked_sub(1).map(|n| &tokens[n]);
+                    let first = first_of_name(tokens, n).checked_sub(1).map(|n| &tokens[n]);
                     let is_type = first == Some(&Token::Mark(':'))
                         || after == Some(&Token::Literal)
                         || casts && first == Some(&named("as"));
@@ -121,9 +125,11 @@ impl SqlNames {
                         (false, true) => TYPE,
                         (false, false) => elsewhere,
                     };
-                    if may_be_relation(&tokens[..begin]) {
-                        self.add_name(schema.clone(), name, RELATION);
+                    if reads && after != Some(&dot) && follows_reading(tokens, n) {
+                        self.relation_schemas.push(schema.clone());
+                        self.relations.push(name.clone());
                     }
+                    reads |= READING.contains(&name.as_str());
                     self.add_name(schema, name, place);
                     for (_, operators) in WORDS.iter().filter(|(word, _)| *word == name.as_str()) {
                         operators.iter().for_each(|operator| self.add_operator(None, operator));
@@ -157,11 +163,13 @@ fn first_of_name(tokens: &[Token], mut last: usize) -> usize {
     last
 }
 
-/// Whether a name behind these tokens may be that of a relation.
-fn may_be_relation(before: &[Token]) -> bool {
+/// Whether the name whose last part is this token stands where a relation can, in a text that names relations: behind a
+/// word for that or a comma, also in parentheses.
+fn follows_reading(tokens: &[Token], last: usize) -> bool {
+    let before = &tokens[..first_of_name(tokens, last)];
     match before.iter().rev().find(|token| **token != Token::Mark('(')) {
-        Some(Token::Name(word)) => READING.contains(&word.as_str()),
-        other => other == Some(&Token::Mark(',')),
+        Some(Token::Name(word)) => READING.contains(&word.as_str()) || READING_MORE.contains(&word.as_str()),
+        before => before == Some(&Token::Mark(',')),
     }
 }
 
@@ -336,29 +344,31 @@ mod tests {
             ("evil . \"G\"\"x\" /* a /* b */ */ (a)", &["name evil", "called evil.G\"x", "name a"]),
             ("x::evil.e[]", &["name x", "type evil", "dotted e", "type evil.e"]),
             ("(a).f", &["name a", "called f", "name f"]),
-            ("cast(a as t) -- b\n, t 'x'", &["called cast", "name a", "name as", "type t", "relation t", "type t"]),
-            (
-                "from only (e.v) as a, w",
-                &[
-                    "name from",
-                    "relation only",
-                    "called only",
-                    "relation e",
-                    "name e",
-                    "dotted v",
-                    "relation e.v",
-                    "name e.v",
-                    "name as",
-                    "name a",
-                    "relation w",
-                    "name w",
-                ],
-            ),
+            ("cast(a as t) -- b\n, t 'x'", &["called cast", "name a", "name as", "type t", "type t"]),
             ("f(a) as x (b t)", &["called f", "word a", "word as", "called x", "word b", "word t"]),
             ("$a$ b $a$ || E'\\' c' || 'd''e' || $1", &[]),
             ("1e5 + a$1", &["name a$1"]),
         ] {
             assert_eq!(named(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_are_relations_where_relations_can_stand() {
+        for (text, expected) in [
+            ("a = b and f(a, b)", &[][..]),
+            ("select a, b from evil.\"W\" as w, c where d = e", &["evil.W", "c"]),
+            ("select from a join only (b) using (id) where f(x, y)", &["a", "only", "b", "id", "y"]),
+            ("select from ((a natural join x.b.c))", &["a", "b.c"]),
+            ("with n as (delete from a using b returning 1) table d", &["a", "b", "d"]),
+            ("insert into a (b) select 'from c' from d", &["a", "d"]),
+            ("update only a set b = 1", &["only", "a"]),
+        ] {
+            let SqlNames { relation_schemas, relations, .. } = SqlNames::of(&[text]);
+            let found = relation_schemas.into_iter().zip(relations);
+            let found: Vec<String> =
+                found.map(|(schema, name)| schema.map(|schema| schema + ".").unwrap_or_default() + &name).collect();
+            assert_eq!(found, expected, "{text}");
         }
     }
 

@@ -69,6 +69,7 @@ mod strict;
 mod targets;
 mod terminal;
 mod trust;
+mod trust_columns;
 mod turns;
 mod unread;
 mod verify;

@@ -6,7 +6,7 @@ use crate::observe::{Event, Observer};
 use millstream_model::CollectionName;
 use millstream_model::words::{option, set};
 use millstream_pg::{Connection, ErrorKind, Explained, quote_identifier, quote_name, quote_qualified};
-use millstream_store::{Check, Columns, GivenSql, Schema, checks};
+use millstream_store::{Check, GivenSql, Schema, checks};
 use tokio_postgres::Client;
 
 /// The expressions of checks as the server spells them, each once. They are tried on a temporary table with the same
@@ -32,10 +32,7 @@ pub(super) async fn spell(
         return Ok(Vec::new());
     }
     let texts: Vec<&str> = asked.iter().map(String::as_str).collect();
-    // The name of the table may stand for a whole row.
-    let has_row = asked.iter().any(|text| text.to_lowercase().contains(&name.table.to_lowercase()));
-    let reads = found.map(|table| (table, if has_row { Columns::Rows } else { Columns::Named }));
-    schema.require_trusted_sql(client, &GivenSql { of: "check", texts: &texts, reads, is_planned: false }).await?;
+    schema.require_trusted_sql(client, &GivenSql { of: "check", texts: &texts, reads: found }).await?;
     let table = quote_qualified("pg_temp", &name.table);
     let made = format!("begin; create temporary table {} ({columns})", quote_identifier(&name.table));
     let spelled = match client.batch_execute(&made).await {

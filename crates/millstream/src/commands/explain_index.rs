@@ -12,8 +12,8 @@ use millstream_host::shell_word;
 use millstream_model::{CollectionName, KeyRequest};
 use millstream_pg::{quote_name, quote_qualified};
 use millstream_publish::{IndexedTable, THE_KEY};
+use millstream_store::GivenSql;
 use millstream_store::models::Model;
-use millstream_store::{Columns, GivenSql};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -58,8 +58,7 @@ pub async fn run(args: &ExplainIndexArgs, output: Output) -> Result<Exit, Failur
     if indexed.model.is_some() {
         database.require_trusted_view(&args.name).await?;
     }
-    let texts = &[args.query.as_str()];
-    let given = GivenSql { of: "query", texts, reads: Some((oid, Columns::Rows)), is_planned: true };
+    let given = GivenSql { of: "query", texts: &[args.query.as_str()], reads: Some(oid) };
     database.schema.require_trusted_sql(&database.connection.client, &given).await?;
     let client = &mut database.connection.client;
     let mut explanation =
