@@ -1,9 +1,9 @@
 //! What holds on every way from one end to the other.
 
-use crate::place::{PIECE_BYTES, Place};
+use crate::place::PIECE_BYTES;
 use crate::road::{COMPARED, Road, WAYS, Way, each_road};
 use millstream_failpoint::{COPY, COPY_THERE};
-use millstream_testkit::{LoopDisk, Need, SmallDisk, SshServer, machine_has};
+use millstream_testkit::{LoopDisk, Need, SmallDisk, machine_has};
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
@@ -66,20 +66,6 @@ fn a_tour_through_everything_is_equal_and_the_second_copy_has_nothing_to_do() {
         }
         assert_eq!(road.is_whole("to").hashed, first.hashed);
     });
-}
-
-#[test]
-fn a_copy_goes_by_ssh_to_another_machine_and_back() {
-    let Some(ssh) = SshServer::start() else { return };
-    let place = Place::new();
-    place.shell("mkdir from/in; echo text | tee from/file > from/in/file; ln -s in from/link");
-    let shell = format!("shell={}", ssh.shell(ssh.port()));
-    let at = |name: &str| format!("127.0.0.1:{}", place.text(name));
-    place.copy("from/", &at("to"), &["hash", "verify", "fsync", "compress", &shell]);
-    place.copy(&at("to/"), "back", &["fsync", &shell]);
-    place.is_equal("from", "back");
-    place.is_tidy("");
-    place.is_whole(&at("to"), &[&shell]);
 }
 
 #[test]

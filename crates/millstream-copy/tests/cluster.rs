@@ -70,18 +70,10 @@ impl Cluster {
 
     /// What a copy of it is refused for, with the way out.
     pub async fn refused(&self, to: &str, words: &[&str]) -> String {
-        self.refused_from(&self.url(), to, words).await
+        said(&self.copied(&self.url(), to, words).await.unwrap_err())
     }
 
-    /// The same of another cluster, or by another role.
-    pub async fn refused_from(&self, url: &str, to: &str, words: &[&str]) -> String {
-        match self.copied(url, to, words).await {
-            Err(error) => said(&error),
-            Ok(receipt) => panic!("{to} {words:?} is not refused: {receipt:?}"),
-        }
-    }
-
-    /// Copies another cluster to a place of this one.
+    /// Copies a cluster by a URL to a place of this one.
     pub async fn copied(&self, url: &str, to: &str, words: &[&str]) -> Result<ClusterReceipt, Error> {
         copy_cluster(&conninfo(url), &request(&self.path(""), to, words), &Arc::new(Tally::default())).await
     }
@@ -305,7 +297,7 @@ async fn a_cluster_that_cannot_be_copied_is_refused_with_the_way_out() {
     assert!(!cluster.path("to").exists() && cluster.path("full/file").exists());
     let plain = cluster.server.url("postgres");
     let plain = format!("postgres://plain:plain{}", &plain[plain.find('@').unwrap()..]);
-    let refused = cluster.refused_from(&plain, "to", &[&mapping]).await;
+    let refused = said(&cluster.copied(&plain, "to", &[&mapping]).await.unwrap_err());
     assert!(refused.contains("may not copy the cluster") && refused.contains("superuser"), "{refused}");
     let plan = cluster.plan("to", &[&mapping]).await.unwrap();
     assert_eq!(plan.unlogged[0], "postgres.public.unlogged");

@@ -1,6 +1,7 @@
 //! Copies of clusters to targets of others, from links, and over damaged earlier copies.
 
 use crate::cluster::Cluster;
+use crate::place::said;
 use millstream_copy::ClusterReceipt;
 use millstream_testkit::{SshServer, StopMode, builds, connect, skip};
 use std::fs;
@@ -155,7 +156,7 @@ async fn a_slot_is_dropped_only_on_the_cluster_whose_copy_has_made_it() {
     first.process("to", &[&t, "standby=standby_1"]).killed("cluster-copied=kill");
     connect(&second.server.url("postgres")).await.execute(MAKE, &[]).await.unwrap();
     let (url, of_other) = (second.server.url("postgres"), first.mapping_of(&second.path("space"), "t"));
-    let refused = first.refused_from(&url, "to", &[&of_other]).await;
+    let refused = said(&first.copied(&url, "to", &[&of_other]).await.unwrap_err());
     assert!(refused.contains("belongs to a copy of another cluster"), "{refused}");
     let gone = || ["to", "t"].iter().for_each(|folder| fs::remove_dir_all(first.path(folder)).unwrap());
     gone();
@@ -253,7 +254,7 @@ async fn links_that_lead_out_of_a_cluster_are_refused_by_name() {
     for (link, named) in [("base/links", "base/links in "), ("pg_wal/0000000100000000000000FE", "pg_wal is a link to")]
     {
         symlink(cluster.path("elsewhere"), data.join(link)).unwrap();
-        let planned = crate::place::said(&cluster.plan("to", &[&t]).await.unwrap_err());
+        let planned = said(&cluster.plan("to", &[&t]).await.unwrap_err());
         for refused in [planned, cluster.refused("to", &[&t]).await] {
             assert!(refused.contains(named) && refused.contains(" is a link to"), "{refused}");
         }

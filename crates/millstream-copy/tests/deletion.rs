@@ -44,32 +44,6 @@ fn nothing_in_the_trash_is_overwritten_and_no_link_in_it_is_followed() {
     assert_eq!(String::from_utf8(kept.stdout).unwrap().lines().count(), 2);
 }
 
-#[test]
-fn a_deletion_that_does_not_happen_leaves_the_copy_whole_and_forgets_nothing() {
-    let place = Place::new();
-    place.write("from/a", b"text");
-    place.write("other/b", b"text");
-    place.copy("from/", "to", &[]);
-    place.copy_in_part("other/", "to", &["delete", "most=0"]);
-    place.write("trash", b"");
-    let trash = format!("trash={}", place.text("trash"));
-    let kept = place.copy_in_part("other/", "to", &["delete", &trash]).kept_because.unwrap();
-    assert!(kept.contains("no folder can be made in the trash"), "{kept}");
-    assert_eq!(place.is_whole("to", &[]).hashed, 2);
-}
-
-#[test]
-fn a_source_that_cannot_be_listed_whole_deletes_nothing() {
-    let place = Place::new();
-    place.write("from/file", b"text");
-    symlink("self", place.path("from/self")).unwrap();
-    place.write("to/old", b"");
-    // A link that cannot be followed stands for a folder that cannot be read: root reads every folder.
-    let receipt = place.copy_in_part("from/", "to", &["copy-links", "delete"]);
-    assert_eq!(receipt.kept_because.unwrap(), "the source could not be listed whole");
-    assert!(place.path("to/old").exists());
-}
-
 /// Whether a test can mount something for one command alone. Else it is skipped.
 fn has_own_mounts() -> bool {
     let has_them = || Command::new("unshare").args(["-m", "true"]).status().is_ok_and(|status| status.success());

@@ -167,7 +167,7 @@ fn files_that_change_or_become_something_else_are_accounted_for() {
 }
 
 #[test]
-fn links_are_followed_where_that_is_asked_for_and_loops_are_found() {
+fn links_are_followed_where_that_is_asked_for_and_nothing_is_deleted_if_one_leads_nowhere() {
     let place = Place::new();
     place.write("outside/inner/file", b"text");
     place.write("from/folder/plain", b"plain");
@@ -176,7 +176,11 @@ fn links_are_followed_where_that_is_asked_for_and_loops_are_found() {
         symlink(target, place.path(name)).unwrap();
     }
     symlink("nowhere", place.path("").join(odd)).unwrap();
-    let receipt = place.copy_in_part("from/", "to", &["copy-links"]);
+    let old = place.write("to/old", b"");
+    // Root reads every folder; a link that cannot be followed hides what is behind it, too.
+    let receipt = place.copy_in_part("from/", "to", &["copy-links", "delete"]);
+    assert_eq!(receipt.kept_because.as_deref(), Some("the source could not be listed whole"));
+    assert!(old.exists());
     let failed: Vec<_> = receipt.failures.iter().map(|failure| failure.path.as_str()).collect();
     assert_eq!(failed, ["folder/up", "new\\nline\\xff", "self"], "{receipt:?}");
     assert_eq!(fs::read(place.path("to/folder/out/inner/file")).unwrap(), b"text");
@@ -209,6 +213,11 @@ fn several_sources_of_one_destination_are_all_compared() {
     place.write("other/b", b"text");
     place.copy("from/", "to", &[]);
     place.copy("other/", "to", &[]);
+    // A deletion that does not happen forgets nothing.
+    place.copy_in_part("other/", "to", &["delete", "most=0"]);
+    let trash = format!("trash={}", place.write("trash", b"").display());
+    let kept = place.copy_in_part("other/", "to", &["delete", &trash]).kept_because.unwrap();
+    assert!(kept.contains("no folder can be made in the trash"), "{kept}");
     assert_eq!(place.is_whole("to", &[]).hashed, 2);
     // What is deleted is forgotten.
     place.copy("other/", "to", &["delete"]);

@@ -68,7 +68,7 @@ fn what_another_machine_cannot_do_is_refused_with_the_way_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_of_ssh_that_refuses_connections_gets_everything_and_one_that_refuses_us_is_named() {
+async fn ssh_carries_everything_there_and_back_past_refusals_and_says_who_is_not_let_in() {
     let Some(ssh) = SshServer::start() else { return };
     let place = Place::new();
     for n in 0..300 {
@@ -83,8 +83,12 @@ async fn a_server_of_ssh_that_refuses_connections_gets_everything_and_one_that_r
     let proxy = Proxy::start(format!("127.0.0.1:{}", ssh.port())).await;
     proxy.set(|traffic| traffic.every_second_closed = true);
     let shell = format!("shell={}", ssh.shell(proxy.address.port()));
-    assert_eq!(place.copy("from/", &to, &["jobs=4", &shell]).copied, 301);
-    place.is_equal("from", "to");
+    assert_eq!(place.copy("from/", &to, &["jobs=4", "hash", "fsync", &shell]).copied, 301);
+    let shell = format!("shell={}", ssh.shell(ssh.port()));
+    place.copy(&format!("{to}/"), "back", &["verify", &shell]);
+    place.is_equal("from", "back");
+    place.is_tidy("");
+    place.is_whole(&to, &[&shell]);
 }
 
 #[test]
