@@ -21,11 +21,12 @@ impl<W> Queue<W> {
 /// # Errors
 /// The first error of a thread, else that of `feed`.
 pub(crate) fn crew<W: Send, R: Send>(
-    (threads, waiting): (usize, usize),
+    threads: usize,
+    waiting_max: usize,
     work: impl Fn(usize, Queue<W>) -> Result<R, Error> + Sync,
     feed: impl FnOnce(&SyncSender<W>) -> Result<(), Error>,
 ) -> Result<Vec<R>, Error> {
-    let (sender, receiver) = sync_channel(waiting);
+    let (sender, receiver) = sync_channel(waiting_max);
     let receiver = Arc::new(Mutex::new(receiver));
     std::thread::scope(|scope| {
         let spawned: Vec<_> = (0..threads)

@@ -1,7 +1,6 @@
 //! One thing in a tree: what a manifest says about it.
 
-use crate::limits::{LARGE_PIECES_MAX, LARGE_PIECES_MIN, PIECE_BYTES};
-use millstream_failpoint::limit;
+use crate::limits::{LARGE_PIECES_MAX, LARGE_PIECES_MIN};
 use rustix::fs::{FileType, Stat};
 use serde::{Deserialize, Serialize};
 
@@ -128,10 +127,10 @@ impl Facts {
         }
     }
 
-    /// Whether it is a file that is copied in pieces.
-    pub(crate) fn is_large(&self) -> bool {
-        let piece = piece_bytes();
-        (LARGE_PIECES_MIN * piece..=LARGE_PIECES_MAX * piece).contains(&self.size()) && self.shared.is_none()
+    /// Whether it is a file that is copied in pieces of so many bytes.
+    pub(crate) fn is_large(&self, piece_bytes: u64) -> bool {
+        let most = LARGE_PIECES_MAX.saturating_mul(piece_bytes);
+        (LARGE_PIECES_MIN.saturating_mul(piece_bytes)..=most).contains(&self.size()) && self.shared.is_none()
     }
 
     /// The hash of a file, if it is known.
@@ -156,7 +155,7 @@ impl Facts {
     }
 
     /// Its rights on a copy with this owner and group. The right to act as another one is left out.
-    pub(crate) fn mode_as(&self, (uid, gid): (u32, u32)) -> u32 {
+    pub(crate) fn mode_as(&self, uid: u32, gid: u32) -> u32 {
         let of_owner = if uid == self.uid { 0 } else { 0o4000 };
         let of_group = if gid == self.gid { 0 } else { 0o2000 };
         self.mode & !(of_owner | of_group)
@@ -185,13 +184,6 @@ impl Time {
         const UNITS: [u32; 6] = [1, 100, 1_000, 1_000_000, 10_000_000, 1_000_000_000];
         self.seconds == kept.seconds && UNITS.iter().any(|unit| kept.nanos == self.nanos - self.nanos % unit)
     }
-}
-
-/// Bytes of a piece of a large file. Notes of pieces hold only numbers, so a test must resume with the same bytes.
-pub(crate) fn piece_bytes() -> u64 {
-    let bytes = limit("piece-bytes", PIECE_BYTES);
-    assert!(bytes.is_power_of_two() && bytes >= blake3::CHUNK_LEN as u64, "{bytes} bytes are no subtree of a hash");
-    bytes
 }
 
 /// When the content was changed.
@@ -236,7 +228,7 @@ mod tests {
 
     #[test]
     fn rights_to_act_as_another_are_given_only_with_that_owner_or_group() {
-        let mode_as = |uid, gid| Facts { mode: 0o6755, uid: 1, gid: 2, ..facts() }.mode_as((uid, gid));
+        let mode_as = |uid, gid| Facts { mode: 0o6755, uid: 1, gid: 2, ..facts() }.mode_as(uid, gid);
         assert_eq!((mode_as(1, 2), mode_as(9, 2), mode_as(1, 9), mode_as(9, 9)), (0o6755, 0o2755, 0o4755, 0o755));
     }
 

@@ -7,10 +7,10 @@ use crate::limits::FAILURES_LISTED_MAX;
 use crate::local::UNFINISHED;
 use crate::manifest::{Header, Reader, Sorted, Sorter, decode, encode};
 use crate::path::{deepest_first, is_in, order, path_of, shown, shown_path, split};
-use crate::place::Ends;
-use crate::request::{Delete, Request};
-use crate::state::State;
+use crate::place::without_links;
+use crate::request::Delete;
 use crate::tally::{Failures, Tally};
+use crate::task::Task;
 use crate::tree::{self, Tree};
 use crate::walk::{Filter, Scope, Walk};
 use millstream_host::kernel::mount::mounts;
@@ -37,19 +37,18 @@ pub struct Deletion {
     pub first: Vec<String>,
 }
 
-/// Entries to delete, the deepest first, and what they are.
+/// What would be deleted, and all its paths, in the order and with the notes of the end that has found them.
 pub(crate) struct Extra {
     pub(crate) deletion: Deletion,
-    sorted: Sorted,
+    pub(crate) sorted: Sorted,
 }
 
-/// Refuses deletions that nobody can want.
+/// Refuses deletions that nobody can want. `source`: its path, if it lies on this machine.
 ///
 /// # Errors
 /// The source lies in the destination, or the trash does.
-pub(crate) fn check(delete: &Delete, place: &Ends, destination: &Path, is_source_here: bool) -> Result<(), Error> {
-    let source = || fs::canonicalize(&place.source).map_err(Error::file("find", &place.source));
-    let source = is_source_here.then(source).transpose()?;
+pub(crate) fn check(delete: &Delete, destination: &Path, source: Option<&Path>) -> Result<(), Error> {
+    let source = source.map(without_links).transpose()?;
     if let Some(source) = source.filter(|source| source.starts_with(destination)) {
         let says = format!("the source {} lies in the destination, and would be deleted", shown_path(source));
         return Err(Error::refused(says, "choose a destination beside the source"));
@@ -65,18 +64,19 @@ pub(crate) fn check(delete: &Delete, place: &Ends, destination: &Path, is_source
 }
 
 /// Lists what the destination has and the source has not. What rules exclude is protected. `folding`: which names the
-/// destination takes for the same. `of_other`: folders of a source that a remote shell reaches on this machine.
+/// destination takes for the same. `others`: folders of the source that must not be below the destination.
 ///
 /// So is what is in a folder that stands in the place of a file of the source: that file has failed.
 ///
 /// # Errors
 /// The destination cannot be listed whole.
 pub(crate) fn find(
-    (place, state, destination): (&Ends, &State, &Tree),
-    request: &Request,
+    task: &Task<'_>,
+    destination: &Tree,
     folding: Folding,
-    of_other: &HashSet<Inode>,
+    others: &HashSet<Inode>,
 ) -> Result<Extra, Error> {
+    let Task { request, place, state, .. } = task;
     let failed = Error::file("write to", state.folder());
     let there = state.folder().join("there");
     let filter = match &request.delete {
@@ -85,8 +85,6 @@ pub(crate) fn find(
     };
     let scope = Scope { filter, one_file_system: request.one_file_system, ..Scope::default() };
     let (tally, failures) = (&Tally::default(), &Failures::default());
-    let mounted = Tree::open(&place.source, false).map(|source| mounted(&source)).ok();
-    let others = mounted.as_ref().filter(|_| of_other.is_empty()).unwrap_or(of_other);
     let (skip, threads) = (state.home(), 1);
     let walk = Walk { tree: destination, scope, attributes: false, skip, others, threads, tally, failures };
     let listed = walk.list(&Header::default(), &there, state.folder())?;
@@ -190,24 +188,19 @@ impl Entries {
 ///
 /// # Errors
 /// The list of them cannot be read; the trash takes nothing, which is a refusal.
-pub(crate) fn run(
-    (state, destination): (&State, &Tree),
-    (tally, failures): (&Tally, &Failures),
-    delete: &Delete,
-    mut extra: Extra,
-) -> Result<u64, Error> {
-    let failed = Error::file("read", state.folder());
+pub(crate) fn run(task: &Task<'_>, destination: &Tree, delete: &Delete, mut extra: Extra) -> Result<u64, Error> {
+    let failed = Error::file("read", task.state.folder());
     let trash = delete.trash.as_deref().map(new_trash).transpose()?;
     let mut deleted = 0;
     while let Some((key, body)) = extra.sorted.next().map_err(&failed)? {
-        if tally.is_stopped() {
+        if task.tally.is_stopped() {
             break;
         }
         let path = path_of(&key);
         let is_folder = body == [1];
         match remove(destination, path, is_folder, trash.as_ref()) {
             Ok(was_removed) => deleted += u64::from(was_removed),
-            Err(error) => failures.add(path, format!("it cannot be deleted: {error}")),
+            Err(error) => task.failures.add(path, format!("it cannot be deleted: {error}")),
         }
     }
     Ok(deleted)

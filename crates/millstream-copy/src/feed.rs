@@ -40,7 +40,7 @@ pub(crate) fn feed(
     mut send: impl FnMut(Fed) -> Result<bool, Error>,
 ) -> Result<(), Error> {
     let has_large = listed.large > 0;
-    if has_large && !feed_large(state, &mut send)? {
+    if has_large && !feed_large(state, listed, &mut send)? {
         return Ok(());
     }
     let mut shared = Sorter::new(state.folder());
@@ -56,7 +56,7 @@ pub(crate) fn feed(
             keep_shared(&mut shared, &item).map_err(&failed)?;
             continue;
         }
-        if has_large && facts.is_large() && large < LARGE_FILES_MAX {
+        if has_large && listed.is_large(facts) && large < LARGE_FILES_MAX {
             large += 1;
             continue;
         }
@@ -75,11 +75,15 @@ pub(crate) fn feed(
     feed_shared(state, shared, is_full, send)
 }
 
-fn feed_large(state: &State, send: &mut impl FnMut(Fed) -> Result<bool, Error>) -> Result<bool, Error> {
+fn feed_large(
+    state: &State,
+    listed: &Listed,
+    send: &mut impl FnMut(Fed) -> Result<bool, Error>,
+) -> Result<bool, Error> {
     let mut entries = Entries::open(state)?;
     let mut large = 0;
     while let Some(item) = entries.next()? {
-        if !item.entry.facts.is_large() || large == LARGE_FILES_MAX {
+        if !listed.is_large(&item.entry.facts) || large == LARGE_FILES_MAX {
             continue;
         }
         large += 1;

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use unicode_normalization::UnicodeNormalization;
 
 /// Which names a destination takes for the same.
@@ -67,7 +68,7 @@ impl Folding {
     ///
     /// # Errors
     /// The folder cannot be asked.
-    pub(crate) fn of(folder: &impl Folder, probe: Option<&str>) -> Result<Self, Error> {
+    pub(crate) fn of(folder: &dyn Folder, probe: Option<&str>) -> Result<Self, Error> {
         if let Some(name) = probe {
             let asked = probes(name);
             let answers = folder.answers(&asked)?;
@@ -185,6 +186,16 @@ impl Folder for Tree {
     }
 }
 
+impl Folder for Arc<Tree> {
+    fn answers(&self, asked: &[Asked]) -> Result<Vec<Option<bool>>, Error> {
+        Tree::answers(self, asked)
+    }
+
+    fn names(&self) -> Result<BTreeSet<Vec<u8>>, Error> {
+        Tree::names(self)
+    }
+}
+
 fn answer(folder: &OwnedFd, asked: &Asked) -> io::Result<bool> {
     let made = asked.made.as_deref().map(named).transpose()?;
     if let Some(made) = &made {
@@ -230,7 +241,7 @@ pub(crate) fn same_names(list: &Path, folder: &Path, folding: Folding) -> Result
 /// The folder cannot be asked.
 pub(crate) fn really_same(
     same: &BTreeMap<Vec<u8>, Vec<u8>>,
-    folder: &impl Folder,
+    folder: &dyn Folder,
     probe: &str,
 ) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, Error> {
     let mut groups: BTreeMap<&[u8], Vec<&[u8]>> = BTreeMap::new();

@@ -20,6 +20,11 @@ impl Hashing {
             Self::Sha256 => "SHA-256",
         }
     }
+
+    /// Whether the hash of a file can be put together from those of its pieces.
+    pub(crate) fn takes_pieces(self) -> bool {
+        self == Self::Blake3
+    }
 }
 
 /// Hashes bytes.

@@ -44,6 +44,16 @@ pub struct Found {
     pub limit: Bottleneck,
 }
 
+/// What workers share while they are at work.
+pub(crate) struct Shift<'a> {
+    pub(crate) gate: &'a Gate,
+    /// Whether numbers of workers are tried.
+    pub(crate) search: Option<Trials>,
+    /// Pieces of work that wait for a worker.
+    pub(crate) waiting_max: usize,
+    pub(crate) tally: &'a Tally,
+}
+
 /// How a search for the best number begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trials {
@@ -182,13 +192,13 @@ impl Gate {
 /// # Errors
 /// The first error of a worker, else that of `feed`. The copy is stopped then.
 pub(crate) fn run<W: Send, S>(
-    (gate, search, waiting): (&Gate, Option<Trials>, usize),
-    tally: &Tally,
+    shift: &Shift<'_>,
     begin: impl Fn(usize) -> Result<S, Error> + Sync,
     work: impl Fn(&mut S, W) -> Result<(), Error> + Sync,
     counted: impl Fn(S) -> Counts + Sync,
     feed: impl FnOnce(&SyncSender<W>) -> Result<(), Error>,
 ) -> Result<(Counts, Option<Found>), Error> {
+    let Shift { gate, search, waiting_max, tally } = *shift;
     let work_all = |number, queue: &Queue<W>| -> Result<Counts, Error> {
         let mut worker = None;
         loop {
@@ -209,7 +219,8 @@ pub(crate) fn run<W: Send, S>(
     let (made, found) = std::thread::scope(|scope| {
         let search = search.map(|trials| scope.spawn(move || gate.search(tally, trials)));
         let made = crew(
-            (gate.workers, waiting),
+            gate.workers,
+            waiting_max,
             |number, queue| {
                 let worked = work_all(number, &queue);
                 if worked.is_err() || tally.is_stopped() {

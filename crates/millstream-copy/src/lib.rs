@@ -1,8 +1,9 @@
 //! Trees of files, copied in parallel, resumed and verified.
 //!
 //! [`copy`] in `flow.rs` is the way of a copy: list the source into a manifest on disk, make the folders, copy the files
-//! by several workers, give the folders their rights, delete what the source has not, and keep a manifest with hashes,
-//! by which [`verify`] compares the copy at any later time.
+//! by several workers, delete what the source has not, give the folders their rights, and keep a manifest with hashes,
+//! by which [`verify`] compares the copy at any later time. Which machine an end lies on is known to the end (`end.rs`)
+//! and to the road between both (`road.rs`), and what a running database needs is a value (`policy.rs`).
 
 mod at_work;
 mod bottleneck;
@@ -10,6 +11,8 @@ mod cluster;
 mod counts;
 mod crew;
 mod data_directory;
+mod end;
+mod ends;
 mod entry;
 mod error;
 mod extra;
@@ -17,6 +20,7 @@ mod feed;
 mod flow;
 mod folding;
 mod hasher;
+mod here;
 mod jobs;
 pub mod limits;
 mod local;
@@ -24,12 +28,15 @@ mod manifest;
 mod owner;
 mod path;
 mod place;
+mod policy;
 mod receipt;
 mod remote;
 mod request;
+mod road;
 mod servers;
 mod state;
 mod tally;
+mod task;
 mod tree;
 mod verification;
 mod walk;
@@ -41,8 +48,7 @@ pub use extra::Deletion;
 pub use flow::{MayDelete, Plan, copy, plan, verify};
 pub use jobs::{Found, Rate};
 pub use path::shown;
-pub use receipt::Receipt;
+pub use receipt::{Receipt, Verification};
 pub use request::{Delete, Jobs, Request};
 pub use tally::{Failure, Phase, Tally};
-pub use verification::Verification;
 pub use walk::{Pattern, Rule};

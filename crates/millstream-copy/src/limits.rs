@@ -27,9 +27,10 @@ pub const BLOCKS_MAX: usize = 32;
 
 /// Entries of a folder that are kept in memory while it is listed.
 pub const LISTED_ENTRIES_MAX: usize = 4_096;
-/// Bytes of a piece, into which a large file is cut: a subtree of its hash, so a power of two. Tests set it lower:
-/// use `entry::piece_bytes`.
+/// Bytes of a piece, into which a large file is cut: a subtree of its hash, so a power of two. Tests ask for fewer.
 pub const PIECE_BYTES: u64 = 64 << 20;
+/// Fewest bytes of a piece: those of a leaf of the hash.
+pub const PIECE_BYTES_MIN: u64 = 1 << 10;
 /// A file with the bytes of so many pieces is large: several workers copy it at once.
 pub const LARGE_PIECES_MIN: u64 = 2;
 /// A larger file is copied like others: the hashes of its pieces would take more than 32 MiB.
@@ -67,6 +68,7 @@ pub const TRIALS_MIN: u32 = 20;
 pub const GAIN_MIN: f64 = 1.05;
 
 const _: () = assert!(PIECE_BYTES.is_power_of_two() && LARGE_PIECES_MIN > 1);
+const _: () = assert!(PIECE_BYTES_MIN == blake3::CHUNK_LEN as u64 && PIECE_BYTES > PIECE_BYTES_MIN);
 const _: () = assert!(PIECE_BYTES.is_multiple_of(BUFFER_BYTES as u64));
 const _: () = assert!(BLOCK_BYTES_MAX < LARGE_PIECES_MIN * PIECE_BYTES);
 

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// A source and a destination, found by the paths of a request.
 #[derive(Debug, Clone)]
-pub(crate) struct Ends {
+pub(crate) struct Place {
     /// The folder that is listed.
     pub(crate) source: PathBuf,
     /// The folder that gets what is in it.
@@ -35,7 +35,7 @@ pub(crate) struct Single {
     pub(crate) to: Vec<u8>,
 }
 
-impl Ends {
+impl Place {
     /// Finds both ends.
     ///
     /// # Errors
@@ -181,6 +181,7 @@ impl Ends {
             copy_links: request.copy_links,
             one_file_system: request.one_file_system,
             only: self.file.as_ref().map(|single| (&single.from[..], &single.to[..])),
+            piece_bytes: None,
         }
     }
 

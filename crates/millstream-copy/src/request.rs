@@ -1,6 +1,8 @@
 //! What to copy, where to, and how.
 
-use crate::hasher::Hashing;
+use crate::error::Error;
+use crate::limits::{PIECE_BYTES, PIECE_BYTES_MIN};
+use crate::policy::Policy;
 use crate::tree::Within;
 use crate::walk::Rule;
 use std::ffi::OsString;
@@ -39,10 +41,11 @@ pub struct Request {
     pub bytes_per_second: Option<u64>,
     /// Delete what the source does not have.
     pub delete: Option<Delete>,
-    /// The source is a running database: files change while they are copied, and are hashed by SHA-256.
-    pub(crate) live: bool,
-    /// Files that are there already are the same only if their bytes are, whatever an earlier copy has noted of them.
-    pub(crate) compares: bool,
+    /// Bytes of a piece of a large file, which several workers copy at once: a power of two, or the usual ones. Notes of
+    /// pieces hold only their numbers, so a copy must be resumed with the same bytes.
+    pub piece_bytes: Option<u64>,
+    /// How files are treated, if it is not for the request to say.
+    pub(crate) policy: Option<Policy>,
     /// The destination on this machine, if it is open already. Its path without links is that of the request.
     pub(crate) within: Option<Within>,
     /// The folder in which copies keep their manifests and journals. No other account may enter it.
@@ -78,8 +81,21 @@ impl Request {
         Self { source: source.into(), destination: destination.into(), home: home.into(), ..Self::default() }
     }
 
-    /// How files of this machine are hashed.
-    pub(crate) fn hashing(&self) -> Hashing {
-        if self.live { Hashing::Sha256 } else { Hashing::Blake3 }
+    /// Bytes of a piece of a large file.
+    ///
+    /// # Errors
+    /// Such a piece has no hash of its own.
+    pub(crate) fn piece_bytes(&self) -> Result<u64, Error> {
+        let bytes = self.piece_bytes.unwrap_or(PIECE_BYTES);
+        if bytes.is_power_of_two() && bytes >= PIECE_BYTES_MIN {
+            return Ok(bytes);
+        }
+        let says = format!("a piece of {bytes} bytes has no hash of its own");
+        Err(Error::refused(says, format!("take a power of two, at least {PIECE_BYTES_MIN}")))
+    }
+
+    /// How the files are treated.
+    pub(crate) fn policy(&self) -> Policy {
+        self.policy.unwrap_or_else(|| Policy::of_files(self.hash))
     }
 }

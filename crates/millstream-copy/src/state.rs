@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::hasher::Hashing;
 use crate::manifest::{self, Header, Journal, Note, Notes, Piece, Reader, Sorted, Sorter, Writer};
 use crate::path::order;
-use crate::place::Ends;
+use crate::place::Place;
 use millstream_host::{FileLock, PRIVATE, check_ours, make_ours, read_note, write_private};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -425,7 +425,7 @@ impl Old {
 }
 
 /// The header of the copy's manifest.
-pub(crate) fn header(place: &Ends, destination: &Path, has_attributes: bool, hashing: Hashing) -> Header {
+pub(crate) fn header(place: &Place, destination: &Path, has_attributes: bool, hashing: Hashing) -> Header {
     Header {
         source: place.source.display().to_string(),
         destination: destination.as_os_str().as_bytes().to_vec(),
@@ -495,6 +495,7 @@ pub(crate) fn boot() -> String {
 mod tests {
     use super::*;
     use crate::flow;
+    use crate::policy::{Policy, Same};
     use crate::request::Request;
     use crate::tally::Tally;
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -528,9 +529,9 @@ mod tests {
         fs::create_dir(path("from")).unwrap();
         fs::write(path("from/file"), "text").unwrap();
         let mut request = Request::new(path("from/"), path("to"), path("home"));
-        (request.live, request.hash) = (true, true);
+        request.policy = Some(Policy::of_cluster(Same::ByBytes, true));
         assert_eq!(flow::copy(&request, &Tally::default(), &|_| false).unwrap().hashed, 1);
-        (request.live, request.hash) = (false, false);
+        request.policy = None;
         let plain = flow::copy(&request, &Tally::default(), &|_| false).unwrap();
         assert_eq!((plain.same, plain.hashed), (2, 0));
         let found = flow::verify(&path("to"), None, &path("home"), 1, &Tally::default()).unwrap();

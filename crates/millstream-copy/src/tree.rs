@@ -80,7 +80,7 @@ impl Tree {
         let full = self.full(path);
         let (folder, name) = self.parent(path).map_err(Error::file("make", &full))?;
         let name = OsStr::from_bytes(name.to_bytes());
-        let (root, was_missing) = make_in(folder.as_fd(), (name, &full), mode, OFlags::RDONLY)?;
+        let (root, was_missing) = make_in(folder.as_fd(), name, &full, mode, OFlags::RDONLY)?;
         Ok((Self { root, path: full, follows_links: false }, was_missing))
     }
 
@@ -194,13 +194,14 @@ fn make_plain(path: &Path, mode: Mode, flags: OFlags) -> Result<(OwnedFd, bool),
     };
     // It may be one that we may not list.
     let above = plain(CWD, above.as_os_str(), OFlags::PATH).map_err(unopened("make", path))?;
-    make_in(above.as_fd(), (name, path), mode, flags)
+    make_in(above.as_fd(), name, path, mode, flags)
 }
 
 /// Makes a name in a folder, unless it is there, and opens it. Returns whether it was missing. `path`: that of the name.
 fn make_in(
     folder: BorrowedFd<'_>,
-    (name, path): (&OsStr, &Path),
+    name: &OsStr,
+    path: &Path,
     mode: Mode,
     flags: OFlags,
 ) -> Result<(OwnedFd, bool), Error> {
@@ -306,7 +307,7 @@ impl Thing<'_> {
             self.set_attributes(&wanted.attributes)?;
         }
         let is_link = matches!(wanted.kind, EntryKind::Link { .. });
-        let mode = wanted.mode_as(owned);
+        let mode = wanted.mode_as(owned.0, owned.1);
         // A change of owner may take rights away.
         if !is_link && (mode != now.mode || owned != (now.uid, now.gid)) {
             self.chmod(mode)?;

@@ -7,13 +7,12 @@ use crate::hasher::Hashing;
 use crate::limits::{BLOCK_BYTES_MAX, BLOCK_ENTRIES_MAX, BLOCKS_MAX};
 use crate::local::{buffer, hash, open_to_read};
 use crate::manifest::{Header, Reader};
-use crate::path::{shown, shown_path, split};
+use crate::path::{shown_path, split};
+use crate::receipt::Verification;
 use crate::state::finished;
-use crate::tally::{Failure, Failures, Phase, Tally};
+use crate::tally::{Failures, Phase, Tally};
 use crate::tree::{self, Thing, Tree, named};
-use millstream_pg::Explained;
 use rustix::fd::{AsFd, OwnedFd};
-use serde::Serialize;
 use std::ffi::{CStr, OsStr};
 use std::fs;
 use std::io;
@@ -23,54 +22,6 @@ use std::time::Instant;
 
 /// Why a tablespace is not compared.
 pub(crate) const NO_TABLESPACE: &str = "there is no manifest of this tablespace of the copy: it cannot be compared";
-
-/// What a comparison has shown.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct Verification {
-    /// The root of the copy, with escapes where it is not UTF-8.
-    pub destination: String,
-    /// Entries of the manifest that were compared.
-    pub entries: u64,
-    /// Files whose bytes have the hash of the manifest, or should have.
-    pub hashed: u64,
-    /// Files of which the manifest knows no hash: only sizes and times were compared.
-    pub unhashed: u64,
-    /// Bytes read.
-    pub bytes: u64,
-    /// How many entries are not as the manifest says.
-    pub problems: u64,
-    /// The first of them.
-    pub named: Vec<Failure>,
-    /// Whether it was stopped.
-    pub stopped: bool,
-    /// Seconds.
-    pub seconds: f64,
-}
-
-impl Verification {
-    /// A manifest that perhaps is about this place, or one below it.
-    fn of_damaged(place: &Path, error: &Error) -> Self {
-        let hint = error.hint().map_or(String::new(), |hint| format!("; {hint}"));
-        let why = format!("{error}{hint}. Perhaps it is that of a copy to here");
-        Self::of_what_is_gone(place, &why)
-    }
-
-    /// A copy of which nothing can be read.
-    pub(crate) fn of_what_is_gone(destination: impl AsRef<OsStr>, why: &str) -> Self {
-        let named = vec![Failure { path: shown(b""), reason: why.to_owned() }];
-        Self { destination: shown_path(destination), problems: 1, named, ..Self::default() }
-    }
-
-    /// A comparison that is over, but for what it has counted.
-    ///
-    /// # Errors
-    /// As [`Failures::finish`].
-    pub(crate) fn ended(destination: String, begun: Instant, failures: &Failures, tally: &Tally) -> io::Result<Self> {
-        let (named, problems) = failures.finish()?;
-        let (stopped, seconds) = (tally.is_stopped(), begun.elapsed().as_secs_f64());
-        Ok(Self { destination, problems, named, stopped, seconds, ..Self::default() })
-    }
-}
 
 /// Compares every copy that was made to this path of this machine, or below it.
 ///
@@ -143,7 +94,8 @@ pub(crate) fn compare(manifest: &Path, jobs: usize, tally: &Tally) -> Result<Ver
     let failures = Failures::default();
     tally.begin(Phase::Verifying);
     let compared = crew(
-        (jobs, BLOCKS_MAX),
+        jobs,
+        BLOCKS_MAX,
         |_, queue| {
             let (tree, failures, header) = (&tree, &failures, &header);
             let (folder, buffer, compared) = (None, buffer(), Verification::default());
@@ -272,6 +224,6 @@ pub(crate) fn difference(wanted: &Facts, now: &Facts) -> Option<String> {
         (a, b) if a != b => return Some("it is of another kind".to_owned()),
         _ => {}
     }
-    let is_wanted = now.mode == wanted.mode || now.mode == wanted.mode_as((now.uid, now.gid));
+    let is_wanted = now.mode == wanted.mode || now.mode == wanted.mode_as(now.uid, now.gid);
     (!is_wanted).then(|| format!("its rights are {:o} instead of {:o}", now.mode, wanted.mode))
 }

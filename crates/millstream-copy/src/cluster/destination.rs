@@ -9,7 +9,7 @@ use crate::flow;
 use crate::manifest::Reader;
 use crate::owner::{Content, Look, NOTE, Owner};
 use crate::path::shown_path;
-use crate::remote::There;
+use crate::remote::FarFolder;
 use crate::request::Request;
 use crate::state::{SLOTS, State};
 use crate::tally::Tally;
@@ -40,7 +40,7 @@ pub(super) struct Destination {
     root: OnceLock<Arc<Tree>>,
     /// Its path without links, on its machine.
     path: PathBuf,
-    there: Option<There>,
+    there: Option<FarFolder>,
     /// Where a slot is noted that a copy of this server to here has made.
     slot: PathBuf,
     /// The copy to which it belongs from now on.
@@ -77,7 +77,7 @@ impl Destination {
         let target = flow::target(&request, tally)?;
         let notes = State::folder_of(&cluster.home, &target);
         check_ours(&notes)?;
-        let there = There::of(&request, &target)?;
+        let there = FarFolder::of(&request, &target)?;
         let look = match &there {
             Some(there) => there.look(tally)?,
             None => Look::here(&target)?,

@@ -19,6 +19,7 @@ use crate::limits::{CONTROL_BYTES_MAX, LARGE_CLUSTER_BYTES_MIN, SETTINGS_BYTES_M
 use crate::owner::NOTE;
 use crate::path::shown_path;
 use crate::place::without_links;
+use crate::policy::{Policy, Same};
 use crate::receipt::Receipt;
 use crate::request::{Delete, Jobs, Request};
 use crate::tally::Tally;
@@ -223,9 +224,13 @@ struct Moved {
     destination: Destination,
 }
 
-/// How one tree of a cluster is copied.
-#[derive(Debug, Clone, Copy, Default)]
-struct Flags {
+/// A tree of a cluster, and how it is copied.
+struct Part<'a> {
+    source: PathBuf,
+    destination: &'a Destination,
+    /// The folder of the destination that gets it. Without a name, the destination itself.
+    folder: &'static str,
+    rules: Vec<Rule>,
     /// What an earlier copy has left goes.
     deletes: bool,
     /// The file system is flushed at the end.
@@ -237,6 +242,13 @@ struct Flags {
 struct Done {
     copies: Vec<Receipt>,
     wal_files: u64,
+}
+
+impl<'a> Part<'a> {
+    /// Everything in a folder, copied beside what is there.
+    fn new(source: PathBuf, destination: &'a Destination) -> Self {
+        Self { source, destination, folder: "", rules: Vec::new(), deletes: false, syncs: false }
+    }
 }
 
 impl Moved {
@@ -388,7 +400,7 @@ impl Work {
         // It belongs to the server's account, as everything else there.
         let staged = Staged::new(&self.request.home, &self.facts.data)?;
         staged.write(NOTE, destination.owner.text().as_bytes())?;
-        self.copy(staged.content(), (destination, ""), Vec::new(), Flags::default(), tally).map(drop)
+        self.copy(Part::new(staged.content(), destination), tally).map(drop)
     }
 
     /// Lets other copies write to all folders again.
@@ -423,18 +435,16 @@ impl Work {
         if !self.destination.was_empty {
             self.destination.disarm(tally)?;
         }
-        let rules = self.rules_of_data()?;
-        let source = self.facts.data.join("");
-        let flags = Flags { deletes: !self.destination.was_empty, syncs: false };
-        done.copies.push(self.copy(source, (&self.destination, ""), rules, flags, tally)?);
+        let (rules, deletes) = (self.rules_of_data()?, !self.destination.was_empty);
+        let data = Part { rules, deletes, ..Part::new(self.facts.data.join(""), &self.destination) };
+        done.copies.push(self.copy(data, tally)?);
         for moved in &self.tablespaces {
             if tally.is_stopped() {
                 return Ok(done);
             }
-            let to = (&moved.destination, "");
-            let rules = moved.rules()?;
-            let flags = Flags { deletes: !moved.destination.was_empty, syncs: true };
-            done.copies.push(self.copy(moved.from.join(""), to, rules, flags, tally)?);
+            let (rules, deletes) = (moved.rules()?, !moved.destination.was_empty);
+            let space = Part { rules, deletes, syncs: true, ..Part::new(moved.from.join(""), &moved.destination) };
+            done.copies.push(self.copy(space, tally)?);
         }
         hit_on_thread("cluster-copied");
         Ok(done)
@@ -443,7 +453,6 @@ impl Work {
     /// Copies the label and the WAL, and at last the control file: no server starts on a copy without it.
     fn finish(&self, stopped: &Stopped, conninfo: &ConnInfo, tally: &Tally, done: &mut Done) -> Result<Range, Error> {
         let range = Range::of(&stopped.label, stopped.lsn)?;
-        let to = (&self.destination, "");
         let control = control::read(&self.facts.data.join("global/pg_control"))?;
         let staged = Staged::new(&self.request.home, &self.facts.data)?;
         staged.write("backup_label", stopped.label.as_bytes())?;
@@ -461,7 +470,7 @@ impl Work {
             staged.write("postgresql.auto.conf", settings.as_bytes())?;
             staged.write("standby.signal", b"")?;
         }
-        done.copies.push(self.copy(staged.content(), to, Vec::new(), Flags::default(), tally)?);
+        done.copies.push(self.copy(Part::new(staged.content(), &self.destination), tally)?);
         hit_on_thread("label-copied");
         done.wal_files = self.copy_wal(&range, tally, done)?;
         hit_on_thread("wal-copied");
@@ -479,8 +488,7 @@ impl Work {
         files.push(last.write("global/pg_control", &control)?);
         let text = backup_manifest::text(&files, &range, self.facts.version_num, self.facts.system);
         last.write("backup_manifest", text.as_bytes())?;
-        let flags = Flags { deletes: false, syncs: true };
-        let copied = self.copy(last.content(), to, Vec::new(), flags, tally);
+        let copied = self.copy(Part { syncs: true, ..Part::new(last.content(), &self.destination) }, tally);
         if !copied.as_ref().is_ok_and(|receipt| !receipt.stopped) {
             // Not counted by the copy, which may be stopped.
             self.destination.disarm(&Tally::default())?;
@@ -498,8 +506,9 @@ impl Work {
         rules.push(omitted::included(&format!("/{:08X}.history", range.timeline)));
         rules.push(omitted::excluded("/*"));
         // The data are on the disk before the control file is.
-        let flags = Flags { deletes: !self.destination.was_empty, syncs: true };
-        done.copies.push(self.copy(folder.join(""), (&self.destination, WAL), rules, flags, tally)?);
+        let deletes = !self.destination.was_empty;
+        let wal = Part { folder: WAL, rules, deletes, syncs: true, ..Part::new(folder.join(""), &self.destination) };
+        done.copies.push(self.copy(wal, tally)?);
         // What is there now was there all the time: no file of WAL gets the name of an earlier one.
         for file in &files {
             let path = folder.join(file);
@@ -511,15 +520,9 @@ impl Work {
         Ok(files.len() as u64)
     }
 
-    /// Copies a tree to a destination, or to a folder in it.
-    fn copy(
-        &self,
-        source: PathBuf,
-        (destination, folder): (&Destination, &'static str),
-        rules: Vec<Rule>,
-        flags: Flags,
-        tally: &Tally,
-    ) -> Result<Receipt, Error> {
+    /// Copies a tree.
+    fn copy(&self, part: Part<'_>, tally: &Tally) -> Result<Receipt, Error> {
+        let Part { source, destination, folder, rules, deletes, syncs } = part;
         let asked = &self.request;
         let mut request = Request::new(source, PathBuf::new(), &asked.home);
         destination.aim(&mut request, folder)?;
@@ -528,11 +531,12 @@ impl Work {
         request.jobs = asked.jobs;
         request.bytes_per_second = asked.bytes_per_second;
         request.rules = rules;
-        request.live = true;
-        request.compares = !self.destination.was_empty;
-        request.hash = !self.destination.is_there();
-        request.fsync = flags.syncs;
-        request.delete = flags.deletes.then(|| Delete { even_all: true, excluded: true, ..Delete::default() });
+        // Of a copy on another machine, the hashes are computed there.
+        let is_there = self.destination.is_there();
+        let same = if is_there && self.destination.was_empty { Same::ByTime } else { Same::ByBytes };
+        request.policy = Some(Policy::of_cluster(same, !is_there));
+        request.fsync = syncs;
+        request.delete = deletes.then(|| Delete { even_all: true, excluded: true, ..Delete::default() });
         let receipt = flow::copy(&request, tally, &|_| true)?;
         if let Some(failure) = receipt.failures.first().filter(|_| !receipt.stopped) {
             let says = format!("{} of {} could not be copied: {}", failure.path, receipt.source, failure.reason);

@@ -5,7 +5,7 @@ use super::worker::{Trouble, Worker};
 use crate::counts::Counts;
 use crate::entry::{Entry, EntryKind, Facts};
 use crate::error::Error;
-use crate::manifest::{Reader, Sorted, Sorter, decode, encode};
+use crate::manifest::{Sorted, Sorter, decode, encode};
 use crate::path::{deepest_first, join, path_of};
 use crate::tally::Tally;
 use crate::tree::{self, Thing, Tree};
@@ -15,22 +15,22 @@ use rustix::fs::{Dir, FileType};
 use std::io;
 
 /// Folders that are there, the deepest first, each with its facts and whether it was missing before.
-pub(crate) struct Made(Sorted);
+pub(super) struct Made(Sorted);
 
 /// Makes the folders of the source. `root_was_missing`: whether the root was just made.
 ///
 /// # Errors
 /// Nothing more can be made.
-pub(crate) fn make(job: &Job<'_>, root_was_missing: bool) -> Result<(Made, Counts), Error> {
-    let failed = Error::file("write to", job.state.folder());
+pub(super) fn make(job: &Job<'_>, root_was_missing: bool) -> Result<(Made, Counts), Error> {
+    let failed = Error::file("write to", job.task.state.folder());
     let mut worker = Worker::new(job, 0)?;
-    let mut sorter = Sorter::new(job.state.folder());
-    let mut list = Reader::open(&job.state.list()).map_err(Error::manifest(&job.state.list()))?;
-    while let Some(entry) = list.next().map_err(Error::manifest(&job.state.list()))? {
+    let mut sorter = Sorter::new(job.task.state.folder());
+    let mut list = job.task.open_list()?;
+    while let Some(entry) = list.next().map_err(Error::manifest(&job.task.state.list()))? {
         if entry.facts.kind != EntryKind::Folder {
             continue;
         }
-        if job.tally.is_stopped() {
+        if job.task.tally.is_stopped() {
             break;
         }
         let made = match entry.path.is_empty() {
@@ -54,14 +54,14 @@ pub(crate) fn make(job: &Job<'_>, root_was_missing: bool) -> Result<(Made, Count
 ///
 /// # Errors
 /// Nothing more can be written.
-pub(crate) fn dress(job: &Job<'_>, made: Made) -> Result<Counts, Error> {
-    let failed = Error::file("read", job.state.folder());
+pub(super) fn dress(job: &Job<'_>, made: Made) -> Result<Counts, Error> {
+    let failed = Error::file("read", job.task.state.folder());
     let mut worker = Worker::new(job, 0)?;
     let Made(mut sorted) = made;
     while let Some((key, body)) = sorted.next().map_err(&failed)? {
         let path = path_of(&key).to_vec();
         let (facts, was_missing) = decode(&body, "a folder cannot be read").map_err(&failed)?;
-        if job.tally.is_stopped() {
+        if job.task.tally.is_stopped() {
             break;
         }
         let entry = Entry { path, facts };

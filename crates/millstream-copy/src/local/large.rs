@@ -1,6 +1,7 @@
 //! A large file, which several workers copy in pieces.
 
-use crate::entry::{Entry, Hash, piece_bytes};
+use super::worker::Names;
+use crate::entry::{Entry, Hash};
 use crate::manifest::Piece;
 use blake3::hazmat::{ChainingValue, HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root};
 use rustix::fd::OwnedFd;
@@ -24,6 +25,8 @@ pub(super) struct Large {
     pub(super) temporary_number: u64,
     pub(super) destination: OwnedFd,
     pub(super) is_sparse: bool,
+    /// Bytes of a piece, but for the last one.
+    pub(super) piece_bytes: u64,
     pub(super) pieces: Pieces,
 }
 
@@ -40,8 +43,13 @@ pub(super) struct Pieces {
 impl Large {
     /// The bytes of a piece.
     pub(super) fn range(&self, number: u32) -> Range<u64> {
-        let start = u64::from(number) * piece_bytes();
-        start..(start + piece_bytes()).min(self.entry.facts.size())
+        let start = u64::from(number) * self.piece_bytes;
+        start..(start + self.piece_bytes).min(self.entry.facts.size())
+    }
+
+    /// Where it gets its name.
+    pub(super) fn names(&self) -> Names<'_> {
+        Names { folder: &self.folder, temporary: &self.temporary, name: &self.name }
     }
 
     /// A hasher for a piece.
@@ -53,9 +61,10 @@ impl Large {
 }
 
 impl Pieces {
-    /// The pieces of so many bytes, of which some may be copied already. Returns the numbers of the others, too.
-    pub(super) fn new(size: u64, copied: &[Piece]) -> (Self, Vec<u32>) {
-        let count = pieces(size);
+    /// The pieces of a file of so many bytes, of which some may be copied already. Returns the numbers of the others, too.
+    pub(super) fn new(size: u64, piece_bytes: u64, copied: &[Piece]) -> (Self, Vec<u32>) {
+        let count = size.div_ceil(piece_bytes);
+        let count = u32::try_from(count).expect("a file of more pieces than LARGE_PIECES_MAX is not large");
         let mut hashes = vec![None; count as usize];
         for piece in copied {
             if let Some(hash) = hashes.get_mut(piece.number as usize) {
@@ -94,10 +103,6 @@ impl Pieces {
         let all: Option<Vec<ChainingValue>> = hashes.iter().copied().collect();
         all.and_then(|all| root(&all))
     }
-}
-
-fn pieces(size: u64) -> u32 {
-    u32::try_from(size.div_ceil(piece_bytes())).expect("a file of more pieces than LARGE_PIECES_MAX is not large")
 }
 
 /// The hash of the whole from those of its pieces. `None` for fewer than two: a single one was hashed as a part.

@@ -7,21 +7,23 @@ mod pieces;
 mod transfer;
 mod worker;
 
-pub(crate) use folders::{dress, make, sweep};
+pub(crate) use folders::sweep;
 pub(crate) use transfer::{buffer, hash};
 pub(crate) use worker::open_to_read;
 
 use crate::counts::Counts;
 use crate::error::Error;
 use crate::feed::{Fed, Item, feed};
-use crate::jobs::{self, Found, Gate, Trials};
+use crate::jobs::{self, Found, Gate, Shift, Trials};
 use crate::limits::{BLOCK_BYTES_MAX, BLOCK_ENTRIES_MAX, BLOCKS_MAX};
-use crate::place::Ends;
-use crate::request::{Jobs, Request};
+use crate::receipt::Verification;
+use crate::request::Jobs;
+use crate::road::{Carried, Road};
 use crate::state::State;
-use crate::tally::{Failures, Tally};
+use crate::task::Task;
 use crate::tree::{Dress, Tree};
 use crate::walk::Listed;
+use folders::Made;
 use large::Large;
 use pace::Pace;
 use std::sync::Arc;
@@ -38,14 +40,11 @@ pub(crate) fn unfinished(state: &State) -> String {
 }
 
 /// What all workers of a copy share.
-pub(crate) struct Job<'a> {
-    pub(crate) request: &'a Request,
-    pub(crate) place: &'a Ends,
-    pub(crate) state: &'a State,
-    pub(crate) source: &'a Tree,
-    pub(crate) destination: &'a Tree,
-    pub(crate) tally: &'a Tally,
-    pub(crate) failures: &'a Failures,
+struct Job<'a> {
+    task: &'a Task<'a>,
+    listed: &'a Listed,
+    source: Arc<Tree>,
+    destination: Arc<Tree>,
     /// How the names of unfinished files begin.
     temporary: String,
     dress: Dress,
@@ -66,30 +65,54 @@ enum Work {
     Piece(Arc<Large>, u32),
 }
 
-impl<'a> Job<'a> {
-    pub(crate) fn new(
-        request: &'a Request,
-        (place, state): (&'a Ends, &'a State),
-        (source, destination): (&'a Tree, &'a Tree),
-        (tally, failures): (&'a Tally, &'a Failures),
-    ) -> Self {
-        let dress = Dress { attributes: request.attributes, owner: rustix::process::geteuid().is_root() };
+/// The way between two folders of this machine: threads of ours.
+pub(crate) struct ByThreads<'a> {
+    job: Job<'a>,
+    /// The folders, once they are made.
+    made: Option<Made>,
+}
+
+impl<'a> ByThreads<'a> {
+    pub(crate) fn new(task: &'a Task<'a>, listed: &'a Listed, source: Arc<Tree>, destination: Arc<Tree>) -> Self {
+        let dress = Dress { attributes: task.request.attributes, owner: rustix::process::geteuid().is_root() };
         let is_on_server = |tree: &Tree| tree.folder(b"").is_ok_and(|folder| transfer::is_on_server(&folder));
-        Self {
-            request,
-            place,
-            state,
+        let job = Job {
+            temporary: format!("{}.", unfinished(&task.state)),
+            dress,
+            pace: Pace::new(task.request.bytes_per_second),
+            clones: AtomicBool::new(true),
+            is_on_server: is_on_server(&source),
+            is_to_server: is_on_server(&destination),
+            task,
+            listed,
             source,
             destination,
-            tally,
-            failures,
-            temporary: format!("{}.", unfinished(state)),
-            dress,
-            pace: Pace::new(request.bytes_per_second),
-            clones: AtomicBool::new(true),
-            is_on_server: is_on_server(source),
-            is_to_server: is_on_server(destination),
+        };
+        Self { job, made: None }
+    }
+}
+
+impl Road for ByThreads<'_> {
+    fn carry(&mut self, gate: &Gate, root_was_missing: bool) -> Result<Carried, Error> {
+        let Job { task, destination, .. } = &self.job;
+        let (made, of_folders) = folders::make(&self.job, root_was_missing)?;
+        self.made = Some(made);
+        let (of_files, found) = run(&self.job, gate)?;
+        if task.state.is_resumed {
+            sweep(destination, &unfinished(&task.state), task.tally)?;
         }
+        Ok(Carried { counts: of_folders.plus(of_files), found, root_was_missing })
+    }
+
+    fn dress(&mut self, counts: Counts) -> Result<Counts, Error> {
+        match self.made.take() {
+            Some(made) => Ok(counts.plus(folders::dress(&self.job, made)?)),
+            None => Ok(counts),
+        }
+    }
+
+    fn compare(&self, _: &Gate) -> Result<Option<Verification>, Error> {
+        Ok(None)
     }
 }
 
@@ -97,12 +120,11 @@ impl<'a> Job<'a> {
 ///
 /// # Errors
 /// Nothing more can be copied.
-pub(crate) fn run(job: &Job<'_>, listed: &Listed, gate: &Gate) -> Result<(Counts, Option<Found>), Error> {
+fn run(job: &Job<'_>, gate: &Gate) -> Result<(Counts, Option<Found>), Error> {
     let mut own = Counts::default();
-    let search = (job.request.jobs == Jobs::Auto).then_some(Trials::WithOne);
+    let search = (job.task.request.jobs == Jobs::Auto).then_some(Trials::WithOne);
     let (counts, found) = jobs::run(
-        (gate, search, BLOCKS_MAX),
-        job.tally,
+        &Shift { gate, search, waiting_max: BLOCKS_MAX, tally: job.task.tally },
         |number| Worker::new(job, number),
         |worker, work| match work {
             Work::Block(items) => items.iter().try_for_each(|item| worker.item(item).map(drop)),
@@ -112,7 +134,7 @@ pub(crate) fn run(job: &Job<'_>, listed: &Listed, gate: &Gate) -> Result<(Counts
         |worker| worker.counts,
         |sender| {
             let mut worker = Worker::new(job, gate.workers)?;
-            send_all(job, &mut worker, listed, sender)?;
+            send_all(job, &mut worker, sender)?;
             own = worker.counts;
             Ok(())
         },
@@ -121,13 +143,13 @@ pub(crate) fn run(job: &Job<'_>, listed: &Listed, gate: &Gate) -> Result<(Counts
 }
 
 /// Sends the work. A large file is begun here, and its pieces are sent.
-fn send_all(job: &Job<'_>, worker: &mut Worker<'_>, listed: &Listed, sender: &SyncSender<Work>) -> Result<(), Error> {
-    let send = |work: Work| !job.tally.is_stopped() && sender.send(work).is_ok();
+fn send_all(job: &Job<'_>, worker: &mut Worker<'_>, sender: &SyncSender<Work>) -> Result<(), Error> {
+    let send = |work: Work| !job.task.tally.is_stopped() && sender.send(work).is_ok();
     let is_full = |entries, bytes| entries >= BLOCK_ENTRIES_MAX || bytes >= BLOCK_BYTES_MAX;
-    feed(job.state, listed, is_full, |fed| match fed {
+    feed(&job.task.state, job.listed, is_full, |fed| match fed {
         Fed::Block(items) => Ok(send(Work::Block(items))),
         Fed::Groups(groups) => Ok(send(Work::Groups(groups))),
-        Fed::Large(_) if job.tally.is_stopped() => Ok(false),
+        Fed::Large(_) if job.task.tally.is_stopped() => Ok(false),
         Fed::Large(item) => Ok(worker
             .start_large(&item)?
             .is_none_or(|(file, pieces)| pieces.into_iter().all(|piece| send(Work::Piece(Arc::clone(&file), piece))))),

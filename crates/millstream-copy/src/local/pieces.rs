@@ -1,6 +1,5 @@
 //! What a worker does with a large file: it begins it, copies pieces of it, and completes it.
 
-use super::Job;
 use super::large::{Large, Pieces};
 use super::transfer::Transfer;
 use super::worker::{Copied, Outcome, Trouble, Worker, create, has_changed, of_source};
@@ -58,17 +57,27 @@ impl Worker<'_> {
         }
         let (source, stat) = self.open_source(path, &folders)?;
         let facts = self.facts_of(&source, &stat)?;
-        if !facts.is_large() {
-            // It was, when it was listed.
+        let Some(piece_bytes) = self.job.listed.piece_bytes_of(&facts) else {
+            // It was large when it was listed.
             return self.copy_file(path, &folders, &name).map(|(outcome, facts)| Start::Over(outcome, facts));
-        }
+        };
         let folder = self.job.destination.folder(split(path).0).map_err(self.of_destination())?;
         let temporary = self.open_temporary(path, &folder, &stat).map_err(self.of_destination())?;
         let Temporary { number: temporary_number, name: temporary, file: destination, copied } = temporary;
-        let (pieces, missing) = Pieces::new(facts.size(), &copied);
-        let (entry, is_sparse) = (Entry { path: path.clone(), facts }, is_sparse(&stat));
-        let large =
-            Large { entry, source, stat, folder, name, temporary, temporary_number, destination, is_sparse, pieces };
+        let (pieces, missing) = Pieces::new(facts.size(), piece_bytes, &copied);
+        let large = Large {
+            entry: Entry { path: path.clone(), facts },
+            is_sparse: is_sparse(&stat),
+            source,
+            stat,
+            folder,
+            name,
+            temporary,
+            temporary_number,
+            destination,
+            piece_bytes,
+            pieces,
+        };
         let begun = self.begin(&large, folders.is_one_device && copied.is_empty());
         if matches!(begun, Err(Trouble::Reason(_) | Trouble::Gone)) {
             // No later run would look for it.
@@ -82,14 +91,14 @@ impl Worker<'_> {
         }
         let bytes: u64 =
             copied.iter().map(|piece| large.range(piece.number)).map(|range| range.end - range.start).sum();
-        self.job.tally.done_bytes.fetch_add(bytes, Relaxed);
+        self.job.task.tally.done_bytes.fetch_add(bytes, Relaxed);
         Ok(Start::Pieces((Arc::new(large), missing)))
     }
 
     /// Opens the temporary file in which an earlier run has left pieces of the source as it is now, or makes one.
     fn open_temporary(&self, path: &[u8], folder: &OwnedFd, stat: &Stat) -> io::Result<Temporary> {
         let name_of = |number: u64| named(format!("{}large-{number:016x}", self.job.temporary).as_bytes());
-        let known = self.job.state.pieces.get(path).map(Vec::as_slice).unwrap_or_default();
+        let known = self.job.task.state.pieces.get(path).map(Vec::as_slice).unwrap_or_default();
         if let Some(Piece { temporary: number, .. }) = known.last() {
             let name = name_of(*number)?;
             // Pieces in other files, which earlier runs have begun, are not in this one.
@@ -113,8 +122,7 @@ impl Worker<'_> {
     fn begin(&mut self, large: &Large, may_clone: bool) -> Result<bool, Trouble> {
         let Large { entry, source, destination, .. } = large;
         if may_clone && self.is_cloned(source, destination)? {
-            let names = (&large.folder, large.temporary.as_c_str(), large.name.as_c_str());
-            self.complete(&entry.path, &entry.facts, destination, names)?;
+            self.complete(&entry.path, &entry.facts, destination, &large.names())?;
             return Ok(true);
         }
         let sized = fs::ftruncate(destination, entry.facts.size());
@@ -139,7 +147,7 @@ impl Worker<'_> {
     fn copy_piece(&mut self, large: &Large, number: u32) -> Result<(), Trouble> {
         let (range, mut hasher) = (large.range(number), large.hasher(number));
         let len = range.end - range.start;
-        let Job { pace, tally, .. } = self.job;
+        let (pace, tally) = (&self.job.pace, self.job.task.tally);
         let Large { source, destination, is_sparse, .. } = large;
         let transfer = Transfer { source, destination, is_sparse: *is_sparse, pace, tally };
         let moved = transfer.run(range, |bytes| _ = hasher.update(bytes), &mut self.buffer);
@@ -179,8 +187,7 @@ impl Worker<'_> {
         }
         let mut facts = large.entry.facts.clone();
         facts.set_hash(hash);
-        let names = (&large.folder, large.temporary.as_c_str(), large.name.as_c_str());
-        self.complete(&large.entry.path, &facts, &large.destination, names)?;
+        self.complete(&large.entry.path, &facts, &large.destination, &large.names())?;
         Ok((Outcome::Copied, facts))
     }
 }

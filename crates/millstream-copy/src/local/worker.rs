@@ -3,13 +3,13 @@
 use super::Job;
 use super::transfer::{self, Ended, Transfer, clone, copy_on_server};
 use crate::counts::Counts;
-use crate::entry::{Entry, EntryKind, Facts, Time, changed, inode, is_sparse, modified, size_of};
+use crate::entry::{Entry, EntryKind, Facts, Hash, Time, changed, inode, is_sparse, modified, size_of};
 use crate::error::{Error, is_final};
 use crate::feed::Item;
 use crate::hasher::Hasher;
-use crate::limits::CHANGED_READS_MAX;
 use crate::manifest::{Journal, Note};
 use crate::path::split;
+use crate::policy::{Gone, Proof};
 use crate::tree::{self, Dress, Thing, named};
 use millstream_failpoint::hit_on_thread;
 use rustix::fd::{AsFd, OwnedFd};
@@ -64,10 +64,17 @@ pub(super) struct Folders {
     pub(super) is_one_device: bool,
 }
 
+/// Where a file that is whole gets its name.
+pub(super) struct Names<'a> {
+    pub(super) folder: &'a OwnedFd,
+    pub(super) temporary: &'a CStr,
+    pub(super) name: &'a CStr,
+}
+
 impl<'a> Worker<'a> {
     pub(super) fn new(job: &'a Job<'a>, number: usize) -> Result<Self, Error> {
         let temporary = named(format!("{}{number}", job.temporary).as_bytes()).expect("it holds no zero byte");
-        let journal = job.state.journal(number)?;
+        let journal = job.task.state.journal(number)?;
         Ok(Self { job, temporary, journal, buffer: transfer::buffer(), folders: None, counts: Counts::default() })
     }
 
@@ -111,24 +118,24 @@ impl<'a> Worker<'a> {
             Err(Trouble::Gone) => {
                 self.counts.skipped += 1;
                 self.note(path, &Note::Absent)?;
-                if self.job.request.live {
+                if self.job.task.policy.gone == Gone::Goes {
                     self.remove_copy(path)?;
                 }
                 None
             }
             Err(Trouble::Reason(reason)) => {
                 self.counts.failed += 1;
-                self.job.failures.add(path, reason);
-                self.job.tally.failed.fetch_add(1, Relaxed);
+                self.job.task.failures.add(path, reason);
+                self.job.task.tally.failed.fetch_add(1, Relaxed);
                 self.note(path, &Note::Absent)?;
                 None
             }
         };
-        self.job.tally.done(bytes);
+        self.job.task.tally.done(bytes);
         Ok(done)
     }
 
-    /// Removes what an earlier copy has left of an entry that a live source has no longer.
+    /// Removes what an earlier copy has left of an entry that the source has no longer.
     fn remove_copy(&self, path: &[u8]) -> Result<(), Error> {
         let (folder, name) = split(path);
         let removed = self.job.destination.folder(folder).and_then(|folder| tree::remove(&folder, &named(name)?));
@@ -141,7 +148,7 @@ impl<'a> Worker<'a> {
     }
 
     pub(super) fn note(&mut self, path: &[u8], note: &Note) -> Result<(), Error> {
-        self.journal.add(path, note).map_err(Error::file("write to", self.job.state.folder()))
+        self.journal.add(path, note).map_err(Error::file("write to", self.job.task.state.folder()))
     }
 
     /// The folder of a path, at both ends.
@@ -151,7 +158,7 @@ impl<'a> Worker<'a> {
             return Ok(Rc::clone(folders));
         }
         self.folders = None;
-        let source = self.job.source.folder(split(self.job.place.source_path(path)).0).map_err(of_source)?;
+        let source = self.job.source.folder(split(self.job.task.place.source_path(path)).0).map_err(of_source)?;
         let destination = self.job.destination.folder(folder).map_err(|error| match error.raw_os_error() {
             Some(code) if code == Errno::LOOP.raw_os_error() => {
                 Trouble::Reason("its folder at the destination is reached by a link".to_owned())
@@ -167,7 +174,7 @@ impl<'a> Worker<'a> {
     }
 
     fn entry(&mut self, item: &Item) -> Copied {
-        if self.job.tally.is_stopped() {
+        if self.job.task.tally.is_stopped() {
             return Err(Trouble::Stopped);
         }
         let path = &item.entry.path;
@@ -188,7 +195,7 @@ impl<'a> Worker<'a> {
         let mut reads = 0;
         loop {
             reads += 1;
-            let is_last = reads == CHANGED_READS_MAX || self.job.request.live;
+            let is_last = reads == self.job.task.policy.reads_max;
             match self.copy_once(path, folders, name, is_last) {
                 Ok(Some(facts)) => return Ok((Outcome::Copied, facts)),
                 Ok(None) => {}
@@ -218,30 +225,25 @@ impl<'a> Worker<'a> {
             Some(Note::Doubtful(_)) => true,
             Some(Note::Done(done)) if done.is_same_file(&facts) => false,
             // Perhaps a run has copied it, and its note was lost with the bytes.
-            _ => self.job.state.is_doubtful,
+            _ => self.job.task.state.is_doubtful,
         };
-        let mut hash = known.and_then(|note| note.hash_of(&facts));
-        let compares = self.job.request.compares || self.job.request.hash;
-        let is_read = is_doubtful && hash.is_some() || compares;
-        let there = match is_read {
-            true => self.hash_of(&folders.destination, name).map_err(self.of_destination())?,
-            false => None,
+        let noted = known.and_then(|note| note.hash_of(&facts));
+        let proof = self.job.task.policy.proof(is_doubtful, noted);
+        let (there, wanted) = match proof {
+            Proof::Nothing => return Ok(None),
+            Proof::Time => (None, None),
+            Proof::Noted(hash) => (self.hash_of_copy(folders, name)?, Some(hash)),
+            Proof::BothEnds => (self.hash_of_copy(folders, name)?, self.hash_of_source(&item.entry.path, folders)?),
         };
-        if compares {
-            let (source, _) = self.open_source(&item.entry.path, folders)?;
-            let now = transfer::hash(self.job.request.hashing(), &source, self.job.tally, &mut self.buffer);
-            if there.is_none() || now.map_err(of_source)? != there {
-                return Ok(None);
-            }
-        } else if is_doubtful && (hash.is_none() || there != hash) {
+        // Without a hash, somebody has stopped the copy.
+        if there != wanted || there.is_none() && proof != Proof::Time {
             return Ok(None);
         }
         // What the earlier copy has noted is no longer so if the bytes are others.
-        let is_noted = matches!(known, Some(Note::Done(_))) && hash.is_some() && (there.is_none() || there == hash);
-        hash = there.or(hash);
+        let is_noted = matches!(known, Some(Note::Done(_))) && noted.is_some() && (there.is_none() || there == noted);
         let thing = Thing::Named(folders.destination.as_fd(), name);
         thing.dress(&facts, &now, self.job.dress).map_err(self.of_destination())?;
-        if let Some(hash) = hash {
+        if let Some(hash) = there.or(noted) {
             facts.set_hash(hash);
             if !is_noted {
                 self.note(&item.entry.path, &Note::Done(facts.clone())).map_err(Trouble::Final)?;
@@ -250,14 +252,25 @@ impl<'a> Worker<'a> {
         Ok(Some(facts))
     }
 
-    fn hash_of(&mut self, folder: &OwnedFd, name: &CStr) -> io::Result<Option<crate::entry::Hash>> {
-        let file = open_to_read(folder, name)?;
-        transfer::hash(self.job.request.hashing(), &file, self.job.tally, &mut self.buffer)
+    /// The hash of what is at the destination. `None` if somebody has stopped the copy.
+    fn hash_of_copy(&mut self, folders: &Folders, name: &CStr) -> Result<Option<Hash>, Trouble> {
+        let file = open_to_read(&folders.destination, name).map_err(self.of_destination())?;
+        self.hash_of(&file).map_err(self.of_destination())
+    }
+
+    /// The hash of what the source has now.
+    fn hash_of_source(&mut self, path: &[u8], folders: &Folders) -> Result<Option<Hash>, Trouble> {
+        let (source, _) = self.open_source(path, folders)?;
+        self.hash_of(&source).map_err(of_source)
+    }
+
+    fn hash_of(&mut self, file: &OwnedFd) -> io::Result<Option<Hash>> {
+        transfer::hash(self.job.task.policy.hashing, file, self.job.task.tally, &mut self.buffer)
     }
 
     pub(super) fn open_source(&self, path: &[u8], folders: &Folders) -> Result<(OwnedFd, Stat), Trouble> {
-        let name = named(split(self.job.place.source_path(path)).1).map_err(of_source)?;
-        let opened = if self.job.request.copy_links {
+        let name = named(split(self.job.task.place.source_path(path)).1).map_err(of_source)?;
+        let opened = if self.job.task.request.copy_links {
             let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
             fs::openat(&folders.source, name, flags, Mode::empty()).map_err(io::Error::from)
         } else {
@@ -288,10 +301,12 @@ impl<'a> Worker<'a> {
             if !is_last_try {
                 return Ok(None);
             }
-            self.counts.changed += u64::from(!self.job.request.live);
+            self.counts.changed += u64::from(self.job.task.policy.minds_changes());
         }
         facts.kind = EntryKind::File { size, hash };
-        self.complete(path, &facts, &destination, (&folders.destination, &self.temporary.clone(), name))?;
+        let temporary = self.temporary.clone();
+        let names = Names { folder: &folders.destination, temporary: &temporary, name };
+        self.complete(path, &facts, &destination, &names)?;
         Ok(Some(facts))
     }
 
@@ -310,21 +325,21 @@ impl<'a> Worker<'a> {
         stat: &Stat,
         destination: &OwnedFd,
         is_one_device: bool,
-    ) -> Result<(u64, Option<crate::entry::Hash>), Trouble> {
+    ) -> Result<(u64, Option<Hash>), Trouble> {
         let size = size_of(stat);
         if is_one_device && self.is_cloned(source, destination)? {
             return Ok((size, None));
         }
-        if is_one_device && self.job.is_on_server && !self.job.request.hash {
+        if is_one_device && self.job.is_on_server && !self.job.task.policy.hashes_all {
             return Ok((copy_on_server(source, destination, size).map_err(self.of_destination())?, None));
         }
         let is_sparse = is_sparse(stat);
         if is_sparse {
             fs::ftruncate(destination, size).map_err(io::Error::from).map_err(self.of_destination())?;
         }
-        let Job { pace, tally, .. } = self.job;
+        let (pace, tally) = (&self.job.pace, self.job.task.tally);
         let transfer = Transfer { source, destination, is_sparse, pace, tally };
-        let mut hasher = Hasher::new(self.job.request.hashing());
+        let mut hasher = Hasher::new(self.job.task.policy.hashing);
         let moved = transfer.run(0..size, |bytes| hasher.update(bytes), &mut self.buffer);
         let moved = moved.map_err(|ended| self.trouble(ended))?;
         if is_sparse && moved < size {
@@ -334,7 +349,7 @@ impl<'a> Worker<'a> {
     }
 
     pub(super) fn is_cloned(&self, source: &OwnedFd, destination: &OwnedFd) -> Result<bool, Trouble> {
-        if self.job.request.hash || !self.job.clones.load(Relaxed) {
+        if self.job.task.policy.hashes_all || !self.job.clones.load(Relaxed) {
             return Ok(false);
         }
         let is_cloned = clone(source, destination).map_err(self.of_destination())?;
@@ -351,7 +366,7 @@ impl<'a> Worker<'a> {
         path: &[u8],
         facts: &Facts,
         file: &OwnedFd,
-        (folder, temporary, name): (&OwnedFd, &CStr, &CStr),
+        names: &Names<'_>,
     ) -> Result<(), Trouble> {
         if self.job.is_to_server {
             // A server may say only now that it has no room. What it takes later would also change the time.
@@ -362,7 +377,7 @@ impl<'a> Worker<'a> {
         hit_on_thread("file-written");
         self.note(path, &Note::Done(facts.clone())).map_err(Trouble::Final)?;
         hit_on_thread("file-noted");
-        rename(folder, temporary, name).map_err(self.of_destination())?;
+        rename(names.folder, names.temporary, names.name).map_err(self.of_destination())?;
         hit_on_thread("file-named");
         Ok(())
     }
@@ -410,7 +425,7 @@ impl<'a> Worker<'a> {
 
     /// Makes another name of a file that is at the destination.
     fn link(&mut self, item: &Item, first: &[u8], facts: &Facts) -> Copied {
-        if self.job.tally.is_stopped() {
+        if self.job.task.tally.is_stopped() {
             return Err(Trouble::Stopped);
         }
         let failed = self.of_destination();

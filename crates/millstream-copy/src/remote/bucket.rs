@@ -1,15 +1,16 @@
 //! Buckets of files, each of which one process of rsync copies.
 
+use super::PARTIAL;
 use super::address::{By, joined};
 use super::folders::{Unmade, remove_link};
+use super::job::RemoteJob;
 use super::rsync::{Change, Line, NameList, silence};
-use super::{PARTIAL, RemoteJob, Way};
+use super::said::reason;
 use crate::counts::Counts;
 use crate::entry::{EntryKind, Facts, Hash};
 use crate::error::Error;
 use crate::feed::{Fed, Item, feed};
-use crate::hasher::Hashing;
-use crate::jobs::{self, Found, Gate, Trials};
+use crate::jobs::{self, Found, Gate, Shift, Trials};
 use crate::limits::{BUCKET_BYTES_MIN, BUCKET_ENTRIES_MAX, ENTRY_BYTES};
 use crate::local::{buffer, hash, open_to_read};
 use crate::manifest::{Journal, Note};
@@ -28,14 +29,16 @@ pub(super) type Bucket = Vec<Item>;
 /// Copies everything but folders. Returns the counts, and which number of workers was found to be best.
 pub(super) fn run(job: &RemoteJob<'_>, unmade: &Unmade, gate: &Gate) -> Result<(Counts, Option<Found>), Error> {
     // A limit of bytes per second is divided by their number.
-    let climbs = job.request.jobs == Jobs::Auto && job.request.bytes_per_second.is_none();
+    let climbs = job.task.request.jobs == Jobs::Auto && job.task.request.bytes_per_second.is_none();
+    let search = climbs.then_some(Trials::Upwards);
     jobs::run(
-        (gate, climbs.then_some(Trials::Upwards), 0),
-        job.tally,
-        |number| Ok(Courier { job, journal: job.state.journal(number)?, buffer: buffer(), counts: Counts::default() }),
+        &Shift { gate, search, waiting_max: 0, tally: job.task.tally },
+        |number| {
+            Ok(Courier { job, journal: job.task.state.journal(number)?, buffer: buffer(), counts: Counts::default() })
+        },
         |courier, bucket| courier.copy(bucket, unmade, gate.jobs()),
         |courier| courier.counts,
-        |sender| send_all(job, gate, |bucket| !job.tally.is_stopped() && sender.send(bucket).is_ok()),
+        |sender| send_all(job, gate, |bucket| !job.task.tally.is_stopped() && sender.send(bucket).is_ok()),
     )
 }
 
@@ -51,7 +54,7 @@ pub(super) fn send_all(job: &RemoteJob<'_>, gate: &Gate, send: impl Fn(Bucket) -
         }
         is_full
     };
-    feed(job.state, job.listed, is_full, |fed| {
+    feed(&job.task.state, job.listed, is_full, |fed| {
         Ok(send(match fed {
             Fed::Large(item) => vec![*item],
             Fed::Block(items) => items,
@@ -89,7 +92,7 @@ impl Courier<'_> {
     fn without_unmade(&mut self, bucket: Bucket, unmade: &Unmade) -> Result<Bucket, Error> {
         let (lost, rest): (Bucket, Bucket) = bucket.into_iter().partition(|item| unmade.holds(&item.entry.path));
         for item in lost {
-            self.job.tally.done(item.entry.facts.size());
+            self.job.task.tally.done(item.entry.facts.size());
             self.failed(&item, "its folder could not be made at the destination")?;
         }
         Ok(rest)
@@ -100,54 +103,52 @@ impl Courier<'_> {
     /// then files for it, which rsync would write to where the link leads.
     fn copy(&mut self, bucket: Bucket, unmade: &Unmade, jobs: usize) -> Result<(), Error> {
         let bucket = self.without_unmade(bucket, unmade)?;
-        if self.job.remote.way == Way::ToThere {
+        if !self.job.arrives_here() {
             return self.copy_alike(&bucket, jobs);
         }
         let (links, others): (Bucket, Bucket) = bucket.into_iter().partition(is_link);
         for item in &others {
-            remove_link(self.job.here, &item.entry.path)?;
+            remove_link(&self.job.here, &item.entry.path)?;
         }
         self.copy_alike(&others, jobs)?;
         self.copy_alike(&links, jobs)
     }
 
     fn copy_alike(&mut self, bucket: &Bucket, jobs: usize) -> Result<(), Error> {
-        if bucket.is_empty() || self.job.tally.is_stopped() {
+        if bucket.is_empty() || self.job.task.tally.is_stopped() {
             return Ok(());
         }
         let job = self.job;
-        let places = places(job, bucket);
+        let batch = Batch::new(job, bucket)?;
         let mut changes = vec![None; bucket.len()];
         // There may be fewer buckets than workers.
         let buckets = (weight(job.listed.entries, job.listed.bytes) / BUCKET_BYTES_MIN).max(1);
-        let limit = job.request.bytes_per_second.map(|bytes| bytes / buckets.min(jobs as u64).max(1));
+        let limit = job.task.request.bytes_per_second.map(|bytes| bytes / buckets.min(jobs as u64).max(1));
         let each = &mut |line: Line| {
-            let Some(place) = places.get(&line.path) else { return };
+            let Some(place) = batch.place(&line) else { return };
             // A process that was started again may say it twice.
-            if changes[*place].replace(line.change).is_none() {
-                job.tally.done(bucket[*place].entry.facts.size());
+            if changes[place].replace(line.change).is_none() {
+                job.task.tally.done(bucket[place].entry.facts.size());
             }
         };
-        let names = names(job, bucket)?;
         let limit = limit.map(|bytes| format!("--bwlimit={}", (bytes / 1024).max(1)).into());
-        let args = arguments(job, (bucket, &names), limit.as_slice());
-        let ran = job.remote.rsync.run(&args, job.tally, each)?;
-        if job.tally.is_stopped() {
+        let ran = job.there.rsync.run(&batch.arguments(limit.as_slice()), job.task.tally, each)?;
+        if job.task.tally.is_stopped() {
             // What rsync has said was done may have been undone when it ended.
             return Ok(());
         }
         hit_on_thread("bucket-copied");
         let failed = match ran.is_whole {
             true => BTreeMap::new(),
-            false => self.unfinished((bucket, &names), &changes, &ran.said)?,
+            false => batch.unfinished(&changes, &ran.said)?,
         };
-        if job.tally.is_stopped() {
+        if job.task.tally.is_stopped() {
             // Nobody knows what has failed.
             return Ok(());
         }
         for (place, item) in bucket.iter().enumerate() {
             if changes[place].is_none() {
-                job.tally.done(item.entry.facts.size());
+                job.task.tally.done(item.entry.facts.size());
             }
             match failed.get(&place) {
                 _ if changes[place] == Some(Change::LeftOut) => self.failed(item, left_out(item))?,
@@ -165,62 +166,9 @@ impl Courier<'_> {
 
     fn failed(&mut self, item: &Item, reason: &str) -> Result<(), Error> {
         self.counts.failed += 1;
-        self.job.failures.add(&item.entry.path, reason);
-        self.job.tally.failed.fetch_add(1, Relaxed);
+        self.job.task.failures.add(&item.entry.path, reason);
+        self.job.task.tally.failed.fetch_add(1, Relaxed);
         self.note(item, &Note::Absent)
-    }
-
-    /// What rsync would still have to do, although it has ended: each with the reason, or `None` if the source has it no
-    /// longer.
-    fn unfinished(
-        &self,
-        (bucket, names): (&Bucket, &NameList),
-        changes: &[Option<Change>],
-        said: &str,
-    ) -> Result<BTreeMap<usize, Option<String>>, Error> {
-        let job = self.job;
-        let (mut looks, said_again) = self.look_again((bucket, names), "-1")?;
-        let is_open = |look: &Look, change: &Option<Change>| *look != Look::Settled && change.is_some();
-        if looks.iter().zip(changes).any(|(look, change)| is_open(look, change)) {
-            // Where times are kept less exactly, what was just copied has another one.
-            let (coarse, _) = self.look_again((bucket, names), "0")?;
-            for ((look, change), coarse) in looks.iter_mut().zip(changes).zip(coarse) {
-                *look = if is_open(look, change) { coarse } else { *look };
-            }
-        }
-        // A link that leads nowhere is no file that has gone.
-        let says_gone = ["No such file or directory", "vanished"].iter().any(|text| said_again.contains(text));
-        let may_be_gone = job.remote.way == Way::ToThere || says_gone && !job.request.copy_links;
-        let mut failed = BTreeMap::new();
-        for ((place, item), look) in bucket.iter().enumerate().zip(looks).filter(|(_, look)| *look != Look::Settled) {
-            let is_gone = look == Look::Unnamed && may_be_gone && !job.here.holds(self.path_here(item));
-            failed.insert(place, (!is_gone).then(|| reason(self.path_here(item), said)));
-        }
-        Ok(failed)
-    }
-
-    /// What rsync would do now. `window`: how exactly it compares times; 0 is to the second.
-    fn look_again(&self, (bucket, names): (&Bucket, &NameList), window: &str) -> Result<(Vec<Look>, String), Error> {
-        let job = self.job;
-        let places = places(job, bucket);
-        let mut looks = vec![Look::Unnamed; bucket.len()];
-        // It names what needs no change, too.
-        let more = ["-n".into(), "-ii".into(), format!("--modify-window={window}").into()];
-        let args = arguments(job, (bucket, names), &more);
-        let dry = job.remote.rsync.run(&args, job.tally, &mut |line| {
-            if let Some(place) = places.get(&line.path) {
-                looks[*place] = if line.is_untouched { Look::Settled } else { Look::Unsettled };
-            }
-        })?;
-        Ok((looks, dry.said))
-    }
-
-    /// Where an entry is on this machine.
-    fn path_here<'a>(&'a self, item: &'a Item) -> &'a [u8] {
-        match self.job.remote.way {
-            Way::ToThere => self.job.place.source_path(&item.entry.path),
-            Way::FromThere => &item.entry.path,
-        }
     }
 
     /// Accounts for an entry that is at the destination, and notes its hash.
@@ -242,19 +190,17 @@ impl Courier<'_> {
     /// What is to be noted of an entry that is at the destination. `None` if everything is known, or if it has changed
     /// meanwhile: then it has no hash.
     fn news(&mut self, item: &Item, change: Change) -> io::Result<Option<Facts>> {
-        let facts = &item.entry.facts;
-        let remote = self.job.remote;
-        // What is noted may be the hash of other bytes of the same size and time.
-        let is_believed = change == Change::Kept && !self.job.request.hash;
+        let (facts, policy, arrives_here) = (&item.entry.facts, self.job.task.policy, self.job.arrives_here());
+        let is_believed = change == Change::Kept && policy.believes_notes();
         let known = item.known.as_ref().and_then(|note| note.hash_of(facts)).filter(|_| is_believed);
         let is_noted = known.is_some() && matches!(item.known, Some(Note::Done(_)));
-        let arrives = remote.way == Way::FromThere && change != Change::Kept;
         // A daemon does not tell everything: times to the second, for one.
-        let is_vague = remote.way == Way::FromThere && remote.root.by == By::Daemon;
+        let is_vague = arrives_here && self.job.there.root.by == By::Daemon;
         if is_noted && !is_vague {
             return Ok(None);
         }
-        let reads = known.is_none() && (arrives || self.job.request.hash);
+        let is_new = arrives_here && change != Change::Kept;
+        let reads = known.is_none() && (is_new || policy.hashes_all);
         match reads || known.is_some() || is_vague {
             true => self.look(item, known, reads),
             false => Ok(None),
@@ -264,11 +210,11 @@ impl Courier<'_> {
     /// The facts of what is on this machine: the source, or what has arrived. `None` if it is not what was copied.
     fn look(&mut self, item: &Item, known: Option<Hash>, reads: bool) -> io::Result<Option<Facts>> {
         let job = self.job;
-        let (folder, name) = job.here.parent(self.path_here(item))?;
+        let (folder, name) = job.here.parent(job.path_here(&item.entry.path))?;
         let Some(stat) = tree::stat(&folder, &name)? else { return Ok(None) };
         let mut facts = Facts::of(&stat);
         let is_file = matches!(facts.kind, EntryKind::File { .. });
-        if job.remote.way == Way::ToThere && !(is_file && item.entry.facts.is_same_file(&facts)) {
+        if !job.arrives_here() && !(is_file && item.entry.facts.is_same_file(&facts)) {
             return Ok(None);
         }
         if let EntryKind::Link { target } = &mut facts.kind {
@@ -278,9 +224,7 @@ impl Courier<'_> {
             facts.set_hash(hash);
         } else if is_file && reads {
             let file = open_to_read(&folder, &name)?;
-            // The other machine has sha256sum, and seldom anything faster.
-            let hashing = if job.remote.way == Way::ToThere { Hashing::Sha256 } else { Hashing::Blake3 };
-            let hash = hash(hashing, &file, job.tally, &mut self.buffer)?;
+            let hash = hash(job.hashing(), &file, job.task.tally, &mut self.buffer)?;
             let Some(hash) = hash else { return Ok(None) };
             facts.set_hash(hash);
         }
@@ -288,7 +232,7 @@ impl Courier<'_> {
     }
 
     fn note(&mut self, item: &Item, note: &Note) -> Result<(), Error> {
-        self.journal.add(&item.entry.path, note).map_err(Error::file("write to", self.job.state.folder()))
+        self.journal.add(&item.entry.path, note).map_err(Error::file("write to", self.job.task.state.folder()))
     }
 }
 
@@ -304,78 +248,99 @@ fn left_out(item: &Item) -> &'static str {
     }
 }
 
-/// Arguments of a process that copies files.
-fn arguments(job: &RemoteJob<'_>, (bucket, names): (&Bucket, &NameList), more: &[OsString]) -> Vec<OsString> {
-    let links_only = bucket.iter().all(is_link);
-    let mut args = job.options(job.remote.way == Way::ToThere || links_only);
-    args.extend((job.remote.way == Way::FromThere && links_only).then(|| "--no-dirs".into()));
-    args.extend(job.compares_bytes().then(|| silence(bytes(bucket))));
-    let temporary = job.temporary();
-    // What is unfinished when the connection breaks off is kept, and goes on from there. rsync removes the second folder
-    // when it is empty, so it is another one.
-    args.extend([format!("--temp-dir={temporary}"), format!("--partial-dir={temporary}{PARTIAL}")].map(OsString::from));
-    args.extend_from_slice(more);
-    args.extend(targets(job, names));
-    args
+/// A bucket as a process of rsync gets it.
+pub(super) struct Batch<'a> {
+    job: &'a RemoteJob<'a>,
+    bucket: &'a Bucket,
+    /// Where each name that rsync prints is in the bucket.
+    places: HashMap<Vec<u8>, usize>,
+    names: NameList,
 }
 
-/// What is copied, and where to.
-pub(super) fn targets(job: &RemoteJob<'_>, names: &NameList) -> Vec<OsString> {
-    let [from, to] = job.roots();
-    let Some(single) = &job.place.file else {
-        // The folders are there already.
-        return [&names.options()[..], &["--no-implied-dirs".into(), from, to]].concat();
-    };
-    let named = |root: &OsString, name: &[u8]| joined([root, &OsStr::from_bytes(name)]);
-    vec![named(&from, &single.from), named(&to, &single.to)]
-}
-
-/// Bytes of the files of a bucket.
-pub(super) fn bytes(bucket: &Bucket) -> u64 {
-    bucket.iter().map(|item| item.entry.facts.size()).sum()
-}
-
-/// The names of a bucket.
-pub(super) fn names(job: &RemoteJob<'_>, bucket: &Bucket) -> Result<NameList, Error> {
-    NameList::new(job.state.folder(), bucket.iter().map(|item| Ok(&item.entry.path)))
-}
-
-/// Where each name that rsync prints is in a bucket.
-pub(super) fn places(job: &RemoteJob<'_>, bucket: &Bucket) -> HashMap<Vec<u8>, usize> {
-    let name = |item: &Item| job.place.source_path(&item.entry.path).to_vec();
-    bucket.iter().enumerate().map(|(place, item)| (name(item), place)).collect()
-}
-
-/// Why rsync could not copy an entry: the line about it.
-pub(super) fn reason(path: &[u8], said: &str) -> String {
-    let name = crate::path::split(path).1;
-    // It prints odd bytes in another way.
-    let plain = name.split(|byte| !(b' '..=b'~').contains(byte)).max_by_key(|part| part.len()).unwrap_or(name);
-    let plain = String::from_utf8_lossy(plain);
-    let is_rsync = |line: &&str| line.starts_with("rsync: ");
-    let is_about = |line: &&str| line.contains(": ") && line.contains(&*plain) && !line.starts_with("rsync error: ");
-    let line = said.lines().find(|line| is_rsync(line) && is_about(line));
-    let line = line.or_else(|| said.lines().find(|line| !plain.is_empty() && is_about(line)));
-    let line = line.or_else(|| said.lines().find(is_rsync));
-    match line.and_then(|line| line.split_once("failed: ")) {
-        Some((_, why)) => format!("rsync says: {why}"),
-        None => line.map_or("rsync could not copy it".to_owned(), |line| format!("rsync says: {line}")),
+impl<'a> Batch<'a> {
+    /// # Errors
+    /// The list of its names cannot be written.
+    pub(super) fn new(job: &'a RemoteJob<'a>, bucket: &'a Bucket) -> Result<Self, Error> {
+        let name = |item: &Item| job.task.place.source_path(&item.entry.path).to_vec();
+        let places = bucket.iter().enumerate().map(|(place, item)| (name(item), place)).collect();
+        let names = NameList::new(job.task.state.folder(), bucket.iter().map(|item| Ok(&item.entry.path)))?;
+        Ok(Self { job, bucket, places, names })
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+    /// Where what a line is about is in the bucket.
+    pub(super) fn place(&self, line: &Line) -> Option<usize> {
+        self.places.get(&line.path).copied()
+    }
 
-    #[test]
-    fn the_reason_is_that_of_the_entry() {
-        let said = "rsync: [sender] send_files failed to open \"/s/a\": Permission denied (13)\n\
-            rsync: [receiver] mkstemp \"/d/.b.Xa12bc\" failed: Read-only file system (30)\n\
-            rsync error: some files/attrs were not transferred";
-        assert_eq!(reason(b"in/b", said), "rsync says: Read-only file system (30)");
-        assert!(reason(b"a", said).ends_with("Permission denied (13)"), "{}", reason(b"a", said));
-        let blocked = "could not make way for new regular file: in/f\nrsync error: some files/attrs";
-        assert_eq!(reason(b"in/f", blocked), "rsync says: could not make way for new regular file: in/f");
-        assert_eq!(reason(b"c", ""), "rsync could not copy it");
+    /// The option that gives rsync the time to hash its files.
+    pub(super) fn silence(&self) -> OsString {
+        silence(self.bucket.iter().map(|item| item.entry.facts.size()).sum())
+    }
+
+    /// Arguments of a process that copies the files.
+    fn arguments(&self, more: &[OsString]) -> Vec<OsString> {
+        let job = self.job;
+        let links_only = self.bucket.iter().all(is_link);
+        let mut args = job.options(!job.arrives_here() || links_only);
+        args.extend((job.arrives_here() && links_only).then(|| "--no-dirs".into()));
+        args.extend(job.compares_bytes().then(|| self.silence()));
+        let temporary = job.temporary();
+        // What is unfinished when the connection breaks off is kept, and goes on from there. rsync removes the second folder
+        // when it is empty, so it is another one.
+        let folders = [format!("--temp-dir={temporary}"), format!("--partial-dir={temporary}{PARTIAL}")];
+        args.extend(folders.map(OsString::from));
+        args.extend_from_slice(more);
+        args.extend(self.targets());
+        args
+    }
+
+    /// What is copied, and where to.
+    pub(super) fn targets(&self) -> Vec<OsString> {
+        let [from, to] = self.job.roots();
+        let Some(single) = &self.job.task.place.file else {
+            // The folders are there already.
+            return [&self.names.options()[..], &["--no-implied-dirs".into(), from, to]].concat();
+        };
+        let named = |root: &OsString, name: &[u8]| joined([root, &OsStr::from_bytes(name)]);
+        vec![named(&from, &single.from), named(&to, &single.to)]
+    }
+
+    /// What rsync would still have to do, although it has ended: each with the reason, or `None` if the source has it no
+    /// longer.
+    fn unfinished(&self, changes: &[Option<Change>], said: &str) -> Result<BTreeMap<usize, Option<String>>, Error> {
+        let Self { job, bucket, .. } = self;
+        let (mut looks, said_again) = self.look_again("-1")?;
+        let is_open = |look: &Look, change: &Option<Change>| *look != Look::Settled && change.is_some();
+        if looks.iter().zip(changes).any(|(look, change)| is_open(look, change)) {
+            // Where times are kept less exactly, what was just copied has another one.
+            let (coarse, _) = self.look_again("0")?;
+            for ((look, change), coarse) in looks.iter_mut().zip(changes).zip(coarse) {
+                *look = if is_open(look, change) { coarse } else { *look };
+            }
+        }
+        // A link that leads nowhere is no file that has gone.
+        let says_gone = ["No such file or directory", "vanished"].iter().any(|text| said_again.contains(text));
+        let may_be_gone = !job.arrives_here() || says_gone && !job.task.request.copy_links;
+        let mut failed = BTreeMap::new();
+        for ((place, item), look) in bucket.iter().enumerate().zip(looks).filter(|(_, look)| *look != Look::Settled) {
+            let path = job.path_here(&item.entry.path);
+            let is_gone = look == Look::Unnamed && may_be_gone && !job.here.holds(path);
+            failed.insert(place, (!is_gone).then(|| reason(path, said)));
+        }
+        Ok(failed)
+    }
+
+    /// What rsync would do now. `window`: how exactly it compares times; 0 is to the second.
+    fn look_again(&self, window: &str) -> Result<(Vec<Look>, String), Error> {
+        let job = self.job;
+        let mut looks = vec![Look::Unnamed; self.bucket.len()];
+        // It names what needs no change, too.
+        let more = ["-n".into(), "-ii".into(), format!("--modify-window={window}").into()];
+        let dry = job.there.rsync.run(&self.arguments(&more), job.task.tally, &mut |line| {
+            if let Some(place) = self.place(&line) {
+                looks[place] = if line.is_untouched { Look::Settled } else { Look::Unsettled };
+            }
+        })?;
+        Ok((looks, dry.said))
     }
 }

@@ -1,14 +1,16 @@
 //! Folders of a copy between machines, those of unfinished files included.
 
 use super::address::{By, joined, quoted, quoted_path};
+use super::job::RemoteJob;
 use super::rsync::{Change, NameList};
-use super::{PARTIAL, RemoteJob, Way, empty_folder};
+use super::said::reason;
+use super::{PARTIAL, empty_folder};
 use crate::counts::Counts;
 use crate::entry::{Entry, EntryKind};
 use crate::error::Error;
 use crate::limits::UNMADE_FOLDERS_MAX;
 use crate::local::sweep;
-use crate::manifest::{Reader, Sorter};
+use crate::manifest::Sorter;
 use crate::path::{order, shown, split};
 use crate::tree::{self, Tree};
 use millstream_host::make_folder;
@@ -30,7 +32,7 @@ const LOOKS: [&str; 3] = ["-n", "-ii", "--modify-window=0"];
 
 /// Folders that are not there, although they should have been made. Something else may lie in the place of one.
 #[derive(Debug, Default)]
-pub(crate) struct Unmade(HashSet<Vec<u8>>);
+pub(super) struct Unmade(HashSet<Vec<u8>>);
 
 impl Unmade {
     /// Whether a path lies in one of them.
@@ -50,19 +52,19 @@ pub(super) fn make_temporary(job: &RemoteJob<'_>) -> Result<bool, Error> {
         return Ok(false);
     }
     let temporary = job.temporary();
-    if job.remote.way == Way::FromThere {
+    if job.arrives_here() {
         // An earlier copy may have put a link there, which is refused.
         return job.here.make(temporary.as_bytes(), Mode::RWXU).map(|_| false);
     }
     // rsync makes no more than the last folder of a path, so the one that has the source's name is sent.
     let model = empty_folder()?;
-    let before = job.place.before.as_slice();
+    let before = job.task.place.before.as_slice();
     let inner = model.path().join(OsStr::from_bytes(before)).join(temporary);
     make_folder(&inner).map_err(Error::file("make", &inner))?;
-    let root = if before.is_empty() { job.remote.root.clone() } else { job.remote.root.parent() };
+    let root = if before.is_empty() { job.there.root.clone() } else { job.there.root.parent() };
     let args = [OsString::from("-r"), model.path().join("").into(), root.content()];
     let mut was_missing = false;
-    job.remote.rsync.run(&args, job.tally, &mut |line| {
+    job.there.rsync.run(&args, job.task.tally, &mut |line| {
         was_missing |= line.change == Change::Copied && line.path == before;
     })?;
     Ok(was_missing)
@@ -78,22 +80,22 @@ pub(super) fn remove_temporary(job: &RemoteJob<'_>) -> Result<(), Error> {
         return Ok(());
     }
     let temporary = job.temporary();
-    if job.remote.way == Way::FromThere {
-        if job.state.is_resumed {
-            return sweep(job.here, &temporary, job.tally);
+    if job.arrives_here() {
+        if job.task.state.is_resumed {
+            return sweep(&job.here, &temporary, job.task.tally);
         }
         let found = job.here.parent(temporary.as_bytes());
         let removed = found.and_then(|(folder, name)| tree::remove_folder(&folder, &name));
         return removed.map_err(Error::file("remove", &job.here.full(temporary.as_bytes())));
     }
-    if let (true, By::Shell(host)) = (job.state.is_resumed, &job.remote.root.by) {
-        return job.remote.rsync.script(host, &sweeping(job), b"", job.tally, &mut |_| Ok(())).map(drop);
+    if let (true, By::Shell(host)) = (job.task.state.is_resumed, &job.there.root.by) {
+        return job.there.rsync.script(host, &sweeping(job), b"", job.task.tally, &mut |_| Ok(())).map(drop);
     }
     let model = empty_folder()?;
     let only = [format!("--include=/{temporary}*/***"), "--exclude=*".to_owned()].map(OsString::from);
     let [_, there] = job.roots();
     let args = [&["-r".into(), "--delete".into()], &only[..], &[model.path().join("").into(), there]].concat();
-    job.remote.rsync.run(&args, job.tally, &mut |_| {}).map(drop)
+    job.there.rsync.run(&args, job.task.tally, &mut |_| {}).map(drop)
 }
 
 /// Makes the folders of the source, which only their owner may change until everything is in them. Returns the counts, those that
@@ -102,36 +104,36 @@ pub(super) fn remove_temporary(job: &RemoteJob<'_>) -> Result<(), Error> {
 /// # Errors
 /// The other machine cannot be reached, or takes no more.
 pub(super) fn make(job: &RemoteJob<'_>, root_was_missing: bool) -> Result<(Counts, Unmade, bool), Error> {
-    if job.place.file.is_some() {
+    if job.task.place.file.is_some() {
         return Ok(Default::default());
     }
     if job.has_root_only() && !job.prepares_by_shell() {
         // It is there already.
-        job.tally.done(0);
+        job.task.tally.done(0);
         let copied = u64::from(root_was_missing);
         return Ok((Counts { copied, same: 1 - copied, ..Counts::default() }, Unmade::default(), root_was_missing));
     }
     let (mut counts, mut copied) = (Counts::default(), u64::from(root_was_missing));
     let names = names(job)?;
     let more = ["--chmod=Du+rwx".into(), before_rsync(job, &preparation(job))];
-    let ran = job.remote.rsync.run(&args(job, &names, &more), job.tally, &mut |line| {
+    let ran = job.there.rsync.run(&args(job, &names, &more), job.task.tally, &mut |line| {
         copied += u64::from(line.change == Change::Copied);
-        job.tally.done(0);
+        job.task.tally.done(0);
     })?;
     let was_made = ran.said.contains(MADE);
     copied += u64::from(was_made);
-    let mut list = open(job)?;
-    while let Some(entry) = list.next().map_err(Error::manifest(&job.state.list()))? {
+    let mut list = job.task.open_list()?;
+    while let Some(entry) = list.next().map_err(Error::manifest(&job.task.state.list()))? {
         counts.same += u64::from(entry.facts.kind == EntryKind::Folder);
     }
     // A process that was started again may have said it twice.
     counts.copied = counts.same.min(copied);
     counts.same -= counts.copied;
-    if job.tally.is_stopped() {
+    if job.task.tally.is_stopped() {
         return Ok((counts, Unmade::default(), root_was_missing || was_made));
     }
     let mut unmade = if ran.is_whole { Unmade::default() } else { unmade(job, &names, &ran.said)? };
-    if job.remote.way == Way::FromThere {
+    if job.arrives_here() {
         add_missing(job, &mut unmade)?;
     }
     Ok((counts, unmade, root_was_missing || was_made))
@@ -144,14 +146,14 @@ pub(super) fn make(job: &RemoteJob<'_>, root_was_missing: bool) -> Result<(Count
 /// # Errors
 /// The list is none of a tree; a link cannot be removed.
 pub(super) fn check_list(job: &RemoteJob<'_>) -> Result<(), Error> {
-    if job.remote.way == Way::ToThere || job.place.file.is_some() {
+    if job.task.place.file.is_some() {
         return Ok(());
     }
     let temporary = job.temporary();
     let (mut above, mut last): (Vec<Vec<u8>>, Option<Vec<u8>>) = (Vec::new(), None);
-    let mut list = open(job)?;
-    while let Some(Entry { path, facts }) = list.next().map_err(Error::manifest(&job.state.list()))? {
-        if job.tally.is_stopped() {
+    let mut list = job.task.open_list()?;
+    while let Some(Entry { path, facts }) = list.next().map_err(Error::manifest(&job.task.state.list()))? {
+        if job.task.tally.is_stopped() {
             return Ok(());
         }
         if !path.is_empty() {
@@ -169,7 +171,7 @@ pub(super) fn check_list(job: &RemoteJob<'_>) -> Result<(), Error> {
         }
         if facts.kind == EntryKind::Folder {
             if !path.is_empty() {
-                remove_link(job.here, &path)?;
+                remove_link(&job.here, &path)?;
             }
             above.push(path.clone());
         }
@@ -193,8 +195,8 @@ pub(super) fn remove_link(here: &Tree, path: &[u8]) -> Result<(), Error> {
 
 /// Adds the folders that are not here, or to which a link leads, whatever rsync has said.
 fn add_missing(job: &RemoteJob<'_>, unmade: &mut Unmade) -> Result<(), Error> {
-    let mut list = open(job)?;
-    while let Some(Entry { path, facts }) = list.next().map_err(Error::manifest(&job.state.list()))? {
+    let mut list = job.task.open_list()?;
+    while let Some(Entry { path, facts }) = list.next().map_err(Error::manifest(&job.task.state.list()))? {
         if facts.kind != EntryKind::Folder || path.is_empty() || unmade.holds(&path) {
             continue;
         }
@@ -218,7 +220,7 @@ fn add_missing(job: &RemoteJob<'_>, unmade: &mut Unmade) -> Result<(), Error> {
 /// Folders that would still have to be made.
 fn unmade(job: &RemoteJob<'_>, names: &NameList, said: &str) -> Result<Unmade, Error> {
     let mut unmade = Unmade::default();
-    job.remote.rsync.run(&args(job, names, &LOOKS.map(OsString::from)), job.tally, &mut |line| {
+    job.there.rsync.run(&args(job, names, &LOOKS.map(OsString::from)), job.task.tally, &mut |line| {
         // A folder is named before what is in it, which is not there either.
         let is_known = line.change != Change::Copied || unmade.holds(&line.path);
         if !is_known && !line.path.is_empty() && unmade.0.len() <= UNMADE_FOLDERS_MAX {
@@ -228,7 +230,7 @@ fn unmade(job: &RemoteJob<'_>, names: &NameList, said: &str) -> Result<Unmade, E
     match unmade.0.iter().next() {
         Some(path) if unmade.0.len() > UNMADE_FOLDERS_MAX => {
             let says = format!("more than {UNMADE_FOLDERS_MAX} folders cannot be made, such as {}", shown(path));
-            let why = super::bucket::reason(path, said);
+            let why = reason(path, said);
             Err(Error::refused(format!("{says}: {why}"), "choose another destination"))
         }
         _ => Ok(unmade),
@@ -239,14 +241,14 @@ fn unmade(job: &RemoteJob<'_>, names: &NameList, said: &str) -> Result<Unmade, E
 ///
 /// # Errors
 /// The other machine cannot be reached; a folder that was made has not stayed.
-pub(crate) fn dress(job: &RemoteJob<'_>, unmade: &Unmade) -> Result<u64, Error> {
-    if job.place.file.is_some() {
+pub(super) fn dress(job: &RemoteJob<'_>, unmade: &Unmade) -> Result<u64, Error> {
+    if job.task.place.file.is_some() {
         return Ok(0);
     }
     let names = names(job)?;
     let more = [before_rsync(job, &tidying(job))];
     let mut lost = None;
-    let ran = job.remote.rsync.run(&args(job, &names, &more), job.tally, &mut |line| {
+    let ran = job.there.rsync.run(&args(job, &names, &more), job.task.tally, &mut |line| {
         let is_known = unmade.0.contains(&line.path) || unmade.holds(&line.path);
         lost = lost.take().or_else(|| (line.change == Change::Copied && !is_known).then_some(line.path));
     })?;
@@ -255,19 +257,19 @@ pub(crate) fn dress(job: &RemoteJob<'_>, unmade: &Unmade) -> Result<u64, Error> 
         let hint = "what was copied to it may lie elsewhere; run the same command again";
         return Err(Error::refused(says, hint));
     }
-    if ran.is_whole || job.tally.is_stopped() {
+    if ran.is_whole || job.task.tally.is_stopped() {
         return Ok(0);
     }
     // What would still be changed, or is not even named, has failed.
-    let failed = Error::file("write to", job.state.folder());
-    let mut settled = Sorter::new(job.state.folder());
+    let failed = Error::file("write to", job.task.state.folder());
+    let mut settled = Sorter::new(job.task.state.folder());
     let mut kept = Ok(());
-    let dry = job.remote.rsync.run(&args(job, &names, &LOOKS.map(OsString::from)), job.tally, &mut |line| {
+    let dry = job.there.rsync.run(&args(job, &names, &LOOKS.map(OsString::from)), job.task.tally, &mut |line| {
         if line.is_untouched && kept.is_ok() {
             kept = settled.push(&line.path, b"");
         }
     })?;
-    if job.tally.is_stopped() {
+    if job.task.tally.is_stopped() {
         return Ok(0);
     }
     kept.map_err(&failed)?;
@@ -275,8 +277,8 @@ pub(crate) fn dress(job: &RemoteJob<'_>, unmade: &Unmade) -> Result<u64, Error> 
     let mut settled = settled.finish().map_err(&failed)?;
     let mut next = settled.next().map_err(&failed)?;
     let mut count = 0;
-    let mut list = open(job)?;
-    while let Some(entry) = list.next().map_err(Error::manifest(&job.state.list()))? {
+    let mut list = job.task.open_list()?;
+    while let Some(entry) = list.next().map_err(Error::manifest(&job.task.state.list()))? {
         if entry.facts.kind != EntryKind::Folder {
             continue;
         }
@@ -286,7 +288,7 @@ pub(crate) fn dress(job: &RemoteJob<'_>, unmade: &Unmade) -> Result<u64, Error> 
         // Behind a link that is still in the place of a folder, there may be one that looks as it should.
         let is_settled = next.as_ref().is_some_and(|(next, _)| *next == entry.path) && !unmade.holds(&entry.path);
         if !is_settled {
-            job.failures.add(&entry.path, super::bucket::reason(&entry.path, &said));
+            job.task.failures.add(&entry.path, reason(&entry.path, &said));
             count += 1;
         }
     }
@@ -303,9 +305,9 @@ fn before_rsync(job: &RemoteJob<'_>, script: &OsStr) -> OsString {
 
 /// Makes the root, the folder that it is in if that has the source's name, and the folder of unfinished files.
 fn preparation(job: &RemoteJob<'_>) -> OsString {
-    let root = &job.remote.root;
+    let root = &job.there.root;
     let (path, temporary) = (quoted_path(&root.path), quoted_path(&root.join(job.temporary().as_bytes()).path));
-    let above = match job.place.before.is_empty() {
+    let above = match job.task.place.before.is_empty() {
         true => OsString::new(),
         false => joined([&"mkdir ", &quoted_path(&root.parent().path), &" 2>/dev/null; "]),
     };
@@ -317,20 +319,20 @@ fn preparation(job: &RemoteJob<'_>) -> OsString {
 
 /// Removes the folders of unfinished files.
 fn tidying(job: &RemoteJob<'_>) -> OsString {
-    let root = &job.remote.root;
+    let root = &job.there.root;
     let script = joined([&"rm -rf ", &quoted_path(&root.join(job.temporary().as_bytes()).path)]);
-    if job.state.is_resumed { joined([&script, &"; ", &sweeping(job)]) } else { script }
+    if job.task.state.is_resumed { joined([&script, &"; ", &sweeping(job)]) } else { script }
 }
 
 /// Removes the folders of unfinished files wherever they are.
 fn sweeping(job: &RemoteJob<'_>) -> OsString {
-    let (root, name) = (quoted_path(&job.remote.root.path), quoted(format!("{}*", job.temporary()).as_bytes()));
+    let (root, name) = (quoted_path(&job.there.root.path), quoted(format!("{}*", job.temporary()).as_bytes()));
     joined([&"find ", &root, &" -depth -type d -name ", &name, &" -exec rm -rf {} +"])
 }
 
 fn args(job: &RemoteJob<'_>, names: &NameList, more: &[OsString]) -> Vec<OsString> {
     // Whoever sends a link in the place of a folder would write elsewhere with the folders in it.
-    let mut args = job.options(job.remote.way == Way::ToThere);
+    let mut args = job.options(!job.arrives_here());
     args.extend(names.options());
     args.extend_from_slice(more);
     if job.has_root_only() {
@@ -342,14 +344,10 @@ fn args(job: &RemoteJob<'_>, names: &NameList, more: &[OsString]) -> Vec<OsStrin
 
 /// The names of all folders. The root comes with the others; alone it counts as a folder with content, which is left out.
 fn names(job: &RemoteJob<'_>) -> Result<NameList, Error> {
-    let mut list = open(job)?;
-    let paths = std::iter::from_fn(|| list.next().map_err(Error::manifest(&job.state.list())).transpose());
+    let mut list = job.task.open_list()?;
+    let paths = std::iter::from_fn(|| list.next().map_err(Error::manifest(&job.task.state.list())).transpose());
     let is_listed =
         |entry: &Entry| entry.facts.kind == EntryKind::Folder && (!entry.path.is_empty() || job.has_root_only());
     let folders = paths.filter(|entry| entry.as_ref().map_or(true, is_listed));
-    NameList::new(job.state.folder(), folders.map(|entry| entry.map(|entry| entry.path)))
-}
-
-fn open(job: &RemoteJob<'_>) -> Result<Reader, Error> {
-    Reader::open(&job.state.list()).map_err(Error::manifest(&job.state.list()))
+    NameList::new(job.task.state.folder(), folders.map(|entry| entry.map(|entry| entry.path)))
 }

@@ -74,7 +74,7 @@ impl Listing<'_> {
         manifest: &Path,
         folder: &Path,
     ) -> Result<(Listed, Option<String>), Error> {
-        let (sorter, listed, firsts) = (Sorter::new(folder), Listed::default(), HashMap::new());
+        let (sorter, listed, firsts) = (Sorter::new(folder), Listed::new(&self.scope), HashMap::new());
         let mut found = Found { sorter, listed, firsts, has_long: false };
         let ran = match &self.root.by {
             By::Shell(host) => self.by_find(host, &mut found)?,

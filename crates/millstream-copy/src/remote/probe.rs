@@ -1,14 +1,15 @@
 //! Asks another machine which names it takes for the same, and a daemon whose files it makes.
 
 use super::address::{Address, By, joined, quoted_path};
+use super::empty_folder;
+use super::ends::{PathKind, kind};
 use super::listing::Listing;
-use super::place::{PathKind, kind};
-use super::{Remote, empty_folder};
+use super::there::There;
 use crate::error::Error;
 use crate::folding::{Asked, Folder};
 use crate::limits::PROBED_NAMES_MAX;
 use crate::manifest::{Header, Reader};
-use crate::place::Ends;
+use crate::place::Place;
 use crate::tally::{Failures, Tally};
 use crate::walk::Scope;
 use millstream_host::{make_folder, own_file};
@@ -18,22 +19,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// The root of a copy on another machine. Before it is made, the folder that it will be in is asked in its place.
-pub(crate) struct Root<'a> {
-    remote: &'a Remote,
-    place: &'a Ends,
-    tally: &'a Tally,
-}
-
-impl Remote {
-    /// The root of the copy, to ask it.
-    pub(crate) fn folder<'a>(&'a self, place: &'a Ends, tally: &'a Tally) -> Root<'a> {
-        Root { remote: self, place, tally }
-    }
+pub(super) struct Root<'a> {
+    pub(super) there: &'a There,
+    pub(super) place: &'a Place,
+    pub(super) tally: &'a Tally,
 }
 
 impl Folder for Root<'_> {
     fn answers(&self, asked: &[Asked]) -> Result<Vec<Option<bool>>, Error> {
-        match &self.remote.root.by {
+        match &self.there.root.by {
             By::Shell(host) => self.by_shell(host, asked),
             By::Daemon => self.by_daemon(asked),
         }
@@ -42,10 +36,10 @@ impl Folder for Root<'_> {
     fn names(&self) -> Result<BTreeSet<Vec<u8>>, Error> {
         let mut names = BTreeSet::new();
         // A daemon could be asked for a list only, which may be long.
-        let By::Shell(host) = &self.remote.root.by else { return Ok(names) };
+        let By::Shell(host) = &self.there.root.by else { return Ok(names) };
         let lists = format!(" 2>/dev/null && ls -A | head -n {PROBED_NAMES_MAX} | tr '\\n' '\\0'");
-        let script = joined([&"cd ", &quoted_path(&self.remote.root.path), &lists]);
-        self.remote.rsync.script(host, &script, b"", self.tally, &mut |name| {
+        let script = joined([&"cd ", &quoted_path(&self.there.root.path), &lists]);
+        self.there.rsync.script(host, &script, b"", self.tally, &mut |name| {
             names.insert(name.to_vec());
             Ok(())
         })?;
@@ -55,7 +49,7 @@ impl Folder for Root<'_> {
 
 impl Root<'_> {
     fn by_shell(&self, host: &OsStr, asked: &[Asked]) -> Result<Vec<Option<bool>>, Error> {
-        let root = &self.remote.root;
+        let root = &self.there.root;
         let above = root.parent();
         // The folder that is named like the source may be the second one that is missing.
         let places = if self.place.before.is_empty() { 2 } else { 3 };
@@ -78,7 +72,7 @@ impl Root<'_> {
         }
         script.push("exit 0");
         let mut answers = vec![None; asked.len()];
-        self.remote.rsync.script(host, &script, b"", self.tally, &mut |record| {
+        self.there.rsync.script(host, &script, b"", self.tally, &mut |record| {
             let said = std::str::from_utf8(record).ok().and_then(|said| said.split_once(' '));
             if let Some((n, says)) = said
                 && let Ok(n) = n.parse::<usize>()
@@ -101,7 +95,7 @@ impl Root<'_> {
             make_folder(&path).map_err(Error::file("make", &path))?;
         }
         self.send(&["-r"], &made.path().join(""), &place)?;
-        let kind_of = |asked: &Asked| kind(&place.join(&asked.name), &self.remote.rsync, self.tally);
+        let kind_of = |asked: &Asked| kind(&place.join(&asked.name), &self.there.rsync, self.tally);
         let is_there = |kind: PathKind| Some(kind != PathKind::Missing);
         let answers: Result<Vec<_>, Error> = asked.iter().map(|asked| kind_of(asked).map(is_there)).collect();
         self.remove(names, &place)?;
@@ -126,7 +120,7 @@ impl Root<'_> {
         let (folder, failures, looked) = (empty_folder()?, Failures::default(), self.tally.aside());
         let path = folder.path().join("list");
         let scope = Scope { only: Some((name, name)), ..Scope::default() };
-        let rsync = &self.remote.rsync;
+        let rsync = &self.there.rsync;
         let listing = Listing { rsync, root: place, scope, tally: &looked, failures: &failures, is_source: false };
         listing.list_what_is_there(&Header::default(), &path, folder.path())?;
         let mut list = Reader::open(&path).map_err(Error::manifest(&path))?;
@@ -135,14 +129,14 @@ impl Root<'_> {
 
     /// Where a daemon makes something: of a path, it makes no more than the last folder.
     fn place(&self) -> Address {
-        let root = &self.remote.root;
+        let root = &self.there.root;
         if self.place.before.is_empty() { root.clone() } else { root.parent() }
     }
 
     fn send(&self, options: &[&str], from: &Path, place: &Address) -> Result<(), Error> {
         let options = options.iter().map(OsString::from);
         let args: Vec<OsString> = options.chain([from.into(), place.content()]).collect();
-        self.remote.rsync.run(&args, self.tally, &mut |_| {}).map(drop)
+        self.there.rsync.run(&args, self.tally, &mut |_| {}).map(drop)
     }
 
     /// Removes files and empty folders.
@@ -152,6 +146,6 @@ impl Root<'_> {
         let mut args: Vec<OsString> = ["-r", "--delete"].map(OsString::from).to_vec();
         args.extend(only);
         args.extend(["--exclude=*".into(), nothing.path().join("").into_os_string(), place.content()]);
-        self.remote.rsync.run(&args, self.tally, &mut |_| {}).map(drop)
+        self.there.rsync.run(&args, self.tally, &mut |_| {}).map(drop)
     }
 }

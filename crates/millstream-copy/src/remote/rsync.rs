@@ -140,7 +140,7 @@ impl Rsync {
         tally: &Tally,
         each: &mut dyn FnMut(Line),
     ) -> Result<Ran, Error> {
-        self.repeat(&|| self.command(args), (b'\n', repeat), b"", tally, &mut |record| {
+        self.repeat(&|| self.command(args), repeat, b"", tally, &mut |record| {
             if let Some(line) = Line::parse(record) {
                 each(line);
             }
@@ -159,7 +159,7 @@ impl Rsync {
             command.env("TZ", "UTC");
             command
         };
-        self.repeat(&command, (b'\n', Repeat::UntilBegun), b"", tally, each)
+        self.repeat(&command, Repeat::UntilBegun, b"", tally, each)
     }
 
     /// Runs a script on a host that must succeed.
@@ -189,7 +189,7 @@ impl Rsync {
         // What programs there say is read.
         let begins = format!("printf '{BEGINS}\\0'; echo '{BEGINS}' >&2; export LC_ALL=C; ");
         let command = || self.shell(host, &joined([&begins, &script]));
-        let ran = self.repeat(&command, (0, Repeat::ShellUntilBegun), input, tally, each)?;
+        let ran = self.repeat(&command, Repeat::ShellUntilBegun, input, tally, each)?;
         let said = ran.said.split_once(BEGINS).map_or(&ran.said[..], |(_, said)| said).trim_start().to_owned();
         Ok(Ran { said, ..ran })
     }
@@ -198,12 +198,12 @@ impl Rsync {
     fn repeat(
         &self,
         command: &dyn Fn() -> Command,
-        (separator, repeat): (u8, Repeat),
+        repeat: Repeat,
         input: &[u8],
         tally: &Tally,
         each: Each<'_>,
     ) -> Result<Ran, Error> {
-        let mut pause = ATTEMPT_PAUSE;
+        let (mut pause, separator) = (ATTEMPT_PAUSE, repeat.separator());
         for attempt in 1.. {
             let mut is_begun = false;
             // What a login prints comes before what the script does.
@@ -256,6 +256,13 @@ pub(super) enum Repeat {
     UntilBegun,
     /// The same for a remote shell, whose exit code is that of the script.
     ShellUntilBegun,
+}
+
+impl Repeat {
+    /// What stands behind each record of such a program.
+    fn separator(self) -> u8 {
+        if self == Self::ShellUntilBegun { 0 } else { b'\n' }
+    }
 }
 
 /// Feeds a program and reads its records until it ends.

@@ -1,22 +1,25 @@
 //! Compares a copy on another machine: with its source, or with what was noted of it.
 
 use super::address::{Address, By};
-use super::bucket::{Bucket, bytes, names, places, reason, send_all, targets};
+use super::bucket::{Batch, Bucket, send_all};
+use super::empty_folder;
+use super::far_folder::{in_batches, sha256sum};
+use super::job::RemoteJob;
 use super::listing::Listing;
-use super::rsync::{Change, Rsync, silence};
-use super::there::{in_batches, sha256sum};
-use super::{RemoteJob, empty_folder};
-use crate::crew::crew;
+use super::rsync::{Change, Rsync};
+use super::said::reason;
+use crate::crew::{Queue, crew};
 use crate::entry::{Entry, EntryKind, Facts, Hash};
 use crate::error::Error;
 use crate::hasher::hex;
 use crate::jobs::Gate;
 use crate::manifest::{Header, Reader};
 use crate::path::{order, shown_path};
+use crate::receipt::Verification;
 use crate::request::Request;
 use crate::state::finished;
 use crate::tally::{Failures, Phase, Tally};
-use crate::verification::{NO_TABLESPACE, Verification, difference, tablespaces};
+use crate::verification::{NO_TABLESPACE, difference, tablespaces};
 use crate::walk::Scope;
 use millstream_model::Refusal;
 use millstream_model::words::option;
@@ -32,38 +35,38 @@ use std::time::Instant;
 ///
 /// # Errors
 /// The other machine cannot be reached.
-pub(crate) fn compare(job: &RemoteJob<'_>, gate: &Gate, destination: String) -> Result<Verification, Error> {
+pub(super) fn compare(job: &RemoteJob<'_>, gate: &Gate) -> Result<Verification, Error> {
     let begun = Instant::now();
-    let failures = Failures::default();
-    job.tally.begin(Phase::Verifying);
+    let (failures, tally) = (Failures::default(), job.task.tally);
+    tally.begin(Phase::Verifying);
     let compared = AtomicU64::new(0);
     crew(
-        (gate.jobs(), 0),
-        |_, queue: crate::crew::Queue<Bucket>| {
+        gate.jobs(),
+        0,
+        |_, queue: Queue<Bucket>| {
             while let Some(bucket) = queue.next() {
-                let places = places(job, &bucket);
-                let names = names(job, &bucket)?;
-                let own = ["-n".into(), "-c".into(), silence(bytes(&bucket))];
-                let args = [&own[..], &job.options(true), &targets(job, &names)].concat();
-                let ran = job.remote.rsync.run(&args, job.tally, &mut |line| {
-                    if places.contains_key(&line.path) && line.change != Change::Kept {
+                let batch = Batch::new(job, &bucket)?;
+                let own = ["-n".into(), "-c".into(), batch.silence()];
+                let args = [&own[..], &job.options(true), &batch.targets()].concat();
+                let ran = job.there.rsync.run(&args, tally, &mut |line| {
+                    if batch.place(&line).is_some() && line.change != Change::Kept {
                         failures.add(&line.path, "both ends differ");
                     }
                 })?;
-                if !ran.is_whole && !job.tally.is_stopped() {
+                if !ran.is_whole && !tally.is_stopped() {
                     failures.add(b"", format!("not everything could be compared: {}", reason(b"", &ran.said)));
                 }
                 compared.fetch_add(bucket.len() as u64, Relaxed);
-                bucket.iter().for_each(|item| job.tally.done(item.entry.facts.size()));
+                bucket.iter().for_each(|item| tally.done(item.entry.facts.size()));
             }
             Ok(())
         },
-        |sender| send_all(job, gate, |bucket| !job.tally.is_stopped() && sender.send(bucket).is_ok()),
+        |sender| send_all(job, gate, |bucket| !tally.is_stopped() && sender.send(bucket).is_ok()),
     )?;
     let compared = compared.into_inner();
-    let ended = Verification::ended(destination, begun, &failures, job.tally);
-    let ended = ended.map_err(Error::file("read", job.state.folder()))?;
-    let bytes = job.tally.done_bytes.load(Relaxed);
+    let ended = Verification::ended(shown_path(&job.task.target), begun, &failures, tally);
+    let ended = ended.map_err(Error::file("read", job.task.state.folder()))?;
+    let bytes = tally.done_bytes.load(Relaxed);
     Ok(Verification { entries: compared, hashed: compared, bytes, ..ended })
 }
 

@@ -37,6 +37,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) one_file_system: bool,
     /// Only this name, under which it is listed.
     pub(crate) only: Option<(&'a [u8], &'a [u8])>,
+    /// Bytes of the pieces in which large files are copied, if they are.
+    pub(crate) piece_bytes: Option<u64>,
 }
 
 /// How a tree is listed.
@@ -61,6 +63,8 @@ pub(crate) struct Listed {
     pub(crate) bytes: u64,
     /// Files that are copied in pieces, unless there are too many.
     pub(crate) large: u64,
+    /// Bytes of a piece. Without them, no file is large.
+    piece_bytes: Option<u64>,
     /// Entries that share an inode with others.
     pub(crate) shared: u64,
     /// Files that give the right to act as their owner or group.
@@ -106,6 +110,21 @@ struct Shared<'a> {
 }
 
 impl Listed {
+    /// Nothing so far.
+    pub(crate) fn new(scope: &Scope<'_>) -> Self {
+        Self { piece_bytes: scope.piece_bytes, ..Self::default() }
+    }
+
+    /// Whether this is a file that is copied in pieces.
+    pub(crate) fn is_large(&self, facts: &Facts) -> bool {
+        self.piece_bytes_of(facts).is_some()
+    }
+
+    /// Bytes of the pieces in which a file is copied. `None` if it is copied whole.
+    pub(crate) fn piece_bytes_of(&self, facts: &Facts) -> Option<u64> {
+        self.piece_bytes.filter(|bytes| facts.is_large(*bytes))
+    }
+
     /// Counts an entry that was found.
     pub(crate) fn count(&mut self, entry: &Entry, tally: &Tally) {
         let Entry { path, facts } = entry;
@@ -115,7 +134,7 @@ impl Listed {
         self.bytes += size;
         self.folders += u64::from(facts.kind == EntryKind::Folder);
         self.shared += u64::from(facts.shared.is_some());
-        self.large += u64::from(facts.is_large());
+        self.large += u64::from(self.is_large(facts));
         self.privileged += u64::from(facts.is_privileged());
         self.controls += u64::from(data_directory::is_control(path));
     }
@@ -172,7 +191,7 @@ impl<'a> Shared<'a> {
             device: root.st_dev,
             queue: Mutex::new(Queue { folders: Vec::new(), busy: 0, error: None }),
             changed: Condvar::new(),
-            found: Mutex::new((Sorter::new(folder), Listed::default())),
+            found: Mutex::new((Sorter::new(folder), Listed::new(&walk.scope))),
             gone: Mutex::default(),
             folder,
             is_whole: AtomicBool::new(true),

@@ -89,3 +89,16 @@ pub(super) fn text(found: &Verification) -> String {
     }
     lines.join("\n")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comparison_says_what_it_could_not_compare() {
+        let found = Verification { problems: 6, unhashed: 2, ..Verification::default() };
+        let text = text(&found);
+        assert!(text.starts_with("and 6 problems more\n") && text.contains(": 6 problems\n"), "{text}");
+        assert!(text.contains("of 2 files no hash is known"), "{text}");
+    }
+}

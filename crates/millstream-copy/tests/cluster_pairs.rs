@@ -1,8 +1,9 @@
 //! Every ordered pair of copies of a cluster: the second one is refused, or both are sound.
 
-use crate::copy_cluster::Cluster;
-use crate::process::Run;
-use millstream_testkit::{Server, Settings, SshServer, StopMode, builds, connect, dealt};
+use crate::cluster::Cluster;
+use crate::place::said;
+use millstream_copy::ClusterReceipt;
+use millstream_testkit::{Server, SshServer, StopMode, builds, connect, dealt};
 use std::path::Path;
 
 /// How a copy reaches its destination.
@@ -23,6 +24,7 @@ enum Place {
 use Place::{Other, Same};
 
 /// A pair of copies, whatever their ways are.
+#[derive(Debug)]
 struct Pair {
     /// Whether a server runs on the first one.
     runs: bool,
@@ -82,22 +84,24 @@ async fn is_sound(cluster: &Cluster, copy: &mut Server) {
 }
 
 impl<'a> Course<'a> {
-    fn begin(cluster: &'a Cluster, shell: Option<&'a str>, way: Way) -> Self {
+    async fn begin(cluster: &'a Cluster, shell: Option<&'a str>, way: Way) -> Self {
         let (first, target) = (cluster.server.without_data(), format!("target-of-{way:?}"));
         let course = Self { cluster, shell, way, first, target, own_rows: None, tried: 0 };
-        course.copy(way, &course.first.data(), &course.target).ends(0);
+        course.copy(way, &course.first.data(), &course.target).await.unwrap();
         course
     }
 
-    fn copy(&self, way: Way, data: &Path, target: &str) -> Run {
-        let (here, mapping) = (data.to_str().unwrap(), self.cluster.mapping(target));
-        match (way, self.shell) {
+    /// Copies the cluster, or says why it is refused.
+    async fn copy(&self, way: Way, data: &Path, target: &str) -> Result<ClusterReceipt, String> {
+        let (url, mapping) = (self.cluster.server.socket_url("postgres"), self.cluster.mapping(target));
+        let copied = match (way, self.shell) {
             (Way::There, Some(shell)) => {
-                let there = format!("127.0.0.1:{here}");
-                self.cluster.copy(&[&*there, "--tablespace", &mapping, "--ssh", shell])
+                let there = format!("127.0.0.1:{}", data.display());
+                self.cluster.copied(&url, &there, &[&mapping, shell]).await
             }
-            _ => self.cluster.copy(&[here, "--tablespace", &mapping]),
-        }
+            _ => self.cluster.copied(&url, data.to_str().unwrap(), &[&mapping]).await,
+        };
+        copied.map_err(|error| said(&error))
     }
 
     /// Asserts that nobody has touched the first copy.
@@ -108,8 +112,8 @@ impl<'a> Course<'a> {
         }
     }
 
-    /// Tries a second copy, and says what has become of it.
-    async fn second(&mut self, pair: &Pair, way: Way) -> String {
+    /// Tries a second copy.
+    async fn second(&mut self, pair: &Pair, way: Way) {
         self.tried += 1;
         if pair.runs && self.own_rows.is_none() {
             self.first.start_copy().await;
@@ -123,14 +127,12 @@ impl<'a> Course<'a> {
             Same => self.target.clone(),
             Other => format!("target-of-{:?}-{}", self.way, self.tried),
         };
-        let second = self.copy(way, &data, &target);
+        let second = self.copy(way, &data, &target).await;
         if let Some(says) = pair.refused {
-            let refused = second.ends(2);
-            assert!(refused.stderr.contains(says), "{refused:?}");
-            self.first_is_kept().await;
-            return format!("refused: {says} ..");
+            assert!(second.as_ref().is_err_and(|refused| refused.contains(says)), "{pair:?}, {way:?}: {second:?}");
+            return self.first_is_kept().await;
         }
-        let receipt = second.ends(0).json();
+        second.unwrap_or_else(|refused| panic!("{pair:?}, {way:?}: {refused}"));
         if pair.destination == Same {
             self.target = target;
             is_sound(self.cluster, &mut self.first).await;
@@ -138,41 +140,28 @@ impl<'a> Course<'a> {
             self.first_is_kept().await;
             is_sound(self.cluster, &mut other).await;
         }
-        format!("both are sound: {} copied, {} the same", receipt["copied"], receipt["same"])
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_copies_the_second_is_refused_or_both_are_sound() {
     let ssh = SshServer::start();
-    let shell = ssh.as_ref().map(|ssh| ssh.shell(ssh.port()));
+    let shell = ssh.as_ref().map(|ssh| format!("shell={}", ssh.shell(ssh.port())));
     let ways = if shell.is_some() { vec![Way::Here, Way::There] } else { vec![Way::Here] };
     let builds = builds().await;
-    let mut table = vec![
-        "| PostgreSQL | first copy | a server runs on it | second copy | destination | tablespace | result |"
-            .to_owned(),
-        "|---|---|---|---|---|---|---|".to_owned(),
-    ];
     for (hand, build) in builds.iter().enumerate() {
         let firsts = dealt(ways.clone(), hand, builds.len());
         if firsts.is_empty() {
             continue;
         }
-        let cluster = Cluster::start(Server::start(build, Settings::default()).await).await;
+        let cluster = Cluster::start(build).await;
         for first in firsts {
-            let mut course = Course::begin(&cluster, shell.as_deref(), first);
+            let mut course = Course::begin(&cluster, shell.as_deref(), first).await;
             for pair in &PAIRS {
                 for second in &ways {
-                    let result = course.second(pair, *second).await;
-                    let (major, runs) = (build.major(), if pair.runs { "yes" } else { "no" });
-                    let (destination, target) = (pair.destination, pair.target);
-                    table.push(format!(
-                        "| {major} | {first:?} | {runs} | {second:?} | {destination:?} | {target:?} | {result} |"
-                    ));
+                    course.second(pair, *second).await;
                 }
             }
         }
     }
-    // For whoever runs it with --nocapture.
-    println!("{}", table.join("\n"));
 }
