@@ -3,6 +3,7 @@
 mod arrows;
 mod fuzz;
 mod lines;
+mod paths;
 mod pieces;
 mod tidy;
 mod tree;

@@ -1,5 +1,6 @@
 //! Where and how to connect: the settings libpq knows, read from text, variables and files as libpq reads them.
 
+mod address;
 mod encryption;
 mod environment;
 mod host;
@@ -14,9 +15,10 @@ use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
+pub use address::Address;
 pub use encryption::{ClientCertificate, SslMode, TlsRoot, TlsSettings, TlsVersion};
 pub use environment::Environment;
-pub use host::{Address, Host, Secret};
+pub use host::{Host, Secret};
 
 pub(crate) use environment::may_serve;
 

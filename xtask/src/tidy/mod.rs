@@ -2,6 +2,7 @@
 
 mod arrow;
 mod changelog;
+mod circle;
 mod dead_file;
 mod file_name;
 mod file_size;
@@ -46,6 +47,7 @@ pub(crate) struct Rule {
 const RULES: &[Rule] = &[
     arrow::RULE,
     changelog::RULE,
+    circle::RULE,
     dead_file::RULE,
     file_name::RULE,
     file_size::RULE,

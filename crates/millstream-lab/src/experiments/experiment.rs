@@ -5,6 +5,7 @@ use super::chosen_metric::ChosenMetric;
 use super::mistakes::Mistakes;
 use super::plain_text;
 use super::values::Selection;
+use crate::core::word::unknown;
 use crate::core::{Factors, METRICS, Metric};
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
@@ -183,8 +184,32 @@ impl Experiment {
         if !mistakes.is_empty() {
             return Err(wrong(mistakes.to_string()));
         }
-        selection.keep_arms(&mut parsed).map_err(wrong)?;
+        parsed.keep_arms(&selection.arms).map_err(wrong)?;
         Ok(parsed)
+    }
+
+    /// Leaves only the chosen arms, or all if none is chosen.
+    fn keep_arms(&mut self, chosen: &[String]) -> Result<(), String> {
+        if chosen.is_empty() {
+            return Ok(());
+        }
+        let is_chosen = |wanted: &String, name: &str| name == wanted || name.starts_with(&format!("{wanted}/"));
+        let is_missing = |wanted: &&String| !self.arms.iter().any(|arm| is_chosen(wanted, &arm.name));
+        if let Some(other) = chosen.iter().find(is_missing) {
+            let known: Vec<&str> = self.arms.iter().map(|arm| arm.name.as_str()).collect();
+            return Err(unknown("arm", other, &known));
+        }
+        self.arms.retain(|arm| chosen.iter().any(|wanted| is_chosen(wanted, &arm.name)));
+        // What the others are compared with stays named, so that they are not compared with anything else.
+        let names: Vec<String> = self.arms.iter().map(|arm| arm.name.clone()).collect();
+        let is_there = |name: &String| names.contains(name);
+        self.again = self.again.take().filter(is_there);
+        if let Some(arm) = self.arms.iter().find(|arm| arm.after.as_ref().is_some_and(|name| !names.contains(name))) {
+            let before = arm.after.as_deref().unwrap_or_default();
+            return Err(format!("{} continues {before}, which is not chosen", arm.name));
+        }
+        self.splits.retain(|split| is_there(&split.of) && split.without.as_ref().is_none_or(is_there));
+        Ok(())
     }
 
     /// Every metric that its runs may have: those that the lab knows, and its own.

@@ -1,6 +1,6 @@
 //! Whether arms can be run as requested, as far as that is known before anything runs.
 
-use super::arm::{Setup, Via};
+use super::arm::Setup;
 use super::cluster::programs;
 use super::conditions::Request;
 use super::files::Source;

@@ -2,6 +2,7 @@
 
 mod analysis;
 mod arm;
+mod block_values;
 mod chosen_metric;
 mod client_count;
 mod client_limit;
@@ -33,13 +34,15 @@ pub mod report;
 pub(crate) mod scratch;
 mod values;
 mod versions;
+mod via;
 mod wal;
 mod watch;
+mod words;
 
-#[cfg(test)]
-pub(crate) use analysis::pairs;
 pub use analysis::{Analysis, Blocks, Compared, LimitedRuns, Look, Measured, SplitTime};
-pub use arm::{Arm, Number, Protocol, Setup, Via};
+pub use arm::{Arm, Number, Protocol, Setup};
+#[cfg(test)]
+pub(crate) use block_values::pairs;
 pub use chosen_metric::ChosenMetric;
 pub use client_count::{Choice, ClientCount};
 pub(crate) use command::{PGBENCH, run_to_end};
@@ -54,3 +57,4 @@ pub use planted::Planted;
 pub(crate) use program::{Program, logs};
 pub use record::Record;
 pub use values::Selection;
+pub use via::Via;

@@ -1,12 +1,13 @@
 //! The real pgbench: finds it, and runs it as a process.
 
-use super::arm::{BUILTIN, Setup, Via, word};
+use super::arm::{BUILTIN, Setup, word};
 use super::cluster::Trouble;
 use super::command::{self, PGBENCH};
 use super::files::Source;
 use super::log::Log;
 use super::output::Summary;
 use super::scratch;
+use super::via::Via;
 use crate::core::statistics::WarmUp;
 use crate::core::{Measures, libpq};
 use crate::error::Error;

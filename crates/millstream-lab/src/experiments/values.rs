@@ -1,6 +1,5 @@
 //! Values that a user may choose: in the file of an experiment, `{NAME}` stands for one of them.
 
-use super::experiment::Experiment;
 use super::plain_text;
 use crate::core::word::unknown;
 use serde::Deserialize;
@@ -54,32 +53,6 @@ impl Selection {
         let put = |text: String, (name, value): (&String, &String)| text.replace(&format!("{{{name}}}"), value);
         Ok((values.iter().fold(text.to_owned(), put), values))
     }
-
-    /// Leaves only the chosen arms in an experiment.
-    pub(super) fn keep_arms(&self, experiment: &mut Experiment) -> Result<(), String> {
-        if self.arms.is_empty() {
-            return Ok(());
-        }
-        let is_chosen = |wanted: &String, name: &str| name == wanted || name.starts_with(&format!("{wanted}/"));
-        let is_missing = |wanted: &&String| !experiment.arms.iter().any(|arm| is_chosen(wanted, &arm.name));
-        if let Some(other) = self.arms.iter().find(is_missing) {
-            let known: Vec<&str> = experiment.arms.iter().map(|arm| arm.name.as_str()).collect();
-            return Err(unknown("arm", other, &known));
-        }
-        experiment.arms.retain(|arm| self.arms.iter().any(|wanted| is_chosen(wanted, &arm.name)));
-        // What the others are compared with stays named, so that they are not compared with anything else.
-        let names: Vec<String> = experiment.arms.iter().map(|arm| arm.name.clone()).collect();
-        experiment.again = experiment.again.take().filter(|name| names.contains(name));
-        let is_there = |name: &String| names.contains(name);
-        if let Some(arm) =
-            experiment.arms.iter().find(|arm| arm.after.as_ref().is_some_and(|name| !names.contains(name)))
-        {
-            let before = arm.after.as_deref().unwrap_or_default();
-            return Err(format!("{} continues {before}, which is not chosen", arm.name));
-        }
-        experiment.splits.retain(|split| is_there(&split.of) && split.without.as_ref().is_none_or(is_there));
-        Ok(())
-    }
 }
 
 /// Marks that a value may have.
@@ -93,6 +66,7 @@ fn is_plain(value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiments::Experiment;
 
     const FILE: &str = "question = 'q?'\nexpected = 'e'\nread = 'r'\nseconds = 1\n\
         [values]\ndocuments = '1000'\nbytes = '150'\n[quick]\ndocuments = '10'\n\

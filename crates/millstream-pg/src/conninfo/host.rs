@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use super::{Environment, Said, passfile};
+use super::{Address, Environment, Said, passfile};
 use crate::error::Error;
 use crate::limits;
 
@@ -21,17 +21,6 @@ pub struct Host {
     pub password: Option<Secret>,
     /// No host was named, and the address is where we have looked for one.
     pub is_searched: bool,
-}
-
-/// Where a server listens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Address {
-    /// The directory of a Unix socket.
-    Socket(PathBuf),
-    /// A name to be resolved.
-    Name(String),
-    /// A numeric address (`hostaddr`).
-    Ip(IpAddr),
 }
 
 /// A password. It is never shown.

@@ -1,0 +1,226 @@
+//! The stage of an experiment's runs: its servers with their data, what is set of the host, and files.
+
+use crate::core::{Environment, Machine};
+use crate::error::Error;
+use crate::experiments::arm::Setup;
+use crate::experiments::cluster::{Cluster, Trouble};
+use crate::experiments::command::{self, Ground, PGBENCH};
+use crate::experiments::conditions::{Conditions, Request};
+use crate::experiments::data::Data;
+use crate::experiments::files::Source;
+use crate::experiments::host::Host;
+use crate::experiments::program::Program;
+use crate::experiments::scratch;
+use crate::experiments::via::Via;
+use millstream_local::Progress;
+use millstream_model::words::option;
+use std::collections::BTreeMap;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// What an experiment uses of the machine. [`Stage::put_back`] gives all of it back.
+pub(super) struct Stage<'a> {
+    source: &'a Source,
+    request: &'a Request,
+    /// Servers with their pgbench, by the name that arms give them.
+    servers: BTreeMap<String, (Cluster, Program)>,
+    host: Host,
+    /// The files of commands that need no server.
+    files: Option<TempDir>,
+    /// Databases that were made or found complete, with their server.
+    made: Vec<(String, Data)>,
+}
+
+/// A server and a database, ready for a run.
+pub(super) struct Ready<'s> {
+    pub(super) cluster: &'s Cluster,
+    pub(super) program: &'s Program,
+    pub(super) data: Data,
+}
+
+impl<'a> Stage<'a> {
+    pub(super) fn new(source: &'a Source, request: &'a Request) -> Self {
+        let (servers, made) = (BTreeMap::new(), Vec::new());
+        Self { source, request, servers, host: Host::default(), files: None, made }
+    }
+
+    /// Removes what labs have left that were killed.
+    pub(super) fn recover(&mut self, say: Progress<'_>) {
+        self.host.recover(say);
+        scratch::remove_old();
+    }
+
+    /// The server and the database of a setup. What is found out of the server goes to the conditions.
+    pub(super) async fn ready(
+        &mut self,
+        setup: &Setup,
+        conditions: &mut Conditions,
+        say: Progress<'_>,
+    ) -> Result<Ready<'_>, Trouble> {
+        let (source, request) = (self.source, self.request);
+        if let Some(why) = setup.unfit(request) {
+            return Err(Trouble::Unfit(why));
+        }
+        let name = self.server(setup, conditions, say).await?;
+        let Some((cluster, program)) = self.servers.get_mut(&name) else {
+            return Err(Trouble::Unfit("its server is gone".to_owned()));
+        };
+        if setup.via == Some(Via::Veth) || setup.memory_mb.is_some() {
+            self.host.claim(request.change_host)?;
+        }
+        open_way(cluster, program, setup.via, say).await?;
+        let wal_dir = request.wal_dir.as_deref().filter(|_| setup.wal_apart == Some(true));
+        cluster.place_wal(wal_dir, say).await?;
+        set_host(&mut self.host, cluster, setup, request)?;
+        cluster.set(&setup.settings, say).await?;
+        let key = (name, Data::of(source, setup));
+        if !self.made.contains(&key) {
+            // Making the data may need more memory than a run.
+            cluster.limit_memory(None, say).await?;
+            source.put_files(cluster.files())?;
+            key.1.make(cluster, program, source, say).await?;
+            self.made.push(key.clone());
+        }
+        cluster.limit_memory(setup.memory_mb, say).await?;
+        Ok(Ready { cluster, program, data: key.1 })
+    }
+
+    /// The name of the server of a setup. It is started unless it runs.
+    async fn server(
+        &mut self,
+        setup: &Setup,
+        conditions: &mut Conditions,
+        say: Progress<'_>,
+    ) -> Result<String, Trouble> {
+        let postgres = setup.postgres.as_ref().or(self.request.postgres.as_ref());
+        let name = postgres.cloned().unwrap_or_default();
+        if self.servers.contains_key(&name) {
+            return Ok(name);
+        }
+        let cluster = match &self.request.db {
+            Some(db) => Cluster::foreign(db.clone(), self.request.may_change)?,
+            None => Cluster::own(postgres.map(String::as_str), say).await?,
+        };
+        let program = Program::find(cluster.own_program(PGBENCH)?).await?;
+        // Of a machine as it is by itself, and not as the arm before has set it.
+        self.host.set(&BTreeMap::new(), None, self.request.change_host)?;
+        describe(&name, &cluster, &program, conditions).await?;
+        self.servers.insert(name.clone(), (cluster, program));
+        Ok(name)
+    }
+
+    /// The directory for files of commands that need no server. It is prepared once.
+    pub(super) async fn files(&mut self) -> Result<&Path, Trouble> {
+        let source = self.source;
+        let files = match &mut self.files {
+            Some(files) => files,
+            none => {
+                let files = none.insert(scratch::for_a_run()?);
+                source.put_files(files.path())?;
+                let setup = shell_lines(&source.experiment.setup, files.path()).await;
+                setup.map_err(|trouble| source.failed_setup(trouble))?;
+                files
+            }
+        };
+        Ok(files.path())
+    }
+
+    /// Runs what the experiment has for its end. An error of it is reported, and ends nothing.
+    pub(super) async fn clean(&mut self, say: Progress<'_>) {
+        let cleanup = &self.source.experiment.cleanup;
+        if let Some(files) = self.files.take()
+            && let Err(Trouble::Error(error)) = shell_lines(cleanup, files.path()).await
+        {
+            say(&format!("cleanup: {}", error.chain()));
+        }
+        for (server, data) in &self.made {
+            let Some((cluster, _)) = self.servers.get(server) else { continue };
+            if let Err(Trouble::Error(error)) = data.execute(cluster, cleanup).await {
+                say(&format!("cleanup: {}", error.chain()));
+            }
+        }
+    }
+
+    /// Gives servers and host back what is theirs: all of it, also if a part fails.
+    pub(super) async fn put_back(&mut self, say: Progress<'_>) -> Result<(), Error> {
+        let mut first = self.host.restore().err();
+        for (cluster, _) in self.servers.values_mut() {
+            let failed = match cluster.reset(say).await {
+                Ok(()) => continue,
+                Err(Trouble::Error(error)) => error,
+                Err(Trouble::Unfit(why)) => Error::Asked(format!("the server has not got back its settings: {why}")),
+            };
+            say(&failed.chain());
+            first = first.or(Some(failed));
+        }
+        first.map_or(Ok(()), Err)
+    }
+}
+
+/// Adds to the conditions which server this is, on which machine, and with which pgbench.
+///
+/// # Errors
+/// [`Error::Asked`] if the record was begun with another one.
+async fn describe(
+    name: &str,
+    cluster: &Cluster,
+    program: &Program,
+    conditions: &mut Conditions,
+) -> Result<(), Trouble> {
+    let control = cluster.control().await?;
+    let version: String = control.client.query_one("select pg_catalog.version()", &[]).await?.get(0);
+    let earlier = conditions.servers.insert(name.to_owned(), version.clone());
+    if let Some(earlier) = earlier.filter(|earlier| *earlier != version) {
+        let why = format!("the record was begun with {earlier}, and this is {version}; choose another");
+        return Err(Error::Asked(format!("{why} {}", option("out"))).into());
+    }
+    let environment = match cluster.is_local() {
+        true => Environment::look(cluster.data(), &control.client).await?,
+        false => Environment::of_server(&control.client).await?,
+    };
+    conditions.environments.insert(name.to_owned(), environment);
+    let disk = cluster.data().map(|data| Machine::look(Some(data), &std::env::temp_dir()).disk);
+    conditions.disk = conditions.disk.take().or(disk);
+    if !conditions.pgbench.contains(&program.version) {
+        let both = [conditions.pgbench.as_str(), &program.version];
+        let there: Vec<&str> = both.into_iter().filter(|text| !text.is_empty()).collect();
+        conditions.pgbench = there.join("; ");
+    }
+    Ok(())
+}
+
+/// Makes the way to the server that an arm takes.
+async fn open_way(
+    cluster: &mut Cluster,
+    program: &mut Program,
+    via: Option<Via>,
+    say: Progress<'_>,
+) -> Result<(), Trouble> {
+    match via {
+        Some(Via::Ssl) => cluster.allow_ssl().await,
+        Some(Via::Veth) => {
+            cluster.allow_veth(say).await?;
+            program.second_network = cluster.second_network();
+            Ok(())
+        }
+        Some(Via::Socket | Via::Tcp) | None => Ok(()),
+    }
+}
+
+/// Gives the host the settings of an arm. The server takes pages that the host sets aside only when it starts.
+fn set_host(host: &mut Host, cluster: &Cluster, setup: &Setup, request: &Request) -> Result<(), Trouble> {
+    if !setup.host.is_empty() && !cluster.is_local() {
+        let db = option("db");
+        let why = format!("it changes the machine of the server, and {db} names a server on another one");
+        return Err(Trouble::Unfit(why));
+    }
+    host.set(&setup.host, cluster.data(), request.change_host)
+}
+
+/// Runs shell commands of an experiment that needs no server. Each begins with `!`.
+pub(super) async fn shell_lines(lines: &[String], files: &Path) -> Result<(), Trouble> {
+    for line in lines {
+        command::shell(line.strip_prefix('!').unwrap_or(line), Ground::Files(files)).await?;
+    }
+    Ok(())
+}
