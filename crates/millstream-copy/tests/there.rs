@@ -79,7 +79,7 @@ async fn ssh_carries_everything_there_and_back_past_refusals_and_says_who_is_not
     let refused = place.refused("from/", &to, &["shell=ssh -o BatchMode=yes -p 1"]);
     assert!(refused.contains("Connection refused"), "{refused}");
     let refused = place.refused("from/", &to, &[&shell.replace("-i ", "-i /none/")]);
-    assert!(refused.contains("Permission denied") && refused.contains("docs/copy.md"), "{refused}");
+    assert!(refused.contains("Permission denied") && refused.contains("docs/guides/copy.md"), "{refused}");
     let proxy = Proxy::start(format!("127.0.0.1:{}", ssh.port())).await;
     proxy.set(|traffic| traffic.every_second_closed = true);
     let shell = format!("shell={}", ssh.shell(proxy.address.port()));
