@@ -134,7 +134,8 @@ impl End for Here {
     }
 
     fn delete(&self, task: &Task<'_>, _: &Listed, delete: &Delete, extra: Extra) -> Result<u64, Error> {
-        extra::run(task, &self.tree(task)?, delete, extra)
+        let tree = self.tree(task)?;
+        extra::run(task, &tree, delete, extra)
     }
 
     /// The file system of the root, and the name of the root itself.

@@ -214,7 +214,8 @@ impl Courier<'_> {
         let Some(stat) = tree::stat(&folder, &name)? else { return Ok(None) };
         let mut facts = Facts::of(&stat);
         let is_file = matches!(facts.kind, EntryKind::File { .. });
-        if !job.arrives_here() && !(is_file && item.entry.facts.is_same_file(&facts)) {
+        let is_source = is_file && item.entry.facts.is_same_file(&facts);
+        if !(job.arrives_here() || is_source) {
             return Ok(None);
         }
         if let EntryKind::Link { target } = &mut facts.kind {

@@ -52,7 +52,7 @@ pub(crate) fn find(request: &Request, tally: &Tally) -> Result<Option<(There, Pl
     let search = Search { request, there: &there, rsync: &rsync, tally };
     let (place, root) = match role {
         Role::Destination => search.to_there()?,
-        Role::Source => search.from_there()?,
+        Role::Source => search.source()?,
     };
     refuse_patterns(&root.path)?;
     if let Some(single) = &place.file {
@@ -122,7 +122,7 @@ impl Search<'_> {
     }
 
     /// The ends of a copy from another machine, and the root there.
-    fn from_there(&self) -> Result<(Place, Address), Error> {
+    fn source(&self) -> Result<(Place, Address), Error> {
         let Self { request, there, .. } = self;
         let text = there.text();
         let destination = &request.destination;

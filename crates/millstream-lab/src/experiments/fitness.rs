@@ -5,6 +5,7 @@ use super::cluster::programs;
 use super::conditions::Request;
 use super::files::Source;
 use super::host::not_allowed;
+use super::via::Via;
 use crate::error::Error;
 use millstream_model::words::option;
 use std::collections::BTreeMap;
