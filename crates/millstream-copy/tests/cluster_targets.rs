@@ -196,7 +196,7 @@ async fn of_two_copies_that_run_at_once_one_gets_the_target() {
     let t = cluster.mapping("t");
     // The second one has looked at the target before the first one has begun.
     let first = async { drop(cluster.copy("a", &[&t]).await) };
-    let refused = cluster.process("b", &[&t]).held_while("copy-listed", first).await.unwrap_err();
+    let refused = Box::pin(cluster.process("b", &[&t]).held_while("copy-listed", first)).await.unwrap_err();
     assert!(refused.contains("belongs to another copy of this cluster, whose data directory is "), "{refused}");
     cluster.is_verified(&cluster.path("a"));
 }
@@ -217,7 +217,7 @@ async fn copies_of_two_homes_to_one_destination_do_not_run_at_once() {
                 let refused = cluster.refused(second, &[&of_second[..], &["home=other-home"]].concat()).await;
                 assert!(refused.contains("another copy writes to "), "{first}, {second}: {refused}");
             };
-            let copied = cluster.process(first, words).held_while("cluster-copied", other).await;
+            let copied = Box::pin(cluster.process(first, words).held_while("cluster-copied", other)).await;
             copied.unwrap_or_else(|error| panic!("{first}, {second}: {error}"));
             cluster.is_verified(&cluster.path("to"));
         }

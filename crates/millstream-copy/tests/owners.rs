@@ -34,7 +34,7 @@ fn rights_to_act_as_the_owner_are_not_given_with_another_owner() {
     let own = place.write("from/own", b"text");
     chown(&own, Some(NOBODY), Some(NOBODY)).unwrap();
     fs::set_permissions(&own, Permissions::from_mode(0o4755)).unwrap();
-    let copying = |words: &[&str]| place.process("from/", "to", words).as_user(NOBODY).run().unwrap();
+    let copying = |words: &[&str]| place.process("from/", "to", words).run_by(NOBODY).run().unwrap();
     assert_eq!(copying(&["verify"])["verified"]["problems"], 0);
     let stat = |name: &str| fs::metadata(place.path(name)).unwrap();
     assert_eq!((stat("to/program").mode() & 0o7777, stat("to/own").mode() & 0o7777), (0o755, 0o4755));
@@ -68,7 +68,7 @@ fn rights_to_act_as_the_owner_do_not_cross_to_another_one() {
     let Some(other) = place_of_nobody() else { return };
     let shell = other.plain_shell();
     let from = format!("{}/", place.far("from"));
-    let receipt = other.process(&from, "to", &[&shell]).as_user(NOBODY).run().unwrap();
+    let receipt = other.process(&from, "to", &[&shell]).run_by(NOBODY).run().unwrap();
     assert_eq!(receipt["failed"], 0, "{receipt}");
     assert_eq!(fs::metadata(other.path("to/tool")).unwrap().mode() & 0o7777, 0o755);
 }
@@ -82,7 +82,7 @@ fn a_folder_of_somebody_else_hinders_neither_resuming_nor_the_end_of_a_copy() {
     fs::set_permissions(place.path("to/lost+found"), Permissions::from_mode(0o700)).unwrap();
     place.write("to/old", b"");
     chown(place.path("to"), Some(NOBODY), Some(NOBODY)).unwrap();
-    let copying = |words: &[&str]| place.process("from/", "to", words).as_user(NOBODY);
+    let copying = |words: &[&str]| place.process("from/", "to", words).run_by(NOBODY);
     copying(&[]).killed("file-named=kill");
     let kept = copying(&["delete", "verify"]).run().unwrap();
     let why = kept["kept_because"].as_str().unwrap();
@@ -101,7 +101,7 @@ fn a_read_only_folder_that_the_source_has_no_longer_is_deleted() {
         "cd from; mkdir -p kept gone/in held; touch file kept/file gone/in/file gone/file held/a.o held/b; \
          chmod 555 gone/in gone held; chown -R 65534 .",
     );
-    let copying = |words: &[&str]| place.process("from/", "to", words).as_user(NOBODY).run().unwrap();
+    let copying = |words: &[&str]| place.process("from/", "to", words).run_by(NOBODY).run().unwrap();
     assert_eq!(copying(&[])["failed"], 0);
     place.shell("cd from; rm -rf gone held; chmod 555 kept; rm kept/file");
     let deleted = copying(&["delete", "exclude=*.o"]);

@@ -220,7 +220,7 @@ impl Process {
         self.by(&["unshare", "-m", "bash", "-c", &format!("{commands} && exec \"$@\""), "bash"])
     }
 
-    pub fn as_user(mut self, user: u32) -> Self {
+    pub fn run_by(mut self, user: u32) -> Self {
         self.user = Some(user);
         self
     }
