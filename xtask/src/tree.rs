@@ -81,6 +81,8 @@ impl Dependency {
 pub(crate) struct Tree {
     /// Every text file, by path.
     pub(crate) files: Vec<File>,
+    /// The paths of all files, also of those that are no text.
+    pub(crate) paths: Vec<String>,
     /// Every crate, as cargo lists them.
     pub(crate) crates: Vec<Crate>,
 }
@@ -97,16 +99,16 @@ impl Tree {
         paths.sort_unstable();
         paths.dedup();
         let mut files = Vec::new();
-        for path in paths {
+        for path in &paths {
             // A file removed but not yet committed is still listed by git.
-            let Ok(bytes) = std::fs::read(root.join(&path)) else {
+            let Ok(bytes) = std::fs::read(root.join(path)) else {
                 continue;
             };
             if let Ok(text) = String::from_utf8(bytes) {
-                files.push(File { path, text });
+                files.push(File { path: path.clone(), text });
             }
         }
-        Ok(Self { files, crates: crates(root)? })
+        Ok(Self { files, paths, crates: crates(root)? })
     }
 
     /// The file at `path`.

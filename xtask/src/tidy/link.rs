@@ -39,8 +39,8 @@ fn misled(tree: &Tree, page: &File, target: &str) -> Option<String> {
     let path = if path.is_empty() { page.path.clone() } else { joined(page.folder(), path) };
     let Some(file) = tree.file(&path) else {
         let below = format!("{path}/");
-        let is_folder = tree.files.iter().any(|file| file.path.starts_with(&below));
-        return (!is_folder).then(|| format!("the link leads to {path}, which is not there, correct it"));
+        let is_there = tree.paths.iter().any(|known| *known == path || known.starts_with(&below));
+        return (!is_there).then(|| format!("the link leads to {path}, which is not there, correct it"));
     };
     let is_known = heading.is_empty() || !file.is("md") || headings(&file.text).contains(heading);
     (!is_known).then(|| format!("{path} has no heading #{heading}, correct the link"))

@@ -5,7 +5,7 @@ use super::{Page, table};
 use millstream_doctor::{CHECKS, Check, preset};
 use millstream_model::Class;
 
-pub(super) const PAGE: Page = Page { name: "checks", heading: "Checks of the doctor", text };
+pub(super) const PAGE: Page = Page { file: "checks.md", heading: "Checks of the doctor", text };
 
 fn text() -> String {
     let mut page = String::new();

@@ -7,7 +7,7 @@ use clap::builder::StyledStr;
 use clap::{Arg, ArgAction, Command, CommandFactory};
 use std::fmt::Write;
 
-pub(super) const PAGE: Page = Page { name: "commands", heading: "Commands", text: page };
+pub(super) const PAGE: Page = Page { file: "commands.md", heading: "Commands", text: page };
 
 /// Width of the page's lines, as in the other guides.
 const WIDTH: usize = 120;

@@ -7,7 +7,7 @@ use clap::CommandFactory;
 use millstream_engine::MODES;
 use millstream_model::REASONS;
 
-pub(super) const PAGE: Page = Page { name: "loads", heading: "Modes, formats and reasons of a load", text };
+pub(super) const PAGE: Page = Page { file: "loads.md", heading: "Modes, formats and reasons of a load", text };
 
 /// Options of `load` whose values have a table, each with its heading.
 const OPTIONS: &[(&str, &str)] = &[

@@ -4,7 +4,7 @@ use super::commands::fill;
 use super::{Page, table};
 use millstream_lab::core::{Better, METRICS, Metric};
 
-pub(super) const PAGE: Page = Page { name: "metrics", heading: "Metrics of the lab", text };
+pub(super) const PAGE: Page = Page { file: "metrics.md", heading: "Metrics of the lab", text };
 
 fn text() -> String {
     let mut page = String::new();

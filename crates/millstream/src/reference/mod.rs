@@ -12,14 +12,14 @@ const UPDATE: &str = "MILLSTREAM_UPDATE_SNAPSHOTS=1 cargo test -p millstream -- 
 
 /// A generated page.
 struct Page {
-    /// The name of its file, without extension.
-    name: &'static str,
+    /// Its file.
+    file: &'static str,
     heading: &'static str,
     /// What stands below the heading.
     text: fn() -> String,
 }
 
-/// Every generated page, by name.
+/// Every generated page, by its file.
 const PAGES: &[Page] = &[checks::PAGE, commands::PAGE, loads::PAGE, metrics::PAGE];
 
 impl Page {
@@ -47,13 +47,13 @@ fn the_pages_are_up_to_date() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
     let mut stale = Vec::new();
     for page in PAGES {
-        let path = folder.join(format!("{}.md", page.name));
+        let path = folder.join(page.file);
         let whole = page.whole();
         if std::env::var_os("MILLSTREAM_UPDATE_SNAPSHOTS").is_some() {
             std::fs::write(&path, &whole).unwrap();
         }
         if std::fs::read_to_string(&path).unwrap_or_default() != whole {
-            stale.push(page.name);
+            stale.push(page.file);
         }
     }
     assert!(stale.is_empty(), "pages of docs/reference are stale: {stale:?}; write them again: {UPDATE}");
