@@ -5,7 +5,7 @@ use crate::scene::{
     waiting,
 };
 use millstream_engine::limits::SEGMENT_SPANS_MAX;
-use millstream_engine::{Error, Layout, LoadRequest, SkipUnchanged, StopReason, VerifyRequest, load, verify};
+use millstream_engine::{Error, Layout, LoadRequest, Silent, SkipUnchanged, StopReason, VerifyRequest, load, verify};
 use millstream_pg::Explained;
 use millstream_store::Error as StoreError;
 use millstream_store::collections;
@@ -55,8 +55,9 @@ async fn reads_as(db: &TestDatabase, name: &str, expected: &BTreeMap<String, i64
     let wanted = request(name, "id", &[files.write("whole", whole.text)]);
     let directory = tempfile::tempdir().expect("a directory");
     let wanted = VerifyRequest { exact: true, ..VerifyRequest::new(wanted, directory.path().to_owned()) };
-    let verified =
-        Box::pin(verify(&wanted, &surroundings(&db.url()).0.db, Arc::default())).await.expect("it is compared");
+    let verified = Box::pin(verify(&wanted, &surroundings(&db.url()).0.db, Arc::default(), &Silent))
+        .await
+        .expect("it is compared");
     assert_eq!((verified.differences(), verified.equal), (0, expected.len() as u64), "{verified:?}");
 }
 
@@ -376,8 +377,9 @@ async fn key_columns_may_be_named_like_our_own_columns() {
             let directory = tempfile::tempdir().expect("a directory");
             let compared = request("placed", "at:bigint,place:text", &[file]);
             let compared = VerifyRequest { exact: true, ..VerifyRequest::new(compared, directory.path().to_owned()) };
-            let found =
-                Box::pin(verify(&compared, &surroundings(&db.url()).0.db, Arc::default())).await.expect("compared");
+            let found = Box::pin(verify(&compared, &surroundings(&db.url()).0.db, Arc::default(), &Silent))
+                .await
+                .expect("compared");
             assert_eq!((found.differences(), found.equal), (0, 100), "{found:?}");
             let done = compacted(&db, "placed", 3).await.expect("it is merged");
             assert_eq!((done.documents, done.keys, done.left), (300, 100, 0));

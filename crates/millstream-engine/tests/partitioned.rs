@@ -2,7 +2,7 @@
 
 use crate::scene::{Files, request, run, schema, surroundings};
 use fastrand::Rng;
-use millstream_engine::{DURABILITIES, LAYOUTS, LoadRequest, Mode, SkipUnchanged, VerifyRequest, load, verify};
+use millstream_engine::{DURABILITIES, LAYOUTS, LoadRequest, Mode, Silent, SkipUnchanged, VerifyRequest, load, verify};
 use millstream_model::Counters;
 use millstream_pg::Explained;
 use millstream_store::collections;
@@ -136,7 +136,7 @@ async fn unchanged(db: &TestDatabase, shape: &str, file: &str) {
     let count = i64::try_from(rejected).expect("few");
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (count, count), "{shape}");
     let found = VerifyRequest::new(wanted(shape, file, "replace", false), std::env::temp_dir());
-    let found = Box::pin(verify(&found, &surroundings(&db.url()).0.db, std::sync::Arc::default())).await;
+    let found = Box::pin(verify(&found, &surroundings(&db.url()).0.db, std::sync::Arc::default(), &Silent)).await;
     let found = found.expect("the verification ends");
     assert_eq!((found.different, found.missing), (0, keys_outside(file)), "{shape}: {found:?}");
 }

@@ -1,7 +1,7 @@
 //! A load in a test: documents in a file, a database, and an independent reading of the input.
 
 use millstream_engine::{
-    Compacted, Error, Event, Layout, LoadRequest, Observer, Outcome, Stop, StopReason, Surroundings, Tally,
+    Compacted, Error, Event, Layout, LoadRequest, Observer, Outcome, Silent, Stop, StopReason, Surroundings, Tally,
     VerifyRequest, compact, load, verify,
 };
 use millstream_model::KeyRequest;
@@ -221,7 +221,7 @@ pub(crate) async fn equal(db: &TestDatabase, load: &LoadRequest) -> u64 {
     let db = surroundings(&db.url()).0.db;
     let mut request = VerifyRequest::new(load.clone(), std::env::temp_dir());
     request.exact = true;
-    let found = Box::pin(verify(&request, &db, Arc::default())).await.expect("it can be verified");
+    let found = Box::pin(verify(&request, &db, Arc::default(), &Silent)).await.expect("it can be verified");
     assert_eq!((found.differences(), found.extra), (0, Some(0)), "{found:?}");
     found.equal
 }

@@ -5,7 +5,7 @@ use crate::scene::{
 };
 use millstream_engine::limits::{FRAME_BYTES, MEMORY_BYTES_MIN};
 use millstream_engine::{
-    Error, Event, Layout, LoadRequest, Stream, Verification, VerifyRequest, compact, load, verify,
+    Error, Event, Layout, LoadRequest, Silent, Stream, Verification, VerifyRequest, compact, load, verify,
 };
 use millstream_pg::Explained;
 use millstream_store::{collections, documents};
@@ -18,7 +18,7 @@ use tokio_postgres::Client;
 async fn verified(url: &str, wanted: LoadRequest) -> Verification {
     let directory = tempfile::tempdir().expect("a directory");
     let wanted = VerifyRequest { exact: true, ..VerifyRequest::new(wanted, directory.path().to_owned()) };
-    Box::pin(verify(&wanted, &surroundings(url).0.db, Arc::default())).await.expect("it is compared")
+    Box::pin(verify(&wanted, &surroundings(url).0.db, Arc::default(), &Silent)).await.expect("it is compared")
 }
 
 /// The URL of a new role, named after the database so that no other test has it.

@@ -1,7 +1,7 @@
 //! The type by which versions in mode `newest` are compared, from the first load on.
 
 use crate::scene::{Files, request, run, schema, surroundings, until_committed};
-use millstream_engine::{Error, Event, LoadRequest, Mode, Observer, Stream, VerifyRequest, load, verify};
+use millstream_engine::{Error, Event, LoadRequest, Mode, Observer, Silent, Stream, VerifyRequest, load, verify};
 use millstream_model::Counters;
 use millstream_pg::{ConnInfo, Environment, Explained};
 use millstream_store::load_lock_keys;
@@ -168,10 +168,10 @@ async fn verify_compares_by_the_collections_version_type() {
     let mut verified = VerifyRequest::new(wanted, std::env::temp_dir());
     verified.load.mode = "newest:v".parse().unwrap();
     let conn = ConnInfo::parse(&db.url(), &Environment::default()).unwrap();
-    let found = Box::pin(verify(&verified, &conn, Arc::default())).await.unwrap();
+    let found = Box::pin(verify(&verified, &conn, Arc::default(), &Silent)).await.unwrap();
     assert_eq!((found.equal, found.differences()), (1, 0), "{found:?}");
     verified.load.mode = "newest:v:bigint".parse().unwrap();
-    let found = Box::pin(verify(&verified, &conn, Arc::default())).await.unwrap();
+    let found = Box::pin(verify(&verified, &conn, Arc::default(), &Silent)).await.unwrap();
     assert_eq!(found.different, 1, "{found:?}");
 }
 

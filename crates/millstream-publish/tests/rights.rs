@@ -613,7 +613,7 @@ async fn a_superuser_calls_nothing_that_roles_it_does_not_trust_could_replace() 
         refreshed().await.unwrap();
         client.batch_execute("grant create on schema ours to public").await.unwrap();
         let error = refreshed().await.expect_err("everybody may create there by now");
-        assert!(error.to_string().starts_with("role public may change"), "{error}");
+        assert!(error.to_string().starts_with("every role may change"), "{error}");
         client.batch_execute("revoke create on schema ours from public").await.unwrap();
         refreshed().await.unwrap();
         roles.end().await;

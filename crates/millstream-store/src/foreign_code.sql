@@ -2,29 +2,37 @@
 -- defaults, generated columns, keys of partitions, index expressions, operator classes, statistics, rules, policies, and
 -- checks and casts of types, each with the role that wrote it. $2 are roles that the caller trusts. If $3 is true, only what
 -- runs when the table is read: casts, and what the planner evaluates. $4 is our schema. Nothing if this session has no more
--- rights than tables need. A security definer function has the rights of its own owner.
+-- rights than tables need. A security definer function counts, too: a cursor that it leaves open is read with the rights of
+-- the session at the commit, it can change settings, and its owner can make it run with the rights of the session.
 --
 -- Each step begins at what the one before has found, and reads the catalog by an index: a table says how many rows it has,
 -- a recursive query does not, so what it found is handed on as an array.
 with recursive
-{roles}-- The table, its partitions, and when it is written, tables whose rows are changed when a row that they reference is.
-tree (oid) as (
-    select $1::pg_catalog.oid
+{roles}-- The table, its partitions, and when it is written, tables whose rows are changed when a row that they reference is. Those
+-- that its rows reference are only read.
+tree (oid, is_written) as (
+    select $1::pg_catalog.oid, not $3
     union
-    select more.oid
+    select more.oid, more.is_written
     from tree
     cross join lateral (
-        select i.inhrelid as oid
+        select i.inhrelid as oid, tree.is_written
         from pg_catalog.pg_inherits i
         where i.inhparent operator(pg_catalog.=) tree.oid
         union all
         -- A foreign key has no index by the table that it references, but triggers there.
-        select k.conrelid
+        select k.conrelid, true
         from pg_catalog.pg_trigger t
         join pg_catalog.pg_constraint k on k.oid operator(pg_catalog.=) t.tgconstraint
-        where not $3
+        where tree.is_written
           and t.tgrelid operator(pg_catalog.=) tree.oid
           and k.confrelid operator(pg_catalog.=) tree.oid
+        union all
+        select k.confrelid, false
+        from pg_catalog.pg_constraint k
+        where tree.is_written
+          and k.conrelid operator(pg_catalog.=) tree.oid
+          and k.contype operator(pg_catalog.=) 'f'::pg_catalog."char"
     ) as more
 ),
 -- The table, and the partitioned ones that it is a part of: their key decides what it takes.
@@ -36,7 +44,8 @@ above (oid) as (
     join pg_catalog.pg_inherits i on i.inhrelid operator(pg_catalog.=) above.oid
 ),
 relation as (
-    select c.oid, c.relowner as owner, role.is_trusted
+    select c.oid, c.relowner as owner, role.is_trusted,
+           c.oid operator(pg_catalog.=) any (array(select tree.oid from tree where tree.is_written)) as is_written
     from pg_catalog.pg_class c
     join role on role.oid operator(pg_catalog.=) c.relowner
     where c.oid operator(pg_catalog.=) any (array(select tree.oid from tree))
@@ -56,13 +65,13 @@ indexed as (
     join pg_catalog.pg_index i on i.indrelid operator(pg_catalog.=) r.oid
     join pg_catalog.pg_class c on c.oid operator(pg_catalog.=) i.indexrelid
 ),
--- What the owner of a table, or somebody with a right to it, wrote there: its address in pg_depend, and whether the planner
--- evaluates it. An operator class is as good as the functions of its family, whoever uses it.
-written (owner, is_trusted, what, class, object, planned) as (
+-- What the owner of a table, or somebody with a right to it, wrote there: its address in pg_depend, and whether it
+-- runs. An operator class is as good as the functions of its family, whoever uses it.
+written (owner, is_trusted, what, class, object, runs) as (
     select r.owner,
-           -- Nobody else may call this function of ours, so nobody else wrote the condition of its trigger.
+           -- Nobody else may call this function of ours, so nobody else made its trigger.
            r.is_trusted
-           or p.proname::pg_catalog.text operator(pg_catalog.~) '^change_[0-9]+_key$'::pg_catalog.text
+           or p.proname::pg_catalog.text operator(pg_catalog.~) '^change_[0-9]+_(record|key)$'::pg_catalog.text
           and p.pronamespace in (
               select n.oid
               from pg_catalog.pg_namespace n
@@ -78,13 +87,11 @@ written (owner, is_trusted, what, class, object, planned) as (
            pg_catalog.format('trigger %I', t.tgname),
            'pg_catalog.pg_trigger'::pg_catalog.regclass::pg_catalog.oid,
            t.oid,
-           false
+           r.is_written
     from relation r
     join pg_catalog.pg_trigger t on t.tgrelid operator(pg_catalog.=) r.oid
     join pg_catalog.pg_proc p on p.oid operator(pg_catalog.=) t.tgfoid
     where not t.tgisinternal
-      -- A condition has the rights of this session all the same.
-      and (not p.prosecdef or t.tgqual is not null)
       and t.tgenabled operator(pg_catalog.<>) 'D'::pg_catalog."char"
     union all
     -- By checks of partitions, and if the session says so of all tables, the planner finds out which of them it need not
@@ -94,15 +101,16 @@ written (owner, is_trusted, what, class, object, planned) as (
            exists (
                select
                from pg_catalog.pg_inherits i
-               where i.inhparent operator(pg_catalog.=) $1
+               where i.inhparent operator(pg_catalog.=) any (array(select tree.oid from tree))
            )
            or pg_catalog.current_setting('constraint_exclusion') operator(pg_catalog.=) 'on'::pg_catalog.text
+           or r.is_written
     from relation r
     join pg_catalog.pg_constraint k on k.conrelid operator(pg_catalog.=) r.oid
     where k.contype operator(pg_catalog.=) 'c'::pg_catalog."char"
     union all
     select r.owner, r.is_trusted, pg_catalog.format('default of %I', a.attname),
-           'pg_catalog.pg_attrdef'::pg_catalog.regclass::pg_catalog.oid, d.oid, false
+           'pg_catalog.pg_attrdef'::pg_catalog.regclass::pg_catalog.oid, d.oid, r.is_written
     from relation r
     join pg_catalog.pg_attrdef d on d.adrelid operator(pg_catalog.=) r.oid
     join pg_catalog.pg_attribute a
@@ -138,7 +146,7 @@ written (owner, is_trusted, what, class, object, planned) as (
     where s.stxexprs is not null
     union all
     select r.owner, r.is_trusted, pg_catalog.format('rule %I', w.rulename),
-           'pg_catalog.pg_rewrite'::pg_catalog.regclass::pg_catalog.oid, w.oid, false
+           'pg_catalog.pg_rewrite'::pg_catalog.regclass::pg_catalog.oid, w.oid, r.is_written
     from relation r
     join pg_catalog.pg_rewrite w on w.ev_class operator(pg_catalog.=) r.oid
     union all
@@ -149,18 +157,15 @@ written (owner, is_trusted, what, class, object, planned) as (
     where pg_catalog.row_security_active(r.oid)
 ),
 -- The types of the columns and of what is written there, and those that they are made of.
-kind (oid, planned) as (
-    select used.oid, used.planned
+kind (oid, runs) as (
+    select used.oid, used.runs
     from (
-        select named.oid, false as planned
-        from pg_catalog.unnest(array(
-            select a.atttypid
-            from pg_catalog.pg_attribute a
-            where a.attrelid operator(pg_catalog.=) any (array(select tree.oid from tree))
-              and a.attnum operator(pg_catalog.>) 0::pg_catalog.int2
-        )) as named (oid)
+        select a.atttypid as oid, r.is_written as runs
+        from relation r
+        join pg_catalog.pg_attribute a on a.attrelid operator(pg_catalog.=) r.oid
+        where a.attnum operator(pg_catalog.>) 0::pg_catalog.int2
         union
-        select d.refobjid, w.planned
+        select d.refobjid, w.runs
         from written w
         join pg_catalog.pg_depend d
           on d.classid operator(pg_catalog.=) w.class
@@ -168,7 +173,7 @@ kind (oid, planned) as (
          and d.refclassid operator(pg_catalog.=) 'pg_catalog.pg_type'::pg_catalog.regclass::pg_catalog.oid
     ) as used
     union
-    select more.oid, kind.planned
+    select more.oid, kind.runs
     from kind
     cross join lateral (
         select part.oid
@@ -192,14 +197,14 @@ kind (oid, planned) as (
     ) as more
 ),
 reached as (
-    select named.oid, false as planned
-    from pg_catalog.unnest(array(select kind.oid from kind where not kind.planned)) as named (oid)
+    select named.oid, false as runs
+    from pg_catalog.unnest(array(select kind.oid from kind where not kind.runs)) as named (oid)
     union all
     select named.oid, true
-    from pg_catalog.unnest(array(select kind.oid from kind where kind.planned)) as named (oid)
+    from pg_catalog.unnest(array(select kind.oid from kind where kind.runs)) as named (oid)
 ),
 part as (
-    select owner, is_trusted, what, class, object, planned
+    select owner, is_trusted, what, class, object, runs
     from written
     union all
     select t.typowner,
@@ -213,7 +218,7 @@ part as (
            code.class,
            code.object,
            -- A cast runs where a column is compared or shown, and the planner asks functions of a range about it.
-           reached.planned or t.typtype operator(pg_catalog.<>) 'd'::pg_catalog."char"
+           reached.runs or t.typtype operator(pg_catalog.<>) 'd'::pg_catalog."char"
     from reached
     join pg_catalog.pg_type t on t.oid operator(pg_catalog.=) reached.oid
     join role on role.oid operator(pg_catalog.=) t.typowner
@@ -229,8 +234,7 @@ part as (
 run as (
     select owner, is_trusted, what, class, object
     from part
-    where planned
-       or not $3
+    where runs
 ),
 code as (
     select what, owner

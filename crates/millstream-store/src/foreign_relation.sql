@@ -158,6 +158,15 @@ found (place, what, owner) as (
           end
         where d.classid operator(pg_catalog.=) part.class
           and d.objid operator(pg_catalog.=) part.oid
+        union all
+        select p.oid, p.proowner
+        from pg_catalog.pg_cast c
+        join pg_catalog.pg_proc p on p.oid operator(pg_catalog.=) c.castfunc
+        where part.class operator(pg_catalog.=) 'pg_catalog.pg_type'::pg_catalog.regclass::pg_catalog.oid
+          and (
+              c.castsource operator(pg_catalog.=) part.oid
+              or c.casttarget operator(pg_catalog.=) part.oid
+          )
         offset 0
     ) as code
 )

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::schema::Schema;
 use crate::sql_names::SqlNames;
-use crate::trust::{POWERS, ROLES};
+use crate::trust::{POWERS, ROLES, named};
 use millstream_model::words::{set, shell_word};
 use millstream_pg::fill;
 use tokio_postgres::GenericClient;
@@ -20,12 +20,12 @@ pub struct GivenSql<'a> {
     pub reads: Option<u32>,
 }
 
-/// The names in texts of SQL, as PostgreSQL reads them, wherever they stand. `None` if one is spelled with escapes, for it can
-/// be any.
+/// The names in texts of SQL, as PostgreSQL reads them, wherever they stand. `None` if one is spelled with escapes or computed,
+/// for it can be any.
 #[must_use]
 pub fn names_in_sql(texts: &[&str]) -> Option<Vec<String>> {
     let found = SqlNames::of(texts);
-    (!found.has_escapes).then_some(found.names)
+    found.unclear.is_none().then_some(found.names)
 }
 
 impl Schema {
@@ -52,21 +52,27 @@ impl Schema {
             &names.operators,
             &trusted,
             &names.has_literals,
-            &names.has_escapes,
+            &names.unclear,
             &names.names_arguments,
         ];
         let sql = fill!(include_str!("given_sql.sql"), roles = fill!(ROLES, trusted = "$6"), powers = POWERS);
         let Some(row) = client.query_opt(&sql, &parameters).await? else { return Ok(()) };
         let (what, owner): (String, Option<String>) = (row.get("what"), row.get("owner"));
         let Some(owner) = owner else {
-            let problem = format!("the {of} has {what} (`U&\"..\"`), and nobody can say whose code it would run");
+            let problem = format!("the {of} has {what}, and nobody can say whose code it would run");
             return Err(Error::refused(problem, "write the name itself in quotes"));
         };
+        let who = named(&owner);
         let problem = format!(
-            "role {owner} may change what the {of}'s functions, operators or types do, with your rights: it may use {what}"
+            "{who} may change what the {of}'s functions, operators or types do, with your rights: it may use {what}"
         );
+        let way_out = if owner == "public" {
+            "`revoke create on schema .. from public`, or connect as a role".to_owned()
+        } else {
+            format!("connect as {owner}, or as a role")
+        };
         let hint = format!(
-            "connect as {owner}, or as a role that has no more rights than tables need; or, if you trust {owner} with yours: {}",
+            "{way_out} that has no more rights than tables need; or, if you trust {owner} with yours: {}",
             set("trust-owner", shell_word(&owner))
         );
         Err(Error::refused(problem, hint))
@@ -103,8 +109,9 @@ impl Schema {
         let (what, owner): (String, String) = (row.get("what"), row.get("owner"));
         let problem = format!("{what} belongs to role {owner}, whose code the {of} would run with your rights");
         let hint = format!(
-            "connect as {owner}, or as a role that has no more rights than tables need; or give it to a role that you \
-             trust (`alter .. owner to ..`); or, if you trust {owner} with your rights: {}",
+            "connect as {owner}, or as a role that has no more rights than tables need; or give it, its functions and \
+             those of its casts to a role that you trust (`alter .. owner to ..`); or, if you trust {owner} with your \
+             rights: {}",
             set("trust-owner", shell_word(&owner))
         );
         Err(Error::refused(problem, hint))

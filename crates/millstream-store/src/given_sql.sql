@@ -1,9 +1,9 @@
 -- What SQL that somebody gave may use that would run code of a role that this session does not trust, and that role; nothing if
 -- this session has no more rights than tables need. Only names are compared, for to parse the SQL is to read its values, and to
 -- read a value made of domains is to run their checks. $1, $2 and $3 are the schema, the name and the place of each name, $4 and
--- $5 the schema and the name of each operator. $6 are roles that the caller trusts. $7 is whether there are values, $8 whether
--- there are names with escapes, $9 whether arguments may be given by name. What the relations run that the SQL reads is said
--- by foreign_relation.sql.
+-- $5 the schema and the name of each operator. $6 are roles that the caller trusts. $7 is whether there are values, $8 what
+-- does not say which name it means, if there is such, $9 whether arguments may be given by name. What the relations run that the
+-- SQL reads is said by foreign_relation.sql.
 with recursive
 {roles}stranger (oid, name) as (
     select role.oid, pg_catalog.pg_get_userbyid(role.actual)::pg_catalog.text
@@ -105,7 +105,7 @@ called (what, owner, place, arguments, has_namesake) as (
               else pg_catalog.pg_operator_is_visible(o.oid)
           end
 ),
--- Types that are named, and those of arguments and results with which a value may be compared.
+-- Types that are named, and those of arguments and results, with which a value may be compared.
 root (what, oid, is_named) as (
     select pg_catalog.format('the type %s', t.oid::pg_catalog.regtype), t.oid, true
     from name
@@ -126,7 +126,6 @@ root (what, oid, is_named) as (
     select called.what, argument.oid, false
     from called
     cross join lateral pg_catalog.unnest(called.arguments) as argument (oid)
-    where $7::pg_catalog.bool
 ),
 -- With what they are made of. A value of a domain itself is read as one of the type below it.
 within (what, oid, is_named, is_inside) as (
@@ -192,11 +191,33 @@ found (what, owner) as (
     ) as author
     join stranger on stranger.oid operator(pg_catalog.=) author.oid
     where within.is_named
-       or within.is_inside
+       or $7::pg_catalog.bool
+      and within.is_inside
       and t.typtype operator(pg_catalog.=) 'd'::pg_catalog."char"
     union all
-    select 'a name with escapes'::pg_catalog.text, null
-    where $8::pg_catalog.bool
+    -- Others may have written casts and functions of a type, whoever owns it.
+    select within.what, stranger.name
+    from within
+    join pg_catalog.pg_type t on t.oid operator(pg_catalog.=) within.oid
+    join place on place.oid operator(pg_catalog.=) t.typnamespace
+    cross join lateral (
+        select c.castfunc as oid
+        from pg_catalog.pg_cast c
+        where c.castsource operator(pg_catalog.=) t.oid
+           or c.casttarget operator(pg_catalog.=) t.oid
+        union all
+        select d.refobjid
+        from pg_catalog.pg_depend d
+        where d.classid operator(pg_catalog.=) 'pg_catalog.pg_type'::pg_catalog.regclass::pg_catalog.oid
+          and d.objid operator(pg_catalog.=) t.oid
+          and d.refclassid operator(pg_catalog.=) 'pg_catalog.pg_proc'::pg_catalog.regclass::pg_catalog.oid
+    ) as code
+    join pg_catalog.pg_proc p on p.oid operator(pg_catalog.=) code.oid
+    join stranger on stranger.oid operator(pg_catalog.=) p.proowner
+    union all
+    select unclear.what, null
+    from (values ($8::pg_catalog.text)) as unclear (what)
+    where unclear.what is not null
 )
 select found.what, found.owner
 from found

@@ -32,6 +32,7 @@ pub mod runs;
 mod schema;
 pub mod segments;
 mod sql_names;
+mod sql_tokens;
 mod tables;
 pub mod truncation;
 mod trust;

@@ -1,6 +1,6 @@
 //! The names in a text of SQL, found without the server: to parse a text there can already run code.
 
-use millstream_model::limits::IDENTIFIER_BYTES_MAX;
+use crate::sql_tokens::{Token, tokens};
 
 /// The names in texts of SQL, as parameters of a statement.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -21,8 +21,8 @@ pub(crate) struct SqlNames {
     pub(crate) operators: Vec<String>,
     /// Whether there are values. To read one of a domain is to run the domain's check.
     pub(crate) has_literals: bool,
-    /// Whether there is a name that can be spelled in many ways (`U&"..."`).
-    pub(crate) has_escapes: bool,
+    /// What there is that does not say which name it means.
+    pub(crate) unclear: Option<&'static str>,
     /// Whether arguments may be given by name.
     pub(crate) names_arguments: bool,
 }
@@ -45,17 +45,29 @@ const NAME: &str = "name";
 /// With these words a text declares columns.
 const DECLARING: &[&str] = &["json_table", "returning", "xmltable"];
 
+/// A type follows these words.
+const BEFORE_TYPE: &[&str] = &["returning", "setof"];
+
+/// With these words a text has a type behind `as`.
+const CASTING: &[&str] = &["cast", "xmlserialize"];
+
+/// No column of a declaration has such a name without quotes. They begin what else can stand there.
+const RESERVED: &[&str] = &["all", "case", "distinct", "not", "select", "table", "variadic", "where"];
+
+/// Functions that read a value of the type that their second argument names.
+const READING_TYPE: &[&str] = &["pg_input_error_info", "pg_input_is_valid"];
+
+/// A name that can be spelled in many ways.
+const ESCAPES: &str = "a name with escapes (`U&\"..\"`)";
+
+/// The type is known only when it is computed.
+const COMPUTED: &str = "a call of pg_input_is_valid or pg_input_error_info whose type is no plain text";
+
 /// With these words a text begins to name relations.
 const READING: &[&str] = &["from", "into", "table", "update"];
 
 /// Further words that a relation may follow, once a text names some.
 const READING_MORE: &[&str] = &["join", "only", "using"];
-
-/// The characters of operators.
-const OPERATOR: &str = "+-*/<>=~!@#%^&|`?";
-
-/// An operator with one of these may end in a sign.
-const BEFORE_SIGN: &str = "~!@#^&|`?%";
 
 /// Operators that words stand for.
 const WORDS: &[(&str, &[&str])] = &[
@@ -71,15 +83,6 @@ const WORDS: &[(&str, &[&str])] = &[
     ("using", &["="]),
 ];
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Token {
-    Name(String),
-    Escapes,
-    Operator(String),
-    Literal,
-    Mark(char),
-}
-
 impl SqlNames {
     /// Those of texts, each of which is read by itself.
     pub(crate) fn of(texts: &[&str]) -> Self {
@@ -89,20 +92,17 @@ impl SqlNames {
     }
 
     fn add(&mut self, tokens: &[Token]) {
-        let (dot, named) = (Token::Mark('.'), |name: &str| Token::Name(name.to_owned()));
-        let casts = tokens.contains(&named("cast"));
+        let dot = Token::Mark('.');
+        let casts = tokens.iter().any(|token| is_name(token, CASTING));
         let elsewhere = if declares(tokens) { WORD } else { NAME };
         let mut reads = false;
         for (n, token) in tokens.iter().enumerate() {
             let before = n.checked_sub(1).map(|n| &tokens[n]);
             let is_dotted = before == Some(&dot);
-            let schema = match n.checked_sub(2).map(|n| &tokens[n]) {
-                Some(Token::Name(schema)) if is_dotted => Some(schema.clone()),
-                _ => None,
-            };
+            let schema = schema_of(tokens, n);
             match token {
-                Token::Literal => self.has_literals = true,
-                Token::Escapes => self.has_escapes = true,
+                Token::Literal(_) => self.has_literals = true,
+                Token::Escapes => self.unclear = Some(ESCAPES),
                 Token::Mark(_) => {}
                 Token::Operator(operator) => {
                     self.names_arguments |= operator == "=>" || operator == "=" && before == Some(&Token::Mark(':'));
@@ -111,10 +111,17 @@ impl SqlNames {
                 Token::Name(name) => {
                     let after = tokens.get(n + 1);
                     let is_called = after == Some(&Token::Mark('('));
-                    let first = first_of_name(tokens, n).checked_sub(1).map(|n| &tokens[n]);
-                    let is_type = first == Some(&Token::Mark(':'))
-                        || after == Some(&Token::Literal)
-                        || casts && first == Some(&named("as"));
+                    let start = first_of_name(tokens, n);
+                    let is_type = matches!(after, Some(Token::Literal(_)))
+                        || elsewhere == WORD && is_declared(&tokens[..start])
+                        || tokens[..start].last().is_some_and(|before| {
+                            *before == Token::Mark(':')
+                                || is_name(before, BEFORE_TYPE)
+                                || casts && is_name(before, &["as"])
+                        });
+                    if is_called && READING_TYPE.contains(&name.as_str()) {
+                        self.add_type_in(second_argument(&tokens[n + 2..]));
+                    }
                     self.has_literals |= ["true", "false"].contains(&name.as_str());
                     if is_dotted && !is_called {
                         // `row.f` and `(expression).f` are also calls of f.
@@ -145,6 +152,22 @@ impl SqlNames {
         self.places.push(place);
     }
 
+    /// Adds the type that a text names.
+    fn add_type_in(&mut self, text: Option<&str>) {
+        let Some(text) = text else {
+            self.unclear = Some(COMPUTED);
+            return;
+        };
+        let tokens = tokens(text);
+        for (n, token) in tokens.iter().enumerate() {
+            match token {
+                Token::Name(name) => self.add_name(schema_of(&tokens, n), name, TYPE),
+                Token::Escapes => self.unclear = Some(ESCAPES),
+                _ => {}
+            }
+        }
+    }
+
     fn add_operator(&mut self, schema: Option<String>, operator: &str) {
         self.operator_schemas.push(schema.clone());
         self.operators.push(operator.to_owned());
@@ -153,6 +176,45 @@ impl SqlNames {
             self.operators.push("<>".to_owned());
         }
     }
+}
+
+fn is_name(token: &Token, names: &[&str]) -> bool {
+    matches!(token, Token::Name(name) if names.contains(&name.as_str()))
+}
+
+/// The name before the dot before this token.
+fn schema_of(tokens: &[Token], n: usize) -> Option<String> {
+    match &tokens[..n] {
+        [.., Token::Name(schema), Token::Mark('.')] => Some(schema.clone()),
+        _ => None,
+    }
+}
+
+/// The second argument of a call, if it is a string without escapes and the last. The tokens are those behind the
+/// parenthesis.
+fn second_argument(tokens: &[Token]) -> Option<&str> {
+    let mut depth = 0_usize;
+    for (n, token) in tokens.iter().enumerate() {
+        match token {
+            Token::Mark('(' | '[') => depth += 1,
+            Token::Mark(')' | ']') => depth = depth.checked_sub(1)?,
+            Token::Mark(',') if depth == 0 => {
+                return match &tokens[n + 1..] {
+                    [Token::Literal(Some(text)), Token::Mark(')'), ..] => Some(text.as_str()),
+                    _ => None,
+                };
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Whether these tokens end in the name of a column that a text declares, whose type follows.
+fn is_declared(tokens: &[Token]) -> bool {
+    let [.., before, column @ Token::Name(_)] = tokens else { return false };
+    let begins = matches!(before, Token::Mark('(' | ',')) || is_name(before, &["columns"]);
+    begins && !is_name(column, RESERVED)
 }
 
 /// Where the name begins whose last part is this token.
@@ -175,151 +237,12 @@ fn follows_reading(tokens: &[Token], last: usize) -> bool {
 
 /// Whether a text may declare columns, so that the name of a type follows that of a column.
 fn declares(tokens: &[Token]) -> bool {
-    let is_name = |token: &Token, names: &[&str]| matches!(token, Token::Name(name) if names.contains(&name.as_str()));
     tokens.iter().any(|token| is_name(token, DECLARING))
         || tokens.windows(2).any(|two| is_name(&two[0], &["as"]) && two[1] == Token::Mark('('))
         || tokens.windows(3).any(|three| {
             let is_alias = is_name(&three[0], &["as"]) || three[0] == Token::Mark(')');
             is_alias && matches!(three[1], Token::Name(_)) && three[2] == Token::Mark('(')
         })
-}
-
-/// The parts of a text, without spaces and comments, as the server's own lexer takes it apart.
-fn tokens(text: &str) -> Vec<Token> {
-    let (mut found, mut rest) = (Vec::new(), text);
-    while let Some(first) = rest.chars().next() {
-        let length = match first {
-            ' ' | '\t'..='\r' => 1,
-            _ if rest.starts_with("--") => rest.find(['\n', '\r']).unwrap_or(rest.len()),
-            _ if rest.starts_with("/*") => comment(rest),
-            '\'' => {
-                found.push(Token::Literal);
-                quoted(rest, '\'')
-            }
-            '"' => {
-                let end = quoted(rest, '"');
-                let name = rest[1..end].strip_suffix('"').unwrap_or(&rest[1..end]);
-                found.push(Token::Name(cut(name.replace("\"\"", "\""))));
-                end
-            }
-            '$' => dollar(rest).map_or(1, |end| {
-                found.push(Token::Literal);
-                end
-            }),
-            '0'..='9' => {
-                found.push(Token::Literal);
-                rest.find(|c: char| !is_part(c) && c != '.').unwrap_or(rest.len())
-            }
-            _ if is_part(first) => {
-                let (token, end) = word(rest);
-                found.push(token);
-                end
-            }
-            _ if OPERATOR.contains(first) => {
-                let operator = operator(rest);
-                found.push(Token::Operator(operator.to_owned()));
-                operator.len()
-            }
-            _ => {
-                found.push(Token::Mark(first));
-                first.len_utf8()
-            }
-        };
-        rest = &rest[length..];
-    }
-    found
-}
-
-fn is_part(c: char) -> bool {
-    c.is_ascii_alphanumeric() || c == '_' || c == '$' || !c.is_ascii()
-}
-
-/// The name, as long as PostgreSQL keeps it.
-fn cut(mut name: String) -> String {
-    name.truncate(name.floor_char_boundary(IDENTIFIER_BYTES_MAX));
-    name
-}
-
-/// A name without quotes, or a value or name whose quotes have a letter before them; and its length.
-fn word(text: &str) -> (Token, usize) {
-    let end = text.find(|c: char| !is_part(c)).unwrap_or(text.len());
-    let (name, after) = (text[..end].to_ascii_lowercase(), &text[end..]);
-    match name.as_str() {
-        "e" if after.starts_with('\'') => (Token::Literal, end + escaped(after)),
-        "b" | "n" | "x" if after.starts_with('\'') => (Token::Literal, end + quoted(after, '\'')),
-        "u" if after.starts_with("&'") => (Token::Literal, end + 1 + quoted(&after[1..], '\'')),
-        "u" if after.starts_with("&\"") => (Token::Escapes, end + 1 + quoted(&after[1..], '"')),
-        _ => (Token::Name(cut(name)), end),
-    }
-}
-
-/// The length of the text in quotes with which a text begins. Two quotes stand for one.
-fn quoted(text: &str, quote: char) -> usize {
-    let mut at = 1;
-    while let Some(end) = text[at..].find(quote) {
-        at += end + 1;
-        if !text[at..].starts_with(quote) {
-            return at;
-        }
-        at += 1;
-    }
-    text.len()
-}
-
-/// As `quoted`, where a backslash escapes.
-fn escaped(text: &str) -> usize {
-    let mut characters = text.char_indices().skip(1).peekable();
-    while let Some((at, c)) = characters.next() {
-        match c {
-            '\\' => _ = characters.next(),
-            '\'' if characters.peek().is_some_and(|(_, next)| *next == '\'') => _ = characters.next(),
-            '\'' => return at + 1,
-            _ => {}
-        }
-    }
-    text.len()
-}
-
-/// The length of the text between tags such as `$a$` with which a text begins.
-fn dollar(text: &str) -> Option<usize> {
-    let end = text[1..].find('$')? + 2;
-    let tag = &text[1..end - 1];
-    if tag.starts_with(|c: char| c.is_ascii_digit()) || !tag.chars().all(is_part) {
-        return None;
-    }
-    Some(text[end..].find(&text[..end]).map_or(text.len(), |at| end + at + end))
-}
-
-/// The length of the comment with which a text begins. Comments may have comments in them.
-fn comment(text: &str) -> usize {
-    let (mut depth, mut at) = (0, 0);
-    while at < text.len() {
-        let rest = &text.as_bytes()[at..];
-        if rest.starts_with(b"/*") {
-            (depth, at) = (depth + 1, at + 2);
-        } else if rest.starts_with(b"*/") {
-            (depth, at) = (depth - 1, at + 2);
-            if depth == 0 {
-                return at;
-            }
-        } else {
-            at += 1;
-        }
-    }
-    text.len()
-}
-
-/// The operator with which a text begins: up to a comment, and without signs that belong to what follows.
-fn operator(text: &str) -> &str {
-    let end = text.find(|c: char| !OPERATOR.contains(c)).unwrap_or(text.len());
-    let run = &text[..end];
-    let comments = ["--", "/*"].iter().filter_map(|start| run.find(*start));
-    let mut operator = &run[..comments.min().unwrap_or(end)];
-    let may_end_in_sign = operator[..operator.len() - 1].contains(|c: char| BEFORE_SIGN.contains(c));
-    while !may_end_in_sign && operator.len() > 1 && operator.ends_with(['+', '-']) {
-        operator = &operator[..operator.len() - 1];
-    }
-    operator
 }
 
 #[cfg(test)]
@@ -345,7 +268,18 @@ mod tests {
             ("x::evil.e[]", &["name x", "type evil", "dotted e", "type evil.e"]),
             ("(a).f", &["name a", "called f", "name f"]),
             ("cast(a as t) -- b\n, t 'x'", &["called cast", "name a", "name as", "type t", "type t"]),
-            ("f(a) as x (b t)", &["called f", "word a", "word as", "called x", "word b", "word t"]),
+            ("f(a) as x (b t)", &["called f", "word a", "word as", "called x", "word b", "type t"]),
+            (
+                "xmltable(a columns b e.t)",
+                &["called xmltable", "word a", "type columns", "word b", "type e", "dotted t", "type e.t"],
+            ),
+            ("f(a returning t)", &["called f", "word a", "type returning", "type t"]),
+            ("a::setof t", &["name a", "type setof", "type t"]),
+            ("xmlserialize(content a as t)", &["called xmlserialize", "name content", "name a", "name as", "type t"]),
+            (
+                "pg_input_is_valid(f(a, b), 'e.\"T\"')",
+                &["type e", "type e.T", "called pg_input_is_valid", "called f", "name a", "name b"],
+            ),
             ("$a$ b $a$ || E'\\' c' || 'd''e' || $1", &[]),
             ("1e5 + a$1", &["name a$1"]),
         ] {
@@ -394,7 +328,23 @@ mod tests {
             [("a", false, false), ("a = 'x'", true, false), ("a = 1", true, false), ("U&\"\\0061\"(b)", false, true)]
         {
             let names = SqlNames::of(&[text]);
-            assert_eq!((names.has_literals, names.has_escapes), (has_literals, has_escapes), "{text}");
+            assert_eq!((names.has_literals, names.unclear.is_some()), (has_literals, has_escapes), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_type_that_is_no_plain_text_is_seen() {
+        for (text, is_computed) in [
+            ("pg_input_is_valid('', 'a')", false),
+            ("pg_input_is_valid('', $a$b$a$)", false),
+            ("pg_input_is_valid", false),
+            ("pg_input_is_valid('', 'a' || 'b')", true),
+            ("pg_input_is_valid('', E'a')", true),
+            ("pg_input_error_info(type_name => 'a', value => '')", true),
+            ("pg_catalog.pg_input_error_info('', (a))", true),
+            ("pg_input_is_valid(", true),
+        ] {
+            assert_eq!(SqlNames::of(&[text]).unclear == Some(COMPUTED), is_computed, "{text}");
         }
     }
 

@@ -78,9 +78,9 @@ impl Schema {
         let Some(row) = client.query_opt(&sql, &[&schemas, &self.trusted(), &owners]).await? else { return Ok(()) };
         let creator: String = row.get("creator");
         let of = if schemas.is_empty() { String::new() } else { format!(" of the schema {}", schemas.join(", ")) };
-        let problem = format!(
-            "role {creator} may change what the model's functions, operators or types{of} do, with your rights"
-        );
+        let who = named(&creator);
+        let problem =
+            format!("{who} may change what the model's functions, operators or types{of} do, with your rights");
         let hint = format!(
             "publish as a role that has no more rights than tables need; or, if you trust {creator} with yours: {}",
             set("trust-owner", shell_word(&creator))
@@ -151,6 +151,11 @@ pub async fn foreign_owner(
 ) -> Result<Option<String>, Error> {
     let sql = fill!(include_str!("foreign_owner.sql"), roles = fill!(ROLES, trusted = "$2"), powers = POWERS);
     Ok(client.query_opt(&sql, &[&view_oid, &schema.trusted()]).await?.map(|row| row.get("owner")))
+}
+
+/// How a problem names a role. No role can be named public: it stands for everybody.
+pub(crate) fn named(role: &str) -> String {
+    if role == "public" { "every role".to_owned() } else { format!("role {role}") }
 }
 
 #[cfg(test)]

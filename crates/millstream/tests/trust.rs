@@ -355,6 +355,26 @@ async fn a_superuser_is_warned_before_code_of_others_runs_and_not_of_ours() {
 
         let loaded = trap.millstream(&["load", "FILE", "--into", "events", "--key", "id:bigint"]).ends(0);
         assert!(loaded.stderr.contains("index traced") && !loaded.stderr.contains("millstream_changed"), "{loaded:?}");
+        let frozen = trap.millstream(&["freeze", "events", "--yes"]).ends(0);
+        assert_eq!(frozen.stderr.matches(&traced).count(), 1, "{frozen:?}");
+
+        // To plan a query in a read-only session fails.
+        trap.run(
+            "set role MALLORY;
+             create function public.writes() returns bool language plpgsql immutable as $$
+             begin
+                 if current_setting('transaction_read_only') = 'on' then
+                     raise 'it cannot write';
+                 end if;
+                 return true;
+             end $$;
+             create index writes on public.events (id) where public.writes(); reset role",
+        )
+        .await;
+        let failed = trap.millstream(&["verify", "FILE", "--into", "events", "--key", "id:bigint"]).ends(2);
+        assert_eq!(failed.stderr.matches(&traced).count(), 1, "{failed:?}");
+        let (warned, error) = (failed.stderr.find(&traced), failed.stderr.find("it cannot write"));
+        assert!(error.is_some() && warned < error, "{failed:?}");
         trap.end().await;
     })
     .await;

@@ -144,6 +144,62 @@ async fn a_superuser_plans_no_query_that_names_relations_of_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_superuser_has_no_sql_parsed_that_names_types_of_others_wherever_they_stand() {
+    each_build(async |db| {
+        let trap = Trap::beside_the_schema(&db).await;
+        trap.run(TYPES).await;
+        // What `public.mood` is cast to json by belongs to mallory, as does the check of the column of `public.chest`.
+        trap.run(
+            "create type public.mood as enum ('k1'); create table public.moods (mood public.mood);
+             create type public.case as (mood public.mood); create table public.chest (tags evil.tag);
+             create function public.as_json(public.mood) returns json language sql as 'select to_json(1)';
+             create cast (public.mood as json) with function public.as_json(public.mood);
+             create function public.my_mood() returns public.mood language sql as 'select ''k1''::public.mood';
+             alter function public.as_json(public.mood) owner to MALLORY",
+        )
+        .await;
+        let load = ["load", "FILE", "--into", "public.fresh", "--key", "id:bigint"];
+        // The names alone decide, so it does not matter which version knows these words.
+        for (check, what) in [
+            ("json_query(doc, '$' returning evil.tag) is null", "the type evil.tag"),
+            ("json_value(doc, '$' returning chest) is null", "the type chest"),
+            ("xmlserialize(content '<a/>'::xml as evil.tag) is null", "the type evil.tag"),
+            ("'x'::setof evil.tag is null", "the type evil.tag"),
+            ("exists (select from json_to_record('{}') as x(a chest))", "the type chest"),
+            ("pg_input_is_valid('x', 'evil.tag')", "the type evil.tag"),
+            ("pg_input_is_valid('x', $$chest$$)", "the type chest"),
+            ("to_jsonb('k1'::mood) is null", "the type mood"),
+            ("to_jsonb('(k1)'::public.case) is null", "the type \"case\""),
+            ("to_jsonb(my_mood()) is null", "the function my_mood()"),
+        ] {
+            let refused = trap.millstream(&[&load[..], &["--check", check]].concat()).ends(2).stderr;
+            let expected = format!("role {} may change what the check's functions", trap.mallory);
+            assert!(refused.contains(&expected) && refused.contains(&format!("it may use {what}")), "{check}: {refused}");
+        }
+        let computed = [&load[..], &["--check", "pg_input_is_valid('x', 'evil.' || 'tag')"]].concat();
+        let refused = trap.millstream(&computed).ends(2).stderr;
+        assert!(refused.contains("whose type is no plain text, and nobody can say"), "{refused}");
+
+        let query = "select from events, moods where to_jsonb(mood) is null";
+        let refused = trap.millstream(&["explain-index", "events", query]).ends(2).stderr;
+        let expected = format!("of the column mood of moods belongs to role {}, whose code the query", trap.mallory);
+        assert!(refused.contains("the function as_json(mood)") && refused.contains(&expected), "{refused}");
+        assert!(refused.contains("give it, its functions and those of its casts"), "{refused}");
+
+        trap.run("grant create on schema public to public; create function public.own() returns bool return true").await;
+        let refused = trap.millstream(&[&load[..], &["--check", "public.own()"]].concat()).ends(2).stderr;
+        assert!(refused.contains("every role may change") && refused.contains("revoke create on schema"), "{refused}");
+        assert!(!refused.contains("connect as public"), "{refused}");
+        assert!(!trap.mallory_is_superuser().await);
+        trap.run("revoke create on schema public from public; alter function public.as_json(public.mood) owner to current_user")
+            .await;
+        trap.millstream(&[&load[..], &["--check", "to_jsonb('k1'::mood) is not null"]].concat()).ends(0);
+        trap.end().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn types_and_relations_of_ones_own_are_no_obstacle() {
     each_build(async |db| {
         let trap = Trap::beside_the_schema(&db).await;

@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::feed::Feed;
 use crate::limits::{FINDINGS_LISTED, FINDINGS_MAX, SORT_MEMORY_MIB, VERIFY_MEMORY_BYTES, VERIFY_MEMORY_BYTES_MIN};
 use crate::merge::Mode;
-use crate::observe::Tally;
+use crate::observe::{Observer, Tally};
 use crate::request::LoadRequest;
 use fold::Folding;
 use millstream_document::chunk::Chunk;
@@ -128,17 +128,24 @@ pub struct Finding {
     pub line: Option<u64>,
 }
 
-/// Reads the sources, then the table, and reports where they differ.
+/// Reads the sources, then the table, and reports where they differ. The observer gets the warnings before the table is read:
+/// to read it may be what they warn of.
 ///
 /// # Errors
 /// A source that cannot be read or is damaged, a table that does not exist or has no such key, a directory without
 /// space; errors of the server.
-pub async fn verify(request: &VerifyRequest, db: &ConnInfo, tally: Arc<Tally>) -> Result<Verification, Error> {
+pub async fn verify(
+    request: &VerifyRequest,
+    db: &ConnInfo,
+    tally: Arc<Tally>,
+    observer: &dyn Observer,
+) -> Result<Verification, Error> {
     request.check()?;
     let started = Instant::now();
     let mut feed = Feed::open(&request.load, Arc::clone(&tally))?;
     let connection = millstream_pg::connect(db, &session()).await?;
     let (reading, is_view, warnings) = table(&connection, &request.load).await?;
+    observer.warn(warnings.iter().cloned());
     let (schema, oid) = (request.load.schema.clone(), Some(reading.table_oid));
     let typed = collection::decide_version_type(&connection.client, &schema, &request.load, oid, &mut feed).await?;
     connection.close().await;

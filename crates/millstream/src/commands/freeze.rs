@@ -56,8 +56,7 @@ pub async fn run(args: &FreezeArgs, output: Output, signals: Signals) -> Result<
     if !args.dry_run {
         database.connection.require_writable()?;
     }
-    let client = &mut database.connection.client;
-    let estimate = freeze_estimate(client, &database.schema, &collection).await?;
+    let estimate = freeze_estimate(&database.connection.client, &database.schema, &collection).await?;
     if args.dry_run {
         output.print(&estimate, &announced(name, &estimate))?;
         return Ok(Exit::Done);
@@ -66,7 +65,9 @@ pub async fn run(args: &FreezeArgs, output: Output, signals: Signals) -> Result<
     if estimate.tables > 0 && !args.yes && !is_wanted(name, &estimate)? {
         return Err(Failure::user("nothing was frozen"));
     }
-    let work = Box::pin(freeze(client, &database.schema, &collection));
+    // To freeze a table is to look whether it has rows.
+    database.warn_of_code(collection.table_oid).await?;
+    let work = Box::pin(freeze(&mut database.connection.client, &database.schema, &collection));
     let frozen = match interruptible(&signals, &database.conninfo, work).await {
         Ok(frozen) => frozen?,
         Err(exit) => return Ok(exit),

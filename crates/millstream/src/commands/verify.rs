@@ -98,18 +98,15 @@ pub async fn run(args: &VerifyArgs, output: Output) -> Result<Exit, Failure> {
     let db = target::resolve(&args.target, Purpose::Work).await?;
     let tally = Arc::new(Tally::default());
     let progress = Progress::start(args.progress, Arc::clone(&tally));
-    let keeper = Keeper::watch(&args.target);
+    let (keeper, printer) = (Keeper::watch(&args.target), progress.printer());
     let found = loop {
-        match millstream_engine::verify(&request, &db, Arc::clone(&tally)).await {
+        match millstream_engine::verify(&request, &db, Arc::clone(&tally), &printer).await {
             Err(error) if request.load.is_repeatable() && keeper.revived(error.kind()).await => tally.clear(),
             found => break found,
         }
     };
     progress.finish();
     let found = found?;
-    for warning in &found.warnings {
-        note(&format!("warning: {warning}"));
-    }
     let lines: Vec<String> = found.findings.iter().map(line).chain([summary(&found)]).collect();
     output.print(&found, &lines.join("\n"))?;
     if found.rejected > 0 {
