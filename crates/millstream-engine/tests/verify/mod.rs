@@ -3,7 +3,7 @@
 mod equality;
 
 use crate::scene::{Files, Stream, request, run};
-use millstream_engine::{Difference, Error, LoadRequest, Mode, Verification, VerifyRequest, verify};
+use millstream_engine::{Difference, Error, LoadRequest, Mode, Silent, Verification, VerifyRequest, verify};
 use millstream_model::{KEY_TYPES, KeyType};
 use millstream_pg::{ConnInfo, Environment, Explained};
 use millstream_testkit::{TestDatabase, database, each_build, every_build, skip};
@@ -22,7 +22,7 @@ fn wanted(into: &str, key: &str, sources: &[String]) -> VerifyRequest {
 
 async fn result(url: &str, wanted: &VerifyRequest) -> Result<Verification, Error> {
     let db = ConnInfo::parse(url, &Environment::default()).expect("a connection string");
-    Box::pin(verify(wanted, &db, Arc::default())).await
+    Box::pin(verify(wanted, &db, Arc::default(), &Silent)).await
 }
 
 async fn verified(url: &str, wanted: &VerifyRequest) -> Verification {
