@@ -190,8 +190,8 @@ fn schema_of(tokens: &[Token], n: usize) -> Option<String> {
     }
 }
 
-/// The second argument of a call, if it is a string without escapes and the last. The tokens are those behind the
-/// parenthesis.
+/// The second argument of a call, if it is a string without escapes and the last, also with the cast to text with which the
+/// server prints it. The tokens are those behind the parenthesis.
 fn second_argument(tokens: &[Token]) -> Option<&str> {
     let mut depth = 0_usize;
     for (n, token) in tokens.iter().enumerate() {
@@ -199,10 +199,12 @@ fn second_argument(tokens: &[Token]) -> Option<&str> {
             Token::Mark('(' | '[') => depth += 1,
             Token::Mark(')' | ']') => depth = depth.checked_sub(1)?,
             Token::Mark(',') if depth == 0 => {
-                return match &tokens[n + 1..] {
-                    [Token::Literal(Some(text)), Token::Mark(')'), ..] => Some(text.as_str()),
-                    _ => None,
+                let [Token::Literal(Some(text)), rest @ ..] = &tokens[n + 1..] else { return None };
+                let rest = match rest {
+                    [Token::Mark(':'), Token::Mark(':'), kind, rest @ ..] if is_name(kind, &["text"]) => rest,
+                    rest => rest,
                 };
+                return (rest.first() == Some(&Token::Mark(')'))).then_some(text.as_str());
             }
             _ => {}
         }
@@ -338,6 +340,8 @@ mod tests {
             ("pg_input_is_valid('', 'a')", false),
             ("pg_input_is_valid('', $a$b$a$)", false),
             ("pg_input_is_valid", false),
+            ("pg_input_is_valid((doc ->> 'a'::text), 'bigint'::text)", false),
+            ("pg_input_is_valid('', 'a'::text || 'b'::text)", true),
             ("pg_input_is_valid('', 'a' || 'b')", true),
             ("pg_input_is_valid('', E'a')", true),
             ("pg_input_error_info(type_name => 'a', value => '')", true),
