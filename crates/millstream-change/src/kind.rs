@@ -89,7 +89,7 @@ pub trait Kind: Debug + Send + Sync {
         None
     }
 
-    /// For targets that another program gives back by itself, unless it is told not to.
+    /// For targets that another program sets back by itself if nothing stops it.
     fn way_back(&self) -> Option<&dyn WayBack> {
         None
     }

@@ -93,7 +93,7 @@ impl Policy {
         self.same == Same::ByTime
     }
 
-    /// Whether it is told that a file changed while it was read. Whoever reads a file once expects that.
+    /// Whether a file that changes while it is read is a failure. A copy that reads each file once expects changes.
     pub(crate) fn minds_changes(&self) -> bool {
         self.reads_max > 1
     }

@@ -145,7 +145,7 @@ pub fn copied(place: &Path, url: &str, to: &str, words: &[&str], tally: &Arc<Tal
     Ok(serde_json::to_value(receipt).unwrap())
 }
 
-/// Inserts numbers one after the other until it is told to end. Holds the last one that was acknowledged.
+/// Inserts one number after the other until `is_over`. `acknowledged` is the last number that the server has confirmed.
 async fn insert(url: String, acknowledged: Arc<AtomicI32>, is_over: Arc<AtomicBool>) {
     let client = connect(&url).await;
     for n in 1.. {

@@ -76,7 +76,7 @@ impl Place {
         format!("shell={}", path.display())
     }
 
-    /// One that does what it is told.
+    /// A remote shell that runs every command as it is.
     pub fn plain_shell(&self) -> String {
         self.remote_shell("plain", "exec sh -c \"$*\"")
     }

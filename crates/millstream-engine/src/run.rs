@@ -478,8 +478,8 @@ async fn connect_lanes(around: &Surroundings, target: &Target, lanes: u16) -> Re
     if let Some(reason) = lacking {
         let few = open.len();
         let warning = format!(
-            "the load goes on with {few} of {lanes} lanes, because there are no more connections: {reason}. If a pool is in \
-             front of the server, enlarge it (PgBouncer: default_pool_size), or ask for fewer lanes: {}",
+            "the load continues with {few} of {lanes} lanes: no more connections are free: {reason}. If a pool is in front of \
+             the server, enlarge it (PgBouncer: default_pool_size), or ask for fewer lanes: {}",
             set("lanes", few)
         );
         around.observer.event(Event::Warning(warning));

@@ -30,7 +30,7 @@ async fn a_load_goes_on_with_the_connections_of_a_pool() {
             let pooler = Pooler::start(db.server, &settings).await;
             let (open, warnings) = loaded(&db, &pooler.url(&db.name), Some(lanes)).await;
             assert_eq!(open, found, "{settings}: {warnings}");
-            let warned = warnings.contains(&format!("the load goes on with {found} of {lanes} lanes"));
+            let warned = warnings.contains(&format!("the load continues with {found} of {lanes} lanes"));
             assert_eq!(warned, found < lanes, "{settings}: {warnings}");
         }
     })
@@ -71,7 +71,7 @@ async fn a_load_goes_on_with_the_connections_of_a_role() {
         let (open, warnings) = loaded(&db, &url, Some(5)).await;
         // A session that has just ended may still count.
         assert!(
-            (1..=2).contains(&open) && warnings.contains("of 5 lanes, because there are no more connections"),
+            (1..=2).contains(&open) && warnings.contains("of 5 lanes: no more connections are free"),
             "{open} {warnings}"
         );
     })

@@ -9,19 +9,13 @@
 //! | `kill` | the process kills itself with SIGKILL |
 //! | `wait:FILE` | the point creates FILE and waits until somebody removes it |
 //! | `error` | the point returns [`Failed`], which counts as a transient error such as a lost connection |
-//!
-//! `MILLSTREAM_LIMITS` holds `LIMIT=VALUE`, several with `;`: a limit that is set lower is met by little data.
 
 #[cfg(feature = "armed")]
 mod armed;
-#[cfg(feature = "armed")]
-mod limit;
 mod points;
 
 #[cfg(feature = "armed")]
 pub use armed::{Failed, hit, hit_on_thread};
-#[cfg(feature = "armed")]
-pub use limit::limit;
 pub use points::{CHANGE, COMMIT, COMPACTION, COPY, COPY_CLUSTER, COPY_THERE, LOAD, RANGES, REFRESH, SEGMENT};
 
 /// The error of a point. Without the feature `armed` there is none.
@@ -52,10 +46,3 @@ pub async fn hit(_: &'static str) -> Result<(), Failed> {
 #[cfg(not(feature = "armed"))]
 #[inline]
 pub fn hit_on_thread(_: &'static str) {}
-
-/// The value of a limit: the usual one, without the feature `armed`.
-#[cfg(not(feature = "armed"))]
-#[inline]
-pub fn limit(_: &'static str, usual: u64) -> u64 {
-    usual
-}

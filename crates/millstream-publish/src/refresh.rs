@@ -518,8 +518,8 @@ async fn tidy(client: &Client, target: &RefreshTarget<'_>, way: &Way, refreshed:
     Ok(())
 }
 
-/// The error for a swap that waited in vain: it names a model and the sessions that have it open. If nobody has one open, we
-/// waited for old snapshots, which may see any of the models. Then it names the first model and the oldest snapshot's session.
+/// The error for a swap that waited in vain. It names a model and the sessions that have it open. If no model is open, an old
+/// snapshot was in the way: the error names the first model and the session of the oldest snapshot.
 async fn held(client: &Client, swapped: &[&RefreshTarget<'_>], waited: Duration) -> Result<Error, Error> {
     let (mut name, mut holder) = (&swapped[0].model.name, None);
     for target in swapped {
