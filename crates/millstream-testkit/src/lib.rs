@@ -41,6 +41,7 @@ mod need;
 mod pieces;
 mod pooler;
 mod port;
+pub mod process;
 mod proxy;
 mod schema;
 mod server;

@@ -13,7 +13,7 @@ mod exit;
 mod failure;
 mod file_pattern;
 #[cfg(test)]
-#[path = "../tests/guides/line.rs"]
+#[path = "../tests/door/guides/line.rs"]
 mod guide_line;
 mod interruption;
 mod keeper;

@@ -1,6 +1,7 @@
-//! Runs the binary in a clean environment.
+//! The program as a process, in a clean environment.
 
-use millstream_testkit::until;
+use crate::wait::until;
+use std::ffi::OsString;
 use std::fmt;
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
@@ -10,14 +11,21 @@ use std::process::{Child, Command, Output, Stdio};
 /// Of each output of a run, a failed test shows so many characters.
 const SHOWN_CHARS: usize = 2_000;
 
-/// Variables of the caller that would reach the binary; `PG*` go too.
+/// Where cargo names the program to the tests of its crate. They read it when they run, so that several test binaries can
+/// share this file.
+const PROGRAM: &str = "CARGO_BIN_EXE_millstream";
+
+/// Variables of the caller that would reach the program; `PG*` go too.
 const VARIABLES: &[&str] =
     &["DATABASE_URL", "MILLSTREAM_DB", "MILLSTREAM_HOME", "MILLSTREAM_SCHEMA", "MILLSTREAM_TRUST_OWNER"];
 
 /// The result of a run.
 pub struct Run {
+    /// The exit code.
     pub code: i32,
+    /// What it printed on stdout.
     pub stdout: String,
+    /// What it printed on stderr.
     pub stderr: String,
 }
 
@@ -35,11 +43,17 @@ impl fmt::Debug for Run {
 
 impl Run {
     /// The run's stdout as JSON.
+    ///
+    /// # Panics
+    /// If it is none.
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// The run itself if it ended with this code.
+    /// The run itself.
+    ///
+    /// # Panics
+    /// If it ended with another code.
     #[track_caller]
     pub fn ends(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{self:?}");
@@ -47,9 +61,12 @@ impl Run {
     }
 }
 
-/// The binary with these arguments: without a terminal, in 80 columns, without the caller's settings.
+/// The program with these arguments: without a terminal, in 80 columns, without the caller's settings.
+///
+/// # Panics
+/// Outside the tests of the program's crate.
 pub fn command(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_millstream"));
+    let mut command = Command::new(program());
     command.args(args).env("COLUMNS", "80").stdin(Stdio::null());
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(|name| name.starts_with("PG") || VARIABLES.contains(&name)) {
@@ -57,6 +74,11 @@ pub fn command(args: &[&str]) -> Command {
         }
     }
     command
+}
+
+fn program() -> OsString {
+    std::env::var_os(PROGRAM)
+        .unwrap_or_else(|| panic!("{PROGRAM} is not set; run the test with `cargo test -p millstream`"))
 }
 
 /// The same, but SIGHUP ends it as in a terminal, even if the tests run under `nohup`.
@@ -94,40 +116,52 @@ pub fn doctor(args: &[&str], url: &str, home: &Path) -> Command {
 }
 
 /// Runs a command to its end.
+///
+/// # Panics
+/// If a signal ends it, or if it prints what is not UTF-8.
 pub fn run(command: &mut Command) -> Run {
-    let Output { status, stdout, stderr } = command.output().expect("the binary starts");
+    let Output { status, stdout, stderr } = command.output().expect("the program starts");
     Run {
-        code: status.code().expect("the binary is not killed"),
+        code: status.code().expect("the program is not killed"),
         stdout: String::from_utf8(stdout).expect("stdout is UTF-8"),
         stderr: String::from_utf8(stderr).expect("stderr is UTF-8"),
     }
 }
 
-/// Runs the binary with these arguments to its end.
+/// Runs the program with these arguments to its end.
 pub fn millstream(args: &[&str]) -> Run {
     run(&mut command(args))
 }
 
 /// Runs a command, which must be killed at one of its failpoints.
+///
+/// # Panics
+/// If it ends in another way.
 #[track_caller]
 pub fn killed(command: &mut Command, failpoints: &str) {
-    let killed = command.env("MILLSTREAM_FAILPOINTS", failpoints).output().expect("the binary starts");
+    let killed = command.env("MILLSTREAM_FAILPOINTS", failpoints).output().expect("the program starts");
     assert_eq!(killed.status.signal(), Some(9), "{failpoints}: {}", String::from_utf8_lossy(&killed.stderr));
 }
 
 /// Fails if a child has ended, with its status, and with what it said if its stderr is piped.
+///
+/// # Panics
+/// If it has ended.
 #[track_caller]
 pub fn assert_runs(child: &mut Child) {
-    if let Some(status) = child.try_wait().unwrap() {
+    if let Some(status) = child.try_wait().expect("a child has a status") {
         let mut said = String::new();
         if let Some(stderr) = &mut child.stderr {
-            stderr.read_to_string(&mut said).unwrap();
+            stderr.read_to_string(&mut said).expect("stderr is UTF-8");
         }
         panic!("the command has ended, {status}: {said}");
     }
 }
 
 /// Waits until a child is held at a failpoint, which makes this file.
+///
+/// # Panics
+/// If the child ends, or is not held in two minutes.
 #[track_caller]
 pub fn until_held(child: &mut Child, file: &Path) -> impl Future<Output = ()> {
     until("a command is held at its failpoint", async move || {
@@ -137,9 +171,12 @@ pub fn until_held(child: &mut Child, file: &Path) -> impl Future<Output = ()> {
 }
 
 /// Sends a signal, such as `INT`, to a process.
+///
+/// # Panics
+/// If there is no such process.
 #[track_caller]
 pub fn send(signal: &str, pid: impl fmt::Display) {
     // The program `kill` is of a package that may be missing; every shell has its own.
     let kill = Command::new("sh").args(["-c", "kill -s \"$0\" \"$1\"", signal, &pid.to_string()]).status();
-    assert!(kill.unwrap().success());
+    assert!(kill.expect("a shell starts").success(), "there is no process {pid}");
 }

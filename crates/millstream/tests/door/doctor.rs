@@ -37,7 +37,7 @@ async fn a_fault_is_reported_with_evidence_and_repair_on_80_columns() {
         doctor(&["--fail-on", "critical"]).ends(0);
         let json = doctor(&["--output", "json"]).ends(1);
         let report: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
-        let schema = serde_json::from_str(include_str!("../../../docs/reference/doctor.schema.json")).unwrap();
+        let schema = serde_json::from_str(include_str!("../../../../docs/reference/doctor.schema.json")).unwrap();
         assert_eq!(misfit(&report, &schema), None);
         let key = report["findings"][0]["key"].as_str().unwrap().to_owned();
         assert!(key.starts_with("duplicate-index:") && key.ends_with(":public.two"), "{key}");
@@ -81,7 +81,7 @@ async fn what_changed_between_looks_is_named_with_the_change_that_did_it() {
     assert!(changed.stdout.contains(line), "{changed:?}");
     let json = doctor(&[&since[..], &["--output", "json"]].concat()).ends(0).json();
     assert_eq!(
-        misfit(&json, &serde_json::from_str(include_str!("../../../docs/reference/doctor.schema.json")).unwrap()),
+        misfit(&json, &serde_json::from_str(include_str!("../../../../docs/reference/doctor.schema.json")).unwrap()),
         None
     );
     assert_eq!(json["changes"]["difference"]["settings"][0]["change"], 1);

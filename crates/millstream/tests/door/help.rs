@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 #[test]
 fn help_of_every_command_is_as_recorded() {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots");
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/door/snapshots");
     let mut found = BTreeMap::new();
     collect(&mut Vec::new(), &mut found);
     assert!(found.len() > 1, "the list of commands could not be read");

@@ -17,8 +17,8 @@ use tokio::process::{ChildStdin, ChildStdout};
 use tokio::time::timeout;
 
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/ranges");
-const RANGES: &str = include_str!("../../../data/ranges/ranges.csv");
-const QUESTIONS: &str = include_str!("../../../data/ranges/questions.csv");
+const RANGES: &str = include_str!("../../../../data/ranges/ranges.csv");
+const QUESTIONS: &str = include_str!("../../../../data/ranges/questions.csv");
 
 /// Time in which a program ends, begins to serve, or answers.
 pub const TIME_MAX: Duration = Duration::from_secs(60);

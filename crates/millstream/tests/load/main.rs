@@ -1,0 +1,30 @@
+//! Tests of the program with collections: loads, their records and rejects, and read models.
+
+#![expect(
+    clippy::unwrap_used,
+    unreachable_pub,
+    reason = "a test may panic, and nothing here is reachable from outside"
+)]
+
+mod altered;
+mod distinct;
+mod enrich;
+mod mending;
+mod models;
+mod models_obstacles;
+mod models_unheard;
+mod models_values;
+mod names;
+mod opening;
+mod records;
+mod refresh_plan;
+mod report_queries;
+mod reports;
+mod sources;
+mod stream;
+mod strict;
+mod trust;
+mod trust_columns;
+mod verify;
+
+use millstream_testkit::process;
