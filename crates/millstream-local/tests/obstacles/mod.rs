@@ -3,17 +3,12 @@
 use crate::{options, start, stop, value};
 use millstream_local::{Error, LocalOptions, PostgresBin, processes, server_account};
 use millstream_pg::Explained;
+use millstream_testkit::process::send;
 use millstream_testkit::{LocalHome, Need, machine_has, until, until_some};
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
-use std::process::Command;
-
-fn signal(name: &str, pid: u32) {
-    let status = Command::new("/bin/sh").args(["-c", "kill -s $0 $1", name, &pid.to_string()]).status();
-    assert!(status.is_ok_and(|status| status.success()), "kill -s {name} {pid}");
-}
 
 /// All files of a directory with their contents, to show that nothing was touched.
 fn content(dir: &Path) -> Vec<(String, Vec<u8>)> {
@@ -35,8 +30,8 @@ async fn a_killed_server_recovers_on_the_next_start() {
     client.batch_execute("create table t as select 1 a").await.unwrap();
     // A child that does not notice the end of the postmaster: stopped, it cannot end by itself.
     let child: i32 = client.query_one("select pg_backend_pid()", &[]).await.unwrap().get(0);
-    signal("STOP", child.unsigned_abs());
-    signal("KILL", running.pid);
+    send("STOP", child.unsigned_abs());
+    send("KILL", running.pid);
     let account = server_account().unwrap();
     until("the killed server is gone", async || !processes(&account, &running.data).contains(&running.pid)).await;
 
