@@ -7,7 +7,6 @@ use crate::topology::{Link, LinkKind, Method, Topology};
 use millstream_host::Command;
 use millstream_host::kernel::link::{degraded, links};
 use millstream_model::Refusal;
-use millstream_model::words::{command, option};
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -40,8 +39,7 @@ pub async fn verify(topology: &Topology, asked: &Asked) -> Result<Vec<String>, R
                 return Ok(worse);
             }
             if begun.elapsed() > limit {
-                let hint =
-                    format!("{} lists the links; {} asks no gateway", command("network read"), option("no-ping"));
+                let hint = "millstream network read lists the links; --no-ping asks no gateway";
                 return Err(Refusal::new(troubles.join("; and ")).hint(hint));
             }
         }
