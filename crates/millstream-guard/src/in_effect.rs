@@ -7,7 +7,6 @@ use crate::rules::{Rules, TABLE, is_digest, name};
 use millstream_host::{Sandbox, Ssh};
 use millstream_model::Refusal;
 use millstream_model::range::{FAMILIES, Range};
-use millstream_model::words::{command, option};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -107,7 +106,7 @@ fn denied_of(json: &str) -> Vec<Denied> {
 
 fn no_policy() -> Refusal {
     Refusal::new("no policy is in effect, so nothing can be denied")
-        .hint(format!("{} loads the rules of one", command("guard apply POLICY")))
+        .hint("millstream guard apply POLICY loads the rules of one")
 }
 
 /// Denies addresses for a time: an address, a prefix, or `FIRST-LAST`. Returns what is denied.
@@ -119,7 +118,7 @@ pub async fn deny(text: &str, time: Duration) -> Result<String, Refusal> {
     let seconds = time.as_secs();
     if !(1..=DENY_SECONDS_MAX).contains(&seconds) {
         let days = DENY_SECONDS_MAX / 86_400;
-        return Err(Refusal::new(format!("{} takes from a second to {days} days", option("for")))
+        return Err(Refusal::new(format!("--for takes from a second to {days} days"))
             .hint("what is to be denied for good belongs in the policy: deny = [\"192.0.2.0/24\"]"));
     }
     let what = shown(range);
@@ -132,9 +131,8 @@ pub async fn deny(text: &str, time: Duration) -> Result<String, Refusal> {
         Ok(Some(_)) => Ok(what),
         Ok(None) => Err(no_policy()),
         Err(refusal) if refusal.problem.contains("overlap") => {
-            let (list, remove) = (command("guard deny"), option("remove"));
             Err(Refusal::new(format!("{what} overlaps with what is denied for a time already"))
-                .hint(format!("{list} lists that, and {} ends it", command(format!("guard deny ADDRESS {remove}")))))
+                .hint("millstream guard deny lists that, and millstream guard deny ADDRESS --remove ends it"))
         }
         Err(refusal) => Err(refusal),
     }
@@ -151,7 +149,7 @@ pub async fn end_denial(text: &str) -> Result<String, Refusal> {
     match ended {
         Ok(Some(_)) => Ok(shown(range)),
         Ok(None) => Err(Refusal::new(format!("{} is not denied for a time", shown(range)))
-            .hint(format!("{} lists what is, and each goes as it was denied", command("guard deny")))),
+            .hint("millstream guard deny lists what is, and each goes as it was denied")),
         Err(refusal) => Err(refusal),
     }
 }

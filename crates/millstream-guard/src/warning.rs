@@ -5,7 +5,6 @@ use crate::others::{Limited, Others};
 use crate::policy::{Client, Content, Direction, Flags, Mode, Packet, Policy, Ports, Service, UNPRIVILEGED, meaning};
 use millstream_host::{Ssh, read_at_most};
 use millstream_model::Refusal;
-use millstream_model::words::option;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -137,23 +136,22 @@ pub fn may_apply(policy: &Policy, facts: &Facts, has_console: bool) -> Result<()
     });
     if !has_console && let Some((one, service)) = untracked {
         let (rule, name, mode) = (&one.rule, &service.name, mode(policy));
-        let option = option("i-have-console");
         return Err(Refusal::new(format!(
-            "{rule} may turn connection tracking off for services.{name}, and mode {mode} drops packets that are not tracked"
+            "{rule} may turn connection tracking off for services.{name}, and mode {mode} drops packets that are not \
+             tracked"
         ))
-        .hint(format!(
-            "remove that rule or limit it to ports of no service, or write mode = \"stateless\" at the beginning of the policy; \
-             or add {option} if you can reach the host without ssh"
-        )));
+        .hint(
+            "remove that rule or limit it to ports of no service, or write mode = \"stateless\" at the beginning of \
+             the policy; or add --i-have-console if you can reach the host without ssh",
+        ));
     }
     let port = facts.ssh.map_or(SSH, |ssh| ssh.to);
     let is_there = |service: &Service| Ports::has(&service.ports.tcp, port) && !policy.is_nobody(&service.from);
     if !has_console && !policy.services.iter().any(is_there) {
-        let option = option("i-have-console");
         return Err(Refusal::new(format!(
             "the policy lets nobody reach port {port}, so ssh would not reach this host"
         ))
-        .hint(format!("write [services.ssh] in the policy; or add {option} if you can reach the host without ssh")));
+        .hint("write [services.ssh] in the policy; or add --i-have-console if you can reach the host without ssh"));
     }
     Ok(())
 }

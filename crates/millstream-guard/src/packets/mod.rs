@@ -28,7 +28,6 @@ use counts::Counts;
 use millstream_host::{Ended, Sandbox};
 use millstream_model::Refusal;
 use millstream_model::range::Family;
-use millstream_model::words::option;
 use std::path::Path;
 
 /// What measuring a row gave.
@@ -54,8 +53,9 @@ pub fn measure(
     program: &Path,
 ) -> Result<Outcome, Refusal> {
     if !(seconds > 0.0 && seconds <= SECONDS_MAX) {
-        let option = option("seconds");
-        return Err(Refusal::new(format!("{option} takes a number above 0, and at most {SECONDS_MAX}, not {seconds}")));
+        return Err(Refusal::new(format!(
+            "--seconds takes a number above 0, and at most {SECONDS_MAX}, not {seconds}"
+        )));
     }
     let uses_xdp = backend == Backend::Xdp || generator == Generator::Live;
     if let Some(why) = row
