@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::limits::DATA_DIRECTORIES_MAX;
 use crate::manifest::Reader;
 use crate::path::{is_in, join, leads_out, shown, shown_path, split};
-use millstream_model::words::{command, option, set, shell_word};
+use millstream_model::words::shell_word;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -50,7 +50,7 @@ impl DataDirectories {
             {
                 if found.len() == DATA_DIRECTORIES_MAX {
                     let says = format!("there are more than {DATA_DIRECTORIES_MAX} data directories of PostgreSQL");
-                    return Err(Error::refused(says, format!("leave some out with {}", option("exclude"))));
+                    return Err(Error::refused(says, "leave some out with --exclude"));
                 }
                 found.insert(folder.to_vec());
             }
@@ -93,7 +93,7 @@ impl DataDirectories {
                      original: {link} is a link to it",
                     shown_path(data)
                 );
-                let excluded = set("exclude", shell_word(&format!("/{}", shown(&join(before, &entry.path)))));
+                let excluded = format!("--exclude {}", shell_word(&format!("/{}", shown(&join(before, &entry.path)))));
                 let out = format!(
                     "leave the link out with {excluded}, copy what it leads to by itself, and make the new link"
                 );
@@ -105,13 +105,13 @@ impl DataDirectories {
 }
 
 /// What helps against a link in a data directory.
-fn way_out(link: &[u8]) -> String {
+fn way_out(link: &[u8]) -> &'static str {
     let is_without_content = WITHOUT_CONTENT.iter().any(|folder| folder.as_bytes() == link);
     if link == b"pg_wal" || split(link).0 == b"pg_tblspc" || is_without_content {
-        let words = format!("copy {} DESTINATION {}", set("postgres", "URL"), set("tablespace", "OLD=NEW"));
-        return format!("start the server and run {}", command(words));
+        "start the server and run millstream copy --postgres URL DESTINATION --tablespace OLD=NEW"
+    } else {
+        "put the file or folder in the place of the link"
     }
-    "put the file or folder in the place of the link".to_owned()
 }
 
 /// The folder in which a path is this file.

@@ -3,7 +3,6 @@
 use crate::path::shown_path;
 use millstream_host::NotOurs;
 use millstream_model::Refusal;
-use millstream_model::words::command;
 use millstream_pg::{ErrorKind, Explained};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -75,7 +74,7 @@ impl Error {
     /// Nothing that was copied to this place is recorded.
     pub(crate) fn no_manifest(wanted: &Path) -> Self {
         let says = format!("there is no manifest of a copy to {}", shown_path(wanted));
-        let hint = format!("only what {} has copied can be compared, by the user who did", command("copy"));
+        let hint = "only what millstream copy has copied can be compared, by the user who did";
         Self::refused(says, hint)
     }
 

@@ -14,7 +14,6 @@ use crate::task::Task;
 use crate::tree::{self, Tree};
 use crate::walk::{Filter, Scope, Walk};
 use millstream_host::kernel::mount::mounts;
-use millstream_model::words::option;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, Mode, fchmod, fstat, mkdirat, renameat, stat, unlinkat};
 use rustix::io::Errno;
@@ -91,7 +90,7 @@ pub(crate) fn find(
     if !listed.is_whole {
         let (first, _) = failures.finish().map_err(&failed)?;
         let named = first.first().map_or(String::new(), |failure| format!(": {}: {}", failure.path, failure.reason));
-        let hint = format!("let it be listed, or leave it out with {}", option("exclude"));
+        let hint = "let it be listed, or leave it out with --exclude";
         return Err(Error::refused(format!("the destination cannot be listed whole{named}"), hint));
     }
     let of_source = Error::manifest(&state.list());

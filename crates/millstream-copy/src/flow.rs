@@ -24,7 +24,7 @@ use crate::walk::{Filter, Listed};
 use millstream_failpoint::hit_on_thread;
 use millstream_host::cpus;
 use millstream_model::Refusal;
-use millstream_model::words::{option, set, shell_word};
+use millstream_model::words::shell_word;
 use serde::Serialize;
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -276,7 +276,7 @@ impl<'a> Begun<'a> {
         };
         let entries = extra.deletion.entries;
         if let Some(most) = delete.most.filter(|most| entries > *most) {
-            let says = format!("it would be {entries} entries, more than {}", set("max-delete", most));
+            let says = format!("it would be {entries} entries, more than --max-delete {most}");
             return Ok((0, Some(says)));
         }
         if !may_delete(&extra.deletion) {
@@ -396,7 +396,7 @@ impl<'a> Begun<'a> {
                 true => "choose another folder".to_owned(),
                 false => {
                     let excluded = format!("/{}", shown(&join(&place.before, below)));
-                    format!("leave it out with {}", set("exclude", shell_word(&excluded)))
+                    format!("leave it out with --exclude {}", shell_word(&excluded))
                 }
             };
             return Err(Error::refused(
@@ -432,7 +432,7 @@ impl<'a> Begun<'a> {
                     "{} is empty: everything at the destination would be deleted",
                     shown_path(&self.task.place.source)
                 );
-                Err(Error::refused(says, format!("if you mean it, add {}", option("yes-empty"))))
+                Err(Error::refused(says, "if you mean it, add --yes-empty"))
             }
             _ => Ok(()),
         }

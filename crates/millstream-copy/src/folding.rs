@@ -5,7 +5,6 @@ use crate::limits::{ASKED_AT_ONCE_MAX, FOLDED_NAMES_MAX, PROBED_NAMES_MAX, SAME_
 use crate::manifest::{Reader, Sorter};
 use crate::path::shown;
 use crate::tree::{self, Tree, named};
-use millstream_model::words::option;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Dir, Mode, OFlags, openat};
 use rustix::io::Errno;
@@ -226,7 +225,7 @@ pub(crate) fn same_names(list: &Path, folder: &Path, folding: Folding) -> Result
                 shown(path),
                 shown(first)
             );
-            return Err(Error::refused(says, format!("leave them out with {}, or rename them", option("exclude"))));
+            return Err(Error::refused(says, "leave them out with --exclude, or rename them"));
         }
         same.insert(path.to_vec(), first.to_vec());
         Ok(true)

@@ -244,7 +244,7 @@ fn what_the_source_has_not_is_deleted_with_care() {
         }
         assert!(planned.iter().all(|path| !path.ends_with(".o")), "{planned:?}");
         let kept = road.copy_in_part("from/", "to", &["delete", "most=2"]);
-        assert!(kept.kept_because.unwrap().ends_with("max-delete 2"));
+        assert!(kept.kept_because.unwrap().ends_with("--max-delete 2"));
         assert!(place.path("to/gone").exists());
         fs::create_dir(place.path("trash")).unwrap();
         let trash = format!("trash={}", place.text("trash"));

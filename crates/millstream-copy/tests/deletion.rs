@@ -17,7 +17,7 @@ fn a_folder_in_the_place_of_a_file_and_our_own_notes_are_not_deleted() {
     fs::remove_dir_all(place.path("to/file")).unwrap();
     place.write("to/old", b"old");
     let kept = place.copy_in_part("from/", "to", &["delete", "most=0"]).kept_because.unwrap();
-    assert!(kept.starts_with("it would be 1 entries, more than ") && kept.ends_with("max-delete 0"), "{kept}");
+    assert!(kept.starts_with("it would be 1 entries, more than ") && kept.ends_with("--max-delete 0"), "{kept}");
     // The notes of copies lie in the destination.
     place.copy("from/", "to", &["delete", "home=to/home"]);
     assert!(!place.path("to/old").exists());

@@ -29,7 +29,6 @@ use destination::{Belongs, Destination, WAL};
 use millstream_failpoint::hit_on_thread;
 use millstream_host::{read_plain, read_plain_bytes, shell_word};
 use millstream_model::Refusal;
-use millstream_model::words::set;
 use millstream_pg::ConnInfo;
 use serde::Serialize;
 use server::{Facts, Server, Stopped};
@@ -302,7 +301,7 @@ impl Work {
             if to == from && !destination.is_there() {
                 let says = format!("the tablespace at {} would be copied onto itself", shown_path(&from));
                 let old = shown_path(&from).replace('=', "\\=");
-                let mapped = set("tablespace", shell_word(&format!("{old}=NEW")));
+                let mapped = format!("--tablespace {}", shell_word(&format!("{old}=NEW")));
                 return Err(Error::refused(says, format!("say where it goes: {mapped}")));
             }
             let belongs = Belongs::To(&destination.owner);

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::limits::{SEGMENT_BYTES, UNLOGGED_LISTED_MAX};
 use crate::path::shown_path;
 use millstream_model::Refusal;
-use millstream_model::words::{command, shell_word};
+use millstream_model::words::shell_word;
 use millstream_pg::{ConnInfo, Connection, SessionSettings, connect};
 use std::path::PathBuf;
 use tokio_postgres::error::SqlState;
@@ -65,8 +65,7 @@ impl Server {
         let row = client.query_one(include_str!("server.sql"), &[]).await.map_err(denied)?;
         let data = absolute(row.try_get("data")?)?;
         let from = shell_word(&data.join("").display());
-        let stopped =
-            format!("stop the server and copy its directory: {}", command(format_args!("copy {from} DESTINATION")));
+        let stopped = format!("stop the server and copy its directory: millstream copy {from} DESTINATION");
         if row.try_get("is_standby")? {
             let says = "the server is a standby, and a copy needs its primary";
             return Err(Error::refused(says, "connect to the primary"));

@@ -10,7 +10,6 @@ use crate::place::{Place, Single};
 use crate::request::Request;
 use crate::tally::Tally;
 use millstream_model::Refusal;
-use millstream_model::words::option;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -62,9 +61,9 @@ pub(crate) fn find(request: &Request, tally: &Tally) -> Result<Option<(There, Pl
 }
 
 fn refuse_what_needs_another(request: &Request) -> Result<(), Error> {
-    for (name, is_given) in [("ssh", request.shell.is_some()), ("compress", request.compress)] {
+    for (name, is_given) in [("--ssh", request.shell.is_some()), ("--compress", request.compress)] {
         if is_given {
-            let says = format!("{} is for copies to other machines, and both ends are on this one", option(name));
+            let says = format!("{name} is for copies to other machines, and both ends are on this one");
             return Err(Error::refused(says, "a path on another machine begins with its name: HOST:PATH"));
         }
     }
@@ -78,13 +77,12 @@ fn refuse_what_needs_a_shell(request: &Request, role: Role, there: &Address) -> 
         return Err(Error::refused(says, "write HOST::MODULE/PATH or rsync://HOST/MODULE/PATH"));
     }
     if request.fsync && role == Role::Destination {
-        let says = format!("{} needs a shell on the other machine, and only a daemon answers", option("fsync"));
+        let says = "--fsync needs a shell on the other machine, and only a daemon answers";
         return Err(Refusal::new(says).into());
     }
     if request.one_file_system && request.delete.is_some() && role == Role::Source {
-        let [stays, deletes] = ["one-file-system", "delete"].map(option);
-        let says = format!("a daemon does not tell what {stays} leaves out, so {deletes} would delete it");
-        return Err(Error::refused(says, format!("copy over ssh: HOST:PATH, or leave out {stays}")));
+        let says = "a daemon does not tell what --one-file-system leaves out, so --delete would delete it";
+        return Err(Error::refused(says, "copy over ssh: HOST:PATH, or leave out --one-file-system"));
     }
     Ok(())
 }

@@ -12,7 +12,6 @@ use crate::tally::Tally;
 use crate::walk::Pattern;
 use millstream_host::{Command, Ended, Stream};
 use millstream_model::Refusal;
-use millstream_model::words::option;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -84,7 +83,7 @@ impl Rsync {
         };
         Command::new("rsync").arg("--version").run_blocking().map_err(missing)?;
         if request.shell.as_ref().is_some_and(|shell| words(shell).is_empty() && !shell.is_empty()) {
-            return Err(Refusal::new(format!("{} has no program, or an open quote", option("ssh"))).into());
+            return Err(Refusal::new("--ssh has no program, or an open quote").into());
         }
         let own = request.shell.clone().or_else(|| std::env::var_os("RSYNC_RSH"));
         Ok(Self {
@@ -418,12 +417,11 @@ fn is_worth_another_try(code: Option<i32>, said: &str) -> bool {
 }
 
 pub(super) fn failure(said: &str, status: &str) -> Error {
-    let fewer = format!("use fewer workers: {}", option("jobs"));
     let hints = [
         ("Host key verification failed", "connect once by hand, and compare the key of the host"),
         ("ommand not found", "install rsync there"),
         ("rsync: not found", "install rsync there"),
-        ("max connections", &fewer),
+        ("max connections", "use fewer workers: --jobs"),
         ("] mkdir ", "make the folder there first"),
         ("there is no folder for the destination", "make the folder there first"),
     ];

@@ -22,7 +22,6 @@ use crate::tally::{Failures, Phase, Tally};
 use crate::verification::{NO_TABLESPACE, difference, tablespaces};
 use crate::walk::Scope;
 use millstream_model::Refusal;
-use millstream_model::words::option;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -84,14 +83,14 @@ pub(crate) fn verify(
 ) -> Result<Option<Vec<Verification>>, Error> {
     let Some(wanted) = Address::parse(destination)? else {
         return match shell {
-            Some(_) => Err(Refusal::new(format!("{} is for copies to other machines", option("ssh"))).into()),
+            Some(_) => Err(Refusal::new("--ssh is for copies to other machines").into()),
             None => Ok(None),
         };
     };
     let wanted = wanted.trimmed();
     let By::Shell(host) = &wanted.by else {
         let says = "a daemon of rsync tells no hashes";
-        let hint = format!("copy again with {}, which compares with the source", option("verify"));
+        let hint = "copy again with --verify, which compares with the source";
         return Err(Error::refused(says, hint));
     };
     let mut request = Request::new("", "", home);
