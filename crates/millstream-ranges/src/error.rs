@@ -2,7 +2,6 @@
 
 use crate::limits::{DEPTH_MAX, MAP_BYTES_MAX};
 use millstream_model::Refusal;
-use millstream_model::words::{command, option, set};
 use millstream_pg::{ErrorKind, Explained};
 use std::io;
 use std::net::IpAddr;
@@ -90,7 +89,7 @@ pub enum Error {
         address: IpAddr,
     },
     /// Too many entries of the input were rejected.
-    #[error("{count} entries rejected, more than {}", set("max-rejects", most))]
+    #[error("{count} entries rejected, more than --max-rejects {most}")]
     Rejects {
         /// How many.
         count: u64,
@@ -159,10 +158,10 @@ impl Explained for Error {
             Self::NoGeneration { .. } => "name another generation, or none for the current one".into(),
             // A generation's file is named by its number.
             Self::Damaged { path, .. } => match path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok()) {
-                Some(_) => format!(
-                    "build the store again; {} lists its generations, and STORE@N reads another one",
-                    command("ranges stat")
-                ),
+                Some(_) => {
+                    "build the store again; millstream ranges stat lists its generations, and STORE@N reads another one"
+                        .to_owned()
+                }
                 None => "correct it with the program that wrote it".into(),
             },
             Self::Unread(error) => error.hint("ranges build STORE -"),
@@ -172,15 +171,14 @@ impl Explained for Error {
             Self::Refused(refusal) => return refusal.hint.clone(),
             Self::NoStore { hint, .. } => hint.clone(),
             Self::Overlap { .. } => {
-                let [narrowest, first, last] = ["narrowest", "first", "last"].map(|which| set("overlap", which));
-                format!("choose which one counts: {narrowest}, {first} or {last}")
+                "choose which one counts: --overlap narrowest, --overlap first or --overlap last".to_owned()
             }
-            Self::Rejects { .. } => format!("mend the input, or allow more with {}", option("max-rejects")),
-            Self::Lmdb { source: heed::Error::Mdb(heed::MdbError::Invalid), .. } => format!(
-                "it is no database of LMDB: the name of a MaxMind database must end in .mmdb, and {} makes a store of \
-                 other files",
-                command("ranges build")
-            ),
+            Self::Rejects { .. } => "mend the input, or allow more with --max-rejects".to_owned(),
+            Self::Lmdb { source: heed::Error::Mdb(heed::MdbError::Invalid), .. } => {
+                "it is no database of LMDB: the name of a MaxMind database must end in .mmdb, and millstream ranges \
+                 build makes a store of other files"
+                    .to_owned()
+            }
             Self::File { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 "free some space; the store is as it was".into()
             }

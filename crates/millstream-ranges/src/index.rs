@@ -7,7 +7,6 @@ use crate::pick::Pick;
 use crate::store::Generation;
 use crate::value::braced;
 use millstream_model::range::Family;
-use millstream_model::words::{command, set};
 use std::collections::HashMap;
 use std::collections::hash_map::{Entry, RandomState};
 use std::hash::BuildHasher;
@@ -121,8 +120,10 @@ impl Index {
         let unseen = pick.map(|pick| pick.unseen(&seen)).unwrap_or_default();
         if !unseen.is_empty() {
             let problem = format!("no value of {} has a member {}", generation.path().display(), unseen.join(", "));
-            let export = command(format!("ranges export STORE {}", set("to", "ndjson")));
-            return Err(Error::refused(problem, format!("see which members there are: {export} | head")));
+            return Err(Error::refused(
+                problem,
+                "see which members there are: millstream ranges export STORE --to ndjson | head",
+            ));
         }
         Ok(index)
     }

@@ -245,7 +245,7 @@ async fn the_table_is_replaced_with_its_rights() {
             from pg_class c where c.oid = 'geo.ranges'::regclass";
         let refused = to_table(&client, &first, &table, &TableOptions::default()).await.unwrap_err();
         assert!(refused.to_string().contains(&format!("belongs to role {owner}, which would own")), "{refused}");
-        assert!(refused.hint().unwrap().contains(&format!("trust-owner {owner}")), "{refused}");
+        assert!(refused.hint().unwrap().contains(&format!("--trust-owner {owner}")), "{refused}");
         let oid = client.query_one("select relowner from pg_class where oid = 'geo.ranges'::regclass", &[]).await;
         let options = TableOptions { owners: vec![oid.unwrap().get(0)], ..TableOptions::default() };
         drop(first);

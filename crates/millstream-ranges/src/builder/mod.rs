@@ -16,7 +16,6 @@ use crate::store::{Building, FORMAT, Layout, Receipt, hash};
 use millstream_failpoint as failpoint;
 use millstream_input::{Sorted, Sorter};
 use millstream_model::range::Family;
-use millstream_model::words::option;
 use overlap::{Counts, Sweep};
 use record::{InputPosition, RangeRecord};
 use serde::Serialize;
@@ -120,7 +119,7 @@ impl Observer for Silent {
 pub fn build(request: &BuildRequest, inputs: Vec<Box<dyn Input>>, observer: &dyn Observer) -> Result<Receipt, Error> {
     let began = Instant::now();
     if request.memory_bytes < SORT_BYTES_MIN {
-        let problem = format!("{} takes {} MiB or more", option("memory"), SORT_BYTES_MIN >> 20);
+        let problem = format!("--memory takes {} MiB or more", SORT_BYTES_MIN >> 20);
         return Err(Error::refused(problem, "leave it out for the default"));
     }
     let building = Building::begin(&request.store)?;
@@ -131,12 +130,12 @@ pub fn build(request: &BuildRequest, inputs: Vec<Box<dyn Input>>, observer: &dyn
     let Reads { read, rejected, unseen } = read_all(inputs, &mut sorter, request, observer)?;
     if read == rejected {
         let problem = format!("there is no range to store: {read} entries read, {rejected} rejected");
-        let hint = format!("check the input and {}, {}; the store is as it was", option("format"), option("range"));
+        let hint = "check the input and --format, --range; the store is as it was";
         return Err(Error::refused(problem, hint));
     }
     if !unseen.is_empty() {
         let problem = format!("no entry has a member {}", unseen.join(", "));
-        let hint = format!("correct or leave out the name in {}; the store is as it was", option("keep"));
+        let hint = "correct or leave out the name in --keep; the store is as it was";
         return Err(Error::refused(problem, hint));
     }
     let mut receipt = Receipt {

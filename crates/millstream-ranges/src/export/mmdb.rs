@@ -7,7 +7,6 @@ use crate::error::Error;
 use crate::limits::VALUE_BYTES_MAX;
 use crate::store::Generation;
 use millstream_model::range::{Family, Range};
-use millstream_model::words::option;
 use mmdb_writer::ipnet::IpNet;
 use mmdb_writer::{Ipv4Aliasing, Value, Writer};
 use std::collections::HashMap;
@@ -59,8 +58,7 @@ fn outside_ipv4_space(range: Range, cut: bool) -> Result<Option<Range>, Error> {
     }
     if !cut {
         let problem = "it lies in ::/96, at least in part, which is where an .mmdb file keeps IPv4";
-        let hint = format!("leave these addresses out: {}", option("without-ipv4-space"));
-        return Err(unfit(range, problem, &hint));
+        return Err(unfit(range, problem, "leave these addresses out: --without-ipv4-space"));
     }
     Ok((range.end > IPV4_SPACE_LAST).then_some(Range { start: IPV4_SPACE_LAST + 1, ..range }))
 }
@@ -219,7 +217,7 @@ mod tests {
         let ranges = [("0.0.0.0-0.0.0.255", "\"a\":4"), ("::-1fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "\"a\":6")];
         let error = exported("mmdb", &ExportOptions::default(), &ranges).unwrap_err();
         assert!(error.to_string().contains("it lies in ::/96, at least in part"), "{error}");
-        assert!(error.hint().is_some_and(|hint| hint.contains("out: without-ipv4-space")));
+        assert!(error.hint().is_some_and(|hint| hint.contains("out: --without-ipv4-space")));
         let options = ExportOptions { without_ipv4_space: true, ..ExportOptions::default() };
         let reader = read(&ranges, &options);
         for (address, expected) in [

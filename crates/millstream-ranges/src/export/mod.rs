@@ -14,7 +14,6 @@ use crate::error::Error;
 use crate::store::{Found, Generation};
 use crate::value::braced;
 use millstream_model::range::Range;
-use millstream_model::words::command;
 use std::borrow::Cow;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -86,7 +85,7 @@ fn members<'a>(found: &Found<'a>) -> Result<Cow<'a, str>, Error> {
 
 /// A range whose value is not what a store holds.
 fn damaged(range: Range, problem: &str) -> Error {
-    unfit(range, problem, &format!("see what else is wrong: {}", command("ranges verify STORE")))
+    unfit(range, problem, "see what else is wrong: millstream ranges verify STORE")
 }
 
 #[cfg(test)]

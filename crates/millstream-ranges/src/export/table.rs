@@ -9,7 +9,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::SinkExt;
 use millstream_model::CollectionName;
 use millstream_model::limits::IDENTIFIER_BYTES_MAX;
-use millstream_model::words::{set, shell_word};
+use millstream_model::words::shell_word;
 use millstream_pg::{copy, fill, quote_identifier, quote_literal, quote_name, quote_qualified};
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
@@ -220,7 +220,7 @@ async fn rights_of_old(client: &Client, table: &CollectionName, owners: &[u32]) 
     if !row.get::<_, bool>("trusted") {
         let owner: String = row.get("owner");
         let problem = format!("{table} belongs to role {owner}, which would own what is exported");
-        let trusted = set("trust-owner", shell_word(&owner));
+        let trusted = format!("--trust-owner {}", shell_word(&owner));
         return refused(problem, &format!("connect as {owner}; or, if that is as you want it: {trusted}"));
     }
     if row.get("secured") {

@@ -4,9 +4,7 @@ use super::members::{IS_RESERVED, Member, RESERVED};
 use crate::column_type::{ColumnType, ColumnTypes};
 use crate::error::Error;
 use millstream_model::nearest;
-use millstream_model::words::{option, set};
 use std::collections::HashSet;
-use std::fmt::Display;
 
 /// Names of columns with the first and the last address.
 const PAIRS: [(&str, &str); 8] = [
@@ -69,7 +67,7 @@ impl Columns {
     ///
     /// # Errors
     /// There is no such column, or several.
-    pub(super) fn named(&self, wanted: &str, choice: impl Display) -> Result<usize, Error> {
+    pub(super) fn named(&self, wanted: &str, choice: &str) -> Result<usize, Error> {
         let problem = || format!("{}: there is no {} {wanted:?}, or several", self.source, self.kind);
         self.column(wanted).ok_or_else(|| self.failed(&problem(), choice))
     }
@@ -79,12 +77,12 @@ impl Columns {
     /// # Errors
     /// There are no such columns, or several.
     pub(super) fn place(&self, range: &[String]) -> Result<RangeColumns, Error> {
-        let choice = set("range", "COLUMN[,COLUMN]");
+        let choice = "--range COLUMN[,COLUMN]";
         check_range(range)?;
         match range {
             [] => {}
             [one] => return Ok(RangeColumns::One(self.named(one, choice)?)),
-            [first, last, ..] => return Ok(RangeColumns::Two(self.named(first, &choice)?, self.named(last, &choice)?)),
+            [first, last, ..] => return Ok(RangeColumns::Two(self.named(first, choice)?, self.named(last, choice)?)),
         }
         let pair = |(first, last): &(&str, &str)| Some(RangeColumns::Two(self.column(first)?, self.column(last)?));
         let mut places: Vec<RangeColumns> = PAIRS.iter().filter_map(pair).collect();
@@ -115,7 +113,7 @@ impl Columns {
                 members.push(Member::new(column, name));
                 continue;
             };
-            return Err(self.failed(&format!("{}: {problem}", self.source), set("keep", "COLUMN,..")));
+            return Err(self.failed(&format!("{}: {problem}", self.source), "--keep COLUMN,.."));
         }
         Ok(members)
     }
@@ -157,11 +155,11 @@ impl Columns {
     }
 
     fn without_type(&self, problem: &str) -> Error {
-        self.failed(&format!("{}: {problem}", self.source), set("types", "COLUMN=TYPE,.."))
+        self.failed(&format!("{}: {problem}", self.source), "--types COLUMN=TYPE,..")
     }
 
     /// An error that lists the columns, and the option to choose among them.
-    fn failed(&self, problem: &str, choice: impl Display) -> Error {
+    fn failed(&self, problem: &str, choice: &str) -> Error {
         const SHOWN: usize = 500;
         let mut names = self.names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
         if names.chars().count() > SHOWN {
@@ -178,7 +176,7 @@ pub(super) fn check_range(range: &[String]) -> Result<(), Error> {
     if range.len() <= 2 {
         return Ok(());
     }
-    let problem = format!("a range is in one or two columns, and {} names {}", option("range"), range.len());
+    let problem = format!("a range is in one or two columns, and --range names {}", range.len());
     Err(Error::refused(problem, "name one column, or those of the first and the last address"))
 }
 
@@ -231,10 +229,10 @@ mod tests {
             let error = place(names, range).unwrap_err();
             let listed = columns(names).names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
             assert_eq!(error.to_string(), format!("{problem}; its columns are {listed}"));
-            assert_eq!(error.hint().unwrap(), "choose with range COLUMN[,COLUMN]");
+            assert_eq!(error.hint().unwrap(), "choose with --range COLUMN[,COLUMN]");
         }
         let error = place("a,b,c", &["a", "b", "c"]).unwrap_err();
-        assert_eq!(error.to_string(), "a range is in one or two columns, and range names 3");
+        assert_eq!(error.to_string(), "a range is in one or two columns, and --range names 3");
     }
 
     #[test]
@@ -246,7 +244,7 @@ mod tests {
         ] {
             let error = columns(names).members(|column| column > 0).unwrap_err();
             assert!(error.to_string().starts_with(problem), "{error}");
-            assert_eq!(error.hint().unwrap(), "choose with keep COLUMN,..");
+            assert_eq!(error.hint().unwrap(), "choose with --keep COLUMN,..");
             let members = columns(names).members(|column| column < 2).unwrap();
             assert_eq!(members.iter().map(|member| member.column).collect::<Vec<_>>(), [0, 1]);
         }

@@ -10,7 +10,6 @@ use crate::error::Error;
 use crate::limits::JOIN_BYTES_MAX;
 use millstream_input::Window;
 use millstream_model::range::{AddressReading, Range};
-use millstream_model::words::{option, set};
 use std::sync::Arc;
 
 /// The format's entry in the list.
@@ -82,7 +81,7 @@ impl Layout {
         let join = match &options.join {
             Some(join) => {
                 let taken: Vec<&str> = members.iter().map(|member| columns.names[member.column].as_str()).collect();
-                let column = columns.named(&join.column, set("join", "FILE:COLUMN"))?;
+                let column = columns.named(&join.column, "--join FILE:COLUMN")?;
                 Some((column, join.read(delimiter, options, &taken, JOIN_BYTES_MAX)?))
             }
             None => None,
@@ -90,7 +89,7 @@ impl Layout {
         let joined = join.as_ref().map(|(_, join)| &**join);
         let is_joined = |name: &str| joined.is_some_and(|join| join.columns.column(name).is_some());
         for name in keep.iter().filter(|name| !is_joined(name)) {
-            columns.named(name, set("keep", "COLUMN,.."))?;
+            columns.named(name, "--keep COLUMN,..")?;
         }
         types.extend(joined.iter().flat_map(|join| join.types.clone()));
         let is_typed = |columns: &Columns, name: &str| {
@@ -108,9 +107,8 @@ impl Layout {
 /// The error of names that are not as many as the fields of the first record.
 fn unlike_header(records: &Records, fields: usize, names: usize) -> Error {
     let (source, line) = (records.window().name(), records.line());
-    let problem =
-        format!("{source}: line {line}: the number of fields is {fields}, and {} names {names}", option("header"));
-    let hint = format!("name every column, in order, or choose another {}", option("delimiter"));
+    let problem = format!("{source}: line {line}: the number of fields is {fields}, and --header names {names}");
+    let hint = "name every column, in order, or choose another --delimiter";
     Error::refused(problem, hint)
 }
 
@@ -120,8 +118,7 @@ fn without_header(error: Error, fields: &[&str], options: &InputOptions) -> Erro
         options.header == Header::Record && fields.iter().any(|field| Range::parse(field, options.reading).is_ok());
     match error {
         Error::Refused(refusal) if is_data => {
-            let (absent, names) = (option("no-header"), set("header", "NAMES"));
-            let hint = format!("add {absent} or {names}: the first record holds an address and is not a header");
+            let hint = "add --no-header or --header NAMES: the first record holds an address and is not a header";
             Error::Refused(refusal.hint(hint))
         }
         error => error,
@@ -238,11 +235,11 @@ mod tests {
     fn columns_that_are_missing_or_not_allowed_are_errors() {
         let content = "id,from_ip,end,cc\n7,1.0.0.0,1.0.0.9,AU\n";
         for (options, problem, hint) in [
-            (options(&[], &[], true), "no column has a usual name for a range", "choose with range COLUMN[,COLUMN]"),
-            (options(&["from_ip", "to"], &[], true), "no column \"to\"", "choose with range COLUMN[,COLUMN]"),
-            (options(&["from_ip"], &[], true), "the member \"end\" is the store's own", "choose with keep COLUMN,.."),
-            (options(&["from_ip"], &["name"], true), "no column \"name\"", "choose with keep COLUMN,.."),
-            (options(&["from_ip", "end"], &["end"], true), "store's own", "choose with keep COLUMN,.."),
+            (options(&[], &[], true), "no column has a usual name for a range", "choose with --range COLUMN[,COLUMN]"),
+            (options(&["from_ip", "to"], &[], true), "no column \"to\"", "choose with --range COLUMN[,COLUMN]"),
+            (options(&["from_ip"], &[], true), "the member \"end\" is the store's own", "choose with --keep COLUMN,.."),
+            (options(&["from_ip"], &["name"], true), "no column \"name\"", "choose with --keep COLUMN,.."),
+            (options(&["from_ip", "end"], &["end"], true), "store's own", "choose with --keep COLUMN,.."),
         ] {
             let error = error(content, &options);
             assert!(error.to_string().contains(problem), "{error}");
@@ -254,7 +251,7 @@ mod tests {
         assert_eq!(lines("ip,a,a,b\n1.2.3.4,1,2,3\n", &options(&[], &["b"], true)), ["2 1.2.3.4-1.2.3.4 \"b\":\"3\""]);
         assert!(error("ip,\u{0},\n", &options(&[], &[], true)).to_string().contains("number 3 has no name"));
         let data = error("1.0.0.0,1.0.0.9,AU\n", &options(&[], &[], true));
-        assert!(data.hint().unwrap().starts_with("add no-header"), "{data}");
+        assert!(data.hint().unwrap().starts_with("add --no-header"), "{data}");
         let bytes = read("csv", b"ip,\xff\n", &options(&[], &[], true)).unwrap_err().to_string();
         assert!(bytes.ends_with("line 1: the record is not UTF-8"), "{bytes}");
     }
@@ -367,11 +364,11 @@ mod tests {
         let chosen = InputOptions { range: vec!["a".into(), "b".into()], ..named(&["a", "b", "cc"]) };
         assert_eq!(lines(content, &chosen)[1], "2 2.0.0.0-2.0.0.1 \"cc\":\"FR\"");
         let unlike = error(content, &named(&["start", "end"]));
-        assert!(unlike.to_string().ends_with("line 1: the number of fields is 3, and header names 2"), "{unlike}");
-        assert_eq!(unlike.hint().unwrap(), "name every column, in order, or choose another delimiter");
+        assert!(unlike.to_string().ends_with("line 1: the number of fields is 3, and --header names 2"), "{unlike}");
+        assert_eq!(unlike.hint().unwrap(), "name every column, in order, or choose another --delimiter");
         let unclear = error(content, &named(&["a", "b", "c"]));
         assert!(unclear.to_string().contains("no column has a usual name for a range"), "{unclear}");
-        assert_eq!(unclear.hint().unwrap(), "choose with range COLUMN[,COLUMN]");
+        assert_eq!(unclear.hint().unwrap(), "choose with --range COLUMN[,COLUMN]");
         let twice = error(content, &named(&["start", "end", "end"]));
         assert!(twice.to_string().contains("no column has a usual name for a range"), "{twice}");
         assert!(lines("", &named(&["start", "end"])).is_empty());
@@ -407,7 +404,7 @@ mod tests {
             let refused = error(content, &typed(types, options(&[], keep, true)));
             assert!(refused.to_string().contains(problem), "{refused}");
             assert!(refused.to_string().ends_with("its columns are \"ip\", \"ASN\", \"lat\", \"name\""), "{refused}");
-            assert_eq!(refused.hint().unwrap(), "choose with types COLUMN=TYPE,..");
+            assert_eq!(refused.hint().unwrap(), "choose with --types COLUMN=TYPE,..");
         }
         assert!(lines("", &typed(&["asn=uint32"], all())).is_empty());
     }

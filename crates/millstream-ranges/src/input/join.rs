@@ -6,7 +6,6 @@ use super::records::Records;
 use crate::column_type::{ColumnType, ColumnTypes};
 use crate::error::Error;
 use crate::limits::JOIN_ENTRY_BYTES;
-use millstream_model::words::set;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::path::PathBuf;
@@ -106,7 +105,7 @@ impl Join {
             names = fields.into_iter().map(|name| name.trim().to_owned()).collect();
         }
         let columns = Columns { source: records.window().name().to_owned(), kind: "column", names };
-        let key = columns.named(&join.column, set("join", "FILE:COLUMN"))?;
+        let key = columns.named(&join.column, "--join FILE:COLUMN")?;
         let is_kept = |column: usize| keep.is_empty() || keep.iter().any(|name| columns.column(name) == Some(column));
         let is_free = |column: usize| column != key && !taken.contains(&columns.names[column].as_str());
         let mut wanted = columns.members(|column| is_free(column) && is_kept(column))?;
@@ -130,7 +129,7 @@ impl Join {
             bytes += fields[key].len() + text.len() + JOIN_ENTRY_BYTES;
             if bytes > most {
                 let problem = format!("{} takes more than {most} bytes of memory", columns.source);
-                let hint = format!("keep fewer of its columns: {}", set("keep", "COLUMN,.."));
+                let hint = "keep fewer of its columns: --keep COLUMN,..";
                 return Err(Error::refused(problem, hint));
             }
             match all.entry(fields[key].into()) {
@@ -275,6 +274,6 @@ mod tests {
         assert_eq!(read(10_000).unwrap().members.len(), 3);
         let error = read(200).unwrap_err();
         assert!(error.to_string().ends_with("takes more than 200 bytes of memory"), "{error}");
-        assert_eq!(error.hint().unwrap(), "keep fewer of its columns: keep COLUMN,..");
+        assert_eq!(error.hint().unwrap(), "keep fewer of its columns: --keep COLUMN,..");
     }
 }

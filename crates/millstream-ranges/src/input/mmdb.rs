@@ -9,7 +9,6 @@ use maxminddb::{LookupResult, Reader, WithinOptions};
 use millstream_input::Window;
 use millstream_model::quantity;
 use millstream_model::range::{AddressReading, Family, Range};
-use millstream_model::words::{command, option};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -78,8 +77,7 @@ fn rest(window: &mut Window, bytes_max: usize) -> Result<Bytes, Error> {
 fn too_large(name: &str, bytes_max: usize) -> Error {
     let most = quantity::bytes(bytes_max as u64);
     let problem = format!("{name} is read as a MaxMind database, into memory, and has more than {most}");
-    let (build, more, format) = (command("ranges build"), option("mmdb-max"), option("format"));
-    let hint = format!("if it is one, {build} takes more with {more}; if not, say what it is with {format}");
+    let hint = "if it is one, millstream ranges build takes more with --mmdb-max; if not, say what it is with --format";
     Error::refused(problem, hint)
 }
 
@@ -447,7 +445,8 @@ mod tests {
             let most = quantity::bytes(too_few as u64);
             let says = format!("is read as a MaxMind database, into memory, and has more than {most}");
             assert!(error.to_string().ends_with(&says), "{error}");
-            let hint = "if it is one, ranges build takes more with mmdb-max; if not, say what it is with format";
+            let hint = "if it is one, millstream ranges build takes more with --mmdb-max; if not, say what it is with \
+                        --format";
             assert_eq!(error.hint().as_deref(), Some(hint));
         }
     }

@@ -29,7 +29,6 @@ use crate::limits::{MMDB_BYTES_MAX, READ_BYTES, RECOGNISED_BYTES, SHOWN_BYTES};
 use memchr::memchr;
 use millstream_input::{End, MARK, Window};
 use millstream_model::range::{AddressReading, Range};
-use millstream_model::words::option;
 use std::path::Path;
 
 /// Ranges of one file or query, in order.
@@ -240,13 +239,13 @@ fn recognise(window: &mut Window, options: &InputOptions) -> Result<&'static For
 /// Refuses options for columns of text: an input that has none brings its own names and types.
 fn refuse_columns(name: &str, options: &InputOptions) -> Result<(), Error> {
     let given = [
-        (options.join.is_some(), "join", "cannot be joined with another file"),
-        (!options.types.is_empty(), "types", "brings the types of its values itself"),
-        (matches!(options.header, Header::Names(_)), "header", "brings the names of its members itself"),
+        (options.join.is_some(), "--join", "cannot be joined with another file"),
+        (!options.types.is_empty(), "--types", "brings the types of its values itself"),
+        (matches!(options.header, Header::Names(_)), "--header", "brings the names of its members itself"),
     ];
     let Some((_, unfit, why)) = given.into_iter().find(|(is_given, ..)| *is_given) else { return Ok(()) };
     let problem = format!("{name} {why}: it is neither CSV nor TSV");
-    let hint = format!("leave {} out, or say what the file is with {}", option(unfit), option("format"));
+    let hint = format!("leave {unfit} out, or say what the file is with --format");
     Err(Error::refused(problem, hint))
 }
 
@@ -385,7 +384,7 @@ mod tests {
         let names = InputOptions { header: Header::Names(vec!["ip".into()]), ..plain() };
         let named = error(&path, &names);
         assert!(named.to_string().contains("brings the names of its members itself"), "{named}");
-        assert_eq!(named.hint().unwrap(), "leave header out, or say what the file is with format");
+        assert_eq!(named.hint().unwrap(), "leave --header out, or say what the file is with --format");
     }
 
     #[test]

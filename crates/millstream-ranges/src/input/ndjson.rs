@@ -184,7 +184,7 @@ mod tests {
         let error = read("ndjson", b"{\"a\":1,\"b\":\"1.2.3.4\"}\n", &options(&[], &[])).unwrap_err();
         let problem = "no member has a usual name for a range; its members are \"a\", \"b\"";
         assert!(error.to_string().ends_with(problem), "{error}");
-        assert_eq!(error.hint().unwrap(), "choose with range COLUMN[,COLUMN]");
+        assert_eq!(error.hint().unwrap(), "choose with --range COLUMN[,COLUMN]");
         assert!(read("ndjson", b"", &options(&["a", "b", "c"], &[])).is_err());
         let many = "{\"a\":1}\n".repeat(UNDECIDED_MAX + 1);
         let error = read("ndjson", (many + "{\"ip\":\"1.2.3.4\"}").as_bytes(), &options(&[], &[])).unwrap_err();

@@ -7,7 +7,6 @@ use super::repeated::repeated;
 use crate::error::Error;
 use crate::value;
 use millstream_model::range::{AddressReading, Range};
-use millstream_model::words::option;
 use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -39,7 +38,7 @@ impl Objects {
     pub(super) fn new(source: &str, options: &InputOptions, undecided_max: usize) -> Result<Self, Error> {
         check_range(&options.range)?;
         if options.keep.iter().any(|name| name == RESERVED) {
-            let hint = format!("leave it out of {}; the range brings it", option("keep"));
+            let hint = "leave it out of --keep; the range brings it";
             return Err(Error::refused(format!("{source}: {IS_RESERVED}"), hint));
         }
         Ok(Self {

@@ -7,7 +7,6 @@ use crate::limits::{LINE_BYTES_MAX, SHOWN_BYTES};
 use memchr::memchr_iter;
 use millstream_input::csv::{QUOTE, Quotes, Record, Seen, Separators, ends_in_return, stray};
 use millstream_input::{LineNumber, MARK, Window};
-use millstream_model::words::option;
 
 /// Records, one after the other. Empty lines are skipped, and quotation marks count at the beginning of a field. A line
 /// feed ends a record, with or without a carriage return before it. If the first line ends in a carriage return alone,
@@ -81,7 +80,7 @@ impl Records {
     pub(super) fn new(mut window: Window, delimiter: u8) -> Result<Self, Error> {
         if !delimiter.is_ascii() || b"\"\r\n".contains(&delimiter) {
             let problem = format!("the byte {:?} cannot separate columns", char::from(delimiter));
-            let hint = format!("choose another {}, such as ';'", option("delimiter"));
+            let hint = "choose another --delimiter, such as ';'";
             return Err(Error::refused(problem, hint));
         }
         let mark = window.begin_text(None)?;

@@ -13,7 +13,6 @@ use crate::error::Error;
 use crate::limits::GENERATIONS_KEPT;
 use millstream_failpoint as failpoint;
 use millstream_host::{FileLock, make_folder, write_whole};
-use millstream_model::words::command;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -44,7 +43,7 @@ pub fn current(store: &Path) -> Result<u64, Error> {
         let (path, problem) = (store.to_owned(), problem.to_owned());
         Err(Error::NoStore { path, problem, hint })
     };
-    let build = || format!("build it first: {}", command("ranges build STORE FILE"));
+    let build = || "build it first: millstream ranges build STORE FILE".to_owned();
     let link = store.join(CURRENT);
     // A copy without links still has its generations.
     let mend = || match numbers(store).unwrap_or_default().last() {

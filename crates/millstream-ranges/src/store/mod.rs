@@ -15,7 +15,7 @@ use crate::value;
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithoutTls};
 use millstream_model::range::{FAMILIES, Family, Range, number};
-use millstream_model::words::{command, shell_word};
+use millstream_model::words::shell_word;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
@@ -124,10 +124,7 @@ impl Generation {
     pub fn open(store: &Path, generation: Option<u64>) -> Result<Self, Error> {
         match Named::of(store, generation)? {
             Named::Foreign(path) if MmdbFile::is_named(&path) => {
-                let hint = format!(
-                    "build one of it: {}",
-                    command(format!("ranges build STORE {}", shell_word(&path.display())))
-                );
+                let hint = format!("build one of it: millstream ranges build STORE {}", shell_word(&path.display()));
                 Err(Error::NoStore { path, problem: "it is a MaxMind database".into(), hint })
             }
             Named::Foreign(path) => Self::open_file(path, None),
