@@ -3,24 +3,16 @@
 //! An error of what is measured is the outcome of a run instead.
 
 use millstream_host::NotOurs;
-use millstream_model::words::{command, option};
 use millstream_pg::{ErrorKind, Explained};
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// What to do about a full disk.
-fn larger_disk() -> String {
-    format!("choose fewer documents with {}, or name a larger disk by TMPDIR", option("set"))
-}
+const LARGER_DISK: &str = "choose fewer documents with --set, or name a larger disk by TMPDIR";
 
 /// What to do about a machine that others use too.
-fn too_noisy() -> String {
-    format!(
-        "stop what else runs here, or measure on another machine; if the hypervisor takes the time, `lab run` accepts \
-         more with {}",
-        option("steal-max")
-    )
-}
+const QUIETER_MACHINE: &str = "stop what else runs here, or measure on another machine; if the hypervisor takes the \
+                               time, `lab run` accepts more with --steal-max";
 
 /// Why an experiment cannot run, or a record cannot be read. [`Error::hint`] says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -148,11 +140,11 @@ impl Explained for Error {
             Self::Experiment { .. } => {
                 Some("docs/reference/experiments.md describes the words of an experiment".to_owned())
             }
-            Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => Some(larger_disk()),
-            Self::Record { .. } => Some(command("lab report PATH/record.json").to_string()),
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => Some(LARGER_DISK.to_owned()),
+            Self::Record { .. } => Some("millstream lab report PATH/record.json".to_owned()),
             Self::Missing { hint, .. } | Self::Guest { hint, .. } => Some(hint.clone()),
-            Self::Noisy(_) => Some(too_noisy()),
-            Self::Taken { .. } => Some(format!("choose another {}; records are never overwritten", option("out"))),
+            Self::Noisy(_) => Some(QUIETER_MACHINE.to_owned()),
+            Self::Taken { .. } => Some("choose another --out; records are never overwritten".to_owned()),
             Self::Program { .. } | Self::Io { .. } | Self::Recorder(_) | Self::Asked(_) | Self::Wrong(_) => None,
         }
     }

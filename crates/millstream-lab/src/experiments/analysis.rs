@@ -11,7 +11,6 @@ use super::record::Record;
 use crate::core::statistics::{Arms, Comparison, Criteria, Multiplicity, estimate};
 use crate::core::{Environment, Limited, Limiter, Metric, Outcome, Run, Spread, difference, groups};
 use crate::limits::{REPORT_EFFECTS_MAX, STEAL_PERCENT_MAX};
-use millstream_model::words::option;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -308,8 +307,8 @@ fn no_verdicts(conditions: &Conditions, finished: u32) -> Option<String> {
     if *quick {
         return Some("a quick run only shows what works".to_owned());
     }
-    let how = || format!("finish them with the same command, {} and the record's directory", option("out"));
-    (finished < *blocks).then(|| format!("{finished} of {blocks} blocks are finished; {}", how()))
+    let how = "finish them with the same command, --out and the record's directory";
+    (finished < *blocks).then(|| format!("{finished} of {blocks} blocks are finished; {how}"))
 }
 
 /// How many of an arm's runs have no numbers, and why the first of each kind has none.

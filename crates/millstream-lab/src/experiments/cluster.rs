@@ -9,7 +9,6 @@ use millstream_host::{End, FileLock, MemoryLimit, Sandbox, read_plain, write_pri
 use millstream_local::{
     Home, LocalOptions, PostgresBin, Progress, Running, installed, owner_of, server_account, write_as,
 };
-use millstream_model::words::option;
 use millstream_pg::{
     Address, ConnInfo, Connection, Environment, ErrorKind, Explained, Poll, SessionSettings, SslMode, quote_identifier,
     quote_literal,
@@ -290,9 +289,8 @@ impl Cluster {
         }
         let foreign = matches!(self.kind, Owner::Foreign { .. });
         if let Owner::Foreign { may_change: false, .. } = &self.kind {
-            let leave = option("i-own-this-server");
-            let why = format!("it changes settings of a server that is not the lab's; {leave} allows that");
-            return Err(Trouble::Unfit(why));
+            let why = "it changes settings of a server that is not the lab's; --i-own-this-server allows that";
+            return Err(Trouble::Unfit(why.to_owned()));
         }
         let changed: Vec<String> = changed.into_iter().collect();
         let control = self.control().await?;
@@ -374,8 +372,7 @@ impl Cluster {
                 (!account.reaches(dir)).then_some(why)
             });
             if let Some(why) = unfit {
-                let with = option("wal-dir");
-                return Err(Trouble::Unfit(format!("{why}; name an empty directory on another device with {with}")));
+                return Err(Trouble::Unfit(format!("{why}; name an empty directory on another device with --wal-dir")));
             }
         }
         millstream_local::stop(options, progress).await?;
@@ -384,7 +381,7 @@ impl Cluster {
         let back = if dir.is_none() || sent.is_err() { wal.bring_back(&account).map_err(failed) } else { Ok(()) };
         self.restart(progress).await?;
         back?;
-        sent.map_err(|error| Trouble::Unfit(format!("the WAL cannot be moved to {}: {error}", option("wal-dir"))))
+        sent.map_err(|error| Trouble::Unfit(format!("the WAL cannot be moved to --wal-dir: {error}")))
     }
 
     /// The statement that gives a setting its wanted value, or what it was before the first change.
@@ -451,7 +448,7 @@ async fn is_encrypting(session: &Connection) -> Result<bool, Error> {
 /// The user's server, reached in this way, if its URL names such a place.
 fn foreign(db: &ConnInfo, via: Option<Via>) -> Result<ConnInfo, Trouble> {
     let socket = db.hosts.iter().all(|host| matches!(host.address, Address::Socket(_)));
-    let unfit = |why: &str| Err(Trouble::Unfit(format!("{why}, and {} names another way to the server", option("db"))));
+    let unfit = |why: &str| Err(Trouble::Unfit(format!("{why}, and --db names another way to the server")));
     let mut db = db.clone();
     match via {
         None => {}
@@ -471,8 +468,8 @@ fn lock(home: &Path) -> Result<FileLock, Error> {
     let path = home.join("lab.lock");
     let taken = FileLock::try_take(&path).map_err(Error::io("lock", &path))?;
     taken.ok_or_else(|| {
-        let why = "another run of the lab uses this server; wait for its end, or choose another with";
-        Error::Asked(format!("{}: {why} {}", home.display(), option("postgres")))
+        let why = "another run of the lab uses this server; wait for its end, or choose another with --postgres";
+        Error::Asked(format!("{}: {why}", home.display()))
     })
 }
 

@@ -7,7 +7,6 @@ use super::words::words;
 use crate::error::Error;
 use crate::limits::WARM_UP_RUNS_MAX;
 use millstream_host::in_path;
-use millstream_model::words::option;
 
 /// Two command lines that are compared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,7 +45,7 @@ impl Commands {
     pub fn experiment(&self) -> Result<Experiment, Error> {
         for command in [&self.a, &self.b] {
             if let (false, Err(why)) = (self.shell, words(command)) {
-                return Err(Error::Asked(format!("{command}: {why}; {} runs it by a shell", option("shell"))));
+                return Err(Error::Asked(format!("{command}: {why}; --shell runs it by a shell")));
             }
         }
         if self.warm_up_runs > WARM_UP_RUNS_MAX {
@@ -99,7 +98,10 @@ mod tests {
     #[test]
     fn what_only_a_shell_understands_is_refused_without_one() {
         let refused = Commands::new("true", "sleep 1; exit").experiment().unwrap_err().to_string();
-        assert_eq!(refused, "sleep 1; exit: only a shell understands ;, unless it is quoted; shell runs it by a shell");
+        assert_eq!(
+            refused,
+            "sleep 1; exit: only a shell understands ;, unless it is quoted; --shell runs it by a shell"
+        );
         let with = Commands { shell: true, ..Commands::new("true", "sleep 1; exit") };
         assert!(with.experiment().unwrap().read.contains("the shell's start"));
         let many = Commands { warm_up_runs: WARM_UP_RUNS_MAX + 1, ..Commands::new("true", "false") };

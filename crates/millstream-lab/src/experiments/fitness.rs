@@ -7,7 +7,6 @@ use super::files::Source;
 use super::host::not_allowed;
 use super::via::Via;
 use crate::error::Error;
-use millstream_model::words::option;
 use std::collections::BTreeMap;
 
 impl Source {
@@ -54,7 +53,7 @@ impl Setup {
     pub(super) fn unfit(&self, request: &Request) -> Option<String> {
         let is_foreign = request.db.is_some();
         if is_foreign && (self.postgres.is_some() || request.postgres.is_some()) {
-            return Some(format!("it needs a server of its own, and {} names one", option("db")));
+            return Some("it needs a server of its own, and --db names one".to_owned());
         }
         if is_foreign && self.wal_apart == Some(true) {
             return Some("it moves the WAL of a server that is not the lab's".to_owned());
@@ -63,12 +62,12 @@ impl Setup {
             return Some("it needs a restart of a server that is not the lab's".to_owned());
         }
         if is_foreign && !request.may_change && !self.settings.is_empty() {
-            let leave = option("i-own-this-server");
-            return Some(format!("it changes settings of a server that is not the lab's; {leave} allows that"));
+            return Some(
+                "it changes settings of a server that is not the lab's; --i-own-this-server allows that".to_owned(),
+            );
         }
         if self.wal_apart == Some(true) && request.wal_dir.is_none() {
-            let dir = option("wal-dir");
-            return Some(format!("it needs the WAL on another device; {dir} names an empty directory there"));
+            return Some("it needs the WAL on another device; --wal-dir names an empty directory there".to_owned());
         }
         let changes_host = !self.host.is_empty() || self.memory_mb.is_some() || self.via == Some(Via::Veth);
         (changes_host && !request.change_host).then(not_allowed)
@@ -97,9 +96,9 @@ mod tests {
         let plain = Request::default();
         let url = ConnInfo::parse("postgres://u@h/d", &Environment::from_variables([])).unwrap();
         let foreign = Request { db: Some(url), ..Request::default() };
-        let host = "it changes this machine; change-host allows that, and gives back what it changes";
-        let wal = "it needs the WAL on another device; wal-dir names an empty directory there";
-        let settings = "it changes settings of a server that is not the lab's; i-own-this-server allows that";
+        let host = "it changes this machine; --change-host allows that, and gives back what it changes";
+        let wal = "it needs the WAL on another device; --wal-dir names an empty directory there";
+        let settings = "it changes settings of a server that is not the lab's; --i-own-this-server allows that";
         for (words, request, why) in [
             ("host = { 'vm.swappiness' = '1' }", &plain, host),
             ("via = 'veth'", &plain, host),
@@ -107,7 +106,7 @@ mod tests {
             ("wal_apart = true", &plain, wal),
             ("postgres = '9'", &plain, "PostgreSQL 9 is not installed; installed: "),
             ("postgres = '/nowhere'", &plain, "/nowhere does not hold the programs of a PostgreSQL"),
-            ("postgres = '15'", &foreign, "it needs a server of its own, and db names one"),
+            ("postgres = '15'", &foreign, "it needs a server of its own, and --db names one"),
             ("wal_apart = true", &foreign, "it moves the WAL of a server that is not the lab's"),
             ("memory_mb = 512", &foreign, "it needs a restart of a server that is not the lab's"),
             ("settings = { work_mem = '4MB' }", &foreign, settings),
@@ -137,7 +136,7 @@ mod tests {
 
     #[test]
     fn an_experiment_that_only_another_option_allows_is_refused_at_once() {
-        for (name, says) in [("kernel", "change-host"), ("disk", "change-host"), ("policy", "change-host")] {
+        for (name, says) in [("kernel", "--change-host"), ("disk", "--change-host"), ("policy", "--change-host")] {
             let source = Source::named(name, &Selection::default()).unwrap();
             let error = source.check(&Request::default()).unwrap_err().to_string();
             assert!(error.starts_with(&format!("no arm of {name} can be run: ")) && error.contains(says), "{error}");

@@ -4,7 +4,6 @@ use super::cluster::Trouble;
 use crate::error::Error;
 use millstream_host::kernel::device::queues_below;
 use millstream_host::{HostChanges, MemoryLimit, sysctl_file};
-use millstream_model::words::option;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -85,7 +84,7 @@ impl Host {
 
 /// Why an arm cannot be run that changes this machine.
 pub(super) fn not_allowed() -> String {
-    format!("it changes this machine; {} allows that, and gives back what it changes", option("change-host"))
+    "it changes this machine; --change-host allows that, and gives back what it changes".to_owned()
 }
 
 fn unfit(error: millstream_host::Error) -> Trouble {
@@ -135,7 +134,7 @@ mod tests {
     fn nothing_is_changed_without_leave() {
         let wanted = BTreeMap::from([("vm.swappiness".to_owned(), "1".to_owned())]);
         let Err(Trouble::Unfit(why)) = Host::default().set(&wanted, None, false) else { panic!() };
-        assert!(why.contains("; change-host allows that"), "{why}");
+        assert!(why.contains("; --change-host allows that"), "{why}");
         assert!(Host::default().set(&BTreeMap::new(), None, false).is_ok());
     }
 }

@@ -6,7 +6,6 @@ use super::experiment::{AGAIN, Experiment};
 use super::files::Source;
 use crate::core::{Disk, Machine, Outcome, Run, record_file};
 use crate::error::Error;
-use millstream_model::words::option;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -101,16 +100,16 @@ impl Record {
             let earlier = &found.conditions;
             let same = [
                 (earlier.experiment.name == source.experiment.name, "another experiment"),
-                (earlier.experiment.values == source.experiment.values, &format!("another {}", option("set"))),
-                (names(&earlier.experiment) == names(&source.experiment), &format!("other {}", option("arms"))),
-                (earlier.experiment.data == source.experiment.data, &format!("another {}", option("scale-max"))),
-                (earlier.seed == request.seed, &format!("another {}", option("seed"))),
+                (earlier.experiment.values == source.experiment.values, "another --set"),
+                (names(&earlier.experiment) == names(&source.experiment), "other --arms"),
+                (earlier.experiment.data == source.experiment.data, "another --scale-max"),
+                (earlier.seed == request.seed, "another --seed"),
                 (earlier.experiment == source.experiment, "the experiment's file was different"),
                 (earlier.files == source.files, "the scripts were different"),
                 (earlier.seconds == conditions.seconds, "runs of another length"),
                 (earlier.quick == conditions.quick, "one of them is quick, and no evidence"),
-                (earlier.postgres == conditions.postgres, &format!("another {}", option("postgres"))),
-                (earlier.foreign == conditions.foreign, &format!("another {}", option("db"))),
+                (earlier.postgres == conditions.postgres, "another --postgres"),
+                (earlier.foreign == conditions.foreign, "another --db"),
                 (found.machine.kernel == machine.kernel, "another kernel"),
                 (found.machine.processor == machine.processor, "another machine"),
             ];

@@ -9,7 +9,6 @@ use crate::experiments::GuestNeeds;
 use crate::limits::{GUEST_SCALE_MAX, GUEST_TIME_MAX, GUEST_TOOL_TIME_MAX};
 use millstream_host::{Command, check_ours, own_file, shell_word};
 use millstream_local::{installed, server_account};
-use millstream_model::words::option;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::BufWriter;
@@ -121,14 +120,13 @@ pub(super) fn needed(needs: &GuestNeeds, root: Option<&Path>) -> Result<Vec<Path
 }
 
 fn missing(absent: &[String], needs: &GuestNeeds) -> Error {
-    let root = option("guest-root");
     let hint = match needs.packages.join(" ") {
         none if none.is_empty() => {
-            format!("unpack the packages that hold them below a directory, and name it by {root}")
+            "unpack the packages that hold them below a directory, and name it by --guest-root".to_owned()
         }
         packages => format!(
             "on Debian: apt install {packages}; or fetch them and the packages that they need with apt-get install \
-             --download-only, unpack each with dpkg -x FILE.deb DIRECTORY, and name the directory by {root}"
+             --download-only, unpack each with dpkg -x FILE.deb DIRECTORY, and name the directory by --guest-root"
         ),
     };
     Error::Missing { tool: "the experiment in a guest", why: format!("there is no {}", absent.join(", and no ")), hint }
@@ -184,7 +182,7 @@ async fn directories(bin: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 fn no_postgres(why: String) -> Error {
-    let hint = format!("on Debian: apt install postgresql; or name another by {}", option("postgres"));
+    let hint = "on Debian: apt install postgresql; or name another by --postgres".to_owned();
     Error::Missing { tool: "PostgreSQL", why, hint }
 }
 

@@ -13,7 +13,6 @@ use crate::error::Error;
 use crate::experiments::{Record, Selection, Source, scratch};
 use crate::limits::GUEST_SCALE_MAX;
 use kernel::Kernel;
-use millstream_model::words::option;
 use std::path::{Path, PathBuf};
 
 /// What runs under which kernels.
@@ -144,8 +143,8 @@ impl<'a> Guests<'a> {
             (found.emulated, "it was not made in a guest"),
             (found.experiment == self.source.experiment, "another experiment"),
             (found.files == self.source.files, "the scripts were different"),
-            (found.seed == self.request.seed, &format!("another {}", option("seed"))),
-            (found.postgres == postgres, &format!("another {}", option("postgres"))),
+            (found.seed == self.request.seed, "another --seed"),
+            (found.postgres == postgres, "another --postgres"),
         ];
         match same.iter().find(|(same, _)| !same) {
             Some((_, why)) => Err(taken(why)),

@@ -24,7 +24,6 @@ use super::versions::Versions;
 use crate::core::{Build, Outcome, Run};
 use crate::error::Error;
 use millstream_local::Progress;
-use millstream_model::words::option;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
@@ -120,8 +119,8 @@ impl<'a> Course<'a> {
         let build = Build::ask(program, Some(cfg!(debug_assertions))).await?;
         let earlier = self.record.conditions.build.replace(build.clone());
         if earlier.is_some_and(|earlier| earlier.commit != build.commit) {
-            let why = "the record was begun with another build of Millstream; choose another";
-            return Err(Error::Asked(format!("{why} {}", option("out"))));
+            let why = "the record was begun with another build of Millstream; choose another --out";
+            return Err(Error::Asked(why.to_owned()));
         }
         Ok(())
     }

@@ -13,7 +13,6 @@ use crate::experiments::program::Program;
 use crate::experiments::scratch;
 use crate::experiments::via::Via;
 use millstream_local::Progress;
-use millstream_model::words::option;
 use std::collections::BTreeMap;
 use std::path::Path;
 use tempfile::TempDir;
@@ -171,8 +170,8 @@ async fn describe(
     let version: String = control.client.query_one("select pg_catalog.version()", &[]).await?.get(0);
     let earlier = conditions.servers.insert(name.to_owned(), version.clone());
     if let Some(earlier) = earlier.filter(|earlier| *earlier != version) {
-        let why = format!("the record was begun with {earlier}, and this is {version}; choose another");
-        return Err(Error::Asked(format!("{why} {}", option("out"))).into());
+        let why = format!("the record was begun with {earlier}, and this is {version}; choose another --out");
+        return Err(Error::Asked(why).into());
     }
     let environment = match cluster.is_local() {
         true => Environment::look(cluster.data(), &control.client).await?,
@@ -210,9 +209,8 @@ async fn open_way(
 /// Gives the host the settings of an arm. The server takes pages that the host sets aside only when it starts.
 fn set_host(host: &mut Host, cluster: &Cluster, setup: &Setup, request: &Request) -> Result<(), Trouble> {
     if !setup.host.is_empty() && !cluster.is_local() {
-        let db = option("db");
-        let why = format!("it changes the machine of the server, and {db} names a server on another one");
-        return Err(Trouble::Unfit(why));
+        let why = "it changes the machine of the server, and --db names a server on another one";
+        return Err(Trouble::Unfit(why.to_owned()));
     }
     host.set(&setup.host, cluster.data(), request.change_host)
 }
