@@ -15,7 +15,6 @@ use crate::server::{Database, Server};
 use crate::settings::Settings;
 use crate::snapshot::Snapshot;
 use millstream_change::{Kind, find};
-use millstream_model::words::option;
 use millstream_model::{Change, Class, Evidence, Finding};
 use millstream_pg::{ConnInfo, Error, ErrorKind, Explained, quote_identifier};
 use std::path::PathBuf;
@@ -274,7 +273,7 @@ impl<'a> Course<'a> {
     }
 
     fn out_of_time(&self) -> String {
-        format!("the time of {:?} was used up; {} gives more", self.request.budget, option("budget"))
+        format!("the time of {:?} was used up; --budget gives more", self.request.budget)
     }
 
     /// Takes out findings whose ground another one has found wrong, and then what nobody has asked for.
@@ -456,7 +455,7 @@ mod tests {
         assert_eq!(keys, [format!("{}:one", first.id)]);
         let skipped: Vec<(&str, &str)> =
             course.skipped.iter().map(|skip| (skip.check.as_str(), skip.why.as_str())).collect();
-        let why = "the time of 0ns was used up; budget gives more";
+        let why = "the time of 0ns was used up; --budget gives more";
         assert_eq!(skipped, [(first.id, format!("the rest: {why}").as_str()), (second.id, why)]);
     }
 }

@@ -5,7 +5,6 @@ use crate::partition::Roots;
 use crate::recent::Earlier;
 use crate::refusal::Stop;
 use crate::statement::Statements;
-use millstream_model::words::option;
 use millstream_model::{Change, Repair, Restart};
 use millstream_pg::{
     ConnInfo, Connection, Error, SessionSettings, connect, ensure_session_pooling, fill, quote_literal,
@@ -252,8 +251,10 @@ impl Database {
         let sql = fill!(include_str!("powers.sql"), powers = POWERS);
         let powers: Option<String> = session.client.query_one(&sql, &[]).await?.get(0);
         if let Some(powers) = powers {
-            let (role, other) = (&db.user, option("plan-as"));
-            return Err(format!("statements of others, because {role} is {powers}; {other} names another role").into());
+            let role = &db.user;
+            return Err(
+                format!("statements of others, because {role} is {powers}; --plan-as names another role").into()
+            );
         }
         // Otherwise a condition on the key of a partitioned table leaves no partition in a plan for any value.
         session.client.batch_execute(&format!("set enable_partition_pruning = off; {}", timeouts())).await?;

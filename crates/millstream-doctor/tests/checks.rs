@@ -688,5 +688,5 @@ async fn an_examination_without_time_skips_and_says_so() {
     assert!(report.passed.is_empty() && report.findings.is_empty(), "{report:?}");
     let skipped: std::collections::BTreeSet<&str> = report.skipped.iter().map(|skip| skip.check.as_str()).collect();
     assert_eq!(skipped.len(), millstream_doctor::CHECKS.len(), "{report:?}");
-    assert!(report.skipped.iter().all(|skip| skip.why.contains("; budget gives more")), "{report:?}");
+    assert!(report.skipped.iter().all(|skip| skip.why.contains("; --budget gives more")), "{report:?}");
 }

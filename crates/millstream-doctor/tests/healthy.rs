@@ -79,7 +79,7 @@ fn is_calm(report: &Report, server: &Server) {
     let page = text(&Report { findings: own().cloned().collect(), ..report.clone() }, false, &RunOptions::default());
     let notes = page.lines().filter(|line| line.starts_with("info: ")).count();
     assert!(notes <= NOTES_MAX, "{notes} notes on {}: {page}", server.build().installation);
-    let late = report.skipped.iter().find(|skip| skip.why.contains("budget gives more"));
+    let late = report.skipped.iter().find(|skip| skip.why.contains("--budget gives more"));
     assert_eq!(late, None);
     assert!(report.passed.len() > CHECKS.len() / 2, "{report:?}");
 }

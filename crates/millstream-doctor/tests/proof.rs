@@ -41,13 +41,13 @@ async fn statements_that_miss_an_index_are_proven_by_a_role_without_rights_over_
         )
         .await;
         let unproven = examine(&proof("")).await.unwrap();
-        assert!(unproven.skipped[0].why.contains("; plan-as names another role"), "{unproven:?}");
+        assert!(unproven.skipped[0].why.contains("; --plan-as names another role"), "{unproven:?}");
         let nobody = examine(&proof("nobody_there")).await.unwrap();
         assert!(nobody.skipped[0].why.contains("statements that nobody_there may plan"), "{nobody:?}");
         for power in ["superuser", "createrole", "replication", "bypassrls"] {
             sql(&client, &format!("create role adm {power}; grant adm to shop")).await;
             let member = examine(&proof("shop:p")).await.unwrap();
-            assert!(member.skipped[0].why.contains("; plan-as names another role"), "{power}: {member:?}");
+            assert!(member.skipped[0].why.contains("; --plan-as names another role"), "{power}: {member:?}");
             sql(&client, "drop role adm").await;
         }
         let found = examine(&proof("shop:p")).await.unwrap();
@@ -246,7 +246,7 @@ async fn a_member_that_no_document_has_is_found_with_the_nearest_one() {
         )
         .await;
         let unread = examine(&blind()).await.unwrap();
-        assert!(unread.findings.is_empty() && unread.skipped[0].why.contains("; prove reads"), "{unread:?}");
+        assert!(unread.findings.is_empty() && unread.skipped[0].why.contains("; --prove reads"), "{unread:?}");
         let found = examine(&proof()).await.unwrap();
         assert_eq!(subjects(&found), ["public.device_mca.mca", "public.wrong.offer.prise"]);
         let [index, view] = &found.findings[..] else { panic!("{found:?}") };

@@ -5,7 +5,6 @@ use super::number::number;
 use crate::check::{Check, Look, Looked, Task};
 use crate::server::Server;
 use millstream_model::quantity::bytes;
-use millstream_model::words::command;
 use millstream_model::{Class, Finding, Level};
 use millstream_pg::sizing::{CHECKPOINT_FLUSH, CHECKPOINT_SPREAD};
 
@@ -68,7 +67,7 @@ fn stall(server: &Server, task: &Task, mean: f64, flush: i64) -> Finding {
                 "let the kernel collect less before it writes; the server flushes early already",
                 "none: it only prints the manual page",
             )
-            .run([format!("$ {}", command("doctor explain dirty-limits"))]);
+            .run(["$ millstream doctor explain dirty-limits"]);
     }
     let sentence = "let the server flush what it writes early; see also dirty-limits";
     let risk = "pages that are written again soon go to the disk twice";

@@ -3,7 +3,6 @@
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::{Host, Twice};
 use millstream_host::kernel::diskstats;
-use millstream_model::words::{command, set};
 use millstream_model::{Class, Finding, Level};
 
 pub(super) const CHECK: Check = Check {
@@ -92,5 +91,5 @@ fn finding(
              rows, another program; only then buy a faster disk",
             "none: it only looks",
         )
-        .run([format!("$ {}", command(format!("doctor watch {}", set("for", "5m"))))])
+        .run(["$ millstream doctor watch --for 5m"])
 }

@@ -6,7 +6,6 @@ use crate::index::{JsonRead, json_paths, json_reads};
 use crate::limits::{DOCUMENTS_MAX, MEMBERS_MAX, READERS_MAX, SENT_QUERIES_MAX};
 use crate::server::{Database, Server};
 use millstream_model::quantity::count;
-use millstream_model::words::option;
 use millstream_model::{Class, Finding, Level, nearest};
 use millstream_pg::{Error, fill};
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,8 +72,7 @@ async fn look(server: &Server, database: &Database, task: Task) -> Looked {
         // The server makes the text of a view anew for everybody who asks. So nobody asks for it who cannot use it.
         let one = client.query_opt(sql, &[&1_i64, &false]).await?;
         let why = |_| {
-            let prove = option("prove");
-            format!("whether documents have the members that indexes and views read; {prove} reads some documents")
+            "whether documents have the members that indexes and views read; --prove reads some documents".to_owned()
         };
         return Ok(Seen::default().but(one.map(why)));
     };

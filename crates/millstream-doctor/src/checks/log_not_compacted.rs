@@ -4,7 +4,7 @@ use super::ours::{schemas, seconds_since, unread};
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Database;
 use millstream_model::quantity::{age, bytes, count};
-use millstream_model::words::{command, shell_word};
+use millstream_model::words::shell_word;
 use millstream_model::{Class, Level};
 use millstream_store::collections;
 
@@ -27,17 +27,17 @@ async fn look(database: &Database, task: Task) -> Looked {
             }
             let name = collection.name.to_string();
             let sentence = format!("documents wait to be merged into the table, the oldest for {}", age(waits));
-            let source = command("collections").to_string();
+            let source = "millstream collections";
             let finding = task
                 .finding(Level::Info, name.clone(), sentence)
-                .with("segments", count(collection.segments), &source)
-                .with("their documents", bytes(collection.segment_bytes), &source)
+                .with("segments", count(collection.segments), source)
+                .with("their documents", bytes(collection.segment_bytes), source)
                 .unless("nobody reads the table with SQL, and nothing is published from it")
                 .repaired(
                     "merge them; do it again and again, for instance every hour",
                     "it takes processor and disk, beside other work",
                 )
-                .run([format!("$ {}", command(format!("compact {}", shell_word(&name))))]);
+                .run([format!("$ millstream compact {}", shell_word(&name))]);
             task.keep(finding);
         }
     }

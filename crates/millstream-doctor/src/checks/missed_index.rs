@@ -13,7 +13,6 @@ use crate::index::{
 use crate::limits::PROVEN_TABLES_MAX;
 use crate::server::{Database, Server};
 use crate::statement::{Counted, Statements};
-use millstream_model::words::option;
 use millstream_model::{Class, Finding, Level, Repair};
 use millstream_pg::Error;
 use std::time::Instant;
@@ -102,9 +101,8 @@ fn suspicion(row: &Row, task: &Task, texts: &[Text<'_>]) -> Option<Finding> {
         text.statement.name_for(&table);
         finding = text.statement.add_to(finding);
     }
-    let prove = option("prove");
     Some(finding.unless("the whole reads are reports or backups, and no query looks for one row").repaired(
-        format!("let the doctor plan the statements with {prove}; then write their condition as the index has it"),
+        "let the doctor plan the statements with --prove; then write their condition as the index has it",
         STATEMENT_CHANGES,
     ))
 }

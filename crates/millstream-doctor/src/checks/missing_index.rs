@@ -12,7 +12,6 @@ use crate::limits::{CANDIDATES_MAX, PROOF_TIME_MAX};
 use crate::refusal::Stop;
 use crate::server::{Database, Server};
 use crate::statement::{Counted, Statements};
-use millstream_model::words::option;
 use millstream_model::{Class, Finding, Level};
 use millstream_pg::{ConnInfo, Error};
 use std::cmp::Ordering;
@@ -153,7 +152,7 @@ fn suspicion(row: &Row, task: &Task, statements: &Statements) -> Option<Finding>
         None => finding,
     };
     Some(finding.unless("the statement wants most of the rows").repaired(
-        format!("let the doctor plan the statements with {}, which names the index", option("prove")),
+        "let the doctor plan the statements with --prove, which names the index",
         "none: the statements are planned and not executed",
     ))
 }

@@ -4,7 +4,7 @@ use super::ours::{schemas, seconds_since, unread};
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Database;
 use millstream_model::quantity::age;
-use millstream_model::words::{command, shell_word};
+use millstream_model::words::shell_word;
 use millstream_model::{Class, Level};
 use millstream_store::{collections, models};
 use std::collections::BTreeMap;
@@ -40,14 +40,14 @@ async fn look(database: &Database, task: Task) -> Looked {
             let refreshed = model.refreshed_at.unwrap_or_else(|| "never".to_owned());
             let finding = task
                 .finding(Level::Info, name.clone(), sentence)
-                .with("last load", loaded, &command("loads").to_string())
-                .with("last refresh", refreshed, &command("models").to_string())
+                .with("last load", loaded, "millstream loads")
+                .with("last refresh", refreshed, "millstream models")
                 .unless("the load changed nothing, or the model is meant to stay as it is")
                 .repaired(
                     "refresh it; do it after each load, or every few minutes",
                     "it takes processor and disk; readers see the old rows until it has finished",
                 )
-                .run([format!("$ {}", command(format!("refresh {}", shell_word(&name))))]);
+                .run([format!("$ millstream refresh {}", shell_word(&name))]);
             task.keep(finding);
         }
     }

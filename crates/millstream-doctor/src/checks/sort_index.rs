@@ -8,7 +8,6 @@ use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::index::{OrderedScan, ordered_scans, with_limit, with_patterns};
 use crate::server::{Database, Server};
 use crate::statement::{Counted, Statements};
-use millstream_model::words::option;
 use millstream_model::{Change, Class, Finding, Level, Repair};
 use millstream_pg::Error;
 use tokio_postgres::Client;
@@ -66,11 +65,8 @@ fn suspicion(statement: &Counted, task: &Task) -> Finding {
     );
     let finding = task.finding(Level::Info, format!("{:016x}", statement.id), sentence);
     statement.add_reads_to(finding).unless("the blocks belong to a join or a subquery").repaired(
-        format!(
-            "let the doctor plan the statements with {}; an index on the compared columns and then those of order by \
-             finds the first rows at once",
-            option("prove")
-        ),
+        "let the doctor plan the statements with --prove; an index on the compared columns and then those of order by \
+         finds the first rows at once",
         "every write to the table maintains an index more",
     )
 }

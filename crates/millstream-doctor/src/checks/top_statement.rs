@@ -3,7 +3,6 @@
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::{Database, Server};
 use millstream_model::quantity::age;
-use millstream_model::words::option;
 use millstream_model::{Class, Level};
 
 pub(super) const CHECK: Check = Check {
@@ -29,8 +28,8 @@ async fn look(server: &Server, database: &Database, task: Task) -> Looked {
             .unless("it is the work that the server is there for")
             .repaired(
                 match server.planner {
-                    Some(_) => "see where its time goes; missing-index names an index, if one would help".to_owned(),
-                    None => format!("see where its time goes; {} says whether it misses an index", option("prove")),
+                    Some(_) => "see where its time goes; missing-index names an index, if one would help",
+                    None => "see where its time goes; --prove says whether it misses an index",
                 },
                 "with analyze the statement is executed",
             )

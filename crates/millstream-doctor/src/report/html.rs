@@ -114,7 +114,7 @@ mod tests {
         let page = html(&fixture::report(), &RunOptions::default());
         assert!(page.contains("public.&lt;s&gt;") && !page.contains("<s>"), "{page}");
         assert!(page.contains("alter sequence s as bigint;\n-- then look again\n"), "{page}");
-        assert!(page.contains("<b>Apply: </b><code>doctor fix checkpoint-forced</code>"), "{page}");
+        assert!(page.contains("<b>Apply: </b><code>millstream doctor fix checkpoint-forced</code>"), "{page}");
         for word in ["src=", "href=", "url(", "@import"] {
             assert!(!page.contains(word), "{word}");
         }

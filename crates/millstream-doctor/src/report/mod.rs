@@ -8,7 +8,7 @@ use crate::check::{Check, Look};
 use crate::checks::CHECKS;
 use crate::checks::number::needs;
 use crate::snapshot::Snapshot;
-use millstream_model::words::{command, option, shell_word};
+use millstream_model::words::shell_word;
 use millstream_model::{Class, Danger, Finding, Level, Restart, quantity};
 use serde::{Deserialize, Serialize};
 
@@ -196,7 +196,7 @@ fn restart(restart: Restart) -> Option<&'static str> {
 
 /// A command as it is typed: a statement ends with a semicolon.
 fn typed(text: &str, options: &RunOptions) -> String {
-    let is_ours = |shell: &str| OF_SERVER.iter().any(|words| shell.starts_with(&command(words).to_string()));
+    let is_ours = |shell: &str| OF_SERVER.iter().any(|begins| shell.starts_with(begins));
     match text.strip_prefix("$ ") {
         Some(shell) if is_ours(shell) => options.of_server(text),
         Some(_) => text.to_owned(),
@@ -235,7 +235,7 @@ fn left_out(options: &RunOptions) -> Option<&'static str> {
 }
 
 /// Our own commands that work on a server, by their first words.
-const OF_SERVER: &[&str] = &["compact ", "doctor watch "];
+const OF_SERVER: &[&str] = &["millstream compact ", "millstream doctor watch "];
 
 /// What the doctor itself can do about a finding: what that is, and the command.
 fn ways(finding: &Finding, options: &RunOptions) -> Vec<(&'static str, String)> {
@@ -243,8 +243,8 @@ fn ways(finding: &Finding, options: &RunOptions) -> Vec<(&'static str, String)> 
     if finding.key.contains(char::is_control) {
         return Vec::new();
     }
-    let fix = command(format!("doctor fix {}", shell_word(&finding.key))).to_string();
-    let experiment = options.of_run(&format!("{fix} {}", option("experiment")));
+    let fix = format!("millstream doctor fix {}", shell_word(&finding.key));
+    let experiment = options.of_run(&format!("{fix} --experiment"));
     let measure = finding.experiment.is_some().then_some(("Measure first", experiment));
     let has_change = finding.repair.as_ref().is_some_and(|repair| repair.change.is_some());
     let apply = has_change.then(|| ("Apply", options.of_run(&fix)));
@@ -445,9 +445,9 @@ mod tests {
     fn a_key_stays_one_word_of_the_command_that_applies_its_repair() {
         let mut finding = fixture::report().findings.remove(1);
         finding.key = "unused-index:a shop:public.\"o'clock\"".to_owned();
-        let fix = r#"doctor fix 'unused-index:a shop:public."o'\''clock"'"#.to_owned();
+        let fix = r#"millstream doctor fix 'unused-index:a shop:public."o'\''clock"'"#.to_owned();
         let none = RunOptions::default();
-        assert_eq!(ways(&finding, &none), [("Measure first", format!("{fix} experiment")), ("Apply", fix.clone())]);
+        assert_eq!(ways(&finding, &none), [("Measure first", format!("{fix} --experiment")), ("Apply", fix.clone())]);
         assert!(ways(&fixture::report().findings[0], &none).is_empty());
         finding.key = "unused-index:shop:public.\"o\nclock\"".to_owned();
         assert!(ways(&finding, &none).is_empty());
@@ -456,7 +456,7 @@ mod tests {
         let (server, others) = (Some("--db 'host=db1'".to_owned()), vec!["--plan-as app".to_owned()]);
         let options = RunOptions { server, others, lacks_password: false };
         let with = |command: &str| format!("{command} --db 'host=db1' --plan-as app");
-        let expected = [("Measure first", with(&format!("{fix} experiment"))), ("Apply", with(&fix))];
+        let expected = [("Measure first", with(&format!("{fix} --experiment"))), ("Apply", with(&fix))];
         assert_eq!(ways(&finding, &options), expected);
     }
 
@@ -464,9 +464,9 @@ mod tests {
     fn our_own_commands_are_for_the_same_server() {
         let options = RunOptions { server: Some("--db 'host=db1'".to_owned()), ..RunOptions::default() };
         for (text, expected) in [
-            ("$ doctor watch for 5m", "$ doctor watch for 5m --db 'host=db1'"),
-            ("$ compact 'public.log'", "$ compact 'public.log' --db 'host=db1'"),
-            ("$ doctor explain dirty-limits", "$ doctor explain dirty-limits"),
+            ("$ millstream doctor watch --for 5m", "$ millstream doctor watch --for 5m --db 'host=db1'"),
+            ("$ millstream compact 'public.log'", "$ millstream compact 'public.log' --db 'host=db1'"),
+            ("$ millstream doctor explain dirty-limits", "$ millstream doctor explain dirty-limits"),
             ("$ sync", "$ sync"),
             ("-- or", "-- or"),
             ("vacuum t", "vacuum t;"),

@@ -6,7 +6,6 @@ use super::{
 };
 use crate::check::Check;
 use millstream_model::Finding;
-use millstream_model::words::option;
 use textwrap::{Options, WordSplitter, fill};
 
 /// Width of the text in characters. Only names and commands are wider, so that they can be copied.
@@ -27,8 +26,7 @@ pub fn text(report: &Report, all: bool, options: &RunOptions) -> String {
         page.finding(finding, options);
     }
     if !folded.is_empty() {
-        let all = option("all");
-        page.part("", &format!("Notes about the machine, as most of its kind give them ({all} explains them):"));
+        page.part("", "Notes about the machine, as most of its kind give them (--all explains them):");
         for finding in &folded {
             page.add("  ", &finding.key);
         }
@@ -247,8 +245,8 @@ warning: checkpoint-forced: half were requested
   to do: let the WAL grow
     alter system set max_wal_size = '4GB';
   risk: recovery after a crash takes longer
-  measure first: doctor fix checkpoint-forced experiment
-  apply: doctor fix checkpoint-forced
+  measure first: millstream doctor fix checkpoint-forced --experiment
+  apply: millstream doctor fix checkpoint-forced
   key: checkpoint-forced
 
 The commands leave the password out: put it into PGPASSWORD or ~/.pgpass.
