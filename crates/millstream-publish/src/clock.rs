@@ -2,7 +2,6 @@
 //! mean another time at each refresh.
 
 use crate::error::Error;
-use millstream_model::words::{option, set};
 use tokio_postgres::GenericClient;
 
 /// Why the rows of a view may follow the clock, if they may; `is_query` if they are those of a query of the user's own.
@@ -18,11 +17,8 @@ pub(crate) async fn follows_clock(
 fn warning(types: &str, is_query: bool) -> String {
     let leave_out = "leave them out, as by the condition doc->>'at' ~ '^[0-9]'";
     let (casts, way_out) = match is_query {
-        true => (format!("{} casts", option("query")), leave_out.to_owned()),
-        false => (
-            format!("{} or {} casts", option("select"), option("where")),
-            format!("{} makes them null; or {leave_out}", set("column", "NAME:TYPE=PATH")),
-        ),
+        true => ("--query casts", leave_out.to_owned()),
+        false => ("--select or --where casts", format!("--column NAME:TYPE=PATH makes them null; or {leave_out}")),
     };
     format!(
         "{casts} text to {types}; the words now, today, tomorrow and yesterday in a document then mean the time of the \

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::limits::DISTINCT_SETTINGS;
 use futures_util::{Stream, StreamExt, TryStreamExt};
-use millstream_model::words::{option, set, shell_word};
+use millstream_model::words::shell_word;
 use millstream_pg::{quote_identifier, quote_name};
 use millstream_store::DISTINCT_WALK;
 use millstream_store::collections::Collection;
@@ -107,12 +107,12 @@ fn check(collection: &Collection, request: &DistinctRequest) -> Result<(), Error
     }
     if place == 0 {
         let problem = format!("{} comes first in the key ({key}), and {given} values are given before it", names[0]);
-        return refused(problem, format!("leave out {}", option("prefix")));
+        return refused(problem, "leave out --prefix".to_owned());
     }
     let values = if place == 1 { "value" } else { "values" };
     let problem =
         format!("{} comes after {place} {values} in the key ({key}), of which {given} are given", names[place]);
-    let prefix = set("prefix", shell_word(&names[..place].join(",")));
+    let prefix = format!("--prefix {}", shell_word(&names[..place].join(",")));
     let hint = format!("give them as {prefix}, or choose {}", names[given.min(place)]);
     refused(problem, hint)
 }
@@ -145,26 +145,29 @@ mod tests {
                     "doc is not a column of the key of t (a, b, c)|choose a, or b, c with the values of the columns before it",
                 ),
             ),
-            ("a", 1, Some("a comes first in the key (a, b, c), and 1 values are given before it|leave out prefix")),
+            ("a", 1, Some("a comes first in the key (a, b, c), and 1 values are given before it|leave out --prefix")),
             (
                 "b",
                 0,
                 Some(
-                    "b comes after 1 value in the key (a, b, c), of which 0 are given|give them as prefix a, or choose a",
+                    "b comes after 1 value in the key (a, b, c), of which 0 are given|give them as --prefix \
+                     a, or choose a",
                 ),
             ),
             (
                 "c",
                 1,
                 Some(
-                    "c comes after 2 values in the key (a, b, c), of which 1 are given|give them as prefix a,b, or choose b",
+                    "c comes after 2 values in the key (a, b, c), of which 1 are given|give them as --prefix \
+                     a,b, or choose b",
                 ),
             ),
             (
                 "b",
                 2,
                 Some(
-                    "b comes after 1 value in the key (a, b, c), of which 2 are given|give them as prefix a, or choose b",
+                    "b comes after 1 value in the key (a, b, c), of which 2 are given|give them as --prefix \
+                     a, or choose b",
                 ),
             ),
         ] {

@@ -4,7 +4,6 @@ use crate::derived::{derived_tables, hold_models};
 use crate::error::Error;
 use crate::limits::{FREEZE_BYTES_PER_SECOND, FREEZE_LOCK_WAIT};
 use crate::waiting::with_holder;
-use millstream_model::words::command;
 use millstream_pg::advisory::{COMPACTION, FREEZE};
 use millstream_pg::quote_name;
 use millstream_store::collections::Collection;
@@ -158,5 +157,5 @@ async fn unlogged_tables(
 
 fn gone(collection: &Collection) -> Error {
     let problem = format!("the table of {} is gone, or has another name now", collection.name);
-    Error::refused(problem, format!("see `{}`", command("collections")))
+    Error::refused(problem, "see `millstream collections`")
 }

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::materialized;
 use crate::storage::{GENERATIONS, Storage};
 use millstream_model::CollectionName;
-use millstream_model::words::{command, shell_word};
+use millstream_model::words::shell_word;
 use millstream_pg::quote_qualified;
 use millstream_store::models::Model;
 use millstream_store::{Schema, collections, models};
@@ -38,11 +38,9 @@ impl IndexedTable {
         let model = if is_ours { models::find(client, schema, name).await? } else { None };
         match model {
             None => Self::of_collection(client, schema, name, is_ours).await,
-            Some(model) if model.shows.is_none() => Err(Error::model(
-                name,
-                "has not been built yet",
-                command(format!("refresh {}", shell_word(name))).to_string(),
-            )),
+            Some(model) if model.shows.is_none() => {
+                Err(Error::model(name, "has not been built yet", format!("millstream refresh {}", shell_word(name))))
+            }
             Some(model) => Self::of_model(client, schema, model).await,
         }
     }
@@ -69,7 +67,7 @@ impl IndexedTable {
                 clauses: Vec::new(),
             }),
             _ => {
-                let hint = format!("see `{}` and `{}`", command("models"), command("collections"));
+                let hint = "see `millstream models` and `millstream collections`";
                 Err(Error::refused(format!("{name} is neither a model nor a collection"), hint))
             }
         }

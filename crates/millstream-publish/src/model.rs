@@ -2,7 +2,6 @@
 
 use crate::error::Error;
 use millstream_model::CollectionName;
-use millstream_model::words::{command, set};
 use millstream_store::Schema;
 use millstream_store::models::{self, Model};
 use tokio_postgres::{Client, GenericClient};
@@ -17,8 +16,11 @@ pub(crate) async fn find(client: &Client, schema: &Schema, name: &CollectionName
 }
 
 fn no_model(name: &CollectionName) -> Error {
-    let publish = command(format!("publish COLLECTION {}", set("as", "MODEL")));
-    Error::model(name, "is not a model", format!("see `{}`, or make it: {publish}", command("models")))
+    Error::model(
+        name,
+        "is not a model",
+        "see `millstream models`, or make it: millstream publish COLLECTION --as MODEL",
+    )
 }
 
 /// Reads a model again. By its number, because its view may have been renamed.

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::record::ChangeRecord;
 use millstream_model::CollectionName;
-use millstream_model::words::{command, set, shell_word};
+use millstream_model::words::shell_word;
 use millstream_pg::quote_name;
 use millstream_store::collections::Collection;
 use millstream_store::{Schema, collections};
@@ -11,9 +11,7 @@ use tokio_postgres::{Client, GenericClient};
 
 pub(crate) async fn collection(client: &Client, schema: &Schema, name: &CollectionName) -> Result<Collection, Error> {
     let found = collections::find(client, schema, name).await?.filter(|collection| collection.present);
-    found.ok_or_else(|| {
-        Error::refused(format!("there is no collection {name}"), format!("see `{}`", command("collections")))
-    })
+    found.ok_or_else(|| Error::refused(format!("there is no collection {name}"), "see `millstream collections`"))
 }
 
 pub(crate) fn change_record<'a>(schema: &'a Schema, collection: &'a Collection, unlogged: bool) -> ChangeRecord<'a> {
@@ -64,7 +62,7 @@ async fn refuse_changed_key(client: &impl GenericClient, collection: &Collection
         let problem = format!("{name} does not have the column {column} of its key any more");
         return Err(Error::refused(problem, "give the column its name back"));
     };
-    let load = command(format!("load FILE {}", set("into", shell_word(name))));
+    let load = format!("millstream load FILE --into {}", shell_word(name));
     let problem = format!("the column {column} of the key of {name} is of type {now} now, and {recorded} is recorded");
     Err(Error::refused(problem, format!("load a document into it, which records the type: {load}")))
 }

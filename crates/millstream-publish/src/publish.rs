@@ -13,7 +13,7 @@ use crate::waiting::with_holder;
 use crate::{lock, materialized, republish};
 use millstream_failpoint as failpoint;
 use millstream_model::CollectionName;
-use millstream_model::words::{command, option, set, shell_word};
+use millstream_model::words::shell_word;
 use millstream_pg::{Connection, ErrorKind, Explained, quote_name};
 use millstream_store::models::{self, Model};
 use millstream_store::{Resolved, Schema};
@@ -44,12 +44,11 @@ async fn publish_at_once(
     request: &PublishRequest,
 ) -> Result<Published, Error> {
     if request.model.is_in_reserved_schema() {
-        let other = set("as", format!("public.{}", request.model.table));
-        let hint = format!("choose a name in another schema, as in {other}");
+        let hint = format!("choose a name in another schema, as in --as public.{}", request.model.table);
         return Err(Error::model(&request.model, "would be in a schema that PostgreSQL keeps for itself", hint));
     }
     if request.model.schema == schema.name() {
-        let other = set("as", shell_word(&format!("public.{}", request.model.table)));
+        let other = format!("--as {}", shell_word(&format!("public.{}", request.model.table)));
         let hint = format!("choose a name in another schema, as in {other}");
         return Err(Error::model(&request.model, "would be in the schema of Millstream's own tables", hint));
     }
@@ -68,7 +67,7 @@ async fn publish_at_once(
     if let Some(model) = models::find(&transaction, schema, &request.model).await? {
         model.require_own()?;
         if model.table_oid != collection.table_oid {
-            let unpublish = command(format!("unpublish {}", shell_word(&request.model)));
+            let unpublish = format!("millstream unpublish {}", shell_word(&request.model));
             let hint = format!("choose another name, or remove it: {unpublish}");
             return Err(Error::model(&request.model, "is a model of another collection", hint));
         }
@@ -98,7 +97,7 @@ async fn publish_at_once(
     let exists = "select pg_catalog.to_regclass($1) is not null";
     let view = quote_name(&request.model);
     if transaction.query_one(exists, &[&view]).await?.get(0) {
-        let hint = format!("choose another name with {}", option("as"));
+        let hint = "choose another name with --as";
         return Err(Error::model(&request.model, "exists already and is not a read model", hint));
     }
     let table = quote_name(&collection.name);

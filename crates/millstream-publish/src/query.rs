@@ -6,7 +6,6 @@ use crate::refusal::refused_with_hint;
 use crate::storage::Storage;
 use crate::unique::unique_columns;
 use millstream_model::CollectionName;
-use millstream_model::words::{option, set};
 use millstream_pg::{ErrorKind, Explained, quote_identifier, quote_name};
 use millstream_store::models::Model;
 use millstream_store::{Definition, Resolved, Schema};
@@ -22,19 +21,17 @@ const MATCHES_ROWS: &str = "refresh_by_match_merge";
 /// [`Error::Refused`] names the options that exclude each other.
 pub(crate) fn require_consistent(definition: &Definition) -> Result<(), Error> {
     let Definition { columns, condition, select, materialized, query, unique, .. } = definition;
-    let (asked, kept) = (option("query"), option("materialized"));
     if query.is_none() {
-        let says_unique = format!("{} says what tells the rows of {asked} apart", option("unique"));
-        return if unique.is_empty() { Ok(()) } else { Err(Error::refused(says_unique, format!("give {asked} too"))) };
+        let says_unique = "--unique says what tells the rows of --query apart";
+        return if unique.is_empty() { Ok(()) } else { Err(Error::refused(says_unique, "give --query too")) };
     }
     if !materialized {
-        return Err(Error::refused(format!("{asked} is for materialized views"), format!("add {kept}")));
+        return Err(Error::refused("--query is for materialized views", "add --materialized"));
     }
     if columns.is_empty() && condition.is_none() && select.is_none() {
         return Ok(());
     }
-    let problem =
-        format!("{asked} takes the place of {}, {} and {}", option("column"), option("where"), option("select"));
+    let problem = "--query takes the place of --column, --where and --select";
     Err(Error::refused(problem, "write all of them into the query"))
 }
 
@@ -101,7 +98,7 @@ pub(crate) async fn make_unique(
     let made = client.batch_execute(&unique_index(storage, (view, generation), &quoted(unique))).await;
     let named = unique.join(", ");
     made.map_err(|error| {
-        let hint = format!("name other columns: {}", set("unique", "COLUMN[,COLUMN..]"));
+        let hint = "name other columns: --unique COLUMN[,COLUMN..]";
         if error.code() == Some(&SqlState::UNIQUE_VIOLATION) {
             return Error::refused(format!("rows of the model agree in the columns {named}"), hint);
         }
@@ -202,7 +199,7 @@ pub(crate) fn not_filled(model: &Model, key: &str, error: tokio_postgres::Error)
     }
     if is_query && is_twice {
         let problem = format!("cannot be built: several rows of its query agree in the unique columns {key}");
-        let hint = format!("publish it again with other columns: {}", set("unique", "COLUMN[,COLUMN..]"));
+        let hint = "publish it again with other columns: --unique COLUMN[,COLUMN..]";
         return Error::model(&model.name, problem, hint);
     }
     let error = Error::from(error);

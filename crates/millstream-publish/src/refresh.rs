@@ -20,7 +20,7 @@ use crate::switch::Switch;
 use millstream_engine::{Compacted, compact, refresh_session};
 use millstream_failpoint as failpoint;
 use millstream_model::CollectionName;
-use millstream_model::words::{command, option, set, shell_word};
+use millstream_model::words::shell_word;
 use millstream_pg::{ConnInfo, Connection, ErrorKind, Explained, Failures, quote_name};
 use millstream_store::collections::Collection;
 use millstream_store::limits::DROP_LOCK_WAIT;
@@ -269,10 +269,9 @@ async fn with_key(client: &Client, targets: &[RefreshTarget<'_>], error: Error) 
         // If the search fails, the error stays as it is.
         let Ok(derivation) = target.derivation(&target.storage()) else { continue };
         if let Ok(Some(key)) = failing_document(client, &derivation).await {
-            let get = command(format!("get {} KEY", shell_word(&target.collection.name)));
-            let (select, condition) = (option("select"), option("where"));
+            let get = format!("millstream get {} KEY", shell_word(&target.collection.name));
             let problem = format!("cannot be built from the document with key {key}: {error}");
-            let hint = format!("see it with `{get}`; mend it, or publish again with another {select} or {condition}");
+            let hint = format!("see it with `{get}`; mend it, or publish again with another --select or --where");
             return Error::model(&target.model.name, problem, hint);
         }
     }
@@ -540,8 +539,9 @@ async fn held(client: &Client, swapped: &[&RefreshTarget<'_>], waited: Duration)
     };
     let problem = format!("is in use all the time: its readers did not release it for {} s{who}", waited.as_secs());
     let hint = format!(
-        "end the transactions that have it open (see pg_stat_activity), then refresh again; or wait longer: {}",
-        command(format!("refresh {} {}", shell_word(name), set("wait", "10m")))
+        "end the transactions that have it open (see pg_stat_activity), then refresh again; or wait longer: millstream \
+         refresh {} --wait 10m",
+        shell_word(name)
     );
     Ok(Error::model(name, problem, hint))
 }

@@ -13,7 +13,7 @@ use crate::row_wise::plan;
 use crate::storage::Storage;
 use crate::{incremental, materialized, query, swap};
 use millstream_model::CollectionName;
-use millstream_model::words::{command, option, shell_word};
+use millstream_model::words::shell_word;
 use millstream_pg::quote_name;
 use millstream_store::collections::Collection;
 use millstream_store::models::Model;
@@ -152,8 +152,7 @@ impl<'a> RefreshTarget<'a> {
         }
         let kind = if materialized { "is a materialized view" } else { "is not a materialized view" };
         let problem = format!("{kind}: it cannot be refreshed by {}", asked.name);
-        let (way, publish) = (option("way"), command(format!("publish {}", option("materialized"))));
-        let hint = format!("leave {way} out; the kind is chosen with `{publish}`");
+        let hint = "leave --way out; the kind is chosen with `millstream publish --materialized`";
         Err(Error::model(&self.model.name, problem, hint))
     }
 
@@ -207,7 +206,7 @@ pub(crate) async fn targets<'a>(
         let model = find(client, schema, name).await?;
         let all = collections::by_oid(client, schema, model.table_oid).await?;
         let collection = all.filter(|collection| collection.present).ok_or_else(|| {
-            let hint = format!("remove it: {}", command(format!("unpublish {}", shell_word(name))));
+            let hint = format!("remove it: millstream unpublish {}", shell_word(name));
             Error::model(name, "has lost its collection: the table is gone", hint)
         })?;
         let unlogged = is_unlogged(client, model.table_oid).await?;

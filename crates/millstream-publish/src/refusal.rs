@@ -1,12 +1,10 @@
 //! The error to report when the server refuses a definition.
 
 use crate::error::Error;
-use millstream_model::words::{command, option};
 
 /// Turns an error that the definition caused into `Request`, and keeps any other.
 pub(crate) fn refused(what: &str, error: tokio_postgres::Error) -> Error {
-    let (column, help) = (option("column"), command(format!("publish {}", option("help"))));
-    refused_with_hint(what, error, format!("key columns, {column} names and doc can be used; see {help}"))
+    refused_with_hint(what, error, "key columns, --column names and doc can be used; see millstream publish --help")
 }
 
 /// The same with another hint.

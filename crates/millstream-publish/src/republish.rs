@@ -8,7 +8,7 @@ use crate::request::{PublishRequest, Published};
 use crate::shape::Shape;
 use crate::storage::{Storage, TRIAL};
 use crate::{materialized, query};
-use millstream_model::words::{command, option, shell_word};
+use millstream_model::words::shell_word;
 use millstream_pg::advisory::MODEL;
 use millstream_pg::quote_name;
 use millstream_store::Definition;
@@ -44,8 +44,9 @@ pub(crate) async fn republish(
     }
     if old.materialized {
         let hint = format!(
-            "for that, give its other options as they were; for other rows, remove it first, with the grants on it: {}",
-            command(format!("unpublish {}", shell_word(&model.name)))
+            "for that, give its other options as they were; for other rows, remove it first, with the grants on it: \
+             millstream unpublish {}",
+            shell_word(&model.name)
         );
         let problem = "is a materialized view, of which only the indexes can change";
         return Err(Error::model(&model.name, problem, hint));
@@ -81,14 +82,11 @@ fn refuse_kind(model: &Model, is_other: bool) -> Result<(), Error> {
     if !is_other {
         return Ok(());
     }
-    let materialized = option("materialized");
     let (problem, hint) = match model.definition.materialized {
-        true => ("is a materialized view, and stays one", format!("give {materialized} again to change its indexes")),
-        false => {
-            ("is not a materialized view, and cannot become one", format!("leave {materialized} out to change it"))
-        }
+        true => ("is a materialized view, and stays one", "give --materialized again to change its indexes"),
+        false => ("is not a materialized view, and cannot become one", "leave --materialized out to change it"),
     };
-    let remove = command(format!("unpublish {}", shell_word(&model.name)));
+    let remove = format!("millstream unpublish {}", shell_word(&model.name));
     let hint = format!("{hint}; or choose another name, or remove it: {remove}");
     Err(Error::model(&model.name, problem, hint))
 }

@@ -3,7 +3,6 @@
 use crate::definition::Derivation;
 use crate::error::Error;
 use crate::refusal::refused;
-use millstream_model::words::option;
 use serde_json::Value;
 use tokio_postgres::{GenericClient, SimpleQueryMessage};
 
@@ -40,11 +39,8 @@ pub(crate) async fn check_row_wise(client: &impl GenericClient, derivation: &Der
     let plan = plan(client, &derivation.rows("")).await.map_err(|error| refused("the model", error))?;
     let Some(what) = across_rows(&plan) else { return Ok(()) };
     let problem = format!("each row of a model is made of one row of the collection, and this uses {what}");
-    let (materialized, query) = (option("materialized"), option("query"));
-    let hint = format!(
-        "use it in a subselect over values of the row; or make a report with {materialized} and {query}, which derives all \
-         rows every time"
-    );
+    let hint = "use it in a subselect over values of the row; or make a report with --materialized and --query, which \
+                derives all rows every time";
     Err(Error::refused(problem, hint))
 }
 

@@ -3,7 +3,6 @@
 use crate::error::Error;
 use crate::model::find;
 use millstream_model::CollectionName;
-use millstream_model::words::option;
 use millstream_pg::Poll;
 use millstream_pg::advisory::RUNNER;
 use millstream_store::Schema;
@@ -25,7 +24,7 @@ pub async fn become_runner(client: &Client, schema: &Schema, name: &CollectionNa
         if let (Some(row), true) = (holder, poll.is_over()) {
             let pid: i32 = row.get(0);
             let problem = format!("is kept up to date by another session: pid {pid} on the server");
-            let hint = format!("stop that session first; for a single refresh, leave out {}", option("every"));
+            let hint = "stop that session first; for a single refresh, leave out --every";
             return Err(Error::model(name, problem, hint));
         }
         poll.again().await;

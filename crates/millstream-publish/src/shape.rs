@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::storage::Storage;
-use millstream_model::words::{command, option, shell_word};
+use millstream_model::words::shell_word;
 use millstream_pg::quote_identifier;
 use millstream_store::models::Model;
 use tokio_postgres::GenericClient;
@@ -57,10 +57,7 @@ impl Shape {
 
 /// The error for a new column of a domain. The server would check it in every row, and rewrite the rows that are shown.
 fn domain(model: &Model, column: &str, domain: &str) -> Error {
-    let hint = format!(
-        "name the type below the domain and put its check into {}, or publish it under another name",
-        option("where")
-    );
+    let hint = "name the type below the domain and put its check into --where, or publish it under another name";
     let problem = format!("cannot get the column {column} of the domain {domain} while it is in use");
     Error::model(&model.name, problem, hint)
 }
@@ -72,8 +69,9 @@ fn lost(model: &Model, column: &str, declared: Option<String>, before: Option<St
         None => format!("keeps its column {column}: a view can only get more columns"),
     };
     let hint = format!(
-        "publish it under another name, or remove it first, with the grants on it and your views over it: {}",
-        command(format!("unpublish {}", shell_word(&model.name)))
+        "publish it under another name, or remove it first, with the grants on it and your views over it: millstream \
+         unpublish {}",
+        shell_word(&model.name)
     );
     Error::model(&model.name, problem, hint)
 }

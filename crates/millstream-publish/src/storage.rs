@@ -13,7 +13,6 @@ use crate::limits::PUBLISH_LOCK_WAIT;
 use crate::lock::set_lock_timeout;
 use crate::refusal::refused;
 use millstream_model::CollectionName;
-use millstream_model::words::command;
 use millstream_pg::{fill, quote_identifier, quote_literal, quote_name};
 use millstream_store::models::Model;
 use millstream_store::{GivenSql, Resolved, Schema};
@@ -241,7 +240,7 @@ impl Storage<'_> {
             if error.code() != Some(&SqlState::DUPLICATE_TABLE) {
                 return Error::from(error);
             }
-            let hint = format!("rename that, or remove the model: {}", command("unpublish"));
+            let hint = "rename that, or remove the model: millstream unpublish";
             Error::model(name, "has lost its view, and something else has its name", hint)
         })?;
         client.batch_execute(&self.remember_rule(name)).await?;

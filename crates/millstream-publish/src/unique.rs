@@ -4,7 +4,6 @@ use crate::error::Error;
 use crate::limits::UNIQUE_COLUMNS;
 use crate::refusal::refused_with_hint;
 use crate::row_wise::plan;
-use millstream_model::words::{option, set};
 use millstream_pg::quote_identifier;
 use tokio_postgres::GenericClient;
 
@@ -32,11 +31,8 @@ pub(crate) async fn unique_columns(
     }
     if unique.is_empty() || is_proved(client, (view, stand_in), &unique).await? != Some(true) {
         let problem = "nothing proves which columns tell the rows of the query apart";
-        let hint = format!(
-            "name them: {}; they are found where the query groups by columns that it shows, is distinct, makes one row, or \
-             shows the whole key of the collection unsorted",
-            set("unique", "COLUMN[,COLUMN..]")
-        );
+        let hint = "name them: --unique COLUMN[,COLUMN..]; they are found where the query groups by columns that it \
+                    shows, is distinct, makes one row, or shows the whole key of the collection unsorted";
         return Err(Error::refused(problem, hint));
     }
     // From the end, so that the first columns stay.
@@ -56,7 +52,7 @@ fn column(name: &str, columns: &[String]) -> Result<String, Error> {
     let found =
         columns.iter().find(|column| *column == name).or_else(|| columns.iter().find(|column| **column == lower));
     found.cloned().ok_or_else(|| {
-        let problem = format!("{}: the query has no column \"{name}\"", option("unique"));
+        let problem = format!("--unique: the query has no column \"{name}\"");
         Error::refused(problem, format!("its columns are {}", columns.join(", ")))
     })
 }

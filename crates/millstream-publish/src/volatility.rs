@@ -3,7 +3,6 @@
 use crate::definition::Derivation;
 use crate::error::Error;
 use crate::refusal::refused;
-use millstream_model::words::option;
 use tokio_postgres::GenericClient;
 
 /// Refuses a definition that calls a volatile function, or reads a table in a subselect: its rows could become wrong
@@ -24,15 +23,19 @@ pub(crate) async fn refuse_volatile(
     let (problem, hint) = if let Some(function) = function {
         (
             format!("each row of a model is derived once, and the volatile function {function} may change its answer"),
-            format!("if it depends on its arguments alone, say so: alter function {function} immutable; or use"),
+            format!(
+                "if it depends on its arguments alone, say so: alter function {function} immutable; or use \
+                 --materialized"
+            ),
         )
     } else if let Some(table) = table {
         (
             format!("each row of a model is made of one row of the collection, and a subselect reads {table}"),
-            "a refresh would not notice changes there; join the two in a view of your own, or use".to_owned(),
+            "a refresh would not notice changes there; join the two in a view of your own, or use --materialized"
+                .to_owned(),
         )
     } else {
         return Ok(());
     };
-    Err(Error::refused(problem, format!("{hint} {}", option("materialized"))))
+    Err(Error::refused(problem, hint))
 }
