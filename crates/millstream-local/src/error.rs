@@ -2,7 +2,6 @@
 
 use crate::limits::{LOCK_SECONDS_MAX, MAJOR_DOWNLOADED, MAJOR_MIN, START_SECONDS_MAX, STOP_SECONDS_MAX};
 use millstream_host::NotOurs;
-use millstream_model::words::{command, option, set};
 use millstream_pg::Explained;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -191,31 +190,26 @@ impl Explained for Error {
     fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Binaries { .. } => format!(
-                "{} takes the directory that holds postgres, initdb and pg_ctl of PostgreSQL {MAJOR_MIN} or later, or \
-                 the word download",
-                option("postgres-bin")
+                "--postgres-bin takes the directory that holds postgres, initdb and pg_ctl of PostgreSQL {MAJOR_MIN} \
+                 or later, or the word download"
             ),
             Self::Download { .. } => format!(
                 "install PostgreSQL {MAJOR_MIN} or later (Debian, Ubuntu: apt-get install postgresql), or name its \
-                 programs with {}, or use another server with {}; behind a proxy set HTTPS_PROXY",
-                set("postgres-bin", "DIR"),
-                set("db", "URL")
+                 programs with --postgres-bin DIR, or use another server with --db URL; behind a proxy set HTTPS_PROXY"
             ),
             Self::OtherVersion { data_major, .. } => format!(
-                "run with {} of a PostgreSQL {data_major}, or begin a new server beside it with MILLSTREAM_HOME=DIR; \
-                 to move the data use pg_upgrade or pg_dump. Nothing was changed",
-                set("postgres-bin", "DIR")
+                "run with --postgres-bin DIR of a PostgreSQL {data_major}, or begin a new server beside it with \
+                 MILLSTREAM_HOME=DIR; to move the data use pg_upgrade or pg_dump. Nothing was changed"
             ),
             Self::NotData { .. } => "move it away, or choose another place with MILLSTREAM_HOME=DIR".to_owned(),
             Self::NotOurs(why) => {
                 let first = why.hint().map_or_else(String::new, |hint| format!("{hint}; or "));
                 format!("{first}set MILLSTREAM_HOME to a directory that only you may change")
             }
-            Self::Programs { .. } => format!(
-                "run {}, and then {} with programs that only you and root may change",
-                command("db stop"),
-                command("db start")
-            ),
+            Self::Programs { .. } => {
+                "run millstream db stop, and then millstream db start with programs that only you and root may change"
+                    .to_owned()
+            }
             Self::NoRights { .. } => "choose a place you may write with MILLSTREAM_HOME=DIR".to_owned(),
             Self::DiskFull { .. } => {
                 "free some space, or choose a place on another disk with MILLSTREAM_HOME=DIR".to_owned()
@@ -225,15 +219,15 @@ impl Explained for Error {
                  place; as root the default is {}",
                 crate::limits::ROOT_HOME
             ),
-            Self::Account { .. } => format!(
-                "create one with: useradd --system millstream; or run as a normal user; or use another server with {}",
-                set("db", "URL")
-            ),
+            Self::Account { .. } => {
+                "create one with: useradd --system millstream; or run as a normal user; or use another server with \
+                 --db URL"
+                    .to_owned()
+            }
             Self::Locked { .. } => "wait for it, or end that process".to_owned(),
             Self::Init { .. } | Self::Start { .. } => format!(
-                "the log says why; another PostgreSQL can be tried in a fresh place with {} (or download, version \
-                 {MAJOR_DOWNLOADED}) and MILLSTREAM_HOME=DIR",
-                set("postgres-bin", "DIR")
+                "the log says why; another PostgreSQL can be tried in a fresh place with --postgres-bin DIR (or \
+                 download, version {MAJOR_DOWNLOADED}) and MILLSTREAM_HOME=DIR"
             ),
             Self::Slow { .. } => {
                 "after a crash the server replays its log first; run the command again in a while".to_owned()
@@ -242,15 +236,15 @@ impl Explained for Error {
             Self::Orphans { pids, .. } => {
                 format!("end them with: kill -9 {}", pids.iter().map(u32::to_string).collect::<Vec<_>>().join(" "))
             }
-            Self::NotRunning { .. } => format!("start it with: {}", command("db start")),
+            Self::NotRunning { .. } => "start it with: millstream db start".to_owned(),
             Self::Password { .. } => "put the file back, or set a new password over the unix \
                                       socket (psql, \\password) and write it there, mode 0600"
                 .to_owned(),
-            Self::NoPsql => format!(
-                "install it (Debian, Ubuntu: apt-get install postgresql-client), or use any other client with what {} \
-                 prints",
-                command("db url")
-            ),
+            Self::NoPsql => {
+                "install it (Debian, Ubuntu: apt-get install postgresql-client), or use any other client with what \
+                 millstream db url prints"
+                    .to_owned()
+            }
             Self::NoHome => "set MILLSTREAM_HOME to a directory for it".to_owned(),
             Self::Io { .. } => return None,
         };

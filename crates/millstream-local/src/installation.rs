@@ -196,6 +196,6 @@ mod tests {
         let account = server_account().unwrap();
         let error = Installation::open(dir.path(), Origin::Installed, &account).unwrap_err();
         assert!(error.to_string().contains("postgres is missing"), "{error}");
-        assert!(error.hint().unwrap().contains("postgres-bin takes"));
+        assert!(error.hint().unwrap().contains("--postgres-bin takes"));
     }
 }

@@ -4,7 +4,6 @@ use crate::limits::{KEEPER_LOOK, KEEPER_LOOKS_MAX, KEEPER_RESTARTS_MAX};
 use crate::options::LocalOptions;
 use crate::server::{restart, status};
 use millstream_host::wait_until;
-use millstream_model::words::command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -66,7 +65,7 @@ async fn keep_up(options: LocalOptions, report: fn(&str), restarted: Arc<AtomicB
                 restarted.store(true, Ordering::SeqCst);
             }
             Ok(None) => {
-                return report(&format!("the local server was stopped; start it with: {}", command("db start")));
+                return report("the local server was stopped; start it with: millstream db start");
             }
             Err(error) => report(&format!("warning: the local server has died and cannot be started: {error}")),
         }

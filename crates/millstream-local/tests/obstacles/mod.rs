@@ -132,7 +132,7 @@ async fn data_of_another_version_is_refused_and_unchanged() {
         let error = start(&options).await.unwrap_err();
         let (text, hint) = (error.to_string(), error.hint().unwrap());
         assert!(text.contains(&*data.to_string_lossy()) && text.contains("PostgreSQL 14"), "{text}");
-        assert!(hint.contains("with postgres-bin DIR") && hint.contains("MILLSTREAM_HOME"), "{hint}");
+        assert!(hint.contains("with --postgres-bin DIR") && hint.contains("MILLSTREAM_HOME"), "{hint}");
     }
     assert_eq!(content(&data), before);
 }
