@@ -1,6 +1,5 @@
 //! What helps after a refusal.
 
-use millstream_model::words::{command, option};
 use std::fmt;
 
 /// The number of a change, with the first word of the commands that confirm and undo it.
@@ -30,11 +29,11 @@ pub enum WayOut {
 
 impl fmt::Display for WayOut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let confirm = |Number(room, number): &Number| command(format!("{room} confirm {number}"));
-        let undo = |Number(room, number): &Number| command(format!("{room} undo {number}"));
-        let keep = |Number(room, number): &Number| {
-            let keep = command(format!("{room} undo {number} {}", option("keep")));
-            format!("{keep} closes the change and keeps the present value")
+        let confirm = |Number(room, number): &Number| format!("millstream {room} confirm {number}");
+        let undo = |Number(room, number): &Number| format!("millstream {room} undo {number}");
+        let keep = |number: &Number| {
+            let undo = undo(number);
+            format!("{undo} --keep closes the change and keeps the present value")
         };
         match self {
             Self::End(number) => write!(f, "first run {} or {}; {}", confirm(number), undo(number), keep(number)),
@@ -43,22 +42,17 @@ impl fmt::Display for WayOut {
             Self::Keep(number) => f.write_str(&keep(number)),
             Self::KeepIfGone(number) => write!(f, "if what was changed is gone for good, {}", keep(number)),
             Self::WaitForLab => {
-                let run = command("lab run");
-                write!(f, "wait for that; if it was killed, the next {run} as root gives them back")
+                f.write_str("wait for that; if it was killed, the next millstream lab run as root gives them back")
             }
-            Self::CompareByHand => {
-                let run = command(format!("lab run {} COMMAND {} COMMAND", option("a"), option("b")));
-                write!(
-                    f,
-                    "fillfactor has one, and so have settings of the kernel, attributes of a disk, and settings of the \
-                     server that such transactions show; compare two commands of your own with {run}"
-                )
-            }
+            Self::CompareByHand => f.write_str(
+                "fillfactor has one, and so have settings of the kernel, attributes of a disk, and settings of the \
+                 server that such transactions show; compare two commands of your own with millstream lab run \
+                 --a COMMAND --b COMMAND",
+            ),
             Self::MoveLab(disk) => write!(
                 f,
-                "set MILLSTREAM_HOME to a directory on {disk}, print the experiment with {}, and run it with {}",
-                option("experiment"),
-                command("lab run")
+                "set MILLSTREAM_HOME to a directory on {disk}, print the experiment with --experiment, and run it with \
+                 millstream lab run"
             ),
         }
     }
