@@ -4,7 +4,7 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use millstream_model::words::{command, shell_word};
+use millstream_model::words::shell_word;
 use tokio_postgres::CancelToken;
 use tokio_postgres::config::{SslMode as DriverMode, SslNegotiation};
 use tokio_postgres::error::DbError;
@@ -318,11 +318,11 @@ fn unreached(error: &io::Error, host: &Host) -> Error {
     }
     let hint = match error.kind() {
         io::ErrorKind::NotFound if host.is_searched => {
-            let (start, place) = (command("db start"), "if its socket is elsewhere, name the directory: host=/tmp");
-            format!("is a server listening on {host}? {place}; `{start}` starts a local one")
+            let place = "if its socket is elsewhere, name the directory: host=/tmp";
+            format!("is a server listening on {host}? {place}; `millstream db start` starts a local one")
         }
         io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => {
-            format!("is a server listening on {host}? `{}` starts a local one", command("db start"))
+            format!("is a server listening on {host}? `millstream db start` starts a local one")
         }
         io::ErrorKind::PermissionDenied => "this user may not open the socket; connect by TCP".to_owned(),
         io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => is_it_postgres(host),

@@ -3,7 +3,6 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use millstream_model::words::command;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
 
@@ -92,7 +91,7 @@ impl Connection {
             return Err(Error::unusable(
                 ErrorKind::Config,
                 format!("the server at {host} is older than PostgreSQL {}", limits::SERVER_VERSION_MIN / 10_000),
-                format!("upgrade the server, or start a local one with `{}`", command("db start")),
+                "upgrade the server, or start a local one with `millstream db start`",
             ));
         }
         let sql = [include_str!("session_path.sql"), &session.sql(major), include_str!("session.sql")].concat();

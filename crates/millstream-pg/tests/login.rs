@@ -45,7 +45,7 @@ async fn connection_errors_name_the_address() {
     let error = refused(&format!("host=127.0.0.1 port={port} user=u")).await;
     assert_eq!(error.kind(), ErrorKind::Unreachable);
     assert_eq!(error.to_string(), format!("cannot connect to 127.0.0.1:{port}: connection refused"));
-    assert!(error.hint().expect("a way out").contains("`db start` starts"));
+    assert!(error.hint().expect("a way out").contains("`millstream db start` starts"));
 
     let error = refused("host=/nowhere/at/all user=u").await;
     assert_eq!(error.kind(), ErrorKind::Unreachable);
