@@ -1,6 +1,5 @@
 //! Why an input cannot be read: problems that the user must solve, without damage in the content.
 
-use millstream_model::words::{command, set};
 use std::io;
 
 /// An input that cannot be opened or read, or is not what it should be. [`Error::hint`] says what to do next.
@@ -126,7 +125,7 @@ impl Error {
             Self::ZstdDictionary { .. } => piped("zstd -dc -D DICTIONARY FILE"),
             Self::CompressedTwice { writer, .. } => piped(writer),
             Self::OtherByteOrder { .. } => {
-                format!("use {}, for which a byte order mark decides, or name the other one", set("encoding", "utf-16"))
+                "use --encoding utf-16, for which a byte order mark decides, or name the other one".to_owned()
             }
             Self::Container { way: Way::Pipe(writer), .. } => piped(writer),
             Self::Container { way: Way::Say(way), .. } => (*way).to_owned(),
@@ -136,5 +135,5 @@ impl Error {
 
 /// How one of our commands reads what a command of another program writes.
 pub fn piped(writer: &str, reader: &str) -> String {
-    format!("{writer} | {}", command(reader))
+    format!("{writer} | {reader}")
 }

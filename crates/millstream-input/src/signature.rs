@@ -191,7 +191,7 @@ mod tests {
         ] {
             let error = begin(&content, Some(encoding)).unwrap_err();
             assert!(matches!(error, Error::OtherByteOrder { .. }), "{encoding}: {error}");
-            assert!(error.hint("load -").contains("encoding utf-16"), "{}", error.hint("load -"));
+            assert!(error.hint("load -").contains("--encoding utf-16"), "{}", error.hint("load -"));
         }
         assert_eq!(begin(&swapped("漢字,名", u16::to_be_bytes), Some("utf-16be")).unwrap(), 0);
     }

@@ -164,7 +164,7 @@ impl Explained for Error {
                 }
                 None => "correct it with the program that wrote it".into(),
             },
-            Self::Unread(error) => error.hint("ranges build STORE -"),
+            Self::Unread(error) => error.hint("millstream ranges build STORE -"),
             Self::Busy { .. } => "wait for it to end".into(),
             Self::Memory { .. } => "choose members with pick, or make a store with fewer ranges".into(),
             Self::TooDeep { .. } => "leave out some of the ranges that hold this address".into(),

@@ -4,7 +4,7 @@ use millstream_input::Error as Unread;
 use millstream_model::words::{command, option, set};
 
 /// The command that loads what another program writes.
-const READER: &str = "load - ..";
+const READER: &str = "millstream load - ..";
 
 /// A source that cannot be opened, read or recognised. [`SourceError::hint`] says what to do next.
 #[derive(Debug, thiserror::Error)]
