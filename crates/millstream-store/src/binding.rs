@@ -3,7 +3,6 @@
 use crate::error::Error;
 use crate::schema::{SCHEMA_VERSION, Schema};
 use millstream_model::CollectionName;
-use millstream_model::words::option;
 use millstream_pg::advisory::SCHEMA;
 use millstream_pg::fill;
 use millstream_pg::{ErrorKind, Explained};
@@ -143,8 +142,7 @@ impl Schema {
             "subscription {subscription} fills the tables of schema \"{schema}\": their contents describe the \
              publisher, not this database"
         );
-        let other = option("schema");
-        let hint = format!("publish the collections without this schema; here, name another schema with {other}");
+        let hint = "publish the collections without this schema; here, name another schema with --schema";
         Err(Error::refused(problem, hint))
     }
 

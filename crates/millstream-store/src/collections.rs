@@ -9,7 +9,7 @@ use crate::loads::lock_unfinished;
 use crate::prepared_holder::prepared_holder;
 use crate::schema::Schema;
 use crate::{models, orphaned_segments, segments};
-use millstream_model::words::{command, option, shell_word};
+use millstream_model::words::shell_word;
 use millstream_model::{CollectionName, KeyColumn};
 use millstream_pg::advisory::COMPACTION;
 use millstream_pg::{json_rows, quote_name};
@@ -114,7 +114,7 @@ async fn drop_some(
     lock_unfinished(&transaction, schema, collection.table_oid).await?;
     let oid = collection.table_oid;
     if let Some(model) = models::list(&transaction, schema).await?.into_iter().find(|model| model.table_oid == oid) {
-        let hint = format!("remove it first: {}", command(format!("unpublish {}", shell_word(&model.name))));
+        let hint = format!("remove it first: millstream unpublish {}", shell_word(&model.name));
         return Err(Error::Model { model: model.name, problem: "is derived from it".into(), hint });
     }
     if !COMPACTION.of_table(oid).try_lock_in_transaction(&transaction).await? {
@@ -154,8 +154,8 @@ async fn drop_some(
 }
 
 fn waiting(name: &CollectionName, segments: usize) -> Error {
-    let (compact, table) = (command(format!("compact {}", shell_word(name))), option("table"));
+    let compact = format!("millstream compact {}", shell_word(name));
     let problem =
         format!("documents of {name} wait in {segments} segments and would be lost, although its table stays");
-    Error::refused(problem, format!("merge them first: {compact}; or drop the table with them: {table}"))
+    Error::refused(problem, format!("merge them first: {compact}; or drop the table with them: --table"))
 }

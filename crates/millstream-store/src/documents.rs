@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::schema::Schema;
 use crate::segments;
 use millstream_model::key_bytes::key_texts;
-use millstream_model::words::{command, shell_word};
+use millstream_model::words::shell_word;
 use millstream_model::{KeyColumn, put_literal};
 use millstream_pg::{quote_identifier, quote_name};
 use tokio_postgres::types::ToSql;
@@ -120,10 +120,10 @@ fn unlike_segments(collection: &Collection, column: &str, type_name: &str) -> Er
              segments"
         ),
         format!(
-            "give it its type back: alter table {} alter column {} type {recorded}; then: {}",
+            "give it its type back: alter table {} alter column {} type {recorded}; then: millstream compact {}",
             quote_name(name),
             quote_identifier(column),
-            command(format!("compact {}", shell_word(name)))
+            shell_word(name)
         ),
     )
 }

@@ -1,6 +1,6 @@
 //! The errors of this crate, with their kinds and hints.
 
-use millstream_model::words::{command, option, set, shell_word};
+use millstream_model::words::shell_word;
 use millstream_model::{CollectionName, Refusal};
 use millstream_pg::{ErrorKind, Explained};
 
@@ -153,53 +153,53 @@ impl Explained for Error {
             Self::Refused(refusal) => refusal.hint.clone(),
             Self::Collection { hint, .. } | Self::Model { hint, .. } => Some(hint.clone()),
             Self::Appended { collection, .. } => {
-                let compact = command(format!("compact {}", shell_word(collection)));
-                Some(format!("merge them: {compact}; or append to them: {}", set("layout", "log")))
+                let compact = format!("millstream compact {}", shell_word(collection));
+                Some(format!("merge them: {compact}; or append to them: --layout log"))
             }
             Self::CompactionBusy { .. } => Some("wait for it, and run the same command again".into()),
             Self::Frozen { .. } => {
-                Some(format!("load again when that is done, without {}", set("durability", "unlogged")))
+                Some("load again when that is done, without --durability unlogged".to_owned())
             }
             Self::SchemaVersion { found, known, .. } if found > known => {
-                Some(format!("use a newer millstream, or another schema with {}", option("schema")))
+                Some("use a newer millstream, or another schema with --schema".to_owned())
             }
-            Self::SchemaVersion { .. } => Some(format!("the next `{}` brings them up to date", command("load"))),
+            Self::SchemaVersion { .. } => Some("the next `millstream load` brings them up to date".to_owned()),
             Self::Unbound { .. } => {
-                Some(format!("bind them by name, as a role that may write them: {}", command("collections")))
+                Some("bind them by name, as a role that may write them: millstream collections".to_owned())
             }
             Self::Untrusted { owner: Some(owner), problem, .. } if problem.starts_with("its segments ") => {
                 Some(format!(
-                    "connect as {owner}; or, if you trust {owner} with your rights: {}",
-                    set("trust-owner", shell_word(owner))
+                    "connect as {owner}; or, if you trust {owner} with your rights: --trust-owner {}",
+                    shell_word(owner)
                 ))
             }
             Self::Untrusted { owner: Some(owner), problem, .. } if !problem.starts_with("it ") => Some(format!(
-                "a superuser can drop it; or, if you trust {owner} with your rights: {}",
-                set("trust-owner", shell_word(owner))
+                "a superuser can drop it; or, if you trust {owner} with your rights: --trust-owner {}",
+                shell_word(owner)
             )),
             Self::Untrusted { owner: Some(owner), role, .. } => Some(format!(
-                "{owner} could run code with the rights of {role}; connect as {owner}, or, if you trust {owner} with these \
-                 rights: {}",
-                set("trust-owner", shell_word(owner))
+                "{owner} could run code with the rights of {role}; connect as {owner}, or, if you trust {owner} with \
+                 these rights: --trust-owner {}",
+                shell_word(owner)
             )),
             Self::Untrusted { owner: None, .. } => {
-                Some(format!("a superuser can drop that; or use another schema with {}", option("schema")))
+                Some("a superuser can drop that; or use another schema with --schema".to_owned())
             }
             Self::Writers { writers, .. } => {
-                let trusted = writers.iter().map(|role| set("trust-owner", shell_word(role)).to_string());
+                let trusted = writers.iter().map(|role| format!("--trust-owner {}", shell_word(role)));
                 Some(format!(
                     "connect as the role that loads or publishes; or, if you trust them with your rights: {}",
                     trusted.collect::<Vec<_>>().join(" ")
                 ))
             }
             Self::LoadRunning { load_id, .. } => {
-                Some(format!("wait for it, or see `{}` for load {load_id}", command("loads")))
+                Some(format!("wait for it, or see `millstream loads` for load {load_id}"))
             }
-            Self::AddedUp { .. } => Some(format!(
-                "load only the new documents, from a source with another name; {} adds all of these sources, also what \
-                 was added before",
-                set("resume", "off")
-            )),
+            Self::AddedUp { .. } => Some(
+                "load only the new documents, from a source with another name; --resume off adds all of these sources, \
+                 also what was added before"
+                    .to_owned(),
+            ),
             Self::Fenced { .. } => Some(
                 "only one run of a load can commit; if no other run is active, run the same command again: it resumes \
                  where this one stopped"
@@ -237,12 +237,12 @@ mod tests {
     fn a_command_in_a_hint_has_the_name_of_a_collection_as_one_word() {
         let hint =
             |collection: &str| Error::Appended { collection: collection.to_owned(), segments: 1 }.hint().unwrap();
-        assert!(hint("shop.events").starts_with("merge them: compact shop.events; or "));
-        assert!(hint("x;touch pwned").starts_with("merge them: compact 'x;touch pwned'; or "));
+        assert!(hint("shop.events").starts_with("merge them: millstream compact shop.events; or "));
+        assert!(hint("x;touch pwned").starts_with("merge them: millstream compact 'x;touch pwned'; or "));
         for problem in ["its segments 1 belong to", "the table load belongs to", "it belongs to"] {
             let (schema, problem, owner) = ("s".to_owned(), problem.to_owned(), Some("x;touch pwned".to_owned()));
             let hint = Error::Untrusted { schema, problem, owner, role: "r".to_owned() }.hint().unwrap();
-            assert!(hint.ends_with(": trust-owner 'x;touch pwned'"), "{hint}");
+            assert!(hint.ends_with(": --trust-owner 'x;touch pwned'"), "{hint}");
         }
     }
 }

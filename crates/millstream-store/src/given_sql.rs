@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::schema::Schema;
 use crate::sql_names::SqlNames;
 use crate::trust::{POWERS, ROLES, named};
-use millstream_model::words::{set, shell_word};
+use millstream_model::words::shell_word;
 use millstream_pg::fill;
 use tokio_postgres::GenericClient;
 use tokio_postgres::types::ToSql;
@@ -72,8 +72,8 @@ impl Schema {
             format!("connect as {owner}, or as a role")
         };
         let hint = format!(
-            "{way_out} that has no more rights than tables need; or, if you trust {owner} with yours: {}",
-            set("trust-owner", shell_word(&owner))
+            "{way_out} that has no more rights than tables need; or, if you trust {owner} with yours: --trust-owner {}",
+            shell_word(&owner)
         );
         Err(Error::refused(problem, hint))
     }
@@ -111,8 +111,8 @@ impl Schema {
         let hint = format!(
             "connect as {owner}, or as a role that has no more rights than tables need; or give it, its functions and \
              those of its casts to a role that you trust (`alter .. owner to ..`); or, if you trust {owner} with your \
-             rights: {}",
-            set("trust-owner", shell_word(&owner))
+             rights: --trust-owner {}",
+            shell_word(&owner)
         );
         Err(Error::refused(problem, hint))
     }

@@ -6,7 +6,6 @@ use crate::lane::TERMINATE;
 use crate::lock::{at_work, load_lock};
 use crate::schema::Schema;
 use millstream_model::limits::SLOTS;
-use millstream_model::words::option;
 use millstream_model::{Counters, KeySpec, Position, Prefix, SLOT_HASH_VERSION};
 use millstream_pg::advisory::OPEN;
 use millstream_pg::fill;
@@ -136,7 +135,7 @@ pub async fn find_unfinished(
         (row.get::<_, &str>("layout") != identity.layout, "in another layout".to_owned()),
         (transforms != identity.transforms, "with other stages".to_owned()),
         (!identity.sources.starts_with(&sources), "together with other sources or in another order".to_owned()),
-        (!identity.resumable, format!("together with a stream that has no {}", option("source-name"))),
+        (!identity.resumable, "together with a stream that has no --source-name".to_owned()),
         (row.get::<_, i16>("slot_hash_version") != SLOT_HASH_VERSION, "with another version of millstream".to_owned()),
     ];
     let mut found = differences.into_iter().filter(|(differs, _)| *differs).map(|(_, difference)| difference);

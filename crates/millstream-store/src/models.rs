@@ -4,7 +4,7 @@ use crate::definition::{Definition, Resolved};
 use crate::error::Error;
 use crate::schema::Schema;
 use millstream_model::CollectionName;
-use millstream_model::words::{command, set, shell_word};
+use millstream_model::words::shell_word;
 use millstream_pg::json_rows;
 use serde::{Deserialize, Serialize};
 use tokio_postgres::GenericClient;
@@ -77,8 +77,8 @@ impl Model {
             None => (
                 "has lost its table".to_owned(),
                 format!(
-                    "remove it and publish it again, with the grants on it: {}",
-                    command(format!("unpublish {}", shell_word(&self.name)))
+                    "remove it and publish it again, with the grants on it: millstream unpublish {}",
+                    shell_word(&self.name)
                 ),
             ),
         };
@@ -108,11 +108,9 @@ impl Model {
             Some(resolved) => return Ok(resolved),
             None => "has lost the comment on its table, which says what its owner published",
         };
-        let hint = format!(
-            "look at it with `{}`, and publish it again with all that it is to have",
-            command(format!("models {}", set("output", "json")))
-        );
-        Err(Error::Model { model: self.name.clone(), problem: problem.to_owned(), hint })
+        let hint =
+            "look at it with `millstream models --output json`, and publish it again with all that it is to have";
+        Err(Error::Model { model: self.name.clone(), problem: problem.to_owned(), hint: hint.to_owned() })
     }
 }
 

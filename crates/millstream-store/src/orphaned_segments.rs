@@ -5,7 +5,6 @@ use crate::error::Error;
 use crate::limits::{COMPACTION_SEGMENTS_MAX, DROP_LOCK_WAIT};
 use crate::schema::Schema;
 use crate::segments::{self, Segment};
-use millstream_model::words::{command, option};
 use millstream_pg::advisory::COMPACTION;
 use millstream_pg::{quote_literal, quote_name, quote_qualified};
 use tokio_postgres::{Client, Row};
@@ -93,10 +92,8 @@ pub(crate) fn strange(schema: &Schema, collection: &Collection, segments: usize)
 fn ways(schema: &Schema, name: &str, oid: u32) -> String {
     let table = quote_literal(name);
     format!(
-        "If it was restored: update {schema}.segment set table_oid = {table}::regclass where table_oid = {oid}; \
-         then load into it with {}, and {}. To discard them: \
-         delete from {schema}.collection where table_oid = {oid}; the next load removes them",
-        option("adopt"),
-        command("compact")
+        "If it was restored: update {schema}.segment set table_oid = {table}::regclass where table_oid = {oid}; then \
+         load into it with --adopt, and millstream compact. To discard them: delete from {schema}.collection where \
+         table_oid = {oid}; the next load removes them"
     )
 }

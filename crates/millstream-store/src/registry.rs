@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::load::key_json;
 use crate::schema::Schema;
 use crate::segments;
-use millstream_model::words::{command, option, shell_word};
+use millstream_model::words::shell_word;
 use millstream_model::{CollectionName, KeyColumn, KeySpec};
 use tokio_postgres::{Client, GenericClient, Transaction};
 
@@ -60,7 +60,7 @@ pub async fn forget_waiting(
         let table_oid: u32 = row.get(0);
         let segments = segments::list(transaction, schema, table_oid).await?.len();
         if segments > 0 {
-            let drop = command(format!("drop {} {}", shell_word(name), option("yes")));
+            let drop = format!("millstream drop {} --yes", shell_word(name));
             let problem = format!("{segments} segments hold documents of {name}, whose table was not restored yet");
             let hint = format!("restore the table first, or discard these documents: {drop}");
             return Err(Error::refused(problem, hint));

@@ -9,7 +9,6 @@ use crate::load::{Identity, consolidate_lanes, record_end};
 use crate::loads::lock_idle;
 use crate::recorded_mode::compares_versions;
 use crate::schema::Schema;
-use millstream_model::words::option;
 use millstream_pg::Poll;
 use millstream_pg::fill;
 use tokio_postgres::{Client, GenericClient, Row, Transaction};
@@ -81,9 +80,8 @@ pub async fn refuse_unchecked_deletes(
     let found = others.find(|run| compares_versions(&run.mode) == (true, !deletes));
     let Some(UnfinishedRun { load_id, .. }) = found else { return Ok(()) };
     Err(if deletes {
-        let without = option("delete-when");
         let problem = format!(
-            "load {load_id} runs in mode newest without {without}, and does not check for what this load deletes"
+            "load {load_id} runs in mode newest without --delete-when, and does not check for what this load deletes"
         );
         Error::refused(problem, "wait until it has ended; only the first load that deletes must wait")
     } else {

@@ -7,7 +7,7 @@ use crate::row::count as counted;
 use crate::schema::Schema;
 use crate::trust::{POWERS, ROLES};
 use millstream_model::CollectionName;
-use millstream_model::words::{command, shell_word};
+use millstream_model::words::shell_word;
 use millstream_pg::{ErrorKind, Explained, fill, quote_identifier, quote_name};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, GenericClient, Row};
@@ -162,7 +162,7 @@ async fn refuse_row_security(client: &Client, table_oid: u32, name: &CollectionN
         return Ok(());
     }
     let problem = format!("documents of {name} wait in segments, to which its row-level security does not apply");
-    Err(Error::refused(problem, format!("have them merged: {}", command(format!("compact {}", shell_word(name))))))
+    Err(Error::refused(problem, format!("have them merged: millstream compact {}", shell_word(name))))
 }
 
 /// What to do if a role may read the list of segments, but not all segments.
@@ -170,7 +170,7 @@ fn unreadable(error: Error, schema: &Schema, name: &CollectionName) -> Error {
     if error.kind() != ErrorKind::Rights {
         return error;
     }
-    let compact = command(format!("compact {}", shell_word(name)));
+    let compact = format!("millstream compact {}", shell_word(name));
     let hint = format!("have them merged: {compact}; or: grant select on all tables in schema {schema} to this role");
     Error::refused(format!("documents of {name} wait in segments, and {error}"), hint)
 }
@@ -180,11 +180,8 @@ fn unreadable(error: Error, schema: &Schema, name: &CollectionName) -> Error {
 pub fn crowded(error: Error) -> Error {
     match error {
         Error::Postgres(full) if full.is_out_of_memory() => {
-            let hint = format!(
-                "merge them first: {}, which locks only a few at a time; or raise max_locks_per_transaction on the \
-                 server",
-                command("compact")
-            );
+            let hint = "merge them first: millstream compact, which locks only a few at a time; or raise \
+                        max_locks_per_transaction on the server";
             Error::refused(format!("the segments of the collection cannot all be locked: {full}"), hint)
         }
         other => other,
@@ -271,7 +268,7 @@ pub async fn require_own(client: &Client, schema: &Schema, collection: &Collecti
     let rows = client.query(&sql, &[&collection.table_oid, &schema.name()]).await?;
     let owners: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
     let name = &collection.name;
-    let compact = command(format!("compact {}", shell_word(name)));
+    let compact = format!("millstream compact {}", shell_word(name));
     match owners.as_slice() {
         [] => require_trusted_owners(client, schema, collection.table_oid).await,
         [owner] => Err(Error::refused(

@@ -14,7 +14,7 @@ use crate::mark::{Judged, TableMark};
 use crate::schema::Schema;
 use crate::unfilled::{recorded, tables};
 use crate::unlogged::{any_row, void};
-use millstream_model::words::{command, set, shell_word};
+use millstream_model::words::shell_word;
 use millstream_pg::advisory::OPEN;
 use millstream_pg::quote_name;
 use tokio_postgres::{Client, GenericClient, Row, Transaction};
@@ -286,10 +286,10 @@ fn emptied(partition: Option<&str>, over: &[String], lacking: &[String], forgott
 pub fn rewritten(mark: &TableMark) -> String {
     let name = &mark.name;
     format!(
-        "{name} has another file than before, as after VACUUM FULL, CLUSTER or ALTER TABLE. If somebody truncated it and \
-         inserted rows since, documents are missing: {} finds them, {} loads them again",
-        command(format!("verify {}", shell_word(name))),
-        set("resume", "off")
+        "{name} has another file than before, as after VACUUM FULL, CLUSTER or ALTER TABLE. If somebody truncated it \
+         and inserted rows since, documents are missing: millstream verify {} finds them, --resume off loads them \
+         again",
+        shell_word(name)
     )
 }
 
@@ -303,7 +303,6 @@ async fn deleted(client: &impl GenericClient, schema: &Schema, mark: &TableMark)
     let (load_id, documents): (i64, i64) = (load.get("load_id"), load.get("documents"));
     Ok(Some(format!(
         "the table is empty, although load {load_id} read {documents} documents into it: its rows were deleted. A load \
-         that resumes does not bring them back; {} reads everything again",
-        set("resume", "off")
+         that resumes does not bring them back; --resume off reads everything again"
     )))
 }

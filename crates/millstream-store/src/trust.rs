@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::schema::Schema;
-use millstream_model::words::{set, shell_word};
+use millstream_model::words::shell_word;
 use millstream_pg::fill;
 use tokio_postgres::GenericClient;
 
@@ -82,8 +82,9 @@ impl Schema {
         let problem =
             format!("{who} may change what the model's functions, operators or types{of} do, with your rights");
         let hint = format!(
-            "publish as a role that has no more rights than tables need; or, if you trust {creator} with yours: {}",
-            set("trust-owner", shell_word(&creator))
+            "publish as a role that has no more rights than tables need; or, if you trust {creator} with yours: \
+             --trust-owner {}",
+            shell_word(&creator)
         );
         Err(Error::refused(problem, hint))
     }

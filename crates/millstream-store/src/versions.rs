@@ -6,7 +6,6 @@ use crate::error::Error;
 use crate::loads::lock_idle;
 use crate::runs::{close_locked_run, runs};
 use crate::schema::Schema;
-use millstream_model::words::set;
 use millstream_model::{CollectionName, VersionType};
 use std::time::Duration;
 use tokio_postgres::error::SqlState;
@@ -132,9 +131,8 @@ impl Versions<'_> {
             collection: collection.clone(),
             problem: format!("its versions at {path} are compared as {known}, not as {wanted}, and {why}"),
             hint: format!(
-                "leave the type out: newest:{path}; or change it to {wanted} with {} while no other load runs: \
-                 documents older than the deleted ones may then come back",
-                set("forget-deletes", "0s")
+                "leave the type out: newest:{path}; or change it to {wanted} with --forget-deletes 0s while no other \
+                 load runs: documents older than the deleted ones may then come back"
             ),
         }
     }

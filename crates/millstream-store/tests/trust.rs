@@ -527,7 +527,7 @@ async fn a_more_powerful_role_reads_no_segments_of_a_role_that_it_does_not_trust
         let refused = hold(&place.superuser, &schema()).await.expect_err("it is mallory's");
         assert!(refused.to_string().ends_with(&format!("belong to role {}", place.mallory)), "{refused}");
         let hint = refused.hint().expect("a way out");
-        assert!(hint.contains(&format!("connect as {0}", place.mallory)) && hint.contains("trust-owner"), "{hint}");
+        assert!(hint.contains(&format!("connect as {0}", place.mallory)) && hint.contains("--trust-owner"), "{hint}");
         let trusting = schema().trusting(vec![place.mallory.clone()]);
         assert_eq!(hold(&place.superuser, &trusting).await.expect("it is trusted"), 1);
         let plain = format!("{}_plain", db.name);
