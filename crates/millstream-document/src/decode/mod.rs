@@ -234,11 +234,11 @@ mod tests {
             (
                 b"{",
                 "the document ends at byte 1 where a member name in double quotes was expected; if documents span lines, \
-                 add format json",
+                 add --format json",
             ),
             (
                 b"{\"a\":1}{\"a\":2}",
-                "expected nothing more at byte 7; if a line holds several documents, add format json",
+                "expected nothing more at byte 7; if a line holds several documents, add --format json",
             ),
             (b"{a:1}", "expected a member name in double quotes at byte 1"),
             (b"{\"a\" 1}", "expected ':' at byte 5"),

@@ -4,7 +4,6 @@ use millstream_model::limits::{
     DOCUMENT_EXPANDED_DIGITS_MAX, NESTING_MAX, NUMBER_EXPANDED_DIGITS_MAX, NUMERIC_FRACTION_DIGITS_MAX,
     NUMERIC_INTEGER_DIGITS_MAX,
 };
-use millstream_model::words::set;
 use millstream_model::{Fault, Reason};
 
 /// What is wrong at a byte of a document.
@@ -95,15 +94,12 @@ impl Flaw {
                 let ends = format!("the document ends at byte {at} where {expected} was expected");
                 // As the first lines of a document that is spread over several do.
                 match document.trim_ascii_end().last() {
-                    Some(b'{' | b'[' | b',') => {
-                        format!("{ends}; if documents span lines, add {}", set("format", "json"))
-                    }
+                    Some(b'{' | b'[' | b',') => format!("{ends}; if documents span lines, add --format json"),
                     _ => ends,
                 }
             }
             (Some(_), Some(b'{')) if self == Self::End => {
-                let json = set("format", "json");
-                format!("{} at byte {at}; if a line holds several documents, add {json}", self.sentence())
+                format!("{} at byte {at}; if a line holds several documents, add --format json", self.sentence())
             }
             _ => format!("{} at byte {at}", self.sentence()),
         };

@@ -6,7 +6,6 @@ use super::window::Window;
 use super::{Format, SourceError, csv, json, ndjson, tsv};
 use crate::limits::RECOGNISE_BYTES_MAX;
 use memchr::{memchr, memchr2};
-use millstream_model::words::{option, set};
 use serde::de::IgnoredAny;
 
 /// The format of the source. Takes nothing from the window.
@@ -147,7 +146,7 @@ fn table(window: &mut Window, start: usize) -> Result<&'static Format, SourceErr
             return Ok(&csv::FORMAT);
         }
     }
-    let say = || format!("say what it is with {}", set("format", "ndjson, json, csv or tsv"));
+    let say = || "say what it is with --format ndjson, json, csv or tsv".to_owned();
     let (found, hint) = match header {
         _ if memchr(0, first_line).is_some() => ("is not text".into(), "`file FILE` shows what it is".into()),
         Err(HeaderProblem { problem, hint }) => (format!("is not JSON, and its CSV header {problem}"), hint),
@@ -206,12 +205,9 @@ fn is_reject_line(object: &[u8]) -> bool {
 fn rejects(window: &Window) -> SourceError {
     SourceError::Unclear {
         name: window.name().into(),
-        found: format!("looks like a file that {} wrote", option("rejects")),
-        hint: format!(
-            "load the mended documents in it with {}, or its lines as they are with {}",
-            set("format", "rejects"),
-            set("format", "ndjson")
-        ),
+        found: "looks like a file that --rejects wrote".to_owned(),
+        hint: "load the mended documents in it with --format rejects, or its lines as they are with --format ndjson"
+            .to_owned(),
     }
 }
 
@@ -270,15 +266,15 @@ mod tests {
     fn formats_that_need_an_option_are_refused_with_a_hint() {
         let reject = "{\"load_id\":1,\"byte_offset\":0,\"reason\":\"\",\"truncated\":false,\"document\":\"\"}\n";
         for (text, found, hint) in [
-            (reject, "rejects wrote", "format rejects"),
-            ("id\n1\n", "neither", "format ndjson"),
-            ("hello, world\n{}", "neither", "format ndjson"),
-            ("1,2\n3,4", "neither", "format ndjson"),
-            ("a;b\n1;2", "semicolons", "delimiter ';'"),
-            ("a|b\n1|2", "bars", "delimiter '|'"),
-            ("[id];[name]\n1;x\n", "semicolons", "delimiter ';'"),
-            ("[the id];[name]", "semicolons", "delimiter ';'"),
-            ("{id}|{name}\r\n1|x\r\n", "bars", "delimiter '|'"),
+            (reject, "--rejects wrote", "--format rejects"),
+            ("id\n1\n", "neither", "--format ndjson"),
+            ("hello, world\n{}", "neither", "--format ndjson"),
+            ("1,2\n3,4", "neither", "--format ndjson"),
+            ("a;b\n1;2", "semicolons", "--delimiter ';'"),
+            ("a|b\n1|2", "bars", "--delimiter '|'"),
+            ("[id];[name]\n1;x\n", "semicolons", "--delimiter ';'"),
+            ("[the id];[name]", "semicolons", "--delimiter ';'"),
+            ("{id}|{name}\r\n1|x\r\n", "bars", "--delimiter '|'"),
             ("a,a\n1,2", "twice", "name"),
             ("\0\u{1}\u{2}", "not text", "file"),
         ] {

@@ -2,7 +2,6 @@
 
 use super::Encoding;
 use millstream_input::csv::QUOTE;
-use millstream_model::words::{option, set};
 use millstream_model::{KeyRequest, Refusal};
 
 /// How a source is written within its format. The defaults are those of the format.
@@ -66,45 +65,35 @@ impl Dialect {
     pub fn problem(&self, format: &str) -> Option<Refusal> {
         let usable = |byte: u8| byte.is_ascii() && !matches!(byte, b'\r' | b'\n' | 0);
         let quote = self.quote_byte();
-        let of_table = format!(
-            "{}, {}, {}, {}, {} and {}",
-            option("delimiter"),
-            option("quote"),
-            option("null"),
-            option("header"),
-            option("trim"),
-            option("types")
-        );
+        let of_table = "--delimiter, --quote, --null, --header, --trim and --types";
         if self.is_delimited() && self.header.is_none() && format == "rejects" {
-            let (rejects, header) = (set("format", "rejects"), option("header"));
-            let problem = format!("{of_table} go with {rejects} only if {header} is one of them");
-            return Some(Refusal::new(problem).hint(format!("name the columns of the records with {header}")));
+            let problem = format!("{of_table} go with --format rejects only if --header is one of them");
+            return Some(Refusal::new(problem).hint("name the columns of the records with --header"));
         }
         if self.is_delimited() && !["auto", "csv", "tsv", "rejects"].contains(&format) {
-            let problem = format!("{of_table} do not go with {}", set("format", format));
-            return Some(Refusal::new(problem).hint(format!("use {}", set("format", "csv or tsv"))));
+            let problem = format!("{of_table} do not go with --format {format}");
+            return Some(Refusal::new(problem).hint("use --format csv or tsv"));
         }
         if !self.root.is_empty() && !["auto", "json"].contains(&format) {
-            let problem = format!("{} does not go with {}", option("root"), set("format", format));
-            return Some(Refusal::new(problem).hint(format!("use {}, or leave it out", set("format", "json"))));
+            let problem = format!("--root does not go with --format {format}");
+            return Some(Refusal::new(problem).hint("use --format json, or leave it out"));
         }
         if !self.root.is_empty() && self.is_delimited() {
-            let problem = format!("{} does not go with {of_table}", option("root"));
+            let problem = format!("--root does not go with {of_table}");
             return Some(Refusal::new(problem).hint("a delimited file has no root; leave it out"));
         }
         if self.delimiter.is_some() && format == "tsv" {
-            let problem = format!("{} does not go with {}", option("delimiter"), set("format", "tsv"));
-            let hint = format!("use {} with {}", set("format", "csv"), option("delimiter"));
+            let problem = "--delimiter does not go with --format tsv";
+            let hint = "use --format csv with --delimiter";
             return Some(Refusal::new(problem).hint(hint));
         }
         if [self.delimiter, quote].into_iter().flatten().any(|byte| !usable(byte)) {
-            let (delimiter, quote) = (option("delimiter"), option("quote"));
-            let problem = format!("{delimiter} and {quote} take one ASCII character that is not a line end");
+            let problem = "--delimiter and --quote take one ASCII character that is not a line end";
             return Some(Refusal::new(problem).hint("convert the file first, for instance with sed"));
         }
         if quote.is_some() && self.delimiter == quote {
-            let problem = format!("{} and {} are the same", option("delimiter"), option("quote"));
-            return Some(Refusal::new(problem).hint(format!("name another one, or {}", set("quote", "none"))));
+            let problem = "--delimiter and --quote are the same";
+            return Some(Refusal::new(problem).hint("name another one, or --quote none"));
         }
         None
     }
@@ -179,11 +168,11 @@ mod tests {
         let root = Dialect { root: vec!["a".into()], ..Dialect::default() };
         let with = |delimiter: u8, quote| Dialect { delimiter: Some(delimiter), quote, ..Dialect::default() };
         for (dialect, format, part) in [
-            (&table, "json", "types do not go with format json"),
-            (&table, "rejects", "only if header"),
-            (&root, "csv", "root does not go with format csv"),
-            (&Dialect { root: root.root.clone(), ..table.clone() }, "auto", "root does not go with delimiter"),
-            (&with(b';', None), "tsv", "format tsv"),
+            (&table, "json", "--types do not go with --format json"),
+            (&table, "rejects", "only if --header"),
+            (&root, "csv", "--root does not go with --format csv"),
+            (&Dialect { root: root.root.clone(), ..table.clone() }, "auto", "--root does not go with --delimiter"),
+            (&with(b';', None), "tsv", "--format tsv"),
             (&with(b'"', None), "csv", "are the same"),
             (&with(b'\n', None), "csv", "ASCII"),
             (&with(b';', Some(Quote::Byte(0xe9))), "csv", "ASCII"),

@@ -1,7 +1,6 @@
 //! Why a source cannot be read: errors that the user must solve, without damage in the content.
 
 use millstream_input::Error as Unread;
-use millstream_model::words::{command, option, set};
 
 /// The command that loads what another program writes.
 const READER: &str = "millstream load - ..";
@@ -41,7 +40,7 @@ pub enum SourceError {
         hint: String,
     },
     /// A JSON object without the array that its documents should be in.
-    #[error("in {name} the path {} {problem}", set("root", root))]
+    #[error("in {name} the path --root {root} {problem}")]
     Root {
         /// The source as the user named it.
         name: String,
@@ -79,32 +78,29 @@ impl SourceError {
                 let hint = error.hint(READER);
                 match error {
                     Unread::Read { .. } => format!("{hint}; it resumes where it stopped"),
-                    Unread::Overwritten { .. } => format!(
-                        "when nobody writes into the file, begin a new load of it with {}; rows that only the old text \
-                         had stay, and `{}` lists them",
-                        set("resume", "off"),
-                        command(format!("verify FILE .. {}", option("exact")))
-                    ),
-                    Unread::Utf16 { .. } => format!("add {}, or {hint}", set("encoding", "utf-16")),
+                    Unread::Overwritten { .. } => {
+                        "when nobody writes into the file, begin a new load of it with --resume off; rows that only \
+                         the old text had stay, and `millstream verify FILE .. --exact` lists them"
+                            .to_owned()
+                    }
+                    Unread::Utf16 { .. } => format!("add --encoding utf-16, or {hint}"),
                     _ => hint,
                 }
             }
-            Self::UnknownFormat { known, .. } => format!("use one of {}", set("format", known)),
+            Self::UnknownFormat { known, .. } => format!("use one of --format {known}"),
             Self::Unclear { hint, .. } | Self::CsvHeader { hint, .. } => hint.clone(),
-            Self::Root { .. } => format!(
-                "name the path from the outermost object to the array of documents, for instance {}",
-                set("root", "data.items")
-            ),
-            Self::Changed { .. } => format!(
-                "give the unchanged file, or begin a new load with {}; rows that only the old file had stay, and `{}` \
-                 lists them",
-                set("resume", "off"),
-                command(format!("verify FILE .. {}", option("exact")))
-            ),
+            Self::Root { .. } => {
+                "name the path from the outermost object to the array of documents, for instance --root data.items"
+                    .to_owned()
+            }
+            Self::Changed { .. } => {
+                "give the unchanged file, or begin a new load with --resume off; rows that only the old file had stay, \
+                 and `millstream verify FILE .. --exact` lists them"
+                    .to_owned()
+            }
             Self::Continued { length, .. } => format!(
                 "give the file as it was, {length} bytes, and load the longer one afterwards; or begin a new load with \
-                 {}",
-                set("resume", "off")
+                 --resume off"
             ),
         }
     }

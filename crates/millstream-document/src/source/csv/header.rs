@@ -7,7 +7,6 @@ use crate::json_string::put_string;
 use crate::limits::CSV_HEADER_BYTES_MAX;
 use millstream_input::End;
 use millstream_input::csv::{QUOTE, Record, Seen, Separators, stray};
-use millstream_model::words::set;
 use std::collections::HashSet;
 
 /// Names of the columns, as they are written before their values in a document.
@@ -71,8 +70,8 @@ impl Header {
         for (n, name) in (1..).zip(names) {
             let problem = |problem: String, hint: &str| Err(HeaderProblem { problem, hint: hint.into() });
             let Ok(name) = std::str::from_utf8(name) else {
-                let hint = format!("name the file's encoding, for instance {}", set("encoding", "latin1"));
-                return problem(format!("is not UTF-8 in column {n}"), &hint);
+                let hint = "name the file's encoding, for instance --encoding latin1";
+                return problem(format!("is not UTF-8 in column {n}"), hint);
             };
             let name = if trim { trimmed(name) } else { name };
             if name.is_empty() {
@@ -93,9 +92,9 @@ impl Header {
         let Some(guessed) = guessed.filter(|_| members.len() == 1) else { return Ok(Self { members }) };
         let named = |delimiter: u8| DELIMITERS.iter().find(|d| d.byte == delimiter).map_or("delimiter", |d| d.name);
         match DELIMITERS.iter().find(|d| d.byte != guessed && d.byte != b',' && only.contains(char::from(d.byte))) {
-            Some(Delimiter { name, option, value, .. }) => Err(HeaderProblem {
+            Some(Delimiter { name, option, .. }) => Err(HeaderProblem {
                 problem: format!("has no {}, but {name}", named(guessed)),
-                hint: format!("name what separates its columns: {}", set(option, value)),
+                hint: format!("name what separates its columns: {option}"),
             }),
             None => Ok(Self { members }),
         }
@@ -176,14 +175,13 @@ fn first_record(
 struct Delimiter {
     byte: u8,
     name: &'static str,
-    /// The option that says so, and its value.
+    /// The option that says so, as it is typed.
     option: &'static str,
-    value: &'static str,
 }
 
 const DELIMITERS: [Delimiter; 4] = [
-    Delimiter { byte: b',', name: "commas", option: "format", value: "csv" },
-    Delimiter { byte: b';', name: "semicolons", option: "delimiter", value: "';'" },
-    Delimiter { byte: b'\t', name: "tabs", option: "format", value: "tsv" },
-    Delimiter { byte: b'|', name: "bars", option: "delimiter", value: "'|'" },
+    Delimiter { byte: b',', name: "commas", option: "--format csv" },
+    Delimiter { byte: b';', name: "semicolons", option: "--delimiter ';'" },
+    Delimiter { byte: b'\t', name: "tabs", option: "--format tsv" },
+    Delimiter { byte: b'|', name: "bars", option: "--delimiter '|'" },
 ];

@@ -8,7 +8,6 @@ use crate::json_string::put_string;
 use memchr::memchr_iter;
 use millstream_input::MARK;
 use millstream_input::csv::{Quotes, Record, Seen, Separators, enclosed, quoted, stray};
-use millstream_model::words::set;
 use millstream_model::{Fault, Reason};
 
 /// How a record becomes a document.
@@ -104,8 +103,8 @@ impl Conversion {
 
 /// The fault of a record whose quotes are bad, and the way out.
 fn misquoted(problem: &str) -> Fault {
-    let none = set("quote", "none");
-    let detail = format!("{problem}; write a quote within quotes twice, or have every quote taken for data by {none}");
+    let detail =
+        format!("{problem}; write a quote within quotes twice, or have every quote taken for data by --quote none");
     Fault::new(Reason::CsvSyntax, detail)
 }
 
