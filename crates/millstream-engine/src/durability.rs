@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use millstream_model::CollectionName;
-use millstream_model::words::{command, set, shell_word};
+use millstream_model::words::shell_word;
 use millstream_pg::catalog::Table;
 use millstream_pg::{Connection, quote_qualified};
 use tokio_postgres::Client;
@@ -79,11 +79,10 @@ impl Durability {
     /// collection.
     pub(crate) fn misfit(&self, table: &Table, collection: Option<&CollectionName>) -> Option<(String, String)> {
         let name = quote_qualified(&table.schema, &table.name);
-        let unlogged = set("durability", "unlogged");
         if table.is_partitioned() && self.unlogged {
             return Some((
                 "it is partitioned, which is not unlogged as a whole".into(),
-                format!("leave out {unlogged}"),
+                "leave out --durability unlogged".to_owned(),
             ));
         }
         if let Some(partition) = table.unlogged_partitions.first() {
@@ -95,14 +94,13 @@ impl Durability {
         match (table.persistence == 'u', self.unlogged) {
             (true, false) => {
                 let logged = || format!("alter table {name} set logged");
-                let end =
-                    collection.map_or_else(logged, |name| command(format!("freeze {}", shell_word(name))).to_string());
-                let hint = format!("say so with {unlogged}, or end that: {end}");
+                let end = collection.map_or_else(logged, |name| format!("millstream freeze {}", shell_word(name)));
+                let hint = format!("say so with --durability unlogged, or end that: {end}");
                 Some(("it is unlogged: a crash of the server empties it".into(), hint))
             }
             (false, true) => Some((
                 "it is not unlogged".into(),
-                format!("leave out {unlogged}, or make the table unlogged: alter table {name} set unlogged"),
+                format!("leave out --durability unlogged, or make the table unlogged: alter table {name} set unlogged"),
             )),
             _ => None,
         }
@@ -126,12 +124,11 @@ impl Durability {
             let problem =
                 format!("the server runs with {name} off: a crash of its machine can lose or damage all of it");
             if self.waits {
-                let less = set("durability", "async");
                 let on = match row.get(1) {
                     true => format!("start the server without `-c {name}=off`, which is stronger than its files"),
                     false => format!("`alter system set {name} = on` and `select pg_reload_conf()`"),
                 };
-                let hint = format!("{on}, or promise less: {less}");
+                let hint = format!("{on}, or promise less: --durability async");
                 return Err(Error::refused(problem, hint));
             }
             warnings.push(problem);

@@ -3,7 +3,7 @@
 use crate::stop::StopReason;
 use millstream_document::decode::InferenceError;
 use millstream_document::source::SourceError;
-use millstream_model::words::{command, option, set, shell_word};
+use millstream_model::words::shell_word;
 use millstream_model::{CollectionName, NameError, Position, Refusal};
 use millstream_pg::{ErrorKind, Explained};
 
@@ -263,15 +263,13 @@ impl Explained for Error {
             ),
             Self::Damaged { .. } => Some("mend the file: what follows the damage cannot be compared".into()),
             Self::LoadChanged { load_id, adds_up, stages, .. } => Some(format!(
-                "finish it by its own command (see `{}`{}), or start over: {}, or `{}`{}",
-                command("loads"),
+                "finish it by its own command (see `millstream loads`{}), or start over: --resume off, or `millstream \
+                 loads forget {load_id}`{}",
                 match stages {
                     Some(stages) if stages.is_empty() => "; it has no stages".to_owned(),
                     Some(stages) => format!("; its stages: {}", stages.join("; ")),
                     None => String::new(),
                 },
-                set("resume", "off"),
-                command(format!("loads forget {load_id}")),
                 if *adds_up { "; what it has added of these sources is then added again" } else { "" }
             )),
             Self::CommitsLost { .. } => {
@@ -279,22 +277,20 @@ impl Explained for Error {
             }
             Self::TableMoved { collection } => Some(format!(
                 "no document went into another table; name the table {collection} again and run the same command to \
-                 resume, or add {} to start over in the table that has the name now",
-                option("adopt")
+                 resume, or add --adopt to start over in the table that has the name now"
             )),
             Self::TableDiffers | Self::TableChanged { .. } => {
                 Some("run the same command again: it looks at the table anew, and resumes".into())
             }
-            Self::PartitionEmptied { .. } => Some(format!(
-                "truncate the whole table and run the same command again: it starts over; {} adds all of its documents \
-                 again, also those of the other partitions",
-                set("resume", "off")
-            )),
+            Self::PartitionEmptied { .. } => Some(
+                "truncate the whole table and run the same command again: it starts over; --resume off adds all of its \
+                 documents again, also those of the other partitions"
+                    .into(),
+            ),
             Self::PerhapsTruncated { collection, .. } => Some(format!(
-                "after ALTER TABLE, run the same command again; after TRUNCATE and inserts, add {}: it loads \
-                 everything again. {} tells which",
-                set("resume", "off"),
-                command(format!("verify {} SOURCE..", shell_word(collection)))
+                "after ALTER TABLE, run the same command again; after TRUNCATE and inserts, add --resume off: it loads \
+                 everything again. millstream verify {} SOURCE.. tells which",
+                shell_word(collection)
             )),
             Self::Emptied { by: EmptiedBy::TruncateOf(_), .. } => Some("load everything again from its start".into()),
             Self::Emptied { .. } => {

@@ -10,7 +10,6 @@ use millstream_document::limits::INFERENCE_DOCUMENTS;
 use millstream_document::source::{self, SourceError, SourceOptions};
 use millstream_document::transform::{self, Transform};
 use millstream_failpoint as failpoint;
-use millstream_model::words::option;
 use millstream_model::{Position, Prefix};
 use millstream_store::Error as StoreError;
 use std::collections::{HashSet, VecDeque};
@@ -89,7 +88,7 @@ impl Feed {
         let streams = sources.len() - files.len();
         if request.source_name.is_some() && streams != 1 {
             return Err(Error::refused(
-                format!("{} names the one source that is not a file, and there are {streams}", option("source-name")),
+                format!("--source-name names the one source that is not a file, and there are {streams}"),
                 "leave it out; files have names of their own",
             ));
         }

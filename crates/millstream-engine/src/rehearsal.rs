@@ -10,7 +10,6 @@ use crate::request::LoadRequest;
 use millstream_document::decode::{DecodeLimits, Decoder};
 use millstream_document::limits::TRANSFORM_OUTCOMES_MAX;
 use millstream_document::transform;
-use millstream_model::words::option;
 use millstream_model::{Fault, KeySpec, Position, StageCounts};
 use millstream_pg::{ConnInfo, SessionSettings};
 use serde::Serialize;
@@ -70,8 +69,8 @@ pub async fn dry_run(request: &LoadRequest, db: &ConnInfo) -> Result<DryRun, Err
     let plan = collection::plan(&control, &request.schema, request, &mut feed).await?;
     warnings.extend(plan.warnings);
     if !plan.checks.is_empty() {
-        let check = option("check");
-        warnings.push(format!("documents were not tried against {check}: only the server can do that, during a load"));
+        let warning = "documents were not tried against --check: only the server can do that, during a load";
+        warnings.push(warning.to_owned());
     }
     let limits = DecodeLimits { document_bytes_max: request.document_bytes_max };
     let mut decoder = Decoder::wanting(&plan.key, plan.mode.wanted(), limits);

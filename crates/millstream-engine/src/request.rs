@@ -12,7 +12,6 @@ use millstream_document::limits::{CHUNK_BYTES, CHUNK_BYTES_MAX, TRANSFORMS_MAX};
 use millstream_document::source::{self, Dialect};
 use millstream_document::transform::Transform;
 use millstream_model::limits::DOCUMENT_BYTES_MAX;
-use millstream_model::words::{option, set};
 use millstream_model::{CollectionName, KeyRequest};
 use millstream_store::Schema;
 use std::sync::Arc;
@@ -202,29 +201,28 @@ impl LoadRequest {
         if let Some((path, key)) = self.mode.changed_key(&self.key) {
             return refuse(
                 format!(
-                    "{} would change the key: {path} is, holds or lies within the key's path {key}",
-                    set("mode", &self.mode)
+                    "--mode {} would change the key: {path} is, holds or lies within the key's path {key}",
+                    self.mode
                 ),
-                &format!("leave {path} out of {}, or choose another {}", set("mode", self.mode.name()), option("key")),
+                &format!("leave {path} out of --mode {}, or choose another --key", self.mode.name()),
             );
         }
         if self.skip_unchanged == SkipUnchanged::On && !self.mode.replaces() {
             return refuse(
-                format!("{} does not go with {}", set("skip-unchanged", "on"), set("mode", &self.mode)),
+                format!("--skip-unchanged on does not go with --mode {}", self.mode),
                 "leave it out: it is for documents that take the place of stored ones",
             );
         }
         if self.forget_deletes.is_some() && self.mode.version().is_none() {
             return refuse(
-                format!("{} does not go with {}", option("forget-deletes"), set("mode", &self.mode)),
+                format!("--forget-deletes does not go with --mode {}", self.mode),
                 "leave it out: only newest remembers what was deleted",
             );
         }
         let into = &self.collection.schema;
         if into == self.schema.name() || into.starts_with("pg_") || into == "information_schema" {
             let whose = if into == self.schema.name() { "Millstream's own tables" } else { "PostgreSQL itself" };
-            let hint = format!("name another schema with {}", set("into", "SCHEMA.NAME"));
-            return refuse(format!("schema {into} is for {whose}"), &hint);
+            return refuse(format!("schema {into} is for {whose}"), "name another schema with --into SCHEMA.NAME");
         }
         if !self.transforms.is_empty() && self.chunk_bytes > CHUNK_BYTES {
             return refuse(
@@ -239,10 +237,7 @@ impl LoadRequest {
             );
         }
         if self.lanes.is_some_and(|n| n == 0 || n > LANES_MAX) {
-            return refuse(
-                format!("{} takes 1 to {LANES_MAX}", option("lanes")),
-                "leave it out to let the server's size decide",
-            );
+            return refuse(format!("--lanes takes 1 to {LANES_MAX}"), "leave it out to let the server's size decide");
         }
         if self.chunk_bytes == 0 || self.chunk_bytes > CHUNK_BYTES_MAX {
             return refuse(
@@ -252,13 +247,13 @@ impl LoadRequest {
         }
         if self.batch_rows == 0 || self.batch_rows > BATCH_ROWS_MAX {
             return refuse(
-                format!("{} takes 1 to {BATCH_ROWS_MAX}", option("batch-rows")),
+                format!("--batch-rows takes 1 to {BATCH_ROWS_MAX}"),
                 "leave it out for the measured default",
             );
         }
         if self.memory_bytes < MEMORY_BYTES_MIN || u32::try_from(self.memory_bytes).is_err() {
             return refuse(
-                format!("{} takes {} MiB to less than 4 GiB", option("memory"), MEMORY_BYTES_MIN >> 20),
+                format!("--memory takes {} MiB to less than 4 GiB", MEMORY_BYTES_MIN >> 20),
                 "leave it out for the default of 128 MiB",
             );
         }

@@ -24,7 +24,6 @@ use millstream_document::decode::{DecodeLimits, Decoder};
 use millstream_document::transform;
 use millstream_failpoint as failpoint;
 use millstream_model::limits::SLOTS;
-use millstream_model::words::{option, set};
 use millstream_model::{Counters, Receipt, StageCounts, WalScope};
 use millstream_pg::{
     ConnInfo, Connection, ErrorKind, Explained, Failures, Poll, SessionSettings, Several, may_pass, quote_identifier,
@@ -150,10 +149,8 @@ impl Run {
         let lanes = u16::try_from(connections.len()).unwrap_or(lanes);
         let identity = identity(request, &collection, feed);
         if collection.mode.adds_up() && !request.sources.is_empty() && !identity.resumable {
-            let source_name = option("source-name");
-            let warning =
-                format!("repeating this command adds the same values again; pass {source_name} to prevent that");
-            around.observer.event(Event::Warning(warning));
+            let warning = "repeating this command adds the same values again; pass --source-name to prevent that";
+            around.observer.event(Event::Warning(warning.to_owned()));
         }
         let version = named_version(request);
         let opening = Opening {
@@ -329,9 +326,8 @@ async fn finished(added: Added, around: &Surroundings, feed: &mut Feed) -> Resul
         unchanged = feed.require_unchanged(receipt.load_id, prefix) => unchanged?,
     }
     around.observer.event(Event::Warning(format!(
-        "load {} has already added these sources, so nothing is added; {} adds them again",
-        receipt.load_id,
-        set("resume", "off")
+        "load {} has already added these sources, so nothing is added; --resume off adds them again",
+        receipt.load_id
     )));
     Ok(Begun::Finished(Box::new(receipt)))
 }
@@ -478,9 +474,8 @@ async fn connect_lanes(around: &Surroundings, target: &Target, lanes: u16) -> Re
     if let Some(reason) = lacking {
         let few = open.len();
         let warning = format!(
-            "the load continues with {few} of {lanes} lanes: no more connections are free: {reason}. If a pool is in front of \
-             the server, enlarge it (PgBouncer: default_pool_size), or ask for fewer lanes: {}",
-            set("lanes", few)
+            "the load continues with {few} of {lanes} lanes: no more connections are free: {reason}. If a pool is in \
+             front of the server, enlarge it (PgBouncer: default_pool_size), or ask for fewer lanes: --lanes {few}"
         );
         around.observer.event(Event::Warning(warning));
     }

@@ -19,7 +19,7 @@ fn sums(table: &str, sources: &[&String]) -> LoadRequest {
 async fn refused(db: &TestDatabase, wanted: &LoadRequest) -> String {
     let error = Box::pin(load(wanted, &surroundings(&db.url()).0)).await.expect_err("it would count twice");
     assert!(matches!(error, Error::Store(StoreError::AddedUp { .. })), "{error}");
-    assert!(error.hint().is_some_and(|hint| hint.contains("resume off adds all")), "{error}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("--resume off adds all")), "{error}");
     error.to_string()
 }
 

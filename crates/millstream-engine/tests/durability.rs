@@ -142,7 +142,7 @@ async fn a_server_that_does_not_flush_is_refused_for_durable_loads() {
             ] {
                 assert!(refused.to_string().contains(&format!("{setting} off")), "{refused}");
                 let hint = refused.hint().expect("there are ways out");
-                assert!(hint.contains("alter system") && hint.contains("durability async"), "{hint}");
+                assert!(hint.contains("alter system") && hint.contains("--durability async"), "{hint}");
             }
             wanted.durability = promising("async");
             let outcome = Box::pin(load(&wanted, &around)).await.unwrap();
@@ -173,7 +173,7 @@ async fn a_table_that_cannot_keep_the_promise_is_refused() {
         let error = Box::pin(load(&wanted, &surroundings(&db.url()).0)).await.expect_err(durability.name);
         assert!(matches!(error, Error::Collection { .. }), "{error}");
         let hint = error.hint().expect("there are ways out");
-        assert!(hint.contains("durability unlogged") && hint.contains("alter table"), "{hint}");
+        assert!(hint.contains("--durability unlogged") && hint.contains("alter table"), "{hint}");
         wanted.collection = fit.parse().unwrap();
         assert_eq!(run(&db.url(), &wanted).await.receipt.durability, durability.name);
     }

@@ -166,7 +166,7 @@ async fn the_log_layout_refuses_what_needs_stored_documents() {
     }
     let mut wanted = appending("modes", std::slice::from_ref(&file), 10);
     wanted.skip_unchanged = SkipUnchanged::On;
-    assert!(wanted.check().expect_err("nothing is compared").to_string().contains("skip-unchanged on"));
+    assert!(wanted.check().expect_err("nothing is compared").to_string().contains("--skip-unchanged on"));
     let sql = "create table judged (id text collate \"C\" primary key, doc jsonb not null check (doc ? 'value'))";
     db.client().await.batch_execute(sql).await.unwrap();
     let mut wanted = appending("judged", &[file], 10);

@@ -101,7 +101,7 @@ async fn only_appended_sources_and_a_grown_last_one_resume() {
             let outcome = run(&db.url(), &wanted).await;
             let Some(Error::Source(error)) = &outcome.error else { panic!("{outcome:?}") };
             assert!(error.to_string().contains("second (or a source before it)"), "{error}");
-            assert!(error.hint().contains("resume off"), "{}", error.hint());
+            assert!(error.hint().contains("--resume off"), "{}", error.hint());
         }
         files.write("first", good);
         files.write("second", format!("{text}{{\"id\":\"late\",\"value\":2}}\n"));
@@ -158,7 +158,7 @@ async fn a_file_that_grew_inside_its_last_document_is_refused() {
             let outcome = run(&db.url(), &wanted).await;
             let Some(Error::Source(error)) = &outcome.error else { panic!("{outcome:?}") };
             assert!(error.to_string().contains("has grown in the middle of a document"), "{error}");
-            assert!(error.hint().contains("resume off"), "{}", error.hint());
+            assert!(error.hint().contains("--resume off"), "{}", error.hint());
             assert_eq!(name().await, before);
             files.write(format, format!("{}{half}{rest}", head.replacen('1', "2", 1)));
             let outcome = run(&db.url(), &wanted).await;
@@ -206,7 +206,7 @@ async fn an_unfinished_load_refuses_other_options_for_its_sources() {
         assert!(matches!(error, Error::LoadChanged { load_id: n, .. } if n == load_id), "{error}");
         assert!(error.to_string().contains(words), "{error}");
         let hint = error.hint().unwrap();
-        assert!(hint.contains("resume off") && hint.contains(&format!("forget {load_id}")), "{hint}");
+        assert!(hint.contains("--resume off") && hint.contains(&format!("forget {load_id}")), "{hint}");
     }
     let apart = files.write("apart", "{\"id\":\"apart\",\"value\":1}\n");
     let another = run(&db.url(), &request("strict", "id", &[apart])).await.receipt;
@@ -338,5 +338,5 @@ async fn a_named_stream_resumes_when_it_is_sent_again() {
     interrupt(&db, &mut wanted).await;
     wanted.sources.push(pipe(&files, &text));
     let Error::LoadChanged { difference, .. } = refused(&db, &wanted).await else { panic!("a stream was appended") };
-    assert_eq!(difference, "together with a stream that has no source-name");
+    assert_eq!(difference, "together with a stream that has no --source-name");
 }

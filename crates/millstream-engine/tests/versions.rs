@@ -129,7 +129,7 @@ async fn the_first_load_decides_the_version_type() {
         let error = Box::pin(run_error(&db, &other)).await;
         assert!(error.to_string().contains("versions at v are compared as bigint, not as integer"), "{error}");
         let hint = error.hint().unwrap_or_default();
-        assert!(hint.contains("newest:v;") && hint.contains("forget-deletes 0s"), "{hint}");
+        assert!(hint.contains("newest:v;") && hint.contains("--forget-deletes 0s"), "{hint}");
         other.forget_deletes = Some(Duration::ZERO);
         assert_eq!(counted(&db, &other).await.inserted, 1, "it is forgotten that a was deleted");
         let again = load("newest:v", "{\"id\":\"a\",\"v\":8}\n");
@@ -208,7 +208,7 @@ async fn the_first_deleting_load_is_refused_beside_a_running_one() {
         until_committed(&tally, 1).await;
         let deleting = lines(&files, "public.mixed", "newest:v:bigint", "{\"id\":\"a\",\"v\":9,\"op\":\"d\"}\n");
         let refused = Box::pin(load(&deleting, &surroundings(&db.url()).0)).await.expect_err("it would be forgotten");
-        assert!(refused.to_string().contains("without delete-when"), "{refused}");
+        assert!(refused.to_string().contains("without --delete-when"), "{refused}");
         more.send("{\"id\":\"a\",\"v\":5}\n".into()).unwrap();
         drop(more);
         loading.await.unwrap().expect("it ends");

@@ -291,7 +291,7 @@ async fn a_load_planned_before_the_freeze_does_not_begin_after_it() {
         let (outcome, ()) = tokio::join!(Box::pin(load(&wanted, &around)), beginning);
         let error = outcome.map(drop).expect_err("it was planned for an unlogged table");
         assert!(matches!(error, EngineError::Store(StoreError::Frozen { .. })), "{error}");
-        assert!(error.hint().is_some_and(|hint| hint.contains("without durability unlogged")), "{error}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("without --durability unlogged")), "{error}");
         assert_eq!(number(&client, "select count(*) from millstream.load").await, 1, "nothing is on record of it");
         // The load before it is then frozen as well.
         assert_eq!(freeze_at(&url).await.unwrap(), Frozen { tables: 0, loads: 1, lost: 0 });

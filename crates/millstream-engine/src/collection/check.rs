@@ -4,7 +4,6 @@ use crate::error::Error;
 use crate::limits::CHECK_LOCK_WAIT;
 use crate::observe::{Event, Observer};
 use millstream_model::CollectionName;
-use millstream_model::words::{option, set};
 use millstream_pg::{Connection, ErrorKind, Explained, quote_identifier, quote_name, quote_qualified};
 use millstream_store::{Check, GivenSql, Schema, checks};
 use tokio_postgres::Client;
@@ -61,15 +60,15 @@ async fn spell_one(client: &Client, table: &str, text: &str) -> Result<String, E
         _ if client.is_closed() => error,
         ErrorKind::Cancelled | ErrorKind::OutOfMemory | ErrorKind::ServerFault => error,
         _ => Error::refused(
-            format!("{}: {error}", set("check", format_args!("\"{text}\""))),
+            format!("--check \"{text}\": {error}"),
             "give one expression over the key's columns and doc that is true or false, as CHECK takes it",
         ),
     };
     // The text must be the one column of a statement, and then one constraint. Only a single expression passes both.
     let one = client.prepare(&format!("select ({text}\n) from {table}")).await.map_err(|e| refuse(e.into()))?;
     if one.columns().len() != 1 {
-        let problem = format!("{}: this is more than one expression", set("check", format_args!("\"{text}\"")));
-        return Err(Error::refused(problem, format!("give {} once for each", option("check"))));
+        let problem = format!("--check \"{text}\": this is more than one expression");
+        return Err(Error::refused(problem, "give --check once for each"));
     }
     // The server spells some expressions differently when it reads its own spelling, so we let it read that once.
     let once = spelled(client, table, text).await.map_err(refuse)?;

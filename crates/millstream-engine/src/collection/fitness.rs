@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::request::LoadRequest;
-use millstream_model::words::{command, option, set, shell_word};
+use millstream_model::words::shell_word;
 use millstream_model::{CollectionName, KeyColumn, KeySpec, KeyType};
 use millstream_pg::catalog::{Column, Table, Trigger};
 use millstream_pg::{quote_identifier, quote_qualified};
@@ -23,7 +23,7 @@ pub(super) fn check(
     if known.is_none() && !request.adopt {
         return Err(refuse((
             "it is a table that no load has made".into(),
-            format!("add {} to load into it, or choose another name with {}", option("adopt"), option("into")),
+            "add --adopt to load into it, or choose another name with --into".to_owned(),
         )));
     }
     let collection = known.map(|_| &request.collection);
@@ -44,7 +44,7 @@ pub(super) fn still_fits(request: &LoadRequest, table: &Table, known: Option<&Ke
         && known.columns.iter().map(|c| (&c.name, &c.path)).ne(key.columns.iter().map(|c| (&c.name, &c.path)))
     {
         let keys: Vec<String> = known.columns.iter().map(|c| format!("{}={}", c.name, c.path_text())).collect();
-        let hint = format!("use {}", set("key", shell_word(&keys.join(","))));
+        let hint = format!("use --key {}", shell_word(&keys.join(",")));
         return Err(refuse(("its key is found elsewhere in the documents".into(), hint)));
     }
     let obstacle = || OBSTACLES.iter().find_map(|obstacle| obstacle(table));
@@ -84,7 +84,7 @@ pub(super) fn check_merge(name: &CollectionName, table: &Table, key: &[KeyColumn
     };
     let obstacle = || OBSTACLES.iter().find_map(|obstacle| obstacle(table));
     let Some((problem, hint)) = kind(table).or_else(keyed).or_else(typed).or_else(obstacle) else { return Ok(()) };
-    let hint = format!("nothing is lost: {hint}; then run again: {}", command(format!("compact {}", shell_word(name))));
+    let hint = format!("nothing is lost: {hint}; then run again: millstream compact {}", shell_word(name));
     Err(Error::Collection { collection: name.clone(), problem, hint })
 }
 
@@ -95,7 +95,7 @@ fn no_deletes(table: &Table) -> Option<(String, String)> {
     if !table.privileges.delete {
         return Some((
             "this role may not delete".into(),
-            format!("ask the owner to grant it, or leave out {}", option("delete-when")),
+            "ask the owner to grant it, or leave out --delete-when".to_owned(),
         ));
     }
     let column = table.columns.iter().find(odd)?;
@@ -267,7 +267,7 @@ fn key_of_table(request: &LoadRequest, table: &Table, known: Option<&KeySpec>) -
     if !same {
         return Err((
             format!("its key is ({}), the load's is ({})", found.join(", "), asked.join(", ")),
-            format!("use {}", set("key", shell_word(&found.join(",")))),
+            format!("use --key {}", shell_word(&found.join(","))),
         ));
     }
     let columns = found

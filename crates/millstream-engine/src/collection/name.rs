@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::request::LoadRequest;
 use millstream_model::CollectionName;
-use millstream_model::words::{option, set, shell_word};
+use millstream_model::words::shell_word;
 use tokio_postgres::Client;
 
 /// Requires that a table of this name may be created.
@@ -16,11 +16,10 @@ pub(super) async fn require_free(client: &Client, request: &LoadRequest) -> Resu
     let found = client.query_opt(include_str!("type_named.sql"), &[&name.schema, &name.table]).await?;
     if let Some(found) = found {
         let problem = format!("it is {}, and a table may not have the same name", found.get::<_, &str>("kind"));
-        return Err(refuse(problem, format!("choose another name with {}", option("into"))));
+        return Err(refuse(problem, "choose another name with --into".to_owned()));
     }
     if request.adopt {
-        let (adopt, into) = (option("adopt"), option("into"));
-        let hint = format!("check the name in {into}, or leave out {adopt} to create the table");
+        let hint = "check the name in --into, or leave out --adopt to create the table".to_owned();
         return Err(refuse("there is no such table to adopt".into(), hint));
     }
     Ok(())
@@ -55,7 +54,7 @@ pub(super) async fn lost(client: &Client, name: &CollectionName, table: u32) -> 
     Ok((now != *name).then(|| Error::Collection {
         collection: name.clone(),
         problem: format!("the table was renamed to {now} while the load began"),
-        hint: format!("load into it under that name with {}; nothing was loaded", set("into", shell_word(&now))),
+        hint: format!("load into it under that name with --into {}; nothing was loaded", shell_word(&now)),
     }))
 }
 

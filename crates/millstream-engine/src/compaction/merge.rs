@@ -6,7 +6,7 @@ use crate::limits::COMPACTION_MEMORY_MIB;
 use crate::turns::turn;
 use crate::watched::same_table;
 use millstream_failpoint as failpoint;
-use millstream_model::words::{command, shell_word};
+use millstream_model::words::shell_word;
 use millstream_model::{CollectionName, KeyColumn};
 use millstream_pg::{ConnInfo, ErrorKind, Explained, Failures, by_key, fill, quote_name};
 use millstream_store::collections::Collection;
@@ -118,9 +118,9 @@ impl Merge {
             format!("{table} refuses documents that wait to be merged into it: {error}"),
             format!(
                 "nothing is lost: drop the constraint, index or trigger that refuses them, or mend the row of \
-                 {}.segment_N whose document is not valid jsonb, then run again: {}",
+                 {}.segment_N whose document is not valid jsonb, then run again: millstream compact {}",
                 self.schema,
-                command(format!("compact {}", shell_word(table)))
+                shell_word(table)
             ),
         )
     }

@@ -5,7 +5,6 @@ use crate::durability::Durability;
 use crate::error::Error;
 use millstream_model::Refusal;
 use millstream_model::limits::DOCUMENT_BYTES_MAX;
-use millstream_model::words::{option, set};
 use millstream_pg::Connection;
 use millstream_pg::catalog::Table;
 
@@ -22,37 +21,34 @@ pub(crate) static LOG: Layout = Layout {
 
 /// Refuses what needs the stored documents: only a compaction looks at them, and it replaces each by the newest one.
 fn refuses(wish: &Wish<'_>) -> Option<Refusal> {
-    let log = set("layout", "log");
     if !wish.mode.replaces() {
-        let problem = format!("{log} does not go with {}", set("mode", wish.mode.name()));
-        return Some(Refusal::new(problem).hint(format!(
-            "load with {}, with or without {}, or leave out {}",
-            set("mode", "replace"),
-            option("delete-when"),
-            option("layout")
-        )));
+        let problem = format!("--layout log does not go with --mode {}", wish.mode.name());
+        return Some(
+            Refusal::new(problem)
+                .hint("load with --mode replace, with or without --delete-when, or leave out --layout"),
+        );
     }
     if !wish.checks.is_empty() {
         return Some(
-            Refusal::new(format!("{} does not go with {log}", option("check")))
+            Refusal::new("--check does not go with --layout log")
                 .hint("leave out one of them: documents are not checked while they are appended"),
         );
     }
     // Up to this size, the decoder knows that jsonb accepts a document. Beyond it, only the server knows.
     if wish.document_bytes_max > DOCUMENT_BYTES_MAX {
         return Some(
-            Refusal::new(format!("documents above {} MiB do not go with {log}", DOCUMENT_BYTES_MAX >> 20))
+            Refusal::new(format!("documents above {} MiB do not go with --layout log", DOCUMENT_BYTES_MAX >> 20))
                 .hint("leave it out: the server looks at documents only when it merges them"),
         );
     }
     wish.compares.then(|| {
-        Refusal::new(format!("{} does not go with {log}", set("skip-unchanged", "on")))
+        Refusal::new("--skip-unchanged on does not go with --layout log")
             .hint("leave it out: nothing is looked up while documents are appended")
     })
 }
 
 fn misfit(table: &Table, plain: bool) -> Option<(String, String)> {
-    let leave_out = format!("leave out {}", set("layout", "log"));
+    let leave_out = "leave out --layout log".to_owned();
     let (problem, hint) = if table.is_partitioned() {
         ("it is partitioned: a document that waits in a segment may fit no partition once it is merged", leave_out)
     } else if table.row_security.enabled {

@@ -23,7 +23,7 @@ use millstream_document::chunk::Chunk;
 use millstream_document::decode::{DecodeLimits, Decoder};
 use millstream_input::Sorter;
 use millstream_model::Counters;
-use millstream_model::words::{command, option, set, shell_word};
+use millstream_model::words::shell_word;
 use millstream_pg::{ConnInfo, Connection, SessionSettings, catalog};
 use millstream_store::segments::{self, Seen};
 use millstream_store::{Access, foreign_code, foreign_owner};
@@ -63,12 +63,11 @@ impl VerifyRequest {
     pub fn check(&self) -> Result<(), Error> {
         self.load.check()?;
         if self.findings_max > FINDINGS_MAX {
-            let problem = format!("{} takes at most {FINDINGS_MAX}", option("limit"));
+            let problem = format!("--limit takes at most {FINDINGS_MAX}");
             return Err(Error::refused(problem, "all differences are counted in any case"));
         }
         if self.memory_bytes < VERIFY_MEMORY_BYTES_MIN || u32::try_from(self.memory_bytes).is_err() {
-            let (option, least) = (option("memory"), VERIFY_MEMORY_BYTES_MIN >> 10);
-            let problem = format!("{option} takes {least} KiB to less than 4 GiB");
+            let problem = format!("--memory takes {} KiB to less than 4 GiB", VERIFY_MEMORY_BYTES_MIN >> 10);
             return Err(Error::refused(problem, "leave it out for the default of 64 MiB"));
         }
         Ok(())
@@ -182,7 +181,7 @@ async fn table(connection: &Connection, load: &LoadRequest) -> Result<(TableRead
     let table = found.ok_or_else(|| Error::Unverifiable {
         collection: name.clone(),
         problem: "there is no such table".into(),
-        hint: format!("see `{}`; a table outside of the schema public is SCHEMA.NAME", command("collections")),
+        hint: "see `millstream collections`; a table outside of the schema public is SCHEMA.NAME".to_owned(),
     })?;
     let mut warnings = Vec::new();
     let schema = load.schema.clone();
@@ -198,8 +197,8 @@ async fn table(connection: &Connection, load: &LoadRequest) -> Result<(TableRead
             collection: name.clone(),
             problem: format!("it is a view of role {owner}, whose code would run with your rights"),
             hint: format!(
-                "connect as {owner}; or, if you trust {owner} with them: {}",
-                set("trust-owner", shell_word(&owner))
+                "connect as {owner}; or, if you trust {owner} with them: --trust-owner {}",
+                shell_word(&owner)
             ),
         });
     }

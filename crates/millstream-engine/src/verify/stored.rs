@@ -3,7 +3,6 @@
 use crate::error::Error;
 use futures_util::TryStreamExt;
 use millstream_model::key_bytes::{key_texts, put_from_wire};
-use millstream_model::words::{option, set};
 use millstream_model::{CollectionName, KeyColumn, KeyRequest, KeySpec, KeyType};
 use millstream_pg::catalog::{Column, Table};
 use millstream_pg::{ErrorKind, Explained, quote_identifier, quote_name};
@@ -88,7 +87,7 @@ fn key_column(table: &Table, request: &KeyRequest) -> Result<(KeyType, String), 
     let Some(column) = table.column(name) else {
         return Err((
             format!("it has no column {name}"),
-            format!("name the column of each key value: {}", set("key", "COLUMN=PATH")),
+            "name the column of each key value: --key COLUMN=PATH".to_owned(),
         ));
     };
     let Some((_, key_type, read_as)) = COLUMN_TYPES.iter().find(|(own, ..)| own.oid() == column.base_type_oid) else {
@@ -102,7 +101,7 @@ fn key_column(table: &Table, request: &KeyRequest) -> Result<(KeyType, String), 
     if request.key_type.is_some_and(|asked| asked.column() != key_type) {
         return Err((
             format!("its column {name} is of type {}", column.type_name),
-            format!("leave the type out of {}: the table's own is taken", option("key")),
+            "leave the type out of --key: the table's own is taken".to_owned(),
         ));
     }
     Ok((request.key_type.unwrap_or(key_type), expression(column, read_as)))

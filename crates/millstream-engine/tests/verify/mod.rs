@@ -321,7 +321,7 @@ async fn what_cannot_be_verified_is_refused_with_a_hint() {
     refused(&db.url(), &full, "cannot keep sorted documents in /nowhere/at/all").await;
     let mut small = wanted("good", "id", std::slice::from_ref(&file));
     small.memory_bytes = 1;
-    refused(&db.url(), &small, "memory takes").await;
+    refused(&db.url(), &small, "--memory takes").await;
     let at = db.url().rfind('@').expect("an URL with a role");
     let blind = format!("postgresql://blind:blind{}", &db.url()[at..]);
     let error = result(&blind, &wanted("hidden", "id", &[file])).await.expect_err("no right");
