@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::limits::DATA_DIRECTORIES_MAX;
 use crate::manifest::Reader;
 use crate::path::{is_in, join, leads_out, shown, shown_path, split};
-use millstream_model::words::shell_word;
+use millstream_model::shell_word;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

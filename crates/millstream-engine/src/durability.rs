@@ -1,8 +1,7 @@
 //! What a committed batch survives: the promises that a load can give, and what each needs from the server.
 
 use crate::error::Error;
-use millstream_model::CollectionName;
-use millstream_model::words::shell_word;
+use millstream_model::{CollectionName, shell_word};
 use millstream_pg::catalog::Table;
 use millstream_pg::{Connection, quote_qualified};
 use tokio_postgres::Client;

@@ -3,8 +3,7 @@
 use crate::stop::StopReason;
 use millstream_document::decode::InferenceError;
 use millstream_document::source::SourceError;
-use millstream_model::words::shell_word;
-use millstream_model::{CollectionName, NameError, Position, Refusal};
+use millstream_model::{CollectionName, NameError, Position, Refusal, shell_word};
 use millstream_pg::{ErrorKind, Explained};
 
 /// Every failure of this crate.

@@ -1,6 +1,6 @@
 //! Lines as a shell reads them.
 
-pub use millstream_model::words::shell_word;
+pub use millstream_model::shell_word;
 
 use std::fmt::Display;
 

@@ -1,6 +1,5 @@
 //! Why a document cannot be stored.
 
-use crate::words::option;
 use std::borrow::Cow;
 
 /// What is wrong with one document. The code is stable: it is stored, and scripts match on it.
@@ -82,12 +81,8 @@ impl Reason {
     }
 
     /// What it means, as a sentence without a period.
-    pub fn about(self) -> String {
-        let (_, about) = self.words();
-        match self {
-            Self::NotEnriched => format!("{about} (load {})", option("enrich")),
-            _ => about.to_owned(),
-        }
+    pub fn about(self) -> &'static str {
+        self.words().1
     }
 
     /// Its code, and what it means.
@@ -111,7 +106,7 @@ impl Reason {
             Self::VersionType => ("version_type", "its version does not fit the version's type"),
             Self::NotNumber => ("not_number", "a member that is added up is not a number (mode sum)"),
             Self::TooLarge => ("too_large", "it is larger than 16 MiB"),
-            Self::NotEnriched => ("not_enriched", "nothing is known about its address"),
+            Self::NotEnriched => ("not_enriched", "nothing is known about its address (load --enrich)"),
             Self::CsvFields => ("csv_fields", "the line has another number of fields than the header"),
             Self::CsvSyntax => ("csv_syntax", "the line breaks the rules of CSV"),
             Self::DamagedSource => ("damaged_source", "the file is damaged here"),

@@ -4,7 +4,7 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use millstream_model::words::shell_word;
+use millstream_model::shell_word;
 use tokio_postgres::CancelToken;
 use tokio_postgres::config::{SslMode as DriverMode, SslNegotiation};
 use tokio_postgres::error::DbError;

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::limits::DISTINCT_SETTINGS;
 use futures_util::{Stream, StreamExt, TryStreamExt};
-use millstream_model::words::shell_word;
+use millstream_model::shell_word;
 use millstream_pg::{quote_identifier, quote_name};
 use millstream_store::DISTINCT_WALK;
 use millstream_store::collections::Collection;

@@ -3,8 +3,7 @@
 use crate::error::Error;
 use crate::materialized;
 use crate::storage::{GENERATIONS, Storage};
-use millstream_model::CollectionName;
-use millstream_model::words::shell_word;
+use millstream_model::{CollectionName, shell_word};
 use millstream_pg::quote_qualified;
 use millstream_store::models::Model;
 use millstream_store::{Schema, collections, models};

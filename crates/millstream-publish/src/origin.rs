@@ -2,8 +2,7 @@
 
 use crate::error::Error;
 use crate::record::ChangeRecord;
-use millstream_model::CollectionName;
-use millstream_model::words::shell_word;
+use millstream_model::{CollectionName, shell_word};
 use millstream_pg::quote_name;
 use millstream_store::collections::Collection;
 use millstream_store::{Schema, collections};

@@ -8,7 +8,7 @@ use crate::request::{PublishRequest, Published};
 use crate::shape::Shape;
 use crate::storage::{Storage, TRIAL};
 use crate::{materialized, query};
-use millstream_model::words::shell_word;
+use millstream_model::shell_word;
 use millstream_pg::advisory::MODEL;
 use millstream_pg::quote_name;
 use millstream_store::Definition;

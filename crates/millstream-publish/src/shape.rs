@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::storage::Storage;
-use millstream_model::words::shell_word;
+use millstream_model::shell_word;
 use millstream_pg::quote_identifier;
 use millstream_store::models::Model;
 use tokio_postgres::GenericClient;

@@ -1,7 +1,6 @@
 //! The errors of this crate, with their kinds and hints.
 
-use millstream_model::words::shell_word;
-use millstream_model::{CollectionName, Refusal};
+use millstream_model::{CollectionName, Refusal, shell_word};
 use millstream_pg::{ErrorKind, Explained};
 
 /// Every failure of this crate.

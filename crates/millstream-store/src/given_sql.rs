@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::schema::Schema;
 use crate::sql_names::SqlNames;
 use crate::trust::{POWERS, ROLES, named};
-use millstream_model::words::shell_word;
+use millstream_model::shell_word;
 use millstream_pg::fill;
 use tokio_postgres::GenericClient;
 use tokio_postgres::types::ToSql;

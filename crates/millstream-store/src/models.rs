@@ -3,8 +3,7 @@
 use crate::definition::{Definition, Resolved};
 use crate::error::Error;
 use crate::schema::Schema;
-use millstream_model::CollectionName;
-use millstream_model::words::shell_word;
+use millstream_model::{CollectionName, shell_word};
 use millstream_pg::json_rows;
 use serde::{Deserialize, Serialize};
 use tokio_postgres::GenericClient;

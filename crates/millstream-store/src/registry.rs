@@ -5,8 +5,7 @@ use crate::error::Error;
 use crate::load::key_json;
 use crate::schema::Schema;
 use crate::segments;
-use millstream_model::words::shell_word;
-use millstream_model::{CollectionName, KeyColumn, KeySpec};
+use millstream_model::{CollectionName, KeyColumn, KeySpec, shell_word};
 use tokio_postgres::{Client, GenericClient, Transaction};
 
 /// The key of a table that a load made or adopted, `None` for any other table.

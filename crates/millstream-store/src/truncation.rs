@@ -14,7 +14,7 @@ use crate::mark::{Judged, TableMark};
 use crate::schema::Schema;
 use crate::unfilled::{recorded, tables};
 use crate::unlogged::{any_row, void};
-use millstream_model::words::shell_word;
+use millstream_model::shell_word;
 use millstream_pg::advisory::OPEN;
 use millstream_pg::quote_name;
 use tokio_postgres::{Client, GenericClient, Row, Transaction};

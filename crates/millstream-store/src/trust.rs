@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::schema::Schema;
-use millstream_model::words::shell_word;
+use millstream_model::shell_word;
 use millstream_pg::fill;
 use tokio_postgres::GenericClient;
 

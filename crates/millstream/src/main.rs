@@ -30,7 +30,6 @@ mod screen;
 mod secret;
 mod signal;
 mod source_args;
-mod spelling;
 mod store_name;
 mod table;
 mod target;
@@ -42,7 +41,6 @@ use failure::Failure;
 
 fn main() -> std::process::ExitCode {
     failure::report_panics();
-    spelling::install();
     let typed = command_line::typed(std::env::args_os().collect());
     if command_line::asks_for_json(&typed) {
         failure::print_as_json();

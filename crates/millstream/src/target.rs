@@ -7,7 +7,6 @@ use millstream_host::shell_word;
 use millstream_local::LocalOptions;
 use millstream_model::CollectionName;
 use millstream_model::limits::IDENTIFIER_BYTES_MAX;
-use millstream_model::words;
 use millstream_pg::{ConnInfo, Connection, Environment, ErrorKind, Explained, SessionSettings, quote_name};
 use millstream_store::collections::{self, Collection};
 use millstream_store::{Access, Schema, foreign_code, foreign_owner};
@@ -222,8 +221,8 @@ impl Database {
         let Some(owner) = foreign_owner(client, &self.schema, oid).await? else { return Ok(()) };
         Err(Failure::user(format!("{name} is a view of role {owner}, whose code would run with your rights")).hint(
             format!(
-                "connect as {owner}; or, if you trust {owner} with your rights: {}",
-                words::set("trust-owner", shell_word(&owner))
+                "connect as {owner}; or, if you trust {owner} with your rights: --trust-owner {}",
+                shell_word(&owner)
             ),
         ))
     }

@@ -3,8 +3,7 @@
 use crate::error::Error;
 use crate::limits::{SEGMENT_BYTES, UNLOGGED_LISTED_MAX};
 use crate::path::shown_path;
-use millstream_model::Refusal;
-use millstream_model::words::shell_word;
+use millstream_model::{Refusal, shell_word};
 use millstream_pg::{ConnInfo, Connection, SessionSettings, connect};
 use std::path::PathBuf;
 use tokio_postgres::error::SqlState;

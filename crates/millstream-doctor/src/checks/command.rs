@@ -1,6 +1,6 @@
 //! Words of the commands that a repair prints, so that no name of a table or database becomes another command.
 
-use millstream_model::words::shell_word;
+use millstream_model::shell_word;
 use millstream_pg::{ConnInfo, quote_identifier};
 
 /// A name as SQL needs it: quoted if it must be.

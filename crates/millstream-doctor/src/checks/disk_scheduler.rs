@@ -3,8 +3,7 @@
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use millstream_host::kernel::file::choice;
-use millstream_model::words::shell_word;
-use millstream_model::{Change, Class, Level};
+use millstream_model::{Change, Class, Level, shell_word};
 
 pub(super) const CHECK: Check = Check {
     id: "disk-scheduler",

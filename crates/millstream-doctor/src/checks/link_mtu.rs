@@ -3,8 +3,7 @@
 use super::network_link;
 use crate::check::{Check, Look, Task};
 use millstream_host::kernel::link::{Degraded, LINKS};
-use millstream_model::words::shell_word;
-use millstream_model::{Class, Finding, Level};
+use millstream_model::{Class, Finding, Level, shell_word};
 
 pub(super) const CHECK: Check = Check {
     id: "link-mtu",

@@ -4,8 +4,7 @@ use super::ours::{schemas, seconds_since, unread};
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::server::Database;
 use millstream_model::quantity::{age, bytes, count};
-use millstream_model::words::shell_word;
-use millstream_model::{Class, Level};
+use millstream_model::{Class, Level, shell_word};
 use millstream_store::collections;
 
 pub(super) const CHECK: Check = Check {

@@ -8,8 +8,7 @@ use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
 use millstream_model::quantity::{bytes, whole};
-use millstream_model::words::shell_word;
-use millstream_model::{Class, Finding, Level};
+use millstream_model::{Class, Finding, Level, shell_word};
 use tokio_postgres::Row;
 
 pub(super) const CHECK: Check = Check {

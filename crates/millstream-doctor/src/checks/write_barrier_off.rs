@@ -2,8 +2,7 @@
 
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
-use millstream_model::words::shell_word;
-use millstream_model::{Class, Danger, Level, Restart};
+use millstream_model::{Class, Danger, Level, Restart, shell_word};
 
 pub(super) const CHECK: Check = Check {
     id: "write-barrier-off",

@@ -8,8 +8,7 @@ use crate::check::{Check, Look};
 use crate::checks::CHECKS;
 use crate::checks::number::needs;
 use crate::snapshot::Snapshot;
-use millstream_model::words::shell_word;
-use millstream_model::{Class, Danger, Finding, Level, Restart, quantity};
+use millstream_model::{Class, Danger, Finding, Level, Restart, quantity, shell_word};
 use serde::{Deserialize, Serialize};
 
 pub use difference::{Difference, Grown, SettingChanged, Slower};

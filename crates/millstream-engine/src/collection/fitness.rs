@@ -2,8 +2,7 @@
 
 use crate::error::Error;
 use crate::request::LoadRequest;
-use millstream_model::words::shell_word;
-use millstream_model::{CollectionName, KeyColumn, KeySpec, KeyType};
+use millstream_model::{CollectionName, KeyColumn, KeySpec, KeyType, shell_word};
 use millstream_pg::catalog::{Column, Table, Trigger};
 use millstream_pg::{quote_identifier, quote_qualified};
 

@@ -2,8 +2,7 @@
 
 use crate::error::Error;
 use crate::request::LoadRequest;
-use millstream_model::CollectionName;
-use millstream_model::words::shell_word;
+use millstream_model::{CollectionName, shell_word};
 use tokio_postgres::Client;
 
 /// Requires that a table of this name may be created.

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use millstream_model::words::shell_word;
+use millstream_model::shell_word;
 
 use crate::limits::PASSFILE_BYTES_MAX;
 use crate::named_file;

@@ -7,9 +7,8 @@ use crate::limits::{COPY_MESSAGE_BYTES, FIELD_BYTES_MAX, LOCK_PAUSE, LOCK_TRIES,
 use crate::store::Generation;
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::SinkExt;
-use millstream_model::CollectionName;
 use millstream_model::limits::IDENTIFIER_BYTES_MAX;
-use millstream_model::words::shell_word;
+use millstream_model::{CollectionName, shell_word};
 use millstream_pg::{copy, fill, quote_identifier, quote_literal, quote_name, quote_qualified};
 use std::net::IpAddr;
 use std::pin::{Pin, pin};

@@ -15,7 +15,7 @@ use crate::value;
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn, WithoutTls};
 use millstream_model::range::{FAMILIES, Family, Range, number};
-use millstream_model::words::shell_word;
+use millstream_model::shell_word;
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;

@@ -35,7 +35,7 @@ fn text() -> String {
         page.push_str(&table(&[column.as_str(), "meaning"], &values(option)));
     }
     page.push_str("\n## Reasons of rejects\n\n");
-    let reasons: Vec<_> = REASONS.iter().map(|reason| row(reason.code(), &reason.about())).collect();
+    let reasons: Vec<_> = REASONS.iter().map(|reason| row(reason.code(), reason.about())).collect();
     page + &table(&["reason", "why a document is rejected"], &reasons)
 }
 

@@ -5,7 +5,6 @@ use millstream_change::State;
 use millstream_doctor::limits::{FILE_BYTES_MAX, RECORDED_LOOKS_MAX};
 use millstream_doctor::{Report, Snapshot};
 use millstream_host::{read_at_most, write_target};
-use millstream_model::words::option;
 use std::path::Path;
 
 /// What a report is compared with.
@@ -28,12 +27,8 @@ impl Earlier {
             return Ok(Self::Record(first));
         }
         serde_json::from_str(&text).map(|report| Self::Report(Box::new(report))).map_err(|error| {
-            Failure::user(format!("{} is neither a report nor a record of the doctor: {error}", path.display())).hint(
-                format!(
-                    "make one with millstream doctor --output json > FILE, or with doctor watch {} FILE",
-                    option("record")
-                ),
-            )
+            Failure::user(format!("{} is neither a report nor a record of the doctor: {error}", path.display()))
+                .hint("make one with millstream doctor --output json > FILE, or with doctor watch --record FILE")
         })
     }
 

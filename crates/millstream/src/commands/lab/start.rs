@@ -15,7 +15,6 @@ use millstream_lab::Better;
 use millstream_lab::experiments::{ChosenMetric, Commands, Request, Selection};
 use millstream_lab::guest::Request as GuestRequest;
 use millstream_lab::limits::WARM_UP_RUNS_MAX;
-use millstream_model::words::option;
 use millstream_pg::ConnInfo;
 use std::path::{Path, PathBuf};
 
@@ -206,7 +205,7 @@ impl CommandsArgs {
         match commands.missing_program() {
             None => Ok(Some(commands)),
             Some(name) => Err(Failure::user(format!("there is no program {name} in PATH"))
-                .hint(format!("{} runs the commands by a shell, which knows some words more", option("shell")))),
+                .hint("--shell runs the commands by a shell, which knows some words more")),
         }
     }
 }
