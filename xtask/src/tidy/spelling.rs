@@ -1,14 +1,18 @@
-//! Rule `spelling`: only the command line knows how options and commands are typed.
+//! Rule `spelling`: what a library's text tells you to type is what the program has.
 
 use super::{Report, Rule};
 use crate::pieces::{PieceKind, pieces, tests_begin};
 use crate::tree::{File, Tree};
+use std::collections::BTreeSet;
 
 pub(super) const RULE: Rule = Rule {
     name: "spelling",
-    says: "a library's text names an option or a command by millstream_model::words, which the command line spells",
+    says: "an option or a command that a library's text names is one that the program has",
     check,
 };
+
+/// The page with every command and option. It is generated from the program's own definitions.
+const REFERENCE: &str = "docs/reference/commands.md";
 
 /// What is no library of the program: the command line itself, what only tests use, what runs the program as its users
 /// do, and what writes the language of another program.
@@ -24,81 +28,118 @@ const OTHERS: &[&str] = &[
 const PROGRAMS: &[&str] =
     &["firewall-cmd", "initdb", "pg_basebackup", "pg_ctl", "pg_repack", "reindexdb", "useradd", "vacuumdb", "zstd"];
 
-/// The program's commands.
-const COMMANDS: &[&str] = &[
-    "collections",
-    "compact",
-    "db",
-    "demo",
-    "distinct",
-    "doctor",
-    "drop",
-    "explain-index",
-    "freeze",
-    "get",
-    "guard",
-    "lab",
-    "load",
-    "loads",
-    "models",
-    "network",
-    "publish",
-    "ranges",
-    "refresh",
-    "rejects",
-    "unpublish",
-    "verify",
-];
+/// Words behind our name that are no commands: names of sessions and of files, and sentences.
+const WORDS: &[&str] =
+    &["at", "begins", "build", "control", "drive", "has", "lab recorder", "lane", "manifest", "may", "watch"];
 
 fn check(tree: &Tree, report: &mut Report) {
-    let libraries = tree.with_extension("rs").filter(|file| file.path.contains("/src/") && is_library(file));
-    for file in libraries {
+    let known = Known::read(tree.file(REFERENCE).map_or("", |page| page.text.as_str()));
+    let is_other = |file: &File| OTHERS.iter().any(|other| file.path.starts_with(other)) || file.name() == "tests.rs";
+    for file in tree.with_extension("rs").filter(|file| file.path.contains("/src/") && !is_other(file)) {
         let tests = tests_begin(&file.text).unwrap_or(usize::MAX);
         for piece in pieces(&file.text) {
-            if piece.kind != PieceKind::Text || piece.line >= tests || is_argument(piece.text) {
+            if piece.kind != PieceKind::Text || piece.line >= tests {
                 continue;
             }
-            for (line, text) in piece.lines() {
-                if let Some(option) = option_in(text) {
-                    report.broken(&file.path, line, format!("--{option} is typed on the command line, use option()"));
-                }
-                if let Some(command) = command_in(text) {
-                    report.broken(&file.path, line, format!("{command} is typed on the command line, use command()"));
-                }
+            for (at, what) in known.absent(piece.text) {
+                let line = piece.line + piece.text[..at].matches('\n').count();
+                report.broken(&file.path, line, format!("the program has no {what}, name what it has"));
             }
         }
     }
 }
 
-fn is_library(file: &File) -> bool {
-    !OTHERS.iter().any(|other| file.path.starts_with(other)) && file.name() != "tests.rs"
+/// What the program has.
+#[derive(Default)]
+struct Known<'a> {
+    commands: BTreeSet<&'a str>,
+    /// Commands that do nothing without one of theirs behind them.
+    groups: BTreeSet<&'a str>,
+    options: BTreeSet<&'a str>,
 }
 
-/// Whether a text is one argument of a process, a part of what is recorded about a load, or the name of a session: our
-/// name with a few words.
+impl<'a> Known<'a> {
+    fn read(page: &'a str) -> Self {
+        let mut known = Self::default();
+        for line in page.lines() {
+            if let Some(item) = line.strip_prefix("- **`") {
+                let words = item.split('`').next().unwrap_or_default().split(' ');
+                known.options.extend(words.filter_map(|word| word.strip_prefix("--")).map(name));
+            } else if let Some(command) = line.strip_prefix("## millstream ") {
+                known.commands.insert(command);
+            } else if let Some(usage) = line.strip_prefix("millstream ") {
+                known.groups.extend(usage.strip_suffix(" [OPTIONS] <COMMAND>"));
+            }
+        }
+        known
+    }
+
+    /// The options and commands in a text that the program does not have, with their places.
+    fn absent(&self, text: &str) -> Vec<(usize, String)> {
+        let options = text.match_indices("--").filter_map(|(at, sign)| {
+            let (before, option) = (&text[..at], name(&text[at + sign.len()..]));
+            let begins = !before.ends_with(|last: char| last.is_alphanumeric() || last == '-');
+            let is_option = begins && option.starts_with(|first: char| first.is_ascii_lowercase());
+            let command = before.rsplit([';', '|']).next().unwrap_or_default();
+            let is_foreign = is_argument(text) || PROGRAMS.iter().any(|program| command.contains(program));
+            (is_option && !is_foreign && !self.options.contains(option)).then(|| (at, format!("option --{option}")))
+        });
+        let commands = text.match_indices("millstream ").filter_map(|(at, our_name)| {
+            let command = self.absent_command(&text[at + our_name.len()..])?;
+            Some((at, format!("command millstream {command}")))
+        });
+        options.chain(commands).collect()
+    }
+
+    /// The command at the beginning of a text, if the program does not have it.
+    fn absent_command(&self, text: &str) -> Option<String> {
+        let first = name(text);
+        let below = text[first.len()..].strip_prefix(' ').map_or("", name);
+        let command = match self.groups.contains(first) && !below.is_empty() {
+            true => format!("{first} {below}"),
+            false => first.to_owned(),
+        };
+        let is_known = WORDS.contains(&command.as_str()) || self.commands.contains(command.as_str());
+        (!first.is_empty() && !is_known).then_some(command)
+    }
+}
+
+/// The name of an option or a command at the beginning of a text; empty if there is none.
+fn name(text: &str) -> &str {
+    let end = text.find(|one: char| !(one.is_ascii_lowercase() || one.is_ascii_digit() || one == '-'));
+    &text[..end.unwrap_or(text.len())]
+}
+
+/// Whether a text is one argument of a process, or a part of what is recorded about a load.
 fn is_argument(text: &str) -> bool {
-    let words = text.split_whitespace().count();
-    let is_name = words <= 3 && text.chars().all(|one| one.is_ascii_lowercase() || one == ' ');
-    (text.starts_with("--") && words == 1) || text.starts_with(" --") || (text.starts_with("millstream ") && is_name)
+    (text.starts_with("--") && text.split_whitespace().count() == 1) || text.starts_with(" --")
 }
 
-/// The first option in a text that is not one of another program.
-fn option_in(text: &str) -> Option<&str> {
-    let (before, rest) =
-        text.match_indices("--").map(|(at, sign)| (&text[..at], &text[at + sign.len()..])).find(|(before, rest)| {
-            rest.starts_with(|first: char| first.is_ascii_lowercase())
-                && !before.ends_with(|last: char| last.is_alphanumeric() || last == '-')
-        })?;
-    let is_foreign = PROGRAMS.iter().any(|program| before.contains(program));
-    let name = rest.split(|one: char| !(one.is_ascii_alphanumeric() || one == '-')).next()?;
-    (!is_foreign).then_some(name)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// The first command of the program in a text.
-fn command_in(text: &str) -> Option<String> {
-    text.split("millstream ").skip(1).find_map(|rest| {
-        let word = rest.split(|one: char| !(one.is_ascii_alphanumeric() || one == '-')).next()?;
-        let is_command = COMMANDS.contains(&word) && !rest[word.len()..].starts_with(':');
-        is_command.then(|| format!("millstream {word}"))
-    })
+    #[test]
+    fn what_the_program_does_not_have_is_found_with_its_place() {
+        let commands =
+            "## millstream db\nmillstream db [OPTIONS] <COMMAND>\n## millstream db start\n## millstream loads\n";
+        let options = "- **`--db <URL>`**: not --of\n- **`-h, --help`**: help\n- **`--since[=<TIME>]`**: a time\n";
+        let page = [commands, options].concat();
+        let absent = |text: &str| {
+            let found = Known::read(&page).absent(text).into_iter();
+            found.map(|(at, what)| format!("{at} {what}")).collect::<Vec<_>>().join(", ")
+        };
+        for (text, expected) in [
+            ("add --db URL or --help, --since 1h; a dash -- and --; see `millstream loads` for --db", ""),
+            ("millstream db start starts, millstream {room} undo, millstream db, millstream may know", ""),
+            ("zstd -dc --long=31 FILE | millstream db start --db URL", ""),
+            ("--quiet", ""),
+            ("leave out --of, add --data-base", "10 option --of, 20 option --data-base"),
+            ("zstd --long; or --longer", "16 option --longer"),
+            ("see millstream load", "4 command millstream load"),
+            ("millstream db stop", "0 command millstream db stop"),
+        ] {
+            assert_eq!(absent(text), expected, "{text}");
+        }
+    }
 }
