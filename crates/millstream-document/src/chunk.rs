@@ -20,7 +20,7 @@ pub struct Chunk {
     pub bytes: Bytes,
     /// The documents, in order of position.
     pub frames: Vec<Frame>,
-    /// The documents before stages changed them, if there are stages.
+    /// The documents before transforms changed them, if there are transforms.
     pub original: Option<Arc<Original>>,
 }
 
@@ -101,7 +101,7 @@ impl Chunk {
         }
     }
 
-    /// Adds what the stages did with the document of a frame to counts: those of the first stage, then of the next.
+    /// Adds what the transforms did with the document of a frame to counts: those of the first transform, then of the next.
     #[inline]
     pub fn count_outcomes(&self, frame: usize, counts: &mut [u64]) {
         if let Some(original) = &self.original {

@@ -55,19 +55,19 @@ pub const INFERENCE_DOCUMENTS: usize = 1_000;
 /// Longest version that is compared, in canonical bytes.
 pub const VERSION_BYTES_MAX: usize = 1 << 10;
 
-/// Stages that a document passes before it is decoded.
+/// Transforms that a document passes before it is decoded.
 pub const TRANSFORMS_MAX: usize = 8;
 
-/// What can become of a document in a stage.
+/// What can become of a document in a transform.
 pub const TRANSFORM_OUTCOMES_MAX: usize = 4;
 
-/// Segments of the path of a member that a stage inserts.
+/// Segments of the path of a member that a transform inserts.
 pub const ANNOTATION_SEGMENTS_MAX: usize = 8;
 
-/// Longest member that a stage may insert, in bytes. Stages insert one into each document of a chunk.
+/// Longest member that a transform may insert, in bytes. Transforms insert one into each document of a chunk.
 pub const ANNOTATION_BYTES_MAX: usize = 4 << 10;
 
-/// Documents that a stage is given at once: enough to wait for memory once for many, and few enough to stay in the
+/// Documents that a transform is given at once: enough to wait for memory once for many, and few enough to stay in the
 /// processor's caches.
 pub const TRANSFORM_DOCUMENTS: usize = 128;
 

@@ -1,9 +1,9 @@
-//! The documents of a chunk as the source has them, beside those that the stages made of them.
+//! The documents of a chunk as the source has them, beside those that the transforms made of them.
 
 use crate::limits::{TRANSFORM_OUTCOMES_MAX, TRANSFORMS_MAX};
 use bytes::Bytes;
 
-/// A chunk before its stages.
+/// A chunk before its transforms.
 #[derive(Debug)]
 pub struct Original {
     /// The bytes that the source gave.
@@ -12,7 +12,7 @@ pub struct Original {
     pub(crate) documents: Vec<SourceDocument>,
 }
 
-/// One document before its stages.
+/// One document before its transforms.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SourceDocument {
     /// Byte offset in the uncompressed source.
@@ -21,7 +21,7 @@ pub(crate) struct SourceDocument {
     pub(crate) start: u32,
     /// Length in bytes.
     pub(crate) len: u32,
-    /// What the stages did with it.
+    /// What the transforms did with it.
     pub(crate) outcomes: Outcomes,
 }
 
@@ -42,24 +42,24 @@ impl Original {
     }
 }
 
-/// What each stage did with one document: three bits a stage, 0 for nothing, else one more than the outcome.
+/// What each transform did with one document: three bits a transform, 0 for nothing, else one more than the outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Outcomes(u32);
 
 const _: () = assert!(TRANSFORM_OUTCOMES_MAX < 8 && TRANSFORMS_MAX * 3 <= u32::BITS as usize);
 
 impl Outcomes {
-    /// Notes the outcome of a stage.
-    pub(crate) fn set(&mut self, stage: usize, outcome: usize) {
-        assert!(outcome < TRANSFORM_OUTCOMES_MAX, "a stage has few outcomes");
+    /// Notes the outcome of a transform.
+    pub(crate) fn set(&mut self, transform: usize, outcome: usize) {
+        assert!(outcome < TRANSFORM_OUTCOMES_MAX, "a transform has few outcomes");
         let bits = u32::try_from(outcome + 1).expect("it is less than 8");
-        self.0 |= bits << (3 * stage);
+        self.0 |= bits << (3 * transform);
     }
 
-    /// Adds them to counts: [`TRANSFORM_OUTCOMES_MAX`] for each stage.
+    /// Adds them to counts: [`TRANSFORM_OUTCOMES_MAX`] for each transform.
     pub(crate) fn count(self, counts: &mut [u64]) {
-        for (stage, counts) in counts.chunks_mut(TRANSFORM_OUTCOMES_MAX).enumerate() {
-            if let Some(outcome) = ((self.0 >> (3 * stage) & 7) as usize).checked_sub(1) {
+        for (transform, counts) in counts.chunks_mut(TRANSFORM_OUTCOMES_MAX).enumerate() {
+            if let Some(outcome) = ((self.0 >> (3 * transform) & 7) as usize).checked_sub(1) {
                 counts[outcome] += 1;
             }
         }

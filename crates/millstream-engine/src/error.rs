@@ -265,8 +265,8 @@ impl Explained for Error {
                 "finish it by its own command (see `millstream loads`{}), or start over: --resume off, or `millstream \
                  loads forget {load_id}`{}",
                 match stages {
-                    Some(stages) if stages.is_empty() => "; it has no stages".to_owned(),
-                    Some(stages) => format!("; its stages: {}", stages.join("; ")),
+                    Some(stages) if stages.is_empty() => "; it has no enrichments".to_owned(),
+                    Some(stages) => format!("; its enrichments: {}", stages.join("; ")),
                     None => String::new(),
                 },
                 if *adds_up { "; what it has added of these sources is then added again" } else { "" }

@@ -168,7 +168,7 @@ impl LoadRequest {
             return refuse("a stream takes NDJSON as it is".into(), "leave the dialect as it is");
         }
         if !self.transforms.is_empty() {
-            return refuse("a stream has no stages".into(), "change the documents before you send them");
+            return refuse("a stream has no transforms".into(), "change the documents before you send them");
         }
         self.check_options()
     }
@@ -226,13 +226,13 @@ impl LoadRequest {
         }
         if !self.transforms.is_empty() && self.chunk_bytes > CHUNK_BYTES {
             return refuse(
-                format!("with stages, a chunk takes at most {CHUNK_BYTES} bytes"),
+                format!("with transforms, a chunk takes at most {CHUNK_BYTES} bytes"),
                 "leave it at the default",
             );
         }
         if self.transforms.len() > TRANSFORMS_MAX {
             return refuse(
-                format!("{} stages are more than {TRANSFORMS_MAX}", self.transforms.len()),
+                format!("{} enrichments are more than {TRANSFORMS_MAX}", self.transforms.len()),
                 "load in two steps",
             );
         }

@@ -35,7 +35,7 @@ pub enum Reason {
     NotNumber,
     /// Longer than the document limit.
     TooLarge,
-    /// A stage of the load knows nothing about it, or must not change it.
+    /// A transform of the load knows nothing about it, or must not change it.
     NotEnriched,
     /// A CSV line whose number of fields differs from the header's.
     CsvFields,

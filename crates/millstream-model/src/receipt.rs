@@ -100,10 +100,10 @@ pub enum WalScope {
     Unknown,
 }
 
-/// What became of the documents in a stage.
+/// What became of the documents in a transform.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StageCounts {
-    /// The stage.
+    /// The transform.
     pub name: String,
     /// Documents by outcome, for instance `{"enriched": 12, "missing": 3, "unusable": 0}`.
     pub documents: std::collections::BTreeMap<String, u64>,
@@ -138,7 +138,7 @@ pub struct Receipt {
     pub layout: String,
     /// Batches by the writer that wrote them, for instance `{"copy": 12, "staged": 3}`.
     pub writers: std::collections::BTreeMap<String, u64>,
-    /// The stages that changed documents before they were decoded, with what became of how many documents. Left out if
+    /// The transforms that changed documents before they were decoded, with what became of how many documents. Left out if
     /// there were none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<StageCounts>,

@@ -71,7 +71,7 @@ fn in_another_way(row: &Row, identity: &Identity, sources: &[String]) -> Error {
         () if row.get::<_, &str>("mode") != identity.mode => "in another mode",
         () if !row.get::<_, bool>("same_key") => "by a key of another name, place or type",
         () if row.get::<_, &str>("format") != identity.format => "in another format",
-        () if row.get::<_, Vec<String>>("transforms") != identity.transforms => "with other stages",
+        () if row.get::<_, Vec<String>>("transforms") != identity.transforms => "with other enrichments",
         () => "in another list of sources",
     };
     let first = shared.first().map_or("one of these sources", |name| name.as_str());

@@ -62,7 +62,7 @@ pub struct Advance<'a> {
     pub counters: Counters,
     /// Bytes of its rejects.
     pub reject_bytes: u64,
-    /// What became of its documents in the stages of the load; empty if it has none.
+    /// What became of its documents in the transforms of the load; empty if it has none.
     pub outcomes: &'a [u64],
     /// The table as the run found it.
     pub table: &'a TableMark,

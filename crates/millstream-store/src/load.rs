@@ -25,7 +25,7 @@ pub struct Identity {
     pub key: KeySpec,
     /// Source format.
     pub format: String,
-    /// Names of the stages that change documents before they are decoded, in order.
+    /// Names of the transforms that change documents before they are decoded, in order.
     pub transforms: Vec<String>,
     /// The durability that this run promises. Another run of the load may promise another one.
     pub durability: &'static str,
@@ -104,7 +104,7 @@ pub struct Unfinished {
     pub sources: Vec<String>,
     /// Its merge mode.
     pub mode: String,
-    /// Names of its stages in order, if it differs from the one asked for in nothing else.
+    /// Names of its transforms in order, if it differs from the one asked for in nothing else.
     pub other_stages: Option<Vec<String>>,
     /// What makes it another load than the one asked for, as the end of a clause; `None` if it is the same.
     pub difference: Option<String>,
@@ -133,7 +133,7 @@ pub async fn find_unfinished(
         (!row.get::<_, bool>("same_key"), "by a key of another name, place or type".to_owned()),
         (row.get::<_, &str>("format") != identity.format, "in another format".to_owned()),
         (row.get::<_, &str>("layout") != identity.layout, "in another layout".to_owned()),
-        (transforms != identity.transforms, "with other stages".to_owned()),
+        (transforms != identity.transforms, "with other enrichments".to_owned()),
         (!identity.sources.starts_with(&sources), "together with other sources or in another order".to_owned()),
         (!identity.resumable, "together with a stream that has no --source-name".to_owned()),
         (row.get::<_, i16>("slot_hash_version") != SLOT_HASH_VERSION, "with another version of millstream".to_owned()),
@@ -292,8 +292,8 @@ pub async fn counters(client: &impl GenericClient, schema: &Schema, load_id: i64
     Ok(Counters::from_array(values))
 }
 
-/// What became of a load's documents in its stages, after its lanes' rows were moved into its own row; empty if it has
-/// no stages.
+/// What became of a load's documents in its transforms, after its lanes' rows were moved into its own row; empty if it has
+/// no transforms.
 ///
 /// # Errors
 /// [`Error::Ledger`] when a count is negative; the server's.

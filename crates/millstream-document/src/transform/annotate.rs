@@ -91,7 +91,7 @@ const UNUSABLE: usize = 2;
 const EXISTING: usize = 3;
 
 impl Annotate {
-    /// A stage. `from` leads to a string, or to an array of strings, which are looked up as one text with commas. `into`
+    /// A transform. `from` leads to a string, or to an array of strings, which are looked up as one text with commas. `into`
     /// leads to the member; objects on its way are made if they are missing.
     ///
     /// # Errors
@@ -277,12 +277,12 @@ mod tests {
 
     fn annotated(into: &str, missing: Missing, existing: Existing, document: &str) -> (String, String) {
         let path = |text: &str| text.split('.').map(str::to_owned).collect();
-        let stage =
+        let transform =
             Annotate::new("letters".into(), path("c.ip"), path(into), missing, existing, Arc::new(Letters)).unwrap();
         let mut changed = b"before".to_vec();
         let mut applied = Vec::new();
         let others: [&[u8]; 2] = [b"{", br#"{"c":{"ip":"z"}}"#];
-        stage.apply(&[others[0], document.as_bytes(), others[1]], &mut changed, &mut applied);
+        transform.apply(&[others[0], document.as_bytes(), others[1]], &mut changed, &mut applied);
         assert_eq!((applied.len(), &applied[0]), (3, &Applied::Unreadable), "each document has its own answer");
         let text = |place: &Range<usize>| String::from_utf8(changed[place.clone()].to_vec()).unwrap();
         match &applied[1] {

@@ -1,7 +1,7 @@
-//! Stages between a source and the decoder: each may change a document, or reject it.
+//! Transforms between a source and the decoder: each may change a document, or reject it.
 //!
-//! A stage sees a document after the source's hash, so positions, watermarks, resuming and rejects mean the bytes of the
-//! source. A new stage is one file and two lines here.
+//! A transform sees a document after the source's hash, so positions, watermarks, resuming and rejects mean the bytes of the
+//! source. A new transform is one file and two lines here.
 
 mod annotate;
 
@@ -16,9 +16,9 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A stage. It decides about each document by itself.
+/// A transform. It decides about each document by itself.
 pub trait Transform: Debug + Send + Sync {
-    /// What it does, in full: a load resumes only with stages of the same names, in the same order.
+    /// What it does, in full: a load resumes only with transforms of the same names, in the same order.
     fn name(&self) -> String;
 
     /// What can become of a document, as the receipt names it; at most
@@ -31,7 +31,7 @@ pub trait Transform: Debug + Send + Sync {
     fn apply(&self, documents: &[&[u8]], changed: &mut Vec<u8>, applied: &mut Vec<Applied>);
 }
 
-/// What a stage did with a document.
+/// What a transform did with a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Applied {
     /// It is not a document: the decoder says why.
@@ -44,7 +44,7 @@ pub enum Applied {
     Rejected(usize, Fault),
 }
 
-/// Applies stages to every document of a chunk.
+/// Applies transforms to every document of a chunk.
 pub fn apply(transforms: &[Arc<dyn Transform>], mut chunk: Chunk) -> Chunk {
     if transforms.is_empty() {
         return chunk;
@@ -61,7 +61,7 @@ pub fn apply(transforms: &[Arc<dyn Transform>], mut chunk: Chunk) -> Chunk {
     chunk
 }
 
-/// Applies stages to some documents. Each stage has a buffer. What the documents are at last is appended to `changed`.
+/// Applies transforms to some documents. Each transform has a buffer. What the documents are at last is appended to `changed`.
 fn apply_to(
     transforms: &[Arc<dyn Transform>],
     bytes: &[u8],
@@ -74,11 +74,11 @@ fn apply_to(
     let mut outcomes = vec![Outcomes::default(); frames.len()];
     let mut readable: Vec<usize> = (0..frames.len()).filter(|n| frames[*n].unreadable.is_none()).collect();
     let mut applied = Vec::with_capacity(frames.len());
-    for ((stage, transform), buffer) in transforms.iter().enumerate().zip(buffers) {
+    for ((which, transform), buffer) in transforms.iter().enumerate().zip(buffers) {
         buffer.clear();
         let given: Vec<&[u8]> = readable.iter().map(|n| now[*n]).collect();
         transform.apply(&given, buffer, &mut applied);
-        assert_eq!(applied.len(), given.len(), "a stage says what it did with each document");
+        assert_eq!(applied.len(), given.len(), "a transform says what it did with each document");
         let buffer = &*buffer;
         let mut applied = applied.drain(..);
         readable.retain(|&n| {
@@ -94,7 +94,7 @@ fn apply_to(
                     (outcome, false)
                 }
             };
-            outcomes[n].set(stage, outcome);
+            outcomes[n].set(which, outcome);
             stays
         });
     }
@@ -108,10 +108,10 @@ fn apply_to(
 
 /// The counts of [`Chunk::count_outcomes`] by name. There may be none yet.
 pub fn counts(transforms: &[Arc<dyn Transform>], outcomes: &[u64]) -> Vec<StageCounts> {
-    let documents = |stage: usize, transform: &Arc<dyn Transform>| {
-        let count = |n: usize| outcomes.get(stage * TRANSFORM_OUTCOMES_MAX + n).copied().unwrap_or(0);
+    let documents = |which: usize, transform: &Arc<dyn Transform>| {
+        let count = |n: usize| outcomes.get(which * TRANSFORM_OUTCOMES_MAX + n).copied().unwrap_or(0);
         transform.outcomes().iter().enumerate().map(|(n, name)| ((*name).to_owned(), count(n))).collect()
     };
     let counted = transforms.iter().enumerate();
-    counted.map(|(n, stage)| StageCounts { name: stage.name(), documents: documents(n, stage) }).collect()
+    counted.map(|(n, transform)| StageCounts { name: transform.name(), documents: documents(n, transform) }).collect()
 }

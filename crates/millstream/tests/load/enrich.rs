@@ -213,7 +213,7 @@ async fn a_load_resumes_with_the_generation_that_it_began_with() {
     assert!(refused.stderr.contains("no generation 2"), "{}", refused.stderr);
     assert!(refused.stderr.contains("start over with --resume off"), "{}", refused.stderr);
     let other = place.run("load", &file, GEO, &[&small[..], &["--enrich-missing", "null"]].concat()).ends(2);
-    assert!(other.stderr.contains("with other stages"), "{}", other.stderr);
+    assert!(other.stderr.contains("with other enrichments"), "{}", other.stderr);
     place.run("load", &file, GEO, &[&small[..], &["--resume", "off"]].concat()).ends(0);
     assert!(place.documents().await.iter().all(|doc| doc["geo"]["country"] == "WS"));
 }
@@ -304,7 +304,10 @@ async fn sums_of_a_finished_load_are_not_added_with_other_stages() {
     let first = load(GEO).ends(0).json();
     assert_eq!(load(GEO).ends(0).json()["load_id"], first["load_id"]);
     let other = load("client.ip from STORE pick n as geo").ends(2);
-    assert!(other.stderr.contains("visits.ndjson with other stages; its documents would count twice"), "{other:?}");
+    assert!(
+        other.stderr.contains("visits.ndjson with other enrichments; its documents would count twice"),
+        "{other:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
