@@ -13,6 +13,6 @@ mod workload;
 
 pub use goal::{LatencyGoal, Objective};
 pub use result::{Counts, RunResult, ScriptResult};
-pub use run::{end_sessions, run_workload};
-pub use search::{Search, SearchStep, search};
+pub use run::Drive;
+pub use search::{Search, SearchStep};
 pub use workload::{Fault, Script, Workload};

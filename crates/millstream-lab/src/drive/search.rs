@@ -3,12 +3,11 @@
 use super::file::known_script;
 use super::goal::{LatencyGoal, Objective, transactions_needed, transactions_wanted};
 use super::result::{Counts, RunResult, ScriptResult};
-use super::run::{Turn, run};
-use super::workload::Workload;
+use super::run::{Drive, Turn};
+use super::workload::Script;
 use crate::core::latency::Durations;
 use crate::error::Error;
 use crate::limits::{DRIVEN_MAX, RATE_MAX, SEARCH_STEP_SECONDS, SEARCH_STEPS_MAX};
-use millstream_pg::ConnInfo;
 use serde::{Deserialize, Serialize};
 
 /// A search ends when the lowest rate that misses the goal is at most this much above the highest that keeps it.
@@ -65,43 +64,45 @@ impl Search {
     }
 }
 
-/// Searches the highest rate at which the goal is kept, from the workload's first rate on. Each step is a run; `found`
-/// has each when it has ended, and `progress` is called with it.
-///
-/// A goal is kept if that share of all scheduled transactions was fast enough, whatever became of the others. A step that
-/// was overloaded or limited by the client, or had too few transactions for the percentile, does not keep it.
-///
-/// # Errors
-/// As for [`super::run_workload`]; a script that the workload does not have; a workload with several rates.
-pub async fn search(
-    workload: &Workload,
-    goal: &LatencyGoal,
-    seed: u32,
-    db: &ConnInfo,
-    found: &mut Search,
-    progress: &mut (dyn FnMut(&SearchStep) + Send),
-) -> Result<(), Error> {
-    let names: Vec<&str> = workload.scripts.iter().map(|script| script.name.as_str()).collect();
-    known_script(goal.clone(), &names).map_err(Error::Asked)?;
-    let [first] = workload.rates[..] else {
-        return Err(Error::Asked("a search begins at one rate, and the file has several".to_owned()));
-    };
-    let objective = Objective { latency_ms: goal.below_ms, percentile: goal.percentile };
-    let share = workload.share(|script| goal.is_about(&script.name));
-    while let Some(rate) = found.next(first).filter(|rate| found.steps.len() < SEARCH_STEPS_MAX && *rate <= RATE_MAX) {
-        let Some(seconds) = step_seconds(goal.percentile, rate * share, workload.seconds) else { break };
-        if rate * f64::from(seconds) > DRIVEN_MAX {
-            break;
+impl Drive<'_> {
+    /// Searches the highest rate at which the goal is kept, from the workload's first rate on. Each step is a run; `found`
+    /// has each when it has ended, and `progress` is called with it.
+    ///
+    /// A goal is kept if that share of all scheduled transactions was fast enough, whatever became of the others. A step
+    /// that was overloaded or limited by the client, or had too few transactions for the percentile, does not keep it.
+    ///
+    /// # Errors
+    /// As for [`Drive::run`]; a script that the workload does not have; a workload with several rates.
+    pub async fn search(
+        &self,
+        goal: &LatencyGoal,
+        found: &mut Search,
+        progress: &mut (dyn FnMut(&SearchStep) + Send),
+    ) -> Result<(), Error> {
+        let Self { workload, seed, .. } = *self;
+        let names: Vec<&str> = workload.scripts.iter().map(|script| script.name.as_str()).collect();
+        known_script(goal.clone(), &names).map_err(Error::Asked)?;
+        let [first] = workload.rates[..] else {
+            return Err(Error::Asked("a search begins at one rate, and the file has several".to_owned()));
+        };
+        let objective = Objective { latency_ms: goal.below_ms, percentile: goal.percentile };
+        let share = workload.share(|script| goal.is_about(&script.name));
+        while let Some(rate) =
+            found.next(first).filter(|rate| found.steps.len() < SEARCH_STEPS_MAX && *rate <= RATE_MAX)
+        {
+            let Some(seconds) = step_seconds(goal.percentile, rate * share, workload.seconds) else { break };
+            if rate * f64::from(seconds) > DRIVEN_MAX {
+                break;
+            }
+            let turn = Turn { rate, seconds, seed };
+            let of = |script: &Script| goal.is_about(&script.name).then_some(objective);
+            let step = SearchStep::new(&Box::pin(self.turn(turn, &of)).await?, goal);
+            found.tried(rate, step.kept);
+            progress(&step);
+            found.steps.push(step);
         }
-        let turn = Turn { rate, seconds, seed };
-        let result =
-            Box::pin(run(workload, turn, &|script| goal.is_about(&script.name).then_some(objective), db)).await?;
-        let step = SearchStep::new(&result, goal);
-        found.tried(rate, step.kept);
-        progress(&step);
-        found.steps.push(step);
+        Ok(())
     }
-    Ok(())
 }
 
 /// Length of a step: short, but long enough for the percentile, and never longer than the file says. `None` if so few

@@ -8,12 +8,9 @@ use crate::signal::Signals;
 use crate::table::{Align, Table};
 use crate::target::{self, Purpose};
 use millstream_host::{TargetFile, read_at_most};
-use millstream_lab::drive::{
-    LatencyGoal, RunResult, ScriptResult, Search, SearchStep, Workload, end_sessions, run_workload, search,
-};
+use millstream_lab::drive::{Drive, LatencyGoal, RunResult, ScriptResult, Search, SearchStep, Workload};
 use millstream_lab::limits::WORKLOAD_BYTES_MAX;
 use millstream_lab::{Error, Latency};
-use millstream_pg::ConnInfo;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -74,15 +71,16 @@ pub async fn run(args: &DriveArgs, output: Output, signals: Signals) -> Result<E
     let target = TargetArgs { db: args.db.clone(), ..TargetArgs::default() };
     let db = target::resolve(&target, Purpose::Show).await?;
     let goal = args.search.as_ref().or(workload.search.as_ref());
+    let drive = Drive::new(&workload, args.seed, &db);
     let mut measured = Measured::new(&workload, args.seed, goal);
     let ended = tokio::select! {
-        ended = Box::pin(measured.measure(&workload, goal, &db)) => ended.map(|()| None),
+        ended = Box::pin(measured.measure(&drive, &workload, goal)) => ended.map(|()| None),
         exit = signals.stop_asked() => Ok(Some(exit)),
     };
     let stopped = ended?;
     if stopped.is_some() {
         note("stopping: the run that was not finished is left out");
-        if let Err(error) = end_sessions(&db).await {
+        if let Err(error) = drive.end_sessions().await {
             note(&format!("statements of the run may go on at the server: {error}"));
         }
         measured.stopped = true;
@@ -113,16 +111,21 @@ impl Measured {
         Self { about, connections, seed, stopped: false, runs: Vec::new(), search: goal.map(Search::new) }
     }
 
-    async fn measure(&mut self, workload: &Workload, goal: Option<&LatencyGoal>, db: &ConnInfo) -> Result<(), Error> {
+    async fn measure(
+        &mut self,
+        drive: &Drive<'_>,
+        workload: &Workload,
+        goal: Option<&LatencyGoal>,
+    ) -> Result<(), Error> {
         if let (Some(goal), Some(found)) = (goal, &mut self.search) {
             let mut progress = |step: &SearchStep| note(&step_line(step));
-            return search(workload, goal, self.seed, db, found, &mut progress).await;
+            return drive.search(goal, found, &mut progress).await;
         }
         for rate in &workload.rates {
             if workload.rates.len() > 1 {
                 note(&format!("{rate} transactions/s for {} s", workload.seconds));
             }
-            self.runs.push(run_workload(workload, *rate, self.seed, db).await?);
+            self.runs.push(drive.run(*rate).await?);
         }
         Ok(())
     }
