@@ -1,39 +1,10 @@
-//! `lab drive`: every scheduled transaction is accounted for. The latencies that it measures here mean nothing.
+//! `lab drive`: what it prints, and how it ends.
 
 use crate::process::{Run, assert_runs, command, run, send};
-use millstream_testkit::{Feature, TestDatabase, database_with, each_build_with, until};
+use millstream_testkit::{Feature, TestDatabase, database_with, until};
 use serde_json::Value;
 use std::process::Stdio;
 use tokio_postgres::Client;
-
-const TABLE: &str = "create table account (id bigint primary key, balance bigint not null);
-    insert into account select n, 0 from generate_series(1, 100) n";
-
-/// Reads beside transfers of two statements, at two rates.
-const MIX: &str = r#"
-about = "reads beside transfers"
-connections = 4
-seconds = 1
-rate = [100, 150]
-[[script]]
-name = "read"
-weight = 3
-objective_ms = 60000
-sql = '''
-\set id random(1, 100)
-select balance from account where id = :id;
-'''
-[[script]]
-name = "transfer"
-sql = '''
-\set from random(1, 100)
-\set amount random(1, 9)
-begin;
-update account set balance = balance - :amount where id = :from;
-update account set balance = balance + :amount where id = :from % 100 + 1;
-commit;
-'''
-"#;
 
 /// One script that sleeps.
 fn sleeping(seconds: &str, head: &str) -> String {
@@ -47,18 +18,6 @@ fn drive(database: &TestDatabase, workload: &str, args: &[&str]) -> Run {
     run(command(&["lab", "drive"]).arg(&file).args(["--db", &database.url()]).args(args))
 }
 
-fn count(script: &Value, name: &str) -> u64 {
-    script[name].as_u64().unwrap_or_else(|| panic!("{name}: {script}"))
-}
-
-fn assert_adds_up(script: &Value) {
-    let ended = count(script, "done") + count(script, "failed") + count(script, "skipped");
-    assert_eq!(count(script, "scheduled"), ended, "{script}");
-    for latency in ["response", "service"] {
-        assert_eq!(script[latency]["count"].as_u64().unwrap_or(0), count(script, "done"), "{script}");
-    }
-}
-
 /// How many statements of `lab drive` the server runs.
 async fn driven(client: &Client) -> i64 {
     let sql = "select count(*) from pg_stat_activity where datname = current_database() and state = 'active'
@@ -67,44 +26,11 @@ async fn driven(client: &Client) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_scheduled_transaction_is_accounted_for() {
-    each_build_with(&[Feature::Pgbench], async |database| {
-        let client = database.client().await;
-        client.batch_execute(TABLE).await.unwrap();
-        let run = drive(&database, MIX, &["--output", "json", "--seed", "7"]);
-        assert!([0, 1].contains(&run.code), "{run:?}");
-        let result = run.json();
-        let runs = result["runs"].as_array().unwrap();
-        assert_eq!(runs.iter().map(|run| run["rate"].as_f64().unwrap()).collect::<Vec<_>>(), [100.0, 150.0]);
-        let mut transfers = 0;
-        for run in runs {
-            let scripts = run["scripts"].as_array().unwrap();
-            scripts.iter().for_each(assert_adds_up);
-            let [read, transfer] = scripts.as_slice() else { panic!("{run}") };
-            assert!(count(read, "done") > 0, "{read}");
-            assert_eq!((count(read, "late"), &read["objective_met"]), (0, &Value::Bool(true)));
-            transfers += count(transfer, "done");
-        }
-        // Transfers are whole: what one account loses, another gains.
-        let sums = "select sum(balance)::bigint, count(*) filter (where balance <> 0) from account";
-        let row = client.query_one(sums, &[]).await.unwrap();
-        let (sum, moved): (i64, i64) = (row.get(0), row.get(1));
-        assert_eq!((sum, moved > 0), (0, transfers > 0));
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn too_much_load_is_said_and_skipped_where_there_is_a_limit() {
+async fn a_missed_objective_is_printed_and_ends_with_1() {
     let Some(database) = database_with(&[Feature::Pgbench]).await else { return };
     let slow = sleeping("0.1", "rate = 100").replace("name = \"one\"", "name = \"one\"\nobjective_ms = 1");
     let run = drive(&database, &slow, &[]).ends(1);
     assert!(run.stdout.contains("overloaded: ") && run.stdout.contains("p99 of 1 ms: missed"), "{run:?}");
-    let limited = sleeping("0.1", "rate = 100\nlimit_ms = 150");
-    let json = drive(&database, &limited, &["--output", "json"]).ends(1).json();
-    let script = &json["runs"][0]["scripts"][0];
-    assert_adds_up(script);
-    assert!(count(script, "skipped") > 0, "{script}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -119,17 +45,11 @@ async fn a_search_prints_every_step() {
     let steps = found["search"]["steps"].as_array().unwrap();
     assert_eq!(run.stderr.matches(" transactions/s: ").count(), steps.len(), "{run:?}");
     assert!(found["search"]["highest_rate"].is_null() && steps.iter().all(|step| step["kept"] == false), "{found}");
-    let rates: Vec<f64> = steps.iter().map(|step| step["rate"].as_f64().unwrap()).collect();
-    // Half of it again would be too few transactions for a percentile.
-    assert_eq!(rates, [40.0, 20.0, 10.0]);
     assert_eq!(serde_json::from_str::<Value>(&std::fs::read_to_string(&out).unwrap()).unwrap(), found);
     let run = drive(&database, &workload, &args).ends(2);
     assert!(run.stderr.contains("results are never overwritten"), "{run:?}");
     let run = drive(&database, &workload, &["--search", "tow.p90 < 10ms"]).ends(2);
     assert!(run.stderr.contains("unknown script \"tow\""), "{run:?}");
-    let several = workload.replace("rate = 40", "rate = [40, 80]");
-    let run = drive(&database, &several, &["--search", "p90 < 10ms"]).ends(2);
-    assert!(run.stderr.contains("a search begins at one rate"), "{run:?}");
 }
 
 #[test]
@@ -139,19 +59,11 @@ fn a_workload_file_without_an_end_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wrong_workloads_are_refused_with_their_place() {
+async fn a_wrong_workload_is_refused_with_its_place() {
     let Some(database) = database_with(&[Feature::Pgbench]).await else { return };
-    database.client().await.batch_execute(TABLE).await.unwrap();
-    let run = drive(&database, &MIX.replacen("weight = 3", "wieght = 3", 1), &[]).ends(2);
-    assert!(run.stderr.contains("mix.toml:8") && run.stderr.contains("did you mean \"weight\"?"), "{run:?}");
-    for (from, to, says) in [
-        ("from account", "from accounts", "relation \"accounts\" does not exist"),
-        ("\\set id", "\\seat id", "invalid command"),
-    ] {
-        assert!(MIX.contains(from), "{from}");
-        let run = drive(&database, &MIX.replacen(from, to, 1), &[]).ends(2);
-        assert!(run.stderr.contains("pgbench failed: ") && run.stderr.contains(says), "{to}: {run:?}");
-    }
+    let wrong = sleeping("0", "rate = 1").replace("name = \"one\"", "name = \"one\"\nwieght = 3");
+    let run = drive(&database, &wrong, &[]).ends(2);
+    assert!(run.stderr.contains("mix.toml:6") && run.stderr.contains("did you mean \"weight\"?"), "{run:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,6 @@
 //! Small runs of experiments with pgbench: they work and report the truth. The numbers that they measure mean nothing.
 
 use crate::process::{Run, command, run};
-use millstream_lab::Outcome;
 use millstream_lab::experiments::Record;
 use millstream_testkit::{Feature, TestDatabase, database_on, dealt_builds_with};
 use std::path::PathBuf;
@@ -95,17 +94,11 @@ async fn an_experiment_in_a_file_runs_is_reported_and_compared() {
         let record = place.record();
         let outcome = |arm: &str| {
             let one = record.runs.iter().find(|run| run.arm == arm).unwrap();
-            one.value("tps").map_or_else(|| format!("{:?}", one.outcome), |tps| (tps > 0.0).to_string())
+            format!("{:?}", one.outcome)
         };
-        assert_eq!(["simple", "prepared", "again"].map(outcome), ["true", "true", "true"], "{record:?}");
-        assert!(
-            outcome("other").contains("its result differs from that of simple: 4 instead of 2"),
-            "{}",
-            outcome("other")
-        );
-        assert!(outcome("settings").contains("--i-own-this-server"), "{}", outcome("settings"));
-        assert!(outcome("host").contains("--change-host"), "{}", outcome("host"));
-        assert!(outcome("checked").contains("after the run this is not true"), "{}", outcome("checked"));
+        for (arm, why) in [("settings", "--i-own-this-server"), ("host", "--change-host")] {
+            assert!(outcome(arm).contains(why), "{}", outcome(arm));
+        }
         let recorded = &record.runs.iter().find(|run| run.arm == "simple").unwrap().measures().unwrap().recorded;
         assert!(recorded.contains_key("processor.busy_percent"), "{recorded:?}");
         assert!(run.stdout.contains("What limits, by two signs that agree:"), "{run:?}");
@@ -114,11 +107,6 @@ async fn an_experiment_in_a_file_runs_is_reported_and_compared() {
 
         let again = place.run().ends(1);
         assert!(again.stderr.contains("5 runs are recorded; the others follow"), "{again:?}");
-        let made = |record: &Record| {
-            let runs = record.runs.iter().filter(|run| !matches!(run.outcome, Outcome::Skipped(_)));
-            runs.cloned().collect::<Vec<_>>()
-        };
-        assert_eq!(made(&place.record()), made(&record), "nothing is measured twice");
 
         let out = place.out().display().to_string();
         let compared = crate::process::millstream(&["lab", "compare", &out, &out]).ends(0);
@@ -143,19 +131,11 @@ fn a_wrong_word_in_an_experiment_is_named_with_its_line() {
     std::fs::write(&path, EXPERIMENT.replace("seconds", "secnods")).unwrap();
     let run = crate::process::millstream(&["lab", "run", path.to_str().unwrap()]).ends(2);
     assert!(run.stderr.contains("experiment x: line 4: unknown key \"secnods\": did you mean \"seconds\"?"), "{run:?}");
-    for (args, said) in [
-        (["ingest", "--set", "docs=5"], "experiment ingest: unknown value \"docs\": expected one of bytes, documents"),
-        (["ladder", "--set", "docs=5"], "experiment ladder: it has no values to choose, so no \"docs\""),
-        (["ingest", "--arms", "copie"], "experiment ingest: unknown arm \"copie\""),
-        (
-            ["ingest", "--arms", "millstream/third"],
-            "millstream/third continues millstream/changed, which is not chosen",
-        ),
-        (["ladder", "--postgres", "9"], "PostgreSQL 9 is not installed; installed: "),
-    ] {
-        let run = crate::process::millstream(&[&["lab", "run"], &args[..]].concat()).ends(2);
-        assert!(run.stderr.contains(said), "{run:?}");
-    }
+    let args = ["lab", "run", "ingest", "--set", "docs=5"];
+    let run = crate::process::millstream(&args).ends(2);
+    assert!(run.stderr.contains("experiment ingest: unknown value \"docs\": expected one of bytes"), "{run:?}");
+    let run = crate::process::millstream(&["lab", "run", "ladder", "--postgres", "9"]).ends(2);
+    assert!(run.stderr.contains("PostgreSQL 9 is not installed; installed: "), "{run:?}");
     let two = EXPERIMENT.replace("seconds", "secnods").replace("'prepared' }", "'prepare' }");
     std::fs::write(&path, two).unwrap();
     let run = crate::process::millstream(&["lab", "run", path.to_str().unwrap()]).ends(2);
@@ -206,6 +186,11 @@ fn two_command_lines_are_compared() {
     let record = Record::read(&out).unwrap();
     let seconds = |arm: &str| record.runs.iter().find(|run| run.arm == arm).unwrap().value("wall_seconds").unwrap();
     assert!(seconds("b") >= 0.2 && seconds("a") > 0.0, "{record:?}");
+    let (page, out) = (dir.path().join("page.html"), out.display().to_string());
+    crate::process::millstream(&["lab", "report", &out, "--html", page.to_str().unwrap()]).ends(0);
+    assert!(std::fs::read_to_string(&page).unwrap().contains("</html>"));
+    let report = crate::process::millstream(&["lab", "report", &out, "--output", "json"]).ends(0);
+    assert_eq!(report.json()["metric"]["name"], "wall_seconds");
     let other = dir.path().join("other");
     // What a command leaves running neither lengthens its run nor outlives it.
     let a = "sleep 300 & true";
@@ -215,72 +200,4 @@ fn two_command_lines_are_compared() {
     assert_eq!(Record::read(&other).unwrap().argv[4], a);
     let refused = crate::process::millstream(&["lab", "run", "--a", a, "--b", "false"]).ends(2);
     assert!(refused.stderr.contains("only a shell understands &, unless it is quoted; --shell runs"), "{refused:?}");
-}
-
-#[test]
-fn two_command_lines_are_compared_by_what_they_print() {
-    let dir = tempfile::tempdir().unwrap();
-    let (out, log) = (dir.path().join("out"), dir.path().join("log"));
-    let prepare = format!("echo prepared >>{}", log.display());
-    let [a, b] = [5, 7].map(|n| format!("printf '{{\"requests\": {n}}}'"));
-    let mut lab = crate::process::command(&["lab", "run", "--a", &a, "--b", &b, "--metric", "requests,req/s,higher"]);
-    lab.args(["--prepare", &prepare, "--warm-up", "1", "--blocks", "8", "--steal-max", "100", "--out"]).arg(&out);
-    let run = crate::process::run(&mut lab).ends(0);
-    assert!(run.stdout.contains("Which of two commands has the better requests?"), "{run:?}");
-    assert!(
-        run.stdout.split_whitespace().collect::<Vec<_>>().join(" ").contains("b is faster than a by 40 %"),
-        "{run:?}"
-    );
-    // A run that is made again is prepared again.
-    assert!(std::fs::read_to_string(&log).unwrap().lines().count() >= 2 + 3 * 8, "{run:?}");
-    let page = dir.path().join("page.html");
-    let out = out.display().to_string();
-    crate::process::millstream(&["lab", "report", &out, "--html", page.to_str().unwrap()]).ends(0);
-    assert!(std::fs::read_to_string(&page).unwrap().contains("req/s"));
-    let report = crate::process::millstream(&["lab", "report", &out, "--output", "json"]).ends(0);
-    let report: serde_json::Value = serde_json::from_str(&report.stdout).unwrap();
-    assert_eq!(report["metric"]["unit"], "req/s");
-    let compared = crate::process::millstream(&["lab", "compare", &out, &out]).ends(0);
-    assert!(compared.stdout.contains("7.00 req/s"), "{compared:?}");
-}
-
-/// An experiment without a server, whose arms count the lines of a file that it has made first.
-const FILES: &str = r#"
-question = "Does it work?"
-expected = "yes"
-read = "as it is"
-metric = "lost_pings"
-seconds = 1
-server = false
-setup = ['!echo made >"$LAB_DIR/made"']
-reset = ['!cp "$LAB_DIR/made" "$LAB_DIR/now"']
-cleanup = ['!cp "$LAB_DIR/now" "$PLACE/last"']
-[[arm]]
-name = "one"
-about = "as it was made"
-run = { command = 'printf "{\"lost_pings\": %s}" $(wc -l <"$LAB_DIR/now")' }
-[[arm]]
-name = "two"
-about = "with a line more"
-run = { before = ['!echo more >>"$LAB_DIR/now"'], command = 'printf "{\"lost_pings\": %s}" $(wc -l <"$LAB_DIR/now")' }
-"#;
-
-#[test]
-fn an_experiment_without_a_server_makes_its_files_first() {
-    let place = tempfile::tempdir().unwrap();
-    let file = place.path().join("files.toml");
-    std::fs::write(&file, FILES).unwrap();
-    let mut lab = crate::process::command(&["lab", "run", file.to_str().unwrap(), "--blocks", "2", "--out"]);
-    crate::process::run(lab.arg(place.path().join("out")).env("PLACE", place.path())).ends(0);
-    let text = std::fs::read_to_string(place.path().join("out/record.json")).unwrap();
-    let record: serde_json::Value = serde_json::from_str(&text).unwrap();
-    for run in record["runs"].as_array().unwrap() {
-        let lines = if run["arm"] == "two" { 2.0 } else { 1.0 };
-        assert_eq!(run["measured"]["values"]["lost_pings"], lines, "{run}");
-    }
-    assert!(std::fs::read_to_string(place.path().join("last")).unwrap().starts_with("made\n"));
-    let sql = FILES.replace("reset = ['!cp", "reset = ['cp");
-    std::fs::write(&file, sql).unwrap();
-    let refused = crate::process::millstream(&["lab", "run", file.to_str().unwrap()]).ends(2);
-    assert!(refused.stderr.contains("SQL needs a server, and server = false"), "{refused:?}");
 }

@@ -1,7 +1,6 @@
 //! The lab's recorder as a process of its own: what it records on every version, and how it ends.
 
 use crate::process::{command, run};
-use millstream_lab::Environment;
 use millstream_lab::recorder::{Recorder, Recording, Watched};
 use millstream_pg::{ConnInfo, Environment as Surroundings};
 use millstream_testkit::{Server, Settings, TestDatabase, connect, database, default_build, each_build, until};
@@ -116,22 +115,6 @@ async fn statements_are_counted_by_the_extension_in_whatever_schema_it_is() {
     let recorder = Recorder::start(Path::new(PROGRAM), &out, watched).await.unwrap();
     until("statements are counted", async || std::fs::read_to_string(&out).unwrap_or_default().contains(CALLS)).await;
     recorder.finish().await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_environment_of_every_version_holds_no_place_and_no_secret() {
-    each_build(async |database| {
-        let (client, data) = (database.client().await, database.server.data());
-        let found = Environment::look(Some(&data), &client).await.unwrap();
-        assert!(found.sections["server"]["version"].starts_with("PostgreSQL "), "{found:?}");
-        assert_eq!(found.sections["settings"]["shared_buffers"], "64MB");
-        assert!(!found.sections["settings"].contains_key("work_mem"), "a default: {found:?}");
-        let text = serde_json::to_string(&found).unwrap();
-        for private in [data.to_str().unwrap(), database.server.password(), &database.server.port().to_string()] {
-            assert!(!text.contains(private), "{private} in {text}");
-        }
-    })
-    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
