@@ -9,7 +9,10 @@ pub mod others;
 pub mod packet_filter;
 pub mod packets;
 pub mod policy;
+mod prober;
 pub mod prove;
 pub mod rules;
 pub mod warning;
 mod wire;
+
+pub use prober::Prober;

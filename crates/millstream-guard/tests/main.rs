@@ -8,6 +8,7 @@ mod change;
 mod confirmation;
 mod host;
 mod others;
+mod packets;
 mod policy;
 mod prober;
 mod proof;

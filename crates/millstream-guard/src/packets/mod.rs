@@ -24,11 +24,11 @@ pub(crate) use traffic::stay_on_one_processor;
 pub use traffic::{Limit, Sent, Traffic, send};
 
 use crate::limits::{GATE_PACKETS, SECONDS_MAX};
+use crate::prober::Prober;
 use counts::Counts;
-use millstream_host::{Ended, Sandbox};
+use millstream_host::Sandbox;
 use millstream_model::Refusal;
 use millstream_model::range::Family;
-use std::path::Path;
 
 /// What measuring a row gave.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,8 +39,8 @@ pub enum Outcome {
     Skipped(String),
 }
 
-/// Proves a row and measures it for some seconds. `program` is this program: it is started in the network, with the
-/// arguments `lab send-packets` and a [`Traffic`] as JSON, and prints a [`Sent`].
+/// Proves a row and measures it for some seconds. The prober gets a [`Traffic`] as its last argument, sends it by [`send`], and
+/// prints a [`Sent`].
 ///
 /// # Errors
 /// A network cannot be made, the rules are refused, or the packets do not meet the fate that the row declares.
@@ -50,7 +50,7 @@ pub fn measure(
     generator: Generator,
     family: Family,
     seconds: f64,
-    program: &Path,
+    prober: &Prober,
 ) -> Result<Outcome, Refusal> {
     if !(seconds > 0.0 && seconds <= SECONDS_MAX) {
         return Err(Refusal::new(format!(
@@ -91,20 +91,16 @@ pub fn measure(
         asked_by: std::process::id(),
     };
     let before = Counts::read(&sandbox, backend, row, family)?;
-    let sent = sent(&sandbox, program, &traffic(Limit::Packets(GATE_PACKETS.max(row.sources.into()))))?;
+    let sent = sent(&sandbox, prober, &traffic(Limit::Packets(GATE_PACKETS.max(row.sources.into()))))?;
     let counted = Counts::read(&sandbox, backend, row, family)?.since(&before);
     counted.and_watched(sent.dropped).prove(row, sent.packets)?;
-    Ok(Outcome::Measured(self::sent(&sandbox, program, &traffic(Limit::Seconds(seconds)))?))
+    Ok(Outcome::Measured(self::sent(&sandbox, prober, &traffic(Limit::Seconds(seconds)))?))
 }
 
 /// Sends packets from within the network.
-fn sent(sandbox: &Sandbox, program: &Path, traffic: &Traffic) -> Result<Sent, Refusal> {
+fn sent(sandbox: &Sandbox, prober: &Prober, traffic: &Traffic) -> Result<Sent, Refusal> {
     let traffic = serde_json::to_string(traffic).map_err(|error| Refusal::new(error.to_string()))?;
-    let ended = sandbox
-        .command(0, program)
-        .args(["lab", "send-packets", &traffic])
-        .run_blocking()
-        .and_then(Ended::succeeded)?;
-    serde_json::from_str(&ended.stdout)
-        .map_err(|error| Refusal::new(format!("what sent the packets printed no result: {error}")))
+    prober.send(sandbox, 0, |command| {
+        command.arg(traffic);
+    })
 }

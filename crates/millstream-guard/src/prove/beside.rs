@@ -7,10 +7,11 @@
 use super::exchange::Exchange;
 use super::network::{Cable, HOST, PLAIN};
 use super::probes::{FREE, packet, peers};
-use super::{Form, Prober, Task, network};
+use super::{Form, Task, network};
 use crate::limits::{EXCHANGES_MAX, INTERFACE_BYTES_MAX, SAMPLE_RANGES, SUSPECTS_MAX};
 use crate::others::Copied;
 use crate::policy::{Content, Direction, Flags, Mode, Policy, meaning};
+use crate::prober::Prober;
 use crate::rules::Rules;
 use millstream_model::Refusal;
 use millstream_model::range::{FAMILIES, Range};
@@ -63,7 +64,7 @@ pub fn lost_beside(policy: &Policy, others: &Copied, prober: &Prober) -> Result<
             talks: Vec::new(),
             exchanges: exchanges.to_vec(),
         };
-        Ok(prober.passed(&sandbox, &task)?.exchanges)
+        Ok(task.passed(&sandbox, prober)?.exchanges)
     };
     let with = works(&exchanges, true)?;
     if with.iter().all(|works| *works) {

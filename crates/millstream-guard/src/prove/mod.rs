@@ -6,15 +6,14 @@ mod bytes;
 mod exchange;
 mod network;
 mod probe;
-mod prober;
 mod probes;
 mod talk;
 
 pub use beside::{lost_beside, try_beside};
 pub use probe::{Passed, Task, send};
-pub use prober::Prober;
 
 use crate::policy::{Decision, Direction, Mode, Packet, Policy, meaning};
+use crate::prober::Prober;
 use crate::rules::{Rules, TABLE};
 use millstream_host::Sandbox;
 use millstream_model::Refusal;
@@ -151,7 +150,7 @@ pub fn json(rules: &Rules) -> Result<String, Refusal> {
     Ok(listed.replacen(BEGIN, &replacing, 1))
 }
 
-/// Proves rules by what a prober sends.
+/// Proves rules by what a prober sends: it reads a [`Task`], does it by [`send`], and prints a [`Passed`].
 ///
 /// # Errors
 /// No network can be made, a program is missing, or the rules are refused.
@@ -185,12 +184,12 @@ pub fn prove(policy: &Policy, subject: Subject<'_>, prober: &Prober) -> Result<R
         let probes = probes::packets(&unlimited, &cables, !is_tracked && policy.mode == Mode::Stateless);
         report.possible += probes.possible;
         let task = task(probes.packets, talks.clone());
-        report.compare(&unlimited, &task, &prober.passed(&sandbox, &task)?);
+        report.compare(&unlimited, &task, &task.passed(&sandbox, prober)?);
     }
     if let (Subject::Own(form), Some(limited)) = (subject, probes::limited(policy, &cables[0])) {
         form.load(&sandbox, HOST, &Rules::of(policy))?;
         let task = task(limited.packets.clone(), Vec::new());
-        report.compare_limit(&limited, &prober.passed(&sandbox, &task)?);
+        report.compare_limit(&limited, &task.passed(&sandbox, prober)?);
     }
     if policy.mode == Mode::Stateless {
         let count = sandbox.run(HOST, "cat", ["/proc/sys/net/netfilter/nf_conntrack_count"])?.stdout;

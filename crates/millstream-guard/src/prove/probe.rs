@@ -6,6 +6,9 @@ use super::network::{CLIENT, Cable, HOST, Nets, ROUTER};
 use super::talk::Talk;
 use crate::limits::ARRIVAL_MAX;
 use crate::policy::{Content, Direction, Packet};
+use crate::prober::Prober;
+use millstream_host::Sandbox;
+use millstream_model::Refusal;
 use millstream_model::range::{FAMILIES, Family};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -32,6 +35,16 @@ pub struct Task {
     pub(super) packets: Vec<Packet>,
     pub(super) talks: Vec<Talk>,
     pub(super) exchanges: Vec<Exchange>,
+}
+
+impl Task {
+    /// Lets a prober do it in the network of the host.
+    pub(super) fn passed(&self, sandbox: &Sandbox, prober: &Prober) -> Result<Passed, Refusal> {
+        let input = serde_json::to_string(self).map_err(|error| Refusal::new(error.to_string()))?;
+        prober.send(sandbox, HOST, |command| {
+            command.input(input);
+        })
+    }
 }
 
 /// What passed, in the order of the task.

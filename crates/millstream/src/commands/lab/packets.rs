@@ -4,6 +4,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::table::{Align, Table};
+use millstream_guard::Prober;
 use millstream_guard::packets::{Backend, Generator, Outcome, Row, Traffic, measure, rows, send};
 use millstream_model::range::Family;
 use serde_json::json;
@@ -68,7 +69,8 @@ pub fn packets(args: &PacketsArgs, output: Output) -> Result<Exit, Failure> {
     let family = if args.family == "6" { Family::V6 } else { Family::V4 };
     let program =
         std::env::current_exe().map_err(|error| Failure::user("this program cannot be found").because(&error))?;
-    let printed = match measure(row, backend, generator, family, args.seconds, &program)? {
+    let sender = Prober { program, args: ["lab", "send-packets"].map(str::to_owned).to_vec() };
+    let printed = match measure(row, backend, generator, family, args.seconds, &sender)? {
         Outcome::Skipped(why) => json!({ "skipped": why }),
         Outcome::Measured(sent) => {
             let packets = sent.packets as f64;
