@@ -20,6 +20,7 @@ mod missing;
 mod odd_names;
 mod ordered;
 mod over_time;
+mod page;
 mod partition;
 mod proof;
 mod replication;

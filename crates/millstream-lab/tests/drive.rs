@@ -141,7 +141,7 @@ async fn what_pgbench_says_of_a_wrong_script_is_the_error() {
 async fn at_work(client: &Client) -> (i64, i64) {
     let sql = "select count(*), count(distinct application_name) from pg_stat_activity
                where datname = current_database() and state = 'active' and application_name like 'millstream drive %'";
-    let row = client.query_one(sql, &[]).await.unwrap();
+    let row = client.query_one(sql, &[]).await.expect("the server answers");
     (row.get(0), row.get(1))
 }
 

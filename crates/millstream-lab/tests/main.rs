@@ -3,6 +3,7 @@
 mod drive;
 mod environment;
 mod experiments;
+mod pages;
 
 use millstream_pg::{ConnInfo, Environment};
 use millstream_testkit::TestDatabase;

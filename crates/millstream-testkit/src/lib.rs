@@ -51,7 +51,7 @@ mod template;
 mod wait;
 mod watchdog;
 
-pub use browser::{Shown, shown};
+pub use browser::assert_shown_whole;
 pub use build::{Build, build_with, builds, builds_with, dealt_builds, dealt_builds_with, default_build};
 pub use cases::{Cases, cases, dealt, is_night, todays};
 pub use certificate::Certificates;

@@ -34,6 +34,9 @@ pub(crate) const MEMORY_BYTES_MIN: u64 = 8 << 30;
 /// Time that a page has in a browser, by the browser's own clock, which runs faster while it waits.
 pub(crate) const PAGE_TIME_MAX: Duration = Duration::from_secs(10);
 
+/// Size of a page that is too large for a telephone.
+pub(crate) const PAGE_BYTES_MAX: usize = 2_000_000;
+
 /// Longest time for a browser, its start included.
 pub(crate) const BROWSER_TIME_MAX: Duration = Duration::from_secs(60);
 

@@ -275,6 +275,12 @@ mod tests {
     }
 
     #[test]
+    fn one_mistake_is_named_on_one_line() {
+        let said = wrong("question = 'q?'\nsecnods = 1\nrun = { scripts = ['a.sql'] }\n[[arm]]\nname = 'a'\n");
+        assert_eq!(said, "experiment x: line 2: unknown key \"secnods\": did you mean \"seconds\"?");
+    }
+
+    #[test]
     fn mistakes_of_the_syntax_are_named_together() {
         let said = wrong("question = 'q?'\nseconds = \nblocks = 3\nblocks = 4\n[[arm]\nname = 'a'\n");
         let has = |part: &str| said.contains(part);

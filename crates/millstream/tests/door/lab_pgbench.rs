@@ -1,147 +1,86 @@
-//! Small runs of experiments with pgbench: they work and report the truth. The numbers that they measure mean nothing.
+//! `lab run`, `lab report` and `lab compare`: what they print of small runs, and how they end.
 
-use crate::process::{Run, command, run};
+use crate::process::{command, millstream, run};
 use millstream_lab::experiments::Record;
-use millstream_testkit::{Feature, TestDatabase, database_on, dealt_builds_with};
-use std::path::PathBuf;
+use millstream_testkit::{Feature, database_on, dealt_builds_with};
+use std::path::Path;
 
-/// Two ways to ask for the same number.
+/// Two ways to ask for the same number, and arms without a result.
 const EXPERIMENT: &str = "\
 question = 'Which is faster?'
-expected = 'nothing'
-read = 'as it is'
 seconds = 1
 run = { scripts = ['one.sql'] }
 setup = ['create table if not exists t (a int)']
 cleanup = ['drop table t']
-[equal]
-transactions = 2
-start = ['truncate t']
-query = 'select count(*) from t'
 [[arm]]
 name = 'simple'
-about = 'as text'
 [[arm]]
 name = 'prepared'
-about = 'parsed once'
 run = { protocol = 'prepared' }
 [[arm]]
-name = 'other'
-about = 'does something else'
-run = { scripts = ['two.sql'] }
-[[arm]]
 name = 'settings'
-about = 'needs another setting'
 run = { settings = { commit_delay = '10' } }
 [[arm]]
 name = 'host'
-about = 'needs another machine'
 run = { host = { 'vm.swappiness' = '60' } }
 [[arm]]
 name = 'checked'
-about = 'leaves rows'
 run = { check = 'select count(*) = 0 from t' }
 ";
-
-/// A directory with an experiment, and a server for it.
-struct Place {
-    database: TestDatabase,
-    dir: tempfile::TempDir,
-    name: String,
-}
-
-impl Place {
-    async fn on(database: TestDatabase) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let name = format!("own{:08x}", fastrand::u32(..));
-        std::fs::write(dir.path().join(format!("{name}.toml")), EXPERIMENT).unwrap();
-        std::fs::write(dir.path().join("one.sql"), "insert into t values (1);\n").unwrap();
-        std::fs::write(
-            dir.path().join("two.sql"),
-            "begin;\ninsert into t values (1);\ninsert into t values (1);\nend;\n",
-        )
-        .unwrap();
-        Self { database, dir, name }
-    }
-
-    fn experiment(&self) -> PathBuf {
-        self.dir.path().join(format!("{}.toml", self.name))
-    }
-
-    fn out(&self) -> PathBuf {
-        self.dir.path().join("out")
-    }
-
-    fn run(&self) -> Run {
-        let mut command = command(&["lab", "run"]);
-        command
-            .arg(self.experiment())
-            .args(["--quick", "--seconds", "1", "--db", &self.database.url(), "--out"])
-            .arg(self.out());
-        run(&mut command)
-    }
-
-    fn record(&self) -> Record {
-        Record::read(&self.out()).unwrap()
-    }
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_experiment_in_a_file_runs_is_reported_and_compared() {
     for build in dealt_builds_with(&[Feature::Pgbench]).await {
-        let place = Place::on(database_on(build).await).await;
-        let run = place.run().ends(1);
-        let record = place.record();
-        let outcome = |arm: &str| {
-            let one = record.runs.iter().find(|run| run.arm == arm).unwrap();
-            format!("{:?}", one.outcome)
-        };
+        let (database, dir) = (database_on(build).await, tempfile::tempdir().unwrap());
+        let name = format!("own{:08x}", fastrand::u32(..));
+        let (file, out) = (dir.path().join(format!("{name}.toml")), dir.path().join("out"));
+        std::fs::write(&file, EXPERIMENT).unwrap();
+        std::fs::write(dir.path().join("one.sql"), "insert into t values (1);\n").unwrap();
+        let [file, out] = [file, out].map(|path| path.display().to_string());
+        let args = ["lab", "run", &file, "--quick", "--seconds", "1", "--db", &database.url(), "--out", &out];
+        let run = millstream(&args).ends(1);
+        let record = Record::read(Path::new(&out)).unwrap();
+        let of = |arm: &str| record.runs.iter().find(|run| run.arm == arm).unwrap();
         for (arm, why) in [("settings", "--i-own-this-server"), ("host", "--change-host")] {
-            assert!(outcome(arm).contains(why), "{}", outcome(arm));
+            let outcome = format!("{:?}", of(arm).outcome);
+            assert!(outcome.contains(why), "{outcome}");
         }
-        let recorded = &record.runs.iter().find(|run| run.arm == "simple").unwrap().measures().unwrap().recorded;
+        let recorded = &of("simple").measures().unwrap().recorded;
         assert!(recorded.contains_key("processor.busy_percent"), "{recorded:?}");
         assert!(run.stdout.contains("What limits, by two signs that agree:"), "{run:?}");
         assert!(run.stdout.contains("quick: not evidence") && run.stdout.contains("prepared"), "{run:?}");
         assert!(run.stdout.lines().all(|line| line.chars().count() <= 80), "{run:?}");
 
-        let again = place.run().ends(1);
-        assert!(again.stderr.contains("5 runs are recorded; the others follow"), "{again:?}");
+        let again = millstream(&args).ends(1);
+        assert!(again.stderr.contains("4 runs are recorded; the others follow"), "{again:?}");
 
-        let out = place.out().display().to_string();
-        let compared = crate::process::millstream(&["lab", "compare", &out, &out]).ends(0);
+        let compared = millstream(&["lab", "compare", &out, &out]).ends(0);
         let says = "no verdicts: a record is one sample, whatever runs it holds";
         assert!(compared.stdout.starts_with(says), "{compared:?}");
         let numbers =
             compared.stdout.lines().find(|line| line.starts_with("prepared") && line.contains(" tps ")).unwrap();
         assert!(numbers.matches(" tx/s").count() == 2 && numbers.contains("1.000"), "{compared:?}");
-        let refused = crate::process::millstream(&["lab", "compare", &out, &out, "--fail-above", "5%"]).ends(2);
+        let refused = millstream(&["lab", "compare", &out, &out, "--fail-above", "5%"]).ends(2);
         assert!(refused.stderr.contains("hint: a record is one sample"), "{refused:?}");
-        let csv = crate::process::millstream(&["lab", "report", &out, "--format", "csv"]).ends(1);
-        assert_eq!(csv.stdout.lines().count(), 8, "{csv:?}");
-        let client = place.database.client().await;
-        client.batch_execute(&format!("drop database lab_{}", place.name)).await.unwrap();
+        let csv = millstream(&["lab", "report", &out, "--format", "csv"]).ends(1);
+        assert_eq!(csv.stdout.lines().count(), 7, "{csv:?}");
+        let client = database.client().await;
+        client.batch_execute(&format!("drop database lab_{name}")).await.unwrap();
     }
 }
 
 #[test]
-fn a_wrong_word_in_an_experiment_is_named_with_its_line() {
+fn the_mistakes_of_an_experiment_are_printed_with_their_lines() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.toml");
-    std::fs::write(&path, EXPERIMENT.replace("seconds", "secnods")).unwrap();
-    let run = crate::process::millstream(&["lab", "run", path.to_str().unwrap()]).ends(2);
-    assert!(run.stderr.contains("experiment x: line 4: unknown key \"secnods\": did you mean \"seconds\"?"), "{run:?}");
-    let args = ["lab", "run", "ingest", "--set", "docs=5"];
-    let run = crate::process::millstream(&args).ends(2);
-    assert!(run.stderr.contains("experiment ingest: unknown value \"docs\": expected one of bytes"), "{run:?}");
-    let run = crate::process::millstream(&["lab", "run", "ladder", "--postgres", "9"]).ends(2);
-    assert!(run.stderr.contains("PostgreSQL 9 is not installed; installed: "), "{run:?}");
     let two = EXPERIMENT.replace("seconds", "secnods").replace("'prepared' }", "'prepare' }");
     std::fs::write(&path, two).unwrap();
-    let run = crate::process::millstream(&["lab", "run", path.to_str().unwrap()]).ends(2);
-    let said = "experiment x: 2 mistakes\n    line 4: unknown key \"secnods\": did you mean \"seconds\"?\n    \
-        line 18: unknown word \"prepare\": did you mean \"prepared\"?\n";
+    let run = millstream(&["lab", "run", path.to_str().unwrap()]).ends(2);
+    let said = "experiment x: 2 mistakes\n    line 2: unknown key \"secnods\": did you mean \"seconds\"?\n    \
+        line 10: unknown word \"prepare\": did you mean \"prepared\"?\n";
     assert!(run.stderr.contains(said), "{run:?}");
+    let run = millstream(&["lab", "run", "ladder", "--postgres", "9"]).ends(2);
+    assert!(run.stderr.contains("PostgreSQL 9 is not installed; installed: "), "{run:?}");
 }
 
 /// An experiment whose command finds nothing to measure.
@@ -170,10 +109,10 @@ fn an_experiment_that_measures_nothing_does_not_end_well() {
     let file = dir.path().join("nothing.toml");
     std::fs::write(&file, NOTHING).unwrap();
     let [file, out] = [file, out].map(|path| path.display().to_string());
-    let skipped = crate::process::millstream(&["lab", "run", &file, "--quick", "--out", &out]).ends(1);
+    let skipped = millstream(&["lab", "run", &file, "--quick", "--out", &out]).ends(1);
     assert!(skipped.stderr.contains("nothing was measured: every arm was skipped"), "{skipped:?}");
     assert!(skipped.stdout.contains("not on this machine"), "{skipped:?}");
-    crate::process::millstream(&["lab", "report", &out]).ends(1);
+    millstream(&["lab", "report", &out]).ends(1);
 }
 
 #[test]
@@ -181,23 +120,23 @@ fn two_command_lines_are_compared() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("out");
     let args = ["lab", "run", "--a", "true", "--b", "sleep 0.2", "--quick", "--out", out.to_str().unwrap()];
-    let run = crate::process::millstream(&args).ends(0);
+    let run = millstream(&args).ends(0);
     assert!(run.stdout.contains("Which of two commands takes less time?"), "{run:?}");
     let record = Record::read(&out).unwrap();
     let seconds = |arm: &str| record.runs.iter().find(|run| run.arm == arm).unwrap().value("wall_seconds").unwrap();
     assert!(seconds("b") >= 0.2 && seconds("a") > 0.0, "{record:?}");
     let (page, out) = (dir.path().join("page.html"), out.display().to_string());
-    crate::process::millstream(&["lab", "report", &out, "--html", page.to_str().unwrap()]).ends(0);
+    millstream(&["lab", "report", &out, "--html", page.to_str().unwrap()]).ends(0);
     assert!(std::fs::read_to_string(&page).unwrap().contains("</html>"));
-    let report = crate::process::millstream(&["lab", "report", &out, "--output", "json"]).ends(0);
+    let report = millstream(&["lab", "report", &out, "--output", "json"]).ends(0);
     assert_eq!(report.json()["metric"]["name"], "wall_seconds");
     let other = dir.path().join("other");
     // What a command leaves running neither lengthens its run nor outlives it.
     let a = "sleep 300 & true";
     let args = ["lab", "run", "--a", a, "--b", "false", "--quick", "--shell", "--out", other.to_str().unwrap()];
-    let failed = crate::process::millstream(&args).ends(1);
+    let failed = millstream(&args).ends(1);
     assert!(failed.stdout.contains("b: failed: the command failed: it ended with"), "{failed:?}");
     assert_eq!(Record::read(&other).unwrap().argv[4], a);
-    let refused = crate::process::millstream(&["lab", "run", "--a", a, "--b", "false"]).ends(2);
+    let refused = millstream(&["lab", "run", "--a", a, "--b", "false"]).ends(2);
     assert!(refused.stderr.contains("only a shell understands &, unless it is quoted; --shell runs"), "{refused:?}");
 }

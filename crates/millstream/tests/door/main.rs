@@ -29,7 +29,6 @@ mod local;
 mod network;
 mod network_guest;
 mod packets;
-mod pages;
 mod ranges;
 mod ranges_damage;
 mod ranges_formats;
