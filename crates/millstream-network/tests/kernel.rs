@@ -29,20 +29,8 @@ fn shown(sandbox: &Sandbox, args: &[&str]) -> String {
     sandbox.run(0, "ip", args).unwrap().stdout
 }
 
-/// A bridge with an address, on an end of a virtual cable: the kernel of a test machine may have no bonds and no VLANs.
-const BRIDGE: &str = "\
-[cards.card0]
-mtu = 1400
-[bridges.br0]
-ports = ['card0']
-stp = false
-forward_delay = 0
-autoconnect_ports = true
-addresses = ['192.0.2.5/24', '2001:db8::5/64']
-gateway = '192.0.2.1'
-dns = ['192.0.2.53']
-routes = [{ to = '198.51.100.0/24', via = '192.0.2.9', metric = 50 }]
-";
+/// A bridge with an address.
+const BRIDGE: &str = include_str!("bridge.toml");
 
 #[test]
 fn what_ip_makes_is_what_the_topology_says() {
