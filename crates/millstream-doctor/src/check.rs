@@ -114,8 +114,8 @@ pub(crate) enum Look {
     Anywhere(for<'a> fn(&'a Server, Option<&'a Host>, Task) -> Looking<'a>),
     /// At both: what the server is set to, and what the machine has.
     Machine(for<'a> fn(&'a Server, &'a Host, Task) -> Looking<'a>),
-    /// The same, at the end of the examination: counters of the machine can be compared with those of the beginning.
-    Later(for<'a> fn(&'a Server, &'a Host, Task) -> Looking<'a>),
+    /// At its machine once more, at the end of the examination: counters can be compared with those of the beginning.
+    Later(fn(&Host, &Task) -> Looked),
 }
 
 impl Check {

@@ -1,6 +1,6 @@
 //! An examination: runs the checks within a budget, and collects what they find and what they cannot see.
 
-use crate::check::{Check, Look, Looking, Seen, Task};
+use crate::check::{Check, Look, Looked, Looking, Seen, Task};
 use crate::checks::CHECKS;
 use crate::checks::ground::GROUNDS;
 use crate::checks::missed_index;
@@ -80,9 +80,7 @@ async fn examined(request: &Request) -> Result<Report, Error> {
                 (Look::Host(_) | Look::Machine(_), _) if Instant::now() >= course.deadline => {
                     course.skip(check, None, &course.out_of_time())
                 }
-                (Look::Host(look), Ok(host)) => {
-                    course.run(check, None, |task| Box::pin(std::future::ready(look(host, &task)))).await;
-                }
+                (Look::Host(look), Ok(host)) => course.run_at(host, check, *look).await,
                 (Look::Machine(look), Ok(host)) => {
                     course.run(check, None, |task| look(&server, host, task)).await;
                 }
@@ -106,7 +104,7 @@ async fn examined(request: &Request) -> Result<Report, Error> {
             Err(_) => course.skip_databases(Some(name), &course.out_of_time()),
         }
     }
-    course.later(&server, &host).await;
+    course.later(&host).await;
     let container = host.as_ref().ok().and_then(Host::container);
     Ok(Report { container, snapshot, ..course.report(&server, databases, begun) })
 }
@@ -193,20 +191,25 @@ impl<'a> Course<'a> {
     }
 
     /// Runs the looks that compare the machine's counters with those of the beginning.
-    async fn later(&mut self, server: &Server, host: &Result<Host, String>) {
+    async fn later(&mut self, host: &Result<Host, String>) {
         for check in self.checks.clone() {
             for look in check.looks {
                 let Look::Later(look) = look else { continue };
                 match host {
                     Ok(host) if Instant::now().max(host.second_look_at()) < self.deadline => {
                         tokio::time::sleep_until(host.second_look_at().into()).await;
-                        self.run(check, None, |task| look(server, host, task)).await;
+                        self.run_at(host, check, *look).await;
                     }
                     Ok(_) => self.skip(check, None, &self.out_of_time()),
                     Err(why) => self.skip(check, None, why),
                 }
             }
         }
+    }
+
+    /// Runs a look at the machine alone.
+    async fn run_at(&mut self, host: &Host, check: &'static Check, look: fn(&Host, &Task) -> Looked) {
+        self.run(check, None, |task| Box::pin(std::future::ready(look(host, &task)))).await;
     }
 
     /// Runs a look as long as there is time. What it has kept stays, however it ends.
@@ -299,11 +302,21 @@ impl<'a> Course<'a> {
         self.counters.retain(|one| one.check.as_ref().is_none_or(|check| is_wanted(request, check)));
     }
 
+    /// The checks that have found nothing, and have seen all.
+    fn passed(&self) -> Vec<String> {
+        let is_clean = |check: &&&Check| {
+            let skipped = self.skipped.iter().any(|skip| skip.check == check.id);
+            !skipped && !self.findings.iter().any(|one| one.check == check.id)
+        };
+        self.checks.iter().filter(is_clean).map(|check| check.id.to_owned()).collect()
+    }
+
     fn report(mut self, server: &Server, databases: Vec<String>, begun: Instant) -> Report {
         self.keep_grounded();
         let all = self.findings.clone();
         self.findings.retain(|finding| !missed_index::is_idle_beside(finding, &all));
-        let Self { request, checks, mut findings, skipped, mut counters, .. } = self;
+        let passed = self.passed();
+        let Self { request, mut findings, skipped, mut counters, .. } = self;
         counters.insert(0, Counters::of(None, None, server.sure_seconds));
         findings.sort_by(|one, other| other.cmp_severity(one).then_with(|| one.key.cmp(&other.key)));
         for finding in &mut findings {
@@ -316,10 +329,6 @@ impl<'a> Course<'a> {
             let proposed = finding.experiment.take().or(change.filter(|_| finding.class == Class::Hypothesis));
             finding.experiment = proposed.filter(|change| is_measurable(request.kinds, change));
         }
-        let clean = |check: &&Check| {
-            !skipped.iter().any(|skip| skip.check == check.id) && !findings.iter().any(|one| one.check == check.id)
-        };
-        let passed = checks.iter().copied().filter(clean).map(|check| check.id.to_owned()).collect();
         let (silenced, findings): (Vec<Finding>, Vec<Finding>) =
             findings.into_iter().partition(|finding| request.settings.silences(&finding.key, &request.today));
         let version = server.version_num();
@@ -389,73 +398,4 @@ fn reason(error: &Error) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use millstream_model::Level;
-    use millstream_pg::Environment;
-
-    #[test]
-    fn databases_with_large_tables_share_the_time_for_measuring_them() {
-        let seconds = Duration::from_secs;
-        assert_eq!(measure_time(seconds(30), 1), seconds(10));
-        assert_eq!(measure_time(seconds(3_600), 1), MEASURE_TIME_MAX);
-        // Both checks of both databases take all that they may.
-        let first = measure_time(seconds(30), 2);
-        let second = measure_time(seconds(30) - 2 * first, 1);
-        assert_eq!(first, seconds(5));
-        assert!(2 * first + 2 * second < seconds(25), "there is time for the other checks");
-        assert_eq!(measure_time(Duration::ZERO, 3), Duration::ZERO);
-    }
-
-    #[test]
-    fn a_key_names_the_database_of_its_finding() {
-        for (key, database, is_named) in [
-            ("unused-index:shop:public.i", "shop", true),
-            ("temporary-files:shop", "shop", true),
-            ("unused-index:a:b:public.i", "a:b", true),
-            ("unused-index:shop2:public.i", "shop", false),
-            ("unused-index:public.shop", "shop", false),
-            ("durability-off", "durability-off", false),
-        ] {
-            assert_eq!(is_in(key, database), is_named, "{key} in {database}");
-        }
-    }
-
-    #[tokio::test]
-    async fn what_a_look_has_kept_stays_when_its_time_is_up() {
-        let request = Request {
-            db: ConnInfo::parse("postgres://a@b/c", &Environment::from_variables([])).unwrap(),
-            checks: Vec::new(),
-            one_database: true,
-            key: None,
-            budget: Duration::ZERO,
-            settings: Settings::default(),
-            planner: None,
-            looks_apart: None,
-            earlier: None,
-            today: "2027-01-31".to_owned(),
-            kinds: &[],
-            root: None,
-        };
-        let mut course = Course::of(&request, Instant::now());
-        let [first, second, ..] = CHECKS else { panic!("there are checks") };
-        let endless = |keeps: bool| {
-            move |task: Task| -> Looking<'static> {
-                Box::pin(async move {
-                    if keeps {
-                        task.keep(task.finding(Level::Info, "one", "it was found in time"));
-                    }
-                    std::future::pending().await
-                })
-            }
-        };
-        course.run(first, None, endless(true)).await;
-        course.run(second, None, endless(false)).await;
-        let keys: Vec<&str> = course.findings.iter().map(|finding| finding.key.as_str()).collect();
-        assert_eq!(keys, [format!("{}:one", first.id)]);
-        let skipped: Vec<(&str, &str)> =
-            course.skipped.iter().map(|skip| (skip.check.as_str(), skip.why.as_str())).collect();
-        let why = "the time of 0ns was used up; --budget gives more";
-        assert_eq!(skipped, [(first.id, format!("the rest: {why}").as_str()), (second.id, why)]);
-    }
-}
+mod tests;

@@ -7,13 +7,38 @@ use millstream_host::kernel::{BlockDevice, Cgroup, Mount, cgroup, file, mount, p
 use millstream_host::{DiskSpace, disk_space};
 use millstream_model::MachineFacts;
 use millstream_model::quantity::whole;
+use millstream_pg::Error;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+/// What the server may ask of its machine, as it is set.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Demands {
+    /// `max_connections`.
+    pub(crate) clients: u64,
+    /// `max_files_per_process`.
+    pub(crate) files_per_process: u64,
+    /// `max_wal_size`.
+    pub(crate) wal_bytes: u64,
+    /// The settings that are on by which it reads the time at each step of its I/O.
+    pub(crate) timed: Vec<String>,
+}
+
+impl Demands {
+    async fn of(server: &Server) -> Result<Self, Error> {
+        let row = server.session.client.query_one(include_str!("demands.sql"), &[]).await?;
+        let number = |column: &str| u64::try_from(row.get::<_, i64>(column)).unwrap_or(0);
+        let [clients, files_per_process, wal_bytes] = ["clients", "files_per_process", "wal_bytes"].map(number);
+        Ok(Self { clients, files_per_process, wal_bytes, timed: row.get("timed") })
+    }
+}
+
 /// The server's machine.
 #[derive(Debug)]
 pub(crate) struct Host {
+    /// What the server may ask of it.
+    pub(crate) demands: Demands,
     /// Where `/proc`, `/sys` and `/etc` are.
     root: PathBuf,
     /// The directories of data, WAL and tablespaces, as far as this role may know them.
@@ -61,22 +86,31 @@ impl Host {
         if root.is_none() && !is_here(server) {
             return Err("the server's machine; run the doctor there, too".to_owned());
         }
-        let second = root.map_or_else(|| PathBuf::from("/"), |root| root.join("later"));
-        let root = root.unwrap_or(Path::new("/"));
         let data = server.data_directory().await.map_err(|error| error.to_string())?;
         let wal = data.as_ref().map(|data| data.join("pg_wal"));
         let tablespaces = server.tablespaces().await.map_err(|error| error.to_string())?;
         let tablespaces = tablespaces.into_iter().map(|dir| ("tablespace", dir));
+        let dirs = data.map(|dir| ("data", dir)).into_iter().chain(wal.map(|dir| ("WAL", dir))).chain(tablespaces);
+        let demands = Demands::of(server).await.map_err(|error| error.to_string())?;
+        let process = format!("/proc/{}", server.session.server.backend_pid);
+        Ok(Self::at_first_look(root, dirs.collect(), process, demands))
+    }
+
+    /// The machine, its counters read for the first time.
+    fn at_first_look(
+        root: Option<&Path>,
+        dirs: Vec<(&'static str, PathBuf)>,
+        process: String,
+        demands: Demands,
+    ) -> Self {
+        let second = root.map_or_else(|| PathBuf::from("/"), |root| root.join("later"));
+        let root = root.unwrap_or(Path::new("/"));
         let mut host = Self {
-            dirs: data
-                .map(|dir| ("data", dir))
-                .into_iter()
-                .chain(wal.map(|dir| ("WAL", dir)))
-                .chain(tablespaces)
-                .collect(),
+            demands,
+            dirs,
             mounts: mount::parsed(&file::text(root.join("proc/self/mountinfo")).unwrap_or_default()),
             root: root.to_owned(),
-            process: format!("/proc/{}", server.session.server.backend_pid),
+            process,
             begun: Instant::now(),
             first: BTreeMap::new(),
             second,
@@ -84,7 +118,7 @@ impl Host {
         let group = host.cgroup("cpu").map(|group| group.dirs).unwrap_or_default();
         let files = COUNTERS.iter().map(|path| host.path(path)).chain(group.iter().map(|dir| dir.join("cpu.stat")));
         host.first = files.filter_map(|path| file::text(&path).map(|text| (path, text))).collect();
-        Ok(host)
+        host
     }
 
     /// From when on a second look at the counters says something. A directory that stands for a machine needs no wait.
@@ -320,9 +354,18 @@ impl Host {
 
 #[cfg(test)]
 impl Host {
+    /// A folder that stands for a machine, with data in it, and with what a server asks of it that nobody has changed.
+    pub(crate) fn in_folder(root: &Path) -> Self {
+        let data = root.join("data");
+        let demands = Demands { clients: 100, files_per_process: 1_000, wal_bytes: 1 << 30, timed: Vec::new() };
+        let dirs = vec![("data", data.clone()), ("WAL", data.join("pg_wal"))];
+        Self::at_first_look(Some(root), dirs, "/proc/none".to_owned(), demands)
+    }
+
     /// A machine with one mount, which has these directories.
     pub(crate) fn with_dirs(dirs: Vec<(&'static str, PathBuf)>) -> Self {
         Self {
+            demands: Demands::default(),
             root: PathBuf::from("/"),
             dirs,
             mounts: mount::parsed("1 1 8:0 / / rw - ext4 /dev/sda rw\n"),

@@ -1,7 +1,9 @@
-//! What only looks like a fault of a server or of a disk is silent. The faults themselves are in `checks.rs` and `host.rs`.
+//! What only looks like a fault of a server or of a disk is silent. The faults themselves are in `checks.rs` and in
+//! `src/examination/tests/`.
 
 use crate::checks::{seen, sql};
-use crate::host::{found, machine};
+use crate::host::found;
+use crate::machine::machine;
 use millstream_model::Level;
 use millstream_testkit as testkit;
 

@@ -2,8 +2,7 @@
 //! when it is repaired.
 
 use crate::counters::LONG;
-use crate::host::machine;
-use crate::host_more::QUIET;
+use crate::machine::{QUIET, machine};
 use crate::server_more::server;
 use millstream_change::{Sysctl, SysfsAttribute};
 use millstream_doctor::{IndexKind, Report, Request, RoleSettingKind, SettingKind, Settings, TableOptionKind, examine};

@@ -1,7 +1,7 @@
 //! Tuned servers with data, under load, on a tuned machine: nothing is wrong with them.
 
 use crate::checks::{request, seen, sql};
-use crate::host::{FAST, machine};
+use crate::machine::{FAST, machine};
 use crate::servers::{ANY_DISK, send};
 use millstream_doctor::{CHECKS, Report, Request, RunOptions, examine, text};
 use millstream_model::{Finding, Level, MachineFacts};

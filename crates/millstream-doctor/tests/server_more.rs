@@ -1,7 +1,7 @@
 //! Planted faults of a server's pace, statistics and settings: found by numbers of its own, and silent when repaired.
 
 use crate::checks::{WAL, evidence, keys, report, request, seen, sql, subjects};
-use crate::host::{FAST, GROUPS, machine};
+use crate::machine::{FAST, GROUPS, machine};
 use crate::proof::counting_server;
 use millstream_doctor::{Report, Request, Skip, examine};
 use millstream_model::{Level, Restart};

@@ -2,8 +2,7 @@
 //! servers have none of them.
 
 use crate::checks::{request, sql};
-use crate::host::{FAST, machine};
-use crate::host_more::QUIET;
+use crate::machine::{FAST, QUIET, machine};
 use crate::proof::as_role;
 use crate::server_more::server;
 use millstream_doctor::{Report, Request, examine};

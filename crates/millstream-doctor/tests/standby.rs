@@ -1,8 +1,7 @@
 //! A standby: every check looks or says why not, and no repair is offered that only its primary can make.
 
 use crate::checks::{request, sql};
-use crate::host::machine;
-use crate::host_more::QUIET;
+use crate::machine::{QUIET, machine};
 use crate::proof::counting_server;
 use millstream_doctor::{CHECKS, Request, RunOptions, examine, text};
 use millstream_testkit as testkit;

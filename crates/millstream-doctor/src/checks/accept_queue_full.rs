@@ -2,7 +2,6 @@
 
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
-use crate::server::Server;
 use millstream_model::{Change, Class, Level, Restart};
 
 pub(super) const CHECK: Check = Check {
@@ -11,7 +10,7 @@ pub(super) const CHECK: Check = Check {
     class: Class::Arithmetic,
     thresholds: &[("overflows", 1.0)],
     manual: include_str!("accept_queue_full.md"),
-    looks: &[Look::Later(|server, host, task| Box::pin(look(server, host, task)))],
+    looks: &[Look::Later(look)],
 };
 
 const COUNTERS: &str = "/proc/net/netstat";
@@ -21,7 +20,7 @@ const SETTING: &str = "net.core.somaxconn";
 
 const BOUND: &str = "/proc/sys/net/core/somaxconn";
 
-async fn look(server: &Server, host: &Host, task: Task) -> Looked {
+fn look(host: &Host, task: &Task) -> Looked {
     let twice =
         host.twice(&host.path(COUNTERS)).ok_or_else(|| Host::hidden("connections that were refused", COUNTERS))?;
     let counted = |text: &str| counter(text, "ListenOverflows");
@@ -32,12 +31,11 @@ async fn look(server: &Server, host: &Host, task: Task) -> Looked {
     if !is_much(after) {
         return Ok(Seen::default());
     }
-    let sql = "select current_setting('max_connections')::float8";
-    let clients: f64 = server.session.client.query_one(sql, &[]).await?.get(0);
+    let clients = host.demands.clients;
     let bound = host.number(BOUND);
     let unseen = bound.is_none().then(|| Host::hidden(SETTING, BOUND));
     // The server asks for a queue of twice its connections, and the kernel cuts it at its own bound.
-    let wanted = 2.0 * clients;
+    let wanted = 2.0 * clients as f64;
     let is_cut = bound.is_some_and(|bound| bound < wanted);
     let overflows = after - before;
     let (level, times, seconds) = match (is_much(overflows), is_cut) {

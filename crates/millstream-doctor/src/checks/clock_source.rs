@@ -2,7 +2,6 @@
 
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
-use crate::server::Server;
 use millstream_model::{Class, Level, Repair};
 use std::hint::black_box;
 use std::time::Instant;
@@ -13,7 +12,7 @@ pub(super) const CHECK: Check = Check {
     class: Class::Fact,
     thresholds: &[],
     manual: include_str!("clock_source.md"),
-    looks: &[Look::Machine(|server, host, task| Box::pin(look(server, host, task)))],
+    looks: &[Look::Host(look)],
 };
 
 const DIR: &str = "/sys/devices/system/clocksource/clocksource0";
@@ -31,7 +30,7 @@ const RISK: &str =
 /// Readings by which the cost of one is measured.
 const READINGS: u32 = 1_000;
 
-async fn look(server: &Server, host: &Host, task: Task) -> Looked {
+fn look(host: &Host, task: &Task) -> Looked {
     let file = format!("{DIR}/current_clocksource");
     let current = host.word(&file).ok_or_else(|| Host::hidden("the clock of the kernel", &file))?;
     let available = host.word(&format!("{DIR}/available_clocksource")).unwrap_or_default();
@@ -40,10 +39,7 @@ async fn look(server: &Server, host: &Host, task: Task) -> Looked {
     if !is_known_slow && (FAST.contains(&current.as_str()) || !has_tsc) {
         return Ok(Seen::default());
     }
-    let sql = "select name from pg_settings where name in ('track_io_timing', 'track_wal_io_timing') \
-               and setting = 'on' order by name";
-    let rows = server.session.client.query(sql, &[]).await?;
-    let timed: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    let timed = &host.demands.timed;
     let level = if timed.is_empty() { Level::Info } else { Level::Warning };
     let sentence = match timed.is_empty() {
         true => format!("the kernel reads the time from {current}, so explain analyze takes long and measures wrong"),

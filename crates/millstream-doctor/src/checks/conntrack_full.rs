@@ -10,7 +10,7 @@ pub(super) const CHECK: Check = Check {
     class: Class::Arithmetic,
     thresholds: &[("percent", 80.0), ("critical_percent", 95.0), ("dropped", 1.0)],
     manual: include_str!("conntrack_full.md"),
-    looks: &[Look::Later(|_, host, task| Box::pin(look(host, task)))],
+    looks: &[Look::Later(look)],
 };
 
 /// The setting that bounds the table.
@@ -19,7 +19,7 @@ const SETTING: &str = "net.netfilter.nf_conntrack_max";
 /// What happened to packets since the start of the machine, for each processor.
 const COUNTERS: &str = "/proc/net/stat/nf_conntrack";
 
-async fn look(host: &Host, task: Task) -> Looked {
+fn look(host: &Host, task: &Task) -> Looked {
     let file = |name: &str| format!("/proc/sys/net/netfilter/{name}");
     let (count, max) = (file("nf_conntrack_count"), file("nf_conntrack_max"));
     let (Some(used), Some(most)) = (host.number(&count), host.number(&max)) else {

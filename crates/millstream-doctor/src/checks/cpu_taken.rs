@@ -11,16 +11,16 @@ pub(super) const CHECK: Check = Check {
     class: Class::Arithmetic,
     thresholds: &[("steal_percent", 2.0), ("throttled_percent", 1.0)],
     manual: include_str!("cpu_taken.md"),
-    looks: &[Look::Later(|_, host, task| Box::pin(look(host, task)))],
+    looks: &[Look::Later(look)],
 };
 
 const TICKS: &str = "/proc/stat";
 
-async fn look(host: &Host, task: Task) -> Looked {
+fn look(host: &Host, task: &Task) -> Looked {
     let ticks = host.twice(&host.path(TICKS));
     let unseen = ticks.is_none().then(|| Host::hidden("what the hypervisor takes", TICKS));
-    let stolen = ticks.and_then(|twice| stolen(host, &task, &twice));
-    let seen: Seen = stolen.into_iter().chain(throttled(host, &task)).collect();
+    let stolen = ticks.and_then(|twice| stolen(host, task, &twice));
+    let seen: Seen = stolen.into_iter().chain(throttled(host, task)).collect();
     Ok(seen.but(unseen))
 }
 

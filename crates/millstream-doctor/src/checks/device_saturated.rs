@@ -11,7 +11,7 @@ pub(super) const CHECK: Check = Check {
     class: Class::Arithmetic,
     thresholds: &[("percent", 10.0), ("latency_ms", 10.0), ("rotating_ms", 50.0), ("requests", 20.0)],
     manual: include_str!("device_saturated.md"),
-    looks: &[Look::Later(|_, host, task| Box::pin(look(host, task)))],
+    looks: &[Look::Later(look)],
 };
 
 const PRESSURE: &str = "/proc/pressure/io";
@@ -21,7 +21,7 @@ const WORK: &str = "/proc/diskstats";
 const REQUESTS: &[(&str, &str, &str)] =
     &[("a read", "reads", "read_ms"), ("a write", "writes", "write_ms"), ("a flush", "flushes", "flush_ms")];
 
-async fn look(host: &Host, task: Task) -> Looked {
+fn look(host: &Host, task: &Task) -> Looked {
     let devices = host.devices();
     let (waited, work) = (Host::waited(&host.path(PRESSURE)), host.twice(&host.path(WORK)));
     let unseen = Seen::default()
@@ -38,7 +38,7 @@ async fn look(host: &Host, task: Task) -> Looked {
         let most = task.threshold(if rotates { "rotating_ms" } else { "latency_ms" });
         let times = times(&work, &name, task.threshold("requests"));
         let (what, slowest) = times.iter().copied().max_by(|(_, one), (_, other)| one.total_cmp(other))?;
-        (slowest >= most).then(|| finding(&task, role, &name, waited, &work, (what, slowest), &times))
+        (slowest >= most).then(|| finding(task, role, &name, waited, &work, (what, slowest), &times))
     });
     Ok(findings.collect::<Seen>().but(unseen))
 }

@@ -1,9 +1,8 @@
 //! Check `disk-full`: the disk of data or WAL is almost full.
 
 use super::number;
-use crate::check::{Check, Look, Looked, Seen, Task};
+use crate::check::{Check, Look, Seen, Task};
 use crate::host::Host;
-use crate::server::Server;
 use millstream_host::{DiskSpace, disk_space};
 use millstream_model::quantity::bytes;
 use millstream_model::{Class, Danger, Finding, Level};
@@ -14,14 +13,8 @@ pub(super) const CHECK: Check = Check {
     class: Class::Arithmetic,
     thresholds: &[("percent", 85.0), ("critical_percent", 95.0), ("wal_times", 2.0)],
     manual: include_str!("disk_full.md"),
-    looks: &[Look::Machine(|server, host, task| Box::pin(look(server, host, task)))],
+    looks: &[Look::Host(|host, task| Ok(seen(host, task, host.demands.wal_bytes)))],
 };
-
-async fn look(server: &Server, host: &Host, task: Task) -> Looked {
-    let sql = "select pg_size_bytes(current_setting('max_wal_size')) as most";
-    let wal = number::number(&server.session.client.query_one(sql, &[]).await?, "most");
-    Ok(seen(host, &task, wal))
-}
 
 /// What is wrong with the disks, if so many bytes of WAL may come.
 fn seen(host: &Host, task: &Task, wal: u64) -> Seen {

@@ -12,13 +12,13 @@ pub(super) const CHECK: Check = Check {
     class: Class::Arithmetic,
     thresholds: &[("percent", 5.0), ("pages_per_second", 100.0)],
     manual: include_str!("memory_pressure.md"),
-    looks: &[Look::Later(|_, host, task| Box::pin(look(host, task)))],
+    looks: &[Look::Later(look)],
 };
 
 const PRESSURE: &str = "/proc/pressure/memory";
 const SWAPPED: &str = "/proc/vmstat";
 
-async fn look(host: &Host, task: Task) -> Looked {
+fn look(host: &Host, task: &Task) -> Looked {
     let waited = waited(host);
     let twice = host.twice(&host.path(SWAPPED));
     let per_second = |name: &str| twice.as_ref().and_then(|twice| Some(twice.growth(name)? / twice.seconds));

@@ -1,10 +1,8 @@
 //! Check `open-files-near-limit`: the server's first process, or the machine, can open hardly any more files.
 
-use super::number;
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::host::Host;
 use crate::limits::OPEN_FILES_COUNTED_MAX;
-use crate::server::Server;
 use millstream_model::{Change, Class, Danger, Finding, Level, Restart};
 
 pub(super) const CHECK: Check = Check {
@@ -13,20 +11,17 @@ pub(super) const CHECK: Check = Check {
     class: Class::Arithmetic,
     thresholds: &[("percent", 80.0), ("critical_percent", 95.0)],
     manual: include_str!("open_files_near_limit.md"),
-    looks: &[Look::Machine(|server, host, task| Box::pin(look(server, host, task)))],
+    looks: &[Look::Host(look)],
 };
 
 /// Open files of the machine: allocated, unused, most.
 const MACHINE: &str = "/proc/sys/fs/file-nr";
 
-async fn look(server: &Server, host: &Host, task: Task) -> Looked {
-    let sql = "select current_setting('max_files_per_process')::int8 as per_process, \
-               current_setting('max_connections')::int8 as clients";
-    let row = server.session.client.query_one(sql, &[]).await?;
-    let server_may = number::number(&row, "per_process").saturating_mul(number::number(&row, "clients"));
-    let (process, unseen) = process(host, &task);
+fn look(host: &Host, task: &Task) -> Looked {
+    let server_may = host.demands.files_per_process.saturating_mul(host.demands.clients);
+    let (process, unseen) = process(host, task);
     let (machine, hidden) = match machine(host) {
-        Some((open, most)) => (machine_finding(&task, open, most, server_may), None),
+        Some((open, most)) => (machine_finding(task, open, most, server_may), None),
         None => (None, Some(Host::hidden("the open files of the machine", MACHINE))),
     };
     let seen: Seen = machine.into_iter().chain(process).collect();
