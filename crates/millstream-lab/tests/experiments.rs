@@ -6,7 +6,7 @@ use millstream_lab::experiments::{
     self, Analysis, ChosenMetric, Commands, Conditions, Ended, Record, Request, Selection, Source, compare,
 };
 use millstream_lab::{Better, Outcome};
-use millstream_testkit::{Feature, database_on, dealt_builds_with};
+use millstream_testkit::{Feature, database_on, dealt_builds_with, until};
 use std::collections::BTreeMap;
 use std::fs;
 use std::future::pending;
@@ -71,14 +71,38 @@ about = "with a line more"
 run = { before = ['!echo more >>"$LAB_DIR/now"'], command = 'printf "{\"lost_pings\": %s}" $(wc -l <"$LAB_DIR/now")' }
 "#;
 
-/// Runs an experiment to its end, into a record in this directory. Returns the record.
-async fn run(source: &Source, request: &Request, out: &Path) -> Record {
+/// An arm by itself, and a chain whose second arm does not end.
+const CHAIN: &str = r#"
+question = "Does it end?"
+metric = "wall_seconds"
+seconds = 1
+server = false
+[[arm]]
+name = "alone"
+run = { command = "true" }
+[[arm]]
+name = "first"
+run = { command = "true" }
+[[arm]]
+name = "second"
+after = "first"
+run = { command = 'echo $$ >"$PLACE/begun"; exec sleep 600' }
+"#;
+
+/// Runs an experiment until its end or another one, into a record in this directory. Returns how it ended, and the record.
+async fn ended(source: &Source, request: &Request, out: &Path, stop: impl Future<Output = ()>) -> (Ended<()>, Record) {
     let conditions = Conditions::planned(source, request);
     let opened = Record::open(source, request, conditions, Some(out), Vec::new());
     let (dir, mut record) = opened.expect("the record can be made");
     let mut say = |_: &str| {};
-    let ended = Box::pin(experiments::run(source, request, &mut record, &dir, &mut say, pending::<()>())).await;
-    assert_eq!(ended.expect("the lab works"), Ended::Finished);
+    let ended = Box::pin(experiments::run(source, request, &mut record, &dir, &mut say, stop)).await;
+    (ended.expect("the lab works"), record)
+}
+
+/// Runs an experiment to its end, into a record in this directory. Returns the record.
+async fn run(source: &Source, request: &Request, out: &Path) -> Record {
+    let (ended, record) = ended(source, request, out, pending()).await;
+    assert_eq!(ended, Ended::Finished);
     assert_eq!(Record::read(out).expect("it is a record"), record, "what is kept");
     record
 }
@@ -168,6 +192,22 @@ async fn an_experiment_without_a_server_makes_its_files_first() {
     fs::write(&file, FILES.replace("reset = ['!cp", "reset = ['cp")).unwrap();
     let refused = read(&file).unwrap_err();
     assert!(refused.contains("SQL needs a server, and server = false"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_experiment_that_is_stopped_ends_its_command_and_keeps_only_whole_chains() {
+    let place = tempfile::tempdir().unwrap();
+    let (file, begun) = (place.path().join("chain.toml"), place.path().join("begun"));
+    fs::write(&file, CHAIN.replace("$PLACE", &place.path().display().to_string())).unwrap();
+    let pid = || fs::read_to_string(&begun).ok().filter(|text| text.ends_with('\n'));
+    let request = Request { blocks: Some(1), seed: 1, ..Request::default() };
+    let stop = until("the second arm of the chain begins", async || pid().is_some());
+    let (ended, record) = ended(&read(&file).unwrap(), &request, &place.path().join("out"), stop).await;
+    assert_eq!(ended, Ended::Stopped(()));
+    assert!(record.runs.iter().all(|run| ["alone", "again"].contains(&run.arm.as_str())), "{record:?}");
+    let stat = format!("/proc/{}/stat", pid().unwrap().trim());
+    let is_running = || fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
+    until("its command ends", async || !is_running()).await;
 }
 
 #[test]

@@ -1,14 +1,13 @@
-//! Small runs of the experiments that load documents: they work and report the truth. The numbers that they measure mean
-//! nothing.
+//! Small runs of the experiments that load documents with this program: they work and report the truth. The numbers that they
+//! measure mean nothing.
 
-use crate::process::{Run, assert_runs, command, run, send};
+use crate::process::{Run, command, run};
 use millstream_lab::Outcome;
 use millstream_lab::experiments::{Record, Selection, Source};
-use millstream_testkit::{Feature, TestDatabase, builds_with, database_on, database_with, dealt, todays, until};
-use std::io::{BufRead, BufReader};
+use millstream_testkit::{Feature, TestDatabase, builds_with, database_on, database_with, dealt, todays};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// An experiment on a server of the tests. It leaves nothing there but its database, which has its name.
 struct Laboratory {
@@ -164,35 +163,5 @@ async fn a_program_that_loses_a_document_is_reported_as_an_error() {
         .iter()),
         "{record:?}"
     );
-    lab.remove().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_interrupted_run_keeps_only_arms_that_nothing_continues_and_whole_chains() {
-    let Some(database) = database_with(&[Feature::Pgbench]).await else { return };
-    let lab = Laboratory::new("durability", database).await;
-    let chain = "\n[[arm]]\nname = 'durable/again'\nabout = ''\nafter = 'durable/fresh'\n\
-                 [arm.run]\ncommand = 'touch \"$PLACE/begun\"; sleep 600'\ncheck = '!true'\n";
-    let text = std::fs::read_to_string(&lab.experiment).unwrap() + chain;
-    std::fs::write(&lab.experiment, text).unwrap();
-    let args = ["--set", "documents=2000", "--blocks", "1", "--arms", "durable", "--seed", "2", "--steal-max", "100"];
-    let mut lab_run = lab.command(&args);
-    let mut running =
-        lab_run.env("PLACE", lab.dir.path()).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    let mut lines = BufReader::new(running.stderr.take().unwrap()).lines().map_while(Result::ok);
-    assert!(
-        lines.any(|line| line.contains("durable/fresh: rows_per_second")),
-        "the first arm of the chain did not end"
-    );
-    until("the second arm of the chain begins", async || {
-        assert_runs(&mut running);
-        lab.dir.path().join("begun").exists()
-    })
-    .await;
-    // The signal goes only to the lab, which must end its child itself.
-    send("INT", running.id());
-    let said: Vec<String> = lines.collect();
-    assert_eq!(running.wait().unwrap().code(), Some(130), "{said:?}");
-    assert!(lab.record().runs.iter().all(|run| run.arm == "again"), "{:?}", lab.record().runs);
     lab.remove().await;
 }
