@@ -73,9 +73,9 @@ pub struct Measures {
 }
 
 impl Measures {
-    /// Sets the value of a metric; what was not measured has none.
+    /// Sets the value of a metric, unless it was not measured, or is not finite: JSON has no such numbers.
     pub fn set(&mut self, metric: &str, value: Option<f64>) {
-        self.values.extend(value.map(|value| (metric.to_owned(), value)));
+        self.values.extend(value.filter(|value| value.is_finite()).map(|value| (metric.to_owned(), value)));
     }
 
     /// What limited the run; `None` if nothing was recorded beside it.

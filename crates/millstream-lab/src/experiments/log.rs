@@ -128,7 +128,7 @@ impl Log {
         let (done, scheduled) = (times().count() as f64, lines().count() as f64);
         let (failed, skipped) = (count(FAILED), count(SKIPPED));
         let late = limit_ms.map_or(0.0, |ms| times().filter(|us| *us > ms * 1e3).count() as f64);
-        let mut put = |name: &str, value: f64| measures.values.insert(name.to_owned(), value);
+        let mut put = |name: &str, value: f64| measures.set(name, Some(value));
         put("transactions", done);
         put("seconds", seconds);
         put("tps", done / seconds);

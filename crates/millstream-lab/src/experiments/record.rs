@@ -149,15 +149,19 @@ fn names(experiment: &Experiment) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::core::{Measures, Series};
+    use crate::core::Measures;
     use crate::experiments::{Commands, WarmUp};
     use std::collections::BTreeMap;
 
     #[test]
     fn every_digit_of_a_number_is_read_as_it_was_written() {
-        let series = Series::each_second((1..=1_000).map(|n| Some(f64::from(n).sqrt() * 1e3)));
-        let read: Series = serde_json::from_str(&serde_json::to_string(&series).unwrap()).unwrap();
-        assert_eq!(read, series);
+        let mut measures = Measures::default();
+        for n in 1..=1_000 {
+            measures.set(&n.to_string(), Some(f64::from(n).sqrt() * 1e3));
+        }
+        measures.set("no number", Some(f64::NAN));
+        let read: Measures = serde_json::from_str(&serde_json::to_string(&measures).unwrap()).unwrap();
+        assert_eq!((read.values.len(), read), (1_000, measures));
     }
 
     #[test]
