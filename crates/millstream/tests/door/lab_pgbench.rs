@@ -37,7 +37,8 @@ async fn an_experiment_in_a_file_runs_is_reported_and_compared() {
         std::fs::write(&file, EXPERIMENT).unwrap();
         std::fs::write(dir.path().join("one.sql"), "insert into t values (1);\n").unwrap();
         let [file, out] = [file, out].map(|path| path.display().to_string());
-        let args = ["lab", "run", &file, "--quick", "--seconds", "1", "--db", &database.url(), "--out", &out];
+        let url = database.url();
+        let args = ["lab", "run", &file, "--quick", "--seconds", "1", "--db", &url, "--out", &out];
         let run = millstream(&args).ends(1);
         let record = Record::read(Path::new(&out)).unwrap();
         let of = |arm: &str| record.runs.iter().find(|run| run.arm == arm).unwrap();
