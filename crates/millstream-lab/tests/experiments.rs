@@ -15,8 +15,6 @@ use std::path::Path;
 /// Two ways to ask for the same number.
 const EXPERIMENT: &str = "\
 question = 'Which is faster?'
-expected = 'nothing'
-read = 'as it is'
 seconds = 1
 run = { scripts = ['one.sql'] }
 setup = ['create table if not exists t (a int)']
@@ -27,34 +25,26 @@ start = ['truncate t']
 query = 'select count(*) from t'
 [[arm]]
 name = 'simple'
-about = 'as text'
 [[arm]]
 name = 'prepared'
-about = 'parsed once'
 run = { protocol = 'prepared' }
 [[arm]]
 name = 'other'
-about = 'does something else'
 run = { scripts = ['two.sql'] }
 [[arm]]
 name = 'settings'
-about = 'needs another setting'
 run = { settings = { commit_delay = '10' } }
 [[arm]]
 name = 'host'
-about = 'needs another machine'
 run = { host = { 'vm.swappiness' = '60' } }
 [[arm]]
 name = 'checked'
-about = 'leaves rows'
 run = { check = 'select count(*) = 0 from t' }
 ";
 
 /// An experiment without a server, whose arms count the lines of a file that it has made first.
 const FILES: &str = r#"
 question = "Does it work?"
-expected = "yes"
-read = "as it is"
 metric = "lost_pings"
 seconds = 1
 server = false
@@ -63,11 +53,9 @@ reset = ['!cp "$LAB_DIR/made" "$LAB_DIR/now"']
 cleanup = ['!cp "$LAB_DIR/now" "$PLACE/last"']
 [[arm]]
 name = "one"
-about = "as it was made"
 run = { command = 'printf "{\"lost_pings\": %s}" $(wc -l <"$LAB_DIR/now")' }
 [[arm]]
 name = "two"
-about = "with a line more"
 run = { before = ['!echo more >>"$LAB_DIR/now"'], command = 'printf "{\"lost_pings\": %s}" $(wc -l <"$LAB_DIR/now")' }
 "#;
 

@@ -60,35 +60,56 @@ async fn found(root: &Path, check: &str, settings: &str) -> Vec<(String, Level)>
     findings.into_iter().map(|finding| (finding.subject, finding.level)).collect()
 }
 
-/// A fault: files that only look like it, files that have it, and files of a machine on which it was repaired. The last ones
-/// are those of the fault with some others instead.
+/// A fault of a machine, which a check finds.
 struct Fault {
     check: &'static str,
-    settings: &'static str,
-    alike: Files,
-    fault: Files,
-    repaired: Files,
     subject: &'static str,
     level: Level,
+    alike: Files,
+    has: Files,
+    repaired: Files,
 }
 
-/// What most faults have.
-const FAULT: Fault =
-    Fault { check: "", settings: "", alike: &[], fault: &[], repaired: &[], subject: "", level: Level::Warning };
+/// A fault that is a warning about this subject.
+fn fault(check: &'static str, subject: &'static str) -> Fault {
+    Fault { check, subject, level: Level::Warning, alike: &[], has: &[], repaired: &[] }
+}
+
+impl Fault {
+    /// Another level.
+    fn at(self, level: Level) -> Self {
+        Self { level, ..self }
+    }
+
+    /// Files that only look like it.
+    fn alike(self, alike: Files) -> Self {
+        Self { alike, ..self }
+    }
+
+    /// Files that have it.
+    fn has(self, has: Files) -> Self {
+        Self { has, ..self }
+    }
+
+    /// Other files instead of these, on a machine on which it was repaired.
+    fn repaired(self, repaired: Files) -> Self {
+        Self { repaired, ..self }
+    }
+}
 
 /// Plants faults on a machine that has these files.
-async fn are_found(files: Files, faults: &[Fault]) {
-    for Fault { check, settings, alike, fault, repaired, subject, level } in faults {
+async fn are_found(files: Files, settings: &str, faults: Vec<Fault>) {
+    for Fault { check, subject, level, alike, has, repaired } in faults {
         let of = async |others: &[Files]| {
             let all: Vec<(&str, &str)> = files.iter().chain(others.iter().copied().flatten()).copied().collect();
             found(machine(&all).path(), check, settings).await
         };
         if !alike.is_empty() {
-            assert_eq!(of(&[*alike]).await, [], "{check} looks alike: {alike:?}");
+            assert_eq!(of(&[alike]).await, [], "{check} looks alike: {alike:?}");
         }
-        assert_eq!(of(&[*fault]).await, [((*subject).to_owned(), *level)], "{check}: {fault:?}");
+        assert_eq!(of(&[has]).await, [(subject.to_owned(), level)], "{check}: {has:?}");
         if !repaired.is_empty() {
-            assert_eq!(of(&[*fault, *repaired]).await, [], "{check} is repaired: {repaired:?}");
+            assert_eq!(of(&[has, repaired]).await, [], "{check} is repaired: {repaired:?}");
         }
     }
 }
