@@ -51,17 +51,15 @@ async fn a_search_prints_every_step() {
 }
 
 #[test]
-fn a_workload_file_without_an_end_is_refused() {
+fn a_workload_that_is_wrong_or_has_no_end_is_refused_with_its_place() {
     let refused = run(&mut command(&["lab", "drive", "/dev/zero"])).ends(2);
     assert!(refused.stderr.contains("/dev/zero has more than 1048576 bytes"), "{refused:?}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_workload_is_refused_with_its_place() {
-    let Some(database) = database_with(&[Feature::Pgbench]).await else { return };
-    let wrong = sleeping("0", "rate = 1").replace("name = \"one\"", "name = \"one\"\nwieght = 3");
-    let run = drive(&database, &wrong, &[]).ends(2);
-    assert!(run.stderr.contains("mix.toml:6") && run.stderr.contains("did you mean \"weight\"?"), "{run:?}");
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("mix.toml");
+    std::fs::write(&file, sleeping("0", "rate = 1").replace("name = \"one\"", "name = \"one\"\nwieght = 3")).unwrap();
+    let refused = run(command(&["lab", "drive"]).arg(&file)).ends(2);
+    let said = &refused.stderr;
+    assert!(said.contains("mix.toml:6") && said.contains("did you mean \"weight\"?"), "{refused:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -29,8 +29,8 @@ fn faults() -> Vec<Fault> {
             .alike(&[("sys/class/net/vlan5/brport/state", "2\n")])
             .has(&[("sys/class/net/vlan5/brport/state", "4\n")])
             .repaired(&[("sys/class/net/vlan5/brport/state", "3\n")]),
-        // A spare card without a cable.
         fault("link-carrier", "eth2")
+            // A spare card without a cable.
             .alike(&[
                 ("sys/class/net/eth2/type", "1\n"),
                 ("sys/class/net/eth2/flags", "0x1003\n"),
@@ -51,9 +51,9 @@ fn faults() -> Vec<Fault> {
             .alike(&[("later/proc/net/netstat", "TcpExt: TW ListenOverflows\nTcpExt: 99 500\n")])
             .has(&[("later/proc/net/netstat", "TcpExt: TW ListenOverflows\nTcpExt: 1 520\n")])
             .repaired(&[("proc/net/netstat", "TcpExt: TW ListenOverflows\nTcpExt: 1 520\n")]),
-        // The server's queue is cut, but none was ever full.
         fault("accept-queue-full", "net.core.somaxconn")
             .at(Level::Info)
+            // The server's queue is cut, but none was ever full.
             .alike(&[
                 ("proc/sys/net/core/somaxconn", "1\n"),
                 ("proc/net/netstat", "TcpExt: TW ListenOverflows\nTcpExt: 1 0\n"),
@@ -82,9 +82,9 @@ fn faults() -> Vec<Fault> {
                 ("sys/devices/system/clocksource/clocksource0/current_clocksource", "xen\n"),
             ])
             .repaired(&[("sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n")]),
-        // Packets were dropped long ago, and an entry could not be made now.
         fault("conntrack-full", "net.netfilter.nf_conntrack_max")
             .at(Level::Info)
+            // Packets were dropped long ago, and an entry could not be made now.
             .alike(&[
                 ("proc/net/stat/nf_conntrack", "entries drop insert_failed\n0000000a 0000000f 00000000\n"),
                 ("later/proc/net/stat/nf_conntrack", "entries drop insert_failed\n0000000a 0000000f 00000001\n"),
@@ -110,8 +110,8 @@ fn faults() -> Vec<Fault> {
             .alike(&[("later/sys/fs/cgroup/db/cpu.stat", "nr_periods 1020\nnr_throttled 900\nthrottled_usec 1000\n")])
             .has(&[("later/sys/fs/cgroup/db/cpu.stat", "nr_periods 1020\nnr_throttled 910\nthrottled_usec 9000\n")])
             .repaired(&[("sys/fs/cgroup/db/cpu.stat", "nr_periods 1000\nnr_throttled 910\nthrottled_usec 9000\n")]),
-        // Processes wait for a disk, but not for this one.
         fault("device-saturated", "sda")
+            // Processes wait for a disk, but not for this one.
             .alike(&[
                 ("proc/pressure/io", "some avg10=40.00 avg60=40.00 avg300=9.00 total=9000000\n"),
                 (
@@ -127,8 +127,8 @@ fn faults() -> Vec<Fault> {
                 ),
             ])
             .repaired(&[("proc/pressure/io", "some avg10=0.00 avg60=4.00 avg300=9.00 total=9000000\n")]),
-        // A disk that rotates takes as long, and one request says little.
         fault("device-saturated", "sda")
+            // A disk that rotates takes as long, and one request says little.
             .alike(&[
                 ("sys/block/sda/queue/rotational", "1\n"),
                 ("proc/pressure/io", "some avg10=40.00 avg60=40.00 avg300=9.00 total=9000000\n"),
@@ -149,8 +149,8 @@ fn faults() -> Vec<Fault> {
                 "later/proc/diskstats",
                 "8 0 sda 1000 0 8000 90000 1000 0 8000 90000 0 2900 190000 0 0 0 0 200 9900\n",
             )]),
-        // The kernel writes pages to swap that nobody misses.
         fault("memory-pressure", "")
+            // The kernel writes pages to swap that nobody misses.
             .alike(&[("later/proc/vmstat", "pswpin 900000\npswpout 990000\noom_kill 5\n")])
             .has(&[("proc/pressure/memory", "some avg10=20.00 avg60=12.00 avg300=9.00 total=9000000\n")])
             .repaired(&[("proc/pressure/memory", "some avg10=0.00 avg60=2.00 avg300=9.00 total=9000000\n")]),
@@ -167,8 +167,8 @@ fn faults() -> Vec<Fault> {
             .alike(&[("proc/42/limits", "Max open files            unlimited   unlimited   files\n")])
             .has(&[("proc/42/limits", "Max open files            2   4096   files\n")])
             .repaired(&[("proc/42/limits", "Max open files            4096   4096   files\n")]),
-        // The kernel has promised more than it has, as it may in this mode.
         fault("out-of-memory-kill", "")
+            // The kernel has promised more than it has, as it may in this mode.
             .alike(&[("proc/meminfo", "MemTotal: 20000 kB\nCommitLimit: 10000 kB\nCommitted_AS: 90000 kB\n")])
             .has(&[("sys/fs/cgroup/db/memory.events", "max 9\noom 2\noom_kill 2\n")])
             .repaired(&[("sys/fs/cgroup/db/memory.events", "max 0\noom 0\noom_kill 0\n")]),
@@ -177,8 +177,8 @@ fn faults() -> Vec<Fault> {
             .alike(&[("proc/self/cgroup", "0::/\n"), ("proc/vmstat", "oom_kill 0\n")])
             .has(&[("proc/self/cgroup", "0::/\n")])
             .repaired(&[("proc/vmstat", "oom_kill 0\n")]),
-        // A container sees its own group as the root.
         fault("out-of-memory-kill", "")
+            // A container sees its own group as the root.
             .alike(&[("proc/self/cgroup", "0::/\n"), ("sys/fs/cgroup/memory.events", "oom 0\noom_kill 0\n")])
             .has(&[("proc/self/cgroup", "0::/\n"), ("sys/fs/cgroup/memory.events", "oom 2\noom_kill 2\n")])
             .repaired(&[("sys/fs/cgroup/memory.events", "oom 0\noom_kill 0\n")]),
