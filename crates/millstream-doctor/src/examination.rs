@@ -81,9 +81,7 @@ async fn examined(request: &Request) -> Result<Report, Error> {
                     course.skip(check, None, &course.out_of_time())
                 }
                 (Look::Host(look), Ok(host)) => course.run_at(host, check, *look).await,
-                (Look::Machine(look), Ok(host)) => {
-                    course.run(check, None, |task| look(&server, host, task)).await;
-                }
+                (Look::Machine(look), Ok(host)) => course.run(check, None, |task| look(&server, host, task)).await,
                 (Look::Host(_) | Look::Machine(_), Err(why)) => course.skip(check, None, why),
                 (Look::Database(_) | Look::Later(_), _) => {}
             }
