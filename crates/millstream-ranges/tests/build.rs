@@ -1,6 +1,7 @@
-//! Building, replacing and opening stores, also damaged ones.
+//! Building, replacing and opening stores.
 
-use crate::stored::{built, found, given, range};
+use crate::place::Place;
+use crate::stored::{built, built_from, found, given, known, one, range};
 use millstream_pg::Explained;
 use millstream_ranges::input::{InputOptions, open};
 use millstream_ranges::{
@@ -10,12 +11,6 @@ use millstream_ranges::{
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::sync::Mutex;
-
-/// A store with one range of IPv4, whose members name the build.
-fn one(store: &Path, name: u32) {
-    built(store, [(range(Family::V4, 10, 20), format!("\"build\":{name}"))], |_| ()).expect("it is built");
-}
 
 #[test]
 fn a_build_replaces_the_store_and_readers_keep_what_they_opened() {
@@ -85,34 +80,6 @@ fn a_failed_build_leaves_the_store_as_it_was() {
 }
 
 #[test]
-fn rejected_entries_are_reported_and_limited() {
-    struct Noting(Mutex<Vec<u64>>);
-    impl Observer for Noting {
-        fn rejected(&self, reject: &Reject) {
-            self.0.lock().unwrap().push(reject.line);
-        }
-        fn progress(&self, _: Progress) {}
-        fn is_stopped(&self) -> bool {
-            false
-        }
-    }
-    let dir = tempfile::tempdir().unwrap();
-    let mixed = || {
-        let good = (Some(range(Family::V4, 1, 2)), String::new());
-        let bad = (None, String::new());
-        given([bad.clone(), good, bad.clone(), bad])
-    };
-    let mut request = BuildRequest::new(dir.path().into());
-    let noting = Noting(Mutex::default());
-    let receipt = build(&request, vec![mixed()], &noting).unwrap();
-    assert_eq!((receipt.read, receipt.rejected, receipt.stored), (4, 3, 1));
-    assert_eq!(*noting.0.lock().unwrap(), [1, 3, 4]);
-    request.rejects_max = 2;
-    let error = build(&request, vec![mixed()], &noting).unwrap_err();
-    assert!(matches!(error, Error::Rejects { count: 3, most: 2 }), "{error}");
-}
-
-#[test]
 fn a_map_that_is_too_small_is_tried_again_with_more() {
     let dir = tempfile::tempdir().unwrap();
     let ranges = (0..20_000u128).map(|n| (range(Family::V6, n * 10, n * 10 + 3), format!("\"n\":{n}")));
@@ -174,31 +141,6 @@ fn both_families_can_share_one_database() {
 }
 
 #[test]
-fn a_damaged_file_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
-    built(dir.path(), (0..5_000).map(|n| (range(Family::V4, n * 2, n * 2), format!("\"n\":{n}"))), |_| ()).unwrap();
-    let file = dir.path().join("00000001.lmdb");
-    let whole = fs::read(&file).unwrap();
-    let refused = |bytes: &[u8]| {
-        fs::write(&file, bytes).unwrap();
-        match Generation::open(dir.path(), None).unwrap_err() {
-            Error::Damaged { problem, .. } => problem,
-            error => panic!("{error}"),
-        }
-    };
-    let mut flipped = whole.clone();
-    flipped[whole.len() / 2] ^= 1;
-    assert_eq!(refused(&flipped), "its content has changed since it was written");
-    let short = refused(&whole[..whole.len() - 4096]);
-    assert_eq!(short, format!("it has {} bytes, and {} were written", whole.len() - 4096, whole.len()));
-    assert!(refused(&[]).starts_with("it has 0 bytes"));
-    fs::write(&file, &whole).unwrap();
-    drop(Generation::open(dir.path(), None).unwrap());
-    fs::write(dir.path().join("00000001.json"), "{").unwrap();
-    assert!(matches!(Generation::open(dir.path(), None), Err(Error::Damaged { .. })));
-}
-
-#[test]
 fn what_is_no_store_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let problem = |path: &Path| match Generation::open(path, None).unwrap_err() {
@@ -209,10 +151,48 @@ fn what_is_no_store_is_refused() {
     assert_eq!(problem(dir.path()), "nothing was built in it");
     fs::write(dir.path().join("current"), "x").unwrap();
     assert!(problem(dir.path()).contains("not a symbolic link"));
+    assert!(!dir.path().join("none").exists(), "a question makes no store");
     let text = dir.path().join("text");
     fs::write(&text, "no LMDB").unwrap();
     let error = Generation::open(&text, None).unwrap_err();
     assert!(matches!(error, Error::Lmdb { .. }), "{error}");
+    built(&text, [(range(Family::V4, 1, 2), String::new())], |_| ()).unwrap_err();
+    assert_eq!(fs::read_to_string(&text).unwrap(), "no LMDB");
+}
+
+#[test]
+fn the_user_decides_what_counts_where_ranges_overlap() {
+    let place = Place::new();
+    let store = place.path("geo");
+    let file = place.write("a.csv", "first,last,n\n1.0.0.0,1.0.0.255,wide\n1.0.0.10,1.0.0.20,narrow\n");
+    let mut request = BuildRequest::new(store.clone());
+    let refused = built_from(&request, &file, &InputOptions::default()).unwrap_err();
+    let name = file.display();
+    let says = format!("1 range overlaps one before it: {name}:2 1.0.0.0-1.0.0.255 and {name}:3 1.0.0.10-1.0.0.20");
+    assert_eq!(refused.to_string(), says);
+    let hint = "choose which one counts: overlap narrowest, overlap first or overlap last";
+    assert_eq!(refused.hint().as_deref(), Some(hint));
+    assert!(matches!(Generation::open(&store, None), Err(Error::NoStore { .. })));
+    for (overlap, inside, counts) in [
+        (Overlap::Narrowest, "narrow", [1, 0, 3]),
+        (Overlap::First, "wide", [0, 1, 1]),
+        (Overlap::Last, "narrow", [1, 0, 3]),
+    ] {
+        request.overlap = overlap;
+        let (receipt, _) = built_from(&request, &file, &InputOptions::default()).unwrap();
+        assert_eq!([receipt.cut, receipt.covered, receipt.stored], counts, "{overlap:?}");
+        assert_eq!(known(&store, "1.0.0.15"), Some(format!("\"n\":\"{inside}\"")), "{overlap:?}");
+        for outside in ["1.0.0.0", "1.0.0.9", "1.0.0.21", "1.0.0.255"] {
+            assert_eq!(known(&store, outside).as_deref(), Some("\"n\":\"wide\""), "{overlap:?} {outside}");
+        }
+    }
+    let halves = place.write("b.csv", "network,n\n1.0.0.0/25,x\n1.0.0.128/25,x\n1.0.1.0/24,y\n");
+    request.merge = true;
+    let (receipt, _) = built_from(&request, &halves, &InputOptions::default()).unwrap();
+    assert_eq!((receipt.merged, receipt.stored), (1, 2));
+    let generation = Generation::open(&store, None).unwrap();
+    let found = generation.get("1.0.0.1".parse().unwrap()).unwrap();
+    assert_eq!(found.map(|found| found.range.to_string()).as_deref(), Some("1.0.0.0-1.0.0.255"));
 }
 
 #[test]
@@ -256,30 +236,6 @@ fn a_member_to_keep_that_no_entry_has_is_refused() {
     assert_eq!(error.to_string(), "no entry has a member cn, town");
     let error = built(&[v4, ""], &["asn"]).unwrap_err();
     assert_eq!(error.to_string(), "no entry has a member asn");
-}
-
-#[test]
-fn a_generation_is_opened_by_the_name_of_its_file() {
-    let dir = tempfile::tempdir().unwrap();
-    one(dir.path(), 1);
-    let damaged = Error::Damaged { path: dir.path().join("00000001.json"), problem: String::new() };
-    assert!(damaged.hint().is_some_and(|hint| hint.starts_with("build the store again")), "{:?}", damaged.hint());
-    one(dir.path(), 2);
-    for (name, number) in [("current", 2), ("00000002.lmdb", 2), ("00000001.lmdb", 1)] {
-        let opened = Generation::open(&dir.path().join(name), None).unwrap();
-        assert_eq!(opened.receipt().map(|receipt| receipt.generation), Some(number), "{name}");
-        assert!(opened.is(dir.path(), Some(number)).unwrap());
-        assert!(opened.is(&dir.path().join(name), None).unwrap());
-    }
-    let other = Generation::open(&dir.path().join("current"), Some(1)).unwrap_err();
-    assert!(other.to_string().ends_with("has no generations"), "{other}");
-    // A copy of the file alone is one of another program, whatever its name.
-    let copy = dir.path().join("copy");
-    fs::create_dir(&copy).unwrap();
-    fs::copy(dir.path().join("00000001.lmdb"), copy.join("00000001.lmdb")).unwrap();
-    assert!(Generation::open(&copy.join("00000001.lmdb"), None).unwrap().receipt().is_none());
-    let foreign = Error::Damaged { path: copy.join("data.mdb"), problem: String::new() };
-    assert_eq!(foreign.hint().as_deref(), Some("correct it with the program that wrote it"));
 }
 
 #[test]

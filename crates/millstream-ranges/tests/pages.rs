@@ -1,7 +1,5 @@
 //! Pages of LMDB files, which are checked before LMDB maps the file.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use crate::stored::{built, found, range};
 use millstream_ranges::{Error, FAMILIES, Family, Generation, Index, Layout, verify};
 use std::fs;

@@ -135,7 +135,9 @@ add element inet ip_ranges v6 {
 
     #[test]
     fn names_that_nft_does_not_take_are_refused() {
-        for name in ["", "1a", "a b", "a;flush", "a\nb", "set", "xt", "accept", "a".repeat(256).as_str()] {
+        for name in
+            ["", "1a", "a b", "a;flush", "a\nb", "set", "table", "inet", "xt", "accept", "a".repeat(256).as_str()]
+        {
             let options = ExportOptions { name: name.into(), ..ExportOptions::default() };
             assert!(exported("nftables", &options, &[("::1", "")]).is_err(), "{name:?}");
         }

@@ -449,6 +449,16 @@ mod tests {
                         --format";
             assert_eq!(error.hint().as_deref(), Some(hint));
         }
+        // What is no text is taken for such a file, whether it ends or not.
+        let options = InputOptions { mmdb_bytes_max: 2 << 20, ..InputOptions::default() };
+        let zeros = read_named("zeros.gz", &gzip(&vec![0; 3 << 20]), &options).map(|_| ());
+        for opened in [zeros, super::super::open(Path::new("/dev/zero"), &options).map(|_| ())] {
+            let error = opened.unwrap_err().to_string();
+            assert!(
+                error.ends_with("is read as a MaxMind database, into memory, and has more than 2.0 MiB"),
+                "{error}"
+            );
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::process::{Run, command, doctor, run};
 use crate::ranges::{Place, build};
 use millstream_testkit::each_build;
+use std::fs::File;
 use std::process::{Command, Stdio};
 
 /// Runs a command whose stdout nobody reads.
@@ -70,7 +71,14 @@ fn stores_that_differ_and_addresses_that_are_none_end_with_1_even_if_nobody_read
         (&["get", &a, "1.2.3.4", "nonsense", "1.2.3.4"], 1),
         (&["export", &a, "--to", "csv"], 0),
     ] {
-        unread(&mut command(&[&["ranges"], args].concat())).ends(code);
+        for output in ["text", "json"] {
+            let mut ranges = command(&[&["ranges"], args, &["--output", output]].concat());
+            unread(&mut ranges).ends(code);
+            if args[0] == "diff" {
+                let full = File::options().write(true).open("/dev/full").unwrap();
+                run(ranges.stdout(full)).ends(2);
+            }
+        }
     }
     let file = format!("{a}/00000001.lmdb");
     let mut bytes = std::fs::read(&file).unwrap();

@@ -244,8 +244,9 @@ fn request(args: &BuildArgs) -> BuildRequest {
     request
 }
 
-async fn inputs(args: &BuildArgs) -> Result<Vec<Box<dyn Input>>, Failure> {
-    let options = InputOptions {
+/// How the files are read.
+fn options(args: &BuildArgs) -> InputOptions {
+    InputOptions {
         format: args.format.clone(),
         range: args.range.clone(),
         keep: args.keep.clone(),
@@ -259,7 +260,11 @@ async fn inputs(args: &BuildArgs) -> Result<Vec<Box<dyn Input>>, Failure> {
         reading: AddressReading { unmap: args.unmap, numbers: args.numbers },
         join: args.join.as_ref().map(|Joined(join)| join.clone()),
         mmdb_bytes_max: args.mmdb_max.bytes,
-    };
+    }
+}
+
+async fn inputs(args: &BuildArgs) -> Result<Vec<Box<dyn Input>>, Failure> {
+    let options = options(args);
     input::refuse_repeated(&args.files)?;
     let mut inputs = Vec::new();
     for file in &args.files {
@@ -369,6 +374,7 @@ impl Observer for Watcher {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser as _;
     use millstream_ranges::limits::MMDB_BYTES_MAX;
 
     #[test]
@@ -381,6 +387,64 @@ mod tests {
         {
             let Joined(join) = Joined::from(dir.path().join(typed).into_os_string());
             assert_eq!((join.file, join.column.as_str()), (dir.path().join(file), column), "{typed}");
+        }
+    }
+
+    #[derive(Debug, clap::Parser)]
+    struct Typed {
+        #[command(flatten)]
+        args: BuildArgs,
+    }
+
+    fn typed(words: &str) -> BuildArgs {
+        Typed::try_parse_from(["build"].into_iter().chain(words.split_whitespace())).unwrap().args
+    }
+
+    #[test]
+    fn every_option_reaches_the_library() {
+        let shown = |args: &BuildArgs| (format!("{:?}", request(args)), format!("{:?}", options(args)));
+        let plain = (BuildRequest::new("geo".into()), InputOptions::default());
+        assert_eq!(shown(&typed("geo a.csv")), (format!("{:?}", plain.0), format!("{:?}", plain.1)));
+        let args = typed(
+            "geo a.csv --overlap narrowest --merge --single --memory 1MiB --max-rejects 7 --format tsv --range a,b --keep c \
+             --header a,b,c,asn --types asn=uint32 --delimiter ; --unmap --numbers v4 --join l.csv:id --mmdb-max 2MiB",
+        );
+        let names = |all: &[&str]| all.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let request = BuildRequest {
+            overlap: Overlap::Narrowest,
+            merge: true,
+            layout: Layout::Single,
+            memory_bytes: 1 << 20,
+            rejects_max: 7,
+            ..BuildRequest::new("geo".into())
+        };
+        let options = InputOptions {
+            format: "tsv".into(),
+            range: names(&["a", "b"]),
+            keep: names(&["c"]),
+            header: Header::Names(names(&["a", "b", "c", "asn"])),
+            types: vec![("asn".into(), ColumnType::Uint32)],
+            delimiter: Some(b';'),
+            reading: AddressReading { unmap: true, numbers: Some(Family::V4) },
+            join: Some(JoinOptions::by("l.csv".into(), "id".into())),
+            mmdb_bytes_max: 2 << 20,
+        };
+        assert_eq!(shown(&args), (format!("{request:?}"), format!("{options:?}")));
+        assert_eq!(super::options(&typed("geo a.csv --no-header")).header, Header::Absent);
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        for (words, problem) in [
+            ("geo@1 a.csv", "geo@1 names generation 1, and a build makes a new one"),
+            ("geo - -", "standard input can be read only once"),
+            ("geo - --join -", "standard input can be read only once"),
+            ("geo - --join=-:id", "standard input can be read only once"),
+            ("geo a.csv --rejects -", "standard output takes the receipt"),
+            ("geo a.csv --db postgres://db/x", "there is no --query"),
+        ] {
+            let refused = refuse(&typed(words)).unwrap_err().to_string();
+            assert!(refused.contains(problem), "{words}: {refused}");
         }
     }
 

@@ -31,11 +31,13 @@ pub fn text(receipt: &Receipt) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use millstream_ranges::ColumnType::{Double, Uint32};
 
     #[test]
     fn counts_that_are_zero_are_left_out() {
         let receipt = Receipt {
             generation: 7,
+            types: [("asn".into(), Uint32), ("lat".into(), Double)].into(),
             read: 1_003,
             whole: 1_000,
             cut: 2,
@@ -55,6 +57,7 @@ mod tests {
                cut                      2  partly hidden by other ranges\n  \
                rejected                 1  could not be used\n  \
                stored               1,004  ranges in the store\n  \
+               types: asn uint32, lat double\n  \
                1,004 of IPv4, 0 of IPv6, 64.0 KiB\n  \
                0.50 s, 2,006 entries/s"
         );

@@ -1,11 +1,12 @@
 //! Other programs load what is exported, and write files of LMDB that Millstream reads.
 
-use crate::process::{Run, millstream};
-use crate::ranges_readers::{TIME_MAX, can, is_here};
+use crate::place::Place;
+use crate::readers::{TIME_MAX, can, is_here};
+use crate::stored::{exported, stored};
 use millstream_host::{Command, Ended};
+use millstream_ranges::export::ExportOptions;
+use millstream_ranges::{Generation, braced, verify};
 use millstream_testkit::{Feature, Need, database_with, machine_has};
-use std::fs;
-use tempfile::TempDir;
 
 const RANGES: &str =
     "first,last,text\n1.0.0.0,1.0.129.0,\"a\tb\\n\"\"\"\n127.0.0.1,127.0.0.1,\n2001:db8::,2001:db8::ff,é\n";
@@ -18,34 +19,19 @@ with lmdb.open(sys.argv[1], subdir=sys.argv[2] == 'directory') as env, env.begin
     txn.put(bytes([2, 0, 0, 0]), b'{\"end\":\"02000000\"}')
 ";
 
-struct Place(TempDir);
-
-impl Place {
-    /// With a store of [`RANGES`].
-    fn new() -> Self {
-        let place = Self(tempfile::tempdir().unwrap());
-        fs::write(place.path("ranges.csv"), RANGES).unwrap();
-        millstream(&["ranges", "build", &place.path("geo"), &place.path("ranges.csv")]).ends(0);
-        place
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.0.path().join(name).to_str().unwrap().to_owned()
-    }
-
-    fn export(&self, more: &[&str]) -> Run {
-        millstream(&[&["ranges", "export", &self.path("geo")], more].concat())
-    }
+/// What an export of [`RANGES`] under a name writes.
+fn script(place: &Place, format: &str, name: &str) -> Vec<u8> {
+    let generation = stored(place.path("geo"), &place.write("ranges.csv", RANGES));
+    exported(&generation, format, &ExportOptions { name: name.to_owned(), ..ExportOptions::default() })
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn psql_runs_the_script() {
     let Some(db) = database_with(&[Feature::Psql]).await else { return };
     let place = Place::new();
-    let script = place.path("geo.sql");
-    place.export(&["--to", "sql", "--into", "Geo", &script]).ends(0);
+    let script = place.write("geo.sql", script(&place, "sql", "Geo"));
     let mut psql = Command::new(db.build().installation.bin.join("psql"));
-    psql.args(["--no-psqlrc", "--quiet", "--file", &script, &db.url()]);
+    psql.args(["--no-psqlrc", "--quiet", "--file"]).arg(&script).arg(db.url());
     psql.run(TIME_MAX).await.and_then(Ended::succeeded).unwrap();
     let sql = "select start::text || '-' || \"end\"::text, doc ->> 'text' from \"Geo\" order by start";
     let rows = db.client().await.query(sql, &[]).await.unwrap();
@@ -65,16 +51,11 @@ async fn nft_takes_the_script_and_every_name_that_is_not_refused() {
         return;
     }
     let place = Place::new();
-    let script = place.path("geo.nft");
     for name in ["ip_ranges", "geo", "countries", "Set", "set_", "blocked"] {
-        place.export(&["--to", "nftables", "--into", name, &script]).ends(0);
+        let script = place.write("geo.nft", script(&place, "nftables", name));
         let mut nft = Command::new("unshare");
-        nft.args(["--net", "nft", "--check", "--file", &script]);
+        nft.args(["--net", "nft", "--check", "--file"]).arg(&script);
         nft.run(TIME_MAX).await.and_then(Ended::succeeded).unwrap();
-    }
-    for name in ["table", "set", "inet"] {
-        let refused = place.export(&["--to", "nftables", "--into", name]).ends(2);
-        assert!(refused.stderr.contains("is not a name for a table of nftables"), "{refused:?}");
     }
 }
 
@@ -88,17 +69,20 @@ async fn files_that_python_wrote_are_read() {
     for kind in ["file", "directory"] {
         let path = place.path(kind);
         let mut write = Command::new(program);
-        write.args(["-c", WRITE, &path, kind]);
+        write.args(["-c", WRITE]).arg(&path).arg(kind);
         write.run(TIME_MAX).await.and_then(Ended::succeeded).unwrap();
-        let asked = millstream(&["ranges", "get", &path, "1.0.129.255", "2.0.0.0", "2.0.0.1"]).ends(0);
-        let expected = "1.0.129.255\t1.0.0.0-1.0.129.255\t{\"cc\":\"AU\"}\n2.0.0.0\t2.0.0.0-2.0.0.0\t{}\n2.0.0.1\t-\n";
-        assert_eq!(asked.stdout, expected, "{kind}");
-        let verified = millstream(&["ranges", "verify", &path]).ends(0);
-        assert!(verified.stdout.contains("2 ranges of IPv4, 0 ranges of IPv6: no problem"), "{verified:?}");
-        assert!(verified.stderr.contains("another program wrote the file"), "{verified:?}");
-        let stat = millstream(&["ranges", "stat", &path]).ends(0);
-        assert!(stat.stdout.contains("another program wrote it"), "{stat:?}");
+        let generation = Generation::open(&path, None).unwrap();
+        for (address, expected) in [
+            ("1.0.129.255", Some("1.0.0.0-1.0.129.255 {\"cc\":\"AU\"}")),
+            ("2.0.0.0", Some("2.0.0.0-2.0.0.0 {}")),
+            ("2.0.0.1", None),
+        ] {
+            let found = generation.get(address.parse().unwrap()).unwrap();
+            let found = found.map(|found| format!("{} {}", found.range, braced(&found.members().unwrap())));
+            assert_eq!(found.as_deref(), expected, "{kind} {address}");
+        }
+        let verified = verify(&generation).unwrap();
+        assert_eq!((verified.v4, verified.v6, verified.problems), (2, 0, 0), "{kind}: {:?}", verified.named);
+        assert!(!verified.hashed && generation.receipt().is_none(), "{kind}");
     }
-    let refused = millstream(&["ranges", "build", &place.path("directory"), &place.path("ranges.csv")]).ends(2);
-    assert!(refused.stderr.contains("holds data.mdb, a file of another program"), "{refused:?}");
 }
