@@ -1,11 +1,13 @@
 //! 100,000 addresses get the same from everything that knows the ranges.
 
-use crate::stored::{built, range};
+use crate::stored::{built, exported, range};
+use crate::table::explain;
 use fastrand::Rng;
 use maxminddb::Reader;
-use millstream_ranges::export::{ExportOptions, TableOptions, export, to_table};
+use millstream_ranges::export::{ExportOptions, TableOptions, lateral, to_table};
 use millstream_ranges::{FAMILIES, Family, Generation, Index, Range};
 use millstream_testkit::{every_build, skip};
+use serde_json::Value;
 use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
@@ -34,7 +36,7 @@ fn ranges(rng: &mut Rng) -> Vec<Range> {
 /// Random addresses, half of them in a range or beside one.
 fn addresses(rng: &mut Rng, ranges: &[Range]) -> Vec<IpAddr> {
     let near = |rng: &mut Rng| {
-        let range = rng.choice(ranges).expect("there are ranges");
+        let range = rng.choice(ranges).unwrap();
         let number = match rng.u8(..4) {
             0 => range.start.saturating_sub(1),
             1 => range.end.saturating_add(1).min(range.family.last()),
@@ -44,7 +46,7 @@ fn addresses(rng: &mut Rng, ranges: &[Range]) -> Vec<IpAddr> {
         range.family.address(number)
     };
     let anywhere = |rng: &mut Rng| {
-        let family = *rng.choice(&FAMILIES).expect("there are two");
+        let family = *rng.choice(&FAMILIES).unwrap();
         let low = if family == Family::V6 { 0x2000_u128 << 112 } else { 0 };
         family.address(rng.u128(low..=family.last()))
     };
@@ -61,14 +63,15 @@ fn by_list(ranges: &[Range], addresses: &[IpAddr]) -> Vec<Option<i64>> {
             at += 1;
         }
         let holds = ranges.get(at).is_some_and(|range| range.contains(addresses[n]));
-        found[n] = holds.then(|| i64::try_from(at).expect("it is small"));
+        found[n] = holds.then(|| i64::try_from(at).unwrap());
     }
     found
 }
 
-async fn by_table(client: &Client, join: &str) -> Vec<Option<i64>> {
-    let sql = format!("select (r.doc ->> 'n')::bigint from asked {join} order by asked.i");
-    client.query(&sql, &[]).await.expect("the statement runs").iter().map(|row| row.get(0)).collect()
+/// The number in the answer of a statement for each address, in their order.
+async fn by_table(client: &Client, sql: &str) -> Vec<Option<i64>> {
+    let rows = client.query(&format!("select (doc ->> 'n')::bigint from ({sql}) answers order by n"), &[]).await;
+    rows.unwrap().iter().map(|row| row.get(0)).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -78,24 +81,19 @@ async fn all_ways_to_ask_give_the_same_answer() {
     let asked = addresses(&mut rng, &ranges);
     let expected = by_list(&ranges, &asked);
     assert!(expected.iter().flatten().count() > ADDRESSES / 4);
-    let dir = tempfile::tempdir().expect("there is room");
-    let named = ranges.iter().enumerate().map(|(n, range)| (*range, format!("\"n\":{n}")));
-    built(&dir.path().join("store"), named, |_| ()).expect("it is built");
-    let store = Generation::open(&dir.path().join("store"), None).expect("it is sound");
+    let dir = tempfile::tempdir().unwrap();
+    let named = ranges.iter().enumerate().map(|(n, range)| (*range, format!("\"t\":\"\\u00e9\\n\",\"n\":{n}")));
+    built(&dir.path().join("store"), named, |_| ()).unwrap();
+    let store = Generation::open(&dir.path().join("store"), None).unwrap();
 
     let number = |members: &str| members.rsplit_once(':').and_then(|(_, n)| n.trim_end_matches('}').parse().ok());
-    let from_store = |address: &IpAddr| {
-        let found = store.get(*address).expect("it is sound")?;
-        number(&found.members().expect("it is sound"))
-    };
+    let from_store = |address: &IpAddr| number(&store.get(*address).unwrap()?.members().unwrap());
     assert!(asked.iter().map(from_store).eq(expected.iter().copied()), "the store");
-    let index = Index::read(&store, None).expect("it fits");
+    let index = Index::read(&store, None).unwrap();
     assert!(asked.iter().map(|address| number(index.get(*address)?)).eq(expected.iter().copied()), "the index");
-    let mut file = Vec::new();
-    export(&store, "mmdb", &mut file, &ExportOptions::default()).expect("it is exported");
-    let reader = Reader::from_source(file).expect("it is sound");
+    let reader = Reader::from_source(exported(&store, "mmdb", &ExportOptions::default())).unwrap();
     let from_mmdb = |address: &IpAddr| {
-        let found: Option<serde_json::Value> = reader.lookup(*address).expect("it is sound").decode().expect("JSON");
+        let found: Option<Value> = reader.lookup(*address).unwrap().decode().unwrap();
         found?["n"].as_i64()
     };
     assert!(asked.iter().map(from_mmdb).eq(expected.iter().copied()), "maxminddb");
@@ -103,24 +101,47 @@ async fn all_ways_to_ask_give_the_same_answer() {
     let tried = AtomicBool::new(false);
     every_build(async |db| {
         let client = db.client().await;
+        let table = "geo".parse().unwrap();
+        let mut options = TableOptions { ip4r: true, ..TableOptions::default() };
+        let missing = to_table(&client, &store, &table, &options).await.unwrap_err();
+        assert_eq!(missing.to_string(), "the extension ip4r is not installed in this database");
         let there = "select exists (select from pg_available_extensions where name = 'ip4r')";
-        let ip4r: bool = client.query_one(there, &[]).await.expect("it answers").get(0);
-        if ip4r {
-            client.batch_execute("create extension ip4r").await.expect("it is made");
+        options.ip4r = client.query_one(there, &[]).await.unwrap().get(0);
+        if options.ip4r {
+            client.batch_execute("create schema \"IP\"; create extension ip4r schema \"IP\"").await.unwrap();
         }
-        let options = TableOptions { ip4r, ..TableOptions::default() };
-        to_table(&client, &store, &"geo".parse().expect("a name"), &options).await.expect("it is filled");
-        client.batch_execute("create table asked (i bigint, ip inet)").await.expect("it is made");
-        let insert = "insert into asked select i, ip from unnest($1::inet[]) with ordinality a (ip, i)";
-        client.execute(insert, &[&asked]).await.expect("they are stored");
-        client.batch_execute("analyze asked").await.expect("it is analyzed");
-        let lateral =
-            "left join lateral (select \"end\", doc from geo where start <= asked.ip order by start desc limit 1) r
-            on r.\"end\" >= asked.ip";
-        assert!(by_table(&client, lateral).await == expected, "the B-tree");
-        if ip4r {
-            let join = "left join geo r on r.range >>= asked.ip::ipaddress";
+        // The second one takes the place of the first one.
+        for _ in 0..2 {
+            assert_eq!(to_table(&client, &store, &table, &options).await.unwrap(), ranges.len() as u64);
+        }
+        let rows = client.query("select start, \"end\", doc::text from geo order by start", &[]).await.unwrap();
+        for (n, (row, range)) in rows.iter().zip(&ranges).enumerate() {
+            let found: (IpAddr, IpAddr, String) = (row.get(0), row.get(1), row.get(2));
+            assert_eq!(found, (range.first(), range.last(), format!("{{\"n\": {n}, \"t\": \"é\\n\"}}")));
+        }
+        client.batch_execute("create table addresses (n bigint, ip inet)").await.unwrap();
+        let insert = "insert into addresses select n, ip from unnest($1::inet[]) with ordinality a (ip, n)";
+        client.execute(insert, &[&asked]).await.unwrap();
+        client.batch_execute("analyze addresses").await.unwrap();
+        assert!(by_table(&client, &lateral(&table)).await == expected, "the B-tree");
+        let function = "select n, doc from addresses a left join lateral millstream.range_of('geo', a.ip) r on true
+            where n <= 10000";
+        assert!(by_table(&client, function).await == expected[..10_000], "the function");
+        let odd = "select (select count(*) from millstream.range_of('geo', null)),
+            (select count(*) from addresses a, millstream.range_of('geo', a.ip) where n <= 1000),
+            (select count(*) from addresses a, millstream.range_of('geo', a.ip) r,
+                millstream.range_of('geo', set_masklen(a.ip, 8)) s where n <= 1000 and r.start = s.start)";
+        let row = client.query_one(odd, &[]).await.unwrap();
+        let [null, plain, netmask] = [0, 1, 2].map(|column| row.get::<_, i64>(column));
+        assert!(null == 0 && plain > 0 && plain == netmask, "{null} {plain} {netmask}");
+        if options.ip4r {
+            let path = "select set_config('search_path', current_setting('search_path') || ', \"IP\"', false)";
+            client.batch_execute(path).await.unwrap();
+            let join = "select n, doc from addresses a left join geo r on r.range >>= a.ip::ipaddress";
             assert!(by_table(&client, join).await == expected, "ip4r");
+            client.batch_execute("set enable_seqscan = off").await.unwrap();
+            let plan = explain(&client, "select from geo where range >>= '1.2.3.4'::ipaddress").await;
+            assert!(plan.contains("geo_range"), "{plan}");
             tried.store(true, Relaxed);
         }
     })

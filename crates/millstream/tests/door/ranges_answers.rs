@@ -80,29 +80,6 @@ fn another_program_can_ask_and_wait_for_each_answer() {
 }
 
 #[test]
-fn many_addresses_are_answered_in_their_order() {
-    let place = Place::new();
-    let store = place.path("geo");
-    build(&store, &place.many(10_000), &[]).ends(0);
-    let mut rng = fastrand::Rng::with_seed(5);
-    let numbers: Vec<u32> = (0..100_000).map(|_| rng.u32(..11_000 << 8)).collect();
-    let asked: String = numbers.iter().map(|n| format!("{}\n", std::net::Ipv4Addr::from_bits(*n))).collect();
-    let mut asking = started(&["ranges", "get", &store, "-"]);
-    let mut questions = asking.stdin.take().unwrap();
-    let sending = std::thread::spawn(move || questions.write_all(asked.as_bytes()));
-    let output = asking.wait_with_output().unwrap();
-    sending.join().unwrap().unwrap();
-    let printed = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(printed.lines().count(), numbers.len());
-    for (line, number) in printed.lines().zip(numbers) {
-        let found = number >> 8 < 10_000 && number & 0xff < 128;
-        let end = if found { format!("\t{{\"n\":\"{}\"}}", number >> 8) } else { "\t-".to_owned() };
-        let address = std::net::Ipv4Addr::from_bits(number);
-        assert!(line.starts_with(&format!("{address}\t")) && line.ends_with(&end), "{line}");
-    }
-}
-
-#[test]
 fn a_reader_that_closes_the_pipe_ends_a_command_quietly() {
     let place = Place::new();
     let store = place.path("geo");
