@@ -6,7 +6,7 @@ use millstream_model::{KEY_TYPES, KeyType};
 use millstream_pg::Explained;
 use millstream_store::Error as StoreError;
 use millstream_store::rejects::{self, Cleared, RejectFilter};
-use millstream_store::{DISTINCT_WALK, SCHEMA_VERSION, Schema};
+use millstream_store::Schema;
 use millstream_testkit::{Cases, database, each_build, until};
 
 #[tokio::test]
@@ -676,25 +676,6 @@ async fn a_running_load_refuses_a_second_run() {
     let mut expected = stream.last;
     expected.entry("key-000000".into()).or_insert(0);
     assert_eq!(stored(&db, "public.busy").await, expected);
-}
-
-#[tokio::test]
-async fn tables_of_an_older_version_are_upgraded() {
-    each_build(async |db| {
-        let (client, schema) = (db.client().await, Schema::new("older"));
-        let first = include_str!("../../millstream-store/src/schema.sql").replace("{distinct_walk}", DISTINCT_WALK);
-        client.batch_execute(&schema.sql(first.leak())).await.unwrap();
-        client.batch_execute("insert into older.meta (schema_version, schema_name) values (1, 'older')").await.unwrap();
-        assert!(schema.exists(&client).await.is_err());
-        let files = Files::new();
-        let mut wanted = request("aged", "id", &[files.write("a", "{\"id\":1}\n")]);
-        wanted.schema = Schema::new("older");
-        for _ in 0..2 {
-            run(&db.url(), &wanted).await;
-            assert_eq!(schema.version(&client).await.unwrap(), Some(SCHEMA_VERSION));
-        }
-    })
-    .await;
 }
 
 #[tokio::test]

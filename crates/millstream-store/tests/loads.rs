@@ -1,0 +1,91 @@
+//! The record of a load: whose it is, which load takes it over, and when it may be deleted.
+
+use crate::scene::{Scene, key};
+use millstream_model::KeyType;
+use millstream_store::load::Unfinished;
+use millstream_store::{Error, Identity, close_lost_run, load, loads, lock_unfinished, runs};
+use millstream_testkit::{each_build, until};
+
+/// Two runs that both took the load for theirs would store its documents twice.
+#[tokio::test]
+async fn a_load_belongs_to_the_session_that_records_it_until_that_ends() {
+    each_build(async |db| {
+        let mut scene = Scene::new(db).await;
+        let (schema, oid) = (scene.schema.clone(), scene.table_oid);
+        let mut owner = scene.db.client().await;
+        let load_id = load::insert(&mut owner, &schema, &scene.identity(), 2).await.unwrap();
+        let pid: i32 = owner.query_one("select pg_backend_pid()", &[]).await.unwrap().get(0);
+        let locked = load::lock(&scene.client, &schema, load_id).await;
+        let forgotten = loads::forget(&mut scene.client, &schema, load_id).await.map(|_| ());
+        let transaction = scene.client.transaction().await.unwrap();
+        let unfinished = lock_unfinished(&transaction, &schema, oid).await.map(|_| ());
+        transaction.rollback().await.unwrap();
+        for busy in [locked, forgotten, unfinished].map(Result::unwrap_err) {
+            let Error::LoadRunning { load_id: of, backend } = busy else { panic!("{busy:?}") };
+            assert_eq!((of, backend), (load_id, Some(pid)));
+        }
+        assert!(!close_lost_run(&mut scene.client, &schema, load_id, "it runs").await.unwrap());
+        let state = async || loads::find(&scene.client, &schema, load_id).await.unwrap().unwrap().state;
+        assert_eq!(state().await, "running");
+        drop(owner);
+        until("the load has no session", async || state().await == "crashed").await;
+        let run = &runs::runs(&scene.client, &schema, oid).await.unwrap()[0];
+        assert!(run.load_id == load_id && run.lost && !run.at_work && !run.appends && !run.followed, "{run:?}");
+        assert!(close_lost_run(&mut scene.client, &schema, load_id, "a test began").await.unwrap());
+        let load = loads::find(&scene.client, &schema, load_id).await.unwrap().unwrap();
+        assert_eq!(load.stop_reason.as_deref(), Some("its sessions were lost, and a test began"));
+        assert!(loads::forget(&mut scene.client, &schema, load_id).await.unwrap());
+        assert!(!loads::forget(&mut scene.client, &schema, load_id).await.unwrap());
+    })
+    .await;
+}
+
+/// What another request may differ in, and how that is said.
+const DIFFERENCES: [(fn(&mut Identity), Option<&str>); 9] = [
+    (|_| {}, None),
+    (|other| other.sources.push("c".into()), None),
+    (|other| other.mode = "keep".into(), Some("in another mode")),
+    (|other| other.key = key(KeyType::Bigint), Some("by a key of another name, place or type")),
+    (|other| other.format = "csv".into(), Some("in another format")),
+    (|other| other.layout = "log", Some("in another layout")),
+    (|other| other.transforms.push("trim".into()), Some("with other stages")),
+    (|other| other.sources.reverse(), Some("together with other sources or in another order")),
+    (|other| other.resumable = false, Some("together with a stream that has no source-name")),
+];
+
+/// A load that is taken for another one would skip documents that it never stored.
+#[tokio::test]
+async fn an_unfinished_load_of_the_same_sources_is_found_and_told_from_another() {
+    each_build(async |db| {
+        let mut scene = Scene::new(db).await;
+        let (schema, identity) = (scene.schema.clone(), scene.identity());
+        let first = scene.begin(&identity, 1).await;
+        for (change, expected) in DIFFERENCES {
+            let mut other = identity.clone();
+            change(&mut other);
+            let found = load::find_unfinished(&scene.client, &schema, &other).await.unwrap().unwrap();
+            let Unfinished { load_id, difference, other_stages, emptied, .. } = found;
+            assert_eq!((load_id, difference.as_deref(), emptied), (first, expected, None));
+            assert_eq!(other_stages, (!other.transforms.is_empty()).then(Vec::new), "{expected:?}");
+        }
+        let apart = Identity { sources: vec!["c".into()], ..identity.clone() };
+        assert!(load::find_unfinished(&scene.client, &schema, &apart).await.unwrap().is_none());
+        // The next load of some of its sources abandons it.
+        let second = scene.begin(&identity, 1).await;
+        let resumable = "select array_agg(resumable order by load_id) from millstream.load";
+        assert_eq!(scene.one::<Vec<bool>>(resumable).await, [false, true]);
+        assert_eq!(load::find_unfinished(&scene.client, &schema, &identity).await.unwrap().unwrap().load_id, second);
+        scene.end(second, "finished", Some("{}")).await;
+        assert!(load::find_unfinished(&scene.client, &schema, &identity).await.unwrap().is_none());
+
+        // A table that is made anew has none of the documents.
+        let third = scene.begin(&identity, 1).await;
+        scene.client.batch_execute("drop table events; create table events (id text)").await.unwrap();
+        load::require_table(&scene.client, &identity).await.unwrap_err();
+        let table_oid = scene.one("select 'events'::regclass::oid").await;
+        let anew = Identity { table_oid, ..identity };
+        assert!(load::find_unfinished(&scene.client, &schema, &anew).await.unwrap().is_none());
+        assert_eq!(load::find_orphaned(&scene.client, &schema, &anew).await.unwrap(), Some(third));
+    })
+    .await;
+}
