@@ -5,8 +5,8 @@ use millstream_engine::{Error, Event, Layout, LoadRequest, SkipUnchanged, StopRe
 use millstream_model::{KEY_TYPES, KeyType};
 use millstream_pg::Explained;
 use millstream_store::Error as StoreError;
-use millstream_store::rejects::{self, Cleared, RejectFilter};
 use millstream_store::Schema;
+use millstream_store::rejects::{self, Cleared, RejectFilter};
 use millstream_testkit::{Cases, database, each_build, until};
 
 #[tokio::test]

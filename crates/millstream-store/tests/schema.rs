@@ -31,7 +31,7 @@ async fn sessions_that_make_the_tables_at_once_make_them_once() {
     .await;
 }
 
-/// A step that forgets rows would lose where loads are; a program that takes newer tables for its own would damage them.
+/// A step that forgets rows would lose where loads are. A program that writes newer tables would damage them.
 #[tokio::test]
 async fn older_tables_keep_their_records_and_newer_ones_are_refused() {
     every_build(async |db| {
@@ -46,11 +46,12 @@ async fn older_tables_keep_their_records_and_newer_ones_are_refused() {
                  values ('public.events'::regclass, 'public', 'events',
                          '[{\"name\": \"id\", \"path\": [\"id\"], \"type\": \"text\"}]');
                  insert into older.load (
-                     table_oid, collection, mode, key, format, sources, slot_hash_version, state, epoch, durability, layout,
-                     lanes, floor_source, floor_offset, read, resumable
+                     table_oid, collection, mode, key, format, sources, slot_hash_version, state, epoch, durability,
+                     layout, lanes, floor_source, floor_offset, read, resumable
                  )
                  values ('public.events'::regclass, 'public.events', 'replace', '[]', 'ndjson', '{a}', 1, 'stopped', 3,
-                         'durable', 'table', 2, array_fill(0, array[256]), array_fill(77::bigint, array[256]), 12, true)",
+                         'durable', 'table', 2, array_fill(0, array[256]), array_fill(77::bigint, array[256]), 12,
+                         true)",
             )
             .await
             .unwrap();
@@ -95,8 +96,8 @@ async fn roles_see_and_write_what_they_have_rights_for() {
         assert_eq!(versions.known(&guest, &schema).await.unwrap(), None);
 
         let reads = format!(
-            "reset role; grant usage on schema millstream to {role}; grant select on all tables in schema millstream to {role};
-             set role {role}"
+            "reset role; grant usage on schema millstream to {role};
+             grant select on all tables in schema millstream to {role}; set role {role}"
         );
         guest.batch_execute(&reads).await.unwrap();
         // What would follow the names of tables is left to others.
