@@ -35,8 +35,8 @@ const CHANGES: [(&str, Option<&str>); 17] = [
     ("owner to current_user; create rule r as on insert to events do also select 1", Some("its rules")),
 ];
 
-/// A change that is not seen lets a load write rows as the old table would have taken them. One that is seen in vain ends
-/// a load. From PostgreSQL 18 on, a column that is not null has a constraint.
+/// A change that is not seen lets a load write rows as the old table would have taken them. One that is seen in vain
+/// ends a load. From PostgreSQL 18 on, a column that is not null has a constraint.
 #[tokio::test]
 async fn every_change_that_matters_is_named_and_no_other() {
     every_build(async |db| {

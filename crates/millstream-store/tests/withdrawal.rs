@@ -44,7 +44,8 @@ async fn only_what_nobody_uses_is_removed() {
             withdraw(&mut scene.client, &schema, Some(load_id), Some(table_oid)).await.unwrap();
             let left = format!(
                 "select array[exists (select from millstream.load where load_id = {load_id}),
-                              to_regclass('{table}') is not null, exists (select from millstream.collection where table_oid = {table_oid})]"
+                              to_regclass('{table}') is not null,
+                              exists (select from millstream.collection where table_oid = {table_oid})]"
             );
             assert_eq!(scene.one::<Vec<bool>>(&left).await, [load_stays, table_stays, table_stays], "{before}");
         }
