@@ -9,15 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) const RULE: Rule =
     Rule { name: "circle", says: "the files of a room use each other without circles", check };
 
-/// A crate, and the files of a circle in it.
-type Circle<'a> = (&'a str, &'a [&'a str]);
-
-/// Circles that are older than the rule. The list only gets shorter: a line whose circle is gone must go too.
-const KNOWN: &[Circle<'_>] = &[
-    ("millstream-engine", &["merge/fold", "merge/mode", "merge/tombstone"]),
-    ("millstream-engine", &["write/deleting", "write/judge", "write/refused", "write/replay", "write/statement"]),
-];
-
 /// How often a name is looked up that one module takes from another one. A circle of `use` items ends there.
 const STEPS: usize = 8;
 
@@ -52,20 +43,14 @@ fn check_crate(tree: &Tree, package: &Crate, report: &mut Report) {
             }
         }
     }
-    let circles = circles(&uses);
-    let known: Vec<&[&str]> = KNOWN.iter().filter(|(of, _)| *of == package.name).map(|(_, files)| *files).collect();
-    for circle in circles.iter().filter(|circle| !known.iter().any(|known| is_same(known, circle))) {
-        for from in circle {
+    for circle in circles(&uses) {
+        for from in &circle {
             for (to, line) in uses[from].iter().filter(|(to, _)| circle.contains(to.as_str())) {
                 let way = way(&uses, to, from).unwrap_or_default();
                 let says = format!("{from} uses {way}: a circle, move what both need to a file below");
                 report.broken(&names[*from].path, *line, says);
             }
         }
-    }
-    for known in known.iter().filter(|known| !circles.iter().any(|circle| is_same(known, circle))) {
-        let says = format!("{} are no circle, remove them from KNOWN in xtask/src/tidy/circle.rs", known.join(", "));
-        report.broken(&package.manifest, 1, says);
     }
 }
 
@@ -84,10 +69,6 @@ fn place(path: &str) -> Option<Place> {
 /// these may use what is in it.
 fn are_beside(one: &[String], other: &[String]) -> bool {
     one.first() == other.first() && !one.starts_with(other) && !other.starts_with(one)
-}
-
-fn is_same(known: &[&str], circle: &BTreeSet<&str>) -> bool {
-    known.iter().copied().eq(circle.iter().copied())
 }
 
 /// The files that use each other, in groups: from each file of a group a way leads to every other one and back.
@@ -220,11 +201,5 @@ mod tests {
             ("x", to(&["y"])),
         ]);
         assert_eq!(circles(&uses), [BTreeSet::from(["a", "b", "c"]), BTreeSet::from(["d", "e"])]);
-        assert!(is_same(&["d", "e"], &circles(&uses)[1]) && !is_same(&["d"], &circles(&uses)[1]));
-    }
-
-    #[test]
-    fn known_circles_are_sorted() {
-        assert!(KNOWN.is_sorted() && KNOWN.iter().all(|(_, files)| files.is_sorted()));
     }
 }

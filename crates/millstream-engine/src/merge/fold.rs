@@ -1,18 +1,7 @@
 //! Folds the documents of a key into one, for every mode.
 
-use super::Mode;
+use super::{Member, Mode};
 use std::borrow::Cow;
-
-/// A document of a key.
-#[derive(Debug, Clone, Copy)]
-pub struct Member<'d> {
-    /// The JSON text of an object.
-    pub document: &'d [u8],
-    /// Canonical bytes of its version, which have the order of the versions. Empty if the mode compares no versions.
-    pub version: &'d [u8],
-    /// Whether it deletes.
-    pub tombstone: bool,
-}
 
 /// What the documents of a key do together.
 #[derive(Debug, Clone, PartialEq, Eq)]

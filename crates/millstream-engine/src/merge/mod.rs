@@ -2,9 +2,11 @@
 
 mod between;
 mod deep;
+mod error;
 mod fold;
 mod folding;
 mod keep;
+mod member;
 mod mode;
 mod newest;
 mod replace;
@@ -14,9 +16,11 @@ mod tombstone;
 mod version;
 
 pub(crate) use between::Between;
-pub use fold::{Effect, Folded, Member};
+pub use error::ModeError;
+pub use fold::{Effect, Folded};
 pub(crate) use folding::Folding;
-pub use mode::{Mode, ModeError};
+pub use member::Member;
+pub use mode::Mode;
 pub use tombstone::Tombstone;
 
 use millstream_model::KeyRequest;

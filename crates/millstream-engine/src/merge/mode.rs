@@ -1,6 +1,6 @@
 //! A merge mode as it is asked for: `NAME[:PATH..]`, and what deletes a document.
 
-use super::{Between, MODES, Member, ModeKind, Tombstone, Written};
+use super::{Between, MODES, Member, ModeError, ModeKind, Tombstone, Written};
 use millstream_document::decode::Wanted;
 use millstream_model::{Counters, KeyRequest, VersionType, VersionTypeError};
 use millstream_store::Schema;
@@ -14,20 +14,6 @@ pub struct Mode {
     /// The type by which versions are compared, if the mode compares them and the type is known.
     version_type: Option<VersionType>,
     tombstone: Option<Tombstone>,
-}
-
-/// Why a text is not a mode.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ModeError {
-    /// No mode has this name.
-    #[error("\"{0}\" is not a mode: expected {expected}", expected = super::names())]
-    Name(String),
-    /// Arguments that do not fit the mode.
-    #[error("\"{0}\" is not a mode: {1}")]
-    Arguments(String, String),
-    /// A text that does not say what deletes.
-    #[error("\"{0}\" does not say what deletes: {1} (expected PATH=VALUE)")]
-    Tombstone(String, String),
 }
 
 impl Mode {

@@ -6,8 +6,8 @@
 //! ones.
 
 use super::copy_stream::{Destination, copy_groups};
-use super::statement::{Names, prepare_if};
-use super::{Session, Writer, Writing, counts};
+use super::names::Names;
+use super::{Session, Writer, Writing, counts, prepare_if};
 use crate::batch::{Batch, Group};
 use crate::collection::PreparedCollection;
 use crate::error::Error;

@@ -5,9 +5,9 @@
 //! WAL, and no version of a row for each document. If it refuses anything, the batch is written [row by
 //! row](super::replay), which finds out what.
 
+use super::Session;
 use super::copy_stream::{Destination, copy_groups};
-use super::statement::Names;
-use super::{Session, Target};
+use super::names::Names;
 use crate::batch::{Batch, Group};
 use crate::error::Error;
 use crate::merge::Mode;
@@ -68,9 +68,9 @@ impl Sql {
 /// # Errors
 /// The server's, if it refuses a document or a row. The caller then rolls back.
 pub(super) async fn judge<'a>(session: Session<'a>, batch: &Batch, groups: &[Group]) -> Result<Session<'a>, Error> {
-    let Session { client, target: Target { folding, .. }, prepared, .. } = session;
+    let Session { client, target, prepared, .. } = session;
     let Some(Statements { copy, between }) = &prepared.judge else { return Ok(session) };
-    let (tried, turns): (Vec<Group>, Vec<i32>) = batch.folded_away(groups, *folding).unzip();
+    let (tried, turns): (Vec<Group>, Vec<i32>) = batch.folded_away(groups, target.folding).unzip();
     if tried.is_empty() {
         return Ok(session);
     }

@@ -387,7 +387,7 @@ impl Lane {
         let (documents_max, bytes_max) = self.setup().rejects.left(&self.setup().tally);
         let mut replayer = match self.ledger.link.made.replayer.take() {
             Some(replayer) => replayer,
-            None => Replayer::open(self.ledger.client(), &self.setup().target).await?,
+            None => Replayer::open(self.ledger.client(), &self.setup().target.replay).await?,
         };
         let session = self.session(self.opening());
         let refused = replay::replay(session, &mut replayer, batch, documents_max).await;

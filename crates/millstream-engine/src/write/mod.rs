@@ -11,6 +11,7 @@ mod judge;
 mod kept;
 mod lane;
 mod ledger;
+mod names;
 mod portion;
 mod probe;
 mod refused;
@@ -31,7 +32,7 @@ use crate::error::Error;
 use crate::layout::{LOG, Layout, TABLE};
 use crate::merge::Written;
 use crate::request::SkipUnchanged;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, OptionFuture};
 use millstream_store::GUARD_SQLSTATE;
 use statement::Prepared;
 use tokio::sync::mpsc;
@@ -181,6 +182,11 @@ fn differing(error: tokio_postgres::Error) -> Error {
 /// What was written, if the keys that were neither inserted nor updated have unchanged documents.
 fn unchanged_rest(written: Written, groups: &[Group]) -> Written {
     Written { unchanged: groups.len() as u64 - written.inserted - written.updated, ..written }
+}
+
+/// Prepares a statement if there is one.
+async fn prepare_if(client: &Client, sql: Option<&String>) -> Result<Option<Statement>, tokio_postgres::Error> {
+    OptionFuture::from(sql.map(|sql| client.prepare(sql))).await.transpose()
 }
 
 /// The two counts that a statement returns.

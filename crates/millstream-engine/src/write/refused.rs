@@ -1,12 +1,11 @@
 //! The documents of a batch that the server refused, and how they become rejects.
 
-use super::Target;
 use crate::batch::{Batch, Group, kept_bytes};
 use crate::error::Error;
 use crate::limits::REFUSAL_BYTES_MAX;
 use crate::merge::Written;
 use millstream_model::{Fault, Reason};
-use millstream_store::RejectedDocument;
+use millstream_store::{Check, RejectedDocument};
 
 /// What became of a refused batch.
 #[derive(Debug, Default)]
@@ -17,9 +16,9 @@ pub(super) struct Refused {
     pub(super) rejects: Vec<RejectedDocument>,
 }
 
-/// The reject for a document that the server refused by itself, not as a part of a group.
-pub(super) fn reject(target: &Target, batch: &Batch, single: &Group, refusal: &Error) -> RejectedDocument {
-    let check = refusal.broken_check().and_then(|name| target.checks.iter().find(|check| check.name == name));
+/// The reject for a document that the server refused by itself, not as a part of a group. `checks` are those of the table.
+pub(super) fn reject(checks: &[Check], batch: &Batch, single: &Group, refusal: &Error) -> RejectedDocument {
+    let check = refusal.broken_check().and_then(|name| checks.iter().find(|check| check.name == name));
     let (reason, mut detail) = match check {
         Some(check) => (Reason::BreaksCheck, check.to_string()),
         None => (Reason::RefusedByServer, refusal.to_string()),

@@ -4,10 +4,10 @@
 //! million documents of which a tenth is refused, or that have one key and cannot be folded, would take as many round
 //! trips.
 
+use super::Session;
 use super::copy_stream::{Destination, copy_groups};
+use super::names::Names;
 use super::refused::{Refused, reject};
-use super::statement::Names;
-use super::{Session, Target};
 use crate::batch::{Batch, Group};
 use crate::collection::{PreparedCollection, key_columns};
 use crate::error::{Error, REFUSALS};
@@ -159,8 +159,7 @@ impl Replayer {
     ///
     /// # Errors
     /// [`Error::Refused`] when the role may not use PL/pgSQL.
-    pub(super) async fn open(client: &Client, target: &Target) -> Result<Self, Error> {
-        let sql = &target.replay;
+    pub(super) async fn open(client: &Client, sql: &Sql) -> Result<Self, Error> {
         client.batch_execute(&sql.create).await.map_err(|error| without_language(error.into()))?;
         let refusing = REFUSALS.iter().chain(COMMON).map(|code| (*code).to_owned()).collect();
         let replay = "select * from pg_temp.millstream_replay($1, $2, $3, $4, $5, $6, $7)";
@@ -243,7 +242,7 @@ async fn write(
                 None => stored.push(group),
                 Some(_) if group.len() > keys_max => return Ok(None),
                 Some(_) if group.len() > 1 => again.push(group),
-                Some(refusal) => outcome.rejects.push(reject(session.target, batch, &group, &refusal)),
+                Some(refusal) => outcome.rejects.push(reject(&session.target.checks, batch, &group, &refusal)),
             }
         }
         let written = batch.written(&stored, &session.target.mode);

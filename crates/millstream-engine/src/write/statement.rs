@@ -1,6 +1,7 @@
 //! The statements of a collection under a mode, as text and prepared on a connection.
 
-use super::{deleting, judge, probe, replay, staged};
+use super::names::Names;
+use super::{deleting, judge, prepare_if, probe, replay, staged};
 use crate::collection::{PreparedCollection, TableTraits, key_columns};
 use crate::durability::Durability;
 use crate::error::Error;
@@ -50,16 +51,6 @@ pub(crate) struct Target {
     pub(super) replay: replay::Sql,
     /// If what is folded must be tried before.
     judge: Option<judge::Sql>,
-}
-
-/// Names of a collection, quoted, as its statements need them.
-#[derive(Debug)]
-pub(super) struct Names {
-    pub(super) table: String,
-    /// The key's columns.
-    pub(super) key: String,
-    /// The condition that a row of `stored` and a row of `staged` have the same key.
-    pub(super) join: String,
 }
 
 /// The staging table of a lane.
@@ -268,14 +259,6 @@ impl Target {
         )?;
         Ok(Prepared { copy_table, copy_stage, upsert, arrays, merge, compared, present, deleting, judge })
     }
-}
-
-/// Prepares a statement if there is one.
-pub(super) async fn prepare_if(
-    client: &Client,
-    sql: Option<&String>,
-) -> Result<Option<Statement>, tokio_postgres::Error> {
-    OptionFuture::from(sql.map(|sql| client.prepare(sql))).await.transpose()
 }
 
 /// Rows of arrays that are parameters: of the key's columns, and of documents.
