@@ -22,6 +22,7 @@ mod merge;
 mod observe;
 mod outcome;
 mod pass;
+mod plan;
 mod rehearsal;
 mod reject_limits;
 mod request;

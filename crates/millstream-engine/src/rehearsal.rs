@@ -66,20 +66,20 @@ pub async fn dry_run(request: &LoadRequest, db: &ConnInfo) -> Result<DryRun, Err
     let control = millstream_pg::connect(db, &SessionSettings::control()).await?;
     let mut warnings = request.durability.check(&control).await?;
     let mut feed = Feed::open(request, Arc::new(Tally::default()))?;
-    let plan = collection::plan(&control, &request.schema, request, &mut feed).await?;
-    warnings.extend(plan.warnings);
-    if !plan.checks.is_empty() {
+    let prospect = collection::foresee(&control, &request.schema, request, &mut feed).await?;
+    warnings.extend(prospect.warnings);
+    if !prospect.checks.is_empty() {
         let warning = "documents were not tried against --check: only the server can do that, during a load";
         warnings.push(warning.to_owned());
     }
     let limits = DecodeLimits { document_bytes_max: request.document_bytes_max };
-    let mut decoder = Decoder::wanting(&plan.key, plan.mode.wanted(), limits);
+    let mut decoder = Decoder::wanting(&prospect.key, prospect.mode.wanted(), limits);
     let mut dry = DryRun {
-        key: plan.key,
-        reasons: plan.reasons,
-        version: plan.version,
-        ddl: plan.ddl,
-        checks: plan.checks,
+        key: prospect.key,
+        reasons: prospect.reasons,
+        version: prospect.version,
+        ddl: prospect.ddl,
+        checks: prospect.checks,
         warnings,
         read: 0,
         rejected: 0,

@@ -15,11 +15,13 @@ use crate::limits::{
 use crate::merge::Folding;
 use crate::observe::{Event, Observer};
 use crate::outcome::{Outcome, Surroundings};
+use crate::plan::LoadPlan;
 use crate::reject_limits::RejectLimits;
 use crate::request::LoadRequest;
 use crate::stop::StopReason;
 use crate::turns::Turns;
-use crate::write::{LaneReport, LaneSetup, SegmentPlan, Target};
+use crate::watched::Watched;
+use crate::write::{LaneReport, LaneSetup, SegmentPlan, Texts};
 use millstream_document::decode::{DecodeLimits, Decoder};
 use millstream_document::transform;
 use millstream_failpoint as failpoint;
@@ -29,20 +31,20 @@ use millstream_pg::{
     ConnInfo, Connection, ErrorKind, Explained, Failures, Poll, SessionSettings, Several, may_pass, quote_identifier,
 };
 use millstream_store::limits::LOAD_LOCK_POLL;
-use millstream_store::{Added, Identity, NamedVersion, Schema, load_lock};
+use millstream_store::{Added, Schema, load_lock};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 /// A run that is recorded as ours.
 pub(crate) struct Run {
-    request: LoadRequest,
+    plan: Arc<LoadPlan>,
+    texts: Arc<Texts>,
     around: Surroundings,
     control: Connection,
-    schema: Schema,
-    collection: PreparedCollection,
+    watched: Watched,
+    turns: Arc<Turns>,
     facts: Facts,
-    target: Arc<Target>,
     /// Connections for the lanes, until those have taken them.
     connections: Vec<Connection>,
     /// The table, if this run created it.
@@ -52,15 +54,16 @@ pub(crate) struct Run {
 
 /// What a run has found out and opened before it begins.
 struct Ready {
-    collection: PreparedCollection,
+    plan: Arc<LoadPlan>,
+    texts: Arc<Texts>,
+    watched: Watched,
+    turns: Arc<Turns>,
     facts: Facts,
-    target: Arc<Target>,
     connections: Vec<Connection>,
 }
 
 /// What goes into the receipt besides the counters.
 struct Facts {
-    identity: Identity,
     owned: OwnedLoad,
     lanes: u16,
     started: Instant,
@@ -97,7 +100,7 @@ impl Run {
                 Err(drain.ended())
             }
         };
-        let Ready { collection, facts, target, connections } = match decision {
+        let Ready { plan, texts, watched, turns, facts, connections } = match decision {
             Ok(Opened::Owned(ready)) => *ready,
             Ok(Opened::Finished(added)) => return finished(*added, around, feed).await,
             Err(error) => {
@@ -109,15 +112,15 @@ impl Run {
                 return Err(error);
             }
         };
-        let (request, around) = (request.clone(), around.clone());
+        let around = around.clone();
         Ok(Begun::Run(Box::new(Self {
-            request,
+            plan,
+            texts,
             around,
             control,
-            schema,
-            collection,
+            watched,
+            turns,
             facts,
-            target,
             connections,
             made_table,
             drain,
@@ -135,28 +138,28 @@ impl Run {
         made_table: &mut Option<u32>,
     ) -> Result<Opened<Ready>, Error> {
         let started = Instant::now();
-        let collection = tokio::select! {
+        let prepared = tokio::select! {
             biased;
             // While standard input is silent, the types of the key may stay unknown for ever.
             reason = around.stop.wait() => return Err(Error::Stopped(reason)),
-            collection = collection::prepare(control, schema, request, feed, &*around.observer, made_table) => collection?,
+            prepared = collection::prepare(control, schema, request, feed, &*around.observer, made_table) => prepared?,
         };
+        let PreparedCollection { plan, watched, shared_locks, deadlocks_found_late } = prepared;
         // A single lane commits documents in their order, so that nothing after a bad one is committed before it is
         // found.
         let lanes = if request.rejects_max == 0 { 1 } else { lane_count(control, around, request.lanes).await? };
-        let target = Arc::new(Target::new(request, &collection, schema.clone()));
-        let connections = connect_lanes(around, &target, lanes).await?;
+        let connections = connect_lanes(around, &plan, lanes).await?;
         let lanes = u16::try_from(connections.len()).unwrap_or(lanes);
-        let identity = identity(request, &collection, feed);
-        if collection.mode.adds_up() && !request.sources.is_empty() && !identity.resumable {
+        let identity = plan.identity(&feed.names, feed.resumable);
+        if plan.mode.adds_up() && !request.sources.is_empty() && !identity.resumable {
             let warning = "repeating this command adds the same values again; pass --source-name to prevent that";
             around.observer.event(Event::Warning(warning.to_owned()));
         }
-        let version = named_version(request);
+        let version = plan.named_version();
         let opening = Opening {
             version: version.as_ref(),
             forget_deletes: request.forget_deletes,
-            watched: request.layout.fills_table.then_some(&collection.watched),
+            watched: request.layout.fills_table.then_some(&watched),
             lanes,
             resume: request.resume,
             interrupted,
@@ -165,45 +168,44 @@ impl Run {
             Opened::Owned(owned) => *owned,
             Opened::Finished(added) => return Ok(Opened::Finished(added)),
         };
-        if collection.folding.of_replay() == Folding::Never {
+        if plan.folding.of_replay() == Folding::Never {
             feed.cut_at(UNFOLDED_CHUNK_BYTES);
         }
         feed.verify(&owned)?;
         announce(&owned, lanes, &*around.observer);
         let wal_before = wal_position(control).await;
-        let facts = Facts { identity, owned, lanes, started, wal_before };
-        Ok(Opened::Owned(Box::new(Ready { collection, facts, target, connections })))
+        let facts = Facts { owned, lanes, started, wal_before };
+        let texts = Arc::new(Texts::new(&plan));
+        let turns = Arc::new(Turns::new(&shared_locks, deadlocks_found_late));
+        Ok(Opened::Owned(Box::new(Ready { plan: Arc::new(plan), texts, watched, turns, facts, connections })))
     }
 
     /// Opens the lanes and starts decoding.
     pub(crate) async fn start_engine(&mut self) -> Result<Engine, Error> {
         let connections = std::mem::take(&mut self.connections);
-        let Self { request, around, collection, target, facts: Facts { owned, lanes, .. }, .. } = &*self;
+        let Self { plan, texts, around, watched, turns, facts: Facts { owned, lanes, .. }, .. } = &*self;
+        let request = &plan.request;
         let (lanes, rejects) = (*lanes, reject_limits(request, owned));
         let batch_bytes_max = request.memory_bytes / (MEMORY_BATCHES * usize::from(lanes));
         // A stream cannot be read again, so its documents are held.
         let held = (!request.is_repeatable()).then_some(batch_bytes_max);
-        let turns = Arc::new(Turns::new(&collection.shared_locks, collection.deadlocks_found_late));
-        let segments = Arc::new(SegmentPlan::new(request, collection, lanes, self.control.server.lz4, held));
+        let segments = Arc::new(SegmentPlan::new(plan, lanes, self.control.server.lz4, held));
         let setups = (0..lanes)
             .zip(connections)
             .map(|(lane, connection)| LaneSetup {
                 db: around.db.clone(),
                 connection: Some(connection),
-                target: Arc::clone(target),
+                plan: Arc::clone(plan),
+                texts: Arc::clone(texts),
                 load_id: owned.load_id,
                 lane,
                 run: owned.run,
-                batch_rows: request.batch_rows,
                 batch_bytes_max: request.batch_bytes_max.min(batch_bytes_max),
-                age_max: request.lane_age_max,
-                layout: request.layout,
                 segments: Arc::clone(&segments),
-                turns: Arc::clone(&turns),
+                turns: Arc::clone(turns),
                 rejects,
-                table_empty: collection.empty,
                 met_words: request.met_words / usize::from(lanes),
-                table: collection.watched.clone(),
+                table: watched.clone(),
                 stored_before: owned.stored(),
                 drain: self.drain.clone(),
                 observer: Arc::clone(&around.observer),
@@ -215,7 +217,7 @@ impl Run {
             lane_of_slot[millstream_store::slots_of_lane(lane, lanes)].fill(lane);
         }
         let limits = DecodeLimits { document_bytes_max: request.document_bytes_max };
-        let decoder = Decoder::wanting(&collection.key, collection.mode.wanted(), limits);
+        let decoder = Decoder::wanting(&plan.key, plan.mode.wanted(), limits);
         let splitter = Splitter::new(decoder, lane_of_slot, owned.before.floors.clone(), request.transforms.len());
         let drain = self.drain.clone();
         let engine = Engine::start(splitter, setups, rejects, request.memory_bytes, Arc::clone(&around.tally), drain);
@@ -245,8 +247,8 @@ impl Run {
         let again = connect_control(&self.around.db).await?;
         let poll = Poll::forever(LOAD_LOCK_POLL);
         loop {
-            let locked = load_lock(&self.schema, owned.load_id).try_lock(&again.client).await?;
-            if !millstream_store::load::is_ours(&again.client, &self.schema, owned.load_id, owned.run).await? {
+            let locked = load_lock(self.plan.schema(), owned.load_id).try_lock(&again.client).await?;
+            if !millstream_store::load::is_ours(&again.client, self.plan.schema(), owned.load_id, owned.run).await? {
                 // The session ends, and with it the lock, which would block others for nothing.
                 return Err(Error::fenced(owned.load_id));
             }
@@ -269,16 +271,17 @@ impl Run {
     }
 
     async fn close(self, mut finish: Finish) -> Result<Outcome, Error> {
-        let Self { request, around, mut control, schema, facts, collection, made_table, .. } = self;
+        let Self { plan, around, mut control, watched, facts, made_table, .. } = self;
+        let (request, schema) = (&plan.request, plan.schema());
         failpoint::hit("lanes-ended").await?;
-        let table = (&request.collection, collection.watched.mark.oid, &collection.key);
+        let table = (&request.collection, plan.table_oid, &plan.key);
         if let Some(error) = finish.error.take() {
-            finish.error = Some(diagnosis::explained(&control.client, &schema, table, error).await);
+            finish.error = Some(diagnosis::explained(&control.client, schema, table, error).await);
         }
         let reason = finish.stopped.as_ref().map(ToString::to_string);
         let closing = Closing {
-            watched: request.layout.fills_table.then_some(&collection.watched),
-            adds_up: collection.mode.adds_up(),
+            watched: request.layout.fills_table.then_some(&watched),
+            adds_up: plan.mode.adds_up(),
             reason: reason.as_deref(),
             truncated: finish.error.as_ref().and_then(Truncated::of),
         };
@@ -286,17 +289,17 @@ impl Run {
         loop {
             let wal = facts.wal_bytes(&finish.reports, wal_position(&control).await);
             let receipt = |counters, outcomes: &[u64]| {
-                facts.receipt(&finish, wal, counters, transform::counts(&request.transforms, outcomes))
+                facts.receipt(request, &finish, wal, counters, transform::counts(&request.transforms, outcomes))
             };
-            let closed = lifecycle::close(&mut control.client, &schema, &facts.owned, &closing, receipt).await;
+            let closed = lifecycle::close(&mut control.client, schema, &facts.owned, &closing, receipt).await;
             let failure = match closed {
                 Ok(Closed { receipt, warning }) => {
                     around.observer.warn(warning);
                     let Finish { stopped, error, .. } = finish;
-                    if stopped.is_some() && receipt.counters.read == 0 && !runs_again(&request, error.as_ref()) {
+                    if stopped.is_some() && receipt.counters.read == 0 && !runs_again(request, error.as_ref()) {
                         // If this fails, an empty record stays, which does no harm. The outcome says more.
                         let load_id = Some(facts.owned.load_id);
-                        let _ = millstream_store::withdraw(&mut control.client, &schema, load_id, made_table).await;
+                        let _ = millstream_store::withdraw(&mut control.client, schema, load_id, made_table).await;
                     }
                     return Ok(Outcome { receipt, stopped, error, recalled: false });
                 }
@@ -307,7 +310,7 @@ impl Run {
             let tried = failures.count() + 1;
             let given_up = waited && finish.stopped == Some(StopReason::Failed) && tried >= SETTLE_FAILED_TRIES_MAX;
             if given_up || !failures.wait(failure.kind()).await {
-                let failure = diagnosis::explained(&control.client, &schema, table, failure).await;
+                let failure = diagnosis::explained(&control.client, schema, table, failure).await;
                 return Err(decisive(failure, finish.error));
             }
             if let Ok(again) = connect_control(&around.db).await {
@@ -333,8 +336,15 @@ async fn finished(added: Added, around: &Surroundings, feed: &mut Feed) -> Resul
 }
 
 impl Facts {
-    fn receipt(&self, finish: &Finish, wal: (u64, WalScope), counters: Counters, stages: Vec<StageCounts>) -> Receipt {
-        let Self { identity, owned, lanes, started, .. } = self;
+    fn receipt(
+        &self,
+        request: &LoadRequest,
+        finish: &Finish,
+        wal: (u64, WalScope),
+        counters: Counters,
+        stages: Vec<StageCounts>,
+    ) -> Receipt {
+        let Self { owned, lanes, started, .. } = self;
         let seconds = started.elapsed().as_secs_f64();
         let mut writers: BTreeMap<String, u64> = BTreeMap::new();
         for (name, batches) in finish.reports.iter().flat_map(|r| &r.writers) {
@@ -343,7 +353,7 @@ impl Facts {
         let this_run = counters.read.saturating_sub(owned.before.counters.read);
         let rows_per_second = if seconds > 0.0 { this_run as f64 / seconds } else { 0.0 };
         Receipt {
-            collection: identity.collection.clone(),
+            collection: request.collection.to_string(),
             load_id: owned.load_id,
             counters,
             rejected_lines: 0,
@@ -352,8 +362,8 @@ impl Facts {
             seconds,
             rows_per_second,
             lanes: *lanes,
-            durability: identity.durability.into(),
-            layout: identity.layout.into(),
+            durability: request.durability.name.into(),
+            layout: request.layout.name.into(),
             writers,
             stages,
             retries: finish.reports.iter().map(|r| r.retries).sum(),
@@ -467,8 +477,8 @@ async fn lane_count(control: &Connection, around: &Surroundings, asked: Option<u
 }
 
 /// Connections for so many lanes, or for as many as the server, the role or a pool has.
-async fn connect_lanes(around: &Surroundings, target: &Target, lanes: u16) -> Result<Vec<Connection>, Error> {
-    let sessions: Vec<SessionSettings> = (0..lanes).map(|lane| target.session(lane)).collect();
+async fn connect_lanes(around: &Surroundings, plan: &LoadPlan, lanes: u16) -> Result<Vec<Connection>, Error> {
+    let sessions: Vec<SessionSettings> = (0..lanes).map(|lane| plan.session(lane)).collect();
     let connected = millstream_pg::connect_several(&around.db, &sessions).await;
     let Several { open, lacking } = connected.map_err(|error| alone(error.into()))?;
     if let Some(reason) = lacking {
@@ -492,29 +502,6 @@ fn alone(error: Error) -> Error {
         "a load needs two at once; if they come through a pool, let it have more (PgBouncer: default_pool_size, \
          max_db_connections), or connect to the server itself",
     )
-}
-
-fn identity(request: &LoadRequest, collection: &PreparedCollection, feed: &Feed) -> Identity {
-    Identity {
-        table_oid: collection.watched.mark.oid,
-        collection: request.collection.to_string(),
-        mode: collection.mode.to_string(),
-        key: collection.key.clone(),
-        format: request.dialect.label(&request.format),
-        transforms: request.transforms.iter().map(|stage| stage.name()).collect(),
-        durability: request.durability.name,
-        unlogged: request.durability.unlogged,
-        layout: request.layout.name,
-        sources: feed.names.clone(),
-        resumable: feed.resumable,
-        once: feed.resumable && collection.mode.adds_up(),
-        checks_tombstones: collection.checks_tombstones,
-    }
-}
-
-fn named_version(request: &LoadRequest) -> Option<NamedVersion> {
-    let path = request.mode.version()?.path_text();
-    Some(NamedVersion { collection: request.collection.clone(), path, version_type: request.mode.version_type()? })
 }
 
 fn announce(owned: &OwnedLoad, lanes: u16, observer: &dyn Observer) {

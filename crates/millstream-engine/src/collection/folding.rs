@@ -1,8 +1,9 @@
 //! Decides which documents of a key may be folded, by what the table can refuse.
 
-use super::{TableTraits, fitness};
+use super::fitness;
 use crate::error::Error;
 use crate::merge::{Folding, Mode};
+use crate::plan::TableTraits;
 use millstream_model::KeySpec;
 use millstream_pg::catalog::Table;
 use millstream_pg::quote_qualified;

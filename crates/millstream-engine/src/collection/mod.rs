@@ -11,8 +11,9 @@ pub use definition::{FILLFACTOR, definition};
 
 use crate::error::Error;
 use crate::feed::Feed;
-use crate::merge::{Folding, Mode};
+use crate::merge::Mode;
 use crate::observe::{Event, Observer};
+use crate::plan::{LoadPlan, TableTraits};
 use crate::request::LoadRequest;
 use crate::watched::Watched;
 use millstream_document::chunk::Chunk;
@@ -24,49 +25,24 @@ use millstream_pg::{Connection, quote_name};
 use millstream_store::collections::Collection;
 use millstream_store::models::TRIGGER_PREFIX;
 use millstream_store::truncation::{self, Found};
-use millstream_store::{Access, Check, Schema, Versions, checks};
+use millstream_store::{Access, Schema, Versions, checks};
 use std::time::Duration;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, GenericClient};
 
 /// A collection ready to be loaded into.
 pub(crate) struct PreparedCollection {
-    /// Its key.
-    pub(crate) key: KeySpec,
-    /// Whether the table had no row when we looked.
-    pub(crate) empty: bool,
-    /// Its state then.
+    pub(crate) plan: LoadPlan,
+    /// The state of its table when we looked.
     pub(crate) watched: Watched,
-    pub(crate) traits: TableTraits,
-    /// Its CHECK constraints.
-    pub(crate) checks: Vec<Check>,
-    /// Whether writes must be checked against tombstones.
-    pub(crate) checks_tombstones: bool,
-    /// The mode that was asked for, with the type of its version.
-    pub(crate) mode: Mode,
-    /// Which documents of a key may be folded into one row.
-    pub(crate) folding: Folding,
     /// Indexes and triggers that let batches lock the same rows, each as a phrase.
     pub(crate) shared_locks: Vec<String>,
     /// Whether the server finds deadlocks between them only after its own `deadlock_timeout`.
     pub(crate) deadlocks_found_late: bool,
 }
 
-/// What of a table decides how documents are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TableTraits {
-    /// Whether rows can be updated by a join with the staged keys.
-    pub(crate) can_join: bool,
-    /// Whether constraints, triggers or anything else may refuse a document or store it differently.
-    pub(crate) may_refuse: bool,
-    /// Whether a trigger may change the key of a row, or drop it, or keep one that is deleted.
-    pub(crate) alters_rows: bool,
-    /// Whether rows go into partitions.
-    pub(crate) partitioned: bool,
-}
-
 /// What a load would find or create.
-pub(crate) struct Plan {
+pub(crate) struct Prospect {
     /// The key, with its types.
     pub(crate) key: KeySpec,
     /// Why each column has its type, one line per column.
@@ -86,12 +62,12 @@ pub(crate) struct Plan {
 }
 
 /// Decides the types of the key and checks the table if there is one. Changes nothing.
-pub(crate) async fn plan(
+pub(crate) async fn foresee(
     control: &Connection,
     schema: &Schema,
     request: &LoadRequest,
     feed: &mut Feed,
-) -> Result<Plan, Error> {
+) -> Result<Prospect, Error> {
     let (name, client) = (&request.collection, &control.client);
     let found = catalog::table(client, &name.schema, &name.table).await?;
     let oid = found.as_ref().map(|table| table.oid);
@@ -107,7 +83,7 @@ pub(crate) async fn plan(
         let ddl = Some(definition(name, &key, request.durability, control.server.lz4, &checks));
         let may_refuse = !checks.is_empty();
         let traits = TableTraits { can_join: true, may_refuse, alters_rows: false, partitioned: false };
-        return Ok(Plan { key, reasons, ddl, warnings, checks, version, table: None, traits, mode });
+        return Ok(Prospect { key, reasons, ddl, warnings, checks, version, table: None, traits, mode });
     };
     forget_own_triggers(&mut table);
     let known = millstream_store::known_collection(client, schema, table.oid).await?;
@@ -121,7 +97,7 @@ pub(crate) async fn plan(
     if let Some((problem, hint)) = (request.layout.misfit)(&table, traits.can_join && !traits.may_refuse) {
         return Err(Error::Collection { collection: name.clone(), problem, hint });
     }
-    Ok(Plan { key, reasons, ddl: None, warnings, checks, version, table: oid, traits, mode })
+    Ok(Prospect { key, reasons, ddl: None, warnings, checks, version, table: oid, traits, mode })
 }
 
 /// Checks that documents that wait can be merged into a collection's table. Returns whether a trigger may drop rows or
@@ -180,32 +156,32 @@ pub(crate) async fn prepare(
     observer: &dyn Observer,
     made_table: &mut Option<u32>,
 ) -> Result<PreparedCollection, Error> {
-    let mut plan = plan(control, schema, request, feed).await?;
+    let mut prospect = foresee(control, schema, request, feed).await?;
     let name = &request.collection;
-    if let Some(ddl) = &plan.ddl {
-        *made_table = create(control, schema, name, ddl, &plan.key).await?;
+    if let Some(ddl) = &prospect.ddl {
+        *made_table = create(control, schema, name, ddl, &prospect.key).await?;
         if made_table.is_none() {
-            plan = self::plan(control, schema, request, feed).await?;
-            if let Some(ddl) = &plan.ddl {
+            prospect = foresee(control, schema, request, feed).await?;
+            if let Some(ddl) = &prospect.ddl {
                 // There is no table: something else has its name. The server's error says what.
                 control.client.batch_execute(ddl).await?;
             }
         }
     }
-    observer.event(Event::Key(std::mem::take(&mut plan.reasons)));
-    if let Some(version) = &plan.version {
+    observer.event(Event::Key(std::mem::take(&mut prospect.reasons)));
+    if let Some(version) = &prospect.version {
         observer.event(Event::Version(version.clone()));
     }
-    observer.warn(std::mem::take(&mut plan.warnings));
-    if let Some(ddl) = &plan.ddl {
+    observer.warn(std::mem::take(&mut prospect.warnings));
+    if let Some(ddl) = &prospect.ddl {
         observer.event(Event::Created(ddl.clone()));
     }
     failpoint::hit("collection-planned").await?;
-    let table = match made_table.or(plan.table) {
+    let table = match made_table.or(prospect.table) {
         Some(table) => table,
         None => made(&control.client, name).await?,
     };
-    let settled = Box::pin(settle(control, schema, request, plan, table, observer)).await;
+    let settled = Box::pin(settle(control, schema, request, prospect, table, observer)).await;
     name::explained(&control.client, name, table, settled).await
 }
 
@@ -217,53 +193,55 @@ async fn settle(
     control: &mut Connection,
     schema: &Schema,
     request: &LoadRequest,
-    plan: Plan,
+    prospect: Prospect,
     table: u32,
     observer: &dyn Observer,
 ) -> Result<PreparedCollection, Error> {
     let name = &request.collection;
-    millstream_store::remember_collection(&control.client, schema, table, name, &plan.key, true).await?;
+    millstream_store::remember_collection(&control.client, schema, table, name, &prospect.key, true).await?;
     if request.layout.fills_table {
         // Lost runs whose documents would wait to be merged over those of this load.
         millstream_store::close_lost_appenders(&mut control.client, schema, table).await?;
     }
-    if !plan.checks.is_empty() {
+    if !prospect.checks.is_empty() {
         // Before a check is added to the table: if segments wait, this load is refused in any case.
         millstream_store::refuse_appended(&control.client, schema, table, &name.to_string()).await?;
     }
-    check::enforce(control, name, table, &plan.checks, observer).await?;
+    check::enforce(control, name, table, &prospect.checks, observer).await?;
     let checks = checks(&control.client, table).await?;
-    let columns = plan.key.columns.iter().map(|column| column.name.as_str());
+    let columns = prospect.key.columns.iter().map(|column| column.name.as_str());
     // Before the rows are looked at: if somebody changes the table from now on, the batches notice.
-    let judged = folding::judged(&plan.mode);
+    let judged = folding::judged(&prospect.mode);
     let found = truncation::start_over(&mut control.client, schema, table, columns, judged).await?;
     let Found { mark, times_emptied, warning } = found.ok_or_else(|| name::dropped(name))?;
     if mark.name != *name {
         return Err(name::lost(&control.client, name, table).await?.unwrap_or_else(|| name::dropped(name)));
     }
     observer.warn(warning);
-    let planned = require_planned(&control.client, request, &plan).await?;
-    let folding = folding::decide(&control.client, &planned, &plan.key, &plan.mode).await?;
-    let traits = traits(&planned, &plan.mode, &plan.checks);
-    let relies = folding::relies(&plan.mode, traits, folding);
+    let planned = require_planned(&control.client, request, &prospect).await?;
+    let folding = folding::decide(&control.client, &planned, &prospect.key, &prospect.mode).await?;
+    let traits = traits(&planned, &prospect.mode, &prospect.checks);
+    let relies = folding::relies(&prospect.mode, traits, folding);
     let shared_locks = fitness::shared_locks(&planned);
     let deadlocks_found_late = !shared_locks.is_empty() && !may_find_deadlocks_soon(&control.client).await?;
     let quoted = quote_name(name);
     let filled = millstream_store::any_row(&control.client, &quoted).await?;
-    let mode = agreed(control, schema, table, request, plan.mode).await?;
+    let mode = agreed(control, schema, table, request, prospect.mode).await?;
     let checks_tombstones = checks_tombstones(control, schema, table, &mode, request.forget_deletes).await?;
-    Ok(PreparedCollection {
-        checks_tombstones,
-        key: plan.key,
-        checks,
-        empty: !filled,
-        watched: Watched::new(mark, times_emptied, relies),
-        traits,
+    let plan = LoadPlan {
+        request: request.clone(),
         mode,
+        key_types: prospect.key.types(),
+        key: prospect.key,
+        table_oid: table,
+        table_empty: !filled,
+        traits,
+        checks,
+        checks_tombstones,
         folding,
-        shared_locks,
-        deadlocks_found_late,
-    })
+    };
+    let watched = Watched::new(mark, times_emptied, relies);
+    Ok(PreparedCollection { plan, watched, shared_locks, deadlocks_found_late })
 }
 
 /// Whether the role may let the server look for deadlocks sooner (`deadlock_soon.sql`).
@@ -292,13 +270,13 @@ fn forget_own_triggers(table: &mut Table) {
 ///
 /// # Errors
 /// [`Error::TableChanged`] if it is another one; [`Error::Collection`] if no load could fill it.
-async fn require_planned(client: &Client, request: &LoadRequest, plan: &Plan) -> Result<Table, Error> {
+async fn require_planned(client: &Client, request: &LoadRequest, prospect: &Prospect) -> Result<Table, Error> {
     let name = &request.collection;
     let mut table = catalog::table(client, &name.schema, &name.table).await?.ok_or_else(|| name::dropped(name))?;
     forget_own_triggers(&mut table);
-    let key = fitness::still_fits(request, &table, Some(&plan.key))?;
-    let is_same = plan.ddl.is_some() || traits(&table, &plan.mode, &plan.checks) == plan.traits;
-    if key == plan.key && is_same {
+    let key = fitness::still_fits(request, &table, Some(&prospect.key))?;
+    let is_same = prospect.ddl.is_some() || traits(&table, &prospect.mode, &prospect.checks) == prospect.traits;
+    if key == prospect.key && is_same {
         return Ok(table);
     }
     Err(Error::TableChanged { collection: name.clone(), what: "columns, indexes or triggers" })

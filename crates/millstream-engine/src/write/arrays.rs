@@ -19,8 +19,8 @@ pub(super) static WRITER: Writer = Writer { name: "arrays", compares: true, send
 
 /// Whether groups of a batch are few and small enough for this writer.
 pub(super) fn fit(session: Session<'_>, batch: &Batch, groups: &[Group]) -> bool {
-    (1..=session.target.arrays_rows_max).contains(&groups.len())
-        && batch.bytes_sent_max(groups, &session.target.mode) <= ARRAYS_BYTES_MAX
+    (1..=session.plan.request.arrays_rows_max).contains(&groups.len())
+        && batch.bytes_sent_max(groups, &session.plan.mode) <= ARRAYS_BYTES_MAX
 }
 
 fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Writing<'a> {
@@ -29,8 +29,8 @@ fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Wri
 
 /// Writes groups that [`fit`].
 pub(super) async fn upsert(session: Session<'_>, batch: &Batch, groups: &[Group]) -> Result<Written, Error> {
-    let (mut keys, mut documents) = (Keys::new(&session.target.key_types), Vec::new());
-    for (key, folded) in batch.winners(groups, &session.target.mode) {
+    let (mut keys, mut documents) = (Keys::new(&session.plan.key_types), Vec::new());
+    for (key, folded) in batch.winners(groups, &session.plan.mode) {
         keys.push(key);
         documents.put_i32(i32::try_from(folded.document.len() + 1).expect("a document is below 2 GiB"));
         documents.put_u8(copy::JSONB_VERSION);

@@ -82,19 +82,19 @@ async fn send(
     batch: &Batch,
     groups: &[Group],
 ) -> Result<(), Error> {
-    let marked = matches!(to, Destination::Stage | Destination::Replay(..)) && session.target.deletes();
+    let marked = matches!(to, Destination::Stage | Destination::Replay(..)) && session.plan.deletes();
     let turns = match to {
         Destination::Table | Destination::Stage => None,
         Destination::Replay(_, turns) | Destination::Judge(_, turns) => Some(turns),
     };
     let columns =
-        session.target.key_types.len() + 1 + if marked { MARKS } else { 0 } + if turns.is_some() { PLACES } else { 0 };
+        session.plan.key_types.len() + 1 + if marked { MARKS } else { 0 } + if turns.is_some() { PLACES } else { 0 };
     let mut buffer = BytesMut::with_capacity(2 * COPY_MESSAGE_BYTES);
     buffer.put_slice(copy::HEADER);
-    for (place, (key, folded)) in (0..).zip(batch.winners(groups, &session.target.mode)) {
+    for (place, (key, folded)) in (0..).zip(batch.winners(groups, &session.plan.mode)) {
         let document = &folded.document;
         copy::begin_row(&mut buffer, columns);
-        put_copy_fields(&session.target.key_types, key, &mut buffer);
+        put_copy_fields(&session.plan.key_types, key, &mut buffer);
         copy::begin_jsonb(&mut buffer, document.len());
         // Send a large document in pieces, so that neither we nor the driver hold another copy of all of it.
         for piece in document.chunks(COPY_MESSAGE_BYTES) {

@@ -9,12 +9,11 @@ use super::copy_stream::{Destination, copy_groups};
 use super::names::Names;
 use super::{Session, Writer, Writing, counts, prepare_if};
 use crate::batch::{Batch, Group};
-use crate::collection::PreparedCollection;
 use crate::error::Error;
 use crate::merge::Written;
+use crate::plan::LoadPlan;
 use futures_util::FutureExt;
 use millstream_pg::{fill, quote_literal};
-use millstream_store::Schema;
 use tokio_postgres::{Client, Statement};
 
 pub(super) static WRITER: Writer = Writer { name: "deletes", compares: false, sends_all: false, write };
@@ -59,23 +58,22 @@ impl Sql {
     /// actions merges with a stored document, the second replaces it. `run` is the condition of the rows of `stage` to
     /// be written. `skips` says that unchanged documents are skipped.
     pub(super) fn new(
-        collection: &PreparedCollection,
-        schema: &Schema,
+        plan: &LoadPlan,
         Names { table, key, join }: &Names,
         upsert: impl Fn(&str, &str) -> String,
         [action, reset]: [&str; 2],
         (stage, run): (&str, &str),
         skips: bool,
     ) -> Self {
-        let mode = &collection.mode;
-        let (oid, version_of) = (collection.watched.mark.oid, quote_literal(&mode.paths_text()));
+        let (mode, schema) = (&plan.mode, plan.schema());
+        let (oid, version_of) = (plan.table_oid, quote_literal(&mode.paths_text()));
         let versioned = mode.version().is_some();
         let condition = mode.condition("staged.doc", "stored.doc").unwrap_or_else(|| "true".to_owned());
         Self {
             equal: skips.then(|| fill!(include_str!("deleting_equal.sql"), table, join)),
             lock: fill!(include_str!("deleting_lock.sql"), table, key, join, stage, run),
             bar: versioned.then(|| fill!(include_str!("deleting_bar.sql"), schema, stage, run, oid, version_of)),
-            undeleted: match collection.traits.alters_rows {
+            undeleted: match plan.traits.alters_rows {
                 true => {
                     let dropped = super::replay::DROPPED;
                     fill!(include_str!("deleting_undeleted.sql"), table, join, stage, run, condition, dropped)

@@ -64,7 +64,7 @@ struct Divided {
 /// COPY of their own.
 fn split<'a>(session: Session<'_>, groups: impl Iterator<Item = (&'a Group, bool)>) -> Divided {
     let groups: Vec<(&Group, bool)> = groups.collect();
-    let few = groups.iter().filter(|(_, absent)| *absent).count() <= session.target.arrays_rows_max;
+    let few = groups.iter().filter(|(_, absent)| *absent).count() <= session.plan.request.arrays_rows_max;
     let (absent, rest): (Vec<_>, Vec<_>) = groups.into_iter().partition(|(_, absent)| *absent && !few);
     let owned = |groups: Vec<(&Group, bool)>| groups.into_iter().map(|(group, _)| group.clone()).collect();
     Divided { absent: owned(absent), rest: owned(rest) }

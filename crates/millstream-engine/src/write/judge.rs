@@ -68,9 +68,9 @@ impl Sql {
 /// # Errors
 /// The server's, if it refuses a document or a row. The caller then rolls back.
 pub(super) async fn judge<'a>(session: Session<'a>, batch: &Batch, groups: &[Group]) -> Result<Session<'a>, Error> {
-    let Session { client, target, prepared, .. } = session;
+    let Session { client, plan, prepared, .. } = session;
     let Some(Statements { copy, between }) = &prepared.judge else { return Ok(session) };
-    let (tried, turns): (Vec<Group>, Vec<i32>) = batch.folded_away(groups, target.folding).unzip();
+    let (tried, turns): (Vec<Group>, Vec<i32>) = batch.folded_away(groups, plan.folding).unzip();
     if tried.is_empty() {
         return Ok(session);
     }

@@ -7,7 +7,7 @@ use super::portion::{Portion, PortionLimits};
 use super::probe::{self, Sample};
 use super::refused::Refused;
 use super::replay::{self, Replayer};
-use super::statement::{Prepared, Target};
+use super::statement::Prepared;
 use super::vacancy::Vacancy;
 use super::{OpenLane, Opening, Session, Writer, arrays, copy, differing};
 use crate::batch::{Batch, Met, Part};
@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::limits::{DEADLOCK_WAIT, FLUSH_AFTER, HELD_BATCHES_MAX, KEY_TURNS_MAX, ROUNDS_MAX};
 use crate::merge::{Folding, Mode, Written};
 use crate::observe::Event;
+use crate::plan::LoadPlan;
 use crate::turns::turn;
 use futures_util::future::BoxFuture;
 use millstream_failpoint as failpoint;
@@ -67,17 +68,18 @@ struct Batching {
 impl OnConnection for Batching {
     async fn make(setup: &LaneSetup, client: &Client) -> Result<Self, Error> {
         client.batch_execute(&setup.table.mark.guard()).await?;
-        Ok(Self { prepared: setup.target.prepare(client).await?, replayer: None })
+        Ok(Self { prepared: setup.texts.prepare(client).await?, replayer: None })
     }
 }
 
 /// Opens a lane that writes batches into the collection's table.
 pub(super) fn open(setup: LaneSetup) -> Opening {
     Box::pin(async {
-        let choice = Choice::new(setup.table_empty, setup.target.merges(), setup.target.skip_unchanged);
-        let met = (setup.table_empty && setup.target.divides()).then(|| Met::new(setup.met_words));
+        let plan = &setup.plan;
+        let choice = Choice::new(plan.table_empty, plan.merges(), plan.skip_unchanged());
+        let met = (plan.table_empty && plan.divides()).then(|| Met::new(setup.met_words));
         let (openings, kept, caution) = (openings(&setup), Kept::default(), Caution::default());
-        let vacancy = Vacancy::new(setup.target.mode.tombstone().is_some());
+        let vacancy = Vacancy::new(plan.mode.tombstone().is_some());
         let ledger = Ledger::open(setup).await?;
         Ok(Box::new(Lane { ledger, sent: None, choice, met, kept, flushing: false, openings, caution, vacancy })
             as Box<dyn OpenLane>)
@@ -127,7 +129,7 @@ impl Lane {
     /// the next one meets it.
     async fn look(&mut self) {
         let (begun, setup) = (Instant::now(), self.setup());
-        let recorded = record_emptied(self.ledger.client(), &setup.target.schema, &setup.table.mark).await;
+        let recorded = record_emptied(self.ledger.client(), setup.plan.schema(), &setup.table.mark).await;
         if recorded.is_err() {
             self.ledger.rolls_back().await;
         }
@@ -175,7 +177,7 @@ impl Lane {
         let (client, setup) = (self.ledger.client(), self.setup());
         client.batch_execute(include_str!("flushing.sql")).await?;
         let lane = i16::try_from(setup.lane).expect("lanes are few");
-        let sql = setup.target.schema.sql(lane::TOUCH);
+        let sql = setup.plan.schema().sql(lane::TOUCH);
         if client.execute(&sql, &[&setup.load_id, &lane, &self.ledger.link.epoch]).await? == 0 {
             return Err(Error::fenced(setup.load_id));
         }
@@ -192,7 +194,7 @@ impl Lane {
         };
         let setup = self.setup();
         let limits = PortionLimits {
-            rows_max: setup.batch_rows.min(self.choice.rows_max()),
+            rows_max: setup.plan.request.batch_rows.min(self.choice.rows_max()),
             bytes_max: setup.batch_bytes_max,
             // `FLUSH_AFTER` ends a batch without documents.
             span_bytes_max: usize::MAX,
@@ -222,7 +224,7 @@ impl Lane {
         }
         // A full filter takes new keys for known ones. The server then knows better.
         self.met = self.met.take().filter(|met| !met.is_full());
-        let durability = self.setup().target.durability;
+        let durability = self.setup().plan.request.durability;
         self.flushing = durability.keeps() && self.kept.is_full(self.setup().batch_bytes_max);
         let (mut failures, mut deadlocks, mut lost) = (Failures::default(), 0, Duration::ZERO);
         loop {
@@ -297,10 +299,10 @@ impl Lane {
     async fn attempt(&mut self, batch: &Batch) -> Result<bool, Error> {
         failpoint::hit("batch-collected").await?;
         self.ledger.link.connection.works_on(batch.counters().read);
-        let target = &self.setup().target;
-        let Target { mode, folding, .. } = &**target;
+        let plan = &self.setup().plan;
+        let LoadPlan { mode, folding, .. } = &**plan;
         let unfolded = folding.is_alone(batch.has_tombstones()) && batch.turns(mode, *folding) > ROUNDS_MAX;
-        let replays = self.caution.replays() || unfolded || target.traits.alters_rows;
+        let replays = self.caution.replays() || unfolded || plan.traits.alters_rows;
         let folding = if replays { folding.of_replay() } else { *folding };
         if writes_a_key_too_often(batch, mode, folding) {
             return Ok(false);
@@ -321,7 +323,7 @@ impl Lane {
             Err(error) if error.refuses_data() => {
                 self.ledger.client().batch_execute("rollback").await?;
                 self.caution.surprised();
-                let Target { mode, folding, .. } = &*self.setup().target;
+                let LoadPlan { mode, folding, .. } = &*self.setup().plan;
                 if writes_a_key_too_often(batch, mode, folding.of_replay()) {
                     return Ok(false);
                 }
@@ -387,7 +389,7 @@ impl Lane {
         let (documents_max, bytes_max) = self.setup().rejects.left(&self.setup().tally);
         let mut replayer = match self.ledger.link.made.replayer.take() {
             Some(replayer) => replayer,
-            None => Replayer::open(self.ledger.client(), &self.setup().target.replay).await?,
+            None => Replayer::open(self.ledger.client(), &self.setup().texts.replay).await?,
         };
         let session = self.session(self.opening());
         let refused = replay::replay(session, &mut replayer, batch, documents_max).await;
@@ -419,7 +421,7 @@ impl Lane {
         refused: &[RejectedDocument],
     ) -> Result<(), Error> {
         let mut counters = batch.counters();
-        counters += self.setup().target.mode.count(written);
+        counters += self.setup().plan.mode.count(written);
         counters.rejected += refused.len() as u64;
         batch.refuse(refused);
         self.sent = Some(Sent { counters, refused: (refused.len() as u64, kept_bytes(refused)), writer });
@@ -427,7 +429,7 @@ impl Lane {
         let rejects = batch.rejects().chain(refused).collect();
         let outcomes = batch.outcomes();
         let (mark, prefix_hash) = (last.mark(), last.prefix_hash);
-        if self.setup().target.traits.partitioned {
+        if self.setup().plan.traits.partitioned {
             // The opening has not locked the partitions. What was written has.
             self.ledger.client().batch_execute(GUARD).await.map_err(differing)?;
         }
@@ -444,8 +446,8 @@ impl Lane {
 
     fn session<'a>(&'a self, opening: &'a str) -> Session<'a> {
         let Link { connection, made, .. } = &self.ledger.link;
-        let target = &self.setup().target;
-        Session { client: &connection.client, target, prepared: &made.prepared, opening, met: None }
+        let plan = &self.setup().plan;
+        Session { client: &connection.client, plan, prepared: &made.prepared, opening, met: None }
     }
 }
 
@@ -460,9 +462,9 @@ fn writes_a_key_too_often(batch: &Batch, mode: &Mode, folding: Folding) -> bool 
 /// The table cannot change from its lock to the commit, and the guard compares it before anything is written: without
 /// the key's index, each document would be looked for in all rows.
 fn openings(setup: &LaneSetup) -> [[String; 2]; 2] {
-    let (schema, load, lane) = (&setup.target.schema, setup.load_id, setup.lane);
+    let (schema, load, lane) = (setup.plan.schema(), setup.load_id, setup.lane);
     let slots = fill!(lane::TURN, schema, load, lane);
-    let slots = if setup.target.checks_tombstones { format!("{slots};\n") } else { String::new() };
+    let slots = if setup.plan.checks_tombstones { format!("{slots};\n") } else { String::new() };
     let CollectionName { schema, table } = &setup.table.mark.name;
     let lock = format!("lock table only {} in row exclusive mode", quote_qualified(schema, table));
     let wait_ms = DEADLOCK_WAIT.as_millis();

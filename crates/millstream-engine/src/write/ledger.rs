@@ -4,11 +4,11 @@
 //! was committed.
 
 use super::segment_plan::SegmentPlan;
-use super::statement::Target;
+use super::statement::Texts;
 use crate::drain::Drain;
 use crate::error::{EmptiedBy, Error};
-use crate::layout::Layout;
 use crate::observe::{Event, Observer, Tally};
+use crate::plan::LoadPlan;
 use crate::reject_limits::RejectLimits;
 use crate::turns::Turns;
 use crate::watched::{Harmless, Stake, Watched};
@@ -19,7 +19,6 @@ use millstream_store::limits::REJECT_ROWS;
 use millstream_store::{Advance, Error as StoreError, RejectedDocument, insert_rejects, lane};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::time::Instant;
 use tokio_postgres::{Client, Statement};
 
@@ -28,25 +27,19 @@ pub(crate) struct LaneSetup {
     pub(crate) db: ConnInfo,
     /// Its first connection, until it has taken it.
     pub(crate) connection: Option<Connection>,
-    pub(crate) target: Arc<Target>,
+    pub(crate) plan: Arc<LoadPlan>,
+    pub(crate) texts: Arc<Texts>,
     pub(crate) load_id: i64,
     pub(crate) lane: u16,
     /// The number of the run that owns the lane.
     pub(crate) run: i32,
-    pub(crate) batch_rows: usize,
     pub(crate) batch_bytes_max: usize,
-    /// Age at which the connection is replaced.
-    pub(crate) age_max: Duration,
-    /// Where documents go.
-    pub(crate) layout: &'static Layout,
     /// How segments are made, if the layout makes any.
     pub(crate) segments: Arc<SegmentPlan>,
     /// Whether the lanes of the load write one at a time.
     pub(crate) turns: Arc<Turns>,
     /// The rejects at which it stops.
     pub(crate) rejects: RejectLimits,
-    /// Whether the table was empty when the run began.
-    pub(crate) table_empty: bool,
     /// The lane's share of [`MET_WORDS`](crate::limits::MET_WORDS).
     pub(crate) met_words: usize,
     /// The table that every batch goes into.
@@ -67,10 +60,12 @@ impl LaneSetup {
     /// into other tables.
     async fn look_at_table(&self, client: &Client) -> Result<Option<Harmless>, Error> {
         let documents = self.stored_before + self.tally.documents();
-        let stake = Stake { load_id: self.load_id, documents, adds_up: self.target.mode.adds_up() };
-        let seen = self.table.look(client, &self.target.schema, stake).await;
+        let stake = Stake { load_id: self.load_id, documents, adds_up: self.plan.mode.adds_up() };
+        let seen = self.table.look(client, self.plan.schema(), stake).await;
         match seen {
-            Err(Error::TableChanged { .. } | Error::Emptied { .. }) if !self.layout.fills_table => Ok(None),
+            Err(Error::TableChanged { .. } | Error::Emptied { .. }) if !self.plan.request.layout.fills_table => {
+                Ok(None)
+            }
             seen => seen,
         }
     }
@@ -157,7 +152,7 @@ impl<M: OnConnection> Ledger<M> {
 
     /// Whether the connection is so old that another should replace it.
     pub(super) fn is_aged(&self) -> bool {
-        self.link.opened.elapsed() > self.setup.age_max
+        self.link.opened.elapsed() > self.setup.plan.request.lane_age_max
     }
 
     pub(super) fn client(&self) -> &Client {
@@ -299,12 +294,12 @@ pub(super) fn kept_bytes<'a>(rejects: impl IntoIterator<Item = &'a RejectedDocum
 async fn attach<M: OnConnection>(setup: &mut LaneSetup, again: bool) -> Result<(Link<M>, i64), Error> {
     let connection = match setup.connection.take() {
         Some(connection) => connection,
-        None => millstream_pg::connect(&setup.db, &setup.target.session(setup.lane)).await?,
+        None => millstream_pg::connect(&setup.db, &setup.plan.session(setup.lane)).await?,
     };
     let client = &connection.client;
-    setup.target.durability.begin(client).await?;
+    setup.plan.request.durability.begin(client).await?;
     let (load_id, lane) = (setup.load_id, i16::try_from(setup.lane).expect("lanes are few"));
-    let sql = |template| setup.target.schema.sql(template);
+    let sql = |template| setup.plan.schema().sql(template);
     if again {
         client.execute(&sql(lane::TERMINATE), &[&load_id, &lane, &setup.run]).await?;
     }
@@ -319,12 +314,12 @@ async fn attach<M: OnConnection>(setup: &mut LaneSetup, again: bool) -> Result<(
     let (epoch, commits) = (row.get(0), row.get(1));
     if again && let Some(Harmless { mark, doubtful, .. }) = setup.look_at_table(client).await? {
         // At the end, the server may have counted the rows, and nobody would know any more.
-        if doubtful && setup.layout.fills_table {
+        if doubtful && setup.plan.request.layout.fills_table {
             return Err(Error::PerhapsTruncated { collection: mark.name, load_id });
         }
         setup.table.mark = mark;
     }
-    let (advance, reject) = (Advance::sql(&setup.target.schema), sql(lane::INSERT_REJECTS));
+    let (advance, reject) = (Advance::sql(setup.plan.schema()), sql(lane::INSERT_REJECTS));
     let prepared = async { Ok(tokio::try_join!(client.prepare(&advance), client.prepare(&reject))?) };
     let made = tokio::try_join!(M::make(setup, client), prepared);
     if made.as_ref().is_err_and(|error: &Error| !may_pass(error.kind())) {

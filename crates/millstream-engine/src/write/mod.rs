@@ -25,13 +25,13 @@ mod vacancy;
 
 pub(crate) use ledger::{LaneReport, LaneSetup};
 pub(crate) use segment_plan::SegmentPlan;
-pub(crate) use statement::Target;
+pub(crate) use statement::Texts;
 
 use crate::batch::{Batch, Group, Part};
 use crate::error::Error;
 use crate::layout::{LOG, Layout, TABLE};
 use crate::merge::Written;
-use crate::request::SkipUnchanged;
+use crate::plan::LoadPlan;
 use futures_util::future::{BoxFuture, OptionFuture};
 use millstream_store::GUARD_SQLSTATE;
 use statement::Prepared;
@@ -81,7 +81,7 @@ pub(crate) type Writing<'a> = BoxFuture<'a, Result<Option<Written>, Error>>;
 #[derive(Clone, Copy)]
 pub(crate) struct Session<'a> {
     pub(crate) client: &'a Client,
-    pub(crate) target: &'a Target,
+    pub(crate) plan: &'a LoadPlan,
     pub(crate) prepared: &'a Prepared,
     /// Sent before the writer's first statement, in the same flight: `begin` or `savepoint`.
     pub(crate) opening: &'a str,
@@ -103,7 +103,7 @@ impl<'a> Session<'a> {
         groups: &'a [Group],
     ) -> Result<Option<Written>, Error> {
         let begun = Box::pin(judge::judge(self, batch, groups)).await?;
-        let Some(rounds) = batch.rounds(groups, &self.target.mode, self.target.folding) else {
+        let Some(rounds) = batch.rounds(groups, &self.plan.mode, self.plan.folding) else {
             return begun.write_round(self.writer(writer, batch), batch, groups).await;
         };
         let mut sum = Written::default();
@@ -123,7 +123,7 @@ impl<'a> Session<'a> {
             return Ok(statement.await?);
         }
         let opening = self.open();
-        if self.target.mode.adds_up() {
+        if self.plan.mode.adds_up() {
             // If the opening failed, the statement behind it would be committed alone, and again with its batch.
             opening.await?;
             return Ok(statement.await?);
@@ -143,10 +143,10 @@ impl<'a> Session<'a> {
     /// The writer of a batch for which `meant` was chosen. Only `deletes` handles tombstones. Large documents are neither
     /// sampled nor asked for; if unchanged ones may be skipped, the server compares them when they have arrived.
     pub(crate) fn writer(&self, meant: &'static Writer, batch: &Batch) -> &'static Writer {
-        let skips = self.target.skip_unchanged != SkipUnchanged::Off;
-        if self.target.checks_tombstones || batch.has_tombstones() {
+        if self.plan.checks_tombstones || batch.has_tombstones() {
             &deleting::WRITER
-        } else if skips && batch.has_large() && (meant.sends_all || std::ptr::eq(meant, &divided::COMPARED)) {
+        } else if self.plan.skips() && batch.has_large() && (meant.sends_all || std::ptr::eq(meant, &divided::COMPARED))
+        {
             &upsert::COMPARING
         } else {
             meant
@@ -155,16 +155,16 @@ impl<'a> Session<'a> {
 
     /// Whether a writer finds out which documents are unchanged.
     pub(crate) fn compares(&self, writer: &Writer) -> bool {
-        self.target.skip_unchanged != SkipUnchanged::Off && writer.compares
+        self.plan.skips() && writer.compares
     }
 
     async fn write_round(self, writer: &Writer, batch: &'a Batch, groups: &[Group]) -> Result<Option<Written>, Error> {
         let Some(keys) = (writer.write)(self, batch, groups).await? else { return Ok(None) };
-        let mut written = batch.written(groups, &self.target.mode);
+        let mut written = batch.written(groups, &self.plan.mode);
         written += keys;
         let done = written.done();
         assert!(done <= written.keys && written.keys <= written.documents, "no row is stored twice: {written:?}");
-        if done < written.keys && !self.target.mode.may_keep_stored() {
+        if done < written.keys && !self.plan.mode.may_keep_stored() {
             return Err(Error::RowsDropped { rows: written.keys - done });
         }
         Ok(Some(written))

@@ -57,7 +57,7 @@ pub(super) fn names_itself(types: &[KeyType]) -> bool {
 
 /// For each group whether its key is stored.
 pub(super) async fn keys(session: Session<'_>, batch: &Batch, groups: &[Group]) -> Result<Vec<bool>, Error> {
-    let mut keys = Keys::new(&session.target.key_types);
+    let mut keys = Keys::new(&session.plan.key_types);
     for group in groups {
         keys.push(batch.key(group));
     }
@@ -66,7 +66,7 @@ pub(super) async fn keys(session: Session<'_>, batch: &Batch, groups: &[Group]) 
     let values: Vec<&(dyn ToSql + Sync)> = arrays.iter().map(|array| array as &(dyn ToSql + Sync)).collect();
     let row = session.first(session.client.query_one(present, &values)).await?;
     let mut stored = vec![false; groups.len()];
-    if let ([column], true) = (keys.columns.as_slice(), names_itself(&session.target.key_types)) {
+    if let ([column], true) = (keys.columns.as_slice(), names_itself(&session.plan.key_types)) {
         let found: HashSet<&[u8]> = row.get::<_, Option<Elements<'_>>>(0).into_iter().flatten().collect();
         for (key, stored) in Elements(column).zip(&mut stored) {
             *stored = found.contains(key);
@@ -123,10 +123,10 @@ struct Asked<'t> {
 
 impl<'t> Asked<'t> {
     fn new(session: Session<'t>, batch: &Batch, groups: &[Group], seeds: [i64; 2]) -> Self {
-        let mut keys = Keys::new(&session.target.key_types);
+        let mut keys = Keys::new(&session.plan.key_types);
         let (mut places, mut fingerprints) = (Vec::new(), Vec::with_capacity(groups.len()));
         let (mut writer, mut text) = (JsonbText::default(), Vec::new());
-        for (place, (key, folded)) in (1_i64..).zip(batch.winners(groups, &session.target.mode)) {
+        for (place, (key, folded)) in (1_i64..).zip(batch.winners(groups, &session.plan.mode)) {
             keys.push(key);
             if keys.columns.len() > 1 {
                 places.put_i32(8);

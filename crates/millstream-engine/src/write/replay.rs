@@ -9,13 +9,14 @@ use super::copy_stream::{Destination, copy_groups};
 use super::names::Names;
 use super::refused::{Refused, reject};
 use crate::batch::{Batch, Group};
-use crate::collection::{PreparedCollection, key_columns};
+use crate::collection::key_columns;
 use crate::error::{Error, REFUSALS};
 use crate::limits::{
     KEY_TURNS_MAX, REFUSAL_BYTES_MAX, REPLAY_CODES_MAX, REPLAY_PAGES_MAX, REPLAY_PAGES_ONE_BY_ONE, REPLAY_REFUSED_MAX,
     REPLAY_REFUSED_SHARE, REPLAY_TURNS_MAX,
 };
 use crate::merge::Written;
+use crate::plan::LoadPlan;
 use futures_util::TryStreamExt;
 use millstream_pg::{ErrorKind, Explained, fill, quote_literal};
 use std::collections::HashMap;
@@ -69,7 +70,7 @@ pub(super) struct Tries<'a> {
 }
 
 impl Sql {
-    pub(super) fn new(collection: &PreparedCollection, tries: &Tries<'_>) -> Self {
+    pub(super) fn new(plan: &LoadPlan, tries: &Tries<'_>) -> Self {
         let Tries { names, keys, stage: (marks, mark_names), lock, compares, pages, one, leaves } = tries;
         let Names { table, key, join } = names;
         let join_one: Vec<String> =
@@ -77,7 +78,7 @@ impl Sql {
         let join_one = join_one.join(" and ");
         let deletes = !mark_names.is_empty();
         let puts = if deletes { "millstream_effect <> 2" } else { "true" };
-        let oid = collection.watched.mark.oid;
+        let oid = plan.table_oid;
         let breaches = fill!(include_str!("replay_breaches.sql"), oid);
         let (unchanged, unchanged_one) = if *compares {
             (
@@ -89,7 +90,7 @@ impl Sql {
         };
         let leaves = if deletes { format!("millstream_effect = 0 and {leaves}") } else { leaves.clone() };
         let noted = format!("{join} and stored.millstream_turn = staged.millstream_turn");
-        let kept_out = |rows: &str, written: &str| match collection.traits.alters_rows {
+        let kept_out = |rows: &str, written: &str| match plan.traits.alters_rows {
             true => fill!(
                 include_str!("replay_kept_out.sql"),
                 rows,
@@ -123,12 +124,12 @@ impl Sql {
             share = REPLAY_REFUSED_SHARE,
             message_max = REFUSAL_BYTES_MAX,
         );
-        let columns = key_columns(&collection.key).join(", ");
+        let columns = key_columns(&plan.key).join(", ");
         let create = fill!(
             include_str!("replay_create.sql"),
             columns,
             marks,
-            notes = if collection.traits.alters_rows {
+            notes = if plan.traits.alters_rows {
                 fill!(include_str!("replay_notes.sql"), columns, key)
             } else {
                 String::new()
@@ -139,7 +140,7 @@ impl Sql {
             "copy {STAGE} ({key}, doc{mark_names}, millstream_place, millstream_turn) from stdin (format binary)"
         );
         // A document that is older than a tombstone is stale, whatever else is wrong with it.
-        let screens = !deletes || collection.mode.version().is_none();
+        let screens = !deletes || plan.mode.version().is_none();
         Self { create, copy, screens, compares: *compares }
     }
 }
@@ -149,6 +150,9 @@ impl Sql {
 pub(super) struct Replayer {
     copy: Statement,
     replay: Statement,
+    /// As in [`Sql`].
+    screens: bool,
+    compares: bool,
     /// SQLSTATEs that refuse data. The function ends with any other error, because only we can decide what that error
     /// means.
     refusing: Vec<String>,
@@ -163,7 +167,8 @@ impl Replayer {
         client.batch_execute(&sql.create).await.map_err(|error| without_language(error.into()))?;
         let refusing = REFUSALS.iter().chain(COMMON).map(|code| (*code).to_owned()).collect();
         let replay = "select * from pg_temp.millstream_replay($1, $2, $3, $4, $5, $6, $7)";
-        Ok(Self { copy: client.prepare(&sql.copy).await?, replay: client.prepare(replay).await?, refusing })
+        let (copy, replay) = (client.prepare(&sql.copy).await?, client.prepare(replay).await?);
+        Ok(Self { copy, replay, screens: sql.screens, compares: sql.compares, refusing })
     }
 
     /// Remembers the SQLSTATE of a refusal. False if it was known, or too many are.
@@ -242,11 +247,11 @@ async fn write(
                 None => stored.push(group),
                 Some(_) if group.len() > keys_max => return Ok(None),
                 Some(_) if group.len() > 1 => again.push(group),
-                Some(refusal) => outcome.rejects.push(reject(&session.target.checks, batch, &group, &refusal)),
+                Some(refusal) => outcome.rejects.push(reject(&session.plan.checks, batch, &group, &refusal)),
             }
         }
-        let written = batch.written(&stored, &session.target.mode);
-        outcome.written += counted(written, &counts, session.target.mode.may_keep_stored());
+        let written = batch.written(&stored, &session.plan.mode);
+        outcome.written += counted(written, &counts, session.plan.mode.may_keep_stored());
         rows = again.iter().flat_map(|group| singles(batch, group)).collect();
         (singly, opening) = (true, "");
     }
@@ -255,9 +260,9 @@ async fn write(
 
 /// The rows to stage, in key order. Each has the number of rows of its key before it.
 fn rows(session: Session<'_>, batch: &Batch, groups: &[Group]) -> Vec<(Group, i32)> {
-    let target = session.target;
+    let plan = session.plan;
     let row = |group: &Group| {
-        let folds = batch.rounds(std::slice::from_ref(group), &target.mode, target.folding.of_replay()).is_none();
+        let folds = batch.rounds(std::slice::from_ref(group), &plan.mode, plan.folding.of_replay()).is_none();
         if folds { vec![(group.clone(), 0)] } else { singles(batch, group).collect() }
     };
     groups.iter().flat_map(row).collect()
@@ -276,19 +281,19 @@ async fn run(
     singly: bool,
     rejects_max: u64,
 ) -> Result<(HashMap<usize, Error>, Row), Error> {
-    let Session { client, target, opening, .. } = session;
+    let Session { client, plan, opening, .. } = session;
     let opening = format!("{opening}; truncate pg_temp.millstream_replay");
     let session = Session { opening: &opening, ..session };
     let (groups, turns): (Vec<Group>, Vec<i32>) = rows.iter().cloned().unzip();
     let refused_max = i64::try_from(rejects_max).unwrap_or(i64::MAX);
-    let Sql { screens, compares, .. } = &target.replay;
     let replayed = async {
-        let may_keep_stored = target.mode.may_keep_stored();
+        let Replayer { replay, screens, compares, refusing, .. } = replayer;
+        let may_keep_stored = plan.mode.may_keep_stored();
         let values: &[&(dyn ToSql + Sync)] =
-            &[&replayer.refusing, &refused_max, &may_keep_stored, &batch.has_tombstones(), screens, compares, &singly];
+            &[refusing, &refused_max, &may_keep_stored, &batch.has_tombstones(), screens, compares, &singly];
         // Read the answer row by row: it may hold as many refusals as there are documents, and a row takes more memory
         // than its text.
-        let answer = client.query_raw(&replayer.replay, values.iter().copied()).await?;
+        let answer = client.query_raw(replay, values.iter().copied()).await?;
         let (mut answer, mut refused, mut counts) = (std::pin::pin!(answer), HashMap::new(), None);
         while let Some(row) = answer.try_next().await? {
             match usize::try_from(row.get::<_, i32>("place")).expect("a place is not negative").checked_sub(1) {

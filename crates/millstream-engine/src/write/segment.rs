@@ -146,7 +146,7 @@ impl Appender {
             segment.buffer.put_slice(copy::HEADER);
         }
         let Segment { stream: Some((_, stream)), buffer, .. } = segment else { return Ok(()) };
-        match send(stream, buffer, &self.ledger.setup.target.key_types, part).await {
+        match send(stream, buffer, &self.ledger.setup.plan.key_types, part).await {
             // The server has refused the COPY. Only its end reports why.
             Err(error) => Err(stream.as_mut().finish().await.err().map_or(error, Error::from)),
             Ok(()) => Ok(()),
@@ -155,13 +155,13 @@ impl Appender {
 
     /// Creates the table of a segment and opens the stream into it.
     async fn create(&self) -> Result<(i64, Pin<Box<CopyInSink<Bytes>>>), Error> {
-        let (client, LaneSetup { target, table, segments: plan, .. }) = (self.ledger.client(), &self.ledger.setup);
-        let begin = target.schema.sql(segments::BEGIN);
+        let (client, LaneSetup { plan, table, segments, .. }) = (self.ledger.client(), &self.ledger.setup);
+        let begin = plan.schema().sql(segments::BEGIN);
         client.batch_execute(BEGIN).await?;
         let row = client.query_one(&begin, &[&table.mark.oid]).await?;
         let segment_id = row.get("segment_id");
-        client.batch_execute(&plan.create(target, segment_id, row.get("readers"))).await?;
-        let stream = client.copy_in(&plan.copy(target, segment_id)).await?;
+        client.batch_execute(&segments.create(plan, segment_id, row.get("readers"))).await?;
+        let stream = client.copy_in(&segments.copy(plan, segment_id)).await?;
         failpoint::hit("segment-opened").await?;
         Ok((segment_id, Box::pin(stream)))
     }
@@ -180,8 +180,8 @@ impl Appender {
             assert_eq!(rows, counters.appended, "the server has taken every row of the segment");
             failpoint::hit("segment-filled").await?;
             let int = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-            let LaneSetup { target, table, load_id, .. } = &self.ledger.setup;
-            let line = target.schema.sql(segments::INSERT);
+            let LaneSetup { plan, table, load_id, .. } = &self.ledger.setup;
+            let line = plan.schema().sql(segments::INSERT);
             if client.execute(&line, &[&segment_id, load_id, &int(rows), &int(counters.bytes_read)]).await? == 0 {
                 return Err(Error::Collection {
                     collection: table.mark.name.clone(),

@@ -1,11 +1,10 @@
 //! How segments of a collection are created, and how large they are.
 
 use super::portion::PortionLimits;
-use super::statement::Target;
 use crate::batch::Part;
-use crate::collection::{PreparedCollection, key_columns};
+use crate::collection::key_columns;
 use crate::limits::{HELD_SEGMENT_BATCHES, SEGMENT_REJECTS_MAX, SEGMENT_SPANS_MAX};
-use crate::request::LoadRequest;
+use crate::plan::LoadPlan;
 use millstream_pg::quote_identifier;
 use millstream_store::segments;
 
@@ -26,20 +25,14 @@ pub(crate) struct SegmentPlan {
 impl SegmentPlan {
     /// `lz4` says whether the server can compress with it. `held` is how many bytes of documents a segment may have if
     /// they must stay in memory until it is committed.
-    pub(crate) fn new(
-        request: &LoadRequest,
-        collection: &PreparedCollection,
-        lanes: u16,
-        lz4: bool,
-        held: Option<usize>,
-    ) -> Self {
-        let names: Vec<String> = collection.key.columns.iter().map(|c| quote_identifier(&c.name)).collect();
+    pub(crate) fn new(plan: &LoadPlan, lanes: u16, lz4: bool, held: Option<usize>) -> Self {
+        let names: Vec<String> = plan.key.columns.iter().map(|c| quote_identifier(&c.name)).collect();
         let compression = if lz4 { " compression lz4" } else { "" };
-        let bytes_max = held.unwrap_or(usize::MAX).min(request.segment_bytes);
+        let bytes_max = held.unwrap_or(usize::MAX).min(plan.request.segment_bytes);
         Self {
             key_list: names.join(", "),
-            columns: format!("{}, doc text{compression}", key_columns(&collection.key).join(", ")),
-            rows_max: request.segment_rows_max,
+            columns: format!("{}, doc text{compression}", key_columns(&plan.key).join(", ")),
+            rows_max: plan.request.segment_rows_max,
             bytes_max,
             span_bytes_max: bytes_max.saturating_mul(SEGMENT_SPANS_MAX * usize::from(lanes)),
             held_bytes_max: held.map(|bytes| HELD_SEGMENT_BATCHES * bytes),
@@ -67,9 +60,9 @@ impl SegmentPlan {
     /// Documents stay text, because parsing them would be most of the server's work: the decoder has checked that jsonb
     /// accepts them, and compaction parses only the newest of each key. Roles that may read the collection's table may
     /// read its segments.
-    pub(super) fn create(&self, target: &Target, segment_id: i64, readers: Option<&str>) -> String {
-        let create = target.durability.create_table();
-        let table = segments::table(&target.schema, segment_id);
+    pub(super) fn create(&self, plan: &LoadPlan, segment_id: i64, readers: Option<&str>) -> String {
+        let create = plan.request.durability.create_table();
+        let table = segments::table(plan.schema(), segment_id);
         let granted = readers.map(|readers| format!("; grant select on {table} to {readers}"));
         format!(
             "{create} {table} ({}) with (autovacuum_enabled = off, toast.autovacuum_enabled = off){}",
@@ -78,8 +71,8 @@ impl SegmentPlan {
         )
     }
 
-    pub(super) fn copy(&self, target: &Target, segment_id: i64) -> String {
-        let table = segments::table(&target.schema, segment_id);
+    pub(super) fn copy(&self, plan: &LoadPlan, segment_id: i64) -> String {
+        let table = segments::table(plan.schema(), segment_id);
         format!("copy {table} ({}, doc) from stdin (format binary, freeze)", self.key_list)
     }
 }

@@ -2,41 +2,23 @@
 
 use super::names::Names;
 use super::{deleting, judge, prepare_if, probe, replay, staged};
-use crate::collection::{PreparedCollection, TableTraits, key_columns};
-use crate::durability::Durability;
+use crate::collection::key_columns;
 use crate::error::Error;
-use crate::limits::{SORT_MEMORY_MIB, STAGE_MEMORY_MIB};
-use crate::merge::{Folding, Mode};
-use crate::request::{LoadRequest, SkipUnchanged};
+use crate::merge::Folding;
+use crate::plan::LoadPlan;
 use futures_util::FutureExt;
 use futures_util::future::OptionFuture;
-use millstream_model::KeyType;
-use millstream_pg::{SessionSettings, by_key, fill, quote_identifier, quote_name};
-use millstream_store::{Check, Schema};
+use millstream_pg::{by_key, fill, quote_identifier, quote_name};
 use tokio_postgres::{Client, Statement};
 
-/// Where and how a load writes.
+/// All statements of a load, as text.
 #[derive(Debug)]
-pub(crate) struct Target {
-    pub(crate) mode: Mode,
-    /// Which documents of a key are folded into one row.
-    pub(crate) folding: Folding,
-    /// The collection's CHECK constraints, as they were known when the load began.
-    pub(crate) checks: Vec<Check>,
-    /// Whether every document must be checked against the tombstones of its key.
-    pub(crate) checks_tombstones: bool,
-    pub(crate) durability: &'static Durability,
-    pub(crate) key_types: Vec<KeyType>,
-    /// What was asked for; `Off` if documents cannot be compared.
-    pub(crate) skip_unchanged: SkipUnchanged,
-    pub(crate) schema: Schema,
+pub(crate) struct Texts {
     create_stage: String,
     copy_table: String,
     copy_stage: String,
     upsert: String,
     arrays: String,
-    /// Most keys of a batch that goes as arrays.
-    pub(crate) arrays_rows_max: usize,
     /// If the writer `staged` can be used.
     merge: Option<String>,
     /// If stored documents can be compared with new ones before those are sent.
@@ -47,7 +29,6 @@ pub(crate) struct Target {
     deleting: Option<deleting::Sql>,
     /// If a trigger may alter rows, the server checks what it has written, in the function that can also tell which
     /// documents that concerns.
-    pub(crate) traits: TableTraits,
     pub(super) replay: replay::Sql,
     /// If what is folded must be tried before.
     judge: Option<judge::Sql>,
@@ -75,7 +56,7 @@ pub(crate) struct Comparison<S> {
     pub(super) upsert: S,
 }
 
-/// [`Target`]'s statements on one connection.
+/// [`Texts`] on one connection.
 pub(crate) struct Prepared {
     pub(crate) copy_table: Statement,
     pub(crate) copy_stage: Statement,
@@ -88,16 +69,16 @@ pub(crate) struct Prepared {
     pub(crate) judge: Option<judge::Statements>,
 }
 
-impl Target {
-    pub(crate) fn new(request: &LoadRequest, collection: &PreparedCollection, schema: Schema) -> Self {
-        let (name, mode) = (&request.collection, &collection.mode);
-        let keys: Vec<String> = collection.key.columns.iter().map(|c| quote_identifier(&c.name)).collect();
+impl Texts {
+    pub(crate) fn new(plan: &LoadPlan) -> Self {
+        let (name, mode, schema) = (&plan.request.collection, &plan.mode, plan.schema());
+        let keys: Vec<String> = plan.key.columns.iter().map(|c| quote_identifier(&c.name)).collect();
         let names = Names { table: quote_name(name), key: keys.join(", "), join: by_key("stored", "staged", &keys) };
         let Names { table, key, join } = &names;
-        let replaced = |new: &str| mode.set(&schema, new, "stored.doc");
+        let replaced = |new: &str| mode.set(schema, new, "stored.doc");
         let condition = mode.condition("excluded.doc", "stored.doc");
-        let inserted = if collection.traits.partitioned { INSERTED_PARTITIONED } else { INSERTED };
-        let update = |set: &str| match collection.traits.partitioned {
+        let inserted = if plan.traits.partitioned { INSERTED_PARTITIONED } else { INSERTED };
+        let update = |set: &str| match plan.traits.partitioned {
             true => format!("update set doc = {}", marked(set)),
             false => format!("update set doc = {set}"),
         };
@@ -112,11 +93,10 @@ impl Target {
             let condition = condition.map_or_else(String::new, |condition| format!(" and ({condition})"));
             format!("when matched{condition} then\n    update set doc = {set}")
         });
-        // An upsert also checks a new document that does not become the stored one; a merge checks only what is stored.
-        let merges = collection.traits.can_join && (mode.replaces() || !collection.traits.may_refuse);
+        let merges = plan.merges();
         let merge =
             merges.then(|| fill!(include_str!("merge.sql"), table, key, join, matched, values = values("staged")));
-        let notes = |stage: &str| collection.traits.alters_rows && stage == replay::STAGE;
+        let notes = |stage: &str| plan.traits.alters_rows && stage == replay::STAGE;
         let upsert = |stage: &str, filter: &str, action: &str| {
             let (returned, more) = match notes(stage) {
                 true => {
@@ -126,15 +106,12 @@ impl Target {
             };
             fill!(include_str!("upsert.sql"), table, key, stage, filter, action, inserted, returned, more)
         };
-        // If every key must be checked against tombstones, one writer writes every batch.
-        let comparable = mode.replaces() && collection.traits.can_join && !collection.checks_tombstones;
-        let skips = request.skip_unchanged != SkipUnchanged::Off && comparable;
-        let deletes = collection.checks_tombstones || mode.tombstone().is_some();
+        let (skips, deletes) = (plan.skips(), plan.deletes());
         let deleting_of = |stage: &str, run: &str| {
             deletes.then(|| {
                 let actions = [&*action, &*update("excluded.doc")];
                 let upsert = |filter: &str, action: &str| upsert(stage, filter, action);
-                deleting::Sql::new(collection, &schema, &names, upsert, actions, (stage, run), skips)
+                deleting::Sql::new(plan, &names, upsert, actions, (stage, run), skips)
             })
         };
         let deleting = deleting_of(STAGE, "true");
@@ -147,7 +124,7 @@ impl Target {
             format!("{}into replay.added, replay.changed;", upsert(replay::STAGE, &format!("where {rows}"), &action))
         };
         let replay = replay::Sql::new(
-            collection,
+            plan,
             &replay::Tries {
                 names: &names,
                 keys: &keys,
@@ -156,7 +133,7 @@ impl Target {
                     .map_or_else(String::new, |sql| fill!(include_str!("replay_lock.sql"), lock = sql.lock())),
                 compares: skips,
                 pages: tries(replay::PAGES, &|| upsert_staged(replay::PAGES)),
-                one: tries(replay::ONE, &|| match collection.traits.alters_rows {
+                one: tries(replay::ONE, &|| match plan.traits.alters_rows {
                     true => upsert_staged(replay::ONE),
                     false => fill!(include_str!("upsert_one.sql"), table, key, values = values("r"), action, inserted),
                 }),
@@ -167,24 +144,17 @@ impl Target {
                 },
             },
         );
-        let tried = collection.folding == Folding::Tried;
-        let judge = tried.then(|| judge::Sql::new(mode, &schema, &names, &keys)).flatten();
+        let tried = plan.folding == Folding::Tried;
+        let judge = tried.then(|| judge::Sql::new(mode, schema, &names, &keys)).flatten();
         let changed = || fill!(include_str!("changed_filter.sql"), table, join);
         let compared = skips.then(|| Comparison {
-            compare: compare(table, &keys, collection),
+            compare: compare(table, &keys, plan),
             upsert: upsert(STAGE, &format!("as staged {}", changed()), &action),
         });
         Self {
-            mode: mode.clone(),
-            folding: collection.folding,
-            checks: collection.checks.clone(),
-            checks_tombstones: collection.checks_tombstones,
-            durability: request.durability,
-            key_types: collection.key.types(),
-            schema,
             create_stage: format!(
                 "create temporary table millstream_stage ({}, doc jsonb not null{stage_columns}) on commit delete rows",
-                key_columns(&collection.key).join(", ")
+                key_columns(&plan.key).join(", ")
             ),
             copy_table: format!("copy {table} ({key}, doc) from stdin (format binary)"),
             copy_stage: format!("copy {STAGE} ({key}, doc{stage_names}) from stdin (format binary)"),
@@ -195,46 +165,16 @@ impl Target {
                 key,
                 inserted,
                 action,
-                arrays = arrays(collection, true),
+                arrays = arrays(plan, true),
                 filter = if skips { changed() } else { String::new() },
             ),
-            arrays_rows_max: request.arrays_rows_max,
             merge,
-            skip_unchanged: if compared.is_some() { request.skip_unchanged } else { SkipUnchanged::Off },
             compared,
-            present: merges.then(|| present(table, &keys, collection)),
+            present: merges.then(|| present(table, &keys, plan)),
             deleting,
-            traits: collection.traits,
             replay,
             judge,
         }
-    }
-
-    /// Whether the staging table also holds what each document does to a stored row.
-    pub(crate) fn deletes(&self) -> bool {
-        self.deleting.is_some()
-    }
-
-    /// Whether the writer `staged` can be used.
-    pub(crate) fn merges(&self) -> bool {
-        self.merge.is_some()
-    }
-
-    /// Whether the writer `divided` can be used, and is not always another one.
-    pub(crate) fn divides(&self) -> bool {
-        self.present.is_some() && !self.checks_tombstones && !self.traits.alters_rows
-    }
-
-    /// The settings of a lane's session.
-    pub(crate) fn session(&self, lane: u16) -> SessionSettings {
-        let session = SessionSettings::lane(usize::from(lane))
-            .with("temp_buffers", &format!("{STAGE_MEMORY_MIB}MB"))
-            .with("work_mem", &format!("{SORT_MEMORY_MIB}MB"))
-            // A plan for the given values would be the same, and planning would look at every key among them.
-            .with("plan_cache_mode", "force_generic_plan");
-        // Without a join, look-ups need no other plans turned off, which a trigger may want.
-        let joins = self.merges() || self.deletes() || self.judge.is_some();
-        if joins { session.with_plans_by_key() } else { session.with_default_plans() }
     }
 
     /// Creates the connection's staging table and prepares the statements.
@@ -262,26 +202,26 @@ impl Target {
 }
 
 /// Rows of arrays that are parameters: of the key's columns, and of documents.
-fn arrays(collection: &PreparedCollection, documents: bool) -> String {
-    let types = collection.key.columns.iter().map(|c| c.key_type.sql_name());
+fn arrays(plan: &LoadPlan, documents: bool) -> String {
+    let types = plan.key.columns.iter().map(|c| c.key_type.sql_name());
     let types = types.chain(documents.then_some("jsonb"));
     (1..).zip(types).map(|(n, name)| format!("pg_catalog.unnest(${n}::{name}[])")).collect::<Vec<_>>().join(", ")
 }
 
 /// The query for the keys that are stored.
-fn present(table: &str, keys: &[String], collection: &PreparedCollection) -> String {
-    let types = collection.key.types();
-    if let ([key], [key_type], true) = (keys, types.as_slice(), probe::names_itself(&types)) {
+fn present(table: &str, keys: &[String], plan: &LoadPlan) -> String {
+    let types = &plan.key_types;
+    if let ([key], [key_type], true) = (keys, types.as_slice(), probe::names_itself(types)) {
         return fill!(include_str!("present_one.sql"), table, key, type = key_type.sql_name());
     }
-    let (key, arrays, join) = (keys.join(", "), arrays(collection, false), by_key("stored", "asked", keys));
+    let (key, arrays, join) = (keys.join(", "), arrays(plan, false), by_key("stored", "asked", keys));
     fill!(include_str!("present_many.sql"), table, key, arrays, join)
 }
 
 /// The query for fingerprints of stored documents.
-fn compare(table: &str, keys: &[String], collection: &PreparedCollection) -> String {
+fn compare(table: &str, keys: &[String], plan: &LoadPlan) -> String {
     if let [key] = keys {
-        let key_type = collection.key.columns[0].key_type.sql_name();
+        let key_type = plan.key.columns[0].key_type.sql_name();
         return fill!(include_str!("compare_one.sql"), table, key, type = key_type);
     }
     let join: Vec<String> = keys.iter().map(|key| format!("stored.{key} operator(pg_catalog.=) asked.{key}")).collect();
@@ -289,7 +229,7 @@ fn compare(table: &str, keys: &[String], collection: &PreparedCollection) -> Str
         include_str!("compare_many.sql"),
         table,
         key = keys.join(", "),
-        arrays = arrays(collection, false),
+        arrays = arrays(plan, false),
         join = join.join(" and "),
         seed_1 = keys.len() + 1,
         seed_2 = keys.len() + 2,
