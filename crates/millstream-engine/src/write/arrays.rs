@@ -5,17 +5,31 @@
 //! stored ones costs less than a tenth of writing them.
 
 use super::elements::{Array, Keys};
-use super::{Session, Writer, Writing, count};
+use super::names::Names;
+use super::statement::Sql;
+use super::upsert::changed;
+use super::{Facts, Session, Writer, Writing, count};
 use crate::batch::{Batch, Group};
 use crate::error::Error;
 use crate::limits::ARRAYS_BYTES_MAX;
 use crate::merge::Written;
 use bytes::BufMut;
 use futures_util::{FutureExt, TryFutureExt};
-use millstream_pg::copy;
+use millstream_pg::{copy, fill};
 use tokio_postgres::types::ToSql;
 
-pub(super) static WRITER: Writer = Writer { name: "arrays", compares: true, sends_all: false, write };
+pub(super) static WRITER: Writer =
+    Writer { name: "arrays", facts: Facts { compares: true, ..Facts::NONE }, sql, write };
+
+/// Writes documents that come with it.
+const ARRAYS: &str = "arrays";
+
+fn sql(names: &Names<'_>) -> Option<Sql> {
+    let Names { plan, table, key, action, inserted, .. } = names;
+    let filter = if plan.skips() { changed(names) } else { String::new() };
+    let arrays = names.arrays(true);
+    Some(Sql::of([(ARRAYS, fill!(include_str!("arrays.sql"), table, key, inserted, action, arrays, filter))]))
+}
 
 /// Whether groups of a batch are few and small enough for this writer.
 pub(super) fn fit(session: Session<'_>, batch: &Batch, groups: &[Group]) -> bool {
@@ -39,7 +53,7 @@ pub(super) async fn upsert(session: Session<'_>, batch: &Batch, groups: &[Group]
     let columns = keys.columns.iter().chain([&documents]);
     let arrays: Vec<Array<'_>> = columns.map(|elements| Array { count: groups.len(), elements }).collect();
     let values: Vec<&(dyn ToSql + Sync)> = arrays.iter().map(|array| array as &(dyn ToSql + Sync)).collect();
-    let row = session.first(session.client.query_one(&session.prepared.arrays, &values)).await?;
+    let row = session.first(session.client.query_one(session.prepared.statement(ARRAYS), &values)).await?;
     let unchanged = groups.len() as u64 - count(&row, 2);
     Ok(Written { inserted: count(&row, 0), updated: count(&row, 1), unchanged, ..Written::default() })
 }

@@ -1,7 +1,10 @@
 //! Streams a batch through COPY.
 
 use super::Session;
+use super::names::{Names, STAGED};
+use super::statement::Sql;
 use crate::batch::{Batch, Group};
+use crate::collection::key_columns;
 use crate::error::Error;
 use crate::limits::COPY_MESSAGE_BYTES;
 use crate::merge::Effect;
@@ -11,10 +14,39 @@ use millstream_model::key_bytes::put_copy_fields;
 use millstream_pg::copy;
 use tokio_postgres::{CopyInSink, Statement};
 
-/// Columns behind the document if documents delete, see `STAGE_COLUMNS` of `deleting`.
+/// The COPY into the collection's table, and into the connection's staging table.
+const INTO_TABLE: &str = "copy";
+const INTO_STAGE: &str = "copy staged";
+
+/// How many columns are behind the document if documents delete.
 const MARKS: usize = 3;
+/// Their definitions, each after a comma. Their names must differ from those of the collection's columns.
+const MARK_COLUMNS: &str =
+    ", millstream_effect smallint not null, millstream_id bytea not null, millstream_version bytea not null";
+/// Their names, each after a comma.
+const MARK_NAMES: &str = ", millstream_effect, millstream_id, millstream_version";
 /// Columns behind those for documents that are not folded: place and turn.
 const PLACES: usize = 2;
+
+/// The definitions and the names of a staging table's columns behind the document, each after a comma.
+pub(super) fn marks(names: &Names<'_>) -> (&'static str, &'static str) {
+    if names.plan.deletes() { (MARK_COLUMNS, MARK_NAMES) } else { ("", "") }
+}
+
+/// The staging table, and what fills it and the collection's table.
+pub(super) fn sql(names: &Names<'_>) -> Sql {
+    let (Names { plan, table, key, .. }, stage, (mark_columns, mark_names)) = (names, STAGED.table, marks(names));
+    let columns = key_columns(&plan.key).join(", ");
+    Sql {
+        create: format!(
+            "create temporary table millstream_stage ({columns}, doc jsonb not null{mark_columns}) on commit delete rows"
+        ),
+        statements: vec![
+            (INTO_TABLE, format!("copy {table} ({key}, doc) from stdin (format binary)")),
+            (INTO_STAGE, format!("copy {stage} ({key}, doc{mark_names}) from stdin (format binary)")),
+        ],
+    }
+}
 
 /// The number of an effect in the staging table.
 fn staged(effect: Effect) -> i16 {
@@ -48,8 +80,8 @@ pub(super) async fn copy_groups<T>(
     then: impl Future<Output = Result<T, Error>>,
 ) -> Result<(u64, T), Error> {
     let statement = match to {
-        Destination::Table => &session.prepared.copy_table,
-        Destination::Stage => &session.prepared.copy_stage,
+        Destination::Table => session.prepared.statement(INTO_TABLE),
+        Destination::Stage => session.prepared.statement(INTO_STAGE),
         Destination::Replay(statement, _) | Destination::Judge(statement, _) => statement,
     };
     let mut sink = Box::pin(session.first(session.client.copy_in(statement)).await?);

@@ -6,76 +6,70 @@
 //! ones.
 
 use super::copy_stream::{Destination, copy_groups};
-use super::names::Names;
-use super::{Session, Writer, Writing, counts, prepare_if};
+use super::names::{DROPPED, Names, STAGED, Staged};
+use super::statement::Sql;
+use super::{Facts, Session, Writer, Writing, counts, upsert};
 use crate::batch::{Batch, Group};
 use crate::error::Error;
 use crate::merge::Written;
-use crate::plan::LoadPlan;
 use futures_util::FutureExt;
 use millstream_pg::{fill, quote_literal};
 use tokio_postgres::{Client, Statement};
 
-pub(super) static WRITER: Writer = Writer { name: "deletes", compares: false, sends_all: false, write };
+pub(super) static WRITER: Writer = Writer { name: "deletes", facts: Facts::NONE, sql, write };
 
-/// Additional columns of the staging table, each after a comma. Their names must differ from those of the collection's
-/// columns.
-pub(super) const STAGE_COLUMNS: &str =
-    ", millstream_effect smallint not null, millstream_id bytea not null, millstream_version bytea not null";
-/// Their names, each after a comma.
-pub(super) const STAGE_NAMES: &str = ", millstream_effect, millstream_id, millstream_version";
+/// Removes what equals the stored document, if unchanged documents may be skipped.
+const EQUAL: &str = "deletes: equal";
+const LOCK: &str = "deletes: lock";
+/// If versions of tombstones are remembered.
+const BAR: &str = "deletes: bar";
+const DELETE: &str = "deletes: delete";
+/// If versions of tombstones are remembered.
+const REMEMBER: &str = "deletes: remember";
+const MERGE: &str = "deletes: merge";
+const RESET: &str = "deletes: reset";
 
-/// The statements of this writer as text.
-#[derive(Debug)]
-pub(super) struct Sql {
-    /// If unchanged documents are skipped.
-    equal: Option<String>,
-    lock: String,
-    /// If versions of tombstones are remembered.
+fn sql(names: &Names<'_>) -> Option<Sql> {
+    let Names { plan, table, join, .. } = names;
+    if !plan.deletes() {
+        return None;
+    }
+    let equal = plan.skips().then(|| fill!(include_str!("deleting_equal.sql"), table, join));
+    let Texts { lock, bar, delete, remember, merge, reset, .. } = Texts::new(names, STAGED);
+    let always = [(LOCK, lock), (DELETE, delete), (MERGE, merge), (RESET, reset)].map(|(name, sql)| (name, Some(sql)));
+    let sometimes = [(EQUAL, equal), (BAR, bar), (REMEMBER, remember)];
+    Some(Sql::of(always.into_iter().chain(sometimes).filter_map(|(name, sql)| Some((name, sql?)))))
+}
+
+/// The statements for staged rows as text.
+pub(super) struct Texts {
+    /// Locks the rows of a batch with tombstones.
+    pub(super) lock: String,
     bar: Option<String>,
     delete: String,
     /// If a trigger may keep a row from being deleted.
     undeleted: String,
-    /// If `bar` is there.
     remember: Option<String>,
     merge: String,
     reset: String,
 }
 
-/// The same, prepared on one connection.
-pub(crate) struct Statements {
-    equal: Option<Statement>,
-    lock: Statement,
-    bar: Option<Statement>,
-    delete: Statement,
-    remember: Option<Statement>,
-    merge: Statement,
-    reset: Statement,
-}
-
-impl Sql {
-    /// `upsert` makes a statement from a condition on staged rows and an action on stored ones. The first of the two
-    /// actions merges with a stored document, the second replaces it. `run` is the condition of the rows of `stage` to
-    /// be written. `skips` says that unchanged documents are skipped.
-    pub(super) fn new(
-        plan: &LoadPlan,
-        Names { table, key, join }: &Names,
-        upsert: impl Fn(&str, &str) -> String,
-        [action, reset]: [&str; 2],
-        (stage, run): (&str, &str),
-        skips: bool,
-    ) -> Self {
+impl Texts {
+    pub(super) fn new(names: &Names<'_>, staged: Staged<'_>) -> Self {
+        let (Names { plan, table, key, join, action, .. }, Staged { table: stage, run, .. }) = (names, staged);
         let (mode, schema) = (&plan.mode, plan.schema());
         let (oid, version_of) = (plan.table_oid, quote_literal(&mode.paths_text()));
         let versioned = mode.version().is_some();
         let condition = mode.condition("staged.doc", "stored.doc").unwrap_or_else(|| "true".to_owned());
+        let put = |effect: u8, action: &str| {
+            upsert::text(names, staged, &format!("where {run} and millstream_effect = {effect}"), action)
+        };
         Self {
-            equal: skips.then(|| fill!(include_str!("deleting_equal.sql"), table, join)),
             lock: fill!(include_str!("deleting_lock.sql"), table, key, join, stage, run),
             bar: versioned.then(|| fill!(include_str!("deleting_bar.sql"), schema, stage, run, oid, version_of)),
             undeleted: match plan.traits.alters_rows {
                 true => {
-                    let dropped = super::replay::DROPPED;
+                    let dropped = DROPPED;
                     fill!(include_str!("deleting_undeleted.sql"), table, join, stage, run, condition, dropped)
                 }
                 false => String::new(),
@@ -84,17 +78,12 @@ impl Sql {
             remember: versioned.then(|| {
                 fill!(include_str!("deleting_remember.sql"), schema, stage, run, oid, version_of, table, join)
             }),
-            merge: upsert(&format!("where {run} and millstream_effect = 0"), action),
-            reset: upsert(&format!("where {run} and millstream_effect = 1"), reset),
+            merge: put(0, action),
+            reset: put(1, &names.update("excluded.doc")),
         }
     }
 
-    /// The statement that locks the rows of a batch with tombstones.
-    pub(super) fn lock(&self) -> &str {
-        &self.lock
-    }
-
-    /// The writer's statements for rows that are staged and locked, as a part of [`super::replay`]'s function.
+    /// The statements for rows that are locked, as a part of [`super::replay`]'s function.
     pub(super) fn try_run(&self) -> String {
         let bar = self.bar.as_ref().map_or_else(String::new, |sql| format!("{sql};"));
         let remember = self.remember.as_ref();
@@ -103,46 +92,34 @@ impl Sql {
         let [delete, merge, reset] = [&self.delete, &self.merge, &self.reset].map(|sql| sql.trim_end());
         fill!(include_str!("deleting_run.sql"), bar, delete, undeleted = self.undeleted, remember, merge, reset)
     }
-
-    pub(super) async fn prepare(&self, client: &Client) -> Result<Statements, Error> {
-        let (equal, lock, bar, delete, remember, merge, reset) = tokio::try_join!(
-            prepare_if(client, self.equal.as_ref()),
-            client.prepare(&self.lock),
-            prepare_if(client, self.bar.as_ref()),
-            client.prepare(&self.delete),
-            prepare_if(client, self.remember.as_ref()),
-            client.prepare(&self.merge),
-            client.prepare(&self.reset),
-        )?;
-        Ok(Statements { equal, lock, bar, delete, remember, merge, reset })
-    }
 }
 
 fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Writing<'a> {
     async move {
         let Session { client, prepared, .. } = session;
-        let sql = prepared.deleting.as_ref().expect("it is chosen only where documents delete");
+        let [lock, delete, merge, reset] = [LOCK, DELETE, MERGE, RESET].map(|name| prepared.statement(name));
+        let [equal, bar, remember] = [EQUAL, BAR, REMEMBER].map(|name| prepared.find(name));
         let tombstones = batch.has_tombstones();
         let then = async {
             tokio::try_join!(
                 biased;
-                execute(client, sql.equal.as_ref()),
-                when(tombstones, execute(client, Some(&sql.lock))),
-                execute(client, sql.bar.as_ref()),
-                when(tombstones, counts(client, &sql.delete, &[])),
-                when(tombstones, execute(client, sql.remember.as_ref())),
-                counts(client, &sql.merge, &[]),
-                when(tombstones, counts(client, &sql.reset, &[])),
+                execute(client, equal),
+                when(tombstones, execute(client, Some(lock))),
+                execute(client, bar),
+                when(tombstones, counts(client, delete, &[])),
+                when(tombstones, execute(client, remember)),
+                counts(client, merge, &[]),
+                when(tombstones, counts(client, reset, &[])),
             )
         };
         let (_, done) = Box::pin(copy_groups(session, Destination::Stage, batch, groups, then)).await?;
-        let (equal, _, _, (deleted, named), remembered, merged, reset) = done;
-        let held = if sql.remember.is_some() { remembered } else { named };
+        let (unchanged, _, _, (deleted, named), remembered, merged, reset) = done;
+        let held = if remember.is_some() { remembered } else { named };
         Ok(Some(Written {
             inserted: merged.0 + reset.0,
             updated: merged.1 + reset.1,
             deleted,
-            unchanged: equal + held.saturating_sub(deleted),
+            unchanged: unchanged + held.saturating_sub(deleted),
             ..Written::default()
         }))
     }

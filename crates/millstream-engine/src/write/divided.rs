@@ -9,8 +9,11 @@
 //! [upserted](super::upsert).
 
 use super::copy_stream::{Destination, copy_groups, stage_groups};
+use super::names::Names;
 use super::probe::{self, Stored};
-use super::{Session, Writer, Writing, arrays, counts, staged, unchanged_rest};
+use super::statement::Sql;
+use super::upsert::UPSERT_CHANGED;
+use super::{Facts, Session, Writer, Writing, arrays, counts, staged, unchanged_rest};
 use crate::batch::{Batch, Group};
 use crate::error::Error;
 use crate::merge::Written;
@@ -20,10 +23,20 @@ use millstream_failpoint as failpoint;
 use std::future::ready;
 
 /// For batches of new keys, some of which are stored.
-pub(super) static DIVIDED: Writer = Writer { name: "divided", compares: false, sends_all: true, write: divide };
+pub(super) static DIVIDED: Writer = Writer {
+    name: "divided",
+    facts: Facts { leaves_large: true, ..Facts::NONE },
+    sql: |names: &Names<'_>| names.plan.merges().then(|| Sql::of([(probe::PRESENT, probe::present(names))])),
+    write: divide,
+};
 
 /// For batches of which many documents are unchanged.
-pub(super) static COMPARED: Writer = Writer { name: "compared", compares: true, sends_all: false, write: compare };
+pub(super) static COMPARED: Writer = Writer {
+    name: "compared",
+    facts: Facts { compares: true, leaves_large: true, ..Facts::NONE },
+    sql: |names: &Names<'_>| names.plan.skips().then(|| Sql::of([(probe::COMPARE, probe::compare(names))])),
+    write: compare,
+};
 
 fn divide<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Writing<'a> {
     async move {
@@ -45,8 +58,7 @@ fn compare<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> W
         let session = Session { opening: "", ..session };
         let differing = groups.iter().zip(stored).filter(|(_, stored)| *stored != Stored::Equal);
         let divided = split(session, differing.map(|(group, stored)| (group, stored == Stored::Absent)));
-        let compared = session.prepared.compared.as_ref().expect("it is chosen only where rows can be joined");
-        let upsert = counts(session.client, &compared.upsert, &[]).boxed();
+        let upsert = counts(session.client, session.prepared.statement(UPSERT_CHANGED), &[]).boxed();
         let sent = send(session, batch, &divided, upsert).await?;
         Ok(sent.map(|sent| unchanged_rest(sent, groups)))
     }

@@ -9,7 +9,7 @@ use super::refused::Refused;
 use super::replay::{self, Replayer};
 use super::statement::Prepared;
 use super::vacancy::Vacancy;
-use super::{OpenLane, Opening, Session, Writer, arrays, copy, differing};
+use super::{OpenLane, Opening, Session, Writer, arrays, differing};
 use crate::batch::{Batch, Met, Part};
 use crate::error::Error;
 use crate::limits::{DEADLOCK_WAIT, FLUSH_AFTER, HELD_BATCHES_MAX, KEY_TURNS_MAX, ROUNDS_MAX};
@@ -314,7 +314,7 @@ impl Lane {
             Ok((sample, Some(written))) => (sample, written),
             Ok((_, None)) => {
                 // A key that the lane has met explains it. If it was none of those, others write these keys too.
-                let explained = std::ptr::eq(self.writer(batch), &copy::WRITER) && batch.met().contains(&true);
+                let explained = self.writer(batch).facts.only_new && batch.met().contains(&true);
                 self.met = self.met.take().filter(|_| explained);
                 self.choice.missed();
                 self.ledger.client().batch_execute("rollback").await?;

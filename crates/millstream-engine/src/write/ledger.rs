@@ -4,7 +4,7 @@
 //! was committed.
 
 use super::segment_plan::SegmentPlan;
-use super::statement::Texts;
+use super::texts::Texts;
 use crate::drain::Drain;
 use crate::error::{EmptiedBy, Error};
 use crate::observe::{Event, Observer, Tally};

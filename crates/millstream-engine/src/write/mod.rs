@@ -20,21 +20,23 @@ mod segment;
 mod segment_plan;
 mod staged;
 mod statement;
+mod texts;
 mod upsert;
 mod vacancy;
 
 pub(crate) use ledger::{LaneReport, LaneSetup};
 pub(crate) use segment_plan::SegmentPlan;
-pub(crate) use statement::Texts;
+pub(crate) use texts::Texts;
 
 use crate::batch::{Batch, Group, Part};
 use crate::error::Error;
 use crate::layout::{LOG, Layout, TABLE};
 use crate::merge::Written;
 use crate::plan::LoadPlan;
-use futures_util::future::{BoxFuture, OptionFuture};
+use futures_util::future::BoxFuture;
 use millstream_store::GUARD_SQLSTATE;
-use statement::Prepared;
+use names::Names;
+use statement::{Prepared, Sql};
 use tokio::sync::mpsc;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Row, Statement};
@@ -56,8 +58,8 @@ static LANES: &[(&Layout, Open)] = &[(&TABLE, lane::open), (&LOG, segment::open)
 
 /// Connects and takes over the lane's row.
 pub(crate) fn open_lane(setup: LaneSetup) -> Opening {
-    let of = |layout: &Layout| std::ptr::eq(layout, setup.layout);
-    let (_, open) = LANES.iter().find(|(layout, _)| of(layout)).expect("every layout has lanes");
+    let of = setup.plan.request.layout;
+    let (_, open) = LANES.iter().find(|(layout, _)| layout.name == of.name).expect("every layout has lanes");
     open(setup)
 }
 
@@ -65,12 +67,28 @@ pub(crate) fn open_lane(setup: LaneSetup) -> Opening {
 pub(crate) struct Writer {
     /// The name in the receipt.
     pub(crate) name: &'static str,
-    /// Whether it finds out which documents are unchanged, if those may be skipped.
-    pub(crate) compares: bool,
-    /// Whether it is meant for stored keys and sends all documents, so that comparing large ones first pays.
-    pub(crate) sends_all: bool,
+    facts: Facts,
+    /// Makes its statements; `None` if the load cannot use it.
+    sql: fn(&Names<'_>) -> Option<Sql>,
     /// Writes the groups, which are in key order.
-    pub(crate) write: for<'a> fn(Session<'a>, &'a Batch, &'a [Group]) -> Writing<'a>,
+    write: for<'a> fn(Session<'a>, &'a Batch, &'a [Group]) -> Writing<'a>,
+}
+
+/// What a lane asks about a writer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Facts {
+    /// Whether it finds out which documents are unchanged, if those may be skipped.
+    compares: bool,
+    /// Whether it leaves batches with large documents to an upsert that compares, if unchanged ones may be skipped. Such
+    /// documents are neither sampled nor asked for: the server compares them when they have arrived.
+    leaves_large: bool,
+    /// Whether it can write only keys that are not stored. A key that the lane has met then explains that it failed.
+    only_new: bool,
+}
+
+impl Facts {
+    /// What holds for most writers.
+    const NONE: Self = Self { compares: false, leaves_large: false, only_new: false };
 }
 
 /// The keys that a writer inserted, updated, deleted and left unchanged; `None` if the groups hold a key that it cannot
@@ -140,13 +158,11 @@ impl<'a> Session<'a> {
         self.client.batch_execute(self.opening).await.map_err(differing)
     }
 
-    /// The writer of a batch for which `meant` was chosen. Only `deletes` handles tombstones. Large documents are neither
-    /// sampled nor asked for; if unchanged ones may be skipped, the server compares them when they have arrived.
+    /// The writer of a batch for which `meant` was chosen. Only `deletes` handles tombstones.
     pub(crate) fn writer(&self, meant: &'static Writer, batch: &Batch) -> &'static Writer {
         if self.plan.checks_tombstones || batch.has_tombstones() {
             &deleting::WRITER
-        } else if self.plan.skips() && batch.has_large() && (meant.sends_all || std::ptr::eq(meant, &divided::COMPARED))
-        {
+        } else if self.plan.skips() && batch.has_large() && meant.facts.leaves_large {
             &upsert::COMPARING
         } else {
             meant
@@ -155,7 +171,7 @@ impl<'a> Session<'a> {
 
     /// Whether a writer finds out which documents are unchanged.
     pub(crate) fn compares(&self, writer: &Writer) -> bool {
-        self.plan.skips() && writer.compares
+        self.plan.skips() && writer.facts.compares
     }
 
     async fn write_round(self, writer: &Writer, batch: &'a Batch, groups: &[Group]) -> Result<Option<Written>, Error> {
@@ -182,11 +198,6 @@ fn differing(error: tokio_postgres::Error) -> Error {
 /// What was written, if the keys that were neither inserted nor updated have unchanged documents.
 fn unchanged_rest(written: Written, groups: &[Group]) -> Written {
     Written { unchanged: groups.len() as u64 - written.inserted - written.updated, ..written }
-}
-
-/// Prepares a statement if there is one.
-async fn prepare_if(client: &Client, sql: Option<&String>) -> Result<Option<Statement>, tokio_postgres::Error> {
-    OptionFuture::from(sql.map(|sql| client.prepare(sql))).await.transpose()
 }
 
 /// The two counts that a statement returns.
@@ -222,7 +233,7 @@ mod tests {
 
     #[test]
     fn every_layout_has_lanes() {
-        assert!(LAYOUTS.iter().all(|layout| LANES.iter().any(|(of, _)| std::ptr::eq(*of, *layout))));
+        assert!(LAYOUTS.iter().all(|layout| LANES.iter().any(|(of, _)| of.name == layout.name)));
     }
 
     #[test]

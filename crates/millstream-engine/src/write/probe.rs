@@ -7,16 +7,50 @@
 
 use super::Session;
 use super::elements::{Elements, Keys};
+use super::names::Names;
 use crate::batch::{Batch, Group};
 use crate::error::Error;
 use crate::limits::COMPARED_SAMPLE;
 use bytes::BufMut;
 use millstream_document::decode::JsonbText;
 use millstream_model::KeyType;
-use millstream_pg::hash_text;
+use millstream_pg::{by_key, fill, hash_text};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use tokio_postgres::types::ToSql;
+
+/// The query for the keys that are stored.
+pub(super) const PRESENT: &str = "present";
+/// The query for fingerprints of stored documents.
+pub(super) const COMPARE: &str = "compare";
+
+/// [`PRESENT`] as text.
+pub(super) fn present(names: &Names<'_>) -> String {
+    let Names { plan, table, keys, key, .. } = names;
+    if let ([key_type], true) = (plan.key_types.as_slice(), names_itself(&plan.key_types)) {
+        return fill!(include_str!("present_one.sql"), table, key, type = key_type.sql_name());
+    }
+    let (arrays, join) = (names.arrays(false), by_key("stored", "asked", keys));
+    fill!(include_str!("present_many.sql"), table, key, arrays, join)
+}
+
+/// [`COMPARE`] as text.
+pub(super) fn compare(names: &Names<'_>) -> String {
+    let Names { plan, table, keys, key, .. } = names;
+    if let [key_type] = plan.key_types.as_slice() {
+        return fill!(include_str!("compare_one.sql"), table, key, type = key_type.sql_name());
+    }
+    let join: Vec<String> = keys.iter().map(|key| format!("stored.{key} operator(pg_catalog.=) asked.{key}")).collect();
+    fill!(
+        include_str!("compare_many.sql"),
+        table,
+        key,
+        arrays = names.arrays(false),
+        join = join.join(" and "),
+        seed_1 = keys.len() + 1,
+        seed_2 = keys.len() + 2,
+    )
+}
 
 /// What is stored under the key of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +95,7 @@ pub(super) async fn keys(session: Session<'_>, batch: &Batch, groups: &[Group]) 
     for group in groups {
         keys.push(batch.key(group));
     }
-    let present = session.prepared.present.as_ref().expect("it is chosen only where rows can be joined");
+    let present = session.prepared.statement(PRESENT);
     let arrays = keys.arrays(groups.len());
     let values: Vec<&(dyn ToSql + Sync)> = arrays.iter().map(|array| array as &(dyn ToSql + Sync)).collect();
     let row = session.first(session.client.query_one(present, &values)).await?;
@@ -86,7 +120,7 @@ pub(super) async fn keys(session: Session<'_>, batch: &Batch, groups: &[Group]) 
 pub(super) async fn documents(session: Session<'_>, batch: &Batch, groups: &[Group]) -> Result<Vec<Stored>, Error> {
     let seeds = [(); 2].map(|()| RandomState::new().build_hasher().finish().cast_signed());
     let asked = Asked::new(session, batch, groups, seeds);
-    let compare = &session.prepared.compared.as_ref().expect("it is chosen only where rows can be joined").compare;
+    let compare = session.prepared.statement(COMPARE);
     let arrays = asked.keys.arrays(groups.len());
     let mut values: Vec<&(dyn ToSql + Sync)> = arrays.iter().map(|array| array as &(dyn ToSql + Sync)).collect();
     values.extend(seeds.iter().map(|seed| seed as &(dyn ToSql + Sync)));

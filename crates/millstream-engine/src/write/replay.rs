@@ -4,10 +4,10 @@
 //! million documents of which a tenth is refused, or that have one key and cannot be folded, would take as many round
 //! trips.
 
-use super::Session;
-use super::copy_stream::{Destination, copy_groups};
-use super::names::Names;
+use super::copy_stream::{Destination, copy_groups, marks};
+use super::names::{DROPPED, Names, Staged};
 use super::refused::{Refused, reject};
+use super::{Session, deleting, upsert};
 use crate::batch::{Batch, Group};
 use crate::collection::key_columns;
 use crate::error::{Error, REFUSALS};
@@ -16,7 +16,6 @@ use crate::limits::{
     REPLAY_REFUSED_SHARE, REPLAY_TURNS_MAX,
 };
 use crate::merge::Written;
-use crate::plan::LoadPlan;
 use futures_util::TryStreamExt;
 use millstream_pg::{ErrorKind, Explained, fill, quote_literal};
 use std::collections::HashMap;
@@ -26,18 +25,15 @@ use tokio_postgres::{Client, Row, Statement};
 /// The name of this way of writing in the receipt.
 pub(super) const NAME: &str = "replay";
 
-/// The SQLSTATE by which the function reports that a trigger or rule dropped a row. No server uses it.
-pub(super) const DROPPED: &str = "MS001";
-
 /// The staging table of this way of writing.
-pub(super) const STAGE: &str = "pg_temp.millstream_replay";
+const STAGE: &str = "pg_temp.millstream_replay";
 
 /// Staged rows that are tried together.
 const SPAN: &str = "ctid >= replay.first and ctid < replay.beyond";
 /// Those of them that are written by one statement.
-pub(super) const PAGES: &str = "ctid >= replay.first and ctid < replay.beyond and millstream_turn = replay.turn";
+const PAGES: &str = "ctid >= replay.first and ctid < replay.beyond and millstream_turn = replay.turn";
 /// The staged row that is tried alone.
-pub(super) const ONE: &str = "ctid = r.millstream_tid";
+const ONE: &str = "ctid = r.millstream_tid";
 
 /// The statements for writing row by row, as text.
 #[derive(Debug)]
@@ -51,36 +47,42 @@ pub(super) struct Sql {
     compares: bool,
 }
 
-/// What differs between collections and modes.
-pub(super) struct Tries<'a> {
-    pub(super) names: &'a Names,
-    /// Quoted names of the key's columns.
-    pub(super) keys: &'a [String],
-    /// Definitions and names of the staging table's columns behind the document, with a comma before each.
-    pub(super) stage: (&'a str, &'a str),
-    /// What runs before the first try.
-    pub(super) lock: String,
-    /// Whether to skip documents that equal the stored one.
-    pub(super) compares: bool,
-    /// Write what [`PAGES`] and [`ONE`] select.
-    pub(super) pages: String,
-    pub(super) one: String,
-    /// The condition under which the mode leaves a row of `stored` as it is.
-    pub(super) leaves: String,
-}
-
 impl Sql {
-    pub(super) fn new(plan: &LoadPlan, tries: &Tries<'_>) -> Self {
-        let Tries { names, keys, stage: (marks, mark_names), lock, compares, pages, one, leaves } = tries;
-        let Names { table, key, join } = names;
+    pub(super) fn new(names: &Names<'_>) -> Self {
+        let Names { plan, table, key, keys, join, action, inserted, .. } = names;
+        let (compares, deletes, (marks, mark_names)) = (plan.skips(), plan.deletes(), marks(names));
         let join_one: Vec<String> =
             keys.iter().map(|key| format!("stored.{key} operator(pg_catalog.=) r.{key}")).collect();
         let join_one = join_one.join(" and ");
-        let deletes = !mark_names.is_empty();
         let puts = if deletes { "millstream_effect <> 2" } else { "true" };
+        // If a trigger may alter rows, the server checks what it has written, in the function that can also tell which
+        // documents that concerns.
+        let staged = |run: &'static str| Staged { table: STAGE, run, notes: plan.traits.alters_rows };
+        let lock = match deletes {
+            true => fill!(include_str!("replay_lock.sql"), lock = deleting::Texts::new(names, staged("true")).lock),
+            false => String::new(),
+        };
+        let write = |rows: &'static str| match deletes {
+            true => deleting::Texts::new(names, staged(rows)).try_run(),
+            false => {
+                let upsert = upsert::text(names, staged(rows), &format!("where {rows}"), action);
+                format!("{upsert}into replay.added, replay.changed;")
+            }
+        };
+        let write_one = match deletes || plan.traits.alters_rows {
+            true => write(ONE),
+            false => {
+                fill!(include_str!("upsert_one.sql"), table, key, values = names.values("r"), action, inserted)
+            }
+        };
+        let leaves = match (names.replaced("staged.doc"), plan.mode.condition("staged.doc", "stored.doc")) {
+            (None, _) => "true".to_owned(),
+            (Some(_), None) => "false".to_owned(),
+            (Some(_), Some(condition)) => format!("({condition}) is not true"),
+        };
         let oid = plan.table_oid;
         let breaches = fill!(include_str!("replay_breaches.sql"), oid);
-        let (unchanged, unchanged_one) = if *compares {
+        let (unchanged, unchanged_one) = if compares {
             (
                 fill!(include_str!("replay_unchanged.sql"), puts, table, join),
                 fill!(include_str!("replay_unchanged_one.sql"), table, join_one),
@@ -88,7 +90,7 @@ impl Sql {
         } else {
             ("null;".to_owned(), String::new())
         };
-        let leaves = if deletes { format!("millstream_effect = 0 and {leaves}") } else { leaves.clone() };
+        let leaves = if deletes { format!("millstream_effect = 0 and {leaves}") } else { leaves };
         let noted = format!("{join} and stored.millstream_turn = staged.millstream_turn");
         let kept_out = |rows: &str, written: &str| match plan.traits.alters_rows {
             true => fill!(
@@ -113,8 +115,8 @@ impl Sql {
             unchanged,
             unchanged_one,
             screen = fill!(include_str!("replay_screen.sql"), breaches, puts),
-            write_pages = pages,
-            write_one = one,
+            write_pages = write(PAGES),
+            write_one,
             kept_out_pages = kept_out(SPAN, "all_added + all_changed"),
             kept_out_one = kept_out(ONE, "added + changed"),
             dropped = DROPPED,
@@ -141,7 +143,7 @@ impl Sql {
         );
         // A document that is older than a tombstone is stale, whatever else is wrong with it.
         let screens = !deletes || plan.mode.version().is_none();
-        Self { create, copy, screens, compares: *compares }
+        Self { create, copy, screens, compares }
     }
 }
 

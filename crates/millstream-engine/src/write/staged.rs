@@ -7,34 +7,43 @@
 //! [upserted](super::upsert).
 
 use super::copy_stream::stage_groups;
-use super::{Session, Writer, Writing, count};
+use super::names::Names;
+use super::statement::Sql;
+use super::{Facts, Session, Writer, Writing, count};
 use crate::batch::{Batch, Group};
 use crate::error::Error;
 use crate::merge::Written;
 use futures_util::FutureExt;
-use tokio_postgres::{Client, Statement};
+use millstream_pg::fill;
 
-pub(super) static WRITER: Writer = Writer { name: "staged", compares: false, sends_all: true, write };
+pub(super) static WRITER: Writer =
+    Writer { name: "staged", facts: Facts { leaves_large: true, ..Facts::NONE }, sql, write };
+
+/// Empties the counter of inserted rows.
+const BEGIN: &str = "staged: begin";
+const MERGE: &str = "staged: merge";
+/// Reads the counter.
+const INSERTED: &str = "staged: inserted";
 
 /// Counts the rows that the merge inserts. PostgreSQL 15 and 16 report only how many rows it wrote.
-pub(super) const CREATE_COUNTER: &str = "create temporary sequence millstream_inserted cache 1000000";
+const CREATE_COUNTER: &str = "create temporary sequence millstream_inserted cache 1000000";
 
-/// The statements of this writer on one connection.
-pub(crate) struct Statements {
-    begin: Statement,
-    merge: Statement,
-    inserted: Statement,
-}
-
-impl Statements {
-    pub(super) async fn prepare(client: &Client, merge: &str) -> Result<Self, tokio_postgres::Error> {
-        let (begin, merge, inserted) = tokio::try_join!(
-            client.prepare("select pg_catalog.setval('pg_temp.millstream_inserted', 1, false)"),
-            client.prepare(merge),
-            client.prepare("select pg_catalog.nextval('pg_temp.millstream_inserted') - 1"),
-        )?;
-        Ok(Self { begin, merge, inserted })
+fn sql(names: &Names<'_>) -> Option<Sql> {
+    let Names { plan, table, key, join, .. } = names;
+    if !plan.merges() {
+        return None;
     }
+    let matched = names.replaced("staged.doc").map_or_else(String::new, |set| {
+        let condition = plan.mode.condition("staged.doc", "stored.doc");
+        let condition = condition.map_or_else(String::new, |condition| format!(" and ({condition})"));
+        format!("when matched{condition} then\n    update set doc = {set}")
+    });
+    let statements = vec![
+        (BEGIN, "select pg_catalog.setval('pg_temp.millstream_inserted', 1, false)".to_owned()),
+        (MERGE, fill!(include_str!("merge.sql"), table, key, join, matched, values = names.values("staged"))),
+        (INSERTED, "select pg_catalog.nextval('pg_temp.millstream_inserted') - 1".to_owned()),
+    ];
+    Some(Sql { create: CREATE_COUNTER.to_owned(), statements })
 }
 
 fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Writing<'a> {
@@ -51,8 +60,7 @@ fn write<'a>(session: Session<'a>, batch: &'a Batch, groups: &'a [Group]) -> Wri
 /// Merges what is staged. Returns how many rows were inserted and updated.
 pub(super) async fn merge(session: Session<'_>) -> Result<(u64, u64), Error> {
     let client = session.client;
-    let Statements { begin, merge, inserted } =
-        session.prepared.merge.as_ref().expect("it is chosen only where rows can be joined");
+    let [begin, merge, inserted] = [BEGIN, MERGE, INSERTED].map(|name| session.prepared.statement(name));
     let begin = async { client.execute(begin, &[]).await };
     let merge = async { client.execute(merge, &[]).await };
     let inserted = async { client.query_one(inserted, &[]).await };
