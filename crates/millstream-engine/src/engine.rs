@@ -1,14 +1,13 @@
 //! The running engine: chunks from any number of producers in, commits out.
 
 use crate::batch::{Hold, Part, Splitter};
-use crate::drain::Drain;
 use crate::error::Error;
 use crate::flow::{Ended, flow};
 use crate::limits::{DECODE_QUEUE_BYTES, FRAME_BYTES, LANE_QUEUE, LARGE_CHUNK_BYTES, LARGE_COPIES, PART_BYTES};
 use crate::observe::Tally;
 use crate::reject_limits::RejectLimits;
 use crate::stop::StopReason;
-use crate::write::{LaneReport, LaneSetup, open_lane};
+use crate::write::{LaneReport, LaneSetup, Lanes, open_lane};
 use millstream_document::chunk::Chunk;
 use std::sync::Arc;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -22,9 +21,7 @@ pub(crate) struct Engine {
     lanes: JoinSet<(LaneReport, Result<(), Error>)>,
     decoding: std::thread::JoinHandle<Ended>,
     lane_ended: Arc<Notify>,
-    rejects: RejectLimits,
-    tally: Arc<Tally>,
-    drain: Drain,
+    shared: Arc<Lanes>,
 }
 
 /// How an engine ended.
@@ -98,18 +95,11 @@ impl Room<'_> {
 
 impl Engine {
     /// Opens the lanes and starts decoding.
-    pub(crate) async fn start(
-        splitter: Splitter,
-        lanes: Vec<LaneSetup>,
-        rejects: RejectLimits,
-        memory_bytes: usize,
-        tally: Arc<Tally>,
-        drain: Drain,
-    ) -> Result<Self, Error> {
+    pub(crate) async fn start(splitter: Splitter, setups: Vec<LaneSetup>, shared: Arc<Lanes>) -> Result<Self, Error> {
         let (mut tasks, lane_ended) = (JoinSet::new(), Arc::new(Notify::new()));
-        let mut queues = Vec::with_capacity(lanes.len());
+        let mut queues = Vec::with_capacity(setups.len());
         let mut opening = JoinSet::new();
-        for setup in lanes {
+        for setup in setups {
             opening.spawn(async move { (setup.lane, open_lane(setup).await) });
         }
         let mut open = Vec::new();
@@ -122,17 +112,18 @@ impl Engine {
             let (queue, parts) = mpsc::channel(LANE_QUEUE);
             queues.push(queue);
             let end = LaneEnd(Arc::clone(&lane_ended));
-            let (drain, counts) = (drain.clone(), Arc::clone(&tally));
+            let shared = Arc::clone(&shared);
             tasks.spawn(async move {
                 let _end = end;
                 let (report, ended) = lane.run(parts).await;
-                if ended.is_err() || rejects.refused_too_many(&counts) {
-                    drain.begin();
+                if ended.is_err() || shared.refused_too_many() {
+                    shared.drain.begin();
                 }
                 (report, ended)
             });
         }
         let (sender, arrivals) = mpsc::unbounded_channel();
+        let memory_bytes = shared.plan.request.memory_bytes;
         let intake = Intake {
             arrivals: sender,
             queue: Arc::new(Semaphore::new(DECODE_QUEUE_BYTES)),
@@ -140,18 +131,18 @@ impl Engine {
             memory_bytes,
             lanes: queues.len(),
         };
-        let (counts, early) = (Arc::clone(&tally), drain.clone());
+        let of_thread = Arc::clone(&shared);
         let decoding = std::thread::Builder::new()
             .name("decode".into())
             .spawn(move || {
-                let ended = decode(splitter, arrivals, &queues, rejects, &counts);
+                let ended = decode(splitter, arrivals, &queues, of_thread.rejects(), &of_thread.around.tally);
                 if !matches!(ended, Ended::Drained) {
-                    early.begin();
+                    of_thread.drain.begin();
                 }
                 ended
             })
             .map_err(|_| Error::BrokenOff("the decoding thread could not start"))?;
-        Ok(Self { intake, lanes: tasks, decoding, lane_ended, rejects, tally, drain })
+        Ok(Self { intake, lanes: tasks, decoding, lane_ended, shared })
     }
 
     /// Resolves when a lane has ended before its documents did. A silent source must not hide that.
@@ -162,9 +153,9 @@ impl Engine {
     /// Takes no more chunks, commits those it has, and ends. `fed` says why no more chunks come, if not because the
     /// sources have ended. If it ends early, a lane that takes too long is cut off: its batch is rolled back.
     pub(crate) async fn finish(self, fed: Result<Option<StopReason>, Error>) -> Finish {
-        let Self { intake, mut lanes, decoding, rejects, tally, drain, .. } = self;
+        let Self { intake, mut lanes, decoding, shared, .. } = self;
         if !matches!(fed, Ok(None)) {
-            drain.begin();
+            shared.drain.begin();
         }
         // An error means that decoding has already ended.
         let _ = intake.arrivals.send(None);
@@ -181,7 +172,7 @@ impl Engine {
         }
         // The lanes are gone, so the thread has ended or is about to end.
         let ended = decoding.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let ended = if rejects.refused_too_many(&tally) { Ended::Rejects } else { ended };
+        let ended = if shared.refused_too_many() { Ended::Rejects } else { ended };
         let cut = reports.iter().any(|report| report.cut);
         let ended = match (lane_error, ended, fed) {
             // After a lane has ended, the feed ends without an error. So an error of the feed came first.
@@ -191,8 +182,8 @@ impl Engine {
             | (None, Ended::Rejected(error), _) => Err(error),
             (None, Ended::Rejects, _) => Ok(Some(StopReason::Rejects)),
             (None, Ended::Drained | Ended::LaneGone, Ok(reason)) if cut => {
-                let error = drain.ended();
-                reason.or_else(|| drain.reason()).map(Some).ok_or(error)
+                let error = shared.drain.ended();
+                reason.or_else(|| shared.drain.reason()).map(Some).ok_or(error)
             }
             (None, Ended::LaneGone, Ok(_)) => Err(Error::BrokenOff("a lane ended before its documents did")),
             (None, Ended::Drained, Ok(reason)) => Ok(reason),

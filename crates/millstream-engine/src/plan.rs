@@ -1,6 +1,6 @@
 //! A load whose table is known: what is written, where, and how. It is built once for a run, and shared.
 
-use crate::limits::{SORT_MEMORY_MIB, STAGE_MEMORY_MIB};
+use crate::limits::{MEMORY_BATCHES, SORT_MEMORY_MIB, STAGE_MEMORY_MIB};
 use crate::merge::{Folding, Mode};
 use crate::request::{LoadRequest, SkipUnchanged};
 use millstream_model::{KeySpec, KeyType};
@@ -76,6 +76,11 @@ impl LoadPlan {
     /// another way.
     pub(crate) fn divides(&self) -> bool {
         self.merges() && !self.checks_tombstones && !self.traits.alters_rows
+    }
+
+    /// A batch's share of the memory, in bytes, if so many lanes write.
+    pub(crate) fn batch_memory(&self, lanes: u16) -> usize {
+        self.request.memory_bytes / (MEMORY_BATCHES * usize::from(lanes))
     }
 
     /// The settings of a lane's session.

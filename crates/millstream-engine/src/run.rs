@@ -9,19 +9,17 @@ use crate::error::{EmptiedBy, Error};
 use crate::feed::Feed;
 use crate::lifecycle::{self, Closed, Closing, Opened, Opening, OwnedLoad, Truncated};
 use crate::limits::{
-    FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX, LOAD_LOCK_RETRY, MEMORY_BATCHES, SETTLE_FAILED_TRIES_MAX,
-    UNFOLDED_CHUNK_BYTES,
+    FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX, LOAD_LOCK_RETRY, SETTLE_FAILED_TRIES_MAX, UNFOLDED_CHUNK_BYTES,
 };
 use crate::merge::Folding;
 use crate::observe::{Event, Observer};
 use crate::outcome::{Outcome, Surroundings};
 use crate::plan::LoadPlan;
-use crate::reject_limits::RejectLimits;
 use crate::request::LoadRequest;
 use crate::stop::StopReason;
 use crate::turns::Turns;
 use crate::watched::Watched;
-use crate::write::{LaneReport, LaneSetup, SegmentPlan, Texts};
+use crate::write::{LaneReport, LaneSetup, Lanes, SegmentPlan, Texts};
 use millstream_document::decode::{DecodeLimits, Decoder};
 use millstream_document::transform;
 use millstream_failpoint as failpoint;
@@ -31,41 +29,26 @@ use millstream_pg::{
     ConnInfo, Connection, ErrorKind, Explained, Failures, Poll, SessionSettings, Several, may_pass, quote_identifier,
 };
 use millstream_store::limits::LOAD_LOCK_POLL;
-use millstream_store::{Added, Schema, load_lock};
+use millstream_store::{Added, load_lock};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 /// A run that is recorded as ours.
 pub(crate) struct Run {
-    plan: Arc<LoadPlan>,
-    texts: Arc<Texts>,
-    around: Surroundings,
     control: Connection,
-    watched: Watched,
-    turns: Arc<Turns>,
-    facts: Facts,
-    /// Connections for the lanes, until those have taken them.
-    connections: Vec<Connection>,
     /// The table, if this run created it.
     made_table: Option<u32>,
-    drain: Drain,
+    ready: Ready,
 }
 
-/// What a run has found out and opened before it begins.
+/// What a run has found out and opened before its lanes begin.
 struct Ready {
-    plan: Arc<LoadPlan>,
-    texts: Arc<Texts>,
-    watched: Watched,
-    turns: Arc<Turns>,
-    facts: Facts,
+    lanes: Arc<Lanes>,
+    /// Connections for the lanes, until those have taken them.
     connections: Vec<Connection>,
-}
-
-/// What goes into the receipt besides the counters.
-struct Facts {
-    owned: OwnedLoad,
-    lanes: u16,
+    /// The table as it was found.
+    watched: Watched,
     started: Instant,
     wal_before: Option<i64>,
 }
@@ -90,9 +73,9 @@ impl Run {
     ) -> Result<Begun, Error> {
         let drain = Drain::new(&around.stop, request.stop_wait);
         let prepared = drain.bounds(Box::pin(prepare_database(request, around))).await;
-        let (mut control, schema) = prepared.ok_or_else(|| drain.ended())??;
+        let mut control = prepared.ok_or_else(|| drain.ended())??;
         let mut made_table = None;
-        let decision = Self::decide(&mut control, &schema, request, around, feed, interrupted, &mut made_table);
+        let decision = Self::decide(&mut control, request, around, &drain, feed, interrupted, &mut made_table);
         let decision = match drain.bounds(Box::pin(decision)).await {
             Some(decision) => decision,
             None => {
@@ -100,39 +83,27 @@ impl Run {
                 Err(drain.ended())
             }
         };
-        let Ready { plan, texts, watched, turns, facts, connections } = match decision {
+        let ready = match decision {
             Ok(Opened::Owned(ready)) => *ready,
             Ok(Opened::Finished(added)) => return finished(*added, around, feed).await,
             Err(error) => {
                 if made_table.is_some() {
                     // If this fails, an empty table stays, which does no harm. The error to report is the first one.
-                    let withdrawn = millstream_store::withdraw(&mut control.client, &schema, None, made_table);
+                    let withdrawn = millstream_store::withdraw(&mut control.client, &request.schema, None, made_table);
                     let _ = drain.settles(withdrawn).await;
                 }
                 return Err(error);
             }
         };
-        let around = around.clone();
-        Ok(Begun::Run(Box::new(Self {
-            plan,
-            texts,
-            around,
-            control,
-            watched,
-            turns,
-            facts,
-            connections,
-            made_table,
-            drain,
-        })))
+        Ok(Begun::Run(Box::new(Self { control, made_table, ready })))
     }
 
     /// Decides what is loaded into what, and records the load.
     async fn decide(
         control: &mut Connection,
-        schema: &Schema,
         request: &LoadRequest,
         around: &Surroundings,
+        drain: &Drain,
         feed: &mut Feed,
         interrupted: Option<i64>,
         made_table: &mut Option<u32>,
@@ -142,14 +113,14 @@ impl Run {
             biased;
             // While standard input is silent, the types of the key may stay unknown for ever.
             reason = around.stop.wait() => return Err(Error::Stopped(reason)),
-            prepared = collection::prepare(control, schema, request, feed, &*around.observer, made_table) => prepared?,
+            prepared = collection::prepare(control, request, feed, &*around.observer, made_table) => prepared?,
         };
         let PreparedCollection { plan, watched, shared_locks, deadlocks_found_late } = prepared;
         // A single lane commits documents in their order, so that nothing after a bad one is committed before it is
         // found.
-        let lanes = if request.rejects_max == 0 { 1 } else { lane_count(control, around, request.lanes).await? };
-        let connections = connect_lanes(around, &plan, lanes).await?;
-        let lanes = u16::try_from(connections.len()).unwrap_or(lanes);
+        let count = if request.rejects_max == 0 { 1 } else { lane_count(control, around, request.lanes).await? };
+        let connections = connect_lanes(around, &plan, count).await?;
+        let count = u16::try_from(connections.len()).unwrap_or(count);
         let identity = plan.identity(&feed.names, feed.resumable);
         if plan.mode.adds_up() && !request.sources.is_empty() && !identity.resumable {
             let warning = "repeating this command adds the same values again; pass --source-name to prevent that";
@@ -160,11 +131,11 @@ impl Run {
             version: version.as_ref(),
             forget_deletes: request.forget_deletes,
             watched: request.layout.fills_table.then_some(&watched),
-            lanes,
+            lanes: count,
             resume: request.resume,
             interrupted,
         };
-        let owned = match lifecycle::open(&mut control.client, schema, &identity, &opening).await? {
+        let owned = match lifecycle::open(&mut control.client, plan.schema(), &identity, &opening).await? {
             Opened::Owned(owned) => *owned,
             Opened::Finished(added) => return Ok(Opened::Finished(added)),
         };
@@ -172,56 +143,42 @@ impl Run {
             feed.cut_at(UNFOLDED_CHUNK_BYTES);
         }
         feed.verify(&owned)?;
-        announce(&owned, lanes, &*around.observer);
+        announce(&owned, count, &*around.observer);
         let wal_before = wal_position(control).await;
-        let facts = Facts { owned, lanes, started, wal_before };
-        let texts = Arc::new(Texts::new(&plan));
-        let turns = Arc::new(Turns::new(&shared_locks, deadlocks_found_late));
-        Ok(Opened::Owned(Box::new(Ready { plan: Arc::new(plan), texts, watched, turns, facts, connections })))
+        let lanes = Lanes {
+            texts: Texts::new(&plan),
+            segments: SegmentPlan::new(&plan, count, control.server.lz4),
+            plan,
+            owned,
+            count,
+            around: around.clone(),
+            turns: Turns::new(&shared_locks, deadlocks_found_late),
+            drain: drain.clone(),
+        };
+        Ok(Opened::Owned(Box::new(Ready { lanes: Arc::new(lanes), connections, watched, started, wal_before })))
     }
 
     /// Opens the lanes and starts decoding.
     pub(crate) async fn start_engine(&mut self) -> Result<Engine, Error> {
-        let connections = std::mem::take(&mut self.connections);
-        let Self { plan, texts, around, watched, turns, facts: Facts { owned, lanes, .. }, .. } = &*self;
-        let request = &plan.request;
-        let (lanes, rejects) = (*lanes, reject_limits(request, owned));
-        let batch_bytes_max = request.memory_bytes / (MEMORY_BATCHES * usize::from(lanes));
-        // A stream cannot be read again, so its documents are held.
-        let held = (!request.is_repeatable()).then_some(batch_bytes_max);
-        let segments = Arc::new(SegmentPlan::new(plan, lanes, self.control.server.lz4, held));
-        let setups = (0..lanes)
-            .zip(connections)
-            .map(|(lane, connection)| LaneSetup {
-                db: around.db.clone(),
-                connection: Some(connection),
-                plan: Arc::clone(plan),
-                texts: Arc::clone(texts),
-                load_id: owned.load_id,
-                lane,
-                run: owned.run,
-                batch_bytes_max: request.batch_bytes_max.min(batch_bytes_max),
-                segments: Arc::clone(&segments),
-                turns: Arc::clone(turns),
-                rejects,
-                met_words: request.met_words / usize::from(lanes),
-                table: watched.clone(),
-                stored_before: owned.stored(),
-                drain: self.drain.clone(),
-                observer: Arc::clone(&around.observer),
-                tally: Arc::clone(&around.tally),
-            })
-            .collect();
+        let Ready { lanes, connections, watched, .. } = &mut self.ready;
+        let Lanes { plan, owned, count, drain, .. } = &**lanes;
+        let setup = |(lane, connection)| LaneSetup {
+            lane,
+            connection: Some(connection),
+            table: watched.clone(),
+            lanes: Arc::clone(lanes),
+        };
+        let setups = (0..*count).zip(std::mem::take(connections)).map(setup).collect();
         let mut lane_of_slot = [0u16; SLOTS];
-        for lane in 0..lanes {
-            lane_of_slot[millstream_store::slots_of_lane(lane, lanes)].fill(lane);
+        for lane in 0..*count {
+            lane_of_slot[millstream_store::slots_of_lane(lane, *count)].fill(lane);
         }
+        let request = &plan.request;
         let limits = DecodeLimits { document_bytes_max: request.document_bytes_max };
         let decoder = Decoder::wanting(&plan.key, plan.mode.wanted(), limits);
         let splitter = Splitter::new(decoder, lane_of_slot, owned.before.floors.clone(), request.transforms.len());
-        let drain = self.drain.clone();
-        let engine = Engine::start(splitter, setups, rejects, request.memory_bytes, Arc::clone(&around.tally), drain);
-        self.drain.bounds(engine).await.unwrap_or_else(|| Err(self.drain.ended()))
+        let engine = Engine::start(splitter, setups, Arc::clone(lanes));
+        drain.bounds(engine).await.unwrap_or_else(|| Err(drain.ended()))
     }
 
     /// Keeps the load's lock. The lock ends with the control session; after a restart of the server, the lanes continue
@@ -243,12 +200,12 @@ impl Run {
 
     /// Takes the lock of our load in a new session, as soon as the server has noticed that the old one is gone.
     async fn lock_again(&mut self) -> Result<(), Error> {
-        let owned = &self.facts.owned;
-        let again = connect_control(&self.around.db).await?;
+        let Lanes { plan, owned, around, .. } = &*self.ready.lanes;
+        let again = connect_control(&around.db).await?;
         let poll = Poll::forever(LOAD_LOCK_POLL);
         loop {
-            let locked = load_lock(self.plan.schema(), owned.load_id).try_lock(&again.client).await?;
-            if !millstream_store::load::is_ours(&again.client, self.plan.schema(), owned.load_id, owned.run).await? {
+            let locked = load_lock(plan.schema(), owned.load_id).try_lock(&again.client).await?;
+            if !millstream_store::load::is_ours(&again.client, plan.schema(), owned.load_id, owned.run).await? {
                 // The session ends, and with it the lock, which would block others for nothing.
                 return Err(Error::fenced(owned.load_id));
             }
@@ -266,12 +223,13 @@ impl Run {
     /// When there is no receipt: the engine's error if there is one, else the error of closing the load.
     /// [`Error::Emptied`], [`Error::PartitionEmptied`] and [`Error::PerhapsTruncated`] take precedence. [`Error::Stopped`] if closing a stopped load takes too long.
     pub(crate) async fn end(self, finish: Finish) -> Result<Outcome, Error> {
-        let drain = self.drain.clone();
+        let drain = self.ready.lanes.drain.clone();
         drain.settles(Box::pin(self.close(finish))).await.unwrap_or_else(|reason| Err(Error::Stopped(reason)))
     }
 
     async fn close(self, mut finish: Finish) -> Result<Outcome, Error> {
-        let Self { plan, around, mut control, watched, facts, made_table, .. } = self;
+        let Self { mut control, made_table, ready } = self;
+        let Lanes { plan, owned, around, .. } = &*ready.lanes;
         let (request, schema) = (&plan.request, plan.schema());
         failpoint::hit("lanes-ended").await?;
         let table = (&request.collection, plan.table_oid, &plan.key);
@@ -280,25 +238,25 @@ impl Run {
         }
         let reason = finish.stopped.as_ref().map(ToString::to_string);
         let closing = Closing {
-            watched: request.layout.fills_table.then_some(&watched),
+            watched: request.layout.fills_table.then_some(&ready.watched),
             adds_up: plan.mode.adds_up(),
             reason: reason.as_deref(),
             truncated: finish.error.as_ref().and_then(Truncated::of),
         };
         let mut failures = Failures::default();
         loop {
-            let wal = facts.wal_bytes(&finish.reports, wal_position(&control).await);
+            let wal = ready.wal_bytes(&finish.reports, wal_position(&control).await);
             let receipt = |counters, outcomes: &[u64]| {
-                facts.receipt(request, &finish, wal, counters, transform::counts(&request.transforms, outcomes))
+                ready.receipt(&finish, wal, counters, transform::counts(&request.transforms, outcomes))
             };
-            let closed = lifecycle::close(&mut control.client, schema, &facts.owned, &closing, receipt).await;
+            let closed = lifecycle::close(&mut control.client, schema, owned, &closing, receipt).await;
             let failure = match closed {
                 Ok(Closed { receipt, warning }) => {
                     around.observer.warn(warning);
                     let Finish { stopped, error, .. } = finish;
                     if stopped.is_some() && receipt.counters.read == 0 && !runs_again(request, error.as_ref()) {
                         // If this fails, an empty record stays, which does no harm. The outcome says more.
-                        let load_id = Some(facts.owned.load_id);
+                        let load_id = Some(owned.load_id);
                         let _ = millstream_store::withdraw(&mut control.client, schema, load_id, made_table).await;
                     }
                     return Ok(Outcome { receipt, stopped, error, recalled: false });
@@ -335,17 +293,10 @@ async fn finished(added: Added, around: &Surroundings, feed: &mut Feed) -> Resul
     Ok(Begun::Finished(Box::new(receipt)))
 }
 
-impl Facts {
-    fn receipt(
-        &self,
-        request: &LoadRequest,
-        finish: &Finish,
-        wal: (u64, WalScope),
-        counters: Counters,
-        stages: Vec<StageCounts>,
-    ) -> Receipt {
-        let Self { owned, lanes, started, .. } = self;
-        let seconds = started.elapsed().as_secs_f64();
+impl Ready {
+    fn receipt(&self, finish: &Finish, wal: (u64, WalScope), counters: Counters, stages: Vec<StageCounts>) -> Receipt {
+        let Lanes { plan: LoadPlan { request, .. }, owned, count, .. } = &*self.lanes;
+        let seconds = self.started.elapsed().as_secs_f64();
         let mut writers: BTreeMap<String, u64> = BTreeMap::new();
         for (name, batches) in finish.reports.iter().flat_map(|r| &r.writers) {
             *writers.entry(name.clone()).or_default() += batches;
@@ -361,7 +312,7 @@ impl Facts {
             wal_scope: wal.1,
             seconds,
             rows_per_second,
-            lanes: *lanes,
+            lanes: *count,
             durability: request.durability.name.into(),
             layout: request.layout.name.into(),
             writers,
@@ -376,7 +327,7 @@ impl Facts {
     /// Bytes of WAL: the lanes' own if all of them know theirs, else the server's since the run began.
     fn wal_bytes(&self, reports: &[LaneReport], wal_now: Option<i64>) -> (u64, WalScope) {
         let own: Option<u64> = reports.iter().map(|r| r.wal_bytes).sum();
-        let complete = reports.len() == usize::from(self.lanes);
+        let complete = reports.len() == usize::from(self.lanes.count);
         match (own, self.wal_before, wal_now) {
             (Some(bytes), _, _) if complete => (bytes, WalScope::Backend),
             (_, Some(before), Some(now)) => (u64::try_from(now - before).unwrap_or(0), WalScope::Server),
@@ -408,7 +359,7 @@ fn decisive(failure: Error, of_engine: Option<Error>) -> Error {
 }
 
 /// Connects, checks that a load can work with this server and database, and creates our tables if they are missing.
-async fn prepare_database(request: &LoadRequest, around: &Surroundings) -> Result<(Connection, Schema), Error> {
+async fn prepare_database(request: &LoadRequest, around: &Surroundings) -> Result<Connection, Error> {
     let mut control = connect_control(&around.db).await?;
     let second = connect_control(&around.db).await.map_err(alone)?;
     millstream_pg::ensure_session_pooling(&control, &second).await?;
@@ -420,10 +371,10 @@ async fn prepare_database(request: &LoadRequest, around: &Surroundings) -> Resul
         around.observer.event(Event::WalFree);
     }
     around.observer.warn(request.durability.check(&control).await?);
-    let schema = request.schema.clone();
+    let schema = &request.schema;
     around.observer.warn(schema.ensure(&mut control.client).await?.map(|bound| bound.to_string()));
-    around.observer.warn(millstream_store::orphaned_segments::drop_segments(&mut control.client, &schema).await?);
-    Ok((control, schema))
+    around.observer.warn(millstream_store::orphaned_segments::drop_segments(&mut control.client, schema).await?);
+    Ok(control)
 }
 
 async fn connect_control(db: &ConnInfo) -> Result<Connection, Error> {
@@ -518,15 +469,6 @@ fn announce(owned: &OwnedLoad, lanes: u16, observer: &dyn Observer) {
         )));
     }
     observer.event(Event::Started { load_id: owned.load_id, lanes });
-}
-
-fn reject_limits(request: &LoadRequest, owned: &OwnedLoad) -> RejectLimits {
-    RejectLimits {
-        documents_max: request.rejects_max,
-        bytes_max: request.reject_bytes_max.max(1),
-        documents_before: owned.before.counters.rejected,
-        bytes_before: owned.before.reject_bytes,
-    }
 }
 
 async fn wal_position(control: &Connection) -> Option<i64> {

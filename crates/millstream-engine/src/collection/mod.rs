@@ -150,14 +150,13 @@ async fn table_checks(
 /// inferred.
 pub(crate) async fn prepare(
     control: &mut Connection,
-    schema: &Schema,
     request: &LoadRequest,
     feed: &mut Feed,
     observer: &dyn Observer,
     made_table: &mut Option<u32>,
 ) -> Result<PreparedCollection, Error> {
+    let (name, schema) = (&request.collection, &request.schema);
     let mut prospect = foresee(control, schema, request, feed).await?;
-    let name = &request.collection;
     if let Some(ddl) = &prospect.ddl {
         *made_table = create(control, schema, name, ddl, &prospect.key).await?;
         if made_table.is_none() {
@@ -181,7 +180,7 @@ pub(crate) async fn prepare(
         Some(table) => table,
         None => made(&control.client, name).await?,
     };
-    let settled = Box::pin(settle(control, schema, request, prospect, table, observer)).await;
+    let settled = Box::pin(settle(control, request, prospect, table, observer)).await;
     name::explained(&control.client, name, table, settled).await
 }
 
@@ -191,13 +190,12 @@ pub(crate) async fn prepare(
 /// [`Error::Collection`] when it has lost its name, or does not fit any more.
 async fn settle(
     control: &mut Connection,
-    schema: &Schema,
     request: &LoadRequest,
     prospect: Prospect,
     table: u32,
     observer: &dyn Observer,
 ) -> Result<PreparedCollection, Error> {
-    let name = &request.collection;
+    let (name, schema) = (&request.collection, &request.schema);
     millstream_store::remember_collection(&control.client, schema, table, name, &prospect.key, true).await?;
     if request.layout.fills_table {
         // Lost runs whose documents would wait to be merged over those of this load.

@@ -2,6 +2,7 @@
 
 use super::choice::{Caution, Choice, Share};
 use super::kept::Kept;
+use super::lanes::Lanes;
 use super::ledger::{Entry, Found, LaneReport, LaneSetup, Ledger, Link, OnConnection, UNSENT, kept_bytes};
 use super::portion::{Portion, PortionLimits};
 use super::probe::{self, Sample};
@@ -68,16 +69,16 @@ struct Batching {
 impl OnConnection for Batching {
     async fn make(setup: &LaneSetup, client: &Client) -> Result<Self, Error> {
         client.batch_execute(&setup.table.mark.guard()).await?;
-        Ok(Self { prepared: setup.texts.prepare(client).await?, replayer: None })
+        Ok(Self { prepared: setup.lanes.texts.prepare(client).await?, replayer: None })
     }
 }
 
 /// Opens a lane that writes batches into the collection's table.
 pub(super) fn open(setup: LaneSetup) -> Opening {
     Box::pin(async {
-        let plan = &setup.plan;
+        let plan = &setup.lanes.plan;
         let choice = Choice::new(plan.table_empty, plan.merges(), plan.skip_unchanged());
-        let met = (plan.table_empty && plan.divides()).then(|| Met::new(setup.met_words));
+        let met = (plan.table_empty && plan.divides()).then(|| Met::new(setup.lanes.met_words()));
         let (openings, kept, caution) = (openings(&setup), Kept::default(), Caution::default());
         let vacancy = Vacancy::new(plan.mode.tombstone().is_some());
         let ledger = Ledger::open(setup).await?;
@@ -91,7 +92,7 @@ impl OpenLane for Lane {
     /// that retrying does not fix; everything before it is committed.
     fn run(mut self: Box<Self>, queue: mpsc::Receiver<Part>) -> BoxFuture<'static, (LaneReport, Result<(), Error>)> {
         Box::pin(async move {
-            let drain = self.setup().drain.clone();
+            let drain = self.lanes().drain.clone();
             let ended = drain.bounds(Box::pin(self.work(queue))).await;
             self.ledger.close(ended).await
         })
@@ -108,7 +109,7 @@ impl Lane {
             }
             let again = if let Some(parts) = todo.pop() {
                 let again = self.commit(Batch::new(parts)).await?;
-                if again.is_empty() && self.setup().rejects.refused_too_many(&self.setup().tally) {
+                if again.is_empty() && self.lanes().refused_too_many() {
                     break;
                 }
                 let aged = again.is_empty() && todo.is_empty() && self.ledger.is_aged();
@@ -129,7 +130,7 @@ impl Lane {
     /// the next one meets it.
     async fn look(&mut self) {
         let (begun, setup) = (Instant::now(), self.setup());
-        let recorded = record_emptied(self.ledger.client(), setup.plan.schema(), &setup.table.mark).await;
+        let recorded = record_emptied(self.ledger.client(), setup.lanes.plan.schema(), &setup.table.mark).await;
         if recorded.is_err() {
             self.ledger.rolls_back().await;
         }
@@ -174,12 +175,12 @@ impl Lane {
     }
 
     async fn touch(&self) -> Result<(), Error> {
-        let (client, setup) = (self.ledger.client(), self.setup());
+        let (client, Lanes { plan, owned, .. }) = (self.ledger.client(), self.lanes());
         client.batch_execute(include_str!("flushing.sql")).await?;
-        let lane = i16::try_from(setup.lane).expect("lanes are few");
-        let sql = setup.plan.schema().sql(lane::TOUCH);
-        if client.execute(&sql, &[&setup.load_id, &lane, &self.ledger.link.epoch]).await? == 0 {
-            return Err(Error::fenced(setup.load_id));
+        let lane = i16::try_from(self.setup().lane).expect("lanes are few");
+        let sql = plan.schema().sql(lane::TOUCH);
+        if client.execute(&sql, &[&owned.load_id, &lane, &self.ledger.link.epoch]).await? == 0 {
+            return Err(Error::fenced(owned.load_id));
         }
         Ok(client.batch_execute("commit").await?)
     }
@@ -192,14 +193,14 @@ impl Lane {
         } else {
             tokio::time::timeout(FLUSH_AFTER, queue.recv()).await.ok()??
         };
-        let setup = self.setup();
+        let lanes = self.lanes();
         let limits = PortionLimits {
-            rows_max: setup.plan.request.batch_rows.min(self.choice.rows_max()),
-            bytes_max: setup.batch_bytes_max,
+            rows_max: lanes.plan.request.batch_rows.min(self.choice.rows_max()),
+            bytes_max: lanes.batch_bytes_max(),
             // `FLUSH_AFTER` ends a batch without documents.
             span_bytes_max: usize::MAX,
             rejects_max: usize::MAX,
-            held_bytes_max: HELD_BATCHES_MAX * setup.batch_bytes_max,
+            held_bytes_max: HELD_BATCHES_MAX * lanes.batch_bytes_max(),
             held_by: Part::held_bytes,
         };
         let mut parts = vec![first];
@@ -224,8 +225,8 @@ impl Lane {
         }
         // A full filter takes new keys for known ones. The server then knows better.
         self.met = self.met.take().filter(|met| !met.is_full());
-        let durability = self.setup().plan.request.durability;
-        self.flushing = durability.keeps() && self.kept.is_full(self.setup().batch_bytes_max);
+        let durability = self.lanes().plan.request.durability;
+        self.flushing = durability.keeps() && self.kept.is_full(self.lanes().batch_bytes_max());
         let (mut failures, mut deadlocks, mut lost) = (Failures::default(), 0, Duration::ZERO);
         loop {
             self.sent = None;
@@ -239,8 +240,8 @@ impl Lane {
                 deadlocks += 1;
                 lost += begun.elapsed();
                 self.choice.deadlocked();
-                let setup = self.setup();
-                setup.observer.warn(setup.turns.deadlocked(deadlocks, lost));
+                let Lanes { around, turns, .. } = self.lanes();
+                around.observer.warn(turns.deadlocked(deadlocks, lost));
             }
             let found = if self.ledger.finds_another_table(&error).await? {
                 // A COPY that is refused before it begins costs the connection.
@@ -262,11 +263,11 @@ impl Lane {
         failpoint::hit("batch-committed").await?;
         let Some(Sent { counters, refused, writer }) = self.sent.take() else { return Err(UNSENT) };
         self.ledger.wrote(writer);
-        self.setup().turns.wrote(deadlocks == 0);
+        self.lanes().turns.wrote(deadlocks == 0);
         self.vacancy.wrote();
         if !batch.acknowledged() {
-            self.setup().tally.committed(counters);
-            self.setup().tally.refused(refused.0, refused.1);
+            self.lanes().around.tally.committed(counters);
+            self.lanes().around.tally.refused(refused.0, refused.1);
         }
         let parts = batch.committed();
         if self.flushing {
@@ -291,7 +292,7 @@ impl Lane {
         let kept = usize::try_from(batches).ok().and_then(|count| self.kept.lost(count));
         let lost = kept.ok_or(Error::CommitsLost { lane, batches })?;
         self.ledger.report.retries += lost.len() as u64;
-        self.setup().observer.event(Event::Lost { lane, batches: lost.len() });
+        self.lanes().around.observer.event(Event::Lost { lane, batches: lost.len() });
         Ok(lost)
     }
 
@@ -299,10 +300,9 @@ impl Lane {
     async fn attempt(&mut self, batch: &Batch) -> Result<bool, Error> {
         failpoint::hit("batch-collected").await?;
         self.ledger.link.connection.works_on(batch.counters().read);
-        let plan = &self.setup().plan;
-        let LoadPlan { mode, folding, .. } = &**plan;
+        let LoadPlan { mode, folding, traits, .. } = &self.lanes().plan;
         let unfolded = folding.is_alone(batch.has_tombstones()) && batch.turns(mode, *folding) > ROUNDS_MAX;
-        let replays = self.caution.replays() || unfolded || plan.traits.alters_rows;
+        let replays = self.caution.replays() || unfolded || traits.alters_rows;
         let folding = if replays { folding.of_replay() } else { *folding };
         if writes_a_key_too_often(batch, mode, folding) {
             return Ok(false);
@@ -323,7 +323,7 @@ impl Lane {
             Err(error) if error.refuses_data() => {
                 self.ledger.client().batch_execute("rollback").await?;
                 self.caution.surprised();
-                let LoadPlan { mode, folding, .. } = &*self.setup().plan;
+                let LoadPlan { mode, folding, .. } = &self.lanes().plan;
                 if writes_a_key_too_often(batch, mode, folding.of_replay()) {
                     return Ok(false);
                 }
@@ -386,16 +386,16 @@ impl Lane {
     /// Writes the batch row by row where necessary, so that only what the server refuses is rejected. False if the
     /// batch must be halved.
     async fn replay(&mut self, batch: &Batch) -> Result<bool, Error> {
-        let (documents_max, bytes_max) = self.setup().rejects.left(&self.setup().tally);
+        let (documents_max, bytes_max) = self.lanes().rejects().left(&self.lanes().around.tally);
         let mut replayer = match self.ledger.link.made.replayer.take() {
             Some(replayer) => replayer,
-            None => Replayer::open(self.ledger.client(), &self.setup().texts.replay).await?,
+            None => Replayer::open(self.ledger.client(), &self.lanes().texts.replay).await?,
         };
         let session = self.session(self.opening());
         let refused = replay::replay(session, &mut replayer, batch, documents_max).await;
         self.ledger.link.made.replayer = Some(replayer);
         let Some(Refused { written, rejects }) = refused? else { return Ok(false) };
-        if self.setup().rejects.none()
+        if self.lanes().rejects().none()
             && let Some(first) = rejects.iter().min_by_key(|reject| reject.position)
         {
             self.ledger.client().batch_execute("rollback").await?;
@@ -421,7 +421,7 @@ impl Lane {
         refused: &[RejectedDocument],
     ) -> Result<(), Error> {
         let mut counters = batch.counters();
-        counters += self.setup().plan.mode.count(written);
+        counters += self.lanes().plan.mode.count(written);
         counters.rejected += refused.len() as u64;
         batch.refuse(refused);
         self.sent = Some(Sent { counters, refused: (refused.len() as u64, kept_bytes(refused)), writer });
@@ -429,7 +429,7 @@ impl Lane {
         let rejects = batch.rejects().chain(refused).collect();
         let outcomes = batch.outcomes();
         let (mark, prefix_hash) = (last.mark(), last.prefix_hash);
-        if self.setup().plan.traits.partitioned {
+        if self.lanes().plan.traits.partitioned {
             // The opening has not locked the partitions. What was written has.
             self.ledger.client().batch_execute(GUARD).await.map_err(differing)?;
         }
@@ -440,13 +440,17 @@ impl Lane {
         &self.ledger.setup
     }
 
+    fn lanes(&self) -> &Lanes {
+        &self.setup().lanes
+    }
+
     fn opening(&self) -> &str {
-        &self.openings[usize::from(self.setup().turns.taken())][usize::from(self.flushing)]
+        &self.openings[usize::from(self.lanes().turns.taken())][usize::from(self.flushing)]
     }
 
     fn session<'a>(&'a self, opening: &'a str) -> Session<'a> {
         let Link { connection, made, .. } = &self.ledger.link;
-        let plan = &self.setup().plan;
+        let plan = &self.lanes().plan;
         Session { client: &connection.client, plan, prepared: &made.prepared, opening, met: None }
     }
 }
@@ -462,15 +466,16 @@ fn writes_a_key_too_often(batch: &Batch, mode: &Mode, folding: Folding) -> bool 
 /// The table cannot change from its lock to the commit, and the guard compares it before anything is written: without
 /// the key's index, each document would be looked for in all rows.
 fn openings(setup: &LaneSetup) -> [[String; 2]; 2] {
-    let (schema, load, lane) = (setup.plan.schema(), setup.load_id, setup.lane);
+    let Lanes { plan, owned, turns, .. } = &*setup.lanes;
+    let (schema, load, lane) = (plan.schema(), owned.load_id, setup.lane);
     let slots = fill!(lane::TURN, schema, load, lane);
-    let slots = if setup.plan.checks_tombstones { format!("{slots};\n") } else { String::new() };
+    let slots = if plan.checks_tombstones { format!("{slots};\n") } else { String::new() };
     let CollectionName { schema, table } = &setup.table.mark.name;
     let lock = format!("lock table only {} in row exclusive mode", quote_qualified(schema, table));
     let wait_ms = DEADLOCK_WAIT.as_millis();
     [false, true].map(|alone| {
         let turn = turn(setup.table.mark.oid, alone);
-        let soon = match !alone && setup.turns.may_be_needed() {
+        let soon = match !alone && turns.may_be_needed() {
             true => format!(";\n{}", fill!(include_str!("deadlock_soon.sql"), wait_ms)),
             false => String::new(),
         };

@@ -3,18 +3,14 @@
 //! Lanes of both layouts keep one. The ledger opens the connection, commits, and finds out after a lost connection what
 //! was committed.
 
-use super::segment_plan::SegmentPlan;
-use super::texts::Texts;
-use crate::drain::Drain;
+use super::lanes::Lanes;
 use crate::error::{EmptiedBy, Error};
-use crate::observe::{Event, Observer, Tally};
-use crate::plan::LoadPlan;
-use crate::reject_limits::RejectLimits;
-use crate::turns::Turns;
+use crate::lifecycle::OwnedLoad;
+use crate::observe::Event;
 use crate::watched::{Harmless, Stake, Watched};
 use millstream_failpoint as failpoint;
 use millstream_model::{Counters, Position};
-use millstream_pg::{ConnInfo, Connection, ErrorKind, Explained, Failures, may_pass};
+use millstream_pg::{Connection, ErrorKind, Explained, Failures, may_pass};
 use millstream_store::limits::REJECT_ROWS;
 use millstream_store::{Advance, Error as StoreError, RejectedDocument, insert_rejects, lane};
 use std::collections::BTreeMap;
@@ -24,32 +20,13 @@ use tokio_postgres::{Client, Statement};
 
 /// What a lane needs to know.
 pub(crate) struct LaneSetup {
-    pub(crate) db: ConnInfo,
+    /// Its number.
+    pub(crate) lane: u16,
     /// Its first connection, until it has taken it.
     pub(crate) connection: Option<Connection>,
-    pub(crate) plan: Arc<LoadPlan>,
-    pub(crate) texts: Arc<Texts>,
-    pub(crate) load_id: i64,
-    pub(crate) lane: u16,
-    /// The number of the run that owns the lane.
-    pub(crate) run: i32,
-    pub(crate) batch_bytes_max: usize,
-    /// How segments are made, if the layout makes any.
-    pub(crate) segments: Arc<SegmentPlan>,
-    /// Whether the lanes of the load write one at a time.
-    pub(crate) turns: Arc<Turns>,
-    /// The rejects at which it stops.
-    pub(crate) rejects: RejectLimits,
-    /// The lane's share of [`MET_WORDS`](crate::limits::MET_WORDS).
-    pub(crate) met_words: usize,
-    /// The table that every batch goes into.
+    /// The table that every batch goes into, as the lane knows it.
     pub(crate) table: Watched,
-    /// Documents that earlier runs of the load stored.
-    pub(crate) stored_before: u64,
-    /// How long what is in flight may take at the end.
-    pub(crate) drain: Drain,
-    pub(crate) observer: Arc<dyn Observer>,
-    pub(crate) tally: Arc<Tally>,
+    pub(crate) lanes: Arc<Lanes>,
 }
 
 impl LaneSetup {
@@ -59,13 +36,12 @@ impl LaneSetup {
     /// The change, if it matters: see [`Watched::look`]. To the log layout, only the table's name matters: it writes
     /// into other tables.
     async fn look_at_table(&self, client: &Client) -> Result<Option<Harmless>, Error> {
-        let documents = self.stored_before + self.tally.documents();
-        let stake = Stake { load_id: self.load_id, documents, adds_up: self.plan.mode.adds_up() };
-        let seen = self.table.look(client, self.plan.schema(), stake).await;
+        let Lanes { plan, owned, around, .. } = &*self.lanes;
+        let documents = owned.stored() + around.tally.documents();
+        let stake = Stake { load_id: owned.load_id, documents, adds_up: plan.mode.adds_up() };
+        let seen = self.table.look(client, plan.schema(), stake).await;
         match seen {
-            Err(Error::TableChanged { .. } | Error::Emptied { .. }) if !self.plan.request.layout.fills_table => {
-                Ok(None)
-            }
+            Err(Error::TableChanged { .. } | Error::Emptied { .. }) if !plan.request.layout.fills_table => Ok(None),
             seen => seen,
         }
     }
@@ -152,7 +128,7 @@ impl<M: OnConnection> Ledger<M> {
 
     /// Whether the connection is so old that another should replace it.
     pub(super) fn is_aged(&self) -> bool {
-        self.link.opened.elapsed() > self.setup.plan.request.lane_age_max
+        self.link.opened.elapsed() > self.setup.lanes.plan.request.lane_age_max
     }
 
     pub(super) fn client(&self) -> &Client {
@@ -183,14 +159,14 @@ impl<M: OnConnection> Ledger<M> {
         assert_eq!(counters.read, counters.accounted(), "every document of a batch is in exactly one column");
         let Link { connection, advance, reject, epoch, .. } = &self.link;
         let client = &connection.client;
-        let insert = |some| insert_rejects(client, reject, self.setup.load_id, some);
+        let insert = |some| insert_rejects(client, reject, self.setup.lanes.owned.load_id, some);
         let mut chunks = rejects.chunks(REJECT_ROWS);
         let last_rejects = chunks.next_back().unwrap_or_default();
         for some in chunks {
             insert(some).await?;
         }
         let line = Advance {
-            load_id: self.setup.load_id,
+            load_id: self.setup.lanes.owned.load_id,
             lane: self.setup.lane,
             epoch: *epoch,
             source: mark.source,
@@ -278,7 +254,7 @@ async fn pause(setup: &LaneSetup, report: &mut LaneReport, failures: &mut Failur
     report.retries += 1;
     report.deadlocks += u64::from(kind == ErrorKind::Deadlock);
     let retry = Event::Retry { lane: setup.lane, attempt: failures.count(), after, error: error.to_string() };
-    setup.observer.event(retry);
+    setup.lanes.around.observer.event(retry);
     tokio::time::sleep(after).await;
     Ok(())
 }
@@ -294,32 +270,33 @@ pub(super) fn kept_bytes<'a>(rejects: impl IntoIterator<Item = &'a RejectedDocum
 async fn attach<M: OnConnection>(setup: &mut LaneSetup, again: bool) -> Result<(Link<M>, i64), Error> {
     let connection = match setup.connection.take() {
         Some(connection) => connection,
-        None => millstream_pg::connect(&setup.db, &setup.plan.session(setup.lane)).await?,
+        None => millstream_pg::connect(&setup.lanes.around.db, &setup.lanes.plan.session(setup.lane)).await?,
     };
     let client = &connection.client;
-    setup.plan.request.durability.begin(client).await?;
-    let (load_id, lane) = (setup.load_id, i16::try_from(setup.lane).expect("lanes are few"));
-    let sql = |template| setup.plan.schema().sql(template);
+    setup.lanes.plan.request.durability.begin(client).await?;
+    let (&OwnedLoad { load_id, run, .. }, lane) =
+        (&setup.lanes.owned, i16::try_from(setup.lane).expect("lanes are few"));
+    let sql = |template| setup.lanes.plan.schema().sql(template);
     if again {
-        client.execute(&sql(lane::TERMINATE), &[&load_id, &lane, &setup.run]).await?;
+        client.execute(&sql(lane::TERMINATE), &[&load_id, &lane, &run]).await?;
     }
     let row = client
-        .query_opt(&sql(lane::ATTACH), &[&load_id, &lane, &setup.run, &i32::from(again)])
+        .query_opt(&sql(lane::ATTACH), &[&load_id, &lane, &run, &i32::from(again)])
         .await?
         .ok_or_else(|| Error::fenced(load_id))?;
     if row.get("emptied") {
-        return Err(Error::Emptied { documents: setup.tally.documents(), by: EmptiedBy::Crash });
+        return Err(Error::Emptied { documents: setup.lanes.around.tally.documents(), by: EmptiedBy::Crash });
     }
     failpoint::hit(if again { "lane-reattached" } else { "lane-attached" }).await?;
     let (epoch, commits) = (row.get(0), row.get(1));
     if again && let Some(Harmless { mark, doubtful, .. }) = setup.look_at_table(client).await? {
         // At the end, the server may have counted the rows, and nobody would know any more.
-        if doubtful && setup.plan.request.layout.fills_table {
+        if doubtful && setup.lanes.plan.request.layout.fills_table {
             return Err(Error::PerhapsTruncated { collection: mark.name, load_id });
         }
         setup.table.mark = mark;
     }
-    let (advance, reject) = (Advance::sql(setup.plan.schema()), sql(lane::INSERT_REJECTS));
+    let (advance, reject) = (Advance::sql(setup.lanes.plan.schema()), sql(lane::INSERT_REJECTS));
     let prepared = async { Ok(tokio::try_join!(client.prepare(&advance), client.prepare(&reject))?) };
     let made = tokio::try_join!(M::make(setup, client), prepared);
     if made.as_ref().is_err_and(|error: &Error| !may_pass(error.kind())) {

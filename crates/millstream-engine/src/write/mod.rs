@@ -10,6 +10,7 @@ mod elements;
 mod judge;
 mod kept;
 mod lane;
+mod lanes;
 mod ledger;
 mod names;
 mod portion;
@@ -24,6 +25,7 @@ mod texts;
 mod upsert;
 mod vacancy;
 
+pub(crate) use lanes::Lanes;
 pub(crate) use ledger::{LaneReport, LaneSetup};
 pub(crate) use segment_plan::SegmentPlan;
 pub(crate) use texts::Texts;
@@ -58,7 +60,7 @@ static LANES: &[(&Layout, Open)] = &[(&TABLE, lane::open), (&LOG, segment::open)
 
 /// Connects and takes over the lane's row.
 pub(crate) fn open_lane(setup: LaneSetup) -> Opening {
-    let of = setup.plan.request.layout;
+    let of = setup.lanes.plan.request.layout;
     let (_, open) = LANES.iter().find(|(layout, _)| layout.name == of.name).expect("every layout has lanes");
     open(setup)
 }

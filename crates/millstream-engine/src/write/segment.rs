@@ -1,6 +1,7 @@
 //! A lane of the log layout: one connection that appends documents to segments, each with one table, one COPY and one
 //! commit.
 
+use super::lanes::Lanes;
 use super::ledger::{Entry, Found, LaneReport, LaneSetup, Ledger, OnConnection};
 use super::portion::Portion;
 use super::segment_plan::SegmentPlan;
@@ -65,7 +66,7 @@ impl OpenLane for Appender {
     /// it is committed.
     fn run(mut self: Box<Self>, queue: mpsc::Receiver<Part>) -> BoxFuture<'static, (LaneReport, Result<(), Error>)> {
         Box::pin(async move {
-            let drain = self.ledger.setup.drain.clone();
+            let drain = self.lanes().drain.clone();
             let ended = drain.bounds(Box::pin(self.work(queue))).await;
             self.ledger.close(ended).await
         })
@@ -99,7 +100,7 @@ impl Appender {
             if counters.appended > 0 {
                 self.ledger.wrote(WRITER);
             }
-            self.ledger.setup.tally.committed(counters);
+            self.lanes().around.tally.committed(counters);
             parts.iter_mut().for_each(Part::committed);
         }
         Ok(())
@@ -127,8 +128,12 @@ impl Appender {
         self.commit(segment).await
     }
 
+    fn lanes(&self) -> &Lanes {
+        &self.ledger.setup.lanes
+    }
+
     fn plan(&self) -> &SegmentPlan {
-        &self.ledger.setup.segments
+        &self.lanes().segments
     }
 
     /// Sends the documents of a part and keeps its rejects.
@@ -146,7 +151,7 @@ impl Appender {
             segment.buffer.put_slice(copy::HEADER);
         }
         let Segment { stream: Some((_, stream)), buffer, .. } = segment else { return Ok(()) };
-        match send(stream, buffer, &self.ledger.setup.plan.key_types, part).await {
+        match send(stream, buffer, &self.lanes().plan.key_types, part).await {
             // The server has refused the COPY. Only its end reports why.
             Err(error) => Err(stream.as_mut().finish().await.err().map_or(error, Error::from)),
             Ok(()) => Ok(()),
@@ -155,13 +160,13 @@ impl Appender {
 
     /// Creates the table of a segment and opens the stream into it.
     async fn create(&self) -> Result<(i64, Pin<Box<CopyInSink<Bytes>>>), Error> {
-        let (client, LaneSetup { plan, table, segments, .. }) = (self.ledger.client(), &self.ledger.setup);
-        let begin = plan.schema().sql(segments::BEGIN);
+        let (client, Lanes { plan: load, segments: plan, .. }) = (self.ledger.client(), self.lanes());
+        let begin = load.schema().sql(segments::BEGIN);
         client.batch_execute(BEGIN).await?;
-        let row = client.query_one(&begin, &[&table.mark.oid]).await?;
+        let row = client.query_one(&begin, &[&load.table_oid]).await?;
         let segment_id = row.get("segment_id");
-        client.batch_execute(&segments.create(plan, segment_id, row.get("readers"))).await?;
-        let stream = client.copy_in(&segments.copy(plan, segment_id)).await?;
+        client.batch_execute(&plan.create(load, segment_id, row.get("readers"))).await?;
+        let stream = client.copy_in(&plan.copy(load, segment_id)).await?;
         failpoint::hit("segment-opened").await?;
         Ok((segment_id, Box::pin(stream)))
     }
@@ -180,11 +185,12 @@ impl Appender {
             assert_eq!(rows, counters.appended, "the server has taken every row of the segment");
             failpoint::hit("segment-filled").await?;
             let int = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-            let LaneSetup { plan, table, load_id, .. } = &self.ledger.setup;
+            let Lanes { plan, owned, .. } = self.lanes();
             let line = plan.schema().sql(segments::INSERT);
-            if client.execute(&line, &[&segment_id, load_id, &int(rows), &int(counters.bytes_read)]).await? == 0 {
+            if client.execute(&line, &[&segment_id, &owned.load_id, &int(rows), &int(counters.bytes_read)]).await? == 0
+            {
                 return Err(Error::Collection {
-                    collection: table.mark.name.clone(),
+                    collection: plan.request.collection.clone(),
                     problem: "its table was dropped while documents were appended to it".into(),
                     hint: "load everything again, into a table of its own".into(),
                 });

@@ -23,11 +23,12 @@ pub(crate) struct SegmentPlan {
 }
 
 impl SegmentPlan {
-    /// `lz4` says whether the server can compress with it. `held` is how many bytes of documents a segment may have if
-    /// they must stay in memory until it is committed.
-    pub(crate) fn new(plan: &LoadPlan, lanes: u16, lz4: bool, held: Option<usize>) -> Self {
+    /// `lz4` says whether the server can compress with it.
+    pub(crate) fn new(plan: &LoadPlan, lanes: u16, lz4: bool) -> Self {
         let names: Vec<String> = plan.key.columns.iter().map(|c| quote_identifier(&c.name)).collect();
         let compression = if lz4 { " compression lz4" } else { "" };
+        // A stream cannot be read again, so its documents stay in memory until their segment is committed.
+        let held = (!plan.request.is_repeatable()).then(|| plan.batch_memory(lanes));
         let bytes_max = held.unwrap_or(usize::MAX).min(plan.request.segment_bytes);
         Self {
             key_list: names.join(", "),

@@ -1,0 +1,54 @@
+//! What the lanes of a run share.
+
+use super::segment_plan::SegmentPlan;
+use super::texts::Texts;
+use crate::drain::Drain;
+use crate::lifecycle::OwnedLoad;
+use crate::outcome::Surroundings;
+use crate::plan::LoadPlan;
+use crate::reject_limits::RejectLimits;
+use crate::turns::Turns;
+
+/// What the lanes of a run share.
+pub(crate) struct Lanes {
+    pub(crate) plan: LoadPlan,
+    pub(crate) texts: Texts,
+    pub(crate) owned: OwnedLoad,
+    /// How many they are.
+    pub(crate) count: u16,
+    pub(crate) around: Surroundings,
+    /// Whether they write one at a time.
+    pub(crate) turns: Turns,
+    /// How segments are made, if the layout makes any.
+    pub(crate) segments: SegmentPlan,
+    /// How long what is in flight may take at the end.
+    pub(crate) drain: Drain,
+}
+
+impl Lanes {
+    /// The rejects at which they stop.
+    pub(crate) fn rejects(&self) -> RejectLimits {
+        let (request, before) = (&self.plan.request, &self.owned.before);
+        RejectLimits {
+            documents_max: request.rejects_max,
+            bytes_max: request.reject_bytes_max.max(1),
+            documents_before: before.counters.rejected,
+            bytes_before: before.reject_bytes,
+        }
+    }
+
+    /// Whether the server's refusals alone reach a limit.
+    pub(crate) fn refused_too_many(&self) -> bool {
+        self.rejects().refused_too_many(&self.around.tally)
+    }
+
+    /// Bytes of documents that a lane commits at once.
+    pub(super) fn batch_bytes_max(&self) -> usize {
+        self.plan.request.batch_bytes_max.min(self.plan.batch_memory(self.count))
+    }
+
+    /// A lane's share of the words in which the lanes together remember the keys that they have met.
+    pub(super) fn met_words(&self) -> usize {
+        self.plan.request.met_words / usize::from(self.count)
+    }
+}
