@@ -1,7 +1,7 @@
 //! A run of a load: everything around its engine, from the first connection to the receipt.
 
 use crate::batch::Splitter;
-use crate::collection::{self, PreparedCollection};
+use crate::collection::{self, PreparedCollection, Provided};
 use crate::diagnosis;
 use crate::drain::Drain;
 use crate::engine::{Engine, Finish};
@@ -38,7 +38,8 @@ use std::time::Instant;
 pub(crate) struct Run {
     control: Connection,
     /// The table, if this run created it.
-    made_table: Option<u32>,
+    made: Option<u32>,
+    started: Instant,
     ready: Ready,
 }
 
@@ -49,7 +50,6 @@ struct Ready {
     connections: Vec<Connection>,
     /// The table as it was found.
     watched: Watched,
-    started: Instant,
     wal_before: Option<i64>,
 }
 
@@ -74,47 +74,40 @@ impl Run {
         let drain = Drain::new(&around.stop, request.stop_wait);
         let prepared = drain.bounds(Box::pin(prepare_database(request, around))).await;
         let mut control = prepared.ok_or_else(|| drain.ended())??;
-        let mut made_table = None;
-        let decision = Self::decide(&mut control, request, around, &drain, feed, interrupted, &mut made_table);
-        let decision = match drain.bounds(Box::pin(decision)).await {
-            Some(decision) => decision,
-            None => {
-                control.cancel().await;
-                Err(drain.ended())
-            }
-        };
-        let ready = match decision {
+        let started = Instant::now();
+        let provided = unless_stopped(around, collection::provide(&mut control, request, feed));
+        let provided = drain.bounds(Box::pin(provided)).await;
+        let provided = or_cancelled(provided, &control, &drain).await?;
+        let made = provided.made;
+        let decision = Self::decide(&mut control, provided, request, around, &drain, feed, interrupted);
+        let decision = drain.bounds(Box::pin(decision)).await;
+        let ready = match or_cancelled(decision, &control, &drain).await {
             Ok(Opened::Owned(ready)) => *ready,
             Ok(Opened::Finished(added)) => return finished(*added, around, feed).await,
             Err(error) => {
-                if made_table.is_some() {
+                if made.is_some() {
                     // If this fails, an empty table stays, which does no harm. The error to report is the first one.
-                    let withdrawn = millstream_store::withdraw(&mut control.client, &request.schema, None, made_table);
+                    let withdrawn = millstream_store::withdraw(&mut control.client, &request.schema, None, made);
                     let _ = drain.settles(withdrawn).await;
                 }
                 return Err(error);
             }
         };
-        Ok(Begun::Run(Box::new(Self { control, made_table, ready })))
+        Ok(Begun::Run(Box::new(Self { control, made, started, ready })))
     }
 
     /// Decides what is loaded into what, and records the load.
     async fn decide(
         control: &mut Connection,
+        provided: Provided,
         request: &LoadRequest,
         around: &Surroundings,
         drain: &Drain,
         feed: &mut Feed,
         interrupted: Option<i64>,
-        made_table: &mut Option<u32>,
     ) -> Result<Opened<Ready>, Error> {
-        let started = Instant::now();
-        let prepared = tokio::select! {
-            biased;
-            // While standard input is silent, the types of the key may stay unknown for ever.
-            reason = around.stop.wait() => return Err(Error::Stopped(reason)),
-            prepared = collection::prepare(control, request, feed, &*around.observer, made_table) => prepared?,
-        };
+        let prepared = collection::prepare(control, request, provided, &*around.observer);
+        let prepared = unless_stopped(around, prepared).await?;
         let PreparedCollection { plan, watched, shared_locks, deadlocks_found_late } = prepared;
         // A single lane commits documents in their order, so that nothing after a bad one is committed before it is
         // found.
@@ -155,7 +148,7 @@ impl Run {
             turns: Turns::new(&shared_locks, deadlocks_found_late),
             drain: drain.clone(),
         };
-        Ok(Opened::Owned(Box::new(Ready { lanes: Arc::new(lanes), connections, watched, started, wal_before })))
+        Ok(Opened::Owned(Box::new(Ready { lanes: Arc::new(lanes), connections, watched, wal_before })))
     }
 
     /// Opens the lanes and starts decoding.
@@ -228,7 +221,7 @@ impl Run {
     }
 
     async fn close(self, mut finish: Finish) -> Result<Outcome, Error> {
-        let Self { mut control, made_table, ready } = self;
+        let Self { mut control, made, started, ready } = self;
         let Lanes { plan, owned, around, .. } = &*ready.lanes;
         let (request, schema) = (&plan.request, plan.schema());
         failpoint::hit("lanes-ended").await?;
@@ -247,7 +240,7 @@ impl Run {
         loop {
             let wal = ready.wal_bytes(&finish.reports, wal_position(&control).await);
             let receipt = |counters, outcomes: &[u64]| {
-                ready.receipt(&finish, wal, counters, transform::counts(&request.transforms, outcomes))
+                ready.receipt(started, &finish, wal, counters, transform::counts(&request.transforms, outcomes))
             };
             let closed = lifecycle::close(&mut control.client, schema, owned, &closing, receipt).await;
             let failure = match closed {
@@ -257,7 +250,7 @@ impl Run {
                     if stopped.is_some() && receipt.counters.read == 0 && !runs_again(request, error.as_ref()) {
                         // If this fails, an empty record stays, which does no harm. The outcome says more.
                         let load_id = Some(owned.load_id);
-                        let _ = millstream_store::withdraw(&mut control.client, schema, load_id, made_table).await;
+                        let _ = millstream_store::withdraw(&mut control.client, schema, load_id, made).await;
                     }
                     return Ok(Outcome { receipt, stopped, error, recalled: false });
                 }
@@ -278,14 +271,30 @@ impl Run {
     }
 }
 
+/// Does `work`, unless somebody stops the load meanwhile: while standard input is silent, it may take for ever.
+async fn unless_stopped<T>(around: &Surroundings, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    tokio::select! {
+        biased;
+        reason = around.stop.wait() => Err(Error::Stopped(reason)),
+        done = work => done,
+    }
+}
+
+/// What was done on the control connection. `None` if it took too long: what the server still does of it is cancelled.
+async fn or_cancelled<T>(done: Option<Result<T, Error>>, control: &Connection, drain: &Drain) -> Result<T, Error> {
+    match done {
+        Some(done) => done,
+        None => {
+            control.cancel().await;
+            Err(drain.ended())
+        }
+    }
+}
+
 /// Returns the receipt of a finished load, if its sources are unchanged. Nothing is added again.
 async fn finished(added: Added, around: &Surroundings, feed: &mut Feed) -> Result<Begun, Error> {
     let Added { receipt, prefix } = added;
-    tokio::select! {
-        biased;
-        reason = around.stop.wait() => return Err(Error::Stopped(reason)),
-        unchanged = feed.require_unchanged(receipt.load_id, prefix) => unchanged?,
-    }
+    unless_stopped(around, feed.require_unchanged(receipt.load_id, prefix)).await?;
     around.observer.event(Event::Warning(format!(
         "load {} has already added these sources, so nothing is added; --resume off adds them again",
         receipt.load_id
@@ -294,9 +303,16 @@ async fn finished(added: Added, around: &Surroundings, feed: &mut Feed) -> Resul
 }
 
 impl Ready {
-    fn receipt(&self, finish: &Finish, wal: (u64, WalScope), counters: Counters, stages: Vec<StageCounts>) -> Receipt {
+    fn receipt(
+        &self,
+        started: Instant,
+        finish: &Finish,
+        wal: (u64, WalScope),
+        counters: Counters,
+        stages: Vec<StageCounts>,
+    ) -> Receipt {
         let Lanes { plan: LoadPlan { request, .. }, owned, count, .. } = &*self.lanes;
-        let seconds = self.started.elapsed().as_secs_f64();
+        let seconds = started.elapsed().as_secs_f64();
         let mut writers: BTreeMap<String, u64> = BTreeMap::new();
         for (name, batches) in finish.reports.iter().flat_map(|r| &r.writers) {
             *writers.entry(name.clone()).or_default() += batches;

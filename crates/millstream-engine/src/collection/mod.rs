@@ -61,6 +61,13 @@ pub(crate) struct Prospect {
     pub(crate) mode: Mode,
 }
 
+/// A table that is there, and what the load found or was about to create.
+pub(crate) struct Provided {
+    prospect: Prospect,
+    /// The table, if it was made now.
+    pub(crate) made: Option<u32>,
+}
+
 /// Decides the types of the key and checks the table if there is one. Changes nothing.
 pub(crate) async fn foresee(
     control: &Connection,
@@ -142,31 +149,41 @@ async fn table_checks(
     Ok(asked)
 }
 
-/// Creates or checks the collection's table and decides the types of its key. `made_table` becomes the table that this
-/// call created.
+/// Decides the types of the key, and creates the table or checks the one that is there.
 ///
 /// # Errors
 /// [`Error::Collection`] when the table exists and does not fit, [`Error::Key`] when the types of the key cannot be
-/// inferred.
-pub(crate) async fn prepare(
+/// inferred. No table was made then.
+pub(crate) async fn provide(
     control: &mut Connection,
     request: &LoadRequest,
     feed: &mut Feed,
-    observer: &dyn Observer,
-    made_table: &mut Option<u32>,
-) -> Result<PreparedCollection, Error> {
+) -> Result<Provided, Error> {
     let (name, schema) = (&request.collection, &request.schema);
     let mut prospect = foresee(control, schema, request, feed).await?;
-    if let Some(ddl) = &prospect.ddl {
-        *made_table = create(control, schema, name, ddl, &prospect.key).await?;
-        if made_table.is_none() {
-            prospect = foresee(control, schema, request, feed).await?;
-            if let Some(ddl) = &prospect.ddl {
-                // There is no table: something else has its name. The server's error says what.
-                control.client.batch_execute(ddl).await?;
-            }
+    let Some(ddl) = prospect.ddl.clone() else { return Ok(Provided { prospect, made: None }) };
+    let made = create(control, schema, name, &ddl, &prospect.key).await?;
+    if made.is_none() {
+        prospect = foresee(control, schema, request, feed).await?;
+        if let Some(ddl) = &prospect.ddl {
+            // There is no table: something else has its name. The server's error says what.
+            control.client.batch_execute(ddl).await?;
         }
     }
+    Ok(Provided { prospect, made })
+}
+
+/// Makes a table ready to be loaded into.
+///
+/// # Errors
+/// As [`settle`].
+pub(crate) async fn prepare(
+    control: &mut Connection,
+    request: &LoadRequest,
+    provided: Provided,
+    observer: &dyn Observer,
+) -> Result<PreparedCollection, Error> {
+    let Provided { mut prospect, made } = provided;
     observer.event(Event::Key(std::mem::take(&mut prospect.reasons)));
     if let Some(version) = &prospect.version {
         observer.event(Event::Version(version.clone()));
@@ -176,9 +193,10 @@ pub(crate) async fn prepare(
         observer.event(Event::Created(ddl.clone()));
     }
     failpoint::hit("collection-planned").await?;
-    let table = match made_table.or(prospect.table) {
+    let name = &request.collection;
+    let table = match made.or(prospect.table) {
         Some(table) => table,
-        None => made(&control.client, name).await?,
+        None => oid(&control.client, name).await?,
     };
     let settled = Box::pin(settle(control, request, prospect, table, observer)).await;
     name::explained(&control.client, name, table, settled).await
@@ -294,7 +312,7 @@ async fn create(
         Err(e) if e.code().is_some_and(|code| ["42P07", "42710", "23505"].contains(&code.code())) => return Ok(None),
         other => other?,
     }
-    let table = made(&transaction, name).await?;
+    let table = oid(&transaction, name).await?;
     millstream_store::forget_waiting(&transaction, schema, name).await?;
     millstream_store::remember_collection(&transaction, schema, table, name, key, false).await?;
     transaction.commit().await?;
@@ -302,7 +320,7 @@ async fn create(
 }
 
 /// The OID of a table that existed a moment ago.
-async fn made(client: &impl GenericClient, name: &CollectionName) -> Result<u32, Error> {
+async fn oid(client: &impl GenericClient, name: &CollectionName) -> Result<u32, Error> {
     let table = catalog::table(client, &name.schema, &name.table).await?;
     Ok(table.ok_or_else(|| name::dropped(name))?.oid)
 }
