@@ -2,10 +2,11 @@
 
 use crate::error::Error;
 use crate::observe::{Event, Observer, Silent, Tally};
+use crate::request::LoadRequest;
 use crate::stop::{Stop, StopReason};
 use millstream_model::Receipt;
 use millstream_pg::standstill::{Patience, attend};
-use millstream_pg::{ConnInfo, Standstill};
+use millstream_pg::{ConnInfo, Explained, Standstill, may_pass};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +21,35 @@ pub struct Outcome {
     pub error: Option<Error>,
     /// Whether nothing was loaded, and the receipt is that of a finished load that has already added up the sources.
     pub recalled: bool,
+}
+
+/// What follows a run of a load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Nothing: the load ends as the run did.
+    Done,
+    /// Another run of the load, which reads again what this one had in flight.
+    Resume,
+    /// Another run, which looks at the table anew. It may open another load: the table is empty, or has another key.
+    StartOver,
+}
+
+impl Next {
+    /// What follows a run that ended like this.
+    pub(crate) fn after(request: &LoadRequest, ended: &Result<Outcome, Error>) -> Self {
+        match ended {
+            Err(Error::Emptied { .. } | Error::TableChanged { .. })
+            | Ok(Outcome { error: Some(Error::TableChanged { .. }), .. })
+                if request.is_repeatable() =>
+            {
+                Self::StartOver
+            }
+            Err(error) | Ok(Outcome { error: Some(error), .. }) if may_pass(error.kind()) && request.reads_again() => {
+                Self::Resume
+            }
+            _ => Self::Done,
+        }
+    }
 }
 
 /// What a load works with besides its request.
@@ -46,5 +76,37 @@ impl Surroundings {
         let patience = Patience { after, statement: Duration::ZERO };
         let say = |seconds: u64, reason: Standstill| self.observer.event(Event::Standstill { seconds, reason });
         attend(&self.db, patience, || self.tally.documents(), say, work).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::EmptiedBy;
+    use crate::layout::Layout;
+
+    #[test]
+    fn what_follows_a_run_is_decided_by_its_error_and_by_what_can_be_read_again() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+        let emptied = || Error::Emptied { documents: 1, by: EmptiedBy::Crash };
+        let changed = || Error::TableChanged { collection: "a".parse().unwrap(), what: "indexes" };
+        let lost = || Error::Postgres(millstream_pg::Error::Lost { message: "cut".into() });
+        let fenced = || Error::fenced(1);
+        for (source, layout, error, next) in [
+            (file, "table", emptied(), Next::StartOver),
+            (file, "log", changed(), Next::StartOver),
+            ("-", "table", emptied(), Next::Done),
+            ("-", "log", changed(), Next::Done),
+            // The lanes of the layout `table` have tried it again themselves.
+            (file, "table", lost(), Next::Done),
+            (file, "log", lost(), Next::Resume),
+            ("-", "log", lost(), Next::Done),
+            (file, "log", fenced(), Next::Done),
+        ] {
+            let mut request = LoadRequest::new("a".parse().unwrap(), Vec::new(), vec![source.into()]);
+            request.layout = Layout::by_name(layout).unwrap();
+            let ended = Err(error);
+            assert_eq!(Next::after(&request, &ended), next, "{source} {layout} {ended:?}");
+        }
     }
 }

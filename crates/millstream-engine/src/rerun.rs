@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::limits::{EMPTIED_MAX, TABLE_CHANGES_MAX};
 use crate::observe::Event;
-use crate::outcome::{Outcome, Surroundings};
+use crate::outcome::{Next, Outcome, Surroundings};
 use crate::pass::load_once;
 use crate::request::LoadRequest;
 use millstream_pg::{Explained, Failures};
@@ -22,19 +22,17 @@ pub async fn load(request: &LoadRequest, around: &Surroundings) -> Result<Outcom
 
 async fn load_to_end(request: &LoadRequest, around: &Surroundings) -> Result<Outcome, Error> {
     let mut request = request.clone();
-    let (mut emptied, mut changed) = (0, 0);
-    let (mut interrupted, mut unbegun) = (Interrupted::default(), Failures::default());
+    let (mut restarts, mut interrupted, mut unbegun) =
+        (Restarts::default(), Interrupted::default(), Failures::default());
     loop {
         let ended = Box::pin(load_once(&request, around, interrupted.load_id)).await;
-        if let Err(Error::Emptied { documents, by }) = ended {
-            emptied += 1;
-            interrupted.load_id = None;
-            let error = Error::Emptied { documents: documents.max(around.tally.documents()), by };
-            if emptied > EMPTIED_MAX || !request.is_repeatable() {
-                return Err(error);
+        let ended = ended.map_err(|error| match error {
+            Error::Emptied { documents, by } => {
+                Error::Emptied { documents: documents.max(around.tally.documents()), by }
             }
-            around.observer.event(Event::Warning(error.to_string()));
-        } else if let Err(Error::Postgres(error)) = &ended
+            error => error,
+        });
+        if let Err(Error::Postgres(error)) = &ended
             && request.is_repeatable()
             && around.tally.documents() == 0
             && interrupted.load_id.is_none()
@@ -45,25 +43,49 @@ async fn load_to_end(request: &LoadRequest, around: &Surroundings) -> Result<Out
             }
             around.tally.clear();
             continue;
-        } else if let Ok(Outcome { error: Some(error @ Error::TableChanged { .. }), .. })
-        | Err(error @ Error::TableChanged { .. }) = &ended
-            && request.is_repeatable()
-            && changed < TABLE_CHANGES_MAX
-        {
-            changed += 1;
-            // With another key, it is another load.
-            interrupted.load_id = None;
-            around.observer.event(Event::Warning(format!("{error}: it looks at the table anew, and resumes")));
-        } else if request.reads_again() {
-            if let Some(ended) = interrupted.wait(ended, around).await {
-                return ended;
+        }
+        let ended = match Next::after(&request, &ended) {
+            Next::Done => Some(ended),
+            Next::Resume => interrupted.wait(ended, around).await,
+            Next::StartOver => {
+                // With another key, it is another load.
+                interrupted.load_id = None;
+                restarts.again(ended, around)
             }
-        } else {
-            return ended;
+        };
+        if let Some(ended) = ended {
+            return interrupted.counted(ended);
         }
         around.tally.clear();
         // Even if the request forbids to resume: the load to resume is now our own.
         request.resume = true;
+    }
+}
+
+/// How often the load has started over.
+#[derive(Default)]
+struct Restarts {
+    emptied: u32,
+    changed: u32,
+}
+
+impl Restarts {
+    /// Counts one more, and says so. Returns how the load ended if there were too many.
+    fn again(&mut self, ended: Result<Outcome, Error>, around: &Surroundings) -> Option<Result<Outcome, Error>> {
+        let (times, times_max, says) = match &ended {
+            Err(error @ Error::Emptied { .. }) => (&mut self.emptied, EMPTIED_MAX, error.to_string()),
+            Err(error) | Ok(Outcome { error: Some(error), .. }) => {
+                let says = format!("{error}: it looks at the table anew, and resumes");
+                (&mut self.changed, TABLE_CHANGES_MAX, says)
+            }
+            Ok(_) => return Some(ended),
+        };
+        if *times == times_max {
+            return Some(ended);
+        }
+        *times += 1;
+        around.observer.event(Event::Warning(says));
+        None
     }
 }
 
@@ -79,8 +101,7 @@ struct Interrupted {
 }
 
 impl Interrupted {
-    /// Waits before the next run if the error may pass. Returns how the load ended if the error will not pass, or has
-    /// not passed for too long.
+    /// Waits before the next run. Returns how the load ended if what interrupted it has not passed for too long.
     async fn wait(&mut self, ended: Result<Outcome, Error>, around: &Surroundings) -> Option<Result<Outcome, Error>> {
         let error = match &ended {
             Ok(Outcome { error: Some(error), receipt, .. }) => {
@@ -90,17 +111,16 @@ impl Interrupted {
                 }
                 error
             }
-            Ok(_) => return Some(self.counted(ended)),
             // A load whose first run cannot begin fails at once.
             Err(error) if self.runs > 0 => error,
-            Err(_) => return Some(ended),
+            _ => return Some(ended),
         };
-        let Some(after) = self.failures.next(error.kind()) else { return Some(self.counted(ended)) };
+        let Some(after) = self.failures.next(error.kind()) else { return Some(ended) };
         self.runs += 1;
         around.observer.event(Event::Again { attempt: self.failures.count(), after, error: error.to_string() });
         tokio::select! {
             biased;
-            _ = around.stop.wait() => Some(self.counted(ended)),
+            _ = around.stop.wait() => Some(ended),
             () = tokio::time::sleep(after) => None,
         }
     }

@@ -13,7 +13,7 @@ use crate::limits::{
 };
 use crate::merge::Folding;
 use crate::observe::{Event, Observer};
-use crate::outcome::{Outcome, Surroundings};
+use crate::outcome::{Next, Outcome, Surroundings};
 use crate::plan::LoadPlan;
 use crate::request::LoadRequest;
 use crate::stop::StopReason;
@@ -247,12 +247,14 @@ impl Run {
                 Ok(Closed { receipt, warning }) => {
                     around.observer.warn(warning);
                     let Finish { stopped, error, .. } = finish;
-                    if stopped.is_some() && receipt.counters.read == 0 && !runs_again(request, error.as_ref()) {
+                    let unread = stopped.is_some() && receipt.counters.read == 0;
+                    let ended = Ok(Outcome { receipt, stopped, error, recalled: false });
+                    if unread && Next::after(request, &ended) == Next::Done {
                         // If this fails, an empty record stays, which does no harm. The outcome says more.
                         let load_id = Some(owned.load_id);
                         let _ = millstream_store::withdraw(&mut control.client, schema, load_id, made).await;
                     }
-                    return Ok(Outcome { receipt, stopped, error, recalled: false });
+                    return ended;
                 }
                 Err(failure) => failure,
             };
@@ -349,15 +351,6 @@ impl Ready {
             (_, Some(before), Some(now)) => (u64::try_from(now - before).unwrap_or(0), WalScope::Server),
             _ => (0, WalScope::Unknown),
         }
-    }
-}
-
-/// Whether another run of the same load follows a run that ended with this error.
-fn runs_again(request: &LoadRequest, error: Option<&Error>) -> bool {
-    match error {
-        Some(Error::TableChanged { .. }) => request.is_repeatable(),
-        Some(error) => may_pass(error.kind()) && request.reads_again(),
-        None => false,
     }
 }
 
