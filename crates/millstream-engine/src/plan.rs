@@ -123,3 +123,49 @@ impl LoadPlan {
         Some(NamedVersion { collection: collection.clone(), path, version_type: mode.version_type()? })
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use millstream_model::KeyRequest;
+
+    /// A load in this mode into a table of our own.
+    pub(crate) fn plan(mode: &str) -> LoadPlan {
+        let requested = KeyRequest::parse_list("id:text").unwrap();
+        let key = KeySpec::from_requests(&requested).unwrap();
+        LoadPlan {
+            request: LoadRequest::new("events".parse().unwrap(), requested, Vec::new()),
+            mode: mode.parse().unwrap(),
+            key_types: key.types(),
+            key,
+            table_oid: 1,
+            table_empty: true,
+            traits: TableTraits { can_join: true, may_refuse: false, alters_rows: false, partitioned: false },
+            checks: Vec::new(),
+            checks_tombstones: false,
+            folding: Folding::Always,
+        }
+    }
+
+    #[test]
+    fn a_table_and_a_mode_decide_how_documents_are_written() {
+        for (mode, can_join, may_refuse, merges, skips) in [
+            ("replace", true, false, true, true),
+            ("replace", true, true, true, true),
+            ("replace", false, false, false, false),
+            ("keep", true, false, true, false),
+            ("keep", true, true, false, false),
+            ("newest:v", true, true, false, false),
+        ] {
+            let mut plan = plan(mode);
+            (plan.traits.can_join, plan.traits.may_refuse) = (can_join, may_refuse);
+            assert_eq!((plan.merges(), plan.skips()), (merges, skips), "{mode} {can_join} {may_refuse}");
+            plan.request.skip_unchanged = SkipUnchanged::Off;
+            assert!(!plan.skips(), "nobody asks for it");
+        }
+        let mut checked = plan("newest:v");
+        assert!(!checked.deletes() && checked.divides());
+        checked.checks_tombstones = true;
+        assert!(checked.deletes() && checked.merges() && !checked.divides());
+    }
+}

@@ -229,18 +229,4 @@ static WRITERS: &[&Writer] = &[
 ];
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::layout::LAYOUTS;
-
-    #[test]
-    fn every_layout_has_lanes() {
-        assert!(LAYOUTS.iter().all(|layout| LANES.iter().any(|(of, _)| of.name == layout.name)));
-    }
-
-    #[test]
-    fn names_are_unique() {
-        let names: std::collections::BTreeSet<_> = writers().collect();
-        assert_eq!(names.len(), WRITERS.len());
-    }
-}
+mod tests;
