@@ -1,6 +1,8 @@
 //! The life of a load: opened or resumed under locks, and closed with its receipt.
 
 use crate::error::{EmptiedBy, Error};
+use crate::plan::LoadPlan;
+use crate::request::LoadRequest;
 use crate::watched::{Harmless, Stake, Watched};
 use millstream_failpoint as failpoint;
 use millstream_model::{Counters, Receipt};
@@ -10,10 +12,9 @@ use millstream_store::limits::{LOAD_LOCK_POLL, LOAD_LOCK_WAIT};
 use millstream_store::load::{self, Identity, Progress, Unfinished};
 use millstream_store::recorded_mode::adds_up;
 use millstream_store::{
-    Added, NamedVersion, Schema, added, discard_unread, load_lock, refuse_appended, refuse_frozen,
-    refuse_unchecked_deletes, rejects, truncation, unlogged,
+    Added, Schema, added, discard_unread, load_lock, refuse_appended, refuse_frozen, refuse_unchecked_deletes, rejects,
+    truncation, unlogged,
 };
-use std::time::Duration;
 use tokio_postgres::Client;
 
 /// A load that this run owns.
@@ -47,24 +48,9 @@ pub(crate) enum Opened<T> {
     Finished(Box<Added>),
 }
 
-/// How a load is opened.
-pub(crate) struct Opening<'a> {
-    /// The type by which versions are compared, if it was asked for.
-    pub(crate) version: Option<&'a NamedVersion>,
-    /// Deletes that are older than this are forgotten.
-    pub(crate) forget_deletes: Option<Duration>,
-    /// The table, if the documents of the load go straight into it.
-    pub(crate) watched: Option<&'a Watched>,
-    /// Connections that write.
-    pub(crate) lanes: u16,
-    /// Whether to resume an unfinished load of the same identity.
-    pub(crate) resume: bool,
-    /// The load that an interrupted run of this command leaves. No other load is opened then.
-    pub(crate) interrupted: Option<i64>,
-}
-
 /// Opens a load: resumes an unfinished one with the same identity if that is asked for and there is one, else begins a
-/// new one. The connection then holds the load's advisory lock.
+/// new one. The connection then holds the load's advisory lock. `lanes` are the connections that write. `interrupted` is
+/// the load that an interrupted run of this command leaves; no other load is opened then.
 ///
 /// # Errors
 /// `LoadRunning` when another process runs a load of one of the sources; [`Error::LoadChanged`] when an unfinished load
@@ -72,17 +58,18 @@ pub(crate) struct Opening<'a> {
 /// another process owns the load to resume.
 pub(crate) async fn open(
     client: &mut Client,
-    schema: &Schema,
+    plan: &LoadPlan,
     identity: &Identity,
-    opening: &Opening<'_>,
+    lanes: u16,
+    interrupted: Option<i64>,
 ) -> Result<Opened<OwnedLoad>, Error> {
-    let &Opening { version, forget_deletes, watched, lanes, resume, .. } = opening;
+    let (schema, LoadRequest { forget_deletes, resume, layout, .. }) = (plan.schema(), &plan.request);
     let poll = Poll::new(LOAD_LOCK_POLL, LOAD_LOCK_WAIT);
     let unfinished = loop {
         // One session at a time, so that a command that is started twice in one moment opens one load. An error ends
         // the session, and with it the lock.
         OPEN.lock(client).await?;
-        match claim(client, schema, identity, opening).await {
+        match claim(client, plan, identity, interrupted).await {
             // Perhaps its client was just killed, and the server has not noticed yet.
             Err(Error::Store(millstream_store::Error::LoadRunning { .. })) if !poll.is_over() => {
                 OPEN.unlock(client).await?;
@@ -100,13 +87,13 @@ pub(crate) async fn open(
     let orphan = load::find_orphaned(client, schema, identity).await?;
     // Not earlier: we may have waited for another run, which has now finished the load.
     let known = unfinished.as_ref().map(|unfinished| (unfinished.load_id, unfinished.sources.len()));
-    let added = if resume { added(client, schema, identity, known).await? } else { None };
+    let added = if *resume { added(client, schema, identity, known).await? } else { None };
     if let Some(added) = added {
         OPEN.unlock(client).await?;
         return Ok(Opened::Finished(Box::new(added)));
     }
-    if let Some(version) = version {
-        version.apply(client, schema, identity.table_oid, forget_deletes).await?;
+    if let Some(version) = plan.named_version() {
+        version.apply(client, schema, identity.table_oid, *forget_deletes).await?;
     }
     let resumed = unfinished.is_some();
     let truncated = unfinished.as_ref().is_some_and(|unfinished| unfinished.emptied.is_some());
@@ -117,7 +104,7 @@ pub(crate) async fn open(
     let order = load::next_order(client, schema).await?;
     OPEN.unlock(client).await?;
     // Nothing refuses the load from here on. It may take long, so nobody else waits for it.
-    if let Some(age) = forget_deletes {
+    if let Some(age) = *forget_deletes {
         millstream_store::forget_tombstones(client, schema, identity.table_oid, age).await?;
     }
     failpoint::hit("load-recorded").await?;
@@ -136,8 +123,8 @@ pub(crate) async fn open(
     load::consolidate_lanes(&transaction, schema, load_id).await?;
     let run = load::begin_run(&transaction, schema, load_id, identity, order, lanes, resumed).await?;
     let before = load::progress(&transaction, schema, load_id).await?;
-    if let Some(watched) = watched {
-        truncation::await_record(&transaction, schema, watched.mark.oid).await?;
+    if layout.fills_table {
+        truncation::await_record(&transaction, schema, plan.table_oid).await?;
     }
     failpoint::hit("run-begun").await?;
     transaction.commit().await?;
@@ -148,19 +135,20 @@ pub(crate) async fn open(
 /// Locks the unfinished load that this run resumes, if there is one, and checks that this run may begin.
 async fn claim(
     client: &mut Client,
-    schema: &Schema,
+    plan: &LoadPlan,
     identity: &Identity,
-    opening: &Opening<'_>,
+    interrupted: Option<i64>,
 ) -> Result<Option<Unfinished>, Error> {
-    let unfinished = lock_unfinished(client, schema, identity, opening.resume).await?;
+    let (schema, request) = (plan.schema(), &plan.request);
+    let unfinished = lock_unfinished(client, schema, identity, request.resume).await?;
     let claimed = unfinished.as_ref().map(|unfinished| unfinished.load_id);
-    if let Some(load_id) = opening.interrupted
+    if let Some(load_id) = interrupted
         && claimed != Some(load_id)
     {
         return Err(Error::fenced(load_id));
     }
     // Documents that wait elsewhere would be merged later, over those of this load.
-    if opening.watched.is_some()
+    if request.layout.fills_table
         && let Err(error) = refuse_appended(client, schema, identity.table_oid, &identity.collection).await
     {
         if let Some(load_id) = claimed {
@@ -207,8 +195,6 @@ async fn lock_unfinished(
 pub(crate) struct Closing<'a> {
     /// The table, if the documents of the load are in it.
     pub(crate) watched: Option<&'a Watched>,
-    /// Whether they would count twice if they were loaded again.
-    pub(crate) adds_up: bool,
     /// Why an unfinished load stopped.
     pub(crate) reason: Option<&'a str>,
     /// What a lane has found truncated.
@@ -251,19 +237,19 @@ impl Truncated {
 /// gone, [`Error::PerhapsTruncated`] when they may be.
 pub(crate) async fn close(
     client: &mut Client,
-    schema: &Schema,
+    plan: &LoadPlan,
     owned: &OwnedLoad,
     closing: &Closing<'_>,
     receipt: impl FnOnce(Counters, &[u64]) -> Receipt,
 ) -> Result<Closed, Error> {
-    let load_id = owned.load_id;
+    let (load_id, schema) = (owned.load_id, plan.schema());
     let transaction = client.transaction().await?;
     let counters = load::counters(&transaction, schema, load_id).await?;
     let (mut truncated, mut warning) = (closing.truncated.clone(), None);
     let (mut changed, mut moved) = (None, false);
     if let Some(watched) = closing.watched.filter(|_| truncated.is_none()) {
         let documents = counters.read.saturating_sub(counters.rejected);
-        let stake = Stake { load_id, documents, adds_up: closing.adds_up };
+        let stake = Stake { load_id, documents, adds_up: plan.mode.adds_up() };
         match watched.look(&transaction, schema, stake).await {
             Ok(Some(Harmless { mark, rewritten, doubtful })) => {
                 if doubtful {

@@ -22,8 +22,8 @@ pub async fn load(request: &LoadRequest, around: &Surroundings) -> Result<Outcom
 
 async fn load_to_end(request: &LoadRequest, around: &Surroundings) -> Result<Outcome, Error> {
     let mut request = request.clone();
-    let (mut restarts, mut interrupted, mut unbegun) =
-        (Restarts::default(), Interrupted::default(), Failures::default());
+    let (mut emptied, mut changed) = (0, 0);
+    let (mut interrupted, mut unbegun) = (Interrupted::default(), Failures::default());
     loop {
         let ended = Box::pin(load_once(&request, around, interrupted.load_id)).await;
         let ended = ended.map_err(|error| match error {
@@ -50,7 +50,18 @@ async fn load_to_end(request: &LoadRequest, around: &Surroundings) -> Result<Out
             Next::StartOver => {
                 // With another key, it is another load.
                 interrupted.load_id = None;
-                restarts.again(ended, around)
+                let (Err(error) | Ok(Outcome { error: Some(error), .. })) = &ended else { return ended };
+                let (times, times_max, then) = match error {
+                    Error::Emptied { .. } => (&mut emptied, EMPTIED_MAX, ""),
+                    _ => (&mut changed, TABLE_CHANGES_MAX, ": it looks at the table anew, and resumes"),
+                };
+                *times += 1;
+                if *times > times_max {
+                    Some(ended)
+                } else {
+                    around.observer.event(Event::Warning(format!("{error}{then}")));
+                    None
+                }
             }
         };
         if let Some(ended) = ended {
@@ -59,33 +70,6 @@ async fn load_to_end(request: &LoadRequest, around: &Surroundings) -> Result<Out
         around.tally.clear();
         // Even if the request forbids to resume: the load to resume is now our own.
         request.resume = true;
-    }
-}
-
-/// How often the load has started over.
-#[derive(Default)]
-struct Restarts {
-    emptied: u32,
-    changed: u32,
-}
-
-impl Restarts {
-    /// Counts one more, and says so. Returns how the load ended if there were too many.
-    fn again(&mut self, ended: Result<Outcome, Error>, around: &Surroundings) -> Option<Result<Outcome, Error>> {
-        let (times, times_max, says) = match &ended {
-            Err(error @ Error::Emptied { .. }) => (&mut self.emptied, EMPTIED_MAX, error.to_string()),
-            Err(error) | Ok(Outcome { error: Some(error), .. }) => {
-                let says = format!("{error}: it looks at the table anew, and resumes");
-                (&mut self.changed, TABLE_CHANGES_MAX, says)
-            }
-            Ok(_) => return Some(ended),
-        };
-        if *times == times_max {
-            return Some(ended);
-        }
-        *times += 1;
-        around.observer.event(Event::Warning(says));
-        None
     }
 }
 

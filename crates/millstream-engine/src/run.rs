@@ -7,7 +7,7 @@ use crate::drain::Drain;
 use crate::engine::{Engine, Finish};
 use crate::error::{EmptiedBy, Error};
 use crate::feed::Feed;
-use crate::lifecycle::{self, Closed, Closing, Opened, Opening, OwnedLoad, Truncated};
+use crate::lifecycle::{self, Closed, Closing, Opened, OwnedLoad, Truncated};
 use crate::limits::{
     FREE_CONNECTIONS_SHARE, LANES_DEFAULT_MAX, LOAD_LOCK_RETRY, SETTLE_FAILED_TRIES_MAX, UNFOLDED_CHUNK_BYTES,
 };
@@ -119,16 +119,7 @@ impl Run {
             let warning = "repeating this command adds the same values again; pass --source-name to prevent that";
             around.observer.event(Event::Warning(warning.to_owned()));
         }
-        let version = plan.named_version();
-        let opening = Opening {
-            version: version.as_ref(),
-            forget_deletes: request.forget_deletes,
-            watched: request.layout.fills_table.then_some(&watched),
-            lanes: count,
-            resume: request.resume,
-            interrupted,
-        };
-        let owned = match lifecycle::open(&mut control.client, plan.schema(), &identity, &opening).await? {
+        let owned = match lifecycle::open(&mut control.client, &plan, &identity, count, interrupted).await? {
             Opened::Owned(owned) => *owned,
             Opened::Finished(added) => return Ok(Opened::Finished(added)),
         };
@@ -232,7 +223,6 @@ impl Run {
         let reason = finish.stopped.as_ref().map(ToString::to_string);
         let closing = Closing {
             watched: request.layout.fills_table.then_some(&ready.watched),
-            adds_up: plan.mode.adds_up(),
             reason: reason.as_deref(),
             truncated: finish.error.as_ref().and_then(Truncated::of),
         };
@@ -242,7 +232,7 @@ impl Run {
             let receipt = |counters, outcomes: &[u64]| {
                 ready.receipt(started, &finish, wal, counters, transform::counts(&request.transforms, outcomes))
             };
-            let closed = lifecycle::close(&mut control.client, schema, owned, &closing, receipt).await;
+            let closed = lifecycle::close(&mut control.client, plan, owned, &closing, receipt).await;
             let failure = match closed {
                 Ok(Closed { receipt, warning }) => {
                     around.observer.warn(warning);
