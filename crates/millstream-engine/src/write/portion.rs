@@ -6,6 +6,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 /// Limits of one commit. The part that reaches one of them is its last.
+#[derive(Clone, Copy)]
 pub(super) struct PortionLimits {
     /// Documents.
     pub(super) rows_max: usize,

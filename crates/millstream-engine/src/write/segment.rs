@@ -83,7 +83,7 @@ impl Appender {
                     Err(error) => error,
                 };
                 self.ledger.finds_another_table(&error).await?;
-                if !self.plan().holds() {
+                if !self.plan().holds {
                     return Err(error);
                 }
                 self.ledger.pause(&mut failures, error).await?;
@@ -114,10 +114,10 @@ impl Appender {
             self.append(&mut segment, part).await?;
         }
         let plan = self.plan();
-        let (limits, deadline) = (plan.limits(), plan.holds().then(|| Instant::now() + SEGMENT_FLUSH_AFTER));
+        let (limits, deadline) = (plan.limits, plan.holds.then(|| Instant::now() + SEGMENT_FLUSH_AFTER));
         let mut portion = Portion::new(limits, deadline, parts);
         loop {
-            if !self.plan().holds() {
+            if !self.plan().holds {
                 parts.clear();
             }
             let Some(part) = portion.next(queue).await else { break };

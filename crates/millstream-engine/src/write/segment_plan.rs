@@ -9,17 +9,13 @@ use millstream_pg::quote_identifier;
 use millstream_store::segments;
 
 /// How segments of a collection are created, and how large they are.
-#[derive(Debug)]
 pub(crate) struct SegmentPlan {
     key_list: String,
     columns: String,
-    rows_max: usize,
-    bytes_max: usize,
-    /// Bytes of the sources after which a lane commits its position, however few documents it has got.
-    span_bytes_max: usize,
-    /// Share of the memory budget that a segment may hold, in bytes. `None` if the source can be read again and nothing
-    /// is held.
-    held_bytes_max: Option<usize>,
+    /// Whether documents stay in memory until their segment is committed.
+    pub(super) holds: bool,
+    /// How much goes into one segment.
+    pub(super) limits: PortionLimits,
 }
 
 impl SegmentPlan {
@@ -27,33 +23,22 @@ impl SegmentPlan {
     pub(crate) fn new(plan: &LoadPlan, lanes: u16, lz4: bool) -> Self {
         let names: Vec<String> = plan.key.columns.iter().map(|c| quote_identifier(&c.name)).collect();
         let compression = if lz4 { " compression lz4" } else { "" };
-        // A stream cannot be read again, so its documents stay in memory until their segment is committed.
+        // A stream cannot be read again, so its documents share the memory.
         let held = (!plan.request.is_repeatable()).then(|| plan.batch_memory(lanes));
         let bytes_max = held.unwrap_or(usize::MAX).min(plan.request.segment_bytes);
         Self {
             key_list: names.join(", "),
             columns: format!("{}, doc text{compression}", key_columns(&plan.key).join(", ")),
-            rows_max: plan.request.segment_rows_max,
-            bytes_max,
-            span_bytes_max: bytes_max.saturating_mul(SEGMENT_SPANS_MAX * usize::from(lanes)),
-            held_bytes_max: held.map(|bytes| HELD_SEGMENT_BATCHES * bytes),
-        }
-    }
-
-    /// Whether documents stay in memory until their segment is committed.
-    pub(super) fn holds(&self) -> bool {
-        self.held_bytes_max.is_some()
-    }
-
-    /// How much goes into one segment.
-    pub(super) fn limits(&self) -> PortionLimits {
-        PortionLimits {
-            rows_max: self.rows_max,
-            bytes_max: self.bytes_max,
-            span_bytes_max: self.span_bytes_max,
-            rejects_max: SEGMENT_REJECTS_MAX,
-            held_bytes_max: self.held_bytes_max.unwrap_or(usize::MAX),
-            held_by: Part::budget_bytes,
+            holds: held.is_some(),
+            limits: PortionLimits {
+                rows_max: plan.request.segment_rows_max,
+                bytes_max,
+                // Then a lane commits its position, however few documents it has got.
+                span_bytes_max: bytes_max.saturating_mul(SEGMENT_SPANS_MAX * usize::from(lanes)),
+                rejects_max: SEGMENT_REJECTS_MAX,
+                held_bytes_max: held.map_or(usize::MAX, |bytes| HELD_SEGMENT_BATCHES * bytes),
+                held_by: Part::budget_bytes,
+            },
         }
     }
 
@@ -72,6 +57,7 @@ impl SegmentPlan {
         )
     }
 
+    /// The statement that fills a segment.
     pub(super) fn copy(&self, plan: &LoadPlan, segment_id: i64) -> String {
         let table = segments::table(plan.schema(), segment_id);
         format!("copy {table} ({}, doc) from stdin (format binary, freeze)", self.key_list)
