@@ -35,14 +35,14 @@ fn sql(names: &Names<'_>) -> Option<Sql> {
         return None;
     }
     let equal = plan.skips().then(|| fill!(include_str!("deleting_equal.sql"), table, join));
-    let Texts { lock, bar, delete, remember, merge, reset, .. } = Texts::new(names, STAGED);
+    let Steps { lock, bar, delete, remember, merge, reset, .. } = Steps::new(names, STAGED);
     let always = [(LOCK, lock), (DELETE, delete), (MERGE, merge), (RESET, reset)].map(|(name, sql)| (name, Some(sql)));
     let sometimes = [(EQUAL, equal), (BAR, bar), (REMEMBER, remember)];
     Some(Sql::of(always.into_iter().chain(sometimes).filter_map(|(name, sql)| Some((name, sql?)))))
 }
 
 /// The statements for staged rows as text.
-pub(super) struct Texts {
+pub(super) struct Steps {
     /// Locks the rows of a batch with tombstones.
     pub(super) lock: String,
     bar: Option<String>,
@@ -54,7 +54,7 @@ pub(super) struct Texts {
     reset: String,
 }
 
-impl Texts {
+impl Steps {
     pub(super) fn new(names: &Names<'_>, staged: Staged<'_>) -> Self {
         let (Names { plan, table, key, join, action, .. }, Staged { table: stage, run, .. }) = (names, staged);
         let (mode, schema) = (&plan.mode, plan.schema());

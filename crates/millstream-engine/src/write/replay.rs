@@ -59,11 +59,11 @@ impl Sql {
         // documents that concerns.
         let staged = |run: &'static str| Staged { table: STAGE, run, notes: plan.traits.alters_rows };
         let lock = match deletes {
-            true => fill!(include_str!("replay_lock.sql"), lock = deleting::Texts::new(names, staged("true")).lock),
+            true => fill!(include_str!("replay_lock.sql"), lock = deleting::Steps::new(names, staged("true")).lock),
             false => String::new(),
         };
         let write = |rows: &'static str| match deletes {
-            true => deleting::Texts::new(names, staged(rows)).try_run(),
+            true => deleting::Steps::new(names, staged(rows)).try_run(),
             false => {
                 let upsert = upsert::text(names, staged(rows), &format!("where {rows}"), action);
                 format!("{upsert}into replay.added, replay.changed;")
