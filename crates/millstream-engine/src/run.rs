@@ -17,7 +17,6 @@ use crate::outcome::{Next, Outcome, Surroundings};
 use crate::plan::LoadPlan;
 use crate::request::LoadRequest;
 use crate::stop::StopReason;
-use crate::turns::Turns;
 use crate::watched::Watched;
 use crate::write::{LaneReport, LaneSetup, Lanes, SegmentPlan, Texts};
 use millstream_document::decode::{DecodeLimits, Decoder};
@@ -108,7 +107,7 @@ impl Run {
     ) -> Result<Opened<Ready>, Error> {
         let prepared = collection::prepare(control, request, provided, &*around.observer);
         let prepared = unless_stopped(around, prepared).await?;
-        let PreparedCollection { plan, watched, shared_locks, deadlocks_found_late } = prepared;
+        let PreparedCollection { plan, watched, turns } = prepared;
         // A single lane commits documents in their order, so that nothing after a bad one is committed before it is
         // found.
         let count = if request.rejects_max == 0 { 1 } else { lane_count(control, around, request.lanes).await? };
@@ -136,7 +135,7 @@ impl Run {
             owned,
             count,
             around: around.clone(),
-            turns: Turns::new(&shared_locks, deadlocks_found_late),
+            turns,
             drain: drain.clone(),
         };
         Ok(Opened::Owned(Box::new(Ready { lanes: Arc::new(lanes), connections, watched, wal_before })))

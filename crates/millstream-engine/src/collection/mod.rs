@@ -15,6 +15,7 @@ use crate::merge::Mode;
 use crate::observe::{Event, Observer};
 use crate::plan::{LoadPlan, TableTraits};
 use crate::request::LoadRequest;
+use crate::turns::Turns;
 use crate::watched::Watched;
 use millstream_document::chunk::Chunk;
 use millstream_document::decode;
@@ -35,10 +36,8 @@ pub(crate) struct PreparedCollection {
     pub(crate) plan: LoadPlan,
     /// The state of its table when we looked.
     pub(crate) watched: Watched,
-    /// Indexes and triggers that let batches lock the same rows, each as a phrase.
-    pub(crate) shared_locks: Vec<String>,
-    /// Whether the server finds deadlocks between them only after its own `deadlock_timeout`.
-    pub(crate) deadlocks_found_late: bool,
+    /// Whether its lanes write one at a time.
+    pub(crate) turns: Turns,
 }
 
 /// What a load would find or create.
@@ -239,7 +238,7 @@ async fn settle(
     let traits = traits(&planned, &prospect.mode, &prospect.checks);
     let relies = folding::relies(&prospect.mode, traits, folding);
     let shared_locks = fitness::shared_locks(&planned);
-    let deadlocks_found_late = !shared_locks.is_empty() && !may_find_deadlocks_soon(&control.client).await?;
+    let found_late = !shared_locks.is_empty() && !may_find_deadlocks_soon(&control.client).await?;
     let quoted = quote_name(name);
     let filled = millstream_store::any_row(&control.client, &quoted).await?;
     let mode = agreed(control, schema, table, request, prospect.mode).await?;
@@ -257,7 +256,7 @@ async fn settle(
         folding,
     };
     let watched = Watched::new(mark, times_emptied, relies);
-    Ok(PreparedCollection { plan, watched, shared_locks, deadlocks_found_late })
+    Ok(PreparedCollection { plan, watched, turns: Turns::new(&shared_locks, found_late) })
 }
 
 /// Whether the role may let the server look for deadlocks sooner (`deadlock_soon.sql`).
