@@ -105,7 +105,7 @@ impl Run {
         feed: &mut Feed,
         interrupted: Option<i64>,
     ) -> Result<Opened<Ready>, Error> {
-        let prepared = collection::prepare(control, request, provided, &*around.observer);
+        let prepared = Box::pin(collection::prepare(control, request, provided, &*around.observer));
         let prepared = unless_stopped(around, prepared).await?;
         let PreparedCollection { plan, watched, turns } = prepared;
         // A single lane commits documents in their order, so that nothing after a bad one is committed before it is
