@@ -40,17 +40,20 @@ async fn a_load_belongs_to_the_session_that_records_it_until_that_ends() {
     .await;
 }
 
+/// Changes what a request is.
+type Change = fn(&mut Identity);
+
 /// What another request may differ in, and how that is said.
-const DIFFERENCES: [(fn(&mut Identity), Option<&str>); 9] = [
+const DIFFERENCES: [(Change, Option<&str>); 9] = [
     (|_| {}, None),
     (|other| other.sources.push("c".into()), None),
     (|other| other.mode = "keep".into(), Some("in another mode")),
     (|other| other.key = key(KeyType::Bigint), Some("by a key of another name, place or type")),
     (|other| other.format = "csv".into(), Some("in another format")),
     (|other| other.layout = "log", Some("in another layout")),
-    (|other| other.transforms.push("trim".into()), Some("with other stages")),
+    (|other| other.transforms.push("trim".into()), Some("with other enrichments")),
     (|other| other.sources.reverse(), Some("together with other sources or in another order")),
-    (|other| other.resumable = false, Some("together with a stream that has no source-name")),
+    (|other| other.resumable = false, Some("together with a stream that has no --source-name")),
 ];
 
 /// A load that is taken for another one would skip documents that it never stored.

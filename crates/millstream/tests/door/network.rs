@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 /// A bridge with an address.
-const BRIDGE: &str = include_str!("../../millstream-network/tests/bridge.toml");
+const BRIDGE: &str = include_str!("../../../millstream-network/tests/bridge.toml");
 
 fn file(text: &str) -> (tempfile::TempDir, String) {
     let dir = tempfile::tempdir().unwrap();
