@@ -170,7 +170,7 @@ fn the_user_decides_what_counts_where_ranges_overlap() {
     let name = file.display();
     let says = format!("1 range overlaps one before it: {name}:2 1.0.0.0-1.0.0.255 and {name}:3 1.0.0.10-1.0.0.20");
     assert_eq!(refused.to_string(), says);
-    let hint = "choose which one counts: overlap narrowest, overlap first or overlap last";
+    let hint = "choose which one counts: --overlap narrowest, --overlap first or --overlap last";
     assert_eq!(refused.hint().as_deref(), Some(hint));
     assert!(matches!(Generation::open(&store, None), Err(Error::NoStore { .. })));
     for (overlap, inside, counts) in [

@@ -90,6 +90,6 @@ fn a_file_of_maxmind_answers_as_the_store_and_is_not_opened_as_one() {
     let refused = Generation::open(&file, None).unwrap_err();
     let says = "it is a MaxMind database";
     assert!(matches!(&refused, Error::NoStore { problem, .. } if problem == says), "{refused}");
-    let hint = format!("build one of it: ranges build STORE {}", file.display());
+    let hint = format!("build one of it: millstream ranges build STORE {}", file.display());
     assert_eq!(refused.hint(), Some(hint));
 }

@@ -57,7 +57,7 @@ async fn older_tables_keep_their_records_and_newer_ones_are_refused() {
             .unwrap();
         let older = schema.exists(&client).await.unwrap_err();
         assert!(matches!(older, Error::SchemaVersion { found: 1, known: SCHEMA_VERSION, .. }), "{older:?}");
-        assert_eq!(older.hint().as_deref(), Some("the next `load` brings them up to date"));
+        assert_eq!(older.hint().as_deref(), Some("the next `millstream load` brings them up to date"));
         for bound in [Some(1), None] {
             assert_eq!(schema.ensure(&mut client).await.unwrap().map(|bound| bound.tables), bound);
             assert_eq!(schema.version(&client).await.unwrap(), Some(SCHEMA_VERSION));
