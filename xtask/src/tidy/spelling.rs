@@ -28,9 +28,11 @@ const OTHERS: &[&str] = &[
 const PROGRAMS: &[&str] =
     &["firewall-cmd", "initdb", "pg_basebackup", "pg_ctl", "pg_repack", "reindexdb", "useradd", "vacuumdb", "zstd"];
 
-/// Words behind our name that are no commands: names of sessions and of files, and sentences.
-const WORDS: &[&str] =
-    &["at", "begins", "build", "control", "drive", "has", "lab recorder", "lane", "manifest", "may", "watch"];
+/// Words behind our name that are no commands, in sentences.
+const WORDS: &[&str] = &["at", "begins", "has", "may"];
+
+/// The same in names of sessions and of files, which begin with our name. Behind a sentence they would be commands.
+const NAMES: &[&str] = &["build", "control", "drive", "lab recorder", "lane", "manifest", "watch"];
 
 fn check(tree: &Tree, report: &mut Report) {
     let known = Known::read(tree.file(REFERENCE).map_or("", |page| page.text.as_str()));
@@ -86,15 +88,17 @@ impl<'a> Known<'a> {
         });
         let commands = text.match_indices("millstream ").filter_map(|(at, our_name)| {
             let command = self.absent_command(&text[at + our_name.len()..])?;
-            Some((at, format!("command millstream {command}")))
+            let is_name = at == 0 && NAMES.contains(&command.as_str());
+            (!is_name).then(|| (at, format!("command millstream {command}")))
         });
         options.chain(commands).collect()
     }
 
     /// The command at the beginning of a text, if the program does not have it.
     fn absent_command(&self, text: &str) -> Option<String> {
+        let text = continued(text);
         let first = name(text);
-        let below = text[first.len()..].strip_prefix(' ').map_or("", name);
+        let below = text[first.len()..].strip_prefix(' ').map_or("", |text| name(continued(text)));
         let command = match self.groups.contains(first) && !below.is_empty() {
             true => format!("{first} {below}"),
             false => first.to_owned(),
@@ -108,6 +112,11 @@ impl<'a> Known<'a> {
 fn name(text: &str) -> &str {
     let end = text.find(|one: char| !(one.is_ascii_lowercase() || one.is_ascii_digit() || one == '-'));
     &text[..end.unwrap_or(text.len())]
+}
+
+/// A text without the end of the line in the source, if it begins with one: it goes on in the next line.
+fn continued(text: &str) -> &str {
+    text.strip_prefix("\\\n").map_or(text, str::trim_start)
 }
 
 /// Whether a text is one argument of a process, or a part of what is recorded about a load.
@@ -138,6 +147,11 @@ mod tests {
             ("zstd --long; or --longer", "16 option --longer"),
             ("see millstream load", "4 command millstream load"),
             ("millstream db stop", "0 command millstream db stop"),
+            ("millstream watch", ""),
+            ("see millstream watch", "4 command millstream watch"),
+            ("run millstream \\\n    db \\\n    start", ""),
+            ("run millstream \\\n    lods", "4 command millstream lods"),
+            ("run millstream db \\\n    stop", "4 command millstream db stop"),
         ] {
             assert_eq!(absent(text), expected, "{text}");
         }
