@@ -185,25 +185,4 @@ pub const CHECKS: &[Check] = &[
 ];
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_check_has_a_name_of_its_own_and_a_manual_page_with_the_source_of_each_threshold() {
-        assert!(CHECKS.is_sorted_by(|one, other| one.id < other.id));
-        for check in CHECKS {
-            assert!(check.id.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", check.id);
-            assert!(check.manual.starts_with(&format!("# {}\n", check.id)), "{}", check.id);
-            for part in ["## What it means", "## How it is found", "## What to do"] {
-                assert!(check.manual.contains(part), "{}: {part}", check.id);
-            }
-            for (name, value) in check.thresholds {
-                let row = format!("| `{name}` | {value} | ");
-                let row = check.manual.lines().find_map(|line| line.strip_prefix(row.as_str()));
-                let cells = row.and_then(|row| row.strip_suffix(" |")?.split_once(" | "));
-                let (meaning, source) = cells.unwrap_or_default();
-                assert!(!meaning.is_empty() && !source.is_empty(), "{}: {name}", check.id);
-            }
-        }
-    }
-}
+mod tests;

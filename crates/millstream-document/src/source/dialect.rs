@@ -1,6 +1,6 @@
 //! The options besides the format that decide how bytes become documents.
 
-use super::Encoding;
+use super::{Encoding, SOURCES, Takes};
 use millstream_input::csv::QUOTE;
 use millstream_model::{KeyRequest, Refusal};
 
@@ -66,25 +66,33 @@ impl Dialect {
         let usable = |byte: u8| byte.is_ascii() && !matches!(byte, b'\r' | b'\n' | 0);
         let quote = self.quote_byte();
         let of_table = "--delimiter, --quote, --null, --header, --trim and --types";
-        if self.is_delimited() && self.header.is_none() && format == "rejects" {
-            let problem = format!("{of_table} go with --format rejects only if --header is one of them");
-            return Some(Refusal::new(problem).hint("name the columns of the records with --header"));
+        // What `auto` recognises in the content decides later.
+        let takes = |option: Takes| {
+            let chosen = SOURCES.iter().find(|one| one.name == format);
+            chosen.is_none_or(|chosen| chosen.takes.contains(&option))
+        };
+        if self.is_delimited() && !takes(Takes::Fields) {
+            if !takes(Takes::NamedFields) {
+                let problem = format!("{of_table} do not go with --format {format}");
+                return Some(Refusal::new(problem).hint(format!("use --format {}", that_take(&[Takes::Fields]))));
+            }
+            if self.header.is_none() {
+                let problem = format!("{of_table} go with --format {format} only if --header is one of them");
+                return Some(Refusal::new(problem).hint("name the columns of the records with --header"));
+            }
         }
-        if self.is_delimited() && !["auto", "csv", "tsv", "rejects"].contains(&format) {
-            let problem = format!("{of_table} do not go with --format {format}");
-            return Some(Refusal::new(problem).hint("use --format csv or tsv"));
-        }
-        if !self.root.is_empty() && !["auto", "json"].contains(&format) {
+        if !self.root.is_empty() && !takes(Takes::Root) {
             let problem = format!("--root does not go with --format {format}");
-            return Some(Refusal::new(problem).hint("use --format json, or leave it out"));
+            let hint = format!("use --format {}, or leave it out", that_take(&[Takes::Root]));
+            return Some(Refusal::new(problem).hint(hint));
         }
         if !self.root.is_empty() && self.is_delimited() {
             let problem = format!("--root does not go with {of_table}");
             return Some(Refusal::new(problem).hint("a delimited file has no root; leave it out"));
         }
-        if self.delimiter.is_some() && format == "tsv" {
-            let problem = "--delimiter does not go with --format tsv";
-            let hint = "use --format csv with --delimiter";
+        if self.delimiter.is_some() && !takes(Takes::Delimiter) {
+            let problem = format!("--delimiter does not go with --format {format}");
+            let hint = format!("use --format {} with --delimiter", that_take(&[Takes::Fields, Takes::Delimiter]));
             return Some(Refusal::new(problem).hint(hint));
         }
         if [self.delimiter, quote].into_iter().flatten().any(|byte| !usable(byte)) {
@@ -128,6 +136,12 @@ impl Dialect {
         say("root", (!self.root.is_empty()).then(|| list(&self.root)));
         label
     }
+}
+
+/// Names of the formats that take all of these options.
+fn that_take(options: &[Takes]) -> String {
+    let fit = SOURCES.iter().filter(|format| options.iter().all(|option| format.takes.contains(option)));
+    fit.map(|format| format.name).collect::<Vec<_>>().join(" or ")
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::clip::Clip;
 use super::envelope::{Envelope, Shown};
 use super::extent::{Extent, Piece, is_space, shown};
 use super::window::{HashedPosition, Window, index};
-use super::{Format, Source, SourceError};
+use super::{Format, Source, SourceError, Takes};
 use crate::chunk::{Chunk, Frame};
 use crate::limits::DAMAGE_BYTES_MAX;
 use millstream_input::End;
@@ -14,6 +14,7 @@ use std::ops::Range;
 pub(super) const FORMAT: Format = Format {
     name: "json",
     about: "JSON arrays of objects, or objects one after another; may be pretty-printed",
+    takes: &[Takes::Root],
     open: |window| Ok(Box::new(Json::new(window))),
 };
 

@@ -12,6 +12,7 @@ use millstream_input::csv::ends_in_return;
 pub(super) const FORMAT: Format = Format {
     name: "ndjson",
     about: "one JSON object per line (NDJSON, JSON Lines); blank lines are skipped",
+    takes: &[],
     open: |window| Ok(Box::new(Ndjson::new(window))),
 };
 

@@ -3,7 +3,7 @@
 use super::csv::SingleRecords;
 use super::ndjson::Ndjson;
 use super::window::{Window, index, too_large};
-use super::{Format, Source, SourceError};
+use super::{Format, Source, SourceError, Takes};
 use crate::chunk::{Chunk, Frame, UnreadableFrame};
 use crate::limits::REJECT_LINE_BYTES_MAX;
 use base64::Engine;
@@ -18,6 +18,7 @@ pub(super) const FORMAT: Format = Format {
     name: "rejects",
     about: "rejects, as a load or an export of rejects writes them; mend the documents first; with the option header \
             they are records of CSV",
+    takes: &[Takes::NamedFields, Takes::Delimiter],
     open: |window| Ok(Box::new(Rejects::new(window)?)),
 };
 

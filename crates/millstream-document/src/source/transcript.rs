@@ -1,6 +1,6 @@
 //! For tests: what a source delivers, as a value to compare.
 
-use super::{AUTO, Input, SourceError, SourceOptions, open_input};
+use super::{AUTO, Format, Input, Opened, SourceError, SourceOptions, open_as, open_input};
 use fastrand::Rng;
 use millstream_input::Got;
 use millstream_model::Reason;
@@ -40,8 +40,25 @@ pub(super) fn sizes(chunk_bytes: usize, document_bytes_max: usize) -> SourceOpti
     SourceOptions { chunk_bytes, document_bytes_max, ..SourceOptions::default() }
 }
 
+/// A format that a test reads: the name of one in the list, or a format that stands in no list.
+pub(super) trait Chosen: Copy {
+    fn open(self, input: Input, index: u32, options: &SourceOptions) -> Result<Opened, SourceError>;
+}
+
+impl Chosen for &str {
+    fn open(self, input: Input, index: u32, options: &SourceOptions) -> Result<Opened, SourceError> {
+        open_input(input, index, self, options)
+    }
+}
+
+impl Chosen for &'static Format {
+    fn open(self, input: Input, index: u32, options: &SourceOptions) -> Result<Opened, SourceError> {
+        open_as(input, index, options, |_| Ok(self))
+    }
+}
+
 /// Reads all of an uncompressed source.
-pub(super) fn read(format: &str, text: &[u8]) -> Result<Vec<ReadFrame>, SourceError> {
+pub(super) fn read(format: impl Chosen, text: &[u8]) -> Result<Vec<ReadFrame>, SourceError> {
     let input = Input::from_reader(Box::new(Cursor::new(text.to_vec())), "test", Some(0))?;
     transcribe(input, format, text, &SourceOptions::default())
 }
@@ -49,11 +66,11 @@ pub(super) fn read(format: &str, text: &[u8]) -> Result<Vec<ReadFrame>, SourceEr
 /// Reads all of a source whose uncompressed bytes begin with `plain`. Checks what must hold for every source.
 pub(super) fn transcribe(
     input: Input,
-    format: &str,
+    format: impl Chosen,
     plain: &[u8],
     options: &SourceOptions,
 ) -> Result<Vec<ReadFrame>, SourceError> {
-    let mut opened = open_input(input, 7, format, options)?;
+    let mut opened = format.open(input, 7, options)?;
     let (mut got, mut end, mut ended): (Vec<ReadFrame>, u64, bool) = (Vec::new(), 0, false);
     while let Some(chunk) = opened.source.next_chunk()? {
         assert!(!ended, "a chunk after the end of the source");
@@ -83,7 +100,7 @@ pub(super) fn transcribe(
 
 /// Reads the content with random chunk sizes in pieces of random sizes.
 pub(super) fn read_oddly(
-    format: &str,
+    format: impl Chosen,
     content: &[u8],
     plain: &[u8],
     document_bytes_max: usize,

@@ -63,10 +63,16 @@ pub fn export(generation: &Generation, name: &str, out: &mut dyn Write, options:
         let problem = format!("there is no export {name:?}");
         return Err(Error::refused(problem, format!("choose one of {}", names.join(", "))));
     };
-    let mut out = BufWriter::new(out);
-    let ranges = (export.write)(generation, &mut out, options)?;
-    out.flush().map_err(failed)?;
-    Ok(ranges)
+    export.run(generation, out, options)
+}
+
+impl Export {
+    fn run(&self, generation: &Generation, out: &mut dyn Write, options: &ExportOptions) -> Result<u64, Error> {
+        let mut out = BufWriter::new(out);
+        let ranges = (self.write)(generation, &mut out, options)?;
+        out.flush().map_err(failed)?;
+        Ok(ranges)
+    }
 }
 
 fn failed(error: io::Error) -> Error {
@@ -89,76 +95,4 @@ fn damaged(range: Range, problem: &str) -> Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::builder::{BuildRequest, Silent, build};
-    use crate::input::Listed;
-    use millstream_model::range::AddressReading;
-    use millstream_pg::Explained as _;
-
-    /// A store of these ranges and members. It is removed with the folder.
-    pub(super) fn store(ranges: &[(&str, &str)]) -> (tempfile::TempDir, Generation) {
-        let folder = tempfile::tempdir().unwrap();
-        let parsed =
-            |(range, members): &(&str, &str)| (Range::parse(range, AddressReading::default()), (*members).to_owned());
-        let listed = Listed::new("listed", ranges.iter().map(parsed).collect());
-        let path = folder.path().join("store");
-        build(&BuildRequest::new(path.clone()), vec![Box::new(listed)], &Silent).unwrap();
-        let generation = Generation::open(&path, None).unwrap();
-        (folder, generation)
-    }
-
-    /// What an export of these ranges writes, and how many it counts.
-    pub(super) fn exported(
-        name: &str,
-        options: &ExportOptions,
-        ranges: &[(&str, &str)],
-    ) -> Result<(Vec<u8>, u64), Error> {
-        let (_folder, generation) = store(ranges);
-        let mut out = Vec::new();
-        let written = export(&generation, name, &mut out, options)?;
-        Ok((out, written))
-    }
-
-    /// The same as text, with default options.
-    pub(super) fn text(name: &str, ranges: &[(&str, &str)]) -> String {
-        let (out, written) = exported(name, &ExportOptions::default(), ranges).unwrap();
-        assert_eq!(written, ranges.len() as u64);
-        String::from_utf8(out).unwrap()
-    }
-
-    #[test]
-    fn exports_have_names_of_their_own_and_say_what_they_are() {
-        for (n, export) in EXPORTS.iter().enumerate() {
-            assert!(EXPORTS[..n].iter().all(|other| other.name != export.name), "{}", export.name);
-            assert!(!export.about.is_empty(), "{}", export.name);
-            assert!(!export.about.ends_with('.') && !export.needs.ends_with('.'), "{}", export.name);
-        }
-    }
-
-    #[test]
-    fn an_unknown_name_is_refused_with_those_that_exist() {
-        let error = exported("xml", &ExportOptions::default(), &[("1.0.0.0", "")]).unwrap_err();
-        assert_eq!(error.to_string(), "there is no export \"xml\"");
-        assert_eq!(error.hint().as_deref(), Some("choose one of csv, mmdb, ndjson, nftables, sql"));
-    }
-
-    #[test]
-    fn a_failed_write_is_an_error_of_the_file() {
-        struct Full;
-        impl Write for Full {
-            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-                Err(io::ErrorKind::BrokenPipe.into())
-            }
-            fn flush(&mut self) -> io::Result<()> {
-                Ok(())
-            }
-        }
-        let (_folder, generation) = store(&[("1.0.0.0", "\"a\":1")]);
-        for format in EXPORTS {
-            let error = export(&generation, format.name, &mut Full, &ExportOptions::default()).unwrap_err();
-            let broken = matches!(&error, Error::File { source, .. } if source.kind() == io::ErrorKind::BrokenPipe);
-            assert!(broken, "{}: {error:?}", format.name);
-        }
-    }
-}
+mod tests;

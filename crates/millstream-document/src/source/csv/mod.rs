@@ -11,7 +11,7 @@ pub(super) use reading::SingleRecords;
 
 use super::clip::Clip;
 use super::window::{Window, index};
-use super::{Format, Source, SourceError};
+use super::{Format, Source, SourceError, Takes};
 use crate::chunk::{Chunk, Frame, UnreadableFrame};
 use crate::limits::CSV_RECORD_DOCUMENTS_MAX;
 use millstream_input::csv::{Record, Seen};
@@ -24,6 +24,7 @@ pub(super) const FORMAT: Format = Format {
     name: "csv",
     about: "comma-separated values with a header line (RFC 4180); strings, unless the option types or null says \
             otherwise",
+    takes: &[Takes::Fields, Takes::Delimiter],
     open: |window| open(window, b','),
 };
 
