@@ -125,10 +125,13 @@ pub async fn run(args: &ExportArgs, output: Output) -> Result<Exit, Failure> {
 /// Refuses options that mean nothing for the form.
 fn refuse(args: &ExportArgs) -> Result<(), Failure> {
     let files: Vec<&str> = EXPORTS.iter().map(|export| export.name).collect();
-    let of_files: (&str, &[&str], bool) = ("FILE", &files, args.file.is_some());
-    let options = OPTIONS.iter().map(|(option, forms, given)| (*option, *forms, given(args)));
-    let unfit = options.chain([of_files]).find(|(_, forms, given)| *given && !forms.contains(&args.to.as_str()));
-    let Some((option, forms, _)) = unfit else { return Ok(()) };
+    let is_unfit = |forms: &[&str]| !forms.contains(&args.to.as_str());
+    let unfit = OPTIONS.iter().find(|(_, forms, given)| given(args) && is_unfit(forms));
+    let unfit = match unfit {
+        Some((option, forms, _)) => Some((*option, forms.to_vec())),
+        None => (args.file.is_some() && is_unfit(&files)).then_some(("FILE", files)),
+    };
+    let Some((option, forms)) = unfit else { return Ok(()) };
     Err(Failure::user(format!("--to {} takes no {option}", args.to))
         .hint(format!("leave it out; it is for --to {}", forms.join(", --to "))))
 }
