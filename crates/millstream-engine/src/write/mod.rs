@@ -217,8 +217,7 @@ pub fn writers() -> impl Iterator<Item = &'static str> {
     WRITERS.iter().map(|writer| writer.name)
 }
 
-/// Every writer by its name, in the order in which a lane prepares their statements. A lane's [`choice::Choice`] names the
-/// one it wants.
+/// Every writer by its name, in the order of preparing their statements. A lane's [`choice::Choice`] names the one it wants.
 ///
 /// The upsert comes first, because preparing it locks the table at once as writing does. Others read the table first. If
 /// somebody has locked the table to change it, they would end in a deadlock.
