@@ -5,11 +5,12 @@ use super::block_values::{block_values, pairs};
 use super::client_count::ClientCount;
 use super::conditions::Conditions;
 use super::course::is_wrong;
+use super::dial::Dial;
 use super::experiment::{AGAIN, Experiment};
 use super::planted::Planted;
 use super::record::Record;
 use crate::core::statistics::{Arms, Comparison, Criteria, Multiplicity, estimate};
-use crate::core::{Environment, Limited, Limiter, Metric, Outcome, Run, Spread, difference, groups};
+use crate::core::{Environment, Factors, Limited, Limiter, Metric, Outcome, Run, Spread, difference, groups};
 use crate::limits::{REPORT_EFFECTS_MAX, STEAL_PERCENT_MAX};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,6 +32,10 @@ pub struct Analysis {
     pub quick: bool,
     /// The processor was emulated: nothing about speed.
     pub emulated: bool,
+    /// What all arms have in common, by the words of a file.
+    pub common: Factors,
+    /// Values that a user may choose.
+    pub dials: Vec<NamedDial>,
     /// How many blocks there are.
     pub blocks: Blocks,
     /// Why there are no verdicts, if so: the runs are not evidence, or the planned blocks are not finished.
@@ -53,6 +58,26 @@ pub struct Analysis {
     pub multiplicity: Multiplicity,
     /// What to know when reading the numbers.
     pub notes: Vec<String>,
+}
+
+/// A value that a user may choose, as it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NamedDial {
+    /// Its name.
+    pub name: String,
+    /// The value that counted.
+    pub value: String,
+    /// What it changes; empty if that is not said.
+    pub changes: String,
+    /// The usual value, if another one counted.
+    pub usual: Option<String>,
+}
+
+impl NamedDial {
+    fn of((name, Dial { value, changes, usual }): (&String, &Dial)) -> Self {
+        let (name, value, changes, usual) = (name.clone(), value.clone(), changes.clone(), usual.clone());
+        Self { name, value, changes, usual }
+    }
 }
 
 /// Blocks of a record.
@@ -204,6 +229,8 @@ impl Analysis {
             shown_metrics,
             quick: *quick,
             emulated: *emulated,
+            common: experiment.common(),
+            dials: experiment.values.iter().map(NamedDial::of).collect(),
             blocks: Blocks { finished, planned: *blocks },
             clients,
             notes: notes(record, &comparisons, &arms, matters),

@@ -73,7 +73,7 @@ pub struct Setup {
     pub rate: Option<Number>,
     /// Transactions that take longer are late; with a rate, those that cannot be in time are skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub latency_limit_ms: Option<f64>,
+    pub latency_limit_ms: Option<Number>,
     /// Variables of the scripts.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub variables: BTreeMap<String, Number>,
@@ -96,7 +96,7 @@ pub struct Setup {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "plain_text::map")]
     pub host: BTreeMap<String, String>,
     /// Megabytes that the server and the page cache that it fills may use.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "plain_text::whole_if_there")]
     pub memory_mb: Option<u32>,
     /// The WAL on a device of its own: the one of `--wal-dir`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -145,6 +145,18 @@ pub enum Number {
 }
 
 impl Arm {
+    /// As [`Arm::swept`], without the combinations of a grid that pgbench cannot run: more threads than clients. If it can
+    /// run none, all stay, so that they are refused. `base` is what all arms inherit.
+    pub(crate) fn made(&self, base: &Setup) -> Vec<Self> {
+        let arms = self.swept();
+        let fits = |arm: &Self| {
+            let setup = arm.run.over(base);
+            setup.threads() <= setup.clients()
+        };
+        let is_grid = self.sweep.len() > 1 && arms.iter().any(fits);
+        arms.into_iter().filter(|arm| !is_grid || fits(arm)).collect()
+    }
+
     /// One arm for each set of values and each combination of the sweep's.
     pub(crate) fn swept(&self) -> Vec<Self> {
         let mut arms = vec![Self { sweep: BTreeMap::new(), each: Vec::new(), ..self.clone() }];
@@ -203,7 +215,7 @@ impl Setup {
             delay_ms: own.delay_ms.or_else(|| base.delay_ms.clone()),
             client_may_limit: own.client_may_limit.or(base.client_may_limit),
             rate: own.rate.or_else(|| base.rate.clone()),
-            latency_limit_ms: own.latency_limit_ms.or(base.latency_limit_ms),
+            latency_limit_ms: own.latency_limit_ms.or_else(|| base.latency_limit_ms.clone()),
             variables,
             rows: own.rows.or_else(|| base.rows.clone()),
             unlogged: own.unlogged.or(base.unlogged),
@@ -226,8 +238,9 @@ impl Setup {
     pub(crate) fn with(&self, name: &str, value: &str) -> Self {
         let mark = format!("{{{name}}}");
         let mut new = self.clone();
-        let numbers = [&mut new.clients, &mut new.threads, &mut new.rate, &mut new.rows, &mut new.delay_ms];
-        for number in numbers.into_iter().flatten().chain(new.variables.values_mut()) {
+        let of_load = [&mut new.clients, &mut new.threads, &mut new.rate, &mut new.latency_limit_ms];
+        let numbers = of_load.into_iter().chain([&mut new.rows, &mut new.delay_ms]);
+        for number in numbers.flatten().chain(new.variables.values_mut()) {
             *number = number.with(&mark, value);
         }
         let words = [&mut new.postgres, &mut new.command, &mut new.version, &mut new.beside, &mut new.check];
@@ -250,7 +263,7 @@ impl Setup {
             ("via", self.via.map(word)),
             ("delay_ms", self.delay_ms.as_ref().map(Number::to_string)),
             ("rate", self.rate.as_ref().map(Number::to_string)),
-            ("latency_limit_ms", self.latency_limit_ms.map(|ms| ms.to_string())),
+            ("latency_limit_ms", self.latency_limit_ms.as_ref().map(Number::to_string)),
             ("unlogged", self.unlogged.map(|unlogged| unlogged.to_string())),
             ("fillfactor", self.fillfactor.map(|percent| percent.to_string())),
             ("postgres", self.postgres.clone()),
@@ -303,6 +316,11 @@ impl Setup {
         self.rate.as_ref().and_then(Number::value)
     }
 
+    /// The latency in milliseconds above which a transaction is late.
+    pub(crate) fn latency_limit_ms(&self) -> Option<f64> {
+        self.latency_limit_ms.as_ref().and_then(Number::value)
+    }
+
     /// What is wrong in these words, each with why, for an experiment that this metric decides.
     pub(crate) fn refused(&self, metric: &str) -> Vec<(&'static str, String)> {
         let mut refused = Vec::new();
@@ -318,6 +336,9 @@ impl Setup {
         }
         if self.rate.is_some() && !self.rate().is_some_and(|rate| rate > 0.0) {
             refuse("rate", "rate must be a positive number".to_owned());
+        }
+        if self.latency_limit_ms.is_some() && !self.latency_limit_ms().is_some_and(|ms| ms > 0.0) {
+            refuse("latency_limit_ms", "latency_limit_ms must be a positive number".to_owned());
         }
         if self.scripts.is_none() && self.command.is_none() {
             refuse("scripts", "it needs either scripts or a command".to_owned());

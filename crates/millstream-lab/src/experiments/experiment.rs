@@ -2,6 +2,7 @@
 
 use super::arm::{Arm, BUILTIN, Setup};
 use super::chosen_metric::ChosenMetric;
+use super::dial::Dial;
 use super::mistakes::Mistakes;
 use super::plain_text;
 use super::values::Selection;
@@ -14,6 +15,9 @@ use std::path::PathBuf;
 
 /// Name of the second turn of an arm: both are the same, so their difference is noise.
 pub const AGAIN: &str = "again";
+
+/// Words that say nothing of an arm by themselves, even if all arms have them in common.
+const NOT_COMMON: [&str; 2] = ["command", "shell"];
 
 /// A question, and how it is answered. Field names are the words of the file; `docs/reference/experiments.md` describes them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -36,6 +40,7 @@ pub struct Experiment {
     #[serde(default = "ten")]
     pub blocks: u32,
     /// Seconds of a run, with its warm-up.
+    #[serde(deserialize_with = "plain_text::whole")]
     pub seconds: u32,
     /// The first seconds of a run that do not count.
     pub warm_up: WarmUp,
@@ -49,8 +54,8 @@ pub struct Experiment {
     #[serde(default = "yes")]
     pub server: bool,
     /// Values that a user may choose, by their names: `{NAME}` in the file stands for one.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "plain_text::map")]
-    pub values: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, Dial>,
     /// Those of them that are others in a quick run.
     #[serde(skip_serializing, deserialize_with = "plain_text::map")]
     pub quick: BTreeMap<String, String>,
@@ -98,6 +103,7 @@ pub struct Experiment {
 #[serde(default, deny_unknown_fields)]
 pub struct Data {
     /// Scale factor: 100,000 accounts each. 0: no tables of pgbench.
+    #[serde(deserialize_with = "plain_text::whole")]
     pub scale: u32,
     /// SQL files beside the experiment that are run after the tables are made, before the first run.
     pub files: Vec<String>,
@@ -166,8 +172,35 @@ impl Experiment {
     /// Parses and checks the text of a file.
     ///
     /// # Errors
-    /// [`Error::Experiment`] with every mistake and its line, and the nearest known word for an unknown one.
+    /// [`Error::Experiment`] with every mistake and its line, and the nearest known word for an unknown one; or for a chosen
+    /// value that changes nothing.
     pub fn parse(name: &str, text: &str, selection: &Selection) -> Result<Self, Error> {
+        let parsed = Self::read(name, text, selection)?;
+        for (dial, value) in &selection.values {
+            let mut without = selection.clone();
+            without.values.remove(dial);
+            // Without the value there may be no such arms.
+            let Ok(other) = Self::read(name, text, &without) else { continue };
+            if other.values.get(dial).is_some_and(|usual| usual.value != *value) && other.work() == parsed.work() {
+                let why = format!("the value {dial}={value} changes nothing: no chosen arm uses it");
+                return Err(Error::Experiment { name: name.to_owned(), why });
+            }
+        }
+        Ok(parsed)
+    }
+
+    /// What is done, without what is only said of it.
+    fn work(&self) -> Self {
+        let mut work = self.clone();
+        let abouts = work.arms.iter_mut().map(|arm| &mut arm.about);
+        for said in [&mut work.question, &mut work.expected, &mut work.read].into_iter().chain(abouts) {
+            said.clear();
+        }
+        work.values.clear();
+        work
+    }
+
+    fn read(name: &str, text: &str, selection: &Selection) -> Result<Self, Error> {
         let wrong = |why: String| Error::Experiment { name: name.to_owned(), why };
         let (text, values) = selection.fill(text).map_err(wrong)?;
         let (parsed, mut mistakes) = Mistakes::read::<Self>(&text);
@@ -175,9 +208,10 @@ impl Experiment {
         name.clone_into(&mut parsed.name);
         (parsed.values, parsed.quick) = (values, BTreeMap::new());
         let mut refusals = parsed.refused_values();
-        let swept =
-            parsed.arms.iter().enumerate().flat_map(|(at, arm)| arm.swept().into_iter().map(move |arm| (at, arm)));
-        let (origins, arms): (Vec<usize>, Vec<Arm>) = swept.unzip();
+        let base = &parsed.run;
+        let made =
+            parsed.arms.iter().enumerate().flat_map(|(at, arm)| arm.made(base).into_iter().map(move |arm| (at, arm)));
+        let (origins, arms): (Vec<usize>, Vec<Arm>) = made.unzip();
         parsed.arms = arms;
         refusals.extend(parsed.refusals());
         mistakes.refuse(refusals, &origins);
@@ -237,6 +271,20 @@ impl Experiment {
     /// What distinguishes an arm from a plain run.
     pub fn factors(&self, arm: &Arm) -> Factors {
         self.setup(arm).factors()
+    }
+
+    /// What all arms have in common, by the words of the file: said once, it need not be said of each.
+    pub fn common(&self) -> Factors {
+        let mut all = self.arms.iter().map(|arm| self.factors(arm));
+        let mut common = all.next().unwrap_or_default();
+        for other in all {
+            common.retain(|name, value| other.get(name) == Some(value));
+        }
+        common.retain(|name, _| !NOT_COMMON.contains(&name.as_str()));
+        if self.data.scale > 0 {
+            common.insert("scale".to_owned(), self.data.scale.to_string());
+        }
+        common
     }
 
     /// The arms that an arm is compared with: those that it names, or the first of its group, unless that one names it.
@@ -335,6 +383,17 @@ mod tests {
         let one = parse(text).unwrap();
         assert_eq!(one.against(&one.arms[0])[0].name, "b");
         assert!(one.against(&one.arms[1]).is_empty(), "compared already");
+    }
+
+    #[test]
+    fn what_all_arms_have_in_common_is_said_once() {
+        let arms = "[data]\nscale = 3\n[[arm]]\nname = 'a'\nrun = { clients = 4, via = 'tcp' }\n\
+            [[arm]]\nname = 'b'\nrun = { clients = 4, via = 'ssl' }\n";
+        let common: Vec<String> =
+            parse(arms).unwrap().common().iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(common, ["clients=4", "scale=3", "scripts=a.sql"]);
+        let commands = "[[arm]]\nname = 'a'\nrun = { command = 'x' }\n";
+        assert!(parse(commands).unwrap().common().is_empty(), "a command is what an arm does");
     }
 
     #[test]

@@ -154,6 +154,43 @@ mod tests {
     }
 
     #[test]
+    fn every_value_of_a_built_in_experiment_says_what_it_changes_and_changes_it() {
+        let mut dials = 0;
+        for one in Source::built_in().unwrap() {
+            let Experiment { name, values, .. } = &one.experiment;
+            for (dial, usual) in values {
+                assert!(!usual.changes.is_empty(), "{name}: {dial}");
+                let other = match usual.value.parse::<u64>() {
+                    _ if dial == "protocol" => "extended".to_owned(),
+                    Ok(number) => (number + 1).to_string(),
+                    Err(_) => "3".to_owned(),
+                };
+                let mut chosen = BTreeMap::from([(dial.clone(), other)]);
+                if dial == "threads" {
+                    chosen.insert("clients".to_owned(), "65".to_owned());
+                }
+                let selection = Selection { values: chosen, ..Selection::default() };
+                Source::named(name, &selection).unwrap_or_else(|error| panic!("{name}: {dial}: {error}"));
+                dials += 1;
+            }
+        }
+        assert!(dials > 100, "{dials}");
+        // What the articles vary.
+        for (name, wanted) in [
+            ("ladder", &["clients", "threads", "scale", "seconds"][..]),
+            ("clients", &["clients", "threads", "scale", "seconds"]),
+            ("rate-limit", &["rate", "limit", "clients", "threads", "scale", "seconds", "protocol"]),
+            ("checkpoint", &["versions", "clients", "threads", "scale", "seconds", "protocol"]),
+            ("versions", &["versions", "clients", "threads", "scale", "seconds", "protocol"]),
+            ("kernel", &["clients", "threads", "scale", "seconds", "protocol", "memory"]),
+            ("upsert", &["batch", "keys", "clients", "seconds", "protocol"]),
+        ] {
+            let values = Source::named(name, &Selection::default()).unwrap().experiment.values;
+            assert!(wanted.iter().all(|one| values.contains_key(*one)), "{name}: {values:?}");
+        }
+    }
+
+    #[test]
     fn an_experiment_of_a_user_is_read_with_the_files_beside_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("own.toml");

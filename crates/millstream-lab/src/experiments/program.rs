@@ -103,7 +103,7 @@ impl Program {
         let detected = length.warm_up.is_none().then(|| WarmUp::of(&log.per_second()));
         let found = length.warm_up.or_else(|| detected.as_ref().and_then(warm_up));
         log.cut(found.unwrap_or(0.0));
-        let mut measures = log.measures(setup.latency_limit_ms);
+        let mut measures = log.measures(setup.latency_limit_ms());
         let too_short = matches!(detected, Some(WarmUp::TooShort));
         if detected.is_some() && !too_short {
             measures.set("steady_seconds", found.or(Some(length.seconds.into())));
@@ -160,7 +160,7 @@ impl Program {
         if let Some(rate) = setup.rate() {
             command.args(["-R", &rate.to_string()]);
         }
-        if let Some(ms) = setup.latency_limit_ms {
+        if let Some(ms) = setup.latency_limit_ms() {
             command.args(["-L", &ms.to_string()]);
         }
         // pgbench itself sets `scale` only for its own scripts; with another one it would be 1.

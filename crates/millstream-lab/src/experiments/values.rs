@@ -1,5 +1,6 @@
 //! Values that a user may choose: in the file of an experiment, `{NAME}` stands for one of them.
 
+use super::dial::Dial;
 use super::plain_text;
 use crate::core::word::unknown;
 use serde::Deserialize;
@@ -21,8 +22,8 @@ pub struct Selection {
 /// The two tables of a file that name values.
 #[derive(Deserialize)]
 struct Tables {
-    #[serde(default, deserialize_with = "plain_text::map")]
-    values: BTreeMap<String, String>,
+    #[serde(default)]
+    values: BTreeMap<String, Dial>,
     #[serde(default, deserialize_with = "plain_text::map")]
     quick: BTreeMap<String, String>,
 }
@@ -30,11 +31,12 @@ struct Tables {
 impl Selection {
     /// The text of a file with the values in their places, and the values. A text that is no TOML comes back as it is:
     /// whoever parses it says what is wrong.
-    pub(super) fn fill(&self, text: &str) -> Result<(String, BTreeMap<String, String>), String> {
-        let Ok(Tables { mut values, quick }) = toml::from_str::<Tables>(text) else {
+    pub(super) fn fill(&self, text: &str) -> Result<(String, BTreeMap<String, Dial>), String> {
+        let Ok(Tables { values: mut dials, quick }) = toml::from_str::<Tables>(text) else {
             return Ok((text.to_owned(), BTreeMap::new()));
         };
-        let known: Vec<&str> = values.keys().map(String::as_str).collect();
+        let mark = |name: &str| format!("{{{name}}}");
+        let known: Vec<&str> = dials.keys().map(String::as_str).collect();
         if let Some(other) = quick.keys().chain(self.values.keys()).find(|name| !known.contains(&name.as_str())) {
             return Err(match known.is_empty() {
                 true => format!("it has no values to choose, so no {other:?}"),
@@ -44,14 +46,17 @@ impl Selection {
         if let Some((name, value)) = self.values.iter().find(|(_, value)| !is_plain(value)) {
             return Err(format!("the value of {name} may have letters, digits and any of {MARKS}, not: {value}"));
         }
-        if self.quick {
-            values.extend(quick);
+        if let Some(name) = known.iter().find(|name| !text.contains(&mark(name))) {
+            return Err(format!("the value {name} changes nothing: {} stands nowhere in the file", mark(name)));
         }
-        values.extend(self.values.clone());
+        for (name, dial) in &mut dials {
+            let chosen = self.values.get(name).or_else(|| quick.get(name).filter(|_| self.quick));
+            chosen.into_iter().for_each(|value| dial.choose(value));
+        }
         let seed = self.seed.to_string();
         let text = &text.replace("{seed}", &seed);
-        let put = |text: String, (name, value): (&String, &String)| text.replace(&format!("{{{name}}}"), value);
-        Ok((values.iter().fold(text.to_owned(), put), values))
+        let put = |text: String, (name, dial): (&String, &Dial)| text.replace(&mark(name), &dial.value);
+        Ok((dials.iter().fold(text.to_owned(), put), dials))
     }
 }
 
@@ -71,7 +76,7 @@ mod tests {
     const FILE: &str = "question = 'q?'\nexpected = 'e'\nread = 'r'\nseconds = 1\n\
         [values]\ndocuments = '1000'\nbytes = '150'\n[quick]\ndocuments = '10'\n\
         [run]\nrows = '{documents}'\n\
-        [[arm]]\nname = 'a/first'\nabout = '{documents} of {bytes}'\nrun = { command = 'x' }\n\
+        [[arm]]\nname = 'a/first'\nabout = '{documents} of {bytes}'\nrun = { command = 'x {bytes}' }\n\
         [[arm]]\nname = 'a/second'\nabout = ''\nafter = 'a/first'\nrun = { command = 'x' }\n\
         [[arm]]\nname = 'b'\nabout = ''\nagainst = ['a/first']\nrun = { command = 'x' }\n";
 
@@ -89,10 +94,48 @@ mod tests {
         assert_eq!(about(&[], true), "10 of 150");
         assert_eq!(about(&[("documents", "7"), ("bytes", "2048")], true), "7 of 2048");
         let one = parsed(&[("bytes", "2048")], false, &[]).unwrap();
-        assert_eq!((one.values["bytes"].as_str(), one.setup(&one.arms[0]).rows()), ("2048", Some(1_000.0)));
+        assert_eq!((one.values["bytes"].value.as_str(), one.setup(&one.arms[0]).rows()), ("2048", Some(1_000.0)));
         let unknown = parsed(&[("docs", "7")], false, &[]).unwrap_err();
         assert!(unknown.contains("unknown value \"docs\""), "{unknown}");
         assert!(parsed(&[("bytes", "1'; rm")], false, &[]).unwrap_err().contains("may have letters, digits and"));
+    }
+
+    #[test]
+    fn a_value_that_changes_nothing_is_an_error() {
+        let nowhere = FILE.replace("{bytes}", "some");
+        let refused = Experiment::parse("x", &nowhere, &Selection::default()).unwrap_err().to_string();
+        assert_eq!(refused, "experiment x: the value bytes changes nothing: {bytes} stands nowhere in the file");
+        let of_no_arm = parsed(&[("bytes", "7")], false, &["b"]).unwrap_err();
+        assert_eq!(of_no_arm, "experiment x: the value bytes=7 changes nothing: no chosen arm uses it");
+        assert!(
+            parsed(&[("documents", "7")], false, &["b"]).is_ok() && parsed(&[("bytes", "7")], true, &["a"]).is_ok()
+        );
+        assert!(parsed(&[("bytes", "150")], false, &["b"]).is_ok(), "the usual one");
+    }
+
+    #[test]
+    fn values_may_be_numbers_and_lists_and_a_grid_has_no_more_threads_than_clients() {
+        let text = "question = 'q?'\nseconds = '{seconds}'\n[values]\nclients = { value = '1,8', changes = 'sessions' }\n\
+            threads = 1\nseconds = 4\nlimit = 20\nscale = 3\n[data]\nscale = '{scale}'\n\
+            [run]\nscripts = ['builtin:select-only']\nlatency_limit_ms = '{limit}'\nmemory_mb = '512'\n\
+            [[arm]]\nname = '{c}x{j}'\nsweep = { c = '{clients}', j = '{threads}' }\nrun = { clients = '{c}', threads = '{j}' }\n";
+        let parsed = |values: &[(&str, &str)]| {
+            let values = values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            let selection = Selection { values, ..Selection::default() };
+            Experiment::parse("x", text, &selection).map_err(|error| error.to_string())
+        };
+        let names = |one: &Experiment| one.arms.iter().map(|arm| arm.name.clone()).collect::<Vec<_>>();
+        let usual = parsed(&[]).unwrap();
+        assert_eq!((names(&usual), usual.seconds, usual.data.scale), (vec!["1x1".into(), "8x1".into()], 4, 3));
+        let setup = usual.setup(&usual.arms[1]);
+        assert_eq!((setup.clients(), setup.latency_limit_ms(), setup.memory_mb), (8, Some(20.0), Some(512)));
+        let grid = parsed(&[("clients", "1,2,8"), ("threads", "1,2"), ("seconds", "9")]).unwrap();
+        assert_eq!((names(&grid), grid.seconds), (["1x1", "2x1", "8x1", "2x2", "8x2"].map(String::from).to_vec(), 9));
+        assert_eq!(grid.values["clients"].shown(), "1,2,8 (usually 1,8)");
+        let refused = parsed(&[("clients", "1"), ("threads", "2")]).unwrap_err();
+        assert!(refused.contains("2 threads are more than 1 clients"), "{refused}");
+        let refused = parsed(&[("seconds", "soon")]).unwrap_err();
+        assert!(refused.contains("invalid type: string \"soon\", expected a whole number"), "{refused}");
     }
 
     #[test]

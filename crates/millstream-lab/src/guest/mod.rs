@@ -73,8 +73,7 @@ impl<'a> Guests<'a> {
         let busybox = tool::busybox()?;
         let mut source =
             Source::named(request.experiment, &Selection { quick: true, seed: request.seed, ..Selection::default() })?;
-        let scale = source.experiment.data.scale.min(GUEST_SCALE_MAX);
-        source.experiment.data.scale = scale;
+        source.experiment.limit_scale(GUEST_SCALE_MAX);
         let postgres = if source.experiment.server { Some(image::programs(request.postgres)?) } else { None };
         let root = request.root.map(|root| root.canonicalize().map_err(Error::io("find", root))).transpose()?;
         if let Some(needs) = &source.experiment.guest {

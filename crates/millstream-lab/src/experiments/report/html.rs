@@ -5,7 +5,8 @@ use super::super::record::Record;
 use super::chart::{self, Forest};
 use super::figure::{change, figure, tick};
 use super::{
-    client_counts, first_names, groups, limiters, nothing_compared, page, planted, promises, shown_verdicts, verdicts,
+    client_counts, dials, first_names, groups, in_common, limiters, nothing_compared, page, planted, promises,
+    shown_verdicts, verdicts,
 };
 use crate::core::Metric;
 use crate::core::statistics::Verdict;
@@ -66,6 +67,8 @@ fn heading(record: &Record, analysis: &Analysis) -> Markup {
                 @for version in record.conditions.servers.values() { span { (page::brief(version)) } }
                 span { (record.date.get(..10).unwrap_or(&record.date)) }
             }
+            @if let Some(said) = in_common(&analysis.common) { p class="facts" { "All arms: " (said) } }
+            @if let Some(said) = dials(analysis) { p class="facts" { "Values: " (said) } }
         }
         @if analysis.emulated {
             p class="banner" {

@@ -3,8 +3,8 @@
 use super::super::analysis::Analysis;
 use super::super::record::Record;
 use super::{
-    cell, client_counts, columns, first_names, groups, length, limiters, noise, nothing_compared, planted,
-    shown_verdicts, spread, standing, verdicts, with_first,
+    cell, client_counts, columns, dials, first_names, groups, in_common, length, limiters, noise, nothing_compared,
+    planted, shown_verdicts, spread, standing, verdicts, with_first,
 };
 use std::fmt::Write;
 
@@ -13,6 +13,9 @@ pub fn markdown(record: &Record, analysis: &Analysis) -> String {
     let mut text = format!("## {}\n\n", literal(&format!("{}: {}", analysis.experiment, analysis.question)));
     let servers = record.conditions.servers.values().map(|version| format!("; {version}")).collect::<String>();
     let _ = writeln!(text, "{}\n", literal(&format!("{}{}{servers}", standing(analysis), length(record))));
+    for (label, said) in [("All arms", in_common(&analysis.common)), ("Values", dials(analysis))] {
+        text.extend(said.into_iter().map(|said| format!("{label}: {}\n\n", literal(&said))));
+    }
     let columns = columns(analysis);
     for (group, arms) in groups(analysis) {
         if !group.is_empty() {

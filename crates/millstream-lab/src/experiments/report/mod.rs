@@ -20,14 +20,41 @@ pub use text::text;
 
 use figure::figure;
 
-use super::analysis::{Analysis, Blocks, Compared, Measured};
+use super::analysis::{Analysis, Blocks, Compared, Measured, NamedDial};
 use super::client_count::ClientCount;
 use super::record::Record;
-use crate::core::{self, Limiter, Metric, Spread};
+use crate::core::{self, Factors, Limiter, Metric, Spread};
 use crate::limits::REPORT_EFFECTS_MAX;
 
 /// The metrics that a report shows of each arm, besides the one that decides, if they were measured.
 const SHOWN: &[&str] = &["tps", "latency_ms", "latency_sd_ms", "p99_ms", "miss_percent", "connect_ms", "tps_sd"];
+
+/// What all arms have in common, in a line; `None` if nothing is.
+pub fn in_common(common: &Factors) -> Option<String> {
+    let said: Vec<String> = common.iter().map(|(name, value)| format!("{name} {}", beginning(value))).collect();
+    (!said.is_empty()).then(|| said.join(", "))
+}
+
+/// The values that a user may choose, in a line; `None` if there are none.
+fn dials(analysis: &Analysis) -> Option<String> {
+    let said = |NamedDial { name, value, usual, .. }: &NamedDial| {
+        let usual = usual.as_deref().map(|usual| format!(" (usually {})", beginning(usual)));
+        format!("{name} {}{}", beginning(value), usual.unwrap_or_default())
+    };
+    let said: Vec<String> = analysis.dials.iter().map(said).collect();
+    (!said.is_empty()).then(|| said.join(", "))
+}
+
+/// Most characters of a value among others in a line.
+const VALUE_MAX: usize = 60;
+
+/// The beginning of a value that may be a command.
+fn beginning(value: &str) -> String {
+    match value.char_indices().nth(VALUE_MAX) {
+        None => value.to_owned(),
+        Some((end, _)) => format!("{}…", &value[..end]),
+    }
+}
 
 /// The columns of an analysis: the deciding metric, and those that some arm has.
 fn columns(analysis: &Analysis) -> Vec<&Metric> {

@@ -120,6 +120,10 @@ pub(super) fn conditions(record: &Record) -> Markup {
                 @if conditions.experiment.has_pgbench() {
                     dt { "Data" } dd { "scale " (conditions.experiment.data.scale) }
                 }
+                @for (name, dial) in &conditions.experiment.values {
+                    dt { "Value " (name) }
+                    dd { (clipped(&dial.shown())) @if !dial.changes.is_empty() { ": " (dial.changes) } }
+                }
                 dt { "Runs" }
                 dd {
                     (conditions.blocks) " blocks planned, "

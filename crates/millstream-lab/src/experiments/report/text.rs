@@ -4,8 +4,8 @@ use super::super::analysis::{Analysis, Look, Measured};
 use super::super::record::Record;
 use super::figure::figure;
 use super::{
-    cell, client_counts, columns, groups, length, limiters, noise, nothing_compared, planted, promises, shown_verdicts,
-    spread, standing, verdicts, with_first,
+    cell, client_counts, columns, dials, groups, in_common, length, limiters, noise, nothing_compared, planted,
+    promises, shown_verdicts, spread, standing, verdicts, with_first,
 };
 use crate::core::Metric;
 
@@ -26,6 +26,9 @@ pub fn text(record: &Record, analysis: &Analysis) -> String {
     let processor = machine.processor.as_deref().unwrap_or("unknown processor");
     let pgbench = if conditions.pgbench.is_empty() { String::new() } else { format!("{}; ", conditions.pgbench) };
     text.line("", &format!("{pgbench}{} cores ({processor}), {}", machine.cores, machine.kernel));
+    for (label, said) in [("all arms", in_common(&analysis.common)), ("values", dials(analysis))] {
+        said.into_iter().for_each(|said| text.line("", &format!("{label}: {said}")));
+    }
     for (group, arms) in groups(analysis) {
         text.raw("");
         if !group.is_empty() {

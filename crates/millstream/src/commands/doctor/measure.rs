@@ -82,6 +82,7 @@ pub async fn measured(text: &str, db: &ConnInfo, output: Output, signals: &Signa
         scale_max: None,
         is_guest: false,
         out: Some(&dir),
+        html: None,
         argv,
     };
     match run::run(asked, output, signals).await? {

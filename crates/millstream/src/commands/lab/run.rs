@@ -9,7 +9,7 @@ use crate::signal::Signals;
 use crate::table::{Align, Table, wrap};
 use millstream_host::shell_line;
 use millstream_lab::Spread;
-use millstream_lab::experiments::report::{csv, html, markdown, text, with_unit};
+use millstream_lab::experiments::report::{csv, html, in_common, markdown, text, with_unit};
 use millstream_lab::experiments::{
     self, Analysis, Commands, Conditions, Difference, Differences, Ended, Record, Request, Selection, Source,
 };
@@ -33,6 +33,8 @@ pub struct Asked<'a> {
     pub is_guest: bool,
     /// Directory of the record.
     pub out: Option<&'a Path>,
+    /// File for the report as a page, too.
+    pub html: Option<&'a Path>,
     /// The command, without directories and passwords.
     pub argv: Vec<String>,
 }
@@ -80,13 +82,16 @@ fn of_data(bytes: u64) -> String {
 
 /// Runs experiments one after the other, each into a record of its own.
 pub async fn run(asked: Asked<'_>, output: Output, signals: &Signals) -> Result<Exit, Failure> {
-    if asked.out.is_some() && asked.experiments.len() > 1 {
-        return Err(Failure::user("--out names the record of one experiment").hint("run them one by one"));
+    for (names, given) in [("--out names the record", asked.out), ("--html names the page", asked.html)] {
+        if given.is_some() && asked.experiments.len() > 1 {
+            return Err(Failure::user(format!("{names} of one experiment")).hint("run them one by one"));
+        }
     }
+    asked.html.map_or(Ok(()), can_be_written)?;
     let mut exit = Exit::Done;
     let mut sources = Vec::new();
     if let Some(commands) = &asked.commands {
-        sources.push(Source::of_commands(commands)?);
+        sources.push((Source::of_commands(commands)?, asked.request.clone()));
     }
     for name in asked.experiments {
         let mut source = Source::named(name, &asked.selection)?;
@@ -96,24 +101,26 @@ pub async fn run(asked: Asked<'_>, output: Output, signals: &Signals) -> Result<
             ))
             .hint("name the package of a kernel by --guest"));
         }
-        let scale = source.experiment.data.scale;
-        source.experiment.data.scale = asked.scale_max.map_or(scale, |most| scale.min(most));
-        // A guest has one PostgreSQL, and skips the arms of others.
-        if !asked.is_guest {
-            for (why, arms) in source.check(&asked.request)? {
+        let mut request = asked.request.clone();
+        // A guest has one PostgreSQL, and skips the arms of others. Its tables are small, whatever the experiment says.
+        if asked.is_guest {
+            asked.scale_max.into_iter().for_each(|most| source.experiment.limit_scale(most));
+        } else {
+            source.experiment.apply(&mut request, &asked.selection, asked.scale_max)?;
+            for (why, arms) in source.check(&request)? {
                 note(&format!("{}: skipped: {}: {why}", source.experiment.name, arms.join(", ")));
             }
         }
-        sources.push(source);
+        sources.push((source, request));
     }
-    for (at, source) in sources.iter().enumerate() {
+    for (at, (source, request)) in sources.iter().enumerate() {
         let name = &source.experiment.name;
         let (minutes, bytes) = source.experiment.cost();
         if !asked.request.quick {
             note(&format!("{name}: about {minutes:.0} min{}", of_data(bytes)));
         }
         let named = asked.experiments.get(at).map(String::as_str);
-        let ended = one(source, named, &asked, output, signals).await?;
+        let ended = one(source, request, named, &asked, output, signals).await?;
         if ended != Exit::Done {
             exit = ended;
         }
@@ -124,15 +131,26 @@ pub async fn run(asked: Asked<'_>, output: Output, signals: &Signals) -> Result<
     Ok(exit)
 }
 
+/// Whether there is a directory for a file: that it is missing should not be found out after an hour.
+fn can_be_written(file: &Path) -> Result<(), Failure> {
+    let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if dir.is_dir() && !file.is_dir() {
+        return Ok(());
+    }
+    let why = format!("cannot write {}: there is no such directory, or this is one", file.display());
+    Err(Failure::user(why).hint("name a file in a directory that is there"))
+}
+
 async fn one(
     source: &Source,
+    request: &Request,
     named: Option<&str>,
     asked: &Asked<'_>,
     output: Output,
     signals: &Signals,
 ) -> Result<Exit, Failure> {
-    let conditions = Conditions::planned(source, &asked.request);
-    let opened = Record::open(source, &asked.request, conditions, asked.out, asked.argv.clone());
+    let conditions = Conditions::planned(source, request);
+    let opened = Record::open(source, request, conditions, asked.out, asked.argv.clone());
     let (dir, mut record) = opened?;
     if !record.runs.is_empty() {
         note(&format!("{} runs are recorded; the others follow", record.runs.len()));
@@ -140,7 +158,7 @@ async fn one(
     let mut say = |line: &str| note(line);
     let stopped = async { signals.stop_asked().await };
     // Boxed, because it is large and would make every command's future as large.
-    let ended = Box::pin(experiments::run(source, &asked.request, &mut record, &dir, &mut say, stopped)).await;
+    let ended = Box::pin(experiments::run(source, request, &mut record, &dir, &mut say, stopped)).await;
     match ended {
         Ok(Ended::Finished) => {}
         Ok(Ended::Stopped(exit)) => {
@@ -161,6 +179,9 @@ async fn one(
         }
     }
     let exit = show(&record, Format::Text, output)?;
+    if let Some(file) = asked.html {
+        write_page(file, &html(&record, &Analysis::of(&record)))?;
+    }
     note(&format!("record: {}", dir.display()));
     Ok(exit)
 }
@@ -202,15 +223,19 @@ pub fn describe(name: &str, output: Output) -> Result<Exit, Failure> {
     let (minutes, bytes) = experiment.cost();
     let cost = format!("{} blocks, about {minutes:.0} min{}", experiment.blocks, of_data(bytes));
     output.line(&paragraph("takes: ", &cost))?;
+    if let Some(common) = in_common(&experiment.common()) {
+        output.line(&paragraph("all arms: ", &common))?;
+    }
     let mut arms = Table::new(&[("arm", Align::Left), ("what it does", Align::Wrap)]);
     for arm in &experiment.arms {
         arms.row([arm.name.clone(), arm.about.clone()]);
     }
     output.table(&arms)?;
     if !experiment.values.is_empty() {
-        let mut values = Table::new(&[("value to --set", Align::Left), ("usual", Align::Wrap)]);
-        for (name, value) in &experiment.values {
-            values.row([name.clone(), value.clone()]);
+        let headings = [("value to --set", Align::Left), ("usual", Align::Left), ("what it changes", Align::Wrap)];
+        let mut values = Table::new(&headings);
+        for (name, dial) in &experiment.values {
+            values.row([name.clone(), dial.value.clone(), dial.changes.clone()]);
         }
         output.table(&values)?;
     }

@@ -24,6 +24,7 @@ Examples:
   millstream lab run ingest --set documents=73242 --set bytes=2048
   millstream lab run rivals --arms millstream-durable,recipe-durable --blocks 5
   millstream lab run ladder --postgres 15 --out records/ladder
+  millstream lab run rate-limit --set rate=100 --set limit=100 --html page.html
   millstream lab run my-own.toml
   millstream lab run kernel --guest linux-image-6.1.deb linux-image-6.12.deb
   millstream lab run --a 'gzip -k -f file' --b 'zstd -k -f file'
@@ -90,6 +91,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
+    /// Also write the report to this file, as a page that needs no network
+    #[arg(long, value_name = "FILE", conflicts_with = "guest")]
+    html: Option<PathBuf>,
+
     #[command(flatten)]
     commands: CommandsArgs,
 
@@ -104,7 +109,8 @@ pub struct RunArgs {
 /// What is chosen of experiments, and where they run.
 #[derive(Debug, clap::Args)]
 struct ChosenArgs {
-    /// Value to choose for the experiment: `lab list NAME` shows their names and the usual values
+    /// Value to choose for the experiment: `lab list NAME` shows their names, the usual values and what they change. A
+    /// value that changes nothing is an error
     #[arg(long, value_name = "NAME=VALUE", value_parser = name_and_value)]
     set: Vec<(String, String)>,
 
@@ -116,7 +122,7 @@ struct ChosenArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     seconds: Option<u32>,
 
-    /// Largest scale of pgbench's tables [default: the experiment's]
+    /// Largest scale of pgbench's tables, less than that of the experiment [default: the experiment's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     scale_max: Option<u32>,
 
@@ -252,6 +258,7 @@ pub async fn start(args: &RunArgs, output: Output, signals: Signals) -> Result<E
         scale_max: chosen.scale_max,
         is_guest: args.in_guest,
         out: args.out.as_deref(),
+        html: args.html.as_deref(),
         argv: argv(std::env::args()),
     };
     run::run(asked, output, &signals).await
@@ -372,6 +379,7 @@ mod tests {
             ("--postgres 15", false, true),
             ("--steal-max 5%", true, false),
             ("--blocks 2", true, true),
+            ("--html page.html", true, false),
             ("--seed 7 --quick --out d", true, true),
         ] {
             for (form, is_its_own) in [(experiment, true), (commands, is_of_commands), (guest, is_of_guest)] {

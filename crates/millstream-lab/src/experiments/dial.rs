@@ -1,0 +1,93 @@
+//! A dial of an experiment: a value that a user may choose, with what it changes.
+
+use super::plain_text::PlainText;
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A value that a user may choose. A file writes it as the value alone, or as `{ value = 4, changes = "sessions" }`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Dial {
+    /// The value that counts.
+    pub value: String,
+    /// What it changes, as a phrase; empty if that is not said.
+    pub changes: String,
+    /// The usual value, if another one counts.
+    pub usual: Option<String>,
+}
+
+impl Dial {
+    /// Chooses a value.
+    pub(super) fn choose(&mut self, value: &str) {
+        if value != self.value {
+            let before = std::mem::replace(&mut self.value, value.to_owned());
+            self.usual = self.usual.take().or(Some(before)).filter(|usual| usual != value);
+        }
+    }
+
+    /// The value, and the usual one if it is another.
+    pub fn shown(&self) -> String {
+        match &self.usual {
+            Some(usual) => format!("{} (usually {usual})", self.value),
+            None => self.value.clone(),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Dial {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Table {
+            value: PlainText,
+            #[serde(default)]
+            changes: String,
+            #[serde(default)]
+            usual: Option<String>,
+        }
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "expected a value, or { value = .., changes = \"..\" }")]
+        enum Form {
+            Alone(PlainText),
+            Table(Table),
+        }
+        Ok(match Form::deserialize(deserializer)? {
+            Form::Alone(PlainText(value)) => Self { value, ..Self::default() },
+            Form::Table(Table { value: PlainText(value), changes, usual }) => Self { value, changes, usual },
+        })
+    }
+}
+
+impl Serialize for Dial {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.changes.is_empty() && self.usual.is_none() {
+            return serializer.serialize_str(&self.value);
+        }
+        let mut table = serializer.serialize_map(None)?;
+        table.serialize_entry("value", &self.value)?;
+        table.serialize_entry("changes", &self.changes)?;
+        if let Some(usual) = &self.usual {
+            table.serialize_entry("usual", usual)?;
+        }
+        table.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn a_dial_is_a_value_alone_or_with_what_it_changes_and_a_record_keeps_it() {
+        let text = "a = 4\nb = 'x'\nc = { value = 8, changes = 'sessions' }\n";
+        let mut dials: BTreeMap<String, Dial> = toml::from_str(text).unwrap();
+        dials.get_mut("c").unwrap().choose("9");
+        assert_eq!(["a", "b", "c"].map(|name| dials[name].shown()), ["4", "x", "9 (usually 8)"]);
+        let json = serde_json::to_string(&dials).unwrap();
+        assert!(json.starts_with("{\"a\":\"4\",\"b\":\"x\",\"c\":{"), "as earlier records have them: {json}");
+        assert_eq!(serde_json::from_str::<BTreeMap<String, Dial>>(&json).unwrap(), dials);
+        dials.get_mut("c").unwrap().choose("8");
+        assert_eq!(dials["c"].usual, None, "it is the usual one again");
+        assert!(toml::from_str::<BTreeMap<String, Dial>>("a = { valeu = 1 }").is_err());
+    }
+}
