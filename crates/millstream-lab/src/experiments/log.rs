@@ -34,6 +34,12 @@ const _: () = assert!(size_of::<Kept>() == 16);
 const SKIPPED: f32 = -1.0;
 const FAILED: f32 = -2.0;
 
+/// The series of transactions that were later than the limit, second by second.
+const LATE: &str = "late";
+
+/// The series of those that pgbench skipped.
+const SKIPPED_SERIES: &str = "skipped";
+
 /// A transaction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Line {
@@ -90,9 +96,14 @@ impl Log {
 
     /// Transactions per second, second by second, of all whole seconds, with the warm-up.
     pub(crate) fn per_second(&self) -> Series {
+        self.count_per_second(|line| line.us().is_some())
+    }
+
+    /// How many transactions of each second are of a kind.
+    fn count_per_second(&self, is_of_it: impl Fn(&Kept) -> bool) -> Series {
         let Some((begin, end)) = self.span() else { return Series::default() };
         let mut counts = vec![0.0; whole(end - begin)];
-        for line in self.lines.iter().filter(|line| line.us().is_some()) {
+        for line in self.lines.iter().filter(|line| is_of_it(line)) {
             if let Some(count) = counts.get_mut(whole(line.end - begin)) {
                 *count += 1.0;
             }
@@ -171,6 +182,11 @@ impl Log {
         }
         measures.series.insert("tps".to_owned(), per_second);
         measures.series.insert("p99_ms".to_owned(), self.p99_per_second());
+        if let Some(ms) = limit_ms {
+            let late = self.count_per_second(|line| line.us().is_some_and(|us| us > ms * 1e3));
+            let skipped = self.count_per_second(|line| line.us.total_cmp(&SKIPPED).is_eq());
+            measures.series.extend([(LATE.to_owned(), late), (SKIPPED_SERIES.to_owned(), skipped)]);
+        }
         measures
     }
 
@@ -277,6 +293,18 @@ mod tests {
         assert!(measures.notes[0].starts_with("some transactions were skipped"), "{measures:?}");
         assert!((measures.values["lag_ms"] - 0.1).abs() < 1e-9, "only of what was sent: {measures:?}");
         assert!((measures.values["p50_ms"] - 1.0).abs() < 0.01 && (measures.values["p99_ms"] - 20.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn late_and_skipped_transactions_are_counted_second_by_second() {
+        let text = "0 1 1000 0 100 0 50\n0 2 30000 0 100 500000 0\n0 3 skipped 0 101 100000 0\n\
+            0 4 skipped 0 101 200000 0\n0 5 1000 0 102 900000 0\n";
+        let mut log = Log::new(0.0);
+        log.read(text.as_bytes()).unwrap();
+        let series = log.measures(Some(20.0)).series;
+        let of = |name: &str| series[name].values.iter().map(|one| one.unwrap()).collect::<Vec<f64>>();
+        assert_eq!((of("late"), of("skipped")), (vec![1.0, 0.0], vec![0.0, 2.0]));
+        assert!(!log.measures(None).series.contains_key("late"), "there is no limit");
     }
 
     #[test]

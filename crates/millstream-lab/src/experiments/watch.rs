@@ -10,7 +10,14 @@ use std::path::Path;
 use tempfile::TempDir;
 
 /// Series that every record keeps, by the beginning of their names: a report draws them, or explains others with them.
-const KEPT: &[&str] = &["checkpoint.running", "disk.data.write_mb", "processor.busy", "wal.mb"];
+const KEPT: &[&str] = &[
+    "checkpoint.requested",
+    "checkpoint.running",
+    "checkpoint.timed",
+    "disk.data.write_mb",
+    "processor.busy",
+    "wal.mb",
+];
 
 /// What is recorded of this machine, by the beginning of the names: nothing about a server on another one.
 const OF_THE_MACHINE: &[&str] = &["disk.", "memory.", "network.", "pressure.", "processor.", "throttling."];

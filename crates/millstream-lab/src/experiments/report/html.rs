@@ -230,7 +230,7 @@ fn latencies(record: &Record, analysis: &Analysis) -> Markup {
 }
 
 fn series(record: &Record, analysis: &Analysis) -> Markup {
-    let drawn = chart::series(&analysis.arms, &record.runs);
+    let drawn = chart::series(&record.conditions.experiment, &analysis.arms, &record.runs);
     html! { @if !drawn.0.is_empty() { section { h2 { "Over time" } (drawn) } } }
 }
 

@@ -10,7 +10,7 @@ use std::fmt::Write;
 const WIDTH: f64 = 1_000.0;
 
 /// Height of a drawing in its own units.
-const HEIGHT: f64 = 500.0;
+pub(super) const HEIGHT: f64 = 500.0;
 
 /// What a plot shows.
 pub(super) struct Plot<'a> {
