@@ -293,7 +293,7 @@ fn disagreements(comparisons: &[Compared], arms: &[Measured], matters: f64) -> O
 const DIRECTION_MIN: f64 = 0.01;
 
 impl Measured {
-    fn of(arm: &Arm, record: &Record) -> Self {
+    pub(super) fn of(arm: &Arm, record: &Record) -> Self {
         let experiment = &record.conditions.experiment;
         let own = || record.runs.iter().filter(|run| run.arm == arm.name);
         let spread = |name: &str| Some((name.to_owned(), Spread::of(own().filter_map(|run| run.value(name)))?));

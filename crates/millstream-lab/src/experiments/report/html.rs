@@ -219,7 +219,7 @@ fn latencies(record: &Record, analysis: &Analysis) -> Markup {
         @if !metrics.is_empty() {
             section {
                 h2 { "Latency" }
-                (chart::curves(&record.conditions.experiment, &analysis.arms, &metrics))
+                (chart::curves(&record.conditions.experiment, &analysis.arms, &metrics, client_counts(analysis)))
                 @for (group, arms) in groups(analysis) {
                     @if !group.is_empty() { h3 { (group) } }
                     (chart::percentiles(&arms))

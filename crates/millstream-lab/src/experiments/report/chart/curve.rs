@@ -6,11 +6,13 @@ use super::scale::Scale;
 use super::track::short;
 use crate::core::{Factors, Metric, groups};
 use crate::experiments::analysis::Measured;
+use crate::experiments::client_count::ClientCount;
 use crate::experiments::experiment::Experiment;
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 
-/// Factors that set the load, the most telling one first.
+/// Factors that set the load, the most telling one first. One of them makes a line, and each value of the others a line of its
+/// own.
 const LOAD: &[&str] = &["clients", "rate", "threads"];
 
 /// From this ratio of the largest to the smallest value on, a scale is logarithmic.
@@ -43,13 +45,40 @@ struct Point<'a> {
     load: f64,
     tps: f64,
     latency: f64,
+    /// What it is best at.
+    marks: Vec<&'static str>,
+}
+
+/// What arms are best at, by their names.
+type Marks<'a> = BTreeMap<&'a str, Vec<&'static str>>;
+
+/// The arms to choose from where the number of clients varies.
+fn marks(clients: &[ClientCount]) -> Marks<'_> {
+    let mut marks = Marks::new();
+    for ClientCount { throughput, latency, compromise, .. } in clients {
+        // Where others cannot be told from it, it is not the best.
+        let throughputs = if throughput.alike.is_empty() { "best throughput" } else { "highest throughput" };
+        let latencies = if latency.alike.is_empty() { "best latency" } else { "lowest latency" };
+        let best = [(&throughput.first, throughputs), (&latency.first, latencies)];
+        for (choice, mark) in best.into_iter().chain(compromise.iter().map(|one| (one, "compromise"))) {
+            marks.entry(choice.arm.as_str()).or_default().push(mark);
+        }
+    }
+    marks
 }
 
 /// The plots of tps against these metrics of latency; only against the first if no arms differ just in their load, since
-/// the rate then says all about the mean. Nothing if fewer than two arms have the numbers.
-pub(in super::super) fn curves(experiment: &Experiment, arms: &[Measured], metrics: &[&Metric]) -> Markup {
+/// the rate then says all about the mean. Nothing if fewer than two arms have the numbers. The arms to choose from by the
+/// number of their `clients` are marked.
+pub(in super::super) fn curves(
+    experiment: &Experiment,
+    arms: &[Measured],
+    metrics: &[&Metric],
+    clients: &[ClientCount],
+) -> Markup {
+    let marks = marks(clients);
     let found: Vec<(&Metric, Vec<Curve<'_>>)> =
-        metrics.iter().map(|metric| (*metric, found(experiment, arms, metric))).collect();
+        metrics.iter().map(|metric| (*metric, found(experiment, arms, metric, &marks))).collect();
     let with_load = found.iter().any(|(_, curves)| curves.iter().any(|curve| curve.load.is_some()));
     html! {
         div class=(if with_load { "pair" } else { "alone" }) {
@@ -69,6 +98,10 @@ fn plot(curves: &[Curve<'_>], metric: &Metric) -> Markup {
                 @if curve.load.is_some() { path class="line" d=(path(curve.points.iter().map(|point| Some(at(point))))) {} }
                 @for point in &curve.points {
                     @let (x, y) = at(point);
+                    @if !point.marks.is_empty() {
+                        path class="ring" d={ "M" (x) " " (y) "h0" } {}
+                        path class="ring inner" d={ "M" (x) " " (y) "h0" } {}
+                    }
                     path class="point" d={ "M" (x) " " (y) "h0" } {
                         title { (point.arm.name) ": " (figure(point.tps)) " tx/s, " (figure(point.latency)) " ms" }
                     }
@@ -76,6 +109,8 @@ fn plot(curves: &[Curve<'_>], metric: &Metric) -> Markup {
             }
         }
     };
+    let ringed = points.iter().filter(|point| !point.marks.is_empty());
+    let ringed: Vec<String> = ringed.map(|point| format!("{}: {}", point.marks.join(", "), point.arm.name)).collect();
     // On a wide page there is room for more names.
     let (narrow, left_out) = texts("narrow", &points, x, y, NARROW);
     let (wide, _) = texts("wide", &points, x, y, WIDE);
@@ -93,6 +128,7 @@ fn plot(curves: &[Curve<'_>], metric: &Metric) -> Markup {
                     }
                 }
                 @if !load.is_empty() { "The numbers are " (load.join(", ")) ". " }
+                @if !ringed.is_empty() { "Ringed: " (ringed.join("; ")) ". " }
                 "Right is more throughput, low is less latency."
                 @if left_out > 0 { " Where points are close, some have no name; the tables have all numbers." }
             }
@@ -101,7 +137,7 @@ fn plot(curves: &[Curve<'_>], metric: &Metric) -> Markup {
 }
 
 /// The arms that have both numbers, by group and by the factors that are not their load.
-fn found<'a>(experiment: &Experiment, arms: &'a [Measured], metric: &Metric) -> Vec<Curve<'a>> {
+fn found<'a>(experiment: &Experiment, arms: &'a [Measured], metric: &Metric, marks: &Marks<'_>) -> Vec<Curve<'a>> {
     let has = |arm: &&Measured| ["tps", &metric.name].iter().all(|name| arm.values.contains_key(*name));
     // By the group and the factors but for the load: each arm with all of its factors.
     let kinds = groups(arms.iter().filter(has).filter_map(|arm| {
@@ -109,18 +145,29 @@ fn found<'a>(experiment: &Experiment, arms: &'a [Measured], metric: &Metric) -> 
         let other: Factors = factors.iter().filter(|(name, _)| !LOAD.contains(&name.as_str())).map(owned).collect();
         Some(((arm.group.as_str(), other), (arm, factors)))
     }));
-    let varies =
-        |load: &str, arms: &[(&Measured, Factors)]| arms.iter().any(|(_, one)| one.get(load) != arms[0].1.get(load));
+    let varies = |load: &str, arms: &[(&Measured, Factors)]| {
+        arms.iter().any(|(_, one)| value(one, load) != value(&arms[0].1, load))
+    };
     let keys: Vec<(&str, Factors)> = kinds.iter().map(|(key, _)| key.clone()).collect();
     let mut scattered: BTreeMap<&str, Vec<Point<'_>>> = BTreeMap::new();
     let mut curves = Vec::new();
     for ((group, other), arms) in &kinds {
         let load = LOAD.iter().copied().find(|load| varies(load, arms));
-        let mut points: Vec<Point<'_>> = arms.iter().map(|(arm, factors)| point(arm, factors, load, metric)).collect();
-        points.sort_by(|a, b| a.load.total_cmp(&b.load));
-        match load {
-            None => scattered.entry(group).or_default().extend(points),
-            Some(_) => curves.push(Curve { about: about(group, other, &keys), load, points }),
+        let points = |arms: &[&(&'a Measured, Factors)]| {
+            let mut points: Vec<Point<'a>> =
+                arms.iter().map(|(arm, factors)| point(arm, factors, load, metric, marks)).collect();
+            points.sort_by(|a, b| a.load.total_cmp(&b.load));
+            points
+        };
+        let lines = groups(arms.iter().map(|one| (rest(&one.1, load), one)));
+        if load.is_none() {
+            scattered.entry(group).or_default().extend(lines.iter().flat_map(|(_, arms)| points(arms)));
+            continue;
+        }
+        for (rest, arms) in &lines {
+            let several = Some(rest.join(", ")).filter(|_| lines.len() > 1);
+            let said: Vec<String> = several.into_iter().chain([about(group, other, &keys)]).rev().collect();
+            curves.push(Curve { about: said.join(", "), load, points: points(arms) });
         }
     }
     let about = |group: &str| if group.is_empty() { "arms".to_owned() } else { group.to_owned() };
@@ -128,16 +175,36 @@ fn found<'a>(experiment: &Experiment, arms: &'a [Measured], metric: &Metric) -> 
     curves
 }
 
-fn point<'a>(arm: &'a Measured, factors: &Factors, load: Option<&str>, metric: &Metric) -> Point<'a> {
+/// The value of a factor that sets the load. pgbench has one client and one thread, unless it is told otherwise.
+fn value<'f>(factors: &'f Factors, load: &str) -> Option<&'f str> {
+    factors.get(load).map(String::as_str).or_else(|| (load != "rate").then_some("1"))
+}
+
+/// The factors that set the load, but for that of a line.
+fn rest(factors: &Factors, line: Option<&str>) -> Vec<String> {
+    let others = LOAD.iter().filter(|load| line.is_some_and(|line| line != **load));
+    others.filter_map(|load| Some(format!("{load} {}", value(factors, load)?))).collect()
+}
+
+fn point<'a>(
+    arm: &'a Measured,
+    factors: &Factors,
+    load: Option<&str>,
+    metric: &Metric,
+    marks: &Marks<'_>,
+) -> Point<'a> {
     let median = |name: &str| arm.values.get(name).map_or(0.0, |spread| spread.median);
-    let value = load.and_then(|load| factors.get(load));
+    let value = load.and_then(|load| value(factors, load));
+    let marks = marks.get(arm.name.as_str()).cloned().unwrap_or_default();
+    let text: Vec<&str> = std::iter::once(value.unwrap_or(&arm.name)).chain(marks.iter().copied()).collect();
     Point {
         arm,
-        text: value.unwrap_or(&arm.name).clone(),
+        text: text.join(", "),
         on_line: load.is_some(),
         load: value.and_then(|value| value.parse().ok()).unwrap_or(0.0),
         tps: median("tps"),
         latency: median(&metric.name),
+        marks,
     }
 }
 
@@ -173,6 +240,8 @@ fn texts(class: &str, points: &[&Point<'_>], x: Scale, y: Scale, pixels: (f64, f
     let mut taken: Vec<Place> =
         points.iter().map(|point| centre(point)).map(|(x, y)| [x - 5.0, y - 5.0, x + 5.0, y + 5.0]).collect();
     let (mut placed, mut left_out) = (Vec::new(), 0);
+    let mut points = points.to_vec();
+    points.sort_by_key(|point| point.marks.is_empty());
     for point in points {
         let (x, y) = centre(point);
         let (width, height) = (point.text.chars().count() as f64 * CHARACTER.0, CHARACTER.1);
@@ -189,14 +258,15 @@ fn texts(class: &str, points: &[&Point<'_>], x: Scale, y: Scale, pixels: (f64, f
         match places.into_iter().skip(usize::from(!point.on_line)).find(|(_, place)| free(place)) {
             Some((side, place)) => {
                 taken.push(place);
-                placed.push((side, x / pixels.0 * 100.0, y / pixels.1 * 100.0, &point.text));
+                let marked = if point.marks.is_empty() { "" } else { " marked" };
+                placed.push((side, marked, x / pixels.0 * 100.0, y / pixels.1 * 100.0, &point.text));
             }
             None => left_out += 1,
         }
     }
     let texts = html! {
-        @for (side, x, y, text) in placed {
-            span class={ "at " (class) " " (side) } style={ "left:" (short(x)) "%;top:" (short(y)) "%" } { (text) }
+        @for (side, marked, x, y, text) in placed {
+            span class={ "at " (class) " " (side) (marked) } style={ "left:" (short(x)) "%;top:" (short(y)) "%" } { (text) }
         }
     };
     (texts, left_out)
@@ -209,6 +279,71 @@ fn overlap(a: &Place, b: &Place) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::Spread;
+    use crate::experiments::client_count::{Best, Choice};
+    use crate::experiments::values::Selection;
+
+    /// Curves of arms that have one pgbench each, with these clients and threads, and marks for what they are best at.
+    fn drawn(arms: &[(&str, Option<u32>)], clients: &[ClientCount]) -> (Vec<(String, Vec<String>)>, String) {
+        let text: String = arms
+            .iter()
+            .enumerate()
+            .map(|(n, (count, threads))| {
+                let threads = threads.map(|threads| format!(", threads = {threads}")).unwrap_or_default();
+                format!("[[arm]]\nname = 'a{n}'\nrun = {{ clients = {count}{threads} }}\n")
+            })
+            .collect();
+        let text = format!("question = 'q?'\nseconds = 1\nrun = {{ scripts = ['builtin:select-only'] }}\n{text}");
+        let mut record = crate::experiments::report::fixture::record(1, 1, 1);
+        let mut measured = Vec::new();
+        record.conditions.experiment = Experiment::parse("x", &text, &Selection::default()).unwrap();
+        for (n, arm) in record.conditions.experiment.arms.iter().enumerate() {
+            let mut one = Measured::of(arm, &record);
+            let values = [("tps", 100.0 + n as f64), ("latency_ms", 1.0 + n as f64)];
+            let spread = |value: f64| Spread { median: value, min: value, max: value };
+            one.values = values.map(|(name, value)| (name.to_owned(), spread(value))).into();
+            measured.push(one);
+        }
+        let (experiment, latency) = (&record.conditions.experiment, Metric::by_name("latency_ms").unwrap());
+        let lines = found(experiment, &measured, latency, &marks(clients));
+        let texts = |line: &Curve<'_>| line.points.iter().map(|point| point.text.clone()).collect();
+        let lines = lines.iter().map(|line| (line.about.clone(), texts(line))).collect();
+        (lines, curves(experiment, &measured, &[latency], clients).into_string())
+    }
+
+    #[test]
+    fn numbers_of_threads_are_lines_of_their_own() {
+        let arms = [("1", None), ("2", Some(2)), ("8", Some(2)), ("8", Some(1)), ("4", Some(2))];
+        let line = |about: &str, counts: &[&str]| {
+            (about.to_owned(), counts.iter().map(|count| (*count).to_owned()).collect::<Vec<_>>())
+        };
+        let (lines, _) = drawn(&arms, &[]);
+        assert_eq!(lines, [line("plain, threads 1", &["1", "8"]), line("plain, threads 2", &["2", "4", "8"])]);
+        let (lines, _) = drawn(&arms[1..3], &[]);
+        assert_eq!(lines, [line("plain", &["2", "8"])]);
+    }
+
+    #[test]
+    fn the_arms_to_choose_from_are_marked() {
+        let choice = |arm: &str| Choice { arm: arm.to_owned(), clients: 1, tps: 1.0, latency_ms: 1.0 };
+        let best = |arm: &str, alike: &[&str]| Best {
+            first: choice(arm),
+            alike: alike.iter().map(|one| choice(one)).collect(),
+        };
+        let count = ClientCount {
+            group: String::new(),
+            throughput: best("a2", &["a1"]),
+            latency: best("a0", &[]),
+            compromise: Some(choice("a2")),
+            comparisons: 0,
+        };
+        let arms = [("1", None), ("2", None), ("4", None)];
+        let (lines, page) = drawn(&arms, &[count]);
+        assert_eq!(lines[0].1, ["1, best latency", "2", "4, highest throughput, compromise"]);
+        assert_eq!(page.matches("class=\"ring\"").count(), 2, "{page}");
+        assert!(page.contains("Ringed: best latency: a0; highest throughput, compromise: a2. "), "{page}");
+        assert!(!drawn(&arms, &[]).1.contains("Ringed"));
+    }
 
     #[test]
     fn names_of_points_do_not_cover_each_other() {
@@ -233,6 +368,7 @@ mod tests {
             load: 0.0,
             tps,
             latency,
+            marks: Vec::new(),
         };
         let (far, near) =
             ([point(10.0, 10.0), point(50.0, 50.0)], (0..9).map(|_| point(50.0, 50.0)).collect::<Vec<_>>());
