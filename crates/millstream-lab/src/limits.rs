@@ -105,6 +105,14 @@ pub const WARM_UP_RUNS_MAX: u32 = 100;
 /// Most sessions of a run.
 pub(crate) const CLIENTS_MAX: u32 = 10_000;
 
+/// Most clients for which the usual 100 connections of a server are enough.
+pub(crate) const CLIENTS_USUAL_MAX: u32 = 80;
+
+/// Sessions of the lab itself and of the server's owner, beside those of the clients.
+pub(crate) const SESSIONS_SPARE: u32 = 20;
+
+const _: () = assert!(CLIENTS_USUAL_MAX + SESSIONS_SPARE <= 100);
+
 /// Least memory that an experiment leaves a server, in megabytes.
 pub(crate) const MEMORY_MB_MIN: u32 = 128;
 

@@ -12,6 +12,7 @@ use crate::experiments::host::Host;
 use crate::experiments::program::Program;
 use crate::experiments::scratch;
 use crate::experiments::via::Via;
+use crate::limits::{CLIENTS_USUAL_MAX, SESSIONS_SPARE};
 use millstream_local::Progress;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -71,7 +72,8 @@ impl<'a> Stage<'a> {
         let wal_dir = request.wal_dir.as_deref().filter(|_| setup.wal_apart == Some(true));
         cluster.place_wal(wal_dir, say).await?;
         set_host(&mut self.host, cluster, setup, request)?;
-        cluster.set(&setup.settings, say).await?;
+        let wanted = settings(source, setup, cluster);
+        cluster.set(&wanted, say).await?;
         let key = (name, Data::of(source, setup));
         if !self.made.contains(&key) {
             // Making the data may need more memory than a run.
@@ -204,6 +206,18 @@ async fn open_way(
         }
         Some(Via::Socket | Via::Tcp) | None => Ok(()),
     }
+}
+
+/// The settings of an arm. The lab's own server has room for the sessions of the arm that has the most, and for all arms
+/// the same.
+fn settings(source: &Source, setup: &Setup, cluster: &Cluster) -> BTreeMap<String, String> {
+    let experiment = &source.experiment;
+    let most = experiment.arms.iter().map(|arm| experiment.setup(arm).clients()).max().unwrap_or(0);
+    let mut settings = setup.settings.clone();
+    if cluster.data().is_some() && most > CLIENTS_USUAL_MAX {
+        settings.entry("max_connections".to_owned()).or_insert_with(|| (most + SESSIONS_SPARE).to_string());
+    }
+    settings
 }
 
 /// Gives the host the settings of an arm. The server takes pages that the host sets aside only when it starts.

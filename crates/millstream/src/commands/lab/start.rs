@@ -198,6 +198,18 @@ struct GuestsArgs {
     guest_root: Option<PathBuf>,
 }
 
+impl RunArgs {
+    /// What is chosen of an experiment.
+    fn selection(&self) -> Selection {
+        Selection {
+            values: self.chosen.set.iter().cloned().collect(),
+            quick: self.quick,
+            seed: self.seed,
+            arms: self.chosen.arms.clone(),
+        }
+    }
+}
+
 impl CommandsArgs {
     /// The two commands.
     ///
@@ -231,12 +243,6 @@ pub async fn start(args: &RunArgs, output: Output, signals: Signals) -> Result<E
         return in_guests(args, output, &signals).await;
     }
     let RunArgs { experiments, chosen, quick, seed, .. } = args;
-    let selection = Selection {
-        values: chosen.set.iter().cloned().collect(),
-        quick: *quick,
-        seed: *seed,
-        arms: chosen.arms.clone(),
-    };
     let request = Request {
         blocks: args.blocks,
         seconds: chosen.seconds,
@@ -253,7 +259,7 @@ pub async fn start(args: &RunArgs, output: Output, signals: Signals) -> Result<E
     let asked = Asked {
         experiments,
         commands: args.commands.commands()?,
-        selection,
+        selection: args.selection(),
         request,
         scale_max: chosen.scale_max,
         is_guest: args.in_guest,
@@ -352,6 +358,7 @@ fn argv(args: impl Iterator<Item = String>) -> Vec<String> {
 mod tests {
     use super::*;
     use clap::Parser;
+    use millstream_lab::experiments::Source;
 
     #[derive(Debug, Parser)]
     struct Line {
@@ -390,6 +397,27 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn values_and_arms_in_the_guides_are_those_of_the_experiments() {
+        let (mut seen, mut with_page) = (0, 0);
+        for line in crate::guide_line::pages().into_iter().flat_map(|(_, lines, _)| lines) {
+            let Some(options) = line.text.strip_prefix("millstream lab run ") else { continue };
+            let words = shlex::split(options).unwrap();
+            let line_of = Line::try_parse_from(["run".to_owned()].into_iter().chain(words));
+            let args = line_of.unwrap_or_else(|error| panic!("{}: {error}", line.at)).run;
+            for name in args.experiments.iter().filter(|name| !name.contains('.')) {
+                let source = Source::named(name, &args.selection());
+                let mut source = source.unwrap_or_else(|error| panic!("{}: {error}", line.at));
+                let mut request = Request { seconds: args.chosen.seconds, ..Request::default() };
+                let applied = source.experiment.apply(&mut request, &args.selection(), args.chosen.scale_max);
+                applied.unwrap_or_else(|error| panic!("{}: {error}", line.at));
+                seen += 1;
+                with_page += usize::from(line.at.contains("articles.md") && args.html.is_some());
+            }
+        }
+        assert!(seen > 25 && with_page > 20, "{seen} {with_page}");
     }
 
     #[test]

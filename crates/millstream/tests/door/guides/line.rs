@@ -5,6 +5,9 @@
 //! - `<!-- test: parsed only, WHY -->`: the lines are not run, but their `millstream` commands must be right;
 //! - `<!-- test: ends with 1 -->`: the lines may end with exit code 1.
 //!
+//! Below `<!-- test: commands in tables -->`, what stands in backquotes in a table and begins with `millstream` is such a
+//! line, and is not run.
+//!
 //! Lines between `<!-- test: setup` and `-->` are run, too, and make what the reader has. A page that holds
 //! `<!-- test: needs PROGRAM .. -->` is left out where one of these programs is missing.
 
@@ -57,10 +60,21 @@ pub fn needs(text: &str) -> Vec<String> {
 pub fn lines(page: &str, text: &str) -> Vec<Line> {
     let mut found: Vec<Line> = Vec::new();
     let (mut note, mut end, mut continued) = ("", None, false);
+    let mut has_tables = false;
     for (number, line) in (1..).zip(text.lines().map(str::trim)) {
         match end {
             None if line == "```sh" => end = Some("```"),
             None if line == "<!-- test: setup" => end = Some("-->"),
+            None if line == "<!-- test: commands in tables -->" => has_tables = true,
+            None if has_tables && line.starts_with('|') => {
+                note = "";
+                found.extend(quoted(line).map(|text| Line {
+                    at: format!("{page}:{number}"),
+                    text: text.to_owned(),
+                    runs: false,
+                    may_find: false,
+                }));
+            }
             None if !line.is_empty() => note = line.strip_prefix("<!-- test: ").unwrap_or_default(),
             Some(last) if line == last => (note, end) = ("", None),
             Some(_) if continued => {
@@ -79,4 +93,9 @@ pub fn lines(page: &str, text: &str) -> Vec<Line> {
     }
     assert!(end.is_none(), "{page}: a block is not closed");
     found
+}
+
+/// The commands in the cells of a table's row.
+fn quoted(row: &str) -> impl Iterator<Item = &str> {
+    row.split('`').skip(1).step_by(2).filter(|text| text.starts_with("millstream "))
 }

@@ -50,6 +50,10 @@ fn shell_lines_are_found_with_their_notes() {
         line(21, "seven", true, true),
     ];
     assert_eq!(lines("a.md", page), expected);
+    let table =
+        "| `millstream a` |\n<!-- test: commands in tables -->\n| b | `millstream c --d`, `e` or `millstream f` |\n";
+    let expected = [line(3, "millstream c --d", false, false), line(3, "millstream f", false, false)];
+    assert_eq!(lines("a.md", table), expected);
     assert_eq!(needs("a\n<!-- test: needs nft zstd -->\nb\n"), ["nft", "zstd"]);
 }
 
