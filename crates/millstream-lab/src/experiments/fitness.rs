@@ -135,6 +135,22 @@ mod tests {
     }
 
     #[test]
+    fn versions_that_are_not_installed_are_skipped_by_name_beside_one_that_is() {
+        let Some(one) = millstream_local::installed(&millstream_local::server_account().unwrap()).into_iter().next()
+        else {
+            return;
+        };
+        for (name, arms) in [("versions", 1), ("checkpoint", 4)] {
+            let values = BTreeMap::from([("versions".to_owned(), format!("{},9", one.major))]);
+            let source = Source::named(name, &Selection { values, ..Selection::default() }).unwrap();
+            let skipped = source.check(&Request::default()).unwrap();
+            let (why, absent) = skipped.first_key_value().unwrap();
+            assert!(why.starts_with("PostgreSQL 9 is not installed; installed: "), "{why}");
+            assert_eq!((absent.len(), absent.iter().all(|arm| arm.starts_with('9'))), (arms, true), "{absent:?}");
+        }
+    }
+
+    #[test]
     fn an_experiment_that_only_another_option_allows_is_refused_at_once() {
         for (name, says) in [("kernel", "--change-host"), ("disk", "--change-host"), ("policy", "--change-host")] {
             let source = Source::named(name, &Selection::default()).unwrap();

@@ -21,6 +21,7 @@ mod guides;
 mod help;
 mod home;
 mod lab;
+mod lab_dials;
 mod lab_drive;
 mod lab_guest;
 mod lab_own_server;
