@@ -96,7 +96,7 @@ fn a_list_has_each_question_and_an_experiment_shows_its_values_and_what_its_arms
     let rate = words(&millstream(&["lab", "list", "rate-limit"]).ends(0).stdout);
     for said in [
         "all arms: checkpoint_timeout 30s, clients 8, latency_limit_ms 20, protocol prepared, rate 200, scale 50,",
-        "value to --set usual what it changes",
+        "VALUE TO --SET USUAL WHAT IT CHANGES",
         "rate 200 scheduled transactions a second",
     ] {
         assert!(rate.contains(said), "{said}: {rate}");
