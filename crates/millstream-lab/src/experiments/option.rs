@@ -24,8 +24,9 @@ impl Experiment {
                     [option("seconds").to_string(), set("set", format!("seconds={seconds}")).to_string()];
                 return Err(Error::Asked(format!("{one} and {other} choose the same; give one of them")));
             }
-            Some(_) if !self.has_pgbench() => {
-                return nothing(&option("seconds"), "none of its arms is a run of pgbench".to_owned());
+            Some(seconds) if !self.has_pgbench() => {
+                let way_out = self.way_out("seconds", seconds, "chooses how long it measures");
+                return nothing(&option("seconds"), format!("none of its arms is a run of pgbench{way_out}"));
             }
             Some(seconds) => self.turn("seconds", seconds),
             // A quick run has a length of its own, unless the user chooses one.
@@ -35,23 +36,25 @@ impl Experiment {
         match (scale_max, self.data.scale) {
             (Some(_), 0) => return nothing(&option("scale-max"), "it has no tables of pgbench".to_owned()),
             (Some(most), scale) if most >= scale => {
-                let way_out = match self.values.contains_key("scale") {
-                    true => format!("; {} makes larger tables", set("set", format!("scale={most}"))),
-                    false => String::new(),
-                };
+                let way_out = self.way_out("scale", most, "makes larger tables");
                 return nothing(&option("scale-max"), format!("its scale is {scale}{way_out}"));
             }
             (Some(most), _) => self.limit_scale(most),
             (None, _) => {}
         }
         if request.postgres.is_some() && self.server && self.arms.iter().all(|arm| self.setup(arm).postgres.is_some()) {
-            let way_out = match self.values.contains_key("versions") {
-                true => format!("; {} chooses them", set("set", "versions=15,18")),
-                false => String::new(),
-            };
+            let way_out = self.way_out("versions", "15,18", "chooses them");
             return nothing(&option("postgres"), format!("each of its arms names its PostgreSQL{way_out}"));
         }
         Ok(())
+    }
+
+    /// How to change by a dial what an option does not, if there is one.
+    fn way_out(&self, dial: &str, value: impl Display, does: &str) -> String {
+        match self.values.contains_key(dial) {
+            true => format!("; {} {does}", set("set", format!("{dial}={value}"))),
+            false => String::new(),
+        }
     }
 
     /// Makes the tables of pgbench at most this large.
@@ -99,6 +102,7 @@ mod tests {
         let short = Request { seconds: Some(5), ..Request::default() };
         let nothing = applied("ingest", &[], &short, None).unwrap_err();
         assert_eq!(nothing, "seconds changes nothing in ingest: none of its arms is a run of pgbench");
+        assert!(applied("packets", &[], &short, None).unwrap_err().ends_with(" chooses how long it measures"));
         let (ladder, request) = applied("ladder", &[], &short, None).unwrap();
         assert_eq!((request.seconds, ladder.values["seconds"].value.as_str()), (Some(5), "5"));
         assert!(applied("ladder", &[("seconds", "5")], &short, None).unwrap_err().contains("choose the same"));
