@@ -4,7 +4,6 @@ use super::conditions::Request;
 use super::experiment::Experiment;
 use super::values::Selection;
 use crate::error::Error;
-use millstream_model::words::{option, set};
 use std::fmt::Display;
 
 impl Experiment {
@@ -14,19 +13,18 @@ impl Experiment {
     /// [`Error::Asked`] if one of them changes nothing, or says what a chosen value says.
     pub fn apply(&mut self, request: &mut Request, selection: &Selection, scale_max: Option<u32>) -> Result<(), Error> {
         let name = self.name.clone();
-        let nothing = |option: &dyn Display, why: String| -> Result<(), Error> {
+        let nothing = |option: &str, why: String| -> Result<(), Error> {
             Err(Error::Asked(format!("{option} changes nothing in {name}: {why}")))
         };
         let is_set = |name: &str| selection.values.contains_key(name);
         match request.seconds {
             Some(seconds) if is_set("seconds") => {
-                let [one, other] =
-                    [option("seconds").to_string(), set("set", format!("seconds={seconds}")).to_string()];
-                return Err(Error::Asked(format!("{one} and {other} choose the same; give one of them")));
+                let both = format!("--seconds and --set seconds={seconds} choose the same; give one of them");
+                return Err(Error::Asked(both));
             }
             Some(seconds) if !self.has_pgbench() => {
                 let way_out = self.way_out("seconds", seconds, "chooses how long it measures");
-                return nothing(&option("seconds"), format!("none of its arms is a run of pgbench{way_out}"));
+                return nothing("--seconds", format!("none of its arms is a run of pgbench{way_out}"));
             }
             Some(seconds) => self.turn("seconds", seconds),
             // A quick run has a length of its own, unless the user chooses one.
@@ -34,17 +32,17 @@ impl Experiment {
             None => {}
         }
         match (scale_max, self.data.scale) {
-            (Some(_), 0) => return nothing(&option("scale-max"), "it has no tables of pgbench".to_owned()),
+            (Some(_), 0) => return nothing("--scale-max", "it has no tables of pgbench".to_owned()),
             (Some(most), scale) if most >= scale => {
                 let way_out = self.way_out("scale", most, "makes larger tables");
-                return nothing(&option("scale-max"), format!("its scale is {scale}{way_out}"));
+                return nothing("--scale-max", format!("its scale is {scale}{way_out}"));
             }
             (Some(most), _) => self.limit_scale(most),
             (None, _) => {}
         }
         if request.postgres.is_some() && self.server && self.arms.iter().all(|arm| self.setup(arm).postgres.is_some()) {
             let way_out = self.way_out("versions", "15,18", "chooses them");
-            return nothing(&option("postgres"), format!("each of its arms names its PostgreSQL{way_out}"));
+            return nothing("--postgres", format!("each of its arms names its PostgreSQL{way_out}"));
         }
         Ok(())
     }
@@ -52,7 +50,7 @@ impl Experiment {
     /// How to change by a dial what an option does not, if there is one.
     fn way_out(&self, dial: &str, value: impl Display, does: &str) -> String {
         match self.values.contains_key(dial) {
-            true => format!("; {} {does}", set("set", format!("{dial}={value}"))),
+            true => format!("; --set {dial}={value} {does}"),
             false => String::new(),
         }
     }
@@ -94,14 +92,14 @@ mod tests {
         };
         let plain = Request::default();
         let nothing = applied("ladder", &[], &plain, Some(20)).unwrap_err();
-        assert!(nothing.starts_with("scale-max changes nothing in ladder: its scale is 10; "), "{nothing}");
+        assert!(nothing.starts_with("--scale-max changes nothing in ladder: its scale is 10; "), "{nothing}");
         assert!(applied("ingest", &[], &plain, Some(1)).unwrap_err().ends_with("it has no tables of pgbench"));
         let (ladder, _) = applied("ladder", &[], &plain, Some(1)).unwrap();
         assert_eq!((ladder.data.scale, ladder.values["scale"].shown().as_str()), (1, "1 (usually 10)"));
 
         let short = Request { seconds: Some(5), ..Request::default() };
         let nothing = applied("ingest", &[], &short, None).unwrap_err();
-        assert_eq!(nothing, "seconds changes nothing in ingest: none of its arms is a run of pgbench");
+        assert_eq!(nothing, "--seconds changes nothing in ingest: none of its arms is a run of pgbench");
         assert!(applied("packets", &[], &short, None).unwrap_err().ends_with(" chooses how long it measures"));
         let (ladder, request) = applied("ladder", &[], &short, None).unwrap();
         assert_eq!((request.seconds, ladder.values["seconds"].value.as_str()), (Some(5), "5"));
@@ -111,7 +109,7 @@ mod tests {
 
         let other = Request { postgres: Some("15".to_owned()), ..Request::default() };
         let nothing = applied("versions", &[], &other, None).unwrap_err();
-        assert!(nothing.starts_with("postgres changes nothing in versions: each of its arms names its"), "{nothing}");
+        assert!(nothing.starts_with("--postgres changes nothing in versions: each of its arms names its"), "{nothing}");
         assert!(applied("ladder", &[], &other, None).is_ok() && applied("ladder", &[], &plain, None).is_ok());
     }
 }
