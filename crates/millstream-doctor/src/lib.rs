@@ -18,6 +18,7 @@ mod server;
 mod settings;
 mod snapshot;
 mod statement;
+mod tables;
 
 pub use activity::{Activity, Tables, Work, work_between};
 pub use change::{IndexKind, RoleSettingKind, SettingKind, TableOptionKind};
@@ -29,3 +30,4 @@ pub use report::{
 };
 pub use settings::{Settings, Silence};
 pub use snapshot::{Snapshot, StatementCount, TableSize};
+pub use tables::{FreeSource, FreeSpace, TableList, TableState, tables};

@@ -144,3 +144,12 @@ pub const LOOKS_APART: Duration = Duration::from_secs(2);
 
 /// Most open files of a process that are counted.
 pub const OPEN_FILES_COUNTED_MAX: usize = 1 << 20;
+
+/// Most tables and TOAST tables of a database that are listed: the largest ones.
+pub const LISTED_TABLES_MAX: i64 = 100_000;
+
+/// Most of these whose free space is measured: the ones that are believed to have most.
+pub(crate) const MEASURED_TABLES_MAX: usize = 200;
+
+/// The free space of smaller tables is not listed, in bytes: some pages.
+pub(crate) const SIZED_TABLE_BYTES_MIN: f64 = 65_536.0;

@@ -25,7 +25,7 @@ impl Roots {
 
     /// The subject of a finding with the root in the place of a partition, also in `PARTITION.COLUMN`. `None` if it is about
     /// no partition.
-    fn root_of(&self, subject: &str) -> Option<String> {
+    pub(crate) fn root_of(&self, subject: &str) -> Option<String> {
         let ends = subject.match_indices('.').map(|(at, _)| at).chain([subject.len()]);
         let (end, root) = ends.rev().find_map(|end| Some((end, self.0.get(&subject[..end])?)))?;
         Some(format!("{root}{}", &subject[end..]))

@@ -29,5 +29,6 @@ mod server_faults;
 mod server_more;
 mod servers;
 mod standby;
+mod tables;
 mod vacuum_causes;
 mod written_setting;

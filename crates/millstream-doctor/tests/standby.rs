@@ -3,9 +3,10 @@
 use crate::checks::{request, sql};
 use crate::machine::{QUIET, machine};
 use crate::proof::counting_server;
-use millstream_doctor::{CHECKS, Request, RunOptions, examine, text};
+use millstream_doctor::{CHECKS, Request, RunOptions, examine, tables, text};
 use millstream_testkit as testkit;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// What the counters of the primary know.
 const COUNTED: &[&str] = &[
@@ -51,6 +52,8 @@ async fn a_standby_is_examined_as_a_whole_and_changes_only_its_own_settings() {
         let elsewhere: BTreeSet<&str> =
             report.skipped.iter().filter(|skip| primary(&skip.why)).map(|skip| skip.check.as_str()).collect();
         assert_eq!(elsewhere, COUNTED.iter().copied().collect());
+        let list = tables(&request.db, Duration::from_secs(1), 1).await.unwrap();
+        assert!(list.tables[0].table == "public.t" && primary(&list.unseen[0]), "{list:?}");
         // Whatever else is not seen, no statement has failed.
         for failed in ["recovery", "read-only", "cannot", "does not exist", "permission"] {
             let skip = report.skipped.iter().find(|skip| skip.why.contains(failed));

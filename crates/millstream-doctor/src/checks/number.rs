@@ -5,7 +5,7 @@ use millstream_model::quantity;
 use tokio_postgres::Row;
 
 /// A column that counts.
-pub(super) fn number(row: &Row, column: &str) -> u64 {
+pub(crate) fn number(row: &Row, column: &str) -> u64 {
     u64::try_from(row.get::<_, i64>(column)).unwrap_or(0)
 }
 
@@ -39,6 +39,6 @@ pub(super) fn size(number: f64) -> String {
 }
 
 /// A share of a whole in percent; 0 of nothing.
-pub(super) fn percent(part: u64, whole: u64) -> f64 {
+pub(crate) fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }

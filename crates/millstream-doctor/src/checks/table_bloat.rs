@@ -3,11 +3,12 @@
 use super::command;
 use super::number::{number, percent, with_analyzed};
 use super::pgstattuple::Meter;
+use super::space::{MEASURED, MEASURING, SIZES, Space};
 use super::together::{ESTIMATE, LOOKED_AT_MAX, Together};
 use crate::check::{Check, Look, Looked, Seen, Task};
 use crate::limits::ROWS_MAX;
 use crate::server::Database;
-use millstream_model::quantity::{bytes, whole};
+use millstream_model::quantity::bytes;
 use millstream_model::{Class, Finding, Level, shell_word};
 use tokio_postgres::Row;
 
@@ -22,11 +23,9 @@ pub(super) const CHECK: Check = Check {
 
 async fn look(database: &Database, task: Task) -> Looked {
     let (least, percent) = (task.threshold("table_mb") * 1e6, task.threshold("percent"));
-    let sql = include_str!("table_bloat.sql");
     let client = &database.session.client;
-    let rows = client.query(sql, &[&least, &percent, &ROWS_MAX, &None::<f64>, &LOOKED_AT_MAX]).await?;
-    let columns = "table_len, approx_free_space, dead_tuple_len, approx_tuple_count";
-    let mut meter = Meter::of(database, "pgstattuple_approx", columns, &rows).await?;
+    let rows = client.query(SIZES, &[&least, &percent, &ROWS_MAX, &None::<f64>, &LOOKED_AT_MAX]).await?;
+    let mut meter = Meter::of(database, MEASURING, MEASURED, &rows).await?;
     for row in &rows {
         let measured = meter.measure(row.get("oid")).await?;
         match Space::of(row, measured.as_deref()) {
@@ -34,7 +33,7 @@ async fn look(database: &Database, task: Task) -> Looked {
             None => meter.unknown += 1,
         }
     }
-    let small = Together::read(database, sql, least, percent).await?;
+    let small = Together::read(database, SIZES, least, percent).await?;
     if small.is_much(least) && small.free as f64 >= task.threshold("free_mb") * 1e6 {
         let commands = small.worst().iter().map(|name| format!("vacuum (full, analyze) {name}"));
         let finding = small.finding(&task, database, "rewrite", "tables");
@@ -47,50 +46,8 @@ async fn look(database: &Database, task: Task) -> Looked {
     Ok(Seen::default().but(meter.unseen("large tables", rows.len())))
 }
 
-/// How the space of a table is used, in bytes.
-struct Space {
-    size: u64,
-    /// After a rewrite.
-    after: u64,
-    /// What dead rows take, if it was measured.
-    dead: Option<u64>,
-}
-
-impl Space {
-    /// `None` if neither a measurement nor the statistics tell.
-    fn of(row: &Row, measured: Option<&[u64]>) -> Option<Self> {
-        if let Some([size, free, dead, rows]) = measured {
-            // The measurement counts the headers of pages as rows.
-            let (live, block) = (size.saturating_sub(*free).saturating_sub(*dead) as f64, row.get::<_, f64>("block"));
-            let page = block * row.get::<_, f64>("filled");
-            // Pieces of a value that is stored apart fill their pages.
-            let pages = match row.get("is_toast") {
-                true => live / page,
-                false => pages(live, *rows as f64, page, row.get("is_uneven")),
-            };
-            return Some(Self { size: *size, after: whole(pages * block).min(*size), dead: Some(*dead) });
-        }
-        let needed = u64::try_from(row.get::<_, Option<i64>>("needed")?).unwrap_or(0);
-        Some(Self { size: number(row, "bytes"), after: needed, dead: None })
-    }
-}
-
-/// Pages for rows of so many bytes in all. A row is in one page, so the end of a page stays free. If wide rows stand between
-/// narrow ones, all that is known is that a row and the one after it fill at least one page.
-fn pages(bytes: f64, rows: f64, page: f64, is_uneven: bool) -> f64 {
-    if rows <= 0.0 || bytes <= 0.0 {
-        return bytes.max(0.0) / page;
-    }
-    // A measured width has a part of the page's header in it.
-    let fit = (page * (1.0 + HEADER_SHARE) * rows / bytes).floor().max(1.0);
-    if is_uneven { rows.min(2.0 * bytes / page) } else { (rows / fit).max(bytes / page) }
-}
-
-/// The header of a page, as a share of the page, with some room for what was rounded.
-const HEADER_SHARE: f64 = 0.01;
-
 fn finding(row: &Row, space: &Space, database: &Database, task: &Task) -> Option<Finding> {
-    let Space { size, after, dead } = *space;
+    let Space { size, after, dead, .. } = *space;
     let free = size.saturating_sub(after);
     let share = percent(free, size);
     if share < task.threshold("percent") || (free as f64) < task.threshold("free_mb") * 1e6 {
@@ -135,28 +92,4 @@ fn finding(row: &Row, space: &Space, database: &Database, task: &Task) -> Option
     let sentence = "first see that dead-tuples finds nothing, or the table grows again; then rewrite it";
     let risk = "of free disk meanwhile, and as much WAL; vacuum full locks the table all the time";
     Some(finding.repaired(sentence, format!("it needs up to {needed} {risk}")).run(commands))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_row_is_in_one_page() {
-        let page = 8_168.0;
-        for (width, rows, is_uneven, expected) in [
-            (100.0, 8_100.0, false, 100.0),
-            (4_084.0, 100.0, false, 50.0),
-            (5_000.0, 100.0, false, 100.0),
-            (5_000.0, 100.0, true, 100.0),
-            (3_000.0, 100.0, false, 50.0),
-        ] {
-            let found = pages(width * rows, rows, page, is_uneven);
-            assert!((found - expected).abs() < 2.0, "{width}: {found}");
-        }
-        // Nine narrow rows before each wide one, which take two pages.
-        let bytes = 100.0 * (9.0 * 100.0 + 8_000.0);
-        assert!(pages(bytes, 1_000.0, page, true) >= 200.0);
-        assert!(pages(0.0, 0.0, page, false) < 1.0);
-    }
 }

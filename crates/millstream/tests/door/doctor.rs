@@ -179,3 +179,40 @@ fn a_wrong_configuration_is_refused() {
         "{run:?}"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_tables_are_listed_by_dead_rows_and_by_free_space_on_80_columns() {
+    for build in dealt_builds().await {
+        let database = database_on(build).await;
+        let (client, url) = (database.client().await, database.url());
+        let list = |more: &[&str]| run(command(&["doctor", "tables", "--db", &url]).args(more));
+        let empty = list(&[]).ends(0);
+        assert!(empty.stderr.contains(&format!("no tables in {}", database.name)), "{empty:?}");
+        for statement in [
+            "create table hollow (n int, t text) with (autovacuum_enabled = off)",
+            "insert into hollow select n, repeat('x', 80) from generate_series(1, 20000) as n",
+            "delete from hollow where n % 10 <> 0",
+            "vacuum (truncate false, analyze) hollow",
+            "create table parted (n int) partition by range (n)",
+            "create table part partition of parted for values from (1) to (9)",
+        ] {
+            client.batch_execute(statement).await.unwrap();
+        }
+        let all = list(&[]).ends(0);
+        for part in ["Dead rows (*", "Free space (~", "  public.hollow\n", "  public.parted\n", "    public.part\n"] {
+            assert!(all.stdout.contains(part), "{part}: {all:?}");
+        }
+        let dead = all.stdout.lines().find(|line| line.ends_with("public.hollow")).unwrap();
+        assert!(dead.trim_start().starts_with("2000 ") && dead.contains(" off  "), "{all:?}");
+        let wide = all.stdout.lines().filter(|line| !line.starts_with("Free space")).find(|line| line.len() > 80);
+        assert_eq!(wide, None, "{all:?}");
+        let cut = list(&["--limit", "1"]).ends(0);
+        assert!(cut.stderr.contains("2 lines more; --limit 3 prints all"), "{cut:?}");
+        assert!(!cut.stdout.contains("public.parted"), "{cut:?}");
+        let json = list(&["--limit", "1", "--output", "json"]).ends(0).json();
+        let names = json["tables"].as_array().unwrap().iter().map(|one| one["table"].as_str().unwrap());
+        assert_eq!(names.collect::<Vec<_>>(), ["public.hollow", "public.parted"], "{json}");
+        assert_eq!(json["tables"][0]["free"]["source"], "estimate", "{json}");
+        assert_eq!(json["tables"][1]["partitions"][0]["table"], "public.part", "{json}");
+    }
+}

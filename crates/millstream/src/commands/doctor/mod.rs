@@ -3,6 +3,7 @@
 mod fix;
 mod looks;
 mod measure;
+mod tables;
 mod watch;
 
 use crate::args::{TargetArgs, duration};
@@ -106,6 +107,7 @@ enum DoctorCommand {
     #[command(after_help = "Example:\n  millstream doctor changes --output json")]
     Changes,
     Watch(watch::WatchArgs),
+    Tables(tables::TablesArgs),
     #[command(hide = true)]
     UndoInTime(changes::UndoInTimeArgs),
 }
@@ -168,6 +170,7 @@ pub async fn run(args: &DoctorArgs, output: Output, signals: &Signals) -> Result
         Some(DoctorCommand::Undo(args)) => return changes::undo(args).await,
         Some(DoctorCommand::Changes) => return changes::changes(output),
         Some(DoctorCommand::Watch(args)) => return Box::pin(watch::watch(args, output, signals)).await,
+        Some(DoctorCommand::Tables(args)) => return Box::pin(tables::list(args, output)).await,
         Some(DoctorCommand::UndoInTime(args)) => return changes::undo_in_time(args, output).await,
         None => changes::note_open(),
     }
