@@ -70,6 +70,14 @@ const CASES: &[(&[&str], &str, Found)] = &[
     (&["(lower(mac)) where n > 3"], "where mac = 'A'", Lost("mac = 'A'", "", "", "(mac)")),
     (&["(site)"], "where site like 'x%'", Usable),
     (&["(site)"], "where site like '%x'", Lost("site ~~ '%x'", "pattern", "", "")),
+    (&["(lower(site))"], "where site like 'x%'", Lost("site ~~ 'x%'", "wrapped", "", "(site)")),
+    (&["(lower(site))"], "where site like '%x'", Lost("site ~~ '%x'", "", "", "")),
+    (&["(lower(site))"], "where site like $1", Lost("site ~~ $1", "", "", "")),
+    (
+        &["(lower(mac))"],
+        "where mac = 'x' || $1",
+        Lost("mac = ('x' || $1)", "wrapped", "lower(mac) = lower('x' || $1)", "(mac)"),
+    ),
     (&["(site)"], "where site like $1", Lost("site ~~ $1", "pattern", "", "")),
     (
         &["(site)"],

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod alike;
+mod beginnings;
 mod bloat;
 mod checks;
 mod counted;

@@ -63,7 +63,7 @@ async fn suspected(database: &Database, task: &Task, statements: &Statements) ->
         let Some(finding) = suspicion(row, task, &texts) else { continue };
         let (schema, table): (&str, &str) = (row.get("schema"), row.get("table"));
         let key: &str = row.get("key");
-        let commands = folded(&database.session.client, schema, table, row.get("is_unique"), key).await?;
+        let commands = folded(&database.session.client, schema, table, row.get("is_unique"), key, None).await?;
         // What is suspected rests on the counters of the indexes, and not on those of the statements.
         findings.push(finding.run(commands).counted(database.counted_seconds));
     }
@@ -179,12 +179,25 @@ async fn repair(
 ) -> Result<Repair, Error> {
     let name = format!("{}.{}", spelled(&table.schema), spelled(&table.table));
     let (mut commands, mut risks, mut change) = (Vec::new(), Vec::new(), None);
+    // A query that is written as the index has it uses it. Without it, nothing needs the index.
+    let (mut folds, mut removal) = (Vec::new(), None);
     if near.kind == "wrapped" {
         let index = client.query_opt(include_str!("missed_index_key.sql"), &[&table.schema, &near.index]).await?;
         if let Some(row) = &index
             && let Some(key) = row.get::<_, Option<&str>>("key")
         {
-            commands.extend(folded(client, &table.schema, &table.table, row.get("is_unique"), key).await?);
+            let clause = match &missed.new_index {
+                NewIndex::Clause(clause) => Some(clause.as_str()),
+                NewIndex::Refused(_) | NewIndex::Unknown => None,
+            };
+            let gone = row.get::<_, bool>("is_idle").then(|| dropped(&table.schema, &near.index));
+            folds = folded(client, &table.schema, &table.table, row.get("is_unique"), key, clause).await?;
+            match row.get("has_unique_keys") {
+                // The new index and the check keep out what it keeps out.
+                true if !folds.is_empty() => folds.extend(gone.into_iter().flatten()),
+                true => {}
+                false => removal = gone,
+            }
         }
     }
     let rewrite = near.rewrite.as_ref();
@@ -198,16 +211,21 @@ async fn repair(
         }
         _ => None,
     };
+    if rewrite.is_some() {
+        commands.append(&mut folds);
+    }
     if let Some(clause) = clause {
         if rewrite.is_some() {
             commands.push("-- or, if the statement cannot change, an index for its condition as it is:".to_owned());
         }
         commands.push(new_index::command(&name, clause));
+        commands.extend(removal.into_iter().flatten());
         risks.push("every write to the table maintains a new index, too".to_owned());
         if is_tried {
             change = new_index::change(client, &table.schema, &table.table, clause).await?;
         }
     }
+    commands.append(&mut folds);
     if risks.is_empty() {
         risks.push(STATEMENT_CHANGES.to_owned());
     }
@@ -223,13 +241,32 @@ async fn repair(
 const STATEMENT_CHANGES: &str = "the statement must change in the program, too";
 
 /// For a unique index on `lower(column)`: a plain one, and a check that keeps all values in lower case. Nothing if the plain one
-/// is there.
-async fn folded(client: &Client, schema: &str, table: &str, is_unique: bool, key: &str) -> Result<Vec<String>, Error> {
+/// is there. The clause is that of a new index for the condition as it is.
+async fn folded(
+    client: &Client,
+    schema: &str,
+    table: &str,
+    is_unique: bool,
+    key: &str,
+    clause: Option<&str>,
+) -> Result<Vec<String>, Error> {
     let Some((function, column)) = folded_column(key).filter(|_| is_unique) else { return Ok(Vec::new()) };
-    match new_index::is_there(client, schema, table, &format!("({column})")).await? {
+    // A clause with more keys, or for a part of the rows, would keep other values apart.
+    let plain = format!("({column})");
+    let fits = |clause: &&str| *clause == format!("({column} text_pattern_ops)");
+    let clause = clause.filter(fits).unwrap_or(&plain);
+    match new_index::is_there(client, schema, table, clause).await? {
         true => Ok(Vec::new()),
-        false => Ok(kept_folded(&format!("{}.{}", spelled(schema), spelled(table)), function, column)),
+        false => Ok(kept_folded(&format!("{}.{}", spelled(schema), spelled(table)), function, column, clause)),
     }
+}
+
+/// Takes an index away that no query uses.
+fn dropped(schema: &str, index: &str) -> [String; 2] {
+    [
+        "-- and then, if no standby uses it, the index that no query has used since the counters began:".to_owned(),
+        format!("drop index concurrently {}.{}", spelled(schema), spelled(index)),
+    ]
 }
 
 /// The function and the column of a key such as `lower(column)`.
@@ -241,13 +278,13 @@ fn folded_column(key: &str) -> Option<(&str, &str)> {
 }
 
 /// Keeps all values of a column in one case, with a plain unique index.
-fn kept_folded(table: &str, function: &str, column: &str) -> Vec<String> {
+fn kept_folded(table: &str, function: &str, column: &str, clause: &str) -> Vec<String> {
     vec![
         format!("-- or, as the owner of the table, keep all values in {function} case, with a plain index;"),
         "-- other values are refused from then on:".to_owned(),
         format!("update {table} set {column} = {function}({column}) where {column} <> {function}({column})"),
         format!("alter table {table} add check ({column} = {function}({column}))"),
-        format!("create unique index concurrently on {table} ({column})"),
+        format!("create unique index concurrently on {table} {clause}"),
     ]
 }
 
@@ -265,7 +302,7 @@ mod tests {
     fn a_unique_index_on_lower_case_can_be_a_plain_one() {
         let (function, column) = folded_column("lower(mac::text)").unwrap();
         assert_eq!(
-            kept_folded("public.modem", function, column).last().unwrap(),
+            kept_folded("public.modem", function, column, "(mac)").last().unwrap(),
             "create unique index concurrently on public.modem (mac)"
         );
         for other in ["a + b", "lower((doc ->> 'mac'::text))", "lower(btrim(mac))"] {

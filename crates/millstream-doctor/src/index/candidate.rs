@@ -13,7 +13,7 @@ use super::statement::{Statement, of_query};
 use super::{ExaminedTable, Facts, facts};
 use crate::limits::{CANDIDATE_KEYS_MAX, PROVEN_TABLES_MAX};
 use crate::refusal::or_refusal;
-use millstream_pg::{Error, quote_qualified};
+use millstream_pg::{Error, quote_identifier, quote_qualified};
 use std::collections::BTreeSet;
 use tokio_postgres::Client;
 
@@ -58,6 +58,9 @@ pub(crate) struct Need {
 pub(crate) struct KnownTables {
     known: Vec<(ExaminedTable, Facts)>,
 }
+
+/// What stands behind a key so that the index finds the beginning of a text, whatever the collation is.
+const BEGINNINGS: &str = " text_pattern_ops";
 
 /// The operators that an ordered index serves with a range.
 const RANGES: &[&str] = &["<", "<=", ">", ">="];
@@ -347,8 +350,9 @@ impl<'a> Reading<'a> {
                 !self.scope.is_about(right) && right.pieces().next().is_none_or(|word| word != "ALL")
             });
             let is_equal = compared.equal.iter().any(|(known, _)| *known == key);
-            let is_range = RANGES.contains(&condition.operator.as_str());
-            let pair = (key, condition.sql.text().to_owned());
+            let beginning = self.beginning(condition, &key);
+            let is_range = beginning.is_some() || RANGES.contains(&condition.operator.as_str());
+            let pair = (beginning.unwrap_or(key), condition.sql.text().to_owned());
             if !(is_known && is_value && (is_range || condition.operator == "=")) {
                 compared.predicate = compared.predicate.or_else(|| fixed(condition));
             } else if is_range && compared.range.first().is_none_or(|(known, _)| *known == pair.0) {
@@ -358,8 +362,17 @@ impl<'a> Reading<'a> {
             }
         }
         let equal = &compared.equal;
-        compared.range.retain(|(key, _)| equal.iter().all(|(known, _)| known != key));
+        compared.range.retain(|(key, _)| equal.iter().all(|(known, _)| known != undirected(key)));
         compared
+    }
+
+    /// The key by which an index finds the texts that begin as a pattern of `like` does.
+    fn beginning(&self, condition: &Condition, key: &str) -> Option<String> {
+        let pattern = condition.right.as_ref().filter(|_| condition.operator == "~~")?.literal()?;
+        let is_column = |columns: &[String]| columns.iter().any(|name| quote_identifier(name) == key || name == key);
+        let is_text = is_column(&self.facts.texts) || key.starts_with("lower(") || key.starts_with("upper(");
+        let class = if is_column(&self.facts.byte_ordered) { "" } else { BEGINNINGS };
+        (is_text && !pattern.starts_with(['%', '_'])).then(|| format!("{key}{class}"))
     }
 
     /// The order into which the rows are sorted, if only this table's columns define it: its keys without those that have one
@@ -383,12 +396,16 @@ impl<'a> Reading<'a> {
             let keys: Vec<String> = index.keys.iter().map(|one| key_of(&one.expression, &self.facts.columns)).collect();
             let (first, rest) = keys.split_at(candidate.equal.len().min(keys.len()));
             let last = candidate.last.iter().map(|key| undirected(key));
+            let classes = index.keys.iter().skip(candidate.equal.len()).map(|one| one.class.ends_with("_pattern_ops"));
+            let finds_beginnings =
+                candidate.last.iter().zip(classes).all(|(key, is_fit)| is_fit || !key.ends_with(BEGINNINGS));
             // An index of all rows serves a part of them, too.
             let holds = index.predicate.as_ref().is_none_or(|held| {
                 candidate.predicate.as_ref().is_some_and(|wanted| Sql::new(wanted).tidy().same(&held.tidy()))
             });
             index.is_ordered()
                 && holds
+                && finds_beginnings
                 && set(first) == set(&candidate.equal)
                 && last.eq(rest.iter().take(candidate.last.len()).map(String::as_str))
         })
@@ -402,9 +419,9 @@ fn key_of(sql: &Sql, columns: &[String]) -> String {
     if is_column { plain.text().to_owned() } else { sql.as_key() }
 }
 
-/// A key without the direction of its order.
+/// A key without the direction of its order and its class of operators.
 pub(super) fn undirected(key: &str) -> &str {
-    let end = [" desc", " nulls "].iter().filter_map(|word| key.find(word)).min();
+    let end = [" desc", " nulls ", BEGINNINGS].iter().filter_map(|word| key.find(word)).min();
     &key[..end.unwrap_or(key.len())]
 }
 
@@ -424,8 +441,20 @@ fn fixed(condition: &Condition) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::definition::Key;
     use super::super::plan::{First, Join};
     use super::*;
+
+    fn key(column: &str) -> Key {
+        Key {
+            expression: Sql::new(column),
+            type_name: "text".to_owned(),
+            collation: None,
+            class: String::new(),
+            descending: false,
+            nulls_first: false,
+        }
+    }
 
     fn one(equal: &[&str], last: Option<&str>) -> Candidate {
         Candidate {
@@ -437,6 +466,12 @@ mod tests {
             last: last.map(str::to_owned).into_iter().collect(),
             predicate: None,
         }
+    }
+
+    fn facts_of(columns: Vec<String>) -> Facts {
+        let texts = columns.clone();
+        let byte_ordered = vec!["site".to_owned()];
+        Facts { rows: 5.0, analyze_age: None, version_num: 180_000, columns, texts, byte_ordered, indexes: Vec::new() }
     }
 
     #[test]
@@ -454,8 +489,8 @@ mod tests {
 
     #[test]
     fn equality_comes_before_a_range_and_what_is_always_asked_becomes_the_predicate() {
-        let columns = ["state", "at", "done", "name"].map(str::to_owned).to_vec();
-        let facts = Facts { rows: 5.0, analyze_age: None, version_num: 180_000, columns, indexes: Vec::new() };
+        let columns = ["state", "at", "done", "name", "site"].map(str::to_owned).to_vec();
+        let facts = facts_of(columns);
         let scan = |filter: &str| Scan {
             schema: "s".to_owned(),
             relation: "t".to_owned(),
@@ -476,13 +511,34 @@ mod tests {
         assert_eq!(clause("(lower((t.name)::text) = $1)").unwrap(), "(lower((name)::text))");
         assert_eq!(clause("(t.at > $1)").unwrap(), "(at)");
         assert_eq!(clause("(t.at IS NULL)"), None);
-        assert_eq!(clause("(t.name ~~ $1)"), None, "missed-index knows the classes of operators");
+        assert_eq!(clause("(t.name ~~ $1)"), None, "the pattern may begin with anything");
+        for (filter, expected) in [
+            ("(t.name ~~ 'a1%'::text)", Some("(name text_pattern_ops)")),
+            ("((t.name)::text ~~ 'a1%'::text)", Some("(name text_pattern_ops)")),
+            ("((t.state = $1) AND (lower(t.name) ~~ 'a1%'::text))", Some("(state, lower(name) text_pattern_ops)")),
+            ("(t.site ~~ 'a1%'::text)", Some("(site)")),
+            ("(t.name ~~ '%a1'::text)", None),
+            ("(t.name !~~ 'a1%'::text)", None),
+        ] {
+            assert_eq!(clause(filter).as_deref(), expected, "{filter}");
+        }
+        let (columns, with) = (facts.columns.clone(), |class: &str| Definition {
+            method: "btree".to_owned(),
+            keys: vec![Key { class: class.to_owned(), ..key("name") }],
+            ..Definition::hypothetical("i".to_owned(), "(name)")
+        });
+        for (class, is_there) in [("text_ops", false), ("text_pattern_ops", true)] {
+            let facts = Facts { indexes: vec![with(class)], ..facts_of(columns.clone()) };
+            let asked = scan("(t.name ~~ 'a1%'::text)");
+            let found = Reading::new(&asked, std::slice::from_ref(&asked), &facts).candidates(1.0);
+            assert_eq!(found.is_empty(), is_there, "{class}");
+        }
     }
 
     #[test]
     fn a_joined_column_comes_first_and_an_order_comes_last() {
         let columns = ["id", "movie", "kind", "at"].map(str::to_owned).to_vec();
-        let facts = Facts { rows: 5.0, analyze_age: None, version_num: 180_000, columns, indexes: Vec::new() };
+        let facts = facts_of(columns);
         let join =
             |condition: &str| Join { conditions: vec![condition.to_owned()], rows: 4.0, cost: 90.0, side_cost: 80.0 };
         let [part, movie, other] = ["p", "m", "o"].map(|alias| Scan {

@@ -300,12 +300,23 @@ fn wrapped(pair: &Pair<'_>) -> Option<Suspicion> {
     if left.same(&key.expression) || !key.expression.contains(left) {
         return None;
     }
-    let right = pair.condition.right.as_ref().filter(|_| pair.condition.operator == "=")?;
+    let right = pair.condition.right.as_ref().filter(|_| matches!(pair.condition.operator.as_str(), "=" | "~~"))?;
     let is_array = right.pieces().next().is_some_and(|word| matches!(word, "ANY" | "ALL"));
     // For other functions equal values can differ: 1.0 and 1.00 have two texts.
     let is_known = key.expression.replaced(left, "''")?.pieces().all(|piece| TEXT_WORDS.contains(&piece));
     if is_array || !is_known {
         return None;
+    }
+    if pair.condition.operator == "~~" {
+        // The expression of a pattern need not match the expression of each text that the pattern matches.
+        let pattern = right.literal().filter(|pattern| !pattern.starts_with(['%', '_']))?;
+        let reason = format!(
+            "the query wants {} to begin as {} does, the index holds {}",
+            pair.asked(),
+            exact::quoted(&pattern),
+            key.shown()
+        );
+        return Some(Suspicion { reason, certain: true, ..Suspicion::default() });
     }
     let value = key.expression.replaced(left, right.text())?;
     Some(Suspicion {

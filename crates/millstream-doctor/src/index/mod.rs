@@ -62,6 +62,10 @@ struct Facts {
     analyze_age: Option<f64>,
     version_num: i32,
     columns: Vec<String>,
+    /// Those of them that hold text.
+    texts: Vec<String>,
+    /// Those in the order of their bytes, in which an index finds the beginning of a text.
+    byte_ordered: Vec<String>,
     indexes: Vec<Definition>,
 }
 
@@ -187,6 +191,8 @@ async fn facts(client: &Client, examined: &ExaminedTable) -> Result<Facts, Error
         analyze_age: row.try_get("analyze_age")?,
         version_num: row.try_get("version_num")?,
         columns: row.try_get("columns")?,
+        texts: row.try_get("texts")?,
+        byte_ordered: row.try_get("byte_ordered")?,
         indexes,
     })
 }
