@@ -110,6 +110,8 @@ pub(crate) enum Look {
     Database(for<'a> fn(&'a Server, &'a Database, Task) -> Looking<'a>),
     /// At the server's machine, if the doctor runs there.
     Host(fn(&Host, &Task) -> Looked),
+    /// The same, by a measurement: what contradicts it is true of this machine, and not of most of its kind.
+    Measured(fn(&Host, &Task) -> Looked),
     /// Once, at the server, and at its machine too if the doctor runs there.
     Anywhere(for<'a> fn(&'a Server, Option<&'a Host>, Task) -> Looking<'a>),
     /// At both: what the server is set to, and what the machine has.
@@ -119,7 +121,8 @@ pub(crate) enum Look {
 }
 
 impl Check {
-    /// Whether it looks at the machine and not at what the server does: most machines of a kind give the same notes.
+    /// Whether it looks at how the machine is set, and not at what the server does: most machines of a kind give the same
+    /// notes.
     pub(crate) fn is_of_machine(&self) -> bool {
         self.looks.iter().all(|look| matches!(look, Look::Host(_) | Look::Machine(_) | Look::Later(_)))
     }
@@ -128,7 +131,7 @@ impl Check {
 impl Look {
     /// Whether it sees the counters of the machine alone, and not the server's.
     pub(crate) fn is_of_machine(&self) -> bool {
-        matches!(self, Self::Host(_) | Self::Later(_))
+        matches!(self, Self::Host(_) | Self::Measured(_) | Self::Later(_))
     }
 }
 

@@ -77,12 +77,12 @@ async fn examined(request: &Request) -> Result<Report, Error> {
                 (Look::Anywhere(look), host) => {
                     course.run(check, None, |task| look(&server, host.as_ref().ok(), task)).await;
                 }
-                (Look::Host(_) | Look::Machine(_), _) if Instant::now() >= course.deadline => {
+                (Look::Host(_) | Look::Measured(_) | Look::Machine(_), _) if Instant::now() >= course.deadline => {
                     course.skip(check, None, &course.out_of_time())
                 }
-                (Look::Host(look), Ok(host)) => course.run_at(host, check, *look).await,
+                (Look::Host(look) | Look::Measured(look), Ok(host)) => course.run_at(host, check, *look).await,
                 (Look::Machine(look), Ok(host)) => course.run(check, None, |task| look(&server, host, task)).await,
-                (Look::Host(_) | Look::Machine(_), Err(why)) => course.skip(check, None, why),
+                (Look::Host(_) | Look::Measured(_) | Look::Machine(_), Err(why)) => course.skip(check, None, why),
                 (Look::Database(_) | Look::Later(_), _) => {}
             }
         }

@@ -86,6 +86,24 @@ async fn nothing_rests_on_a_flag_that_is_wrong() {
     }
 }
 
+#[tokio::test]
+async fn a_flag_that_a_measurement_contradicts_is_explained_and_not_folded_into_the_notes() {
+    let database = testkit::database().await;
+    let place = machine(&[("sys/block/sda/queue/rotational", "1\n"), ("sys/block/sda/queue/read_ahead_kb", "16384\n")]);
+    let asked = request(&database.url(), &["disk-read-ahead", "rotational-flag"], FAST);
+    let report = examine(&Request { root: Some(place.path().to_owned()), ..asked }).await.unwrap();
+    let text = millstream_doctor::text(&report, false, &RunOptions::default());
+    let (explained, notes) = text.split_once("Notes about the machine").unwrap_or_else(|| panic!("{text}"));
+    assert!(notes.contains("disk-read-ahead:sda") && !notes.contains("rotational-flag"), "{text}");
+    let card = explained.split_once("info: rotational-flag: sda: ").map(|(_, card)| card).unwrap_or_default();
+    for part in ["median of random reads of 4 KiB: ", "to do: correct the flag", "key: rotational-flag:sda"] {
+        assert!(card.contains(part), "{part}: {text}");
+    }
+    let page = millstream_doctor::html(&report, &RunOptions::default());
+    let (explained, notes) = page.split_once("<details>").unwrap();
+    assert!(explained.contains("rotational-flag:sda") && !notes.contains("rotational-flag:sda"), "{page}");
+}
+
 const SMALL: &str = "[threshold.huge-pages-unused]\nshared_gb = 0.01";
 
 #[tokio::test]

@@ -16,7 +16,7 @@ pub(super) const CHECK: Check = Check {
     class: Class::Hypothesis,
     thresholds: &[("fast_ms", 1.0), ("slow_ms", 4.0)],
     manual: include_str!("rotational_flag.md"),
-    looks: &[Look::Host(look)],
+    looks: &[Look::Measured(look)],
 };
 
 fn look(host: &Host, task: &Task) -> Looked {

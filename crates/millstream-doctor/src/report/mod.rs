@@ -295,7 +295,8 @@ fn danger(finding: &Finding) -> Option<&'static str> {
     })
 }
 
-/// A note about the machine: most machines of its kind give it, whatever their servers do.
+/// A note about the machine: most machines of its kind give it, whatever their servers do. What a measurement contradicts is
+/// no such note.
 fn is_of_machine(finding: &Finding) -> bool {
     let check = CHECKS.iter().find(|check| check.id == finding.check);
     finding.level == Level::Info && check.is_some_and(Check::is_of_machine)
