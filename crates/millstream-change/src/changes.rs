@@ -359,8 +359,9 @@ impl<'a> Changes<'a> {
     /// Whether a restart of the machine has taken the value away, and nothing of ours brings it back.
     async fn is_gone(&self, kind: &dyn Kind, entry: &Entry) -> Result<bool, Refusal> {
         self.check_lasting(entry)?;
+        let stays = kind.lasts().is_some_and(|lasts| lasts.stays_in_part(&entry.target));
         let lasts = kind.lasting(self.place, &entry.target, entry.value.as_deref())? == Lasting::Always;
-        if lasts || !self.journal.is_of_earlier_boot(entry) {
+        if lasts || stays || !self.journal.is_of_earlier_boot(entry) {
             return Ok(false);
         }
         // The target itself may be another disk by now.

@@ -121,6 +121,11 @@ pub trait Lasts: Send + Sync {
     /// Every file by which [`Lasts::lasting`] makes a value of this target last, whatever the machine allows now. An undo
     /// writes no other.
     fn files(&self, place: &Place, target: &str) -> Vec<PathBuf>;
+
+    /// Whether a part of a target keeps its value beyond a restart by itself. Then a restart has not taken the change away.
+    fn stays_in_part(&self, _target: &str) -> bool {
+        false
+    }
 }
 
 /// A write that can be interrupted half-way.

@@ -11,6 +11,7 @@ pub mod limits;
 mod one_line;
 mod partition;
 pub mod preset;
+mod profile;
 mod recent;
 mod refusal;
 mod report;
@@ -21,10 +22,11 @@ mod statement;
 mod tables;
 
 pub use activity::{Activity, Tables, Work, work_between};
-pub use change::{IndexKind, RoleSettingKind, SettingKind, TableOptionKind};
+pub use change::{IndexKind, ProfileKind, RoleSettingKind, SettingKind, TableOptionKind};
 pub use check::Check;
 pub use checks::CHECKS;
 pub use examination::{Request, examine};
+pub use profile::{Profile, ProfileLine, ProfileStep, database_profile};
 pub use report::{
     Changes, Counters, Difference, Grown, Report, RunOptions, SettingChanged, Skip, Slower, html, list, manual, text,
 };

@@ -23,6 +23,7 @@ mod ordered;
 mod over_time;
 mod page;
 mod partition;
+mod profile;
 mod proof;
 mod replication;
 mod role_setting;

@@ -15,16 +15,37 @@ pub(super) const CHECK: Check = Check {
 };
 
 /// What the repair sets, in bytes: the upper end of EDB's recommendation.
-const RECOMMENDED_BYTES: &str = "268435456";
+pub(crate) const RECOMMENDED_BYTES: &str = "268435456";
+
+/// From how much written data on the kernel begins to write it.
+pub(crate) struct Limit {
+    own: f64,
+    ratio: f64,
+    memory: f64,
+    /// In bytes.
+    pub(crate) bytes: f64,
+}
+
+impl Limit {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub(crate) fn read(host: &Host) -> Result<Self, String> {
+        let [bytes_file, ratio_file] = ["bytes", "ratio"].map(|unit| format!("/proc/sys/vm/dirty_background_{unit}"));
+        let (Some(own), Some(ratio)) = (host.number(&bytes_file), host.number(&ratio_file)) else {
+            return Err(Host::hidden("how much written data the kernel collects", &bytes_file));
+        };
+        let memory =
+            host.available_bytes().ok_or_else(|| Host::hidden("the memory that is available", "/proc/meminfo"))?;
+        // Of the two settings the kernel keeps one, and the other is 0.
+        let bytes = if own > 0.0 { own } else { ratio / 100.0 * memory };
+        Ok(Self { own, ratio, memory, bytes })
+    }
+}
 
 fn look(host: &Host, task: &Task) -> Looked {
-    let [bytes_file, ratio_file] = ["bytes", "ratio"].map(|unit| format!("/proc/sys/vm/dirty_background_{unit}"));
-    let (Some(own), Some(ratio)) = (host.number(&bytes_file), host.number(&ratio_file)) else {
-        return Err(Host::hidden("how much written data the kernel collects", &bytes_file).into());
-    };
-    let memory = host.available_bytes().ok_or_else(|| Host::hidden("the memory that is available", "/proc/meminfo"))?;
-    // Of the two settings the kernel keeps one, and the other is 0.
-    let limit = if own > 0.0 { own } else { ratio / 100.0 * memory };
+    let Limit { own, ratio, memory, bytes: limit } = Limit::read(host)?;
     if limit < task.threshold("background_mb") * 1e6 {
         return Ok(Seen::default());
     }

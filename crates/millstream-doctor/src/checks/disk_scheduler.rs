@@ -22,20 +22,26 @@ pub(super) fn orders(all: &str) -> bool {
     ORDERING.contains(&choice(all))
 }
 
+/// The schedulers of a disk that does not rotate, and a better one than the one that is chosen, if that orders requests.
+pub(crate) fn better(host: &Host, disk: &str) -> Option<(String, &'static str)> {
+    let all = host.word(&format!("/sys/block/{disk}/queue/scheduler"))?;
+    let rotates = host.number(&format!("/sys/block/{disk}/queue/rotational"))? != 0.0;
+    if rotates || !orders(&all) {
+        return None;
+    }
+    let is_there = |name: &&str| all.split_whitespace().any(|one| one == *name);
+    let other = ["none", "mq-deadline", "noop", "deadline"].into_iter().find(is_there)?;
+    Some((all, other))
+}
+
 fn look(host: &Host, task: &Task) -> Looked {
     let found = host.disks().into_iter().filter_map(|(role, disk)| {
         let file = format!("/sys/block/{disk}/queue/scheduler");
-        let all = host.word(&file)?;
+        let (all, other) = better(host, &disk)?;
         let scheduler = choice(&all);
-        let rotates = host.number(&format!("/sys/block/{disk}/queue/rotational"))? != 0.0;
-        if rotates || !orders(&all) {
-            return None;
-        }
         let sentence = format!(
             "the scheduler {scheduler} orders and delays requests of the disk of the {role}, which does not rotate"
         );
-        let is_there = |name: &&str| all.split_whitespace().any(|one| one == *name);
-        let other = ["none", "mq-deadline", "noop", "deadline"].into_iter().find(is_there)?;
         Some(
             task.finding(Level::Info, disk, sentence)
                 .with("schedulers", &all, &file)

@@ -12,7 +12,7 @@ use crate::output::note;
 use crate::quantity::age;
 use crate::target::resolve_running;
 use millstream_change::{Entry, Journal, Kind, Lasting, Place, State, Sysctl, SysfsAttribute, find};
-use millstream_doctor::{IndexKind, RoleSettingKind, SettingKind, TableOptionKind};
+use millstream_doctor::{IndexKind, ProfileKind, RoleSettingKind, SettingKind, TableOptionKind};
 use millstream_guard::packet_filter::PacketFilter;
 use millstream_local::Home;
 use millstream_network::profile::NetworkProfiles;
@@ -27,6 +27,7 @@ pub static KINDS: &[&dyn Kind] = &[
     &IndexKind,
     &TableOptionKind,
     &RoleSettingKind,
+    &ProfileKind,
     &PacketFilter,
     &NetworkProfiles,
 ];
@@ -81,10 +82,11 @@ pub fn note_deadline(number: u32, confirm_within: Duration, how: &str, command: 
     note(&format!("  millstream {command}"));
 }
 
-/// Whether the new value survives a restart of the machine by itself.
+/// Whether the new value survives a restart of the machine by itself, or a part of it does.
 fn lasts(entry: &Entry) -> bool {
     let lasting = |kind: &dyn Kind| kind.lasting(&Place::default(), &entry.target, entry.value.as_deref());
-    find(KINDS, &entry.kind).is_none_or(|kind| lasting(kind) == Ok(Lasting::Always))
+    let stays = |kind: &dyn Kind| kind.lasts().is_some_and(|lasts| lasts.stays_in_part(&entry.target));
+    find(KINDS, &entry.kind).is_none_or(|kind| stays(kind) || lasting(kind) == Ok(Lasting::Always))
 }
 
 /// The first word of the commands that confirm and undo a change.

@@ -407,3 +407,19 @@ fn fill(file: &Path) {
     let mut file = std::fs::File::create(file).unwrap();
     while file.write_all(&[0; 512]).is_ok() {}
 }
+
+/// It is not applied here: as root it would change the machine of the test.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_profile_is_shown_line_by_line_before_anything_is_changed() {
+    let place = Place::new(millstream_testkit::default_build().await).await;
+    let asked = place.doctor(&["fix", "--profile", "database"]).ends(2);
+    for part in ["changes: ", "left out: synchronous_commit off", "  a fact: a crash loses the last transactions"] {
+        assert!(asked.stdout.contains(part), "{part}: {asked:?}");
+    }
+    assert!(asked.stderr.contains("there is no terminal to ask on"), "{asked:?}");
+    assert_eq!(place.states(), [""; 0], "nothing was changed");
+    let both = place.doctor(&["fix", KEY, "--profile", "database"]).ends(2);
+    assert!(both.stderr.contains("cannot be used with"), "{both:?}");
+    let none = place.doctor(&["fix"]).ends(2);
+    assert!(none.stderr.contains("KEY"), "{none:?}");
+}

@@ -22,15 +22,20 @@ use std::time::Duration;
 /// terminal dies.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  millstream doctor fix durability-off:fsync\n  millstream doctor fix zone-reclaim:vm.zone_reclaim_mode --yes\n  millstream doctor fix sort-index:shop:public.orders_pkey --plan-as app_role\n  millstream doctor fix commit-delay:commit_delay --experiment > delay.toml"
+    after_help = "Examples:\n  millstream doctor fix durability-off:fsync\n  millstream doctor fix zone-reclaim:vm.zone_reclaim_mode --yes\n  millstream doctor fix sort-index:shop:public.orders_pkey --plan-as app_role\n  millstream doctor fix commit-delay:commit_delay --experiment > delay.toml\n  millstream doctor fix --profile database --confirm-within 10m"
 )]
 pub struct FixArgs {
     /// Key of the finding, as the report prints it
-    key: String,
+    #[arg(required_unless_present = "profile")]
+    key: Option<String>,
+
+    /// Apply a list of settings as one change, with one undo, and say of each line how sure it is
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["key", "prove", "plan_as", "budget", "experiment", "measure", "config"])]
+    pub(super) profile: Option<ProfileName>,
 
     /// Do not ask
     #[arg(long)]
-    yes: bool,
+    pub(super) yes: bool,
 
     /// Plan statements to find the finding again, as `doctor --prove` does
     #[arg(long)]
@@ -55,21 +60,29 @@ pub struct FixArgs {
 
     /// Undo the change after this time unless it is confirmed
     #[arg(long, value_name = "TIME", value_parser = duration)]
-    confirm_within: Option<Duration>,
+    pub(super) confirm_within: Option<Duration>,
 
     /// File with thresholds and silenced findings [default: doctor.toml, if it is there]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
     #[command(flatten)]
-    target: TargetArgs,
+    pub(super) target: TargetArgs,
 }
 
-/// Runs `doctor fix`.
+/// A profile, as an option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ProfileName {
+    /// What a benchmark of kernels set for a server alone on its machine, as far as it is still true
+    Database,
+}
+
+/// Runs `doctor fix KEY`.
 pub async fn fix(args: &FixArgs, output: Output, signals: &Signals) -> Result<Exit, Failure> {
+    let key = args.key.as_deref().unwrap_or_default();
     changes::note_open();
     let db = resolve_running(&args.target).await?;
-    let check = args.key.split(':').next().unwrap_or_default();
+    let check = key.split(':').next().unwrap_or_default();
     if super::check(check).is_none() {
         return Err(super::unknown(check));
     }
@@ -78,7 +91,7 @@ pub async fn fix(args: &FixArgs, output: Output, signals: &Signals) -> Result<Ex
         db: db.clone(),
         checks,
         one_database: false,
-        key: Some(args.key.clone()),
+        key: Some(key.to_owned()),
         budget: args.budget,
         settings,
         planner: super::planner(args.prove, args.plan_as.as_deref(), &db),
@@ -89,15 +102,14 @@ pub async fn fix(args: &FixArgs, output: Output, signals: &Signals) -> Result<Ex
         root: None,
     };
     let report = examine(&request).await?;
-    let finding = report.findings.iter().find(|finding| finding.key == args.key);
-    let finding = finding.ok_or_else(|| not_found(&args.key, &report))?;
+    let finding = report.findings.iter().find(|finding| finding.key == key);
+    let finding = finding.ok_or_else(|| not_found(key, &report))?;
     let (journal, place) = (changes::journal()?, place(Some(db.clone()))?);
     let made = Changes::new(&journal, KINDS, &place);
     if args.experiment {
         output.line(experiment(finding, &made).await?.trim_end())?;
         return Ok(Exit::Done);
     }
-    let alone = || Failure::user("there is no terminal to ask on").hint("--yes changes it without asking");
     if args.measure {
         // Not after a quarter of an hour. A change that you make yourself needs no answer.
         let asks = finding.repair.as_ref().is_some_and(|repair| repair.change.is_some());
@@ -132,8 +144,22 @@ pub async fn fix(args: &FixArgs, output: Output, signals: &Signals) -> Result<Ex
     let proposal = Proposal { change: change.clone(), from: None, reason, confirm_within };
     let typed = args.target.db.as_deref();
     let number = changes::made(&made, &proposal, typed, Box::pin(async { Ok(()) }), &|_| {}).await?.number;
-    let server = same_server(&args.target, change);
-    match args.confirm_within {
+    note_made(number, args.confirm_within, &args.target, change);
+    for command in remaining(repair, change) {
+        note(&format!("it is complete only when you have run this on the server's machine: {command}"));
+    }
+    Ok(Exit::Done)
+}
+
+/// There is nobody to ask.
+pub(super) fn alone() -> Failure {
+    Failure::user("there is no terminal to ask on").hint("--yes changes it without asking")
+}
+
+/// Says that a change is made, and how to keep it or take it back.
+pub(super) fn note_made(number: u32, confirm_within: Option<Duration>, target: &TargetArgs, change: &Change) {
+    let server = same_server(target, change);
+    match confirm_within {
         None => {
             note(&format!("change {number} is in effect"));
             note(&format!("  to keep it, also after a restart: millstream doctor confirm {number}{server}"));
@@ -141,10 +167,6 @@ pub async fn fix(args: &FixArgs, output: Output, signals: &Signals) -> Result<Ex
         }
         Some(time) => changes::note_deadline(number, time, "", &format!("doctor confirm {number}{server}")),
     }
-    for command in remaining(repair, change) {
-        note(&format!("it is complete only when you have run this on the server's machine: {command}"));
-    }
-    Ok(Exit::Done)
 }
 
 /// Commands of a repair that its change does not make. A change of this machine makes all of them.

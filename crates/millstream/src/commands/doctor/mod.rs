@@ -3,6 +3,7 @@
 mod fix;
 mod looks;
 mod measure;
+mod profile;
 mod tables;
 mod watch;
 
@@ -165,7 +166,12 @@ const LOOKS_APART: Duration = Duration::from_secs(1);
 pub async fn run(args: &DoctorArgs, output: Output, signals: &Signals) -> Result<Exit, Failure> {
     match &args.command {
         Some(DoctorCommand::Explain(explain)) => return explained(explain.id.as_deref(), output),
-        Some(DoctorCommand::Fix(args)) => return Box::pin(fix::fix(args, output, signals)).await,
+        Some(DoctorCommand::Fix(args)) => {
+            return match args.profile {
+                Some(name) => Box::pin(profile::apply(args, name, output)).await,
+                None => Box::pin(fix::fix(args, output, signals)).await,
+            };
+        }
         Some(DoctorCommand::Confirm(args)) => return changes::confirm(args).await,
         Some(DoctorCommand::Undo(args)) => return changes::undo(args).await,
         Some(DoctorCommand::Changes) => return changes::changes(output),
