@@ -16,7 +16,8 @@ with relation as materialized (
     from
         pg_class as o
         join pg_namespace as n on n.oid = o.relnamespace
-        cross join lateral (values (o.oid, false), (o.reltoastrelid, true)) as part (oid, is_toast)
+        -- The types, because the server could not plan a counted statement without them again.
+        cross join lateral (values (o.oid, false::bool), (o.reltoastrelid, true::bool)) as part (oid, is_toast)
         join pg_class as c on c.oid = part.oid
     where
         o.relkind in ('r', 'm')

@@ -1,8 +1,9 @@
 //! Texts that are looked up by their beginning, beside an index on an expression that no query uses.
 
-use crate::checks::{request, sql, subjects};
+use crate::checks::{evidence, request, sql, subjects};
 use crate::proof::{as_role, counting_server};
 use millstream_doctor::{Report, Request, examine};
+use millstream_model::Level;
 use millstream_testkit as testkit;
 
 const SETTINGS: &str = "[threshold.missed-index]\nrows = 100\ncalls = 1
@@ -65,6 +66,8 @@ async fn a_beginning_gets_its_index_and_the_index_that_nobody_uses_goes() {
         let report = found(&url).await;
         assert_eq!(subjects(&report), ["public.modem (mac text_pattern_ops)"], "{report:?}");
         assert_eq!(commands(&report), [NEW]);
+        let finding = &report.findings[0];
+        assert_eq!((finding.level, evidence(finding, "pattern that was assumed")), (Level::Info, Some("'a1%'")));
         sql(&client, NEW).await;
         sql(&client, asked).await;
         assert_eq!(subjects(&found(&url).await), [""; 0]);

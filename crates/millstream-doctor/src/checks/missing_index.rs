@@ -6,7 +6,7 @@ use super::number::{count, size};
 use super::proof::without;
 use crate::check::{Check, Look, Looked, Task};
 use crate::index::{
-    Candidate, KnownTables, Need, Trial, Wish, candidates, shortened, try_candidate, with_limit, with_patterns,
+    Candidate, KnownTables, Need, PATTERN, Trial, Wish, candidates, shortened, try_candidate, with_limit, with_patterns,
 };
 use crate::limits::{CANDIDATES_MAX, PROOF_TIME_MAX};
 use crate::refusal::Stop;
@@ -308,7 +308,8 @@ async fn finding(database: &Database, client: &Client, one: &Tried<'_>, task: &T
     let saved = task.counted_seconds().filter(|seconds| *seconds > 0.0).map(|seconds| saved / seconds);
     // On a server that has hardly anything to do, a large share is little.
     let is_much = saved.is_none_or(|saved| saved >= task.threshold("saved_ms"));
-    let warns = is_much && percent >= task.threshold("warning_percent");
+    let assumed = one.statements.iter().any(|(_, need)| need.has_pattern()).then_some(PATTERN);
+    let warns = is_much && assumed.is_none() && percent >= task.threshold("warning_percent");
     let level = if warns { Level::Warning } else { Level::Info };
     let (how_many, take) = if served.len() == 1 { ("a statement", "takes") } else { ("statements", "take") };
     let sentence = format!(
@@ -328,6 +329,7 @@ async fn finding(database: &Database, client: &Client, one: &Tried<'_>, task: &T
         .with_known("the planner's cost of the first, now", now, "explain")
         .with_known("with the index", then, "explain")
         .with("how it was tried", how, "the planner")
+        .with_known("pattern that was assumed", assumed, "the server keeps no constants")
         .with_known("it would save in each second, about", saved, "the costs and pg_stat_statements")
         .with("size of the index, about", size(trial.bytes), "an estimate");
     let sql = include_str!("missing_index_writes.sql");
@@ -347,7 +349,10 @@ async fn finding(database: &Database, client: &Client, one: &Tried<'_>, task: &T
     }
     Ok(finding
         .costs(one.percent_now())
-        .unless("the values that are looked for are frequent ones, and most rows have them")
+        .unless(match assumed {
+            Some(_) => "the patterns begin with a wildcard, and no ordered index finds such",
+            None => "the values that are looked for are frequent ones, and most rows have them",
+        })
         .repaired("create the index, and measure before and after", "every write to the table maintains one more index")
         .run([new_index::command(&table, &candidate.clause())])
         .changes(change))
