@@ -7,7 +7,7 @@ use crate::host::Host;
 use crate::server::Server;
 use millstream_host::kernel::file::choice;
 use millstream_host::sysctl_file;
-use millstream_model::words::shell_word;
+use millstream_model::shell_word;
 use millstream_model::{Change, Class};
 use millstream_pg::sizing::{BuildFacts, settings};
 use millstream_pg::{ConnInfo, Error};

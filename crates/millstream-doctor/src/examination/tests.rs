@@ -41,7 +41,7 @@ async fn looked(root: &Path, checks: &[&str], settings: &str) -> (Vec<Finding>, 
     for check in course.checks.clone() {
         for look in check.looks {
             match look {
-                Look::Host(look) => course.run_at(&host, check, *look).await,
+                Look::Host(look) | Look::Measured(look) => course.run_at(&host, check, *look).await,
                 Look::Later(_) => {}
                 _ => panic!("{} asks the server", check.id),
             }
