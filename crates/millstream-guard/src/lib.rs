@@ -1,6 +1,7 @@
 //! The packet filter of a host: its policy, the rules for the kernel, their proof by packets, and what each rule costs.
 
 mod connection;
+pub mod import;
 pub mod in_effect;
 pub mod limits;
 mod netlink;

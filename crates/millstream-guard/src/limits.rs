@@ -81,6 +81,18 @@ pub const PROBES_MAX: u64 = 6_000;
 /// Ranges of each group of addresses of which a proof tries the ends.
 pub const SAMPLE_RANGES: usize = 3;
 
+/// Most rules that a policy is made of, with those of the chains that are jumped to.
+pub(crate) const IMPORTED_RULES_MAX: usize = 10_000;
+
+/// Most parts into which rules that drop may cut one that accepts.
+pub(crate) const IMPORTED_PIECES_MAX: usize = 500;
+
+/// How deep rules may jump. The kernel takes no more.
+pub(crate) const JUMPS_MAX: usize = 16;
+
+/// Longest text of a rule that is repeated, in characters.
+pub(crate) const RULE_SHOWN_MAX: usize = 200;
+
 /// Longest time of nft: a million ranges take a minute.
 pub const NFT_MAX: Duration = Duration::from_secs(600);
 
@@ -104,6 +116,9 @@ pub const EXCHANGE_MAX: Duration = Duration::from_secs(2);
 
 /// So many of them at once. One that nobody answers takes [`EXCHANGE_MAX`].
 pub const EXCHANGES_AT_ONCE: usize = 32;
+
+/// Packets that are shown of those about which rules decide otherwise than a line of a policy.
+pub(crate) const EXAMPLES_SHOWN: usize = 3;
 
 /// Packets of a proof beyond twice the burst of a limit.
 pub const MORE_THAN_BURST: u32 = 10;

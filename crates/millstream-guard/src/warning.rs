@@ -319,7 +319,7 @@ pub fn warnings(policy: &Policy, facts: &Facts) -> Vec<String> {
         ));
     }
     let asks = |port: u16| policy.clients.iter().any(|client| Ports::has(&client.ports.tcp, port));
-    if let Some(file) = facts.asks_by_tls.as_ref().filter(|_| asks(DNS) && !asks(DNS_BY_TLS)) {
+    if let Some(file) = facts.asks_by_tls.as_ref().filter(|_| asks(DNS) && !asks(DNS_BY_TLS) && !policy.send_all) {
         warnings.push(format!(
             "{} lets systemd-resolved ask by TLS at port {DNS_BY_TLS}, and no client may: give one the port, as in \
              [clients.dot] tcp = [{DNS_BY_TLS}] to = [..]",

@@ -20,6 +20,7 @@ pub const LINES: &[(&str, &str)] = &[
     ("invalid", "connection tracking cannot make sense of the packet"),
     ("ping", "the host answers echo requests"),
     ("outgoing-icmp", "the host may report errors and send echo requests, and gets the answers"),
+    ("send-all", "the policy lets this host send everything"),
     ("illegal-flags", "no connection has these flags of TCP; scanners send them"),
     ("service-ports", "the port belongs to a service that does not accept this packet"),
     ("everything-else", "no line accepts it"),

@@ -58,7 +58,10 @@ fn leaving(policy: &Policy, packet: &Packet) -> Option<Decision> {
     if matches!(packet.content, Content::Icmp { .. }) {
         return accept("outgoing-icmp");
     }
-    followed(policy, packet).or_else(|| service(policy, packet)).or_else(|| client(policy, packet))
+    followed(policy, packet)
+        .or_else(|| if policy.send_all { accept("send-all") } else { None })
+        .or_else(|| service(policy, packet))
+        .or_else(|| client(policy, packet))
 }
 
 /// Types of ICMPv6. Source: RFC 4443, 2710, 4861.

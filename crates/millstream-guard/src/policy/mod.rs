@@ -31,6 +31,8 @@ pub struct Policy {
     pub log: bool,
     /// Whether the host answers echo requests.
     pub ping: bool,
+    /// Whether this host may send everything.
+    pub send_all: bool,
     /// Sources that `deny` and limits leave alone.
     pub allow: Addresses,
     /// Sources of which nothing is accepted but neighbour discovery.
@@ -138,6 +140,11 @@ pub enum Unit {
     Minute,
     /// An hour.
     Hour,
+}
+
+/// The policy of a text that names no files.
+pub(crate) fn of_text(text: &str) -> Result<Policy, Refusal> {
+    text::policy(text, Path::new(""), &|_| Ok(Vec::new()))
 }
 
 /// Reads the ranges of a store of IP ranges.

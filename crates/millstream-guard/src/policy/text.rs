@@ -20,6 +20,8 @@ struct File {
     #[serde(default = "yes")]
     ping: bool,
     #[serde(default)]
+    send_all: bool,
+    #[serde(default)]
     allow: Vec<String>,
     #[serde(default)]
     deny: Vec<String>,
@@ -104,6 +106,10 @@ fn yes() -> bool {
 /// The policy of a text. Names of files are relative to `dir`.
 pub(super) fn policy(text: &str, dir: &Path, store: ReadStore<'_>) -> Result<Policy, Refusal> {
     let file: File = toml::from_str(text).map_err(|error| Refusal::new(error.to_string().trim_end().to_owned()))?;
+    if file.send_all && file.mode == Mode::Stateless {
+        return Err(Refusal::new("send_all needs tracking: without it, no line knows the answers")
+            .hint("write mode = \"stateful\" at the beginning of the file, or clients for what this host asks"));
+    }
     let mut lists = BTreeMap::new();
     for (name, text) in file.lists {
         let place = format!("lists.{name}");
@@ -134,6 +140,7 @@ pub(super) fn policy(text: &str, dir: &Path, store: ReadStore<'_>) -> Result<Pol
         mode: file.mode,
         log: file.log,
         ping: file.ping,
+        send_all: file.send_all,
         allow: addresses(file.allow, &lists).map_err(Refusal::at("allow"))?,
         deny: addresses(file.deny, &lists).map_err(Refusal::at("deny"))?,
         services,
@@ -338,6 +345,7 @@ mod tests {
             ("[services.ssh]\ninterface = 'eth0; drop'", "is not the name of an interface"),
             ("[services.ssh]\ninterface = '-x'", "is not the name of an interface"),
             ("[services.ssh]\nhot = true", "hot is for mode hybrid"),
+            ("send_all = true", "send_all needs tracking"),
             ("[services.ssh]\nlimit = 'often'", "services.ssh: limit: \"often\" is not a rate"),
             ("[services.ssh]\nlimit = { rate = '1/hour', v4 = 64 }", "v4 is the length of a prefix, 1 to 32, not 64"),
             ("[lists]\noffice = ['10.0.0.1/8']", "lists.office: 10.0.0.1 has bits beyond /8"),

@@ -3,6 +3,7 @@
 
 mod beside;
 mod bytes;
+mod difference;
 mod exchange;
 mod network;
 mod probe;
@@ -10,6 +11,7 @@ mod probes;
 mod talk;
 
 pub use beside::{lost_beside, try_beside};
+pub use difference::{Difference, Differences};
 pub use probe::{Passed, Task, send};
 
 use crate::policy::{Decision, Direction, Mode, Packet, Policy, meaning};
@@ -150,6 +152,11 @@ pub fn json(rules: &Rules) -> Result<String, Refusal> {
     Ok(listed.replacen(BEGIN, &replacing, 1))
 }
 
+/// The packets that a proof of a policy sends to rules that may track.
+pub(crate) fn samples(policy: &Policy) -> Vec<Packet> {
+    probes::packets(policy, &network::cables(policy, PLAIN), false).packets
+}
+
 /// Proves rules by what a prober sends: it reads a [`Task`], does it by [`send`], and prints a [`Passed`].
 ///
 /// # Errors
@@ -200,6 +207,17 @@ pub fn prove(policy: &Policy, subject: Subject<'_>, prober: &Prober) -> Result<R
 }
 
 impl Report {
+    /// The packets that did not go as the policy means, by the lines that decide about them.
+    pub fn differences(&self) -> Differences {
+        let mut differences = Differences::default();
+        for one in &self.wrong {
+            if let Wrong::Packet { packet, meant } = one {
+                differences.add(meant, packet);
+            }
+        }
+        differences
+    }
+
     fn compare(&mut self, policy: &Policy, task: &Task, passed: &Passed) {
         for (packet, passes) in task.packets.iter().zip(&passed.packets) {
             let meant = meaning(policy, packet);

@@ -205,7 +205,7 @@ mod tests {
     fn every_line_has_a_reason_and_every_reason_a_line() {
         let dir = tempfile::tempdir().unwrap();
         let mut seen = BTreeSet::new();
-        for mode in ["stateless", "stateful"] {
+        for mode in ["stateless", "stateful", "stateful'\nsend_all = true # '"] {
             let file = dir.path().join("policy.toml");
             let text = format!(
                 "mode = '{mode}'\nresolvers = ['192.0.2.53']\ndeny = ['192.0.2.0/25', '2001:db8::/64']\n[services.ssh]\n\

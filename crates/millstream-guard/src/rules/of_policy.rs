@@ -101,6 +101,9 @@ impl Writer<'_> {
         if self.policy.mode != Mode::Stateless {
             self.add(hook, vec![Test::State(State::Established)], Action::Accept, "established");
         }
+        if self.policy.send_all {
+            return self.add(hook, Vec::new(), Action::Accept, "send-all");
+        }
         for service in self.policy.services.iter().filter(|service| !self.policy.tracks(service)) {
             self.service(service, hook);
         }

@@ -4,6 +4,7 @@ mod apply;
 mod check;
 mod deny;
 mod explain;
+mod import;
 mod plan;
 mod prove;
 mod show;
@@ -33,6 +34,7 @@ pub struct GuardArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum GuardCommand {
+    Import(import::ImportArgs),
     Check(check::CheckArgs),
     Explain(explain::ExplainArgs),
     Show(show::ShowArgs),
@@ -63,6 +65,7 @@ struct PolicyArg {
 pub async fn run(args: &GuardArgs, output: Output) -> Result<Exit, Failure> {
     let room = Some(PacketFilter.commands());
     match &args.command {
+        GuardCommand::Import(args) => import::run(args, output),
         GuardCommand::Check(args) => check::run(args, output),
         GuardCommand::Explain(args) => explain::run(args, output),
         GuardCommand::Show(args) => show::run(args, output),
