@@ -35,8 +35,5 @@ pub const LOADS_LISTED: u64 = 1_000;
 /// Largest file of the lab's own that says what a load must end in.
 pub const LAB_FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Packets of a proof that are printed because they did not go as the policy says; all are counted.
-pub const WRONG_SHOWN: usize = 20;
-
 /// Lines of each list of tables that a terminal shows.
 pub const TABLES_SHOWN: usize = 20;

@@ -90,7 +90,14 @@ fn a_proof_ends_with_1_if_something_passed_that_should_not() {
     let proved = millstream(&["guard", "prove", &policy]).ends(0);
     assert!(proved.stdout.starts_with("nft: ") && proved.stdout.contains("all as the policy says"), "{proved:?}");
     let (_rules_dir, script) = file("rules.sh", "iptables -P INPUT DROP\n");
+    let grouped = millstream(&["guard", "prove", &policy, "--rules", &script]).ends(1).stdout;
+    for line in ["services.ssh accepts ", "everything-else drops "] {
+        assert_eq!(grouped.lines().filter(|one| one.starts_with(line)).count(), 1, "{line}: {grouped}");
+    }
+    assert!(grouped.contains("  why it is there: the service ssh accepts this source\n"), "{grouped}");
     let wrong = millstream(&["guard", "prove", &policy, "--rules", &script, "--output", "json"]).ends(1);
+    let of_ssh = |one: &serde_json::Value| one["line"] == "services.ssh" && one["policy"] == "accepts";
+    assert!(wrong.json()["lines"].as_array().unwrap().iter().any(of_ssh), "{wrong:?}");
     assert!(wrong.json()["packets"].as_u64() > Some(1_000) && !wrong.json()["wrong"].as_array().unwrap().is_empty());
 }
 

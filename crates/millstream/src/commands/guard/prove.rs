@@ -1,13 +1,13 @@
 //! `guard prove`: sends packets to rules, and compares what passes with the policy.
 
-use super::{PolicyArg, prober};
+use super::{PolicyArg, import, prober};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::limits::WRONG_SHOWN;
 use crate::output::{Output, note};
 use crate::quantity::{count, things};
 use millstream_guard::limits::SCRIPT_BYTES_MAX;
-use millstream_guard::prove::{Form, Report, Subject, Task, prove, send};
+use millstream_guard::policy::reason;
+use millstream_guard::prove::{Form, Report, Subject, Task, Wrong, prove, send};
 use millstream_guard::warning::doubts;
 use millstream_host::read_at_most;
 use serde_json::json;
@@ -70,17 +70,27 @@ pub fn run(args: &ProveArgs, output: Output) -> Result<Exit, Failure> {
 
 fn print(report: &Report, name: &str, output: Output) -> Result<(), Failure> {
     let (packets, talks, wrong) = (report.packets as u64, report.talks as u64, report.wrong.len() as u64);
+    let differences = report.differences();
     if output.is_json() {
         let all: Vec<String> = report.wrong.iter().map(ToString::to_string).collect();
         return output.json(&json!({
-            "rules": name, "packets": packets, "possible": report.possible, "conversations": talks, "wrong": all
+            "rules": name, "packets": packets, "possible": report.possible, "conversations": talks,
+            "lines": import::lines(&differences), "wrong": all
         }));
     }
-    for one in report.wrong.iter().take(WRONG_SHOWN) {
-        output.line(&one.to_string())?;
+    for one in differences.iter() {
+        output.line(&format!("{one}\n  why it is there: {}", reason(&one.line)))?;
+        for packet in &one.examples {
+            output.line(&format!("  {packet}"))?;
+        }
+        if one.packets > one.examples.len() {
+            output.line(&format!("  and {} more", one.packets - one.examples.len()))?;
+        }
     }
-    if report.wrong.len() > WRONG_SHOWN {
-        note("--output json prints all");
+    let others = report.wrong.iter().filter(|one| !matches!(one, Wrong::Packet { .. }));
+    others.map(ToString::to_string).try_for_each(|one| output.line(&one))?;
+    if report.wrong.iter().any(|one| matches!(one, Wrong::Packet { .. })) {
+        note("--output json prints all packets");
     }
     let of = if report.possible > packets {
         format!(" (of {} that could be)", count(report.possible))
