@@ -169,6 +169,7 @@ fn shown(range: Range) -> String {
 /// # Errors
 /// nft is missing, this account may not ask, or no network can be made in which the new rules are read.
 pub async fn differences(rules: &Rules) -> Result<Vec<Difference>, Refusal> {
+    rules.fit_nft()?;
     const LIST: [&str; 6] = ["--stateless", "--terse", "list", "table", "inet", TABLE];
     let now = asked(&LIST).await?.unwrap_or_default();
     let sandbox = Sandbox::make(1)?;

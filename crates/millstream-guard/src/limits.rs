@@ -34,6 +34,16 @@ pub const LIST_BYTES_MAX: u64 = 256 << 20;
 /// Largest script of rules that is proved, in bytes.
 pub const SCRIPT_BYTES_MAX: u64 = LIST_BYTES_MAX;
 
+/// Longest text that a service may deny, in bytes, and the last byte of a datagram at which it may begin. Both together fit into
+/// what a proof receives of a packet.
+pub(crate) const DENIED_TEXT_BYTES_MAX: usize = 64;
+pub(crate) const DENIED_TEXT_AT_MAX: u16 = 128;
+
+/// Bytes that a proof receives of a packet that has passed.
+pub(crate) const SEEN_BYTES_MAX: usize = 256;
+
+const _: () = assert!(20 + 8 + DENIED_TEXT_AT_MAX as usize + DENIED_TEXT_BYTES_MAX <= SEEN_BYTES_MAX);
+
 /// Most ranges of a list.
 pub const RANGES_MAX: usize = 2_000_000;
 

@@ -243,7 +243,9 @@ pub fn warnings(policy: &Policy, facts: &Facts) -> Vec<String> {
     if let Some(Ssh { peer, from, host, to }) = facts.ssh {
         let content = Content::Tcp { from, to, flags: Flags::SYN };
         let (direction, interface) = (Direction::In, String::new());
-        let packet = Packet { direction, interface, source: peer, destination: host, content, is_established: false };
+        let text = Vec::new();
+        let packet =
+            Packet { direction, interface, source: peer, destination: host, content, text, is_established: false };
         let decision = meaning(policy, &packet);
         if !decision.accepts {
             warnings.push(format!("your ssh connection from {peer} would be dropped by {}", decision.line));

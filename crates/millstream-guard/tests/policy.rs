@@ -47,7 +47,8 @@ fn decided(policy: &Policy, direction: Direction, peer: &str, content: Content) 
     let host: IpAddr = if peer.is_ipv4() { [0, 0, 0, 0].into() } else { [0_u16; 8].into() };
     let (source, destination) = if direction == Direction::In { (peer, host) } else { (host, peer) };
     let interface = if peer.is_loopback() { "lo".to_owned() } else { String::new() };
-    let packet = Packet { direction, interface, source, destination, content, is_established: false };
+    let text = Packet::USUAL_TEXT.to_vec();
+    let packet = Packet { direction, interface, source, destination, content, text, is_established: false };
     let decision = meaning(policy, &packet);
     (decision.accepts, decision.line)
 }
@@ -92,6 +93,47 @@ fn the_line_that_decides_is_named() {
     for line in ["loopback", "fragments", "packet-too-big", "services.postgres", "clients.dns", "everything-else"] {
         assert!(lines.iter().any(|one| one == line), "{line}: {lines:?}");
     }
+}
+
+#[test]
+fn a_text_is_denied_anywhere_or_at_its_place() {
+    let in_text = |denied: &str, text: &str, peer: &str| {
+        let policy = policy(&format!("allow = ['10.0.0.0/8']\n[services.dns]\ndeny_text = {denied}\n"));
+        let packet = Packet {
+            direction: Direction::In,
+            interface: String::new(),
+            source: peer.parse().unwrap(),
+            destination: IpAddr::from([0, 0, 0, 0]),
+            content: udp(50_000, 53),
+            text: text.as_bytes().to_vec(),
+            is_established: true,
+        };
+        meaning(&policy, &packet).line
+    };
+    for (denied, text, line) in [
+        ("'bad'", "very bad", "services.dns.text"),
+        ("'bad'", "ba d", "services.dns"),
+        ("{ text = 'bad', at = 5 }", "very bad", "services.dns.text"),
+        ("{ text = 'bad', at = 4 }", "very bad", "services.dns"),
+        ("{ text = 'bad', at = 7 }", "very bad", "services.dns"),
+        ("{ text = 'bad', at = 99 }", "very bad", "services.dns"),
+    ] {
+        assert_eq!(in_text(denied, text, "192.0.2.1"), line, "{denied} {text}");
+        assert_eq!(in_text(denied, text, "10.0.0.1"), "services.dns", "{denied} {text}");
+    }
+    let written = |denied: &str| Rules::of(&policy(&format!("[services.dns]\ndeny_text = {denied}\n")));
+    let rules = written("{ text = 'abcdefghij', at = 1 }");
+    assert!(
+        rules.nft().contains("udp dport 53 @th,72,64 0x6162636465666768 @th,136,16 0x696a counter drop"),
+        "{}",
+        rules.nft()
+    );
+    let anywhere = written("'ab'").iptables();
+    for rule in ["--algo bm --from 28 --hex-string \"|6162|\"", "--algo bm --from 48 --hex-string \"|6162|\""] {
+        assert!(anywhere.contains(rule), "{anywhere}");
+    }
+    assert!(rules.iptables().contains("--from 29 --to 39 --hex-string"), "{}", rules.iptables());
+    written("'ab'").fit_nft().unwrap_err();
 }
 
 /// A service of TCP leaves answers by UDP alone, and the other way round.

@@ -292,6 +292,45 @@ fn a_limit_of_datagrams_holds_after_an_answer() {
     }
 }
 
+/// A text is denied in each form that has words for it, also once a datagram was answered, and `allow` exempts from it.
+#[test]
+fn a_denied_text_is_proved_in_each_form_that_can_look_for_it() {
+    if !machine_has(NEEDS) {
+        return;
+    }
+    let at_place = "{ text = 'attack at dawn', at = 3 }";
+    let both = [Form::IptablesNft, Form::IptablesLegacy];
+    for (mode, denied, forms) in [
+        ("stateless", "'\"needle|\\'", &both[..]),
+        ("stateful", "'x'", &both[..1]),
+        ("stateless", at_place, &Form::ALL[..]),
+        ("stateful", at_place, &[Form::Nft]),
+        // It is part of what a proof sends otherwise.
+        ("hybrid", "{ text = 'test', at = 0 }", &[Form::Nft, Form::IptablesNft]),
+    ] {
+        let text = format!(
+            "mode = '{mode}'\nallow = ['198.51.100.0/24']\n[services.ssh]\n[services.syslog]\nudp = [5140]\n\
+             deny_text = {denied}\n[services.metrics]\nudp = [8125]\nfrom = ['10.0.0.0/8', '2001:db8:5::/48']\n\
+             deny_text = {denied}\n"
+        );
+        let policy = policy(&text);
+        for form in forms {
+            is_proved(&policy, *form, denied);
+        }
+    }
+    let anywhere = policy("[services.dns]\ndeny_text = 'x'\n");
+    let refused = prove(&anywhere, Subject::Own(Form::Nft), &prober()).unwrap_err();
+    assert!(refused.problem.starts_with("services.dns.text: nft cannot look for a text"), "{refused}");
+    assert!(refused.hint.unwrap().contains("at = 0"));
+    // A rule that is missing is found.
+    let rules = Rules::of(&policy("[services.ssh]\n[services.dns]\ndeny_text = { text = 'needle', at = 0 }\n")).nft();
+    let lines: Vec<&str> = rules.lines().filter(|one| !one.contains("services.dns.text")).collect();
+    assert!(lines.len() < rules.lines().count(), "{rules}");
+    let denying = policy("[services.ssh]\n[services.dns]\ndeny_text = { text = 'needle', at = 0 }\n");
+    let wrong = wrong(&proved(&denying, &of_nft(&lines.join("\n"))));
+    assert!(wrong.contains("passed, but services.dns.text drops it: udp") && wrong.contains("needle"), "{wrong:.3000}");
+}
+
 /// Lists of addresses that no packet should have hold those with which a proof usually works.
 #[test]
 fn a_policy_that_denies_the_usual_addresses_of_a_proof_is_proved() {

@@ -136,6 +136,7 @@ fn of_loopback() -> Vec<Packet> {
         source: here(family),
         destination: here(family),
         content: Content::Tcp { from: 50_000, to: 5_432, flags: Flags::SYN },
+        text: Vec::new(),
         is_established: false,
     };
     FAMILIES.into_iter().flat_map(|family| [Direction::In, Direction::Out].map(|way| (family, way))).map(each).collect()

@@ -32,8 +32,9 @@ pub fn reason(line: &str) -> String {
         return (*why).to_owned();
     }
     match line.split_once('.') {
-        Some(("services", name)) => match name.strip_suffix(".limit") {
-            Some(name) => format!("the source begins with {name} more often than its limit says"),
+        Some(("services", name)) => match name.split_once('.') {
+            Some((name, "limit")) => format!("the source begins with {name} more often than its limit says"),
+            Some((name, _)) => format!("the datagram holds the text that {name} denies"),
             None => format!("the service {name} accepts this source"),
         },
         Some(("clients", name)) => format!("it is a request of the client {name}, or the answer to one"),

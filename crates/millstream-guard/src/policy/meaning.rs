@@ -2,7 +2,7 @@
 //! to compare the two.
 
 use super::packet::{Content, Direction, Packet};
-use super::{Mode, Policy, Ports};
+use super::{Mode, Policy, Ports, Service};
 use millstream_model::range::Family;
 
 /// What becomes of a packet, and which line says so.
@@ -41,6 +41,7 @@ fn arriving(policy: &Policy, packet: &Packet) -> Option<Decision> {
             if is_denied { drop("deny") } else { None }
         })
         .or_else(|| error_of_icmp(policy, packet))
+        .or_else(|| denied_text(policy, packet))
         .or_else(|| followed(policy, packet))
         .or_else(|| echo(policy, packet))
         .or_else(|| match packet.content {
@@ -86,6 +87,21 @@ fn error_of_icmp(policy: &Policy, packet: &Packet) -> Option<Decision> {
         }
         _ => None,
     }
+}
+
+/// A datagram to a service that holds what the service denies. It does not matter whether others came before it.
+fn denied_text(policy: &Policy, packet: &Packet) -> Option<Decision> {
+    let Content::Udp { to, .. } = packet.content else { return None };
+    let denies = |service: &&Service| {
+        Ports::has(&service.ports.udp, to)
+            && service.interface.as_ref().is_none_or(|interface| *interface == packet.interface)
+            && policy.has(&service.from, packet.peer())
+            && service.deny_text.as_ref().is_some_and(|denied| denied.is_in(&packet.text))
+    };
+    if policy.has(&policy.allow, packet.peer()) {
+        return None;
+    }
+    policy.services.iter().find(denies).and_then(|service| drop(format!("services.{}.text", service.name)))
 }
 
 fn followed(policy: &Policy, packet: &Packet) -> Option<Decision> {

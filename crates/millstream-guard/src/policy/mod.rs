@@ -74,6 +74,8 @@ pub struct Service {
     pub interface: Option<String>,
     /// How often a source may begin.
     pub limit: Option<Limit>,
+    /// The text with which a datagram is dropped.
+    pub deny_text: Option<DeniedText>,
     /// Whether its packets are not tracked in mode `hybrid`.
     pub hot: bool,
 }
@@ -129,6 +131,15 @@ pub struct Limit {
     pub v4: u32,
     /// Length of the prefix in IPv6.
     pub v6: u32,
+}
+
+/// A text in a datagram.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeniedText {
+    /// The text, of which each byte counts.
+    pub text: String,
+    /// The byte of the datagram at which it stands; `None`: anywhere.
+    pub at: Option<u16>,
 }
 
 /// A unit of time.
@@ -205,6 +216,17 @@ impl Ports {
     /// Whether a port of TCP or of UDP is one of these.
     pub fn has(ports: &[(u16, u16)], port: u16) -> bool {
         ports.iter().any(|(first, last)| (*first..=*last).contains(&port))
+    }
+}
+
+impl DeniedText {
+    /// Whether a datagram holds it.
+    pub fn is_in(&self, payload: &[u8]) -> bool {
+        let text = self.text.as_bytes();
+        match self.at {
+            Some(at) => payload.get(usize::from(at)..).is_some_and(|rest| rest.starts_with(text)),
+            None => payload.windows(text.len().max(1)).any(|part| part == text),
+        }
     }
 }
 

@@ -18,6 +18,8 @@ pub struct Packet {
     pub destination: IpAddr,
     /// What is in it.
     pub content: Content,
+    /// The text of a datagram of UDP. Those of other packets say nothing.
+    pub text: Vec<u8>,
     /// Whether tracking knows its connection, which a line has accepted. Without tracking, that says nothing.
     pub is_established: bool,
 }
@@ -118,6 +120,9 @@ impl Flags {
 }
 
 impl Packet {
+    /// The text of a datagram for which it does not matter.
+    pub const USUAL_TEXT: &'static [u8] = b"test";
+
     /// The address on the other side.
     pub fn peer(&self) -> IpAddr {
         match self.direction {
@@ -146,7 +151,12 @@ impl fmt::Display for Packet {
             Content::Tcp { from, to, flags } => {
                 write!(f, "tcp ({flags}) from {source} port {from} to {destination} port {to}")?;
             }
-            Content::Udp { from, to } => write!(f, "udp from {source} port {from} to {destination} port {to}")?,
+            Content::Udp { from, to } => {
+                write!(f, "udp from {source} port {from} to {destination} port {to}")?;
+                if !self.text.is_empty() && self.text != Self::USUAL_TEXT {
+                    write!(f, " with the text {:?}", String::from_utf8_lossy(&self.text))?;
+                }
+            }
             Content::Icmp { kind, .. } => write!(f, "icmp type {kind} from {source} to {destination}")?,
             Content::LaterFragment => write!(f, "a later fragment from {source} to {destination}")?,
             Content::Other(protocol) => write!(f, "protocol {protocol} from {source} to {destination}")?,

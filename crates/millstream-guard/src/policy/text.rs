@@ -2,8 +2,8 @@
 
 use super::known::{CLIENTS, Known, SERVICES, UNPRIVILEGED};
 use super::resolver::Resolvers;
-use super::{Addresses, Client, Limit, Mode, Policy, Ports, ReadStore, Service, Unit, list};
-use crate::limits::{BURST, INTERFACE_BYTES_MAX, NAME_BYTES_MAX, RATE_MAX};
+use super::{Addresses, Client, DeniedText, Limit, Mode, Policy, Ports, ReadStore, Service, Unit, list};
+use crate::limits::{BURST, DENIED_TEXT_AT_MAX, DENIED_TEXT_BYTES_MAX, INTERFACE_BYTES_MAX, NAME_BYTES_MAX, RATE_MAX};
 use millstream_model::Refusal;
 use millstream_model::range::Range;
 use serde::Deserialize;
@@ -52,6 +52,7 @@ struct ServiceText {
     from: Option<Vec<String>>,
     interface: Option<String>,
     limit: Option<LimitText>,
+    deny_text: Option<DeniedTextText>,
     #[serde(default)]
     hot: bool,
 }
@@ -90,6 +91,20 @@ struct LimitTable {
     burst: Option<u32>,
     v4: Option<u32>,
     v6: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "deny_text is a text, or a table with text and at")]
+enum DeniedTextText {
+    Anywhere(String),
+    Table(DeniedTextTable),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DeniedTextTable {
+    text: String,
+    at: i64,
 }
 
 /// Ranges by the name of their list.
@@ -157,12 +172,18 @@ fn service(name: &str, text: ServiceText, mode: Mode, lists: &Lists) -> Result<S
         return Err(Refusal::new("hot is for mode hybrid, where other services are tracked")
             .hint("write mode = \"hybrid\" at the beginning of the file, or leave hot out"));
     }
+    let ports = ports(name, text.tcp, text.udp, SERVICES)?;
+    if text.deny_text.is_some() && ports.udp.is_empty() {
+        return Err(Refusal::new("deny_text is for services of UDP, whose datagrams are whole")
+            .hint("the bytes of a connection of TCP come in pieces: let the program itself look for a text there"));
+    }
     Ok(Service {
         name: name.to_owned(),
-        ports: ports(name, text.tcp, text.udp, SERVICES)?,
+        ports,
         from: one_of(text.from, lists).map_err(Refusal::at("from"))?,
         interface: text.interface.map(interface).transpose()?,
         limit: text.limit.map(limit).transpose().map_err(Refusal::at("limit"))?,
+        deny_text: text.deny_text.map(denied_text).transpose().map_err(Refusal::at("deny_text"))?,
         hot: text.hot,
     })
 }
@@ -278,6 +299,22 @@ fn limit(text: LimitText) -> Result<Limit, Refusal> {
     Ok(Limit { count, unit, burst, v4: length("v4", table.v4, 32)?, v6 })
 }
 
+fn denied_text(text: DeniedTextText) -> Result<DeniedText, Refusal> {
+    let (text, at) = match text {
+        DeniedTextText::Anywhere(text) => (text, None),
+        DeniedTextText::Table(DeniedTextTable { text, at }) => (text, Some(at)),
+    };
+    if !(1..=DENIED_TEXT_BYTES_MAX).contains(&text.len()) {
+        return Err(Refusal::new(format!("a text has 1 to {DENIED_TEXT_BYTES_MAX} bytes, not {}", text.len())));
+    }
+    let number = |at: i64| {
+        let at_number = u16::try_from(at).ok().filter(|at| *at <= DENIED_TEXT_AT_MAX);
+        at_number
+            .ok_or_else(|| Refusal::new(format!("at is the number of a byte, 0 to {DENIED_TEXT_AT_MAX}, not {at}")))
+    };
+    Ok(DeniedText { text, at: at.map(number).transpose()? })
+}
+
 /// A name of ours becomes part of names in the kernel.
 fn named(name: &str) -> Result<(), Refusal> {
     let is_plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
@@ -346,6 +383,10 @@ mod tests {
             ("[services.ssh]\ninterface = '-x'", "is not the name of an interface"),
             ("[services.ssh]\nhot = true", "hot is for mode hybrid"),
             ("send_all = true", "send_all needs tracking"),
+            ("[services.ssh]\ndeny_text = 'x'", "services.ssh: deny_text is for services of UDP"),
+            ("[services.dns]\ndeny_text = ''", "services.dns: deny_text: a text has 1 to 64 bytes, not 0"),
+            ("[services.dns]\ndeny_text = { text = 'x', at = -1 }", "at is the number of a byte, 0 to 128, not -1"),
+            ("[services.dns]\ndeny_text = 7", "deny_text is a text, or a table with text and at"),
             ("[services.ssh]\nlimit = 'often'", "services.ssh: limit: \"often\" is not a rate"),
             ("[services.ssh]\nlimit = { rate = '1/hour', v4 = 64 }", "v4 is the length of a prefix, 1 to 32, not 64"),
             ("[lists]\noffice = ['10.0.0.1/8']", "lists.office: 10.0.0.1 has bits beyond /8"),

@@ -94,6 +94,7 @@ fn small(policy: &Policy) -> Policy {
     for service in &mut policy.services {
         few(&mut service.from.ranges);
         service.limit = None;
+        service.deny_text = None;
     }
     policy.clients.iter_mut().for_each(|client| few(&mut client.to.ranges));
     policy

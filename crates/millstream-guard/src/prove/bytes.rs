@@ -21,7 +21,7 @@ pub(super) fn protocol(packet: &Packet) -> u8 {
 /// The packet with its IP header.
 pub(super) fn bytes(packet: &Packet) -> Vec<u8> {
     let is_of_neighbour = matches!(packet.content, Content::Icmp { is_of_neighbour: true, .. });
-    let (payload, sum_at) = payload(packet.content);
+    let (payload, sum_at) = payload(packet);
     let header = Header {
         source: packet.source,
         destination: packet.destination,
@@ -33,14 +33,14 @@ pub(super) fn bytes(packet: &Packet) -> Vec<u8> {
 }
 
 /// What is in the packet, and where it has its checksum.
-fn payload(content: Content) -> (Vec<u8>, Option<usize>) {
-    match content {
+fn payload(packet: &Packet) -> (Vec<u8>, Option<usize>) {
+    match packet.content {
         Content::Tcp { from, to, flags } => {
             // Sequence numbers, a header of five words, a window, and no checksum yet.
             let rest = [0, 0, 0, 1, 0, 0, 0, 1, 5 << 4, flags.0, 0x10, 0, 0, 0, 0, 0];
             ([&from.to_be_bytes()[..], &to.to_be_bytes(), &rest].concat(), Some(16))
         }
-        Content::Udp { from, to } => (datagram(from, to, b"test"), Some(UDP_SUM)),
+        Content::Udp { from, to } => (datagram(from, to, &packet.text), Some(UDP_SUM)),
         Content::Icmp { kind, .. } => ([&[kind, 0, 0, 0][..], &[0; 28]].concat(), Some(2)),
         // Of UDP, 8 bytes after the beginning.
         Content::LaterFragment => ([&[UDP, 0, 0, 8, 0, 0, 0, 7][..], &[0; 8]].concat(), None),

@@ -77,6 +77,7 @@ mod tests {
             source: [192, 0, 2, 1].into(),
             destination: [192, 0, 2, 2].into(),
             content: Content::Udp { from: 50_000, to },
+            text: Vec::new(),
             is_established: false,
         };
         let meant = |line: &str, accepts| Decision { accepts, line: line.to_owned() };

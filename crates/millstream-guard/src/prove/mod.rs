@@ -112,6 +112,9 @@ impl Form {
     /// A program is missing, or refuses them.
     pub fn load(self, sandbox: &Sandbox, network: usize, rules: &Rules) -> Result<(), Refusal> {
         let give = |program: &str, args: &[&str], input: String| sandbox.feed(network, program, args, input);
+        if matches!(self, Self::Nft | Self::NftJson) {
+            rules.fit_nft()?;
+        }
         match self {
             Self::Nft => give("nft", &["-f", "-"], rules.nft()).map(|_| ())?,
             Self::NftJson => give("nft", &["-j", "-f", "-"], json(rules)?).map(|_| ())?,
@@ -130,12 +133,14 @@ impl Form {
     }
 }
 
-/// Lets nft read rules, in a network of their own.
+/// Lets nft read rules, in a network of their own; or iptables, if nft has no words for them. Returns which.
 ///
 /// # Errors
-/// nft refuses them, or no network can be made.
-pub fn accepted(rules: &Rules) -> Result<(), Refusal> {
-    Form::Nft.load(&Sandbox::make(1)?, 0, rules)
+/// The program refuses them, or no network can be made.
+pub fn accepted(rules: &Rules) -> Result<Form, Refusal> {
+    let form = if rules.fit_nft().is_ok() { Form::Nft } else { Form::IptablesNft };
+    form.load(&Sandbox::make(1)?, 0, rules)?;
+    Ok(form)
 }
 
 /// Rules as JSON of nft, which replace the table: what nft prints of them once they are loaded, so that it is nft's own

@@ -4,7 +4,7 @@ use super::bytes::{bytes, protocol};
 use super::exchange::{Exchange, which_work};
 use super::network::{CLIENT, Cable, HOST, Nets, ROUTER};
 use super::talk::Talk;
-use crate::limits::ARRIVAL_MAX;
+use crate::limits::{ARRIVAL_MAX, SEEN_BYTES_MAX};
 use crate::policy::{Content, Direction, Packet};
 use crate::prober::Prober;
 use millstream_host::Sandbox;
@@ -167,6 +167,7 @@ impl Probing {
             source,
             destination,
             content: Content::Other(MARK),
+            text: Vec::new(),
             is_established: false,
         };
         let mut bytes = bytes(&mark);
@@ -197,7 +198,7 @@ impl Probing {
     fn has_seen(&self, packet: &Packet, payload: &[u8]) -> io::Result<bool> {
         let fits = |witness: &&Witness| (witness.family, witness.protocol) == (packet.family(), protocol(packet));
         let witness = self.witnesses.iter().find(fits).ok_or(Errno::PROTONOSUPPORT)?;
-        let (mut seen, mut is_seen) = ([0; 256], false);
+        let (mut seen, mut is_seen) = ([0; SEEN_BYTES_MAX], false);
         loop {
             match recv(&witness.socket, &mut seen[..], RecvFlags::empty()) {
                 Ok((length, _)) => is_seen |= seen[..length].ends_with(payload),

@@ -51,6 +51,7 @@ pub(super) fn packets(policy: &Policy, cables: &[Cable], with_fragments: bool) -
         for family in FAMILIES {
             let peers = peers(policy, cable.ground, family);
             of_lines(policy, cable, family, &mut all);
+            of_texts(policy, cable, family, &mut all);
             of_icmp(cable, family, &peers, &mut all);
             for peer in &peers {
                 all.push(packet(Direction::In, cable, *peer, Content::Other(GRE)));
@@ -155,12 +156,45 @@ fn of_lines(policy: &Policy, cable: &Cable, family: Family, all: &mut Vec<Packet
     }
 }
 
+/// Datagrams with the text that a service denies: alone, behind and before others, a byte too early or too late, and cut.
+fn of_texts(policy: &Policy, cable: &Cable, family: Family, all: &mut Vec<Packet>) {
+    let denying = policy.services.iter().filter_map(|service| Some((service, service.deny_text.as_ref()?)));
+    let mut free = FREE - 1;
+    for (service, denied) in denying {
+        let is_here = service.interface.as_ref().is_none_or(|name| *name == cable.interface);
+        if !is_here && cable.interface != super::network::PLAIN {
+            continue;
+        }
+        let text = denied.text.as_bytes();
+        let at = usize::from(denied.at.unwrap_or(0));
+        // What stands before it is no byte of it, so that it is nowhere else.
+        let other = (0..=u8::MAX).find(|byte| !text.contains(byte)).unwrap_or(0);
+        let texts =
+            [at, at + 1, at.saturating_sub(1)].map(|before| [vec![other; before].as_slice(), text, &[other]].concat());
+        let cut = [vec![other; at], text[1..].to_vec()].concat();
+        let mut peers = edges(policy, cable.ground, &service.from, family);
+        peers.push(stranger(policy, cable.ground, family));
+        peers.extend(edges(policy, cable.ground, &policy.allow, family));
+        for port in distinct(service.ports.udp.iter().flat_map(|(first, last)| [*first, *last])) {
+            for peer in &peers {
+                for text in texts.iter().chain([&cut]) {
+                    // Ports that no other packet comes from, because tracking would know the connection.
+                    free = if free > FREE / 2 { free - 1 } else { FREE - 1 };
+                    let content = Content::Udp { from: free, to: port };
+                    all.push(Packet { text: text.clone(), ..packet(Direction::In, cable, *peer, content) });
+                }
+            }
+        }
+    }
+}
+
 pub(super) fn packet(direction: Direction, cable: &Cable, peer: IpAddr, content: Content) -> Packet {
     let is_of_neighbour = matches!(content, Content::Icmp { is_of_neighbour: true, .. });
     let family = Family::of(peer);
     let (host, peer) = (cable.host(family), if is_of_neighbour { cable.router(family) } else { peer });
     let (source, destination) = if direction == Direction::In { (peer, host) } else { (host, peer) };
-    Packet { direction, interface: cable.interface.clone(), source, destination, content, is_established: false }
+    let text = if matches!(content, Content::Udp { .. }) { Packet::USUAL_TEXT.to_vec() } else { Vec::new() };
+    Packet { direction, interface: cable.interface.clone(), source, destination, content, text, is_established: false }
 }
 
 fn of_icmp(cable: &Cable, family: Family, peers: &[IpAddr], all: &mut Vec<Packet>) {
@@ -352,7 +386,9 @@ fn fragments(policy: &Policy, cable: &Cable, family: Family) -> Option<Talk> {
     if let Some((peer, port)) = accepted(policy, cable, family, servers, |port| arrives(port, FREE)) {
         return Some(Talk::Fragments { client: SocketAddr::new(peer, port), host: SocketAddr::new(host, FREE) });
     }
-    let services = policy.services.iter().flat_map(|service| &service.ports.udp);
+    // Its bytes could be a text that the service denies.
+    let services = policy.services.iter().filter(|service| service.deny_text.is_none());
+    let services = services.flat_map(|service| &service.ports.udp);
     let (peer, port) = accepted(policy, cable, family, services, |port| arrives(FREE, port))?;
     Some(Talk::Fragments { client: SocketAddr::new(peer, FREE), host: SocketAddr::new(host, port) })
 }

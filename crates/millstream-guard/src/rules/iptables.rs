@@ -2,7 +2,7 @@
 
 use super::{Action, Hook, Protocol, Rule, Rules, Set, State, TABLE, Test, ports};
 use crate::limits::{LOG_PER_SECOND, MULTIPORT_MAX, PREFIXES_MAX};
-use crate::policy::{Flags, Limit};
+use crate::policy::{DeniedText, Flags, Limit};
 use millstream_model::range::{FAMILIES, Family};
 use std::fmt::Write;
 
@@ -16,6 +16,9 @@ const ILLEGAL: [(Flags, Flags); 7] = [
     (Flags::PSH.and(Flags::ACK), Flags::PSH),
     (Flags::URG.and(Flags::ACK), Flags::URG),
 ];
+
+/// Bytes of the headers before the text of a datagram, by family.
+const HEADERS: [u16; 2] = [20 + 8, 40 + 8];
 
 /// The chain that fragments of IPv6 pass: iptables cannot ask for those after the first.
 const FRAGMENTS: &str = "FRAGMENTS";
@@ -175,6 +178,12 @@ fn written(test: &Test, rule: &Rule, family: Family) -> Vec<String> {
         Test::LaterFragment => "-m ipv6header --header frag --soft".to_owned(),
         Test::State(State::Established) => "-m conntrack --ctstate ESTABLISHED,RELATED".to_owned(),
         Test::State(State::Invalid) => "-m conntrack --ctstate INVALID".to_owned(),
+        Test::Text(DeniedText { text, at }) => {
+            let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+            let begin = HEADERS[family as usize] + at.unwrap_or(0);
+            let end = at.map(|_| format!(" --to {}", usize::from(begin) + text.len())).unwrap_or_default();
+            format!("-m string --algo bm --from {begin}{end} --hex-string \"|{hex}|\"")
+        }
         Test::Over { limit, name } => {
             let Limit { count, burst, .. } = limit;
             let bits = if family == Family::V4 { limit.v4 } else { limit.v6 };

@@ -8,7 +8,8 @@ mod set;
 use set::Set;
 pub(crate) use set::name;
 
-use crate::policy::{Flags, Limit, Policy};
+use crate::policy::{DeniedText, Flags, Limit, Policy};
+use millstream_model::Refusal;
 use millstream_model::range::{Family, Range};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -100,6 +101,8 @@ enum Test {
     /// It is a fragment of IPv6 after the first.
     LaterFragment,
     State(State),
+    /// The datagram holds it.
+    Text(DeniedText),
     /// The source begins more often than this, with a name for what the kernel counts.
     Over {
         limit: Limit,
@@ -153,6 +156,24 @@ impl Rules {
         let mut seen = BTreeSet::new();
         let all = self.rules.iter().map(|rule| rule.line.clone()).chain([last]);
         all.filter(|line| seen.insert(line.clone())).collect()
+    }
+
+    /// Whether nft has words for all of them.
+    ///
+    /// # Errors
+    /// It has none for a line, which is named.
+    pub fn fit_nft(&self) -> Result<(), Refusal> {
+        let is_loose = |test: &Test| matches!(test, Test::Text(DeniedText { at: None, .. }));
+        match self.rules.iter().find(|rule| rule.tests.iter().any(is_loose)) {
+            None => Ok(()),
+            Some(rule) => Err(Refusal::new(format!(
+                "{}: nft cannot look for a text anywhere in a datagram, only at one place of it",
+                rule.line
+            ))
+            .hint(
+                "say where the text begins, as in deny_text = { text = \"..\", at = 0 }, or use the rules for iptables",
+            )),
+        }
     }
 
     /// As a script for `nft -f`, which replaces the table of these rules in one transaction.

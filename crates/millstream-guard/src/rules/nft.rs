@@ -4,7 +4,7 @@ use super::{
     Action, DIGEST, Hook, Protocol, Rule, Rules, Set, State, TABLE, Test, addresses, illegal_flags, ports, removal,
 };
 use crate::limits::{LIMIT_SOURCES_MAX, LOG_PER_SECOND};
-use crate::policy::Limit;
+use crate::policy::{DeniedText, Limit};
 use millstream_model::range::Family;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -17,6 +17,12 @@ const CHAINS: [(Hook, &str, &str); 4] = [
     (Hook::In, "incoming", "type filter hook input priority filter; policy drop;"),
     (Hook::Out, "outgoing", "type filter hook output priority filter; policy drop;"),
 ];
+
+/// Bytes that are compared at once.
+const RAW_BYTES: usize = 8;
+
+/// Bytes before the text of a datagram, behind the header of IP.
+const UDP_HEADER: usize = 8;
 
 /// The script.
 pub(super) fn script(rules: &Rules, with_ranges: bool) -> String {
@@ -161,6 +167,17 @@ fn written(test: &Test, rule: &Rule) -> String {
         Test::LaterFragment => "frag frag-off != 0".to_owned(),
         Test::State(State::Established) => "ct state established,related".to_owned(),
         Test::State(State::Invalid) => "ct state invalid".to_owned(),
+        // Bytes of a datagram, in parts of a size that all versions of nft take.
+        Test::Text(DeniedText { text, at: Some(at) }) => {
+            let parts = text.as_bytes().chunks(RAW_BYTES).zip((UDP_HEADER + usize::from(*at)..).step_by(RAW_BYTES));
+            let part = |(bytes, at): (&[u8], usize)| {
+                let number: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+                format!("@th,{},{} 0x{number}", 8 * at, 8 * bytes.len())
+            };
+            parts.map(part).collect::<Vec<_>>().join(" ")
+        }
+        // `Rules::fit_nft` refuses it before. If that was not asked, nft refuses the whole script.
+        Test::Text(DeniedText { at: None, .. }) => "text-anywhere".to_owned(),
         Test::Over { limit, name } => {
             let mask = match rule.family {
                 Some(Family::V6) => std::net::Ipv6Addr::from_bits(u128::MAX << (128 - limit.v6)).to_string(),

@@ -70,6 +70,7 @@ impl Writer<'_> {
         self.add_of(Some(ICMPV6), hook, icmp(&[1]), Action::Accept, "destination-unreachable");
         self.add_of(Some(ICMP), hook, icmp(&[11, 12]), Action::Accept, "time-exceeded");
         self.add_of(Some(ICMPV6), hook, icmp(&[3, 4]), Action::Accept, "time-exceeded");
+        self.denied_texts();
         if !is_stateless {
             self.tracked_datagrams();
             self.add(hook, vec![Test::State(State::Established)], Action::Accept, "established");
@@ -123,6 +124,19 @@ impl Writer<'_> {
         }
     }
 
+    /// Datagrams by their texts. They stand before what tracking knows: once one is answered, all further ones belong to it.
+    fn denied_texts(&mut self) {
+        for service in &self.policy.services {
+            let Some(denied) = &service.deny_text else { continue };
+            let line = format!("services.{}.text", service.name);
+            for tests in protocols(service.interface.as_deref(), &service.ports, false) {
+                if tests.contains(&Test::Protocol(Protocol::Udp)) {
+                    self.drop_of(service, &tests, &line, |_| Test::Text(denied.clone()));
+                }
+            }
+        }
+    }
+
     /// What is denied for a time, and for good.
     fn denied(&mut self) {
         for family in FAMILIES {
@@ -166,29 +180,34 @@ impl Writer<'_> {
     /// Drops what comes more often than a service lets it. `all`: the tests of the service's packets.
     fn limit(&mut self, service: &Service, all: &[Test]) {
         let Some(limit) = &service.limit else { return };
-        let line = format!("services.{}", service.name);
-        let is_tcp = all.contains(&Test::Protocol(Protocol::Tcp));
+        let begins = all.contains(&Test::Protocol(Protocol::Tcp)).then_some(Test::Begins(true));
+        let all: Vec<Test> = all.iter().cloned().chain(begins).collect();
+        let over =
+            |family| Test::Over { limit: limit.clone(), name: name(&format!("limits.{}", service.name), family) };
+        self.drop_of(service, &all, &format!("services.{}.limit", service.name), over);
+    }
+
+    /// Drops packets of a service for which one more test holds, of all sources that it accepts but those that are allowed.
+    fn drop_of(&mut self, service: &Service, all: &[Test], line: &str, last: impl Fn(Family) -> Test) {
         let allowed = self.sets_of("allow", &self.policy.allow);
         // Another service may have the same port for others, so only the sources of this one count.
         let sources: Vec<(Family, Option<String>)> = if service.from.is_all {
             FAMILIES.map(|family| (family, None)).to_vec()
         } else {
-            let sets = self.sets_of(&line, &service.from);
+            let sets = self.sets_of(&format!("services.{}", service.name), &service.from);
             sets.into_iter().map(|(family, set)| (family, Some(set))).collect()
         };
         let mut counted = allowed;
         for (family, source) in sources {
             let mut tests = all.to_vec();
-            tests.extend(is_tcp.then_some(Test::Begins(true)));
             tests.extend(not_in(&counted, family));
             if let Some(set) = source {
                 // Who is in two sets counts once.
                 counted.push((family, set.clone()));
                 tests.push(Test::Peer { set, is_in: true });
             }
-            let name = name(&format!("limits.{}", service.name), family);
-            tests.push(Test::Over { limit: limit.clone(), name });
-            self.add_of(Some(family), Hook::In, tests, Action::Drop, &format!("{line}.limit"));
+            tests.push(last(family));
+            self.add_of(Some(family), Hook::In, tests, Action::Drop, line);
         }
     }
 

@@ -76,6 +76,27 @@ fn rules_become_a_policy_and_what_is_left_out_is_named() {
     assert!(refused.stderr.contains("rules.sh:1: ") && refused.stderr.contains("iptables-save"), "{refused:?}");
 }
 
+/// nft has no words for a text that may stand anywhere, so such a policy is shown for iptables, and never applied.
+#[test]
+fn a_text_is_explained_and_shown_in_the_form_that_has_words_for_it() {
+    let (_dir, policy) = file("policy.toml", "[services.ssh]\n[services.dns]\ndeny_text = 'needle'\n");
+    let explain = |args: &[&str]| millstream(&[&["guard", "explain", &policy], args].concat()).ends(0).stdout;
+    let datagram = ["192.0.2.1", "53", "--udp", "--text", "a needle"];
+    assert!(explain(&datagram).starts_with("dropped by services.dns.text: the datagram holds the text"));
+    assert!(explain(&datagram[..3]).starts_with("accepted by services.dns: "));
+    assert!(explain(&[]).contains("services.dns.text "));
+    let refused = millstream(&["guard", "show", &policy]).ends(2);
+    assert!(refused.stderr.contains("services.dns.text: nft cannot look for a text"), "{refused:?}");
+    let shown = millstream(&["guard", "show", &policy, "--as", "iptables"]).ends(0).stdout;
+    assert!(shown.contains("--hex-string \"|6e6565646c65|\""), "{shown}");
+    if !machine_has(NEEDS) {
+        return;
+    }
+    let checked = millstream(&["guard", "check", &policy]).ends(0);
+    assert!(checked.stdout.contains("iptables-nft takes them"), "{checked:?}");
+    assert!(checked.stderr.contains("warning: this policy cannot be applied: services.dns.text"), "{checked:?}");
+}
+
 #[test]
 fn a_proof_ends_with_1_if_something_passed_that_should_not() {
     if !machine_has(NEEDS) {

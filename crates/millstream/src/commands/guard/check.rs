@@ -25,11 +25,17 @@ pub fn run(args: &CheckArgs, output: Output) -> Result<Exit, Failure> {
     let rules = Rules::of(&policy);
     let (services, clients) = (policy.services.len(), policy.clients.len());
     let (lines, ranges) = (rules.count(), rules.ranges());
-    millstream_guard::prove::accepted(&rules)?;
+    let form = millstream_guard::prove::accepted(&rules)?;
+    if let Err(refusal) = rules.fit_nft() {
+        note(&format!("warning: this policy cannot be applied: {}", refusal.problem));
+    }
     doubts(&policy).iter().for_each(|doubt| note(&format!("warning: {doubt}")));
     let counted = json!({ "services": services, "clients": clients, "rules": lines, "ranges": ranges });
     let counts = [(services, "service"), (clients, "client"), (lines, "rule"), (ranges, "range")];
     let counts = counts.map(|(count, noun)| things(count as u64, noun));
-    output.print(&counted, &format!("{}: {}; nft takes them", args.policy.policy.display(), counts.join(", ")))?;
+    output.print(
+        &counted,
+        &format!("{}: {}; {} takes them", args.policy.policy.display(), counts.join(", "), form.name()),
+    )?;
     Ok(Exit::Done)
 }

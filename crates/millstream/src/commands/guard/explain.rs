@@ -44,6 +44,10 @@ pub struct ExplainArgs {
     #[arg(long)]
     udp: bool,
 
+    /// Text that the datagram holds, for services that deny one
+    #[arg(long, requires = "udp", conflicts_with = "out")]
+    text: Option<String>,
+
     /// Port of the sender
     #[arg(long, value_name = "PORT", default_value_t = 50_000, value_parser = clap::value_parser!(u16).range(1..))]
     from_port: u16,
@@ -81,7 +85,8 @@ pub fn run(args: &ExplainArgs, output: Output) -> Result<Exit, Failure> {
     };
     let (direction, source, destination) =
         if args.out { (Direction::Out, host, peer) } else { (Direction::In, peer, host) };
-    let packet = Packet { direction, interface, source, destination, content, is_established: false };
+    let text = args.text.as_deref().map_or(Packet::USUAL_TEXT, str::as_bytes).to_vec();
+    let packet = Packet { direction, interface, source, destination, content, text, is_established: false };
     let decision = meaning(&policy, &packet);
     let verdict = if decision.accepts { "accepted" } else { "dropped" };
     let why = reason(&decision.line);

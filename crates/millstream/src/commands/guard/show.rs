@@ -32,7 +32,10 @@ pub fn run(args: &ShowArgs, output: Output) -> Result<Exit, Failure> {
     let text = match args.form.as_str() {
         "nft-json" => json(&rules)?,
         "iptables" => rules.iptables(),
-        _ => rules.nft(),
+        _ => {
+            rules.fit_nft()?;
+            rules.nft()
+        }
     };
     output.data(&text)?;
     Ok(Exit::Done)
