@@ -1,7 +1,9 @@
 //! The text that iptables-save, ip6tables-save and `ipset save` print.
 
-use super::region::{ALL_STATES, ICMP, ICMPV6, OTHER, TCP, UDP};
-use super::ruleset::{Base, Chain, Does, Hook, Rule, Ruleset, Test, flag, flags_where, icmp_type, state};
+use super::ruleset::{
+    ALL_STATES, Base, Chain, Does, Hook, ICMP, ICMPV6, OTHER, Rule, Ruleset, TCP, Test, UDP, flag, flags_where,
+    icmp_type, state,
+};
 use crate::limits::BURST;
 use crate::policy::{Limit, Unit, range};
 use millstream_model::Refusal;

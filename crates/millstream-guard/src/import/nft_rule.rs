@@ -2,8 +2,9 @@
 
 use super::nft_set::{Set, port};
 use super::nft_word::{Line, Word};
-use super::region::{ALL_STATES, ICMP, ICMPV6, OTHER, TCP, UDP};
-use super::ruleset::{Does, Rule, Test, flag, flags_where, icmp_type, state};
+use super::ruleset::{
+    ALL_STATES, Does, ICMP, ICMPV6, OTHER, Rule, TCP, Test, UDP, flag, flags_where, icmp_type, state,
+};
 use crate::limits::BURST;
 use crate::policy::{Limit, Unit, range};
 use millstream_model::range::Family;

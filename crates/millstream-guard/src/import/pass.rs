@@ -4,8 +4,8 @@
 //! drop and cannot be said takes away the later rules that accept some of the same packets.
 
 use super::LeftOut;
-use super::region::{ESTABLISHED, NEW, OTHER, RELATED, Region, TCP, UDP, icmp_of};
-use super::ruleset::{Chain, Does, Rule, Test};
+use super::region::{Region, icmp_of};
+use super::ruleset::{ALL_STATES, Chain, Does, ESTABLISHED, NEW, OTHER, RELATED, Rule, TCP, Test, UDP};
 use super::spans::Spans;
 use crate::limits::{IMPORTED_PIECES_MAX, INTERFACE_BYTES_MAX, RATE_MAX};
 use crate::policy::{Direction, Limit, Packet};
@@ -318,7 +318,7 @@ impl Pass {
         if region.states & (ESTABLISHED | RELATED) == 0 {
             return self.leave_out(rule, "it accepts packets that tracking cannot make sense of, or does not track");
         }
-        let wide = Region { states: super::region::ALL_STATES, ..region.clone() };
+        let wide = Region { states: ALL_STATES, ..region.clone() };
         // Those that accept some of these packets alone say less than the line of every policy, which accepts them all.
         self.follows |= wide.is_everything() && region.states & ESTABLISHED != 0;
     }

@@ -1,24 +1,9 @@
 //! The packets that a rule is about: a set that can be met, cut and asked.
 
-use super::ruleset::Test;
+use super::ruleset::{ALL_STATES, ESTABLISHED, ICMP, ICMPV6, INVALID, NEW, OTHER, TCP, Test, UDP, UNTRACKED};
 use super::spans::Spans;
 use crate::policy::{Content, Direction, Flags, Limit, Packet};
 use millstream_model::range::{Family, number};
-
-/// Protocols, as bits.
-pub(super) const TCP: u8 = 1;
-pub(super) const UDP: u8 = 2;
-pub(super) const ICMP: u8 = 4;
-pub(super) const ICMPV6: u8 = 8;
-pub(super) const OTHER: u8 = 16;
-
-/// What tracking says, as bits.
-pub(super) const NEW: u8 = 1;
-pub(super) const ESTABLISHED: u8 = 2;
-pub(super) const RELATED: u8 = 4;
-pub(super) const INVALID: u8 = 8;
-pub(super) const UNTRACKED: u8 = 16;
-pub(super) const ALL_STATES: u8 = 31;
 
 const LAST_PORT: u128 = 0xffff;
 

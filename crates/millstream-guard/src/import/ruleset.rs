@@ -1,10 +1,24 @@
 //! Rules of others as they are written: chains, tests and targets, before anybody asks what they mean.
 
-use super::region::{ALL_STATES, ESTABLISHED, INVALID, NEW, RELATED, UNTRACKED};
 use crate::limits::{IMPORTED_RULES_MAX, JUMPS_MAX};
 use crate::policy::{Flags, Limit};
 use millstream_model::Refusal;
 use millstream_model::range::{Family, Range};
+
+/// Protocols, as bits.
+pub(super) const TCP: u8 = 1;
+pub(super) const UDP: u8 = 2;
+pub(super) const ICMP: u8 = 4;
+pub(super) const ICMPV6: u8 = 8;
+pub(super) const OTHER: u8 = 16;
+
+/// What tracking says, as bits.
+pub(super) const NEW: u8 = 1;
+pub(super) const ESTABLISHED: u8 = 2;
+pub(super) const RELATED: u8 = 4;
+pub(super) const INVALID: u8 = 8;
+pub(super) const UNTRACKED: u8 = 16;
+pub(super) const ALL_STATES: u8 = 31;
 
 /// All rules of the texts.
 #[derive(Debug, Default)]
@@ -135,7 +149,7 @@ pub(super) fn state(name: &str) -> Option<u8> {
         ("invalid", INVALID),
         ("untracked", UNTRACKED),
     ];
-    states.iter().find(|(one, _)| one.eq_ignore_ascii_case(name)).map(|(_, bit)| *bit & ALL_STATES)
+    states.iter().find(|(one, _)| one.eq_ignore_ascii_case(name)).map(|(_, bit)| *bit)
 }
 
 /// Types of ICMP by the names that programs print. Source: the manuals of nft and iptables.
