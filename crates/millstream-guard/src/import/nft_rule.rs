@@ -433,7 +433,7 @@ impl<'a> Reading<'a> {
 
 /// The length of the prefix that a mask keeps.
 fn length_of(mask: &str) -> Option<u32> {
-    let (bits, ones, zeros) = match mask.parse().ok()? {
+    let (bits, ones, zeros) = match mask.parse::<IpAddr>().ok()? {
         IpAddr::V4(v4) => (32, v4.to_bits().leading_ones(), v4.to_bits().trailing_zeros()),
         IpAddr::V6(v6) => (128, v6.to_bits().leading_ones(), v6.to_bits().trailing_zeros()),
     };
