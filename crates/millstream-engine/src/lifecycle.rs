@@ -81,9 +81,7 @@ pub(crate) async fn open(
     load::require_table(client, identity).await?;
     let resumed = unfinished.as_ref().map(|unfinished| unfinished.load_id);
     refuse_unchecked_deletes(client, schema, identity, resumed).await?;
-    if identity.unlogged {
-        refuse_frozen(client, identity.table_oid, &identity.collection).await?;
-    }
+    refuse_frozen(client, identity.table_oid, &identity.collection, identity.unlogged).await?;
     let orphan = load::find_orphaned(client, schema, identity).await?;
     // Not earlier: we may have waited for another run, which has now finished the load.
     let known = unfinished.as_ref().map(|unfinished| (unfinished.load_id, unfinished.sources.len()));

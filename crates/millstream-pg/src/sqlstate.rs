@@ -50,7 +50,8 @@ fn in_users_function(context: Option<&str>) -> bool {
 }
 
 /// Parts of the names of functions that Millstream itself creates. An error in them is about our statements.
-const OUR_FUNCTIONS: &[&str] = &[".millstream_replay(", ".change_", ".distinct_walk(", ".distinct_values("];
+const OUR_FUNCTIONS: &[&str] =
+    &[".millstream_replay(", ".millstream_frozen_", ".change_", ".distinct_walk(", ".distinct_values("];
 
 /// How the messages begin by which PgBouncer ends a session. It has one code for all of them, that of a broken protocol.
 /// Source: its function `disconnect_client`.
@@ -208,6 +209,7 @@ mod tests {
             "JSON data, line 1: {",
             "SQL statement \"insert\"\nPL/pgSQL function pg_temp_3.millstream_replay(text[]) line 9 at SQL statement",
             "PL/pgSQL function millstream.change_7_record() line 9 at SQL statement",
+            "PL/pgSQL function millstream.millstream_frozen_7() line 3 at RAISE",
         ] {
             assert!(!in_users_function(Some(context)), "{context}");
         }

@@ -2,16 +2,29 @@
 
 use crate::derived::{derived_tables, hold_models};
 use crate::error::Error;
+use crate::in_place::{gone, require_freezable};
 use crate::limits::{FREEZE_BYTES_PER_SECOND, FREEZE_LOCK_WAIT};
-use crate::waiting::with_holder;
+use crate::waiting::in_use;
+use millstream_model::shell_word;
 use millstream_pg::advisory::{COMPACTION, FREEZE};
 use millstream_pg::quote_name;
 use millstream_store::collections::Collection;
 use millstream_store::{
-    Schema, TableMark, await_openings, close_locked_run, lock_unfinished, lost_for_good, segments, truncation, unlogged,
+    Schema, TableMark, await_openings, close_locked_run, lock_unfinished, lost_for_good, refuse_writes, segments,
+    truncation, unlogged,
 };
 use serde::Serialize;
 use tokio_postgres::{Client, GenericClient};
+
+/// What a freeze rewrites.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    /// All unlogged tables of a collection. It takes writes afterwards.
+    Everything,
+    /// The collection's table alone, which refuses writes afterwards. So its models can be derived again from the same
+    /// documents whenever a crash has emptied them.
+    Table,
+}
 
 /// What freezing has to write.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -26,6 +39,21 @@ pub struct FreezeEstimate {
     pub wal_bytes: u64,
     /// The server's `wal_level`.
     pub wal_level: String,
+}
+
+/// What freezing in place has to write, and what it leaves.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct InPlaceEstimate {
+    /// What is rewritten.
+    #[serde(flatten)]
+    pub rewritten: FreezeEstimate,
+    /// Unlogged tables of the read models that stay as they are. A crash of the server empties them, and the next refresh
+    /// builds the models again.
+    pub left: u64,
+    /// Their bytes on disk with indexes and TOAST.
+    pub left_bytes: u64,
+    /// Whether the collection refuses writes already.
+    pub read_only: bool,
 }
 
 /// What freezing did.
@@ -48,7 +76,30 @@ pub async fn freeze_estimate(
     schema: &Schema,
     collection: &Collection,
 ) -> Result<FreezeEstimate, Error> {
-    let tables = unlogged_tables(client, schema, collection).await?;
+    let tables = unlogged_tables(client, schema, collection, Extent::Everything).await?;
+    estimated(client, &tables).await
+}
+
+/// What [`freeze_in_place`] would write.
+///
+/// # Errors
+/// [`Error::Refused`] when the table is gone, or cannot be frozen in place.
+pub async fn freeze_in_place_estimate(
+    client: &Client,
+    schema: &Schema,
+    collection: &Collection,
+) -> Result<InPlaceEstimate, Error> {
+    let own = unlogged_tables(client, schema, collection, Extent::Table).await?;
+    let read_only = require_freezable(client, schema, collection).await?;
+    let all = unlogged_tables(client, schema, collection, Extent::Everything).await?;
+    let left = all.iter().filter(|(name, _)| own.iter().all(|(rewritten, _)| rewritten != name));
+    let left_bytes = left.clone().map(|(_, bytes)| bytes).sum();
+    let left = left.count() as u64;
+    Ok(InPlaceEstimate { rewritten: estimated(client, &own).await?, left, left_bytes, read_only })
+}
+
+/// What rewriting these tables writes.
+async fn estimated(client: &Client, tables: &[(String, u64)]) -> Result<FreezeEstimate, Error> {
     let bytes = tables.iter().map(|(_, bytes)| bytes).sum();
     let row = client.query_one("select pg_catalog.current_setting('wal_level')", &[]).await?;
     let wal_level: String = row.get(0);
@@ -65,18 +116,37 @@ pub async fn freeze_estimate(
 /// `LoadRunning` while a load into it runs, `CompactionBusy` while its segments are merged, [`Error::ModelBusy`] while
 /// a model of it is refreshed, [`Error::InUse`] when others do not release its tables within [`FREEZE_LOCK_WAIT`].
 pub async fn freeze(client: &mut Client, schema: &Schema, collection: &Collection) -> Result<Frozen, Error> {
+    freeze_to(client, schema, collection, Extent::Everything).await
+}
+
+/// Makes a collection's table logged and lets it refuse every write, in one transaction. Its change record and read models
+/// stay as they are: if they are unlogged, a crash empties them, and the next refresh builds them again. The table is
+/// locked while it is rewritten. [`unfreeze`](crate::unfreeze) lets it take writes again.
+///
+/// # Errors
+/// As [`freeze`]; [`Error::Refused`] when the role does not own the table, when a trigger could not keep every write from
+/// it, when documents wait in segments, or when a crash has emptied the collection.
+pub async fn freeze_in_place(client: &mut Client, schema: &Schema, collection: &Collection) -> Result<Frozen, Error> {
+    // Before anybody is locked out.
+    require_freezable(&*client, schema, collection).await?;
+    freeze_to(client, schema, collection, Extent::Table).await
+}
+
+async fn freeze_to(
+    client: &mut Client,
+    schema: &Schema,
+    collection: &Collection,
+    extent: Extent,
+) -> Result<Frozen, Error> {
     schema.require_trusted_writers(&*client).await?;
-    let error = match freeze_at_once(client, schema, collection).await {
+    let error = match freeze_at_once(client, schema, collection, extent).await {
         Ok(frozen) => return Ok(frozen),
         Err(error) => error,
     };
     let mut tables = vec![quote_name(&collection.name)];
-    let unlogged = unlogged_tables(&*client, schema, collection).await.unwrap_or_default();
+    let unlogged = unlogged_tables(&*client, schema, collection, extent).await.unwrap_or_default();
     tables.extend(unlogged.into_iter().map(|(name, _)| name));
-    Err(match with_holder(&*client, &tables, error).await {
-        Error::Postgres(busy) if busy.sqlstate() == Some("55P03") => {
-            Error::InUse { collection: collection.name.clone(), seconds: FREEZE_LOCK_WAIT.as_secs() }
-        }
+    Err(match in_use(&*client, &tables, &collection.name, error).await {
         // For example a foreign key to an unlogged table, which a logged table must not have.
         Error::Postgres(refused) if refused.sqlstate() == Some("42P16") => Error::refused(
             format!("{} cannot survive crashes yet: {refused}", collection.name),
@@ -87,7 +157,12 @@ pub async fn freeze(client: &mut Client, schema: &Schema, collection: &Collectio
     })
 }
 
-async fn freeze_at_once(client: &mut Client, schema: &Schema, collection: &Collection) -> Result<Frozen, Error> {
+async fn freeze_at_once(
+    client: &mut Client,
+    schema: &Schema,
+    collection: &Collection,
+    extent: Extent,
+) -> Result<Frozen, Error> {
     let table_oid = collection.table_oid;
     // Runs that reconnect meanwhile are found running below.
     lost_for_good(client, schema, table_oid, |_| true).await?;
@@ -105,8 +180,12 @@ async fn freeze_at_once(client: &mut Client, schema: &Schema, collection: &Colle
         return Err(millstream_store::Error::CompactionBusy { collection: collection.name.clone() }.into());
     }
     hold_models(&transaction, schema, table_oid).await?;
-    lock_tables(&transaction, schema, collection).await?;
-    let tables = unlogged_tables(&transaction, schema, collection).await?;
+    lock_tables(&transaction, schema, collection, extent).await?;
+    if extent == Extent::Table {
+        // Again, because nobody can change it any more.
+        require_freezable(&transaction, schema, collection).await?;
+    }
+    let tables = unlogged_tables(&transaction, schema, collection, extent).await?;
     let mortal = tables.iter().any(|(name, _)| *name == quote_name(&collection.name));
     let lost = if mortal { unlogged::lost(&transaction, schema, table_oid).await? } else { Vec::new() };
     // First, while the marker rows of the other loads exist.
@@ -114,6 +193,20 @@ async fn freeze_at_once(client: &mut Client, schema: &Schema, collection: &Colle
         unlogged::void(&transaction, schema, *load_id, unlogged::CRASHED).await?;
     }
     let passed = unlogged::pass_over(&transaction, schema, &lost).await?;
+    if extent == Extent::Table && lost.len() as u64 > passed {
+        // Its loads could not bring the documents back.
+        let ids: Vec<String> = lost.iter().map(i64::to_string).collect();
+        let problem = format!(
+            "{} cannot be frozen in place: a crash of the server emptied it after load {}",
+            collection.name,
+            ids.join(", ")
+        );
+        let out = format!(
+            "run the load again first; or leave out --in-place: millstream freeze {}",
+            shell_word(&collection.name)
+        );
+        return Err(Error::refused(problem, out));
+    }
     for (name, _) in &tables {
         transaction.batch_execute(&format!("alter table {name} set logged")).await?;
     }
@@ -121,41 +214,47 @@ async fn freeze_at_once(client: &mut Client, schema: &Schema, collection: &Colle
         truncation::record_files(&transaction, schema, &mark, false).await?;
     }
     let loads = unlogged::keep(&transaction, schema, table_oid, &lost).await?;
+    if extent == Extent::Table {
+        refuse_writes(&transaction, schema, table_oid, &quote_name(&collection.name)).await?;
+    }
     transaction.commit().await?;
     Ok(Frozen { tables: tables.len() as u64, loads: loads - passed, lost: lost.len() as u64 - passed })
 }
 
 /// Locks all tables that may be rewritten, in the order in which writers lock them, so that no rewrite has to wait.
-async fn lock_tables(client: &impl GenericClient, schema: &Schema, collection: &Collection) -> Result<(), Error> {
+async fn lock_tables(
+    client: &impl GenericClient,
+    schema: &Schema,
+    collection: &Collection,
+    extent: Extent,
+) -> Result<(), Error> {
     let table = quote_name(&collection.name);
     client.batch_execute(&format!("lock table {table} in access exclusive mode")).await?;
     let oid = "select $1::text::pg_catalog.regclass::pg_catalog.oid";
     if client.query_one(oid, &[&table]).await?.get::<_, u32>(0) != collection.table_oid {
         return Err(gone(collection));
     }
-    for (name, _) in unlogged_tables(client, schema, collection).await? {
+    for (name, _) in unlogged_tables(client, schema, collection, extent).await? {
         client.batch_execute(&format!("lock table {name} in access exclusive mode")).await?;
     }
     Ok(())
 }
 
-/// Names, quoted, and bytes of the unlogged tables of a collection, its own first.
+/// Names, quoted, and bytes of the unlogged tables of a collection that a freeze rewrites, its own first.
 async fn unlogged_tables(
     client: &impl GenericClient,
     schema: &Schema,
     collection: &Collection,
+    extent: Extent,
 ) -> Result<Vec<(String, u64)>, Error> {
     if !collection.present {
         return Err(gone(collection));
     }
     let mut names = vec![quote_name(&collection.name)];
-    names.extend(segments::list(client, schema, collection.table_oid).await?.iter().map(|s| s.table(schema)));
-    names.extend(derived_tables(client, schema, collection.table_oid).await?);
+    if extent == Extent::Everything {
+        names.extend(segments::list(client, schema, collection.table_oid).await?.iter().map(|s| s.table(schema)));
+        names.extend(derived_tables(client, schema, collection.table_oid).await?);
+    }
     let rows = client.query(include_str!("freeze_tables.sql"), &[&names]).await?;
     Ok(rows.iter().map(|row| (row.get(0), u64::try_from(row.get::<_, i64>(1)).unwrap_or(0))).collect())
-}
-
-fn gone(collection: &Collection) -> Error {
-    let problem = format!("the table of {} is gone, or has another name now", collection.name);
-    Error::refused(problem, "see `millstream collections`")
 }

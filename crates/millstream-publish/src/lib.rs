@@ -11,6 +11,7 @@ mod error;
 mod failing_document;
 mod figures;
 mod freeze;
+mod in_place;
 mod incremental;
 mod indexed;
 mod invalid_values;
@@ -42,7 +43,10 @@ mod waiting;
 pub use distinct::{DistinctRequest, distinct};
 pub use error::Error;
 pub use figures::{Figures, figures, why_anew};
-pub use freeze::{FreezeEstimate, Frozen, freeze, freeze_estimate};
+pub use freeze::{
+    FreezeEstimate, Frozen, InPlaceEstimate, freeze, freeze_estimate, freeze_in_place, freeze_in_place_estimate,
+};
+pub use in_place::unfreeze;
 pub use indexed::{IndexedTable, THE_KEY};
 pub use invalid_values::InvalidValues;
 pub use publish::{publish, take_back, unpublish};

@@ -12,7 +12,10 @@ select case
             then 'a subscription writes the collection, and only its owner can have that recorded'
         when exists (select from pg_catalog.pg_inherits where written.oid in (inhrelid, inhparent))
             then 'the collection inherits, or is inherited from'
-        when kept.relpersistence = 'u' and written.relpersistence <> 'u' then 'the collection was made logged, the record not'
+        -- A table that takes no writes has no changes to record. A crash empties the record with what it belongs to: the
+        -- models.
+        when kept.relpersistence = 'u' and written.relpersistence <> 'u' and not frozen.in_place
+            then 'the collection was made logged, the record not'
         when kept.relpersistence <> 'u' and written.relpersistence = 'u' then 'the collection was made unlogged, the record not'
         when altered.columns then 'a column of the collection was altered'
         when altered.triggers then 'a trigger of the collection was disabled for a while, or altered'
@@ -45,4 +48,13 @@ cross join lateral (
     from (
 {marks}    ) as relied
 ) as altered
+cross join (
+    select exists (
+        select
+        from pg_catalog.pg_trigger t
+        where t.tgrelid = $1
+          and t.tgname = 'millstream_frozen'
+          and t.tgenabled = 'A'
+    ) as in_place
+) as frozen
 where written.oid = $1

@@ -3,6 +3,7 @@
 use crate::check::Check;
 pub use crate::collection::{Collection, by_oid, find};
 use crate::error::Error;
+use crate::freeze::allow_writes;
 use crate::limits::{COMPACTION_SEGMENTS_MAX, DROP_LOCK_WAIT};
 use crate::load::await_openings;
 use crate::loads::lock_unfinished;
@@ -140,6 +141,10 @@ async fn drop_some(
         segments::drop(&transaction, schema, &segments[segments.len() - most..]).await?;
         transaction.commit().await?;
         return Ok(None);
+    }
+    if collection.present {
+        // A table that stays takes writes again: nothing of ours would know why it refuses them.
+        allow_writes(&transaction, schema, oid).await?;
     }
     segments::drop(&transaction, schema, &segments).await?;
     let loads = transaction.execute(&schema.sql("delete from {schema}.load where table_oid = $1"), &[&oid]).await?;

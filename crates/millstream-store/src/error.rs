@@ -33,8 +33,8 @@ pub enum Error {
         /// What to do next.
         hint: String,
     },
-    /// A collection is frozen while an unlogged load into it begins.
-    #[error("{collection} is being frozen, or was just frozen: it is no longer unlogged")]
+    /// A collection is frozen while a load into it begins.
+    #[error("{collection} is being frozen, or was just frozen")]
     Frozen {
         /// The collection.
         collection: String,
@@ -157,7 +157,7 @@ impl Explained for Error {
             }
             Self::CompactionBusy { .. } => Some("wait for it, and run the same command again".into()),
             Self::Frozen { .. } => {
-                Some("load again when that is done, without --durability unlogged".to_owned())
+                Some("load again when that is done; it is logged then: without --durability unlogged".to_owned())
             }
             Self::SchemaVersion { found, known, .. } if found > known => {
                 Some("use a newer millstream, or another schema with --schema".to_owned())

@@ -47,7 +47,7 @@ pub use binding::Bound;
 pub use check::{Check, checks};
 pub use definition::{Column, Definition, Resolved};
 pub use error::Error;
-pub use freeze::refuse_frozen;
+pub use freeze::{FROZEN_TRIGGER, allow_writes, refuse_frozen, refuse_writes, unfreeze_hint};
 pub use given_sql::{GivenSql, names_in_sql};
 pub use lane::{Advance, RejectedDocument, insert_rejects};
 pub use load::{Identity, await_openings, slots_of_lane};

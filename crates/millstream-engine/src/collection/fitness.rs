@@ -5,6 +5,7 @@ use crate::request::LoadRequest;
 use millstream_model::{CollectionName, KeyColumn, KeySpec, KeyType, shell_word};
 use millstream_pg::catalog::{Column, Table, Trigger};
 use millstream_pg::{quote_identifier, quote_qualified};
+use millstream_store::{FROZEN_TRIGGER, unfreeze_hint};
 
 /// Checks a table that exists, and decides the types of the key. Returns the key and warnings.
 ///
@@ -16,7 +17,7 @@ pub(super) fn check(
     known: Option<&KeySpec>,
 ) -> Result<(KeySpec, Vec<String>), Error> {
     let refuse = |(problem, hint)| Error::Collection { collection: request.collection.clone(), problem, hint };
-    if let Some(misfit) = kind(table) {
+    if let Some(misfit) = kind(table).or_else(|| frozen(table)) {
         return Err(refuse(misfit));
     }
     if known.is_none() && !request.adopt {
@@ -160,7 +161,7 @@ pub(super) fn shared_locks(table: &Table) -> Vec<String> {
 type Obstacle = fn(&Table) -> Option<(String, String)>;
 
 /// What makes a table unfit whatever the key.
-const OBSTACLES: &[Obstacle] = &[doc_column, other_columns, row_security, rules, rights];
+const OBSTACLES: &[Obstacle] = &[frozen, doc_column, other_columns, row_security, rules, rights];
 
 /// Whether rows go into partitions. PostgreSQL ensures that the primary key of a partitioned table includes the
 /// partition key.
@@ -188,6 +189,12 @@ fn kind(table: &Table) -> Option<(String, String)> {
         _ => "no table",
     };
     Some((format!("it is {kind}"), "load into a plain table".into()))
+}
+
+fn frozen(table: &Table) -> Option<(String, String)> {
+    let name = CollectionName { schema: table.schema.clone(), table: table.name.clone() };
+    let refuses = table.triggers.iter().any(|trigger| trigger.name == FROZEN_TRIGGER);
+    refuses.then(|| ("it is frozen and takes no writes".into(), unfreeze_hint(&name)))
 }
 
 fn doc_column(table: &Table) -> Option<(String, String)> {

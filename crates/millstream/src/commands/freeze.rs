@@ -12,13 +12,18 @@ use crate::target::Database;
 use millstream_host::shell_word;
 use millstream_model::CollectionName;
 use millstream_publish::limits::FREEZE_BYTES_PER_SECOND;
-use millstream_publish::{FreezeEstimate, freeze, freeze_estimate};
+use millstream_publish::{
+    FreezeEstimate, InPlaceEstimate, freeze, freeze_estimate, freeze_in_place, freeze_in_place_estimate, unfreeze,
+};
+use millstream_store::collections::Collection;
 use serde_json::json;
 
 const EXAMPLES: &str = "\
 Examples:
   millstream freeze staging.events --dry-run
-  millstream freeze events --yes";
+  millstream freeze events --yes
+  millstream freeze events --in-place --yes
+  millstream freeze events --undo";
 
 /// Make an unlogged collection survive crashes of the server
 ///
@@ -28,6 +33,10 @@ Examples:
 /// Refused while a load, a `compact` or a refresh of the collection runs, and if others hold the table for 5
 /// seconds.
 ///
+/// With --in-place, only the table and its indexes are rewritten, and the table takes no writes afterwards. The
+/// read models stay as they are, and readers can use them. If they are unlogged, a crash of the server empties
+/// them, and the next `millstream refresh` builds them again.
+///
 /// A repeatable-read transaction that began before, and reads the table only afterwards, finds it empty. The
 /// same happens after every `alter table` that rewrites a table.
 #[derive(Debug, clap::Args)]
@@ -36,6 +45,18 @@ pub struct FreezeArgs {
     /// Name of the collection
     #[arg(value_name = "[SCHEMA.]NAME")]
     name: CollectionName,
+
+    /// Make only the table logged, and read-only; leave its read models as they are
+    ///
+    /// A trigger refuses every insert, update, delete and truncate, whoever tries. You must own the table, and
+    /// have the right to create in Millstream's schema. Refused if the table has partitions or child tables, or
+    /// is one; if a subscription writes it; and while documents wait in segments.
+    #[arg(long)]
+    in_place: bool,
+
+    /// Let a collection that was frozen in place take writes again; it stays logged
+    #[arg(long, conflicts_with_all = ["in_place", "dry_run"])]
+    undo: bool,
 
     /// Do not ask for confirmation; required without a terminal
     #[arg(long)]
@@ -56,13 +77,19 @@ pub async fn run(args: &FreezeArgs, output: Output, signals: Signals) -> Result<
     if !args.dry_run {
         database.connection.require_writable()?;
     }
+    if args.undo {
+        return undo(output, database, &collection).await;
+    }
+    if args.in_place {
+        return in_place(args, output, signals, database, &collection).await;
+    }
     let estimate = freeze_estimate(&database.connection.client, &database.schema, &collection).await?;
     if args.dry_run {
         output.print(&estimate, &announced(name, &estimate))?;
         return Ok(Exit::Done);
     }
     // Without tables to rewrite, only records are updated, which needs no confirmation.
-    if estimate.tables > 0 && !args.yes && !is_wanted(name, &estimate)? {
+    if estimate.tables > 0 && !args.yes && !is_wanted(name, &announced(name, &estimate), "")? {
         return Err(Failure::user("nothing was frozen"));
     }
     // To freeze a table is to look whether it has rows.
@@ -91,11 +118,99 @@ pub async fn run(args: &FreezeArgs, output: Output, signals: Signals) -> Result<
     Ok(Exit::Done)
 }
 
+/// Freezes the table alone, and lets it take no writes.
+async fn in_place(
+    args: &FreezeArgs,
+    output: Output,
+    signals: Signals,
+    mut database: Database,
+    collection: &Collection,
+) -> Result<Exit, Failure> {
+    let name = &collection.name;
+    let estimate = freeze_in_place_estimate(&database.connection.client, &database.schema, collection).await?;
+    let announced = announced_in_place(name, &estimate);
+    if args.dry_run {
+        output.print(&estimate, &announced)?;
+        return Ok(Exit::Done);
+    }
+    if !is_frozen(&estimate) && !args.yes && !is_wanted(name, &announced, " --in-place")? {
+        return Err(Failure::user("nothing was frozen"));
+    }
+    database.warn_of_code(collection.table_oid).await?;
+    let work = Box::pin(freeze_in_place(&mut database.connection.client, &database.schema, collection));
+    let frozen = match interruptible(&signals, &database.conninfo, work).await {
+        Ok(frozen) => frozen?,
+        Err(exit) => return Ok(exit),
+    };
+    let text = match frozen.tables {
+        0 if is_frozen(&estimate) => announced,
+        0 => format!("froze {name} in place: it survived crashes before, and takes no writes now"),
+        tables => format!(
+            "froze {name} in place: {} rewritten, it survives crashes and takes no writes now",
+            quantity::things(tables, "table")
+        ),
+    };
+    let done = json!({
+        "schema": name.schema,
+        "table": name.table,
+        "tables": frozen.tables,
+        "loads": frozen.loads,
+        "left": estimate.left,
+        "read_only": true,
+    });
+    output.print(&done, &text)?;
+    Ok(Exit::Done)
+}
+
+/// Lets the table take writes again.
+async fn undo(output: Output, mut database: Database, collection: &Collection) -> Result<Exit, Failure> {
+    let name = &collection.name;
+    let undone = unfreeze(&mut database.connection.client, &database.schema, collection).await?;
+    let text = match undone {
+        true => format!("{name} takes writes again"),
+        false => format!("{name} takes writes: it was not frozen in place"),
+    };
+    let done = json!({ "schema": name.schema, "table": name.table, "undone": undone, "read_only": false });
+    output.print(&done, &text)?;
+    Ok(Exit::Done)
+}
+
+/// Whether a freeze in place would change nothing.
+fn is_frozen(estimate: &InPlaceEstimate) -> bool {
+    estimate.rewritten.tables == 0 && estimate.read_only
+}
+
+/// What freezing in place would do and leave, as a sentence.
+fn announced_in_place(name: &CollectionName, estimate: &InPlaceEstimate) -> String {
+    let mut text = if is_frozen(estimate) {
+        format!("{name} is frozen in place: it survives crashes and takes no writes")
+    } else if estimate.rewritten.tables == 0 {
+        format!("freezing {name} in place rewrites nothing, because it survives crashes; it takes no writes afterwards")
+    } else {
+        let rewritten = rewriting(&format!("freezing {name} in place"), &estimate.rewritten);
+        format!("{rewritten}; it takes no writes afterwards")
+    };
+    if estimate.left > 0 {
+        text += &format!(
+            "; what its read models keep ({}, {}) stays unlogged: a crash of the server empties it, and the next \
+             `millstream refresh` builds it again",
+            quantity::things(estimate.left, "table"),
+            quantity::bytes(estimate.left_bytes)
+        );
+    }
+    text
+}
+
 /// What freezing would do, as a sentence.
 fn announced(name: &CollectionName, estimate: &FreezeEstimate) -> String {
     if estimate.tables == 0 {
         return format!("{name} already survives crashes: there is no table to rewrite");
     }
+    rewriting(&format!("freezing {name}"), estimate)
+}
+
+/// What the rewrite of an estimate takes, as a sentence that begins with what does it.
+fn rewriting(what: &str, estimate: &FreezeEstimate) -> String {
     let tables = quantity::things(estimate.tables, "table");
     let bytes = quantity::bytes(estimate.bytes);
     let wal = match estimate.wal_bytes {
@@ -103,17 +218,17 @@ fn announced(name: &CollectionName, estimate: &FreezeEstimate) -> String {
         wal => format!("~{} of WAL", quantity::bytes(wal)),
     };
     format!(
-        "freezing {name} rewrites {tables} of {bytes} and writes {wal}, in {} at {}/s; until it is done, nobody can \
+        "{what} rewrites {tables} of {bytes} and writes {wal}, in {} at {}/s; until it is done, nobody can \
          read or write them, and the disk must hold both copies",
         quantity::age(estimate.seconds.ceil()),
         quantity::bytes(FREEZE_BYTES_PER_SECOND)
     )
 }
 
-fn is_wanted(name: &CollectionName, estimate: &FreezeEstimate) -> Result<bool, Failure> {
-    let announced = announced(name, estimate);
+/// Asks. `option` is the option with a space before it, if one was given.
+fn is_wanted(name: &CollectionName, announced: &str, option: &str) -> Result<bool, Failure> {
     confirmed(&format!("{announced}. Freeze it?"), || {
         Failure::user(format!("freezing {name} needs a confirmation, and there is no terminal to ask on"))
-            .hint(format!("{announced}; millstream freeze {} --yes", shell_word(name)))
+            .hint(format!("{announced}; millstream freeze {}{option} --yes", shell_word(name)))
     })
 }

@@ -67,11 +67,11 @@ async fn experiments_with_loads_into_one_table_run_small() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn experiments_with_other_tables_and_with_read_models_run_small() {
-    run_small(["mixed", "refused", "log", "published", "refresh", "distinct"]).await;
+    run_small(["mixed", "refused", "log", "published", "refresh", "distinct", "freeze"]).await;
 }
 
 /// Deals experiments out to the builds of PostgreSQL, and checks that each of their runs was measured.
-async fn run_small(experiments: [&'static str; 6]) {
+async fn run_small<const N: usize>(experiments: [&'static str; N]) {
     let experiments = todays(experiments);
     let builds = builds_with(&[Feature::Pgbench]).await;
     let hands = builds.iter().enumerate().map(|(hand, build)| (build, dealt(experiments.clone(), hand, builds.len())));
