@@ -30,7 +30,7 @@ pub struct LockClass(pub i32);
 /// `millsche`: makes, updates or binds our tables; until the transaction ends.
 pub const SCHEMA: LockKey = LockKey::One(0x6d69_6c6c_7363_6865);
 
-/// `mslf`: freezes the collection of this table's OID; a load into an unlogged collection tries it, shared.
+/// `mslf`: freezes the collection of this table's OID; a load into it tries it, shared.
 pub const FREEZE: LockClass = LockClass(0x6d73_6c66);
 
 /// `msldopen`: looks up or records a load and takes its lock; whoever locks loads otherwise waits for it once.

@@ -27,7 +27,7 @@ pub(crate) async fn require_freezable(
         |why: String, out: String| Err(Error::refused(format!("{name} cannot be frozen in place: {why}"), out));
     if !facts.get::<_, bool>("creates") {
         let role: String = facts.get("role");
-        let why = format!("role {role} may not create the trigger's function in the schema {schema}");
+        let why = format!("role {role} may not create the trigger's function in the schema {}", schema.name());
         return refuse(why, format!("grant create on schema {schema} to {}", quote_identifier(&role)));
     }
     let without = || format!("leave out --in-place: millstream freeze {}", shell_word(name));
@@ -84,8 +84,9 @@ fn require_owner(facts: &Row, collection: &Collection) -> Result<(), Error> {
     if facts.get("owns") {
         return Ok(());
     }
-    let (name, owner): (_, String) = (quote_name(&collection.name), facts.get("owner"));
-    let problem = format!("only {owner}, who owns the table {name}, can freeze it in place, or undo that");
+    let owner: String = facts.get("owner");
+    let problem =
+        format!("only {owner}, who owns the table of {}, can freeze it in place, or undo that", collection.name);
     Err(Error::refused(problem, format!("connect as {owner}")))
 }
 

@@ -17,12 +17,12 @@ use std::fmt::Write;
 /// How the server crashes, with its wal_level. With `minimal`, what is on disk is all there is.
 const CRASHES: [(StopMode, &str); 2] = [(StopMode::Kill, "replica"), (StopMode::Immediate, "minimal")];
 
-fn promising(name: &str) -> &'static Durability {
+pub(crate) fn promising(name: &str) -> &'static Durability {
     Durability::by_name(name).expect("a promise")
 }
 
 /// Documents to sum, and the sums.
-fn documents(count: usize) -> (String, BTreeMap<String, i64>) {
+pub(crate) fn documents(count: usize) -> (String, BTreeMap<String, i64>) {
     let mut rng = fastrand::Rng::with_seed(8);
     let (mut text, mut sums) = (String::new(), BTreeMap::new());
     for n in 0..count {
@@ -34,19 +34,19 @@ fn documents(count: usize) -> (String, BTreeMap<String, i64>) {
 }
 
 /// A load that sums into the unlogged collection `sums`.
-fn summing(source: String) -> LoadRequest {
+pub(crate) fn summing(source: String) -> LoadRequest {
     let mut wanted = request("sums", "id", &[source]);
     (wanted.mode, wanted.durability) = ("sum:n".parse().expect("a mode"), promising("unlogged"));
     (wanted.batch_rows, wanted.lanes) = (1_000, Some(2));
     wanted
 }
 
-async fn sums(url: &str, table: &str) -> BTreeMap<String, i64> {
+pub(crate) async fn sums(url: &str, table: &str) -> BTreeMap<String, i64> {
     let rows = connect(url).await.query(&format!("select id, (doc->>'n')::bigint from {table}"), &[]).await;
     rows.expect("the table can be read").iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
-async fn freeze_at(url: &str) -> Result<Frozen, Error> {
+pub(crate) async fn freeze_at(url: &str) -> Result<Frozen, Error> {
     let mut connection = session(url).await;
     let name = "sums".parse().expect("a name");
     let found = collections::find(&connection.client, &schema(), &name).await?;
@@ -65,12 +65,12 @@ async fn estimated(url: &str) -> (u64, u64) {
     (estimate.wal_bytes, estimate.bytes)
 }
 
-async fn publish_at(url: &str) {
+pub(crate) async fn publish_at(url: &str) {
     let request = wanted("sums", "model", &["n:bigint=n"], &[], None);
     publish(&mut session(url).await, &schema(), &request).await.expect("the server answers");
 }
 
-async fn refresh_at(url: &str) -> Vec<Refreshed> {
+pub(crate) async fn refresh_at(url: &str) -> Vec<Refreshed> {
     let request = RefreshRequest { workers: Some(1), ..RefreshRequest::new(vec!["model".parse().expect("a name")]) };
     Box::pin(refresh(&surroundings(url).0.db, &schema(), &request)).await.expect("the server answers")
 }

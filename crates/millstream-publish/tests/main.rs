@@ -4,6 +4,7 @@ mod change_record;
 mod contention;
 mod distinct;
 mod freeze;
+mod freeze_in_place;
 mod key_columns;
 mod publish;
 mod repair;

@@ -191,6 +191,39 @@ async fn freeze_prints_an_estimate_and_needs_yes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn freeze_in_place_is_announced_confirmed_and_undone() {
+    let fixture = Fixture::new().await;
+    let announced = fixture.run(&["freeze", "events", "--in-place", "--dry-run"]).ends(0).stdout;
+    assert!(announced.starts_with("freezing events in place rewrites 1 table of "), "{announced}");
+    assert!(announced.ends_with("; it takes no writes afterwards\n"), "{announced}");
+    let estimate = fixture.json(&["freeze", "events", "--in-place", "--dry-run"]);
+    assert_eq!((&estimate["tables"], &estimate["left"], &estimate["read_only"]), (&json!(1), &json!(0), &json!(false)));
+    assert!(estimate["wal_bytes"] == estimate["bytes"] && estimate["bytes"].as_u64() > Some(0), "{estimate}");
+    let run = fixture.run(&["freeze", "events", "--in-place"]).ends(2);
+    assert!(run.stderr.contains("millstream freeze events --in-place --yes"), "{run:?}");
+    for other in ["--in-place", "--dry-run"] {
+        assert!(fixture.run(&["freeze", "events", "--undo", other]).ends(2).stderr.contains("cannot be used with"));
+    }
+    hold(&fixture.client, 4).await;
+    let run = fixture.run(&["freeze", "events", "--in-place", "--yes"]).ends(2);
+    assert!(run.stderr.contains("error: load 4 is running in another process"), "{run:?}");
+    fixture.client.batch_execute("select pg_advisory_unlock_all()").await.unwrap();
+    assert_eq!(fixture.json(&["collections"])[1]["unlogged"], true, "nothing was done so far");
+    let run = fixture.run(&["freeze", "events", "--in-place", "--yes"]).ends(0);
+    assert_eq!(run.stdout, "froze events in place: 1 table rewritten, it survives crashes and takes no writes now\n");
+    assert_eq!(fixture.json(&["collections"])[1]["unlogged"], false);
+    let again = fixture.json(&["freeze", "events", "--in-place"]);
+    assert_eq!((&again["tables"], &again["read_only"]), (&json!(0), &json!(true)), "nothing is left to ask about");
+    let run = fixture.run(&["load", "-", "--into", "events", "--key", "id"]).ends(2);
+    assert!(run.stderr.contains("it is frozen and takes no writes"), "{run:?}");
+    assert!(run.stderr.contains("hint: let it take writes again: millstream freeze events --undo"), "{run:?}");
+    assert_eq!(fixture.run(&["freeze", "events", "--undo"]).ends(0).stdout, "events takes writes again\n");
+    let undone = fixture.json(&["freeze", "events", "--undo"]);
+    assert_eq!((&undone["undone"], &undone["read_only"]), (&json!(false), &json!(false)));
+    fixture.client.batch_execute("delete from events").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_adopted_table_outlives_its_collection() {
     let fixture = Fixture::new().await;
     let run = fixture.run(&["drop", "lab.readings", "--yes"]).ends(0);
