@@ -32,6 +32,8 @@ pub struct CollectionSummary {
     pub present: bool,
     /// Whether a crash of the server would empty the table; `null` if the table is gone.
     pub unlogged: Option<bool>,
+    /// Whether it was frozen in place, and takes no writes.
+    pub read_only: bool,
     /// Rows by the table's statistics; `null` until it was first analysed.
     pub rows_estimate: Option<u64>,
     /// Bytes on disk with indexes and TOAST; `null` if the table is gone.

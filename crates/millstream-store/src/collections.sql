@@ -7,6 +7,13 @@ select
     k.adopted,
     t.oid is not null as present,
     t.relpersistence = 'u' as unlogged,
+    exists (
+        select
+        from pg_catalog.pg_trigger f
+        where f.tgrelid = t.oid
+          and f.tgname = 'millstream_frozen'
+          and f.tgenabled <> 'D'
+    ) as read_only,
     e.rows as rows_estimate,
     case when t.oid is not null then coalesce(p.bytes, pg_catalog.pg_total_relation_size(t.oid))::bigint end as bytes,
     coalesce(c.checks, '[]') as checks,

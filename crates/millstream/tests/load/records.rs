@@ -212,6 +212,7 @@ async fn freeze_in_place_is_announced_confirmed_and_undone() {
     let run = fixture.run(&["freeze", "events", "--in-place", "--yes"]).ends(0);
     assert_eq!(run.stdout, "froze events in place: 1 table rewritten, it survives crashes and takes no writes now\n");
     assert_eq!(fixture.json(&["collections"])[1]["unlogged"], false);
+    assert_eq!(fixture.json(&["collections"])[1]["read_only"], true);
     let again = fixture.json(&["freeze", "events", "--in-place"]);
     assert_eq!((&again["tables"], &again["read_only"]), (&json!(0), &json!(true)), "nothing is left to ask about");
     let run = fixture.run(&["load", "-", "--into", "events", "--key", "id"]).ends(2);
