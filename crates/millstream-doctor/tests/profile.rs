@@ -1,7 +1,7 @@
 //! A profile: many settings of a server, its kernel and its disk as one change with one undo.
 
 use crate::checks::request;
-use crate::host::machine;
+use crate::machine::machine;
 use millstream_change::{Changes, Journal, Kind, Place, Proposal};
 use millstream_doctor::{Profile, ProfileKind, ProfileLine, ProfileStep, database_profile};
 use millstream_model::{Class, Refusal};
