@@ -48,6 +48,16 @@ pub enum Error {
         /// The file in which it notes them.
         journal: PathBuf,
     },
+    /// A slow disk cannot be made, or no longer answers.
+    #[error("no slow disk: cannot {what} {}: {source}", path.display())]
+    SlowDisk {
+        /// What failed, as a verb.
+        what: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
     /// A program that was to be left alone.
     #[error("{} ended before it was ready, or took too long", program.display())]
     NotReady {
@@ -77,6 +87,12 @@ impl Error {
     pub(crate) fn setting(what: &'static str, setting: &Path) -> impl Fn(io::Error) -> Self + use<> {
         let setting = setting.to_owned();
         move |source| Self::Setting { what, setting: setting.clone(), source }
+    }
+
+    /// Converts the system's error about a slow disk.
+    pub(crate) fn slow_disk(what: &'static str, path: &Path) -> impl Fn(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| Self::SlowDisk { what, path: path.clone(), source }
     }
 
     /// Converts the system's error.

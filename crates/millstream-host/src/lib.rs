@@ -36,6 +36,7 @@ mod process;
 mod sandbox;
 pub mod setting;
 mod shell;
+mod slow_disk;
 mod ssh;
 mod stream;
 mod target_file;
@@ -63,6 +64,7 @@ pub use process::{
 pub use sandbox::{End, Sandbox};
 pub use setting::sysctl_file;
 pub use shell::{shell_line, shell_word};
+pub use slow_disk::{FILE_SYSTEMS, FileSystem, Format, SlowDisk, Slowness, serve_slow_disk};
 pub use ssh::Ssh;
 pub use stream::Stream;
 pub use target_file::{TargetFile, write_target};

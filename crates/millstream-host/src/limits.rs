@@ -49,3 +49,27 @@ pub const STOPPED_MAX: Duration = Duration::from_secs(10);
 
 /// Most links that a path may lead over. Linux follows as many.
 pub const LINKS_MAX: u32 = 40;
+
+/// Most bytes that a slow disk reads or writes at once: a request of the block layer is hardly ever larger.
+pub const SLOW_DISK_MESSAGE_BYTES_MAX: u32 = 1 << 20;
+
+/// Most bytes of such a message before its data.
+pub const SLOW_DISK_HEAD_BYTES_MAX: usize = 64 << 10;
+
+/// Most answers of a slow disk that wait for their time. The kernel asks for fewer at once.
+pub const SLOW_DISK_ANSWERS_MAX: usize = 1_024;
+
+/// Most bytes of a slow disk. Of these, only those that were written take room.
+pub const SLOW_DISK_BYTES_MAX: u64 = 64 << 30;
+
+/// Fewest bytes of a slow disk: a server with a small database.
+pub const SLOW_DISK_BYTES_MIN: u64 = 2 << 30;
+
+/// Bytes that a slow disk leaves to others of the disk on which its file lies.
+pub const SLOW_DISK_BYTES_LEFT: u64 = 1 << 30;
+
+/// Most milliseconds that a slow disk can be asked to take.
+pub const SLOW_DISK_TIME_MS_MAX: f64 = 10_000.0;
+
+/// Time in which what serves a slow disk must end once the disk is unmounted.
+pub const SLOW_DISK_END_MAX: Duration = Duration::from_secs(10);
