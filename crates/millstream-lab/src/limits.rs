@@ -29,6 +29,10 @@ pub(crate) const COPY_MESSAGE_BYTES: usize = 64 << 10;
 /// Flushes that the disk probe makes.
 pub(crate) const FLUSHES: usize = 100;
 
+/// Fewest flushes of which it takes the median, and the time after which those are enough: a disk may be slow.
+pub(crate) const FLUSHES_MIN: usize = 9;
+pub(crate) const FLUSH_TIME_MAX: Duration = Duration::from_secs(2);
+
 /// Bytes that each flush of the probe writes: a page of WAL.
 pub(crate) const FLUSH_BYTES: usize = 8 << 10;
 
@@ -115,6 +119,9 @@ const _: () = assert!(CLIENTS_USUAL_MAX + SESSIONS_SPARE <= 100);
 
 /// Least memory that an experiment leaves a server, in megabytes.
 pub(crate) const MEMORY_MB_MIN: u32 = 128;
+
+/// Largest segment of the WAL that PostgreSQL knows, in megabytes.
+pub(crate) const WAL_SEGMENT_MB_MAX: u32 = 1024;
 
 /// Longest delay that a proxy adds to a round trip, in seconds.
 pub(crate) const PAUSE_SECONDS_MAX: f64 = 10.0;

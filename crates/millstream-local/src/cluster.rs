@@ -26,6 +26,7 @@ pub(crate) async fn create(
     home: &Home,
     installation: &Installation,
     account: &Account,
+    wal_segment_mb: Option<u32>,
     progress: Progress<'_>,
 ) -> Result<(), Error> {
     if let Some(free_bytes) = disk_free_bytes(&home.dir)
@@ -37,7 +38,7 @@ pub(crate) async fn create(
     remove_unfinished(home);
     let staging = home.dir.join(format!("{STAGING_PREFIX}{:016x}", fastrand::u64(..)));
     Home::create_for(account, &staging)?;
-    let made = fill(home, installation, account, &staging).await;
+    let made = fill(home, installation, account, wal_segment_mb, &staging).await;
     let _ = fs::remove_dir_all(&staging);
     made
 }
@@ -50,7 +51,13 @@ fn remove_unfinished(home: &Home) {
     }
 }
 
-async fn fill(home: &Home, installation: &Installation, account: &Account, staging: &Path) -> Result<(), Error> {
+async fn fill(
+    home: &Home,
+    installation: &Installation,
+    account: &Account,
+    wal_segment_mb: Option<u32>,
+    staging: &Path,
+) -> Result<(), Error> {
     let data = staging.join("data");
     let password = password()?;
     let password_file = staging.join("password");
@@ -63,6 +70,9 @@ async fn fill(home: &Home, installation: &Installation, account: &Account, stagi
         .arg(password_file)
         .arg("--pgdata")
         .arg(&data);
+    if let Some(megabytes) = wal_segment_mb {
+        initdb.arg(format!("--wal-segsize={megabytes}"));
+    }
     run(&mut initdb, home).await?;
     write_as(account, &data.join("pg_hba.conf"), HBA)?;
     write_as(account, &data.join("pg_ident.conf"), &ident(&account.name))?;

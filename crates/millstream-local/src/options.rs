@@ -10,6 +10,8 @@ pub struct LocalOptions {
     pub home: Option<PathBuf>,
     /// Which PostgreSQL to use.
     pub postgres_bin: PostgresBin,
+    /// Megabytes of a segment of the WAL of a new server, if not as PostgreSQL has it.
+    pub wal_segment_mb: Option<u32>,
 }
 
 /// Gets lines for the user while something is done that takes long.

@@ -106,7 +106,7 @@ async fn start_unless_stopped(
     }
     let installation = selection::installation(options, home, &account, progress).await?;
     if home.data_major()?.is_none() {
-        cluster::create(home, &installation, &account, progress).await?;
+        cluster::create(home, &installation, &account, options.wal_segment_mb, progress).await?;
     }
     postmaster::tidy_up(&account, home, progress).await?;
     progress(&format!("starting {installation}"));

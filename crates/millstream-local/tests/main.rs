@@ -9,7 +9,7 @@ use millstream_testkit::LocalHome;
 async fn options(home: &LocalHome) -> LocalOptions {
     let build = millstream_testkit::default_build().await;
     let bin = build.installation.bin.clone();
-    LocalOptions { home: Some(home.dir.clone()), postgres_bin: PostgresBin::Dir(bin) }
+    LocalOptions { home: Some(home.dir.clone()), postgres_bin: PostgresBin::Dir(bin), ..LocalOptions::default() }
 }
 
 async fn start(options: &LocalOptions) -> Result<Running, Error> {

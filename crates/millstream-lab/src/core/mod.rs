@@ -24,6 +24,7 @@ pub use environment::{Difference, Environment, difference};
 pub(crate) use groups::groups;
 pub use latency::Latency;
 pub use limiter::{Limited, Limiter, Observed};
+pub(crate) use machine::flush_us;
 pub use machine::{Disk, Machine};
 pub use metric::{Better, METRICS, Metric};
 pub(crate) use network::Proxy;

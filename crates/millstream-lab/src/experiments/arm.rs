@@ -1,10 +1,11 @@
 //! Arms: what an experiment compares, and how each is run.
 
+use super::disk::{self, Disk};
 use super::plain_text;
 use super::via::Via;
 use super::words::words;
 use crate::core::{Factors, Limiter};
-use crate::limits::{CLIENTS_MAX, MEMORY_MB_MIN, PAUSE_SECONDS_MAX};
+use crate::limits::{CLIENTS_MAX, MEMORY_MB_MIN, PAUSE_SECONDS_MAX, WAL_SEGMENT_MB_MAX};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -101,6 +102,12 @@ pub struct Setup {
     /// The WAL on a device of its own: the one of `--wal-dir`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wal_apart: Option<bool>,
+    /// The disk of the server's data: a name, or words with their values.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "disk::text_if_there")]
+    pub disk: Option<String>,
+    /// Megabytes of a segment of the WAL.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "plain_text::whole_if_there")]
+    pub wal_segment_mb: Option<u32>,
     /// A shell command that runs again and again beside the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<String>,
@@ -225,6 +232,8 @@ impl Setup {
             host,
             memory_mb: own.memory_mb.or(base.memory_mb),
             wal_apart: own.wal_apart.or(base.wal_apart),
+            disk: own.disk.or_else(|| base.disk.clone()),
+            wal_segment_mb: own.wal_segment_mb.or(base.wal_segment_mb),
             beside: own.beside.or_else(|| base.beside.clone()),
             before: [base.before.clone(), own.before].concat(),
             check: own.check.or_else(|| base.check.clone()),
@@ -243,10 +252,11 @@ impl Setup {
         for number in numbers.flatten().chain(new.variables.values_mut()) {
             *number = number.with(&mark, value);
         }
-        let words = [&mut new.postgres, &mut new.command, &mut new.version, &mut new.beside, &mut new.check];
+        let said = [&mut new.command, &mut new.version, &mut new.beside, &mut new.check];
+        let words = said.into_iter().chain([&mut new.postgres, &mut new.disk]);
         let lists = new.before.iter_mut().chain(new.scripts.iter_mut().flatten());
         let settings = new.settings.values_mut().chain(new.host.values_mut());
-        for text in words.into_iter().flatten().chain(lists).chain(settings) {
+        for text in words.flatten().chain(lists).chain(settings) {
             *text = text.replace(&mark, value);
         }
         new
@@ -271,6 +281,8 @@ impl Setup {
             ("shell", self.shell.map(|shell| shell.to_string())),
             ("memory_mb", self.memory_mb.map(|mb| mb.to_string())),
             ("wal_apart", self.wal_apart.map(|apart| apart.to_string())),
+            ("disk", self.disk.clone().filter(|disk| disk != disk::OWN)),
+            ("wal_segment_mb", self.wal_segment_mb.map(|mb| mb.to_string())),
             ("beside", self.beside.clone()),
         ];
         let there = words.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
@@ -284,6 +296,8 @@ impl Setup {
             ("host", !self.host.is_empty()),
             ("memory_mb", self.memory_mb.is_some()),
             ("wal_apart", self.wal_apart.is_some()),
+            ("disk", self.disk.is_some()),
+            ("wal_segment_mb", self.wal_segment_mb.is_some()),
             ("beside", self.beside.is_some()),
             ("check", self.check.is_some()),
             ("settings", !self.settings.is_empty()),
@@ -304,6 +318,11 @@ impl Setup {
     /// Rows that a transaction or a command writes.
     pub(crate) fn rows(&self) -> Option<f64> {
         self.rows.as_ref().and_then(Number::value)
+    }
+
+    /// The slow disk of its server, if it is to have one.
+    pub(crate) fn slow_disk(&self) -> Option<Disk> {
+        Disk::parsed(self.disk.as_deref()?).ok().flatten()
     }
 
     /// Milliseconds that a proxy adds to each round trip.
@@ -360,6 +379,12 @@ impl Setup {
         }
         if self.memory_mb.is_some_and(|mb| mb < MEMORY_MB_MIN) {
             refuse("memory_mb", format!("memory_mb must be at least {MEMORY_MB_MIN}, or the server may not start"));
+        }
+        if let Some(Err(why)) = self.disk.as_deref().map(Disk::parsed) {
+            refuse("disk", why);
+        }
+        if self.wal_segment_mb.is_some_and(|mb| !mb.is_power_of_two() || mb > WAL_SEGMENT_MB_MAX) {
+            refuse("wal_segment_mb", format!("wal_segment_mb must be 1, 2, 4 and so on, up to {WAL_SEGMENT_MB_MAX}"));
         }
         if self.delay_ms.is_some() && self.via == Some(Via::Socket) {
             refuse("via", "a delay needs via = \"tcp\"".to_owned());

@@ -1,11 +1,13 @@
 //! Servers of the lab: clusters of its own, which it may restart, or a server that the user names.
 
-use super::scratch;
+use super::disk::Disk;
+use super::place::Place;
 use super::via::Via;
 use super::wal::Wal;
+use super::{scratch, slow_disks};
 use crate::error::Error;
 use crate::limits::{CONF_BYTES_MAX, POLL, RECOVERY_TIME_MAX, RELOAD_TIME_MAX};
-use millstream_host::{End, FileLock, MemoryLimit, Sandbox, read_plain, write_private};
+use millstream_host::{End, FileLock, MemoryLimit, Sandbox, SlowDisk, Slowness, read_plain, write_private};
 use millstream_local::{
     Home, LocalOptions, PostgresBin, Progress, Running, installed, owner_of, server_account, write_as,
 };
@@ -18,9 +20,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use tempfile::TempDir;
-
-/// Name of the directory of a server that is not installed.
-const DOWNLOADED: &str = "downloaded";
 
 /// The addresses of a cable to a second network: the server's side, and the client's. They are from the range that is kept
 /// for measurements of networks: RFC 2544, appendix C.2.2.
@@ -56,8 +55,8 @@ pub(crate) struct Cluster {
 
 #[derive(Debug)]
 enum Owner {
-    /// A cluster of the lab.
-    Own { options: LocalOptions, running: Running, _lock: FileLock },
+    /// A cluster of the lab, perhaps on a slow disk. Who has one of those is alone: it has claimed the host.
+    Own { options: Box<LocalOptions>, running: Running, _lock: Option<FileLock>, disk: Option<Box<SlowDisk>> },
     /// A server of the user's. Its settings may be changed only if the user says so.
     Foreign { db: Box<ConnInfo>, may_change: bool },
 }
@@ -78,21 +77,29 @@ impl<E: Into<Error>> From<E> for Trouble {
 }
 
 impl Cluster {
-    /// Starts the lab's own cluster of a PostgreSQL: a major version, a directory of programs, or the newest. Makes it
-    /// first if there is none.
-    pub(crate) async fn own(postgres: Option<&str>, progress: Progress<'_>) -> Result<Self, Trouble> {
+    /// Starts the lab's own cluster in a place. Makes it first if there is none. `program`: this program, which serves slow
+    /// disks.
+    pub(crate) async fn own(place: &Place, program: Option<&Path>, progress: Progress<'_>) -> Result<Self, Trouble> {
         let newest = installed(&server_account()?).first().map(|one| one.major.to_string());
-        let postgres = postgres.map(str::to_owned).or(newest);
-        let postgres_bin = match &postgres {
+        let place = Place { postgres: place.postgres.clone().or(newest), ..place.clone() };
+        let postgres_bin = match &place.postgres {
             None => PostgresBin::Auto,
             Some(text) => PostgresBin::Dir(programs(text).map_err(|error| Trouble::Unfit(error.to_string()))?),
         };
-        let name = postgres.as_deref().map_or_else(|| DOWNLOADED.to_owned(), directory_name);
-        let home = Home::choose(Some(&Home::choose(None)?.folder("lab")?.join(name)))?;
+        let lab = Home { dir: Home::choose(None)?.folder("lab")? };
+        let mut dir = lab.dir.join(place.folder());
+        let mut disk = None;
+        if let Some(format) = &place.disk {
+            lab.create()?;
+            disk = Some(slow_disks::make(program, &dir, format).map_err(Trouble::Unfit)?);
+            dir = slow_disks::home_in(&dir);
+        }
+        let home = Home::choose(Some(&dir))?;
         home.create()?;
         let home = home.dir;
-        let options = LocalOptions { home: Some(home.clone()), postgres_bin };
-        let lock = lock(&home)?;
+        let options = LocalOptions { home: Some(home.clone()), postgres_bin, wal_segment_mb: place.wal_segment_mb };
+        // A slow disk cannot be unmounted while a file on it is open.
+        let lock = if disk.is_none() { Some(lock(&home)?) } else { None };
         // A run that was killed may have left its settings, with which the server may not even start.
         let data = home.join("data");
         let wal_is_left = Wal(&data).is_left();
@@ -105,7 +112,8 @@ impl Cluster {
             forget_settings(&home)?;
         }
         let running = millstream_local::start(&options, progress).await?;
-        Ok(Self::new(Owner::Own { options, running, _lock: lock })?)
+        let (options, disk) = (Box::new(options), disk.map(Box::new));
+        Ok(Self::new(Owner::Own { options, running, _lock: lock, disk })?)
     }
 
     /// A server of the user's.
@@ -393,9 +401,24 @@ impl Cluster {
         }
     }
 
-    /// Brings back the cluster's own settings.
+    /// Makes the disk of its data as slow as an arm has it, if they lie on a slow one; `None`: as fast as it can be.
+    pub(crate) fn delay(&self, as_of: Option<&Disk>) -> Result<(), Trouble> {
+        let Owner::Own { disk: Some(disk), .. } = &self.kind else { return Ok(()) };
+        let slowness = as_of.map_or_else(Slowness::default, |disk| disk.slowness);
+        disk.set(&slowness).map_err(|error| Trouble::Unfit(error.to_string()))
+    }
+
+    /// Brings back the cluster's own settings. One on a slow disk is stopped, and its disk removed.
     pub(crate) async fn reset(&mut self, progress: Progress<'_>) -> Result<(), Trouble> {
         self.memory = None;
+        if let Owner::Own { options, disk: slow @ Some(_), .. } = &mut self.kind {
+            self.second_network = None;
+            // What it writes when it stops is not measured.
+            slow.iter().for_each(|disk| _ = disk.set(&Slowness::default()));
+            let stopped = millstream_local::stop(options, progress).await;
+            *slow = None;
+            return Ok(stopped.map(drop)?);
+        }
         let placed = self.place_wal(None, progress).await;
         if self.second_network.take().is_some() {
             self.control().await?.client.batch_execute("alter system reset listen_addresses").await?;
@@ -524,12 +547,6 @@ pub(super) fn programs(postgres: &str) -> Result<PathBuf, Error> {
     let found: Vec<String> = found.iter().map(|one| format!("{} in {}", one.major, one.bin.display())).collect();
     let found = if found.is_empty() { "none".to_owned() } else { found.join(", ") };
     Err(Error::Asked(format!("PostgreSQL {major} is not installed; installed: {found}")))
-}
-
-/// A name for a directory, unlike those of other PostgreSQLs.
-fn directory_name(postgres: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-    postgres.trim_matches('/').chars().map(plain).collect()
 }
 
 /// Writes a certificate for the loopback address and its key, which only the server's account can read.

@@ -1,6 +1,7 @@
 //! The conditions of an experiment: what was asked, and how it was run.
 
 use super::data::Data;
+use super::disk::MeasuredDisk;
 use super::experiment::Experiment;
 use super::files::Source;
 use crate::core::{Build, Disk, Environment};
@@ -89,6 +90,9 @@ pub struct Conditions {
     /// The disk that holds the data of the lab's own server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk: Option<Disk>,
+    /// The slow disks: each as it was measured before its first run, by the words that arms have for it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub slow_disks: BTreeMap<String, MeasuredDisk>,
     /// What pgbench's log takes, measured once: transactions per second with it, divided by those without it, of pairs
     /// of short runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

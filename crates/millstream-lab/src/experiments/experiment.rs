@@ -409,6 +409,17 @@ mod tests {
     }
 
     #[test]
+    fn a_sweep_reaches_the_words_of_a_disk() {
+        let text = "[[arm]]\nname = 'f{ms}'\nsweep = { ms = [1, 8] }\nrun = { disk = { flush_ms = '{ms}', iops = 200 } }\n\
+            [[arm]]\nname = 'own'\nrun = { disk = 'own' }\n";
+        let one = parse(text).unwrap();
+        let flush = |at: usize| one.setup(&one.arms[at]).slow_disk().map(|disk| disk.slowness.flush_ms);
+        assert_eq!([0, 1, 2].map(flush), [Some(1.0), Some(8.0), None]);
+        assert_eq!(one.factors(&one.arms[1])["disk"], "flush_ms=8,iops=200");
+        assert!(!one.factors(&one.arms[2]).contains_key("disk"), "as without the word");
+    }
+
+    #[test]
     fn values_of_a_sweep_may_be_numbers() {
         let arm = |values: &str| {
             format!(
@@ -486,6 +497,12 @@ mod tests {
             ("run = { clients = 'x' }\n", "clients must be a number from 1 to"),
             ("run = { rate = 0 }\n", "rate must be a positive number"),
             ("run = { delay_ms = 1, via = 'socket' }\n", "a delay needs via"),
+            ("run = { disk = 'hd' }\n", "unknown disk \"hd\": did you mean \"hdd\"?"),
+            (
+                "run = { disk = { flush_mss = 8 } }\n",
+                "unknown word of a disk \"flush_mss\": did you mean \"flush_ms\"?",
+            ),
+            ("run = { wal_segment_mb = 3 }\n", "wal_segment_mb must be 1, 2, 4 and so on, up to 1024"),
             ("run = { command = 'true', scripts = ['b.sql'] }\n", "it has both scripts and a command"),
             ("[[arm]]\nname = 'a'\nabout = ''\n", "two arms are named \"a\""),
             ("after = 'c'\n", "a continues c, which is not there or below it"),

@@ -162,6 +162,7 @@ mod tests {
                 assert!(!usual.changes.is_empty(), "{name}: {dial}");
                 let other = match usual.value.parse::<u64>() {
                     _ if dial == "protocol" => "extended".to_owned(),
+                    _ if dial == "disk" => "flush_ms=3".to_owned(),
                     Ok(number) => (number + 1).to_string(),
                     Err(_) => "3".to_owned(),
                 };
@@ -177,10 +178,12 @@ mod tests {
         assert!(dials > 100, "{dials}");
         // What the articles vary.
         for (name, wanted) in [
-            ("ladder", &["clients", "threads", "scale", "seconds"][..]),
+            ("ladder", &["clients", "threads", "scale", "seconds", "disk"][..]),
             ("clients", &["clients", "threads", "scale", "seconds"]),
-            ("rate-limit", &["rate", "limit", "clients", "threads", "scale", "seconds", "protocol"]),
-            ("checkpoint", &["versions", "clients", "threads", "scale", "seconds", "protocol"]),
+            ("rate-limit", &["rate", "limit", "clients", "threads", "scale", "seconds", "protocol", "disk"]),
+            ("checkpoint", &["versions", "clients", "threads", "scale", "seconds", "protocol", "disk"]),
+            ("settings", &["clients", "threads", "scale", "seconds", "protocol", "disk"]),
+            ("disk", &["clients", "threads", "scale", "seconds", "protocol", "memory", "disk"]),
             ("versions", &["versions", "clients", "threads", "scale", "seconds", "protocol"]),
             ("kernel", &["clients", "threads", "scale", "seconds", "protocol", "memory"]),
             ("upsert", &["batch", "keys", "clients", "seconds", "protocol"]),

@@ -58,6 +58,9 @@ impl Setup {
         if is_foreign && self.wal_apart == Some(true) {
             return Some("it moves the WAL of a server that is not the lab's".to_owned());
         }
+        if is_foreign && (self.slow_disk().is_some() || self.wal_segment_mb.is_some()) {
+            return Some("it makes a server of its own, and --db names one".to_owned());
+        }
         if is_foreign && self.memory_mb.is_some() {
             return Some("it needs a restart of a server that is not the lab's".to_owned());
         }
@@ -69,7 +72,11 @@ impl Setup {
         if self.wal_apart == Some(true) && request.wal_dir.is_none() {
             return Some("it needs the WAL on another device; --wal-dir names an empty directory there".to_owned());
         }
-        let changes_host = !self.host.is_empty() || self.memory_mb.is_some() || self.via == Some(Via::Veth);
+        let is_slow = self.slow_disk().is_some();
+        if is_slow && self.wal_apart == Some(true) {
+            return Some("the WAL lies on the slow disk with the data, and cannot be on another one".to_owned());
+        }
+        let changes_host = is_slow || !self.host.is_empty() || self.memory_mb.is_some() || self.via == Some(Via::Veth);
         (changes_host && !request.change_host).then(not_allowed)
     }
 }
@@ -96,6 +103,7 @@ mod tests {
         let plain = Request::default();
         let url = ConnInfo::parse("postgres://u@h/d", &Environment::from_variables([])).unwrap();
         let foreign = Request { db: Some(url), ..Request::default() };
+        let apart = Request { wal_dir: Some(PathBuf::from("/wal")), ..Request::default() };
         let host = "it changes this machine; --change-host allows that, and gives back what it changes";
         let wal = "it needs the WAL on another device; --wal-dir names an empty directory there";
         let settings = "it changes settings of a server that is not the lab's; --i-own-this-server allows that";
@@ -110,6 +118,10 @@ mod tests {
             ("wal_apart = true", &foreign, "it moves the WAL of a server that is not the lab's"),
             ("memory_mb = 512", &foreign, "it needs a restart of a server that is not the lab's"),
             ("settings = { work_mem = '4MB' }", &foreign, settings),
+            ("disk = 'hdd'", &plain, host),
+            ("disk = 'hdd'", &foreign, "it makes a server of its own, and --db names one"),
+            ("wal_segment_mb = 1", &foreign, "it makes a server of its own, and --db names one"),
+            ("disk = 'hdd', wal_apart = true", &apart, "the WAL lies on the slow disk with the data"),
         ] {
             let some = found("", words, request).unwrap();
             let (reason, arms) = some.first_key_value().unwrap();
@@ -122,7 +134,14 @@ mod tests {
     #[test]
     fn what_the_request_allows_is_fit_and_a_postgresql_that_it_names_must_be_there() {
         let allowed = Request { change_host: true, wal_dir: Some(PathBuf::from("/wal")), ..Request::default() };
-        for words in ["host = { 'vm.swappiness' = '1' }", "via = 'veth'", "memory_mb = 512", "wal_apart = true"] {
+        for words in [
+            "host = { 'vm.swappiness' = '1' }",
+            "via = 'veth'",
+            "memory_mb = 512",
+            "wal_apart = true",
+            "disk = { flush_ms = 8 }",
+            "disk = 'own', wal_segment_mb = 64",
+        ] {
             assert!(found(&format!(", {words}"), words, &allowed).unwrap().is_empty(), "{words}");
         }
         let refused = |postgres: &str| {

@@ -18,10 +18,11 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Gives back what a lab that was killed has changed, if this account may do so.
-    pub(crate) fn recover(&mut self, say: &mut (dyn FnMut(&str) + Send)) {
-        if !HostChanges::is_pending() && !MemoryLimit::is_left() {
-            return;
+    /// Gives back what a lab that was killed has changed, if this account may do so. `more`: something else may be left, too.
+    /// Returns whether nobody else is at work on this machine.
+    pub(crate) fn recover(&mut self, more: bool, say: &mut (dyn FnMut(&str) + Send)) -> bool {
+        if !more && !HostChanges::is_pending() && !MemoryLimit::is_left() {
+            return false;
         }
         match HostChanges::open() {
             Ok((changes, left)) => {
@@ -39,6 +40,7 @@ impl Host {
             Err(millstream_host::Error::Busy { .. }) => {}
             Err(error) => say(&format!("a run that was killed has left changes of this machine: {}", why(error))),
         }
+        self.changes.is_some()
     }
 
     /// Takes the host for this run: nobody else may change its settings meanwhile.

@@ -1,6 +1,7 @@
 //! Facts of an environment that an experiment sets itself: what was found before its runs says nothing about them.
 
 use super::arm::Setup;
+use super::place::Place;
 use super::record::Record;
 use crate::core::Run;
 use millstream_host::setting::pair_of;
@@ -12,8 +13,8 @@ impl Record {
         let experiment = &self.conditions.experiment;
         let is_measured = |name: &str| self.runs.iter().filter(|run| run.arm == name).any(has_values);
         let setups = experiment.arms.iter().filter(|arm| is_measured(&arm.name)).map(|arm| experiment.setup(arm));
-        let postgres = |setup: &Setup| setup.postgres.clone().or_else(|| self.conditions.postgres.clone());
-        let own = setups.filter(|setup| postgres(setup).unwrap_or_default() == server);
+        let usual = self.conditions.postgres.as_ref();
+        let own = setups.filter(|setup| Place::of(setup, usual).name() == server);
         own.map(|setup| setup.own_facts()).reduce(|all, one| &all & &one).unwrap_or_default()
     }
 }

@@ -26,6 +26,7 @@ mod lab_drive;
 mod lab_guest;
 mod lab_own_server;
 mod lab_pgbench;
+mod lab_slow_disk;
 mod local;
 mod network;
 mod network_guest;

@@ -17,6 +17,7 @@ impl Course<'_> {
         }
         say("measuring what the log of pgbench takes");
         let Ok(ready) = self.stage.ready(&setup, conditions, say).await else { return };
+        let Ok(()) = ready.cluster.delay(setup.slow_disk().as_ref()) else { return };
         let Ok(db) = ready.cluster.db(setup.via, &ready.data.name) else { return };
         let mut ratios = Vec::new();
         for pair in 0..LOG_COST_PAIRS {
@@ -48,6 +49,7 @@ impl Course<'_> {
             }
             say(&format!("{}: measuring its statements", arm.name));
             let Ok(ready) = self.stage.ready(&setup, conditions, say).await else { continue };
+            let Ok(()) = ready.cluster.delay(setup.slow_disk().as_ref()) else { continue };
             let Ok(db) = ready.cluster.db(setup.via, &ready.data.name) else { continue };
             if let Ok(summary) = ready.program.statements((source, &setup, &db), conditions.seconds).await {
                 conditions.statements.insert(arm.name.clone(), summary.statements);

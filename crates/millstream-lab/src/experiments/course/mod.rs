@@ -83,7 +83,7 @@ impl<'a> Course<'a> {
 
     async fn all(&mut self, say: Progress<'_>) -> Result<(), Error> {
         self.ask_build().await?;
-        self.stage.recover(say);
+        self.stage.recover(say).await;
         self.compare_results(say).await?;
         let experiment = &self.source.experiment;
         let mut order = Order::new(experiment, self.record.conditions.blocks, self.record.conditions.seed);

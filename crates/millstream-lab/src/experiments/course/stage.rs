@@ -1,17 +1,19 @@
 //! The stage of an experiment's runs: its servers with their data, what is set of the host, and files.
 
-use crate::core::{Environment, Machine};
+use crate::core::{Environment, Machine, flush_us};
 use crate::error::Error;
 use crate::experiments::arm::Setup;
 use crate::experiments::cluster::{Cluster, Trouble};
 use crate::experiments::command::{self, Ground, PGBENCH};
 use crate::experiments::conditions::{Conditions, Request};
 use crate::experiments::data::Data;
+use crate::experiments::disk::{Disk, MeasuredDisk};
 use crate::experiments::files::Source;
 use crate::experiments::host::Host;
+use crate::experiments::place::Place;
 use crate::experiments::program::Program;
-use crate::experiments::scratch;
 use crate::experiments::via::Via;
+use crate::experiments::{scratch, slow_disks};
 use crate::limits::{CLIENTS_USUAL_MAX, SESSIONS_SPARE};
 use millstream_local::Progress;
 use std::collections::BTreeMap;
@@ -45,8 +47,11 @@ impl<'a> Stage<'a> {
     }
 
     /// Removes what labs have left that were killed.
-    pub(super) fn recover(&mut self, say: Progress<'_>) {
-        self.host.recover(say);
+    pub(super) async fn recover(&mut self, say: Progress<'_>) {
+        let left = slow_disks::left();
+        if self.host.recover(!left.is_empty(), say) {
+            slow_disks::remove(&left, say).await;
+        }
         scratch::remove_old();
     }
 
@@ -61,13 +66,16 @@ impl<'a> Stage<'a> {
         if let Some(why) = setup.unfit(request) {
             return Err(Trouble::Unfit(why));
         }
+        // Only what is measured is slow.
+        self.servers.values().for_each(|(cluster, _)| _ = cluster.delay(None));
+        let disk = setup.slow_disk();
+        if disk.is_some() || setup.via == Some(Via::Veth) || setup.memory_mb.is_some() {
+            self.host.claim(request.change_host)?;
+        }
         let name = self.server(setup, conditions, say).await?;
         let Some((cluster, program)) = self.servers.get_mut(&name) else {
             return Err(Trouble::Unfit("its server is gone".to_owned()));
         };
-        if setup.via == Some(Via::Veth) || setup.memory_mb.is_some() {
-            self.host.claim(request.change_host)?;
-        }
         open_way(cluster, program, setup.via, say).await?;
         let wal_dir = request.wal_dir.as_deref().filter(|_| setup.wal_apart == Some(true));
         cluster.place_wal(wal_dir, say).await?;
@@ -83,6 +91,13 @@ impl<'a> Stage<'a> {
             self.made.push(key.clone());
         }
         cluster.limit_memory(setup.memory_mb, say).await?;
+        if let (Some(disk), Some(words)) = (&disk, &setup.disk)
+            && !conditions.slow_disks.contains_key(words)
+        {
+            let measured = measured(cluster, disk)?;
+            say(&format!("disk {words}: {}", measured.sentence()));
+            conditions.slow_disks.insert(words.clone(), measured);
+        }
         Ok(Ready { cluster, program, data: key.1 })
     }
 
@@ -93,19 +108,23 @@ impl<'a> Stage<'a> {
         conditions: &mut Conditions,
         say: Progress<'_>,
     ) -> Result<String, Trouble> {
-        let postgres = setup.postgres.as_ref().or(self.request.postgres.as_ref());
-        let name = postgres.cloned().unwrap_or_default();
+        let place = Place::of(setup, self.request.postgres.as_ref());
+        let name = place.name();
         if self.servers.contains_key(&name) {
             return Ok(name);
         }
         let cluster = match &self.request.db {
             Some(db) => Cluster::foreign(db.clone(), self.request.may_change)?,
-            None => Cluster::own(postgres.map(String::as_str), say).await?,
+            None => Cluster::own(&place, self.request.program.as_deref(), say).await?,
         };
         let program = Program::find(cluster.own_program(PGBENCH)?).await?;
         // Of a machine as it is by itself, and not as the arm before has set it.
         self.host.set(&BTreeMap::new(), None, self.request.change_host)?;
         describe(&name, &cluster, &program, conditions).await?;
+        if place.disk.is_none() {
+            let disk = cluster.data().map(|data| Machine::look(Some(data), &std::env::temp_dir()).disk);
+            conditions.disk = conditions.disk.take().or(disk);
+        }
         self.servers.insert(name.clone(), (cluster, program));
         Ok(name)
     }
@@ -180,14 +199,20 @@ async fn describe(
         false => Environment::of_server(&control.client).await?,
     };
     conditions.environments.insert(name.to_owned(), environment);
-    let disk = cluster.data().map(|data| Machine::look(Some(data), &std::env::temp_dir()).disk);
-    conditions.disk = conditions.disk.take().or(disk);
     if !conditions.pgbench.contains(&program.version) {
         let both = [conditions.pgbench.as_str(), &program.version];
         let there: Vec<&str> = both.into_iter().filter(|text| !text.is_empty()).collect();
         conditions.pgbench = there.join("; ");
     }
     Ok(())
+}
+
+/// Measures a slow disk beside the data of the server on it.
+fn measured(cluster: &Cluster, disk: &Disk) -> Result<MeasuredDisk, Trouble> {
+    cluster.delay(Some(disk))?;
+    let flush = cluster.data().and_then(Path::parent).and_then(flush_us);
+    cluster.delay(None)?;
+    Ok(disk.measured(flush))
 }
 
 /// Makes the way to the server that an arm takes.

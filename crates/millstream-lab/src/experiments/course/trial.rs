@@ -36,6 +36,7 @@ impl Trial<'_> {
         let Self { source, request, setup, length, .. } = *self;
         let &Ready { cluster, program, ref data } = ready;
         data.reset(cluster, &self.resets()).await?;
+        cluster.delay(setup.slow_disk().as_ref())?;
         let direct = cluster.db(setup.via, &data.name)?;
         let proxy = setup.delay_ms().map(|ms| Proxy::start(&direct, Duration::from_secs_f64(ms / 1e3))).transpose()?;
         let db = proxy.as_ref().map_or(&direct, |proxy| &proxy.db);

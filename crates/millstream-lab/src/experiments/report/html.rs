@@ -193,6 +193,9 @@ fn durability(record: &Record, analysis: &Analysis) -> Markup {
             "A flush of a page takes " span class="number" { (figure(us)) " µs" } " on the disk of the "
             @if disk.holds_data { "server's data." } @else { "temporary directory." }
         }
+        @for (words, disk) in &record.conditions.slow_disks {
+            div { "Disk " b { (words) } ": " (disk.sentence()) "." }
+        }
     }
 }
 

@@ -13,6 +13,9 @@ pub fn markdown(record: &Record, analysis: &Analysis) -> String {
     let mut text = format!("## {}\n\n", literal(&format!("{}: {}", analysis.experiment, analysis.question)));
     let servers = record.conditions.servers.values().map(|version| format!("; {version}")).collect::<String>();
     let _ = writeln!(text, "{}\n", literal(&format!("{}{}{servers}", standing(analysis), length(record))));
+    for (words, disk) in &record.conditions.slow_disks {
+        let _ = writeln!(text, "{}\n", literal(&format!("Disk {words}: {}", disk.sentence())));
+    }
     for (label, said) in [("All arms", in_common(&analysis.common)), ("Values", dials(analysis))] {
         text.extend(said.into_iter().map(|said| format!("{label}: {}\n\n", literal(&said))));
     }

@@ -116,6 +116,9 @@ pub(super) fn conditions(record: &Record) -> Markup {
                         " (the temporary directory" @if conditions.experiment.server { ", not the server's data" } ")"
                     }
                 }
+                @for (words, disk) in &conditions.slow_disks {
+                    dt { "Disk " (words) } dd { (disk.sentence()) }
+                }
                 @if let Some(load) = machine.load_average { dt { "Load before" } dd { (figure(load)) } }
                 @if conditions.experiment.has_pgbench() {
                     dt { "Data" } dd { "scale " (conditions.experiment.data.scale) }

@@ -26,6 +26,9 @@ pub fn text(record: &Record, analysis: &Analysis) -> String {
     let processor = machine.processor.as_deref().unwrap_or("unknown processor");
     let pgbench = if conditions.pgbench.is_empty() { String::new() } else { format!("{}; ", conditions.pgbench) };
     text.line("", &format!("{pgbench}{} cores ({processor}), {}", machine.cores, machine.kernel));
+    for (words, disk) in &conditions.slow_disks {
+        text.line("", &format!("disk {words}: {}", disk.sentence()));
+    }
     for (label, said) in [("all arms", in_common(&analysis.common)), ("values", dials(analysis))] {
         said.into_iter().for_each(|said| text.line("", &format!("{label}: {said}")));
     }
@@ -149,10 +152,33 @@ impl Text {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fixture::record;
     use super::super::{csv, html, markdown};
     use super::*;
     use crate::core::record_file::file_of;
+    use crate::experiments::MeasuredDisk;
     use std::path::Path;
+
+    #[test]
+    fn every_form_says_what_made_a_disk_slow_and_how_slow_it_was() {
+        let mut record = record(2, 8, 5);
+        let disk = MeasuredDisk {
+            way: "a device over a file".to_owned(),
+            file_system: "ext4".to_owned(),
+            asked_flush_ms: 8.0,
+            flush_ms: Some(8.4),
+        };
+        record.conditions.slow_disks.insert("hdd".to_owned(), disk);
+        let analysis = Analysis::of(&record);
+        let said = "hdd: a device over a file, with ext4; a flush took 8.40 ms, 5 % more than the 8.00 ms asked for";
+        let text = text(&record, &analysis);
+        assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{text}");
+        let marked = markdown(&record, &analysis);
+        assert!(marked.contains("asked for"), "{marked}");
+        assert!(html(&record, &analysis).contains("5 % more than the 8.00 ms asked for"));
+        let kept: Record = serde_json::from_str(&serde_json::to_string(&record).unwrap()).unwrap();
+        assert_eq!(kept.conditions.slow_disks, record.conditions.slow_disks);
+    }
 
     #[test]
     fn every_kept_record_can_be_reported_in_every_form() {

@@ -17,6 +17,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::signal::Signals;
 use millstream_lab::recorder::{self, Options};
+use millstream_model::Refusal;
 use std::path::PathBuf;
 
 const LIST_EXAMPLES: &str = "\
@@ -38,6 +39,10 @@ const RECORDER_EXAMPLES: &str = "\
 Example:
   millstream lab recorder --out recording.ndjson";
 
+const SLOW_DISK_EXAMPLES: &str = "\
+Example:
+  millstream lab slow-disk bytes device";
+
 /// Compare programs, settings and servers, and say how sure the result is
 #[derive(Debug, clap::Args)]
 pub struct LabArgs {
@@ -53,6 +58,7 @@ enum LabCommand {
     Compare(CompareArgs),
     Drive(DriveArgs),
     Recorder(RecorderArgs),
+    SlowDisk(SlowDiskArgs),
     Documents(DocumentsArgs),
     Copy(CopyArgs),
     CheckTable(CheckTableArgs),
@@ -127,6 +133,21 @@ struct RecorderArgs {
     wal: Option<PathBuf>,
 }
 
+/// Show the bytes of a file in another one, a little later, until that is unmounted; the lab runs this for slow disks
+///
+/// Lines on stdin say how slow: the milliseconds of a read, of a write and of a flush, and reads and writes in a second.
+#[derive(Debug, clap::Args)]
+#[command(hide = true, after_help = SLOW_DISK_EXAMPLES)]
+struct SlowDiskArgs {
+    /// File that holds the bytes
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// File over which they are shown
+    #[arg(value_name = "DEVICE")]
+    device: PathBuf,
+}
+
 /// A number of percent, with or without its sign.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim().parse::<f64>();
@@ -162,6 +183,10 @@ pub async fn run(args: &LabArgs, output: Output, signals: Signals) -> Result<Exi
         LabCommand::Recorder(RecorderArgs { out, data, wal }) => {
             let options = Options { out: out.clone(), data: data.clone(), wal: wal.clone() };
             recorder::run(&options).await?;
+            Ok(Exit::Done)
+        }
+        LabCommand::SlowDisk(SlowDiskArgs { file, device }) => {
+            millstream_host::serve_slow_disk(file, device).map_err(Refusal::from)?;
             Ok(Exit::Done)
         }
     }

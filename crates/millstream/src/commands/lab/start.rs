@@ -140,8 +140,8 @@ struct ChosenArgs {
     i_own_this_server: bool,
 
     /// Let an experiment change this machine, as root: kernel settings, a limit for the server's memory
-    /// (which also empties the page cache), a network namespace. All of it is given back at the end, on Ctrl-C, and
-    /// after a kill by the next experiment
+    /// (which also empties the page cache), a network namespace, a slow disk. All of it is given back at the end, on
+    /// Ctrl-C, and after a kill by the next experiment
     #[arg(long)]
     change_host: bool,
 
