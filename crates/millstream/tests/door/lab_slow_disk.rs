@@ -120,8 +120,8 @@ async fn an_arm_on_a_slow_disk_waits_for_it_and_the_disk_is_given_back_also_afte
     // Each transaction needs a flush, and no flush is faster than was asked.
     let latency = of(&record, "slow").value("latency_ms").unwrap();
     assert!(latency > 20.0, "{latency}");
-    let (words, measured) = record.conditions.slow_disks.first_key_value().unwrap();
-    assert_eq!((words.as_str(), measured.file_system.as_str()), ("flush_ms=20,mount=noatime", "ext4 (noatime)"));
+    let (disk, measured) = record.conditions.slow_disks.first_key_value().unwrap();
+    assert_eq!((disk.as_str(), measured.file_system.as_str()), ("flush_ms=20,mount=noatime", "ext4 (noatime)"));
     assert!(measured.flush_ms.unwrap() >= 20.0, "{measured:?}");
     let said = words(&first.stdout);
     assert!(said.contains("asked for") && said.contains("FUSE"), "{first:?}");
