@@ -25,8 +25,18 @@ const OTHERS: &[&str] = &[
 ];
 
 /// Programs of others, whose options stand behind them.
-const PROGRAMS: &[&str] =
-    &["firewall-cmd", "initdb", "pg_basebackup", "pg_ctl", "pg_repack", "reindexdb", "unshare", "useradd", "vacuumdb", "zstd"];
+const PROGRAMS: &[&str] = &[
+    "firewall-cmd",
+    "initdb",
+    "pg_basebackup",
+    "pg_ctl",
+    "pg_repack",
+    "reindexdb",
+    "unshare",
+    "useradd",
+    "vacuumdb",
+    "zstd",
+];
 
 /// Words behind our name that are no commands, in sentences.
 const WORDS: &[&str] = &["at", "begins", "has", "may"];
