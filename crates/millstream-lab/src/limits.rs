@@ -66,6 +66,9 @@ pub(crate) const REPORT_PANELS_MAX: usize = 40;
 /// Most blocks whose series are drawn of an arm.
 pub(crate) const REPORT_LINES_MAX: usize = 20;
 
+/// Most blocks of an arm of which a report draws what the recorder wrote: more of these lines cannot be told apart.
+pub(crate) const REPORT_RECORDED_LINES_MAX: usize = 4;
+
 /// Most points of a drawn series.
 pub(crate) const REPORT_POINTS_MAX: usize = 2_000;
 

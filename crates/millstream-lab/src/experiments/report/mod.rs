@@ -12,7 +12,7 @@ mod page;
 mod schema;
 mod text;
 
-pub use csv::csv;
+pub use csv::{csv, csv_series};
 pub use figure::with_unit;
 pub use html::html;
 pub use markdown::markdown;

@@ -33,6 +33,7 @@ const REPORT_EXAMPLES: &str = "\
 Examples:
   millstream lab report lab/records/2026-01-31-2x-example
   millstream lab report record.json --output json
+  millstream lab report record.json --format csv --series
   millstream lab report lab/records/2026-01-31-ladder --html ladder.html";
 
 const RECORDER_EXAMPLES: &str = "\
@@ -87,6 +88,10 @@ struct ReportArgs {
     /// Form of the report
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
+
+    /// With --format csv: a line for each second of each run, with what was recorded beside it, instead of one for each run
+    #[arg(long, conflicts_with = "html")]
+    series: bool,
 
     /// Write the report to this file instead, as a page that needs no network
     #[arg(long, value_name = "FILE", conflicts_with = "format")]
@@ -171,7 +176,7 @@ pub async fn run(args: &LabArgs, output: Output, signals: Signals) -> Result<Exi
         LabCommand::Run(args) => start::start(args, output, signals).await,
         LabCommand::Report(args) => match &args.html {
             Some(file) => run::report_page(&args.record, file),
-            None => run::report(&args.record, args.format, output),
+            None => run::report(&args.record, args.format, args.series, output),
         },
         LabCommand::Drive(args) => drive::run(args, output, signals).await,
         LabCommand::Documents(args) => load::documents(args),

@@ -9,7 +9,7 @@ use crate::signal::Signals;
 use crate::table::{Align, Table, wrap};
 use millstream_host::shell_line;
 use millstream_lab::Spread;
-use millstream_lab::experiments::report::{csv, html, in_common, markdown, text, with_unit};
+use millstream_lab::experiments::report::{csv, csv_series, html, in_common, markdown, text, with_unit};
 use millstream_lab::experiments::{
     self, Analysis, Commands, Conditions, Difference, Differences, Ended, Record, Request, Selection, Source,
 };
@@ -200,9 +200,20 @@ fn resuming(argv: Vec<String>, others: &[&str], out: Option<&Path>, dir: &Path) 
     shell_line(&words)
 }
 
-/// Prints the report of a record.
-pub fn report(path: &Path, format: Format, output: Output) -> Result<Exit, Failure> {
-    show(&Record::read(path)?, format, output)
+/// Prints the report of a record, or its `series`.
+pub fn report(path: &Path, format: Format, series: bool, output: Output) -> Result<Exit, Failure> {
+    if series && format != Format::Csv {
+        return Err(Failure::user("--series prints CSV alone").hint("add --format csv"));
+    }
+    if series && output.is_json() {
+        return Err(Failure::user("--series prints CSV, not JSON").hint("record.json holds the series as JSON"));
+    }
+    let record = Record::read(path)?;
+    if series {
+        output.line(csv_series(&record).trim_end())?;
+        return Ok(exit_of(&Analysis::of(&record)));
+    }
+    show(&record, format, output)
 }
 
 /// Shows an experiment before it is run.

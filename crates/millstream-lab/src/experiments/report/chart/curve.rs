@@ -2,7 +2,7 @@
 
 use super::super::figure::{figure, name};
 use super::plot::{Plot, path};
-use super::scale::Scale;
+use super::scale::{LOGARITHMIC_FROM, Scale};
 use super::track::short;
 use crate::core::{Factors, Metric, groups};
 use crate::experiments::analysis::Measured;
@@ -14,9 +14,6 @@ use std::collections::BTreeMap;
 /// Factors that set the load, the most telling one first. One of them makes a line, and each value of the others a line of its
 /// own.
 const LOAD: &[&str] = &["clients", "rate", "threads"];
-
-/// From this ratio of the largest to the smallest value on, a scale is logarithmic.
-const LOGARITHMIC_FROM: f64 = 20.0;
 
 /// Colours that the page has.
 const COLOURS: usize = 6;

@@ -6,6 +6,9 @@ const TICKS_MAX: usize = 6;
 /// Fewest values that show what kind of scale it is.
 const TICKS_MIN: usize = 3;
 
+/// From this ratio of the largest to the smallest value on, a scale is logarithmic.
+pub(super) const LOGARITHMIC_FROM: f64 = 20.0;
+
 /// The part of an axis that stays free at its ends, so that marks do not touch the border.
 const MARGIN: f64 = 0.05;
 

@@ -1,101 +1,208 @@
-//! What runs do over time: a small plot for each arm, a line for each block.
+//! What runs do over time: a small plot for each arm, a line for each block. The plots of a kind have one scale.
 
 use super::plot::{HEIGHT, Plot, path};
-use super::scale::Scale;
+use super::scale::{LOGARITHMIC_FROM, Scale};
 use super::track::short;
 use crate::core::{Run, Series};
 use crate::experiments::analysis::Measured;
 use crate::experiments::experiment::Experiment;
-use crate::limits::{REPORT_LINES_MAX, REPORT_PANELS_MAX, REPORT_POINTS_ALL_MAX, REPORT_POINTS_MAX, REPORT_POINTS_MIN};
+use crate::limits::{
+    REPORT_LINES_MAX, REPORT_PANELS_MAX, REPORT_POINTS_ALL_MAX, REPORT_POINTS_MAX, REPORT_POINTS_MIN,
+    REPORT_RECORDED_LINES_MAX,
+};
 use maud::{Markup, html};
 
 /// What a plot shows.
-struct Kind {
-    /// It, as the beginning of a sentence.
-    about: &'static str,
+pub(super) struct Kind {
+    /// It, with its unit, as the beginning of a sentence.
+    pub(super) about: &'static str,
     /// The series that it draws, each with the class of its lines and its name.
-    lines: &'static [(&'static str, &'static str, &'static str)],
+    pub(super) lines: &'static [(&'static str, &'static str, &'static str)],
+    /// Of which arms it says something.
+    of: Arms,
+    /// Fewest values of a line.
+    values_min: usize,
+    /// Most blocks of an arm that are drawn.
+    blocks_max: usize,
+    /// Whether arms may differ by so much that only a logarithmic scale shows them all.
+    by_ratio: bool,
+    /// Whether checkpoints are marked.
+    marked: bool,
 }
 
-/// Of arms that run as fast as they can.
-const THROUGHPUT: Kind = Kind { about: "Transactions per second", lines: &[("tps", "line", "")] };
+/// The arms of which a kind of plot says something.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Arms {
+    /// Those that run as fast as they can.
+    Free,
+    /// Those with a rate, which says their throughput beforehand.
+    Paced,
+    All,
+}
 
-/// Of arms with a rate, which says their throughput beforehand.
-const MISSED: Kind = Kind {
-    about: "Late and skipped transactions per second",
-    lines: &[("late", "line c1", "late"), ("skipped", "line c3", "skipped")],
+/// A plot of transactions, which have a line in every run of pgbench.
+const OF_TRANSACTIONS: Kind = Kind {
+    about: "",
+    lines: &[],
+    of: Arms::All,
+    values_min: 2,
+    blocks_max: REPORT_LINES_MAX,
+    by_ratio: true,
+    marked: true,
 };
 
-/// Of arms with a rate.
-const LATENCY: Kind = Kind {
-    about: "Latency that 99 % of the transactions of a second do not exceed, in ms",
-    lines: &[("p99_ms", "line", "")],
-};
+/// A plot of what the recorder wrote. A command may be over within a second or two, of which a line says nothing.
+const OF_RECORDER: Kind =
+    Kind { values_min: 4, blocks_max: REPORT_RECORDED_LINES_MAX, by_ratio: false, marked: false, ..OF_TRANSACTIONS };
 
-/// The plots of all arms whose runs have at least two values. Nothing if there are none.
+/// Every kind of plot, in the order of the page.
+pub(super) const KINDS: &[Kind] = &[
+    Kind { about: "Transactions per second", lines: &[("tps", "line", "")], of: Arms::Free, ..OF_TRANSACTIONS },
+    Kind {
+        about: "Late and skipped transactions per second",
+        lines: &[("late", "line c1", "late"), ("skipped", "line c3", "skipped")],
+        of: Arms::Paced,
+        by_ratio: false,
+        ..OF_TRANSACTIONS
+    },
+    Kind {
+        about: "Latency that 99 % of the transactions of a second do not exceed, in ms",
+        lines: &[("p99_ms", "line", "")],
+        of: Arms::Paced,
+        ..OF_TRANSACTIONS
+    },
+    Kind {
+        about: "Read from and written to the disk of the data, in MB per second",
+        lines: &[
+            ("disk.data.read_mb_per_second", "line c2", "read"),
+            ("disk.data.write_mb_per_second", "line c1", "written"),
+        ],
+        marked: true,
+        ..OF_RECORDER
+    },
+    Kind {
+        about: "Read from and written to the disk of the WAL, in MB per second",
+        lines: &[
+            ("disk.wal.read_mb_per_second", "line c2", "read"),
+            ("disk.wal.write_mb_per_second", "line c1", "written"),
+        ],
+        ..OF_RECORDER
+    },
+    Kind { about: "WAL, in MB per second", lines: &[("wal.mb_per_second", "line", "")], ..OF_RECORDER },
+    Kind {
+        about: "Time of all processors, in percent",
+        lines: &[
+            ("processor.busy_percent", "line c0", "busy"),
+            ("processor.iowait_percent", "line c1", "idle, and waiting for a disk"),
+        ],
+        ..OF_RECORDER
+    },
+];
+
+/// A plot before it is drawn.
+struct Panel<'a> {
+    arm: &'a Measured,
+    /// Good runs that have a line.
+    blocks: usize,
+    /// Those of them that are drawn.
+    runs: Vec<&'a Run>,
+}
+
+/// The plots of all arms whose runs have enough values. Nothing if there are none.
 pub(in super::super) fn series(experiment: &Experiment, arms: &[Measured], runs: &[Run]) -> Markup {
-    let has_rate = |arm: &&Measured| {
+    let has_rate = |arm: &Measured| {
         let arm = experiment.arm(&arm.name).unwrap_or_else(|| experiment.twice());
         experiment.setup(arm).rate().is_some()
     };
-    let (paced, free): (Vec<&Measured>, Vec<&Measured>) = arms.iter().partition(has_rate);
-    // The points of a page are limited, and arms with a rate have three lines each.
-    let points = if paced.is_empty() { REPORT_POINTS_ALL_MAX } else { REPORT_POINTS_ALL_MAX / 4 };
-    html! {
-        (panels(&free, runs, &THROUGHPUT, points))
-        (panels(&paced, runs, &MISSED, points))
-        (panels(&paced, runs, &LATENCY, points))
+    let of = |kind: &Kind| {
+        let is_of = |arm: &&Measured| match kind.of {
+            Arms::Free => !has_rate(arm),
+            Arms::Paced => has_rate(arm),
+            Arms::All => true,
+        };
+        arms.iter().filter(is_of).filter_map(|arm| Panel::of(arm, runs, kind)).collect::<Vec<_>>()
+    };
+    let kinds: Vec<(&Kind, Vec<Panel<'_>>)> =
+        KINDS.iter().map(|kind| (kind, of(kind))).filter(|(_, panels)| !panels.is_empty()).collect();
+    let lines_of = |(kind, panels): &(&Kind, Vec<Panel<'_>>)| {
+        let drawn = panels.iter().take(REPORT_PANELS_MAX).map(|panel| panel.runs.len()).sum::<usize>();
+        drawn * kind.lines.len()
+    };
+    let count: usize = kinds.iter().map(lines_of).sum();
+    let most = (REPORT_POINTS_ALL_MAX / count.max(1)).clamp(REPORT_POINTS_MIN, REPORT_POINTS_MAX);
+    html! { @for (kind, panels) in &kinds { (plots(panels, kind, most)) } }
+}
+
+impl<'a> Panel<'a> {
+    /// `None` if no run of the arm has a line.
+    fn of(arm: &'a Measured, runs: &'a [Run], kind: &Kind) -> Option<Self> {
+        let own = runs.iter().filter(|run| run.arm == arm.name);
+        let enough = |one: &Series| one.values.iter().flatten().count() >= kind.values_min;
+        let lines: Vec<&Run> = own.filter(|run| drawn(run, kind).any(|(_, one)| enough(one))).collect();
+        let each = lines.len().div_ceil(kind.blocks_max).max(1);
+        let (blocks, runs) = (lines.len(), lines.into_iter().step_by(each).collect::<Vec<_>>());
+        (blocks > 0).then_some(Self { arm, blocks, runs })
+    }
+
+    /// Its lines.
+    fn lines(&self, kind: &Kind) -> Vec<(&'static str, &'a Series)> {
+        self.runs.iter().copied().flat_map(|run| drawn(run, kind)).collect()
+    }
+
+    /// The largest value of its lines.
+    fn largest(&self, kind: &Kind) -> f64 {
+        self.lines(kind).iter().flat_map(|(_, one)| one.values.iter().flatten()).copied().fold(0.0, f64::max)
     }
 }
 
-fn panels(arms: &[&Measured], runs: &[Run], kind: &Kind, points: usize) -> Markup {
-    let panels = arms.iter().map(|arm| (*arm, lines(arm, runs, kind)));
-    let panels: Vec<(&Measured, Vec<&Run>)> = panels.filter(|(_, lines)| !lines.is_empty()).collect();
-    let count: usize = panels.iter().take(REPORT_PANELS_MAX).map(|(_, lines)| lines.len().min(REPORT_LINES_MAX)).sum();
-    let most = (points / count.max(1)).clamp(REPORT_POINTS_MIN, REPORT_POINTS_MAX);
-    let all = || panels.iter().flat_map(|(_, lines)| lines).flat_map(|run| drawn(run, kind)).map(|(_, one)| one);
-    let Some(time) = Scale::linear(all().map(length)) else { return html! {} };
-    let marked = panels.iter().flat_map(|(_, lines)| lines).any(|run| !checkpoints(run, most).is_empty());
-    let reduced = all().any(|one| one.values.len() > most);
+/// The plots of a kind.
+fn plots(panels: &[Panel<'_>], kind: &Kind, most: usize) -> Markup {
+    let shown = &panels[..panels.len().min(REPORT_PANELS_MAX)];
+    let all: Vec<&Series> = shown.iter().flat_map(|panel| panel.lines(kind)).map(|(_, one)| one).collect();
+    let Some(time) = Scale::linear(all.iter().map(|one| length(one))) else { return html! {} };
+    let largest: Vec<f64> = shown.iter().map(|panel| panel.largest(kind)).filter(|value| *value > 0.0).collect();
+    let (low, high) = largest.iter().fold((f64::INFINITY, 0.0), |(low, high), one| (one.min(low), one.max(high)));
+    let is_logarithmic = kind.by_ratio && low > 0.0 && high / low >= LOGARITHMIC_FROM;
+    let values = || all.iter().flat_map(|one| one.values.iter().copied().flatten());
+    let scale = if is_logarithmic { Scale::logarithmic(values()) } else { Scale::linear(values()) };
+    let Some(y) = scale else { return html! {} };
+    let has_marks = |panel: &Panel<'_>| panel.runs.iter().any(|run| !checkpoints(run, most).is_empty());
+    let marked = kind.marked && shown.iter().any(has_marks);
     html! {
-        @if kind.about != THROUGHPUT.about { h3 { (kind.about) } }
-        div class="panels" {
-            @for (arm, lines) in panels.iter().take(REPORT_PANELS_MAX) { (panel(arm, lines, kind, time, most)) }
-        }
+        h3 { (kind.about) }
+        div class="panels" { @for one in shown { (panel(one, kind, time, y, most)) } }
         p class="caption" {
             @for (_, class, name) in kind.lines.iter().filter(|(.., name)| !name.is_empty()) {
                 span class="legend" { span class={ "swatch " (class) } {} (name) }
             }
-            (kind.about) ", from the start of the run, with the warm-up; a line for each block. Each plot has a scale of its own, from 0."
+            "From the start of the run, with the warm-up; a line for each block. All of these plots have one scale"
+            @if is_logarithmic { ", a logarithmic one: a second without any stands at the bottom." } @else { ", from 0." }
             @if marked { " Vertical marks: checkpoints begin; each block has a row of its own, the first one on top." }
-            @if reduced { " Of long runs, the lowest and the highest second of each interval are drawn." }
-            @if panels.len() > REPORT_PANELS_MAX {
-                " The first " (REPORT_PANELS_MAX) " of " (panels.len()) " arms are drawn; the record holds all."
+            @if all.iter().any(|one| one.values.len() > most) {
+                " Of long runs, the lowest and the highest second of each interval are drawn."
+            }
+            @if panels.len() > shown.len() {
+                " The first " (shown.len()) " of " (panels.len()) " arms are drawn; the record holds all."
             }
         }
     }
 }
 
-fn panel(arm: &Measured, lines: &[&Run], kind: &Kind, x: Scale, most: usize) -> Markup {
-    let shown: Vec<&Run> = lines.iter().copied().step_by(lines.len().div_ceil(REPORT_LINES_MAX)).collect();
-    let all = || shown.iter().flat_map(|run| drawn(run, kind));
-    let Some(y) = Scale::linear(all().flat_map(|(_, one)| one.values.iter().copied().flatten())) else {
-        return html! {};
-    };
-    let begun: Vec<Vec<f64>> = shown.iter().map(|run| checkpoints(run, most)).collect();
+fn panel(panel: &Panel<'_>, kind: &Kind, x: Scale, y: Scale, most: usize) -> Markup {
+    let Panel { arm, blocks, runs } = panel;
+    let begun: Vec<Vec<f64>> = runs.iter().filter(|_| kind.marked).map(|run| checkpoints(run, most)).collect();
     let marks = marks(&begun, x, y);
-    let line = |one: &Series| path(points(one, most).into_iter().map(|point| point.map(|point| Plot::at(x, y, point))));
     let drawing = html! {
         @if !marks.is_empty() { path class="checkpoint" d=(marks) {} }
-        @for (class, one) in all() { path class=(class) d=(line(one)) {} }
+        @for (class, one) in panel.lines(kind) { path class=(class) d=(line(one, x, y, most)) {} }
     };
-    let title = format!("{}: {}, of {} blocks", arm.name, kind.about.to_lowercase(), lines.len());
+    let title = format!("{}: {}, of {blocks} blocks", arm.name, kind.about.to_lowercase());
     let plot = Plot { x, x_unit: "s", y, y_unit: "", title, drawing, texts: html! {} };
     html! {
         figure {
             figcaption {
                 b { (arm.name) }
-                @if shown.len() < lines.len() { small { (shown.len()) " of " (lines.len()) " blocks" } }
+                @if runs.len() < *blocks { small { (runs.len()) " of " (blocks) " blocks" } }
                 @if let Some(said) = in_numbers(&begun) { small { (said) } }
             }
             (plot.draw("small"))
@@ -103,10 +210,9 @@ fn panel(arm: &Measured, lines: &[&Run], kind: &Kind, x: Scale, most: usize) -> 
     }
 }
 
-/// The good runs of an arm that have a line.
-fn lines<'a>(arm: &Measured, runs: &'a [Run], kind: &Kind) -> Vec<&'a Run> {
-    let own = runs.iter().filter(|run| run.arm == arm.name);
-    own.filter(|run| drawn(run, kind).any(|(_, one)| one.values.iter().flatten().count() > 1)).collect()
+/// A series as a line of at most so many points.
+pub(super) fn line(one: &Series, x: Scale, y: Scale, most: usize) -> String {
+    path(points(one, most).into_iter().map(|point| point.map(|point| Plot::at(x, y, point))))
 }
 
 /// The series of a run that a plot draws, each with the class of its line.
@@ -114,11 +220,13 @@ fn drawn<'a>(run: &'a Run, kind: &Kind) -> impl Iterator<Item = (&'static str, &
     kind.lines.iter().filter_map(move |(name, class, _)| Some((*class, named(run, name)?)))
 }
 
-fn named<'a>(run: &'a Run, name: &str) -> Option<&'a Series> {
+/// A series of a run by its name, if it has values.
+pub(super) fn named<'a>(run: &'a Run, name: &str) -> Option<&'a Series> {
     run.measures()?.series.get(name).filter(|one| one.step_seconds > 0.0 && !one.values.is_empty())
 }
 
-fn length(series: &Series) -> f64 {
+/// The seconds that a series covers.
+pub(super) fn length(series: &Series) -> f64 {
     series.values.len() as f64 * series.step_seconds
 }
 
@@ -266,7 +374,7 @@ mod tests {
                 [("late", 3.0), ("skipped", 1.0), ("p99_ms", 9.0)].map(|(name, v)| (name.to_owned(), values(v))),
             );
         });
-        assert!(page(&record).contains("Transactions per second, from the start"));
+        assert!(page(&record).contains("<h3>Transactions per second</h3>"));
         for arm in &mut record.conditions.experiment.arms {
             arm.run.rate = Some(crate::experiments::Number::Plain(100.0));
         }
@@ -274,7 +382,47 @@ mod tests {
         for said in ["<h3>Late and skipped transactions per second</h3>", "<h3>Latency that 99 %", "line c3"] {
             assert!(text.contains(said), "{said}: {text}");
         }
-        assert!(!text.contains("Transactions per second, from the start"), "{text}");
+        assert!(!text.contains("<h3>Transactions per second</h3>"), "{text}");
+    }
+
+    #[test]
+    fn what_was_recorded_is_drawn_by_device_and_a_line_of_few_values_is_not() {
+        let of_disks = |seconds: usize| {
+            changed(|series| {
+                let names = ["disk.data.read_mb", "disk.data.write_mb", "disk.wal.write_mb", "wal.mb"];
+                let of = |name| (format!("{name}_per_second"), Series::each_second(vec![Some(5.0); seconds]));
+                series.extend(names.map(of));
+                series.insert("processor.busy_percent".to_owned(), Series::each_second(vec![Some(50.0); seconds]));
+            })
+        };
+        let text = page(&of_disks(10));
+        for said in ["disk of the data, in MB", "disk of the WAL, in MB", "<h3>WAL, in MB", "Time of all processors"] {
+            assert!(text.contains(said), "{said}: {text}");
+        }
+        for line in ["line c2", "line c1", "line c0", "swatch line c1"] {
+            assert!(text.contains(&format!("class=\"{line}\"")), "{line}: {text}");
+        }
+        assert!(!page(&of_disks(3)).contains("in MB"));
+    }
+
+    /// The names of the vertical axes of all plots.
+    fn axes(text: &str) -> Vec<&str> {
+        text.split("<div class=\"side\">").skip(1).filter_map(|rest| rest.split("</div>").next()).collect()
+    }
+
+    #[test]
+    fn plots_of_a_kind_have_one_scale_and_a_logarithmic_one_where_arms_are_far_apart() {
+        let record = record(3, 2, 10);
+        let text = page(&record);
+        let axes = axes(&text);
+        assert!(axes.len() == 3 && axes.iter().all(|one| one == &axes[0]), "{axes:?}");
+        assert!(text.contains("All of these plots have one scale, from 0."), "{text}");
+        let mut apart = record;
+        for run in apart.runs.iter_mut().filter(|run| run.arm == "arm-<1>") {
+            let Outcome::Measured(measures) = &mut run.outcome else { panic!("{run:?}") };
+            measures.series.insert("tps".to_owned(), Series::each_second([Some(10.0); 10]));
+        }
+        assert!(page(&apart).contains("one scale, a logarithmic one"));
     }
 
     #[test]
